@@ -1,0 +1,34 @@
+# Everything a newcomer needs: `make demo` and `make test`. Set-up happens by itself, in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check bench clean docs
+
+$(READY): pyproject.toml requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit("sottovoce needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(READY)  ## what every node of the paper's random graph can learn about every other
+	$(BIN)/sottovoce account erdos-renyi:n=100,p=0.15,seed=1 --rounds 100 --noise-multiplier 4 --delta 1e-5 --view secure-sum
+
+test: check  ## lint, types, architecture, documentation and every test
+	$(BIN)/python -m pytest -n 2
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(READY)  ## write the command-line reference again
+	$(BIN)/python -m sottovoce.cli.reference docs/cli.md
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
