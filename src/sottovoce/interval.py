@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Interval`: a number known between two ends, rounded outward."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sottovoce.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Interval"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The truth lies in [lower, upper]; arithmetic rounds both ends outward by one unit in the last place.
+
+    Guarantee: if x lies in `a` and y in `b`, then x + y lies in `a + b`, c·x in `a.scaled(c)` for c ≥ 0,
+    and f(x) in `a.mapped(f)` for every non-decreasing f that is itself evaluated to within one ulp.
+
+    >>> Interval(1.0, 2.0) + Interval(0.5, 0.5)
+    Interval(lower=1.4999999999999998, upper=2.5000000000000004)
+    >>> 1.5 in Interval(1.0, 2.0)
+    True
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        """Refuse ends that are not numbers or stand in the wrong order."""
+        if not self.lower <= self.upper:
+            raise InputError(f"an interval needs lower ≤ upper; got [{self.lower!r}, {self.upper!r}]")
+
+    @classmethod
+    def exactly(cls, value: float) -> Interval:
+        """The interval that holds one number."""
+        return cls(value, value)
+
+    def __contains__(self, value: float) -> bool:
+        """Whether `value` lies between the ends, ends included."""
+        return self.lower <= value <= self.upper
+
+    def __add__(self, other: Interval) -> Interval:
+        """The sum of two independent quantities, rounded outward."""
+        return outward(self.lower + other.lower, self.upper + other.upper)
+
+    def scaled(self, factor: float) -> Interval:
+        """The interval of factor·x, for a factor that is not negative, rounded outward."""
+        if not factor >= 0:
+            raise InputError(f"an interval can be scaled by a factor of at least 0; got {factor!r}")
+        return outward(self.lower * factor, self.upper * factor)
+
+    def mapped(self, function: Callable[[float], float]) -> Interval:
+        """The interval of f(x) for a non-decreasing `function`, rounded outward."""
+        return outward(float(function(self.lower)), float(function(self.upper)))
+
+    @property
+    def width(self) -> float:
+        """Upper end minus lower end."""
+        return self.upper - self.lower
+
+    @property
+    def gap(self) -> float:
+        """upper/lower − 1: how far the guarantee may overstate the truth (infinite above a lower end of 0)."""
+        if self.upper == self.lower:
+            return 0.0
+        return self.upper / self.lower - 1 if self.lower > 0 else math.inf
+
+
+def outward(lower: float, upper: float) -> Interval:
+    """[lower, upper] with each end moved one unit in the last place outward; an exact 0 stays."""
+    return Interval(
+        math.nextafter(lower, -math.inf) if lower else lower,
+        math.nextafter(upper, math.inf) if upper else upper,
+    )
