@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rounded values behind `sottovoce.gaussian`, for flat arrays of valid numbers; overflow may happen."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import special
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[np.float64]
+
+# Bound on the relative error of R(u) − R(v), or of 1 − δ where that is smaller: four times the largest seen.
+_PROFILE_ERROR = 2.0**-45
+_TAIL_ERROR = 2.0**-44
+# A few roundings of one unit each.
+_ROUNDING = 2.0**-50
+# Arguments are cut here, so that their squares stay finite; log δ = −5e299 is an upper bound beyond.
+_FAR = 1e150
+_NEWTON_STEPS = 40
+_SQRT_TWO_PI = math.sqrt(2 * math.pi)
+
+
+class _Profile(NamedTuple):
+    """log δ = square + rest: square is exact, rest is off by at most error; and two inverse slopes."""
+
+    square: Array
+    rest: Array
+    error: Array
+    epsilon_per_log_delta: Array
+    log_mu_per_log_delta: Array
+
+    @property
+    def log_delta(self) -> Array:
+        """Their sum."""
+        return self.square + self.rest
+
+
+def _profile(mu: Array, epsilon: Array) -> _Profile:
+    """The privacy profile at finite mu > 0 and finite epsilon ≥ 0."""
+    x, u, correction, square = _distance(mu, epsilon)
+    h = mu / 2
+    mills_v = _mills(x + h)
+    # δ > 0.2 where this holds, so that 1 − δ, a sum of positive terms, loses nothing when taken from 1.
+    likely = (u < 0) & (mu >= 1)
+    gap = np.empty_like(mu)
+    close = h <= 0.1 * np.maximum(2, x)
+    for chosen, branch in (
+        (close & (x < 3.5), _gap_by_recurrence),
+        (close & (x >= 3.5), _gap_by_continued_fraction),
+    ):
+        if chosen.any():
+            gap[chosen] = branch(x[chosen], h[chosen])
+    direct = ~(close | likely)
+    gap[direct] = (_mills(u[direct]) - mills_v[direct]) / mu[direct]
+    gap[likely] = 1.0
+    log_mu = np.log(mu)
+    rest = np.log(gap / _SQRT_TWO_PI) + log_mu + correction
+    error = _PROFILE_ERROR + _ROUNDING * (np.abs(rest) + np.abs(log_mu))
+    profile = _Profile(square, rest, error, gap * mu / mills_v, gap)
+    if likely.any():
+        density = np.exp(square[likely]) * (1 + correction[likely]) / _SQRT_TWO_PI
+        complement = density * (_mills(-u[likely]) + mills_v[likely])
+        square[likely] = 0.0
+        rest[likely] = np.log1p(-complement)
+        error[likely] = _PROFILE_ERROR * complement / (1 - complement)
+        profile.epsilon_per_log_delta[likely] = (1 - complement) / (density * mills_v[likely])
+        profile.log_mu_per_log_delta[likely] = (1 - complement) / (density * mu[likely])
+    return profile
+
+
+def _distance(mu: Array, epsilon: Array) -> tuple[Array, Array, Array, Array]:
+    """The midpoint x = ε/μ, u = x − μ/2, and −u²/2 in two parts, the small one first."""
+    # δ moves by the factor exp(−u du), so u and u² are carried to twice the working precision.
+    mantissa, exponent = np.frexp(mu)
+    scaled = np.ldexp(epsilon, -exponent)
+    x = np.minimum(scaled / mantissa, _FAR)
+    product, product_low = _two_product(x, mantissa)
+    x_low = np.where(x < _FAR, ((scaled - product) - product_low) / mantissa, 0.0)
+    total, total_low = _two_sum(x, -mu / 2)
+    u, u_low = _two_sum(total, total_low + x_low)
+    u_low = np.where(np.abs(u) < _FAR, u_low, 0.0)
+    u = np.clip(u, -_FAR, _FAR)
+    square, square_low = _two_product(u, u)
+    return x, u, -(square_low / 2 + u * u_low), -square / 2
+
+
+def _mills(x: Array) -> Array:
+    """R(x) = Φ(−x)/φ(x)."""
+    ratio: Array = math.sqrt(math.pi / 2) * special.erfcx(x / math.sqrt(2))
+    return ratio
+
+
+# Around the midpoint R(x − h) − R(x + h) = 2 Σ_{k odd} h^k M_k/k!, M_k = |R⁽ᵏ⁾(x)|: positive terms, where
+# the difference itself would cancel. The next two functions return the difference over 2h.
+
+
+def _gap_by_recurrence(x: Array, h: Array) -> Array:
+    """M_{k+1} = k M_{k−1} − x M_k upwards, which is stable enough for x < 3.5."""
+    before = _mills(x)
+    moment = 1 - x * before
+    gap, factor = moment.copy(), np.ones_like(h)
+    for k in range(2, 18):
+        before, moment = moment, (k - 1) * before - x * moment
+        factor *= h / k
+        if k % 2:
+            gap += factor * moment
+    return gap
+
+
+def _gap_by_continued_fraction(x: Array, h: Array) -> Array:
+    """M_k/M_{k−1} = k/(x + M_{k+1}/M_k) downwards, summing the series on the way; converges for x ≥ 3.5."""
+    last = 33
+    ratio = (np.sqrt(x * x + 4 * (last + 1)) - x) / 2
+    series = np.ones_like(x)
+    for k in range(last, 1, -1):
+        step = 1 / (x + ratio)
+        ratio = k * step
+        series *= h * step
+        if k % 2 == 0:
+            series += 1
+    return _mills(x) * series / (x + ratio)
+
+
+def delta_above(mu: Array, epsilon: Array) -> Array:
+    """δ = exp(square)·exp(rest), kept apart so that the exact square costs no accuracy."""
+    regular = (mu > 0) & np.isfinite(mu) & np.isfinite(epsilon)
+    profile = _profile(np.where(regular, mu, 1.0), np.where(regular, epsilon, 1.0))
+    log_rest = profile.rest + profile.error
+    # Two halves, so that only the last product can be subnormal.
+    half = np.exp(profile.square / 2)
+    value = np.minimum(_up(half * (half * np.exp(np.minimum(log_rest, 1.0)))), 1.0)
+    # Near 1 the float next above, which never passes a δ that 1 − δ says is met.
+    likely = (profile.square == 0) & (profile.rest > -2)
+    rounded, dropped = _two_sum(np.ones_like(mu), np.expm1(log_rest) * (1 - _ROUNDING))
+    value = np.where(likely, np.where(dropped > 0, np.nextafter(rounded, 2.0), rounded), value)
+    return np.where(regular, value, _degenerate(mu, epsilon))
+
+
+def log_delta_above(mu: Array, epsilon: Array) -> Array:
+    """The sum of square and rest, plus the error of both."""
+    regular = (mu > 0) & np.isfinite(mu) & np.isfinite(epsilon)
+    profile = _profile(np.where(regular, mu, 1.0), np.where(regular, epsilon, 1.0))
+    value = profile.log_delta
+    value += profile.error - _ROUNDING * value
+    return np.where(regular, np.where(value > -1e-100, 0.0, value), np.log(_degenerate(mu, epsilon)))
+
+
+def _degenerate(mu: Array, epsilon: Array) -> Array:
+    """δ where mu = 0, mu = ∞ or ε = ∞; an infinite ε promises nothing and is met by all."""
+    return np.where((mu > 0) & np.isfinite(epsilon), 1.0, 0.0)
+
+
+def epsilon_above(mu: Array, delta: Array) -> Array:
+    """Newton's method from the right on a log δ concave in ε; the last tangent carries the margin."""
+    target = np.log(delta)
+    # δ(ε) ≤ Φ(−u) puts the root left of this ceiling, which is all but exact for huge mu.
+    ceiling = np.where(mu > 0, _up(np.maximum(mu * (_upper_quantile(delta) + mu / 2), 0.0)), 0.0)
+    regular = (mu > 0) & (mu < _FAR)
+    mu = np.where(regular, mu, 1.0)
+    root = np.where(regular, ceiling, 1.0)
+    for _ in range(_NEWTON_STEPS):
+        profile = _profile(mu, root)
+        step = (profile.log_delta - target) * profile.epsilon_per_log_delta
+        root, before = np.clip(root + step, 0.0, ceiling), root
+        noise = profile.error * profile.epsilon_per_log_delta + 4 * np.spacing(root)
+        if np.all(np.abs(root - before) <= 1e-8 * np.minimum(root, mu) + noise):
+            break
+    profile = _profile(mu, root)
+    root = root + _excess(profile, target, 3) * profile.epsilon_per_log_delta
+    root = np.where(delta >= delta_above(mu, np.zeros_like(mu)), 0.0, np.clip(_up(root), 0.0, ceiling))
+    return np.where(regular, root, ceiling)
+
+
+def mu_below(epsilon: Array, delta: Array) -> Array:
+    """Newton's method from the left on a log δ concave in log μ; the last tangent carries the margin."""
+    target = np.log(delta)
+    # δ ≤ Φ(−u) puts the root right of this floor, u = ε/μ − μ/2 solved for μ; all but exact for huge ε.
+    quantile = _upper_quantile(delta)
+    leg = math.sqrt(2) * np.sqrt(epsilon)
+    length = np.hypot(quantile, leg)
+    floor = np.where(quantile > 0, leg * (leg / (length + quantile)), length - quantile) * (1 - 8 * _ROUNDING)
+    regular = epsilon < _FAR
+    limit = np.where(np.isfinite(epsilon), floor, np.inf)
+    epsilon, floor = np.where(regular, epsilon, 1.0), np.where(regular, floor, 0.0)
+    # δ ≤ δ(0) = erf(μ/√8) gives the better start for small ε.
+    root = np.maximum(floor, math.sqrt(8) * special.erfinv(delta))
+    for _ in range(_NEWTON_STEPS):
+        profile = _profile(root, epsilon)
+        step = (target - profile.log_delta) * profile.log_mu_per_log_delta
+        root, before = np.maximum(root * np.exp(step), floor), root
+        if np.all(np.abs(root - before) <= 1e-8 * np.minimum(root, 1.0) + 4 * np.spacing(root)):
+            break
+    profile = _profile(root, epsilon)
+    root = root * np.exp(-_excess(profile, target, 6) * profile.log_mu_per_log_delta) * (1 - 8 * _ROUNDING)
+    return np.where(regular, np.maximum(np.nextafter(root, 0.0), floor), limit)
+
+
+def _excess(profile: _Profile, target: Array, margin: int) -> Array:
+    """How far log δ may lie above its target, with `margin` times its error."""
+    value = profile.log_delta
+    return value - target + margin * (profile.error - _ROUNDING * (value + target))
+
+
+def _upper_quantile(delta: Array) -> Array:
+    """Some z with Φ(−z) barely below δ."""
+    quantile: Array = -special.ndtri(delta)
+    return quantile + 1e-14 * (1 + np.abs(quantile))
+
+
+def rdp_above(mu: Array, alpha: Array) -> Array:
+    """The product α μ²/2, raised unless no rounding took place."""
+    # In this order no factor underflows before the result does.
+    first, first_low = _two_product(alpha, mu)
+    product, product_low = _two_product(first, mu)
+    exact = (first_low == 0) & (product_low == 0) & (product > 1e-280)
+    return np.where(mu == 0, 0.0, np.where(exact, product / 2, _up(product / 2)))
+
+
+def zcdp_above(mu: Array) -> Array:
+    """μ²/2 is the Rényi divergence over its order."""
+    return rdp_above(mu, np.ones_like(mu))
+
+
+def trade_off_below(mu: Array, fpr: Array) -> Array:
+    """The false-negative rate, from whichever of the two rates is small."""
+    hit, miss = _rates(mu, fpr)
+    value = np.where(miss < 0.5, miss * (1 - _TAIL_ERROR), 1 - hit * (1 + _TAIL_ERROR))
+    value = np.maximum(np.nextafter(value, -1.0), 0.0)
+    return np.where((fpr == 0) & np.isfinite(mu), 1.0, value)
+
+
+def true_positive_rate_above(mu: Array, fpr: Array) -> Array:
+    """The true-positive rate, from whichever of the two rates is small."""
+    hit, miss = _rates(mu, fpr)
+    value = np.where(hit < 0.5, hit * (1 + _TAIL_ERROR), 1 - miss * (1 - _TAIL_ERROR))
+    value = np.clip(np.nextafter(value, 2.0), fpr, 1.0)
+    return np.where((mu == 0) | ((fpr == 0) & np.isfinite(mu)), fpr, value)
+
+
+def _rates(mu: Array, fpr: Array) -> tuple[Array, Array]:
+    """Φ(w) and Φ(−w) at w = Φ⁻¹(fpr) + μ, each with a small relative error."""
+    tail = np.minimum(fpr, 1 - fpr)
+    quantile = special.ndtri(tail)
+    # One Newton step in doubled precision: the tail at `quantile` differs from `tail` by a factor near 1.
+    square, square_low = _two_product(quantile, quantile)
+    half = np.exp(-square / 4)
+    ratio = _mills(-quantile)
+    excess = tail / half / half * _SQRT_TWO_PI / ratio * (1 + square_low / 2) - 1
+    low = np.where(tail > 0, excess * ratio, 0.0)
+    sign = np.where(fpr <= 0.5, 1.0, -1.0)
+    total, total_low = _two_sum(np.clip(sign * quantile, -_FAR, _FAR), np.minimum(mu, 2 * _FAR))
+    w, w_low = _two_sum(total, total_low + sign * low)
+    square, square_low = _two_product(np.clip(w, -_FAR, _FAR), np.clip(w, -_FAR, _FAR))
+    half = np.exp(-square / 4)
+    tail = half * (
+        half * (_mills(np.abs(w)) * (1 - np.minimum(square_low / 2 + w * w_low, 1.0)) / _SQRT_TWO_PI)
+    )
+    return np.where(w < 0, tail, 1 - tail), np.where(w < 0, 1 - tail, tail)
+
+
+def advantage_above(mu: Array) -> Array:
+    """The error function loses nothing at small mu, where 2Φ(μ/2) − 1 would cancel."""
+    value = np.minimum(_up(special.erf(mu / math.sqrt(8))), 1.0)
+    return np.where(mu == 0, 0.0, value)
+
+
+def _up(value: Array) -> Array:
+    """A few units in the last place above a value that is not negative."""
+    raised: Array = np.nextafter(value * (1 + _ROUNDING), np.inf)
+    return raised
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The float nearest a + b, and what its rounding drops (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """The float nearest a·b, and what its rounding drops (Dekker)."""
+    product = a * b
+    a_high = a * 134217729.0
+    a_high = a_high - (a_high - a)
+    a_low = a - a_high
+    b_high = b * 134217729.0
+    b_high = b_high - (b_high - b)
+    b_low = b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
