@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs by specification: a family and its parameters in one string, as in "ring:n=10"."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sottovoce.errors import GraphError
+from sottovoce.graphs import families, random_families
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sottovoce.graphs.model import Graph
+
+__all__ = ["FAMILIES", "Family", "Parameter", "generate_graph", "nearest_family"]
+
+NODE_LIMIT = 50_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A number that a family asks for, between `lowest` and `highest`."""
+
+    whole: bool = True
+    lowest: int = 1
+    highest: int = NODE_LIMIT
+    default: int | None = None
+
+    @property
+    def rule(self) -> str:
+        """What the parameter must be, in words."""
+        return f"a {'whole ' if self.whole else ''}number from {self.lowest} to {self.highest}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A kind of graph: the function that makes it, its parameters, and a rule that ties them together.
+
+    `conflict` returns the broken rule and its remedy, or None.
+    """
+
+    make: Callable[..., Graph]
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    conflict: Callable[..., str | None] = lambda **_: None
+
+
+def _preferential_conflict(*, n: int, core: int, links: int, **_: object) -> str | None:
+    if links > core:
+        return (
+            f"links must be at most core; got links={links}, core={core} (take fewer links or a larger core)"
+        )
+    if core > n:
+        return f"core must be at most n; got core={core}, n={n} (take a smaller core)"
+    return None
+
+
+def _regular_conflict(*, n: int, d: int, **_: object) -> str | None:
+    if d >= n:
+        return f"d must be below n; got d={d}, n={n} (a node has at most {n - 1} neighbours)"
+    if n * d % 2:
+        return f"n times d must be even; got n={n}, d={d} (take d={d + 1} or n={n + 1})"
+    return None
+
+
+def _small_world_conflict(*, n: int, k: int, **_: object) -> str | None:
+    if k % 2:
+        return f"k must be even, half of it to each side; got k={k} (take k={k + 1})"
+    if k >= n:
+        return f"k must be below n; got k={k}, n={n} (take a smaller k)"
+    return None
+
+
+def _grid_conflict(*, rows: int, cols: int) -> str | None:
+    if rows * cols < 2:
+        return f"there must be at least 2 nodes; got rows={rows}, cols={cols} (take a longer side)"
+    if rows * cols > NODE_LIMIT:
+        return f"there must be at most {NODE_LIMIT} nodes; got rows={rows}, cols={cols} (take shorter sides)"
+    return None
+
+
+_NODES = Parameter(lowest=2)
+_SEED = Parameter(lowest=0, highest=2**63 - 1, default=0)
+_CHANCE = Parameter(whole=False, lowest=0, highest=1)
+_SIDE = Parameter(lowest=3)
+
+FAMILIES: Mapping[str, Family] = {
+    "erdos-renyi": Family(
+        make=random_families.erdos_renyi, parameters={"n": _NODES, "p": _CHANCE, "seed": _SEED}
+    ),
+    "preferential": Family(
+        make=random_families.preferential,
+        parameters={"n": _NODES, "core": Parameter(lowest=2), "links": Parameter(), "seed": _SEED},
+        conflict=_preferential_conflict,
+    ),
+    "ring": Family(make=families.ring, parameters={"n": _NODES}),
+    "path": Family(make=families.path, parameters={"n": _NODES}),
+    "star": Family(make=families.star, parameters={"n": _NODES}),
+    "complete": Family(make=families.complete, parameters={"n": _NODES}),
+    "grid": Family(
+        make=families.grid, parameters={"rows": Parameter(), "cols": Parameter()}, conflict=_grid_conflict
+    ),
+    "torus": Family(make=families.torus, parameters={"rows": _SIDE, "cols": _SIDE}, conflict=_grid_conflict),
+    "hypercube": Family(make=families.hypercube, parameters={"dim": Parameter(highest=24)}),
+    "random-regular": Family(
+        make=random_families.random_regular,
+        parameters={"n": _NODES, "d": Parameter(), "seed": _SEED},
+        conflict=_regular_conflict,
+    ),
+    "small-world": Family(
+        make=random_families.small_world,
+        parameters={"n": _NODES, "k": Parameter(lowest=2), "p": _CHANCE, "seed": _SEED},
+        conflict=_small_world_conflict,
+    ),
+    "exponential": Family(make=families.exponential, parameters={"n": _NODES}),
+    "karate": Family(make=families.karate),
+    "les-miserables": Family(make=families.les_miserables),
+    "florentine": Family(make=families.florentine),
+}
+
+
+def generate_graph(spec: str) -> Graph:
+    """The graph that a specification "family:name=value,…" describes; a seed left out is 0.
+
+    Families and their parameters: erdos-renyi (n, p, seed), preferential (n, core, links, seed), ring,
+    path, star, complete and exponential (n), grid and torus (rows, cols), hypercube (dim), random-regular
+    (n, d, seed), small-world (n, k, p, seed), and the real graphs karate, les-miserables and florentine.
+
+    >>> generate_graph("torus:rows=3,cols=4").edges
+    24
+    """
+    name, _, rest = spec.partition(":")
+    name = name.strip()
+    if name not in FAMILIES:
+        near = nearest_family(name)
+        guess = f"did you mean {near}? " if near else ""
+        raise GraphError(
+            f"there is no family of graphs called {name!r} ({guess}families are {', '.join(FAMILIES)})"
+        )
+    family = FAMILIES[name]
+    values = _values(name, family, rest)
+    broken = family.conflict(**values)
+    if broken is not None:
+        raise GraphError(f"{name}: {broken}")
+    return family.make(**values)
+
+
+def nearest_family(name: str) -> str | None:
+    """The family whose name comes nearest to `name`, if any comes near."""
+    return next(iter(difflib.get_close_matches(name.strip().lower(), FAMILIES, n=1)), None)
+
+
+def _values(name: str, family: Family, rest: str) -> dict[str, float]:
+    """The parameters of a specification, checked one by one."""
+    example = ",".join(f"{key}=…" for key in family.parameters)
+    remedy = f"write {name}:{example}" if example else f"write {name} alone"
+    values: dict[str, float] = {}
+    for item in filter(None, (item.strip() for item in rest.split(","))):
+        key, equals, text = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise GraphError(f"{name}: parameters are written name=value; got {item!r} ({remedy})")
+        if key not in family.parameters:
+            raise GraphError(f"{name}: there is no parameter {key!r} ({remedy})")
+        if key in values:
+            raise GraphError(f"{name}: the parameter {key} is given twice ({remedy})")
+        values[key] = _number(name, key, text, family.parameters[key])
+    for key, parameter in family.parameters.items():
+        if key not in values:
+            if parameter.default is None:
+                raise GraphError(f"{name}: the parameter {key} is missing ({remedy})")
+            values[key] = parameter.default
+    return values
+
+
+def _number(family: str, key: str, text: str, parameter: Parameter) -> float:
+    try:
+        value = int(text) if parameter.whole else float(text)
+    except ValueError:
+        value = math.nan
+    if not parameter.lowest <= value <= parameter.highest:
+        raise GraphError(
+            f"{family}: {key} must be {parameter.rule}; got {text!r} (as in {key}={_example(parameter)})"
+        )
+    return value
+
+
+def _example(parameter: Parameter) -> str:
+    return str(max(parameter.lowest, 10 if parameter.highest > 24 else 4)) if parameter.whole else "0.1"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Square matrices from memory and from .npy, .npz and Matrix Market files."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from sottovoce.errors import FileError, GraphError
+from sottovoce.graphs.files import file_bytes, file_suffix
+from sottovoce.graphs.model import canonical_matrix
+from sottovoce.graphs.validation import check_entries
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["MATRIX_SUFFIXES", "read_matrix", "square_matrix"]
+
+MATRIX_SUFFIXES = (".npy", ".npz", ".mtx", ".mtx.gz")
+
+
+def square_matrix(source: Any) -> Any:  # noqa: ANN401
+    """An array or sparse matrix as a canonical csr_array; entries must be real, finite and at least 0."""
+    values: Any = source.copy() if scipy.sparse.issparse(source) else np.asarray(source)
+    if values.dtype.kind not in "buif":
+        raise GraphError(
+            f"the matrix of a graph must hold real numbers; got entries of type {values.dtype} (convert it "
+            "to floats)"
+        )
+    if values.ndim != 2:
+        raise GraphError(
+            f"the matrix of a graph must be square; got an array of {values.ndim} dimensions (one row and "
+            "column per node)"
+        )
+    matrix = canonical_matrix(values)
+    check_entries(matrix, range(matrix.shape[0]), "entries of a graph's matrix")
+    return matrix
+
+
+def read_matrix(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401
+    """The square matrix in a .npy, .npz or .mtx[.gz] file, as a canonical csr_array."""
+    name, suffix = file_suffix(path)
+    readers = {".npy": _from_npy, ".npz": _from_npz, ".mtx": _from_mtx}
+    if suffix not in readers:
+        raise FileError(
+            f"{name}: a matrix file must end in {', '.join(MATRIX_SUFFIXES)}; found "
+            f"{suffix or 'no ending'} (save the matrix in one of these formats)"
+        )
+    content = file_bytes(path)
+    try:
+        return square_matrix(readers[suffix](content, name))
+    except GraphError as error:
+        raise FileError(f"{name}: {error}") from None
+
+
+def _from_npy(content: bytes, name: str) -> Any:  # noqa: ANN401
+    try:
+        return np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise FileError(
+            f"{name}: a .npy file must hold one plain array of numbers; numpy says: {_sentence(error)} (save "
+            "it again with numpy.save, without pickled objects)"
+        ) from None
+
+
+def _from_npz(content: bytes, name: str) -> Any:  # noqa: ANN401
+    rule = "a .npz file must hold one sparse matrix or one array with two dimensions"
+    remedy = "save it with scipy.sparse.save_npz or numpy.savez"
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            if "format" in archive.files:
+                return scipy.sparse.load_npz(io.BytesIO(content))
+            arrays = [array for key in archive.files if (array := archive[key]).ndim == 2]
+            found = ", ".join(archive.files) or "nothing"
+    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        raise FileError(f"{name}: {rule}; numpy says: {_sentence(error)} ({remedy})") from None
+    if len(arrays) != 1:
+        raise FileError(f"{name}: {rule}; found {len(arrays)} such arrays among {found} ({remedy})")
+    return arrays[0]
+
+
+def _from_mtx(content: bytes, name: str) -> Any:  # noqa: ANN401
+    try:
+        return scipy.io.mmread(io.BytesIO(content))
+    except (ValueError, OSError, OverflowError, EOFError, TypeError) as error:
+        raise FileError(
+            f"{name}: not a Matrix Market file; scipy says: {_sentence(error)} (write it with "
+            "scipy.io.mmwrite)"
+        ) from None
+
+
+def _sentence(error: Exception) -> str:
+    """The first line of another library's message, fit to stand inside one of ours."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values of this room: a graph, and gossip weights on it.
+
+One convention holds everywhere: entry [i, j] is nonzero when node i *receives* from node j. An edge
+(u, v) of an edge list or of a directed networkx graph means that u sends to v, so it fills entry [v, u].
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import itertools
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from sottovoce.errors import GraphError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = ["GossipWeights", "Graph", "canonical_matrix", "is_symmetric", "row_indices", "tidy_labels"]
+
+_SEARCHED_LABELS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Graph:
+    """A graph with named nodes; `adjacency[i, j]` is nonzero when node i receives from node j.
+
+    `labels` name the nodes in index order; `weighted` says whether the entries mean more than presence.
+
+    >>> import scipy
+    >>> graph = Graph(adjacency=scipy.sparse.csr_array([[0, 1], [1, 0]]), labels=["anna", "ben"],
+    ...               directed=False, weighted=False)
+    >>> graph.n, graph.edges, graph.index("ben")
+    (2, 1, 1)
+    """
+
+    adjacency: Any
+    labels: Sequence[Hashable]
+    directed: bool
+    weighted: bool
+
+    def __post_init__(self) -> None:
+        """Bring matrix and labels into canonical form, and refuse what contradicts itself."""
+        adjacency = canonical_matrix(self.adjacency)
+        object.__setattr__(self, "adjacency", adjacency)
+        object.__setattr__(self, "labels", tidy_labels(self.labels, adjacency.shape[0]))
+        if not self.directed and not is_symmetric(adjacency):
+            raise GraphError(
+                "an undirected graph must have a symmetric adjacency matrix; this one is not symmetric "
+                "(pass directed=True)"
+            )
+
+    @property
+    def n(self) -> int:
+        """The number of nodes."""
+        return int(self.adjacency.shape[0])
+
+    @cached_property
+    def edges(self) -> int:
+        """The number of edges: an undirected edge counts once, a self-loop not at all."""
+        total = int(self.degrees.sum())
+        return total if self.directed else total // 2
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """The number of other nodes that each node receives from."""
+        rows = row_indices(self.adjacency)
+        return np.bincount(rows[rows != self.adjacency.indices], minlength=self.n).astype(np.int64)
+
+    def index(self, label: Hashable) -> int:
+        """The position of a node; a string that spells an integer label is understood."""
+        return _position(label, self.labels, None if isinstance(self.labels, range) else self._positions)
+
+    @cached_property
+    def _positions(self) -> dict[Hashable, int]:
+        return {label: k for k, label in enumerate(self.labels)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GossipWeights:
+    """A gossip matrix W: row i holds the weights with which node i averages what it receives.
+
+    `rule` says how it was built and `symmetric` whether W equals its transpose to the last bit.
+    `unit` and `shares` say what the weights are exactly (see `exact_row`).
+    """
+
+    matrix: Any
+    labels: Sequence[Hashable]
+    rule: str
+    symmetric: bool
+    unit: Fraction | None = None
+    shares: Any = None
+
+    def __post_init__(self) -> None:
+        """Bring matrix and labels into canonical form."""
+        object.__setattr__(self, "matrix", canonical_matrix(self.matrix))
+        object.__setattr__(self, "labels", tidy_labels(self.labels, self.matrix.shape[0]))
+
+    @property
+    def n(self) -> int:
+        """The number of nodes."""
+        return int(self.matrix.shape[0])
+
+    def index(self, label: Hashable) -> int:
+        """The position of a node; a string that spells an integer label is understood."""
+        return _position(label, self.labels, None if isinstance(self.labels, range) else self._positions)
+
+    def neighbours(self, i: int) -> NDArray[np.int64]:
+        """The positions of the other nodes that node i receives from, ascending."""
+        columns = self.matrix.indices[self.matrix.indptr[i] : self.matrix.indptr[i + 1]]
+        return np.asarray(columns[columns != i], dtype=np.int64)
+
+    def exact_row(self, i: int) -> dict[int, Fraction]:
+        """Row i of W in rational numbers, so that the rank of a few rows can be decided exactly.
+
+        Off the diagonal the weights are unit / k with whole k when a rule built them, unit · a / Σa when
+        they were normalised from shares a, and else the stored floats taken as they are:
+
+            W[i, i] = 1 − Σ_{j ≠ i} W[i, j]   (rule or shares),   Fraction(W[i, i])   (floats).
+
+        Guarantee: exact; agrees with `matrix` to rounding, and rows of a rule sum to exactly 1.
+
+        >>> from sottovoce.graphs import metropolis_weights
+        >>> metropolis_weights("path:n=3").exact_row(0)
+        {0: Fraction(2, 3), 1: Fraction(1, 3)}
+        """
+        start, stop = self.matrix.indptr[i], self.matrix.indptr[i + 1]
+        columns = [int(j) for j in self.matrix.indices[start:stop]]
+        floats = [float(w) for w in self.matrix.data[start:stop]]
+        if self.unit is None:
+            return {j: Fraction(w) for j, w in zip(columns, floats, strict=True)}
+        if self.shares is None:
+            # A stored weight is unit / k to a relative 2⁻⁵², so rounding recovers every k below 2⁵⁰.
+            scale = float(self.unit)
+            row = {j: self.unit / round(scale / w) for j, w in zip(columns, floats, strict=True) if j != i}
+        else:
+            row = _normalised_row(self.shares, i, self.unit)
+        row[i] = 1 - sum(row.values(), start=Fraction(0))
+        return {j: w for j, w in sorted(row.items()) if w}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of matrix and labels in a platform-independent form: the graph-and-weights hash."""
+        digest = hashlib.sha256(f"sottovoce weights {self.n}\n".encode())
+        digest.update(self.matrix.indptr.astype("<i8").tobytes())
+        digest.update(self.matrix.indices.astype("<i8").tobytes())
+        digest.update(self.matrix.data.astype("<f8").tobytes())
+        names = iter(self.labels)
+        while block := list(itertools.islice(names, 65_536)):
+            digest.update("".join(f"{label!r}\n" for label in block).encode())
+        return digest.hexdigest()
+
+    @cached_property
+    def _positions(self) -> dict[Hashable, int]:
+        return {label: k for k, label in enumerate(self.labels)}
+
+
+def canonical_matrix(matrix: Any) -> Any:  # noqa: ANN401
+    """`matrix` as a square float csr_array with sorted, distinct, nonzero entries."""
+    result = scipy.sparse.csr_array(matrix, dtype=np.float64)
+    if result.ndim != 2 or result.shape[0] != result.shape[1]:
+        shape = " x ".join(map(str, result.shape))
+        raise GraphError(f"the matrix of a graph must be square; got {shape} (one row and column per node)")
+    # The caller's arrays may be shared with `result`; they are copied before anything is moved in them.
+    if not result.has_canonical_format or (result.data == 0).any():
+        result = result.copy()
+        result.sum_duplicates()
+        result.eliminate_zeros()
+    return result
+
+
+def is_symmetric(matrix: Any) -> bool:  # noqa: ANN401
+    """Whether a canonical csr_array equals its transpose to the last bit."""
+    transposed = matrix.T.tocsr()
+    transposed.sort_indices()
+    return bool(
+        np.array_equal(matrix.indptr, transposed.indptr)
+        and np.array_equal(matrix.indices, transposed.indices)
+        and np.array_equal(matrix.data, transposed.data)
+    )
+
+
+def row_indices(matrix: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    """The row of every stored entry of a csr_array, in storage order."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def tidy_labels(labels: Iterable[Hashable] | None, n: int) -> Sequence[Hashable]:
+    """Distinct labels for n nodes: a range where they count up by one, else a tuple."""
+    if labels is None:
+        return range(n)
+    if isinstance(labels, range):
+        names: Sequence[Hashable] = labels
+    else:
+        names = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+    if len(names) != n:
+        raise GraphError(f"a graph of {n} nodes needs {n} labels; got {len(names)} (give one per node)")
+    if isinstance(names, range) and (n < 2 or names.step == 1):
+        return names
+    first = names[0] if names else None
+    if isinstance(first, int) and all(type(label) is int for label in names):
+        counting = range(first, first + n)
+        if all(label == number for label, number in zip(names, counting, strict=True)):
+            return counting
+    if len(set(names)) != n:
+        seen: set[Hashable] = set()
+        repeated = next(label for label in names if label in seen or seen.add(label))  # type: ignore[func-returns-value]
+        raise GraphError(f"labels must be distinct; {repeated!r} occurs twice (rename one of the nodes)")
+    return tuple(names)
+
+
+def _normalised_row(shares: Any, i: int, unit: Fraction) -> dict[int, Fraction]:  # noqa: ANN401
+    """The off-diagonal entries unit · a / Σa of row i."""
+    start, stop = shares.indptr[i], shares.indptr[i + 1]
+    parts = {
+        int(j): Fraction(float(a))
+        for j, a in zip(shares.indices[start:stop], shares.data[start:stop], strict=True)
+    }
+    whole = sum(parts.values(), start=Fraction(0))
+    return {j: unit * a / whole for j, a in parts.items() if j != i}
+
+
+def _position(label: Hashable, labels: Sequence[Hashable], positions: dict[Hashable, int] | None) -> int:
+    """The position of `label`; `positions` is None when `labels` is a range, which needs no table."""
+    candidates = [label]
+    if isinstance(label, str) and re.fullmatch(r"[+-]?[0-9]+", label):
+        candidates.append(int(label))
+    for candidate in candidates:
+        if positions is not None:
+            if isinstance(candidate, Hashable) and candidate in positions:
+                return positions[candidate]
+        elif isinstance(candidate, int | np.integer) and int(candidate) in labels:
+            # A range finds a plain integer without a search.
+            return labels.index(int(candidate))
+    raise GraphError(f"no node is called {label!r}; {_closest(label, labels)}")
+
+
+def _closest(label: Hashable, labels: Sequence[Hashable]) -> str:
+    """The remedy for an unknown label: the names that come nearest to it."""
+    if not labels:
+        return "the graph has no nodes (add some)"
+    if isinstance(labels, range):
+        return f"the nodes are called {labels[0]} to {labels[-1]} (name one of them)"
+    names = {str(name): name for name in itertools.islice(labels, _SEARCHED_LABELS)}
+    near = difflib.get_close_matches(str(label), names, n=3, cutoff=0.4) or list(names)[:3]
+    listed = ", ".join(repr(names[name]) for name in near)
+    return f"the closest names are {listed} (name one of the {len(labels)} nodes)"

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs from files and from the values that users hold."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from sottovoce.errors import FileError, GraphError
+from sottovoce.graphs.edgelists import parse_edges
+from sottovoce.graphs.files import file_suffix, file_text
+from sottovoce.graphs.generators import FAMILIES, generate_graph, nearest_family
+from sottovoce.graphs.matrices import read_matrix, square_matrix
+from sottovoce.graphs.model import Graph, is_symmetric, tidy_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+__all__ = ["as_graph", "read_graph"]
+
+_EDGE_LISTS = (".edgelist", ".edges", ".txt", ".tsv", ".csv")
+_KNOWN = (*_EDGE_LISTS, ".graphml", ".gml", ".mtx", ".npy", ".npz")
+
+
+def as_graph(source: object) -> Graph:
+    """`source` as a Graph.
+
+    Accepted are a Graph, a networkx graph, a sparse or dense matrix (row i receives from column j), the
+    path of a file, and a specification such as "ring:n=10" or "karate". Of a networkx graph the nodes keep
+    their names and order, an edge attribute "weight" makes it weighted, and parallel edges are merged.
+
+    >>> as_graph("ring:n=10").edges
+    10
+    """
+    if isinstance(source, Graph):
+        return source
+    if isinstance(source, str) and source.partition(":")[0].strip() in FAMILIES:
+        return generate_graph(source)
+    if isinstance(source, str | os.PathLike):
+        return read_graph(source)
+    if isinstance(source, np.ndarray) or scipy.sparse.issparse(source):
+        return _from_matrix(square_matrix(source))
+    import networkx as nx
+
+    if isinstance(source, nx.Graph):
+        return _from_networkx(source)
+    raise GraphError(
+        "a graph must be a Graph, a networkx graph, a matrix, a path or a specification; got a "
+        f"{type(source).__name__} (for example as_graph('ring:n=10'))"
+    )
+
+
+def read_graph(path: str | os.PathLike[str], *, directed: bool = False) -> Graph:
+    """The graph in a file; the ending says the format, and a final .gz is unpacked.
+
+    Edge lists (.edgelist, .edges, .txt, .tsv: white space; .csv: commas) are read as undirected unless
+    `directed`, when an edge u v means that u sends to v. GraphML, GML, Matrix Market, .npy and .npz files
+    say themselves; their matrices are read as row i receives from column j.
+    """
+    name, suffix = file_suffix(path)
+    if not Path(path).exists():
+        raise FileError(_missing(str(path)))
+    if suffix in _EDGE_LISTS:
+        text = file_text(path)
+        return parse_edges(text, name, _delimiter(text, suffix), directed=directed)
+    if suffix in (".mtx", ".npy", ".npz"):
+        return _from_matrix(read_matrix(path))
+    if suffix in (".graphml", ".gml"):
+        return _from_markup(file_text(path), name, suffix)
+    raise FileError(
+        f"{name}: the ending must be one of {', '.join(_KNOWN)}, perhaps followed by .gz; found "
+        f"{suffix or 'none'} (rename the file after its format)"
+    )
+
+
+def _missing(path: str) -> str:
+    """What to say of a path that leads nowhere, which may be a misspelt specification."""
+    family = path.partition(":")[0]
+    near = nearest_family(family)
+    if file_suffix(path)[1] not in _KNOWN and (":" in path or "=" in path or near or not Path(path).suffix):
+        guess = f"did you mean {near}? " if near else ""
+        return (
+            f"{path}: there is no such file and no such family of graphs ({guess}families are "
+            f"{', '.join(FAMILIES)})"
+        )
+    return f"{path}: there is no such file (check the path)"
+
+
+def _delimiter(text: str, suffix: str) -> str | None:
+    """Commas in CSV (semicolons or tabs where there is no comma), tabs in TSV that has some, else blanks."""
+    lines = (line for line in text.splitlines() if line.strip() and line.lstrip()[0] not in "#%")
+    first = next(lines, "")
+    if suffix == ".csv":
+        return next((mark for mark in (",", ";", "\t") if mark in first), ",")
+    return "\t" if suffix == ".tsv" and "\t" in first else None
+
+
+def _from_matrix(matrix: Any, labels: Sequence[Hashable] | None = None) -> Graph:  # noqa: ANN401
+    return Graph(
+        adjacency=matrix,
+        labels=tidy_labels(labels, matrix.shape[0]),
+        directed=not is_symmetric(matrix),
+        weighted=bool((matrix.data != 1).any()),
+    )
+
+
+def _from_networkx(graph: Any) -> Graph:  # noqa: ANN401
+    """A networkx graph with its names, in its order."""
+    if graph.number_of_nodes() == 0:
+        raise GraphError("a graph must have nodes; this networkx graph has none (add nodes and edges)")
+    labels = list(graph.nodes)
+    position = {label: k for k, label in enumerate(labels)}
+    triples = list(graph.edges(data="weight"))
+    weighted = any(weight is not None for _, _, weight in triples)
+    senders = np.array([position[u] for u, _, _ in triples], dtype=np.int64)
+    receivers = np.array([position[v] for _, v, _ in triples], dtype=np.int64)
+    data = np.array([_edge_weight(u, v, w) for u, v, w in triples]) if weighted else np.ones(len(triples))
+    if not graph.is_directed():
+        other = senders != receivers
+        senders, receivers = (
+            np.concatenate([senders, receivers[other]]),
+            np.concatenate([receivers, senders[other]]),
+        )
+        data = np.concatenate([data, data[other]])
+    matrix = scipy.sparse.coo_array((data, (receivers, senders)), shape=(len(labels),) * 2).tocsr()
+    if not weighted:
+        matrix.data[:] = 1.0
+    return Graph(adjacency=matrix, labels=labels, directed=graph.is_directed(), weighted=weighted)
+
+
+def _edge_weight(u: object, v: object, weight: object) -> float:
+    """The weight of one networkx edge; an edge without one counts 1."""
+    try:
+        value = 1.0 if weight is None else float(weight)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        value = np.nan
+    if not (np.isfinite(value) and value >= 0):
+        raise GraphError(
+            f"edge weights must be finite numbers of at least 0; the edge from {u!r} to {v!r} has {weight!r} "
+            "(correct it, or remove the attribute 'weight')"
+        )
+    return value
+
+
+def _from_markup(text: str, name: str, suffix: str) -> Graph:
+    """A GraphML or GML file, its nodes called by their labels where these are distinct."""
+    import networkx as nx
+
+    try:
+        is_graphml = suffix == ".graphml"
+        graph = nx.parse_graphml(text) if is_graphml else nx.parse_gml(text.splitlines(), label="id")
+    # The two parsers raise whatever their own mistakes happen to be: KeyError, TypeError, ParseError.
+    except Exception as error:
+        kind = "GraphML" if suffix == ".graphml" else "GML"
+        raise FileError(
+            f"{name}: not a {kind} file that can be read; networkx says: {error} (export it again, or write "
+            "an edge list)"
+        ) from None
+    names = [label for _, label in graph.nodes(data="label")]
+    if None not in names and len(set(names)) == len(names):
+        graph = nx.relabel_nodes(graph, dict(zip(graph.nodes, names, strict=True)))
+    try:
+        return _from_networkx(graph)
+    except GraphError as error:
+        raise FileError(f"{name}: {error}") from None

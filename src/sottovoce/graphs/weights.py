@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gossip weights: rules that build them from a graph, and the check of weights that are given."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from sottovoce.errors import FileError, GraphError
+from sottovoce.graphs.matrices import MATRIX_SUFFIXES, read_matrix, square_matrix
+from sottovoce.graphs.model import GossipWeights, Graph, is_symmetric, row_indices, tidy_labels
+from sottovoce.graphs.reading import as_graph
+from sottovoce.graphs.validation import check_entries, check_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "as_weights",
+    "graph_weights",
+    "laplacian_weights",
+    "lazy_weights",
+    "matrix_weights",
+    "maximum_degree_weights",
+    "metropolis_weights",
+    "uniform_weights",
+    "weights_by_rule",
+]
+
+_RULES = ("metropolis", "lazy", "maximum-degree", "laplacian:STEP", "uniform", "graph")
+
+
+def metropolis_weights(graph: object) -> GossipWeights:
+    """Metropolis weights: each edge weighs one over one plus the larger degree of its ends.
+
+        W[i, j] = 1 / (1 + max(d_i, d_j)) for neighbours,   W[i, i] = 1 − Σ_{j ≠ i} W[i, j].
+
+    Guarantee: symmetric and positive on the diagonal; `exact_row` is exact.
+
+    Source: Xiao, Boyd and Kim, Distributed average consensus with least-mean-square deviation (2007).
+
+    >>> metropolis_weights("path:n=3").matrix.toarray().round(3).tolist()
+    [[0.667, 0.333, 0.0], [0.333, 0.333, 0.333], [0.0, 0.333, 0.667]]
+    """
+    value, rows, columns = _undirected(graph, "metropolis_weights")
+    d = value.degrees
+    return _from_rule(
+        value, rows, columns, 1.0 / (1 + np.maximum(d[rows], d[columns])), Fraction(1), "metropolis"
+    )
+
+
+def maximum_degree_weights(graph: object) -> GossipWeights:
+    """Maximum-degree weights: the same weight on every edge.
+
+        W = I − L / (1 + d_max),   L the graph's Laplacian.
+
+    Guarantee: symmetric and positive on the diagonal; `exact_row` is exact.
+
+    Source: Xiao and Boyd, Fast linear iterations for distributed averaging (2004), Section 4.1.
+
+    >>> maximum_degree_weights("star:n=4").exact_row(1)
+    {0: Fraction(1, 4), 1: Fraction(3, 4)}
+    """
+    value, rows, columns = _undirected(graph, "maximum_degree_weights")
+    weight = 1.0 / (1 + int(value.degrees.max(initial=0)))
+    return _from_rule(value, rows, columns, np.full(rows.size, weight), Fraction(1), "maximum-degree")
+
+
+def laplacian_weights(graph: object, step: float | Fraction) -> GossipWeights:
+    """Laplacian weights: a step of size α down the graph's Laplacian.
+
+        W = I − α L,   0 < α ≤ 1 / d_max.
+
+    `step` is α; a Fraction is kept exactly, a float counts as the dyadic number that it is.
+
+    Guarantee: symmetric with no negative entry; `exact_row` is exact.
+
+    Source: Xiao and Boyd, Fast linear iterations for distributed averaging (2004), Section 4.1.
+
+    >>> laplacian_weights("ring:n=5", Fraction(1, 3)).exact_row(0)
+    {0: Fraction(1, 3), 1: Fraction(1, 3), 4: Fraction(1, 3)}
+    """
+    value, rows, columns = _undirected(graph, "laplacian_weights")
+    largest = int(value.degrees.max(initial=0))
+    if not (np.isfinite(float(step)) and step > 0):
+        raise GraphError(f"the step of laplacian_weights must be a finite number above 0; got {step!s}")
+    alpha = Fraction(step)
+    if alpha * largest > 1:
+        raise GraphError(
+            f"laplacian_weights must leave no negative weight on the diagonal; a step of {step!s} does at a "
+            f"node of degree {largest} (the largest step allowed is 1/{largest})"
+        )
+    # Degree times α is rounded once, from the exact product, so that a diagonal of 0 is 0 and not 1e-17.
+    occurring, which = np.unique(value.degrees, return_inverse=True)
+    kept = np.array([float(1 - alpha * int(d)) for d in occurring])[which]
+    data = np.full(rows.size, float(alpha))
+    return _from_rule(value, rows, columns, data, alpha, f"laplacian:{step!s}", diagonal=kept)
+
+
+def uniform_weights(graph: object) -> GossipWeights:
+    """Uniform weights: each node takes the plain mean of its own value and all it receives.
+
+        W[i, j] = 1 / (1 + d_i) for j = i and every j that i receives from.
+
+    The graph may be directed; d_i counts the nodes that i receives from.
+
+    Guarantee: rows sum to 1 and the diagonal is positive; symmetric only when the graph is regular.
+
+    Source: Jadbabaie, Lin and Morse, Coordination of groups of mobile autonomous agents (2003).
+
+    >>> uniform_weights("star:n=4").exact_row(1)
+    {0: Fraction(1, 2), 1: Fraction(1, 2)}
+    """
+    value = as_graph(graph)
+    rows, columns = _off_diagonal(value)
+    return _from_rule(value, rows, columns, 1.0 / (1 + value.degrees[rows]), Fraction(1), "uniform")
+
+
+def lazy_weights(source: object) -> GossipWeights:
+    """Lazy weights: each node keeps half of its own value.
+
+        W ↦ (I + W) / 2.
+
+    `source` is a GossipWeights, or a graph, whose Metropolis weights are taken first.
+
+    Guarantee: no eigenvalue below 0 when W is symmetric; never periodic.
+
+    Source: Levin, Peres and Wilmer, Markov Chains and Mixing Times, Section 1.3.
+
+    >>> lazy_weights("path:n=3").exact_row(0)
+    {0: Fraction(5, 6), 1: Fraction(1, 6)}
+    """
+    weights = source if isinstance(source, GossipWeights) else metropolis_weights(source)
+    return GossipWeights(
+        matrix=(scipy.sparse.eye_array(weights.n, format="csr") + weights.matrix) * 0.5,
+        labels=weights.labels,
+        rule=f"lazy {weights.rule}",
+        symmetric=weights.symmetric,
+        unit=None if weights.unit is None else weights.unit / 2,
+        shares=weights.shares,
+    )
+
+
+def graph_weights(graph: object, normalise: bool = False) -> GossipWeights:
+    """The weights of a weighted graph taken as the gossip matrix itself.
+
+    With `normalise` each row is divided by its sum. Self-loops are the weights nodes give themselves.
+    """
+    value = as_graph(graph)
+    return _given(value.adjacency, value.labels, "graph", normalise)
+
+
+def matrix_weights(
+    matrix: object, labels: Iterable[Hashable] | None = None, normalise: bool = False
+) -> GossipWeights:
+    """A gossip matrix given as an array, a sparse matrix or the path of a .npy, .npz or .mtx file.
+
+    Row i receives from column j. With `normalise` each row is divided by its sum.
+
+    >>> matrix_weights([[3, 1], [1, 3]], labels=["anna", "ben"], normalise=True).exact_row(0)
+    {0: Fraction(3, 4), 1: Fraction(1, 4)}
+    """
+    loaded = read_matrix(matrix) if isinstance(matrix, str | os.PathLike) else square_matrix(matrix)
+    return _given(loaded, tidy_labels(labels, loaded.shape[0]), "matrix", normalise)
+
+
+def as_weights(source: object) -> GossipWeights:
+    """`source` as gossip weights: GossipWeights as they are, a matrix after `check_weights`.
+
+    A graph is refused, because the choice of a rule belongs to the caller.
+    """
+    if isinstance(source, GossipWeights):
+        return source
+    if isinstance(source, np.ndarray) or scipy.sparse.issparse(source):
+        return matrix_weights(source)
+    found = f"the string {source!r}" if isinstance(source, str) else f"a {type(source).__name__}"
+    raise GraphError(
+        f"gossip weights must be a GossipWeights or a matrix; got {found} "
+        "(choose a rule, as in metropolis_weights(graph))"
+    )
+
+
+def weights_by_rule(graph: object, rule: str) -> GossipWeights:
+    """Gossip weights on `graph` by the name of a rule, or from the path of a matrix file.
+
+    Rules: metropolis, lazy, maximum-degree, laplacian:STEP (as in laplacian:1/3), uniform, graph.
+
+    >>> weights_by_rule("ring:n=4", "laplacian:1/4").exact_row(0)
+    {0: Fraction(1, 2), 1: Fraction(1, 4), 3: Fraction(1, 4)}
+    """
+    plain = {
+        "metropolis": metropolis_weights,
+        "lazy": lazy_weights,
+        "maximum-degree": maximum_degree_weights,
+        "uniform": uniform_weights,
+        "graph": graph_weights,
+    }
+    if rule in plain:
+        return plain[rule](graph)
+    name, _, step = rule.partition(":")
+    if name == "laplacian":
+        return laplacian_weights(graph, _step(step))
+    if not rule.lower().endswith(MATRIX_SUFFIXES):
+        raise GraphError(
+            f"the rule of the weights must be one of {', '.join(_RULES)}, or a matrix file "
+            f"({', '.join(MATRIX_SUFFIXES)}); got {rule!r}"
+        )
+    value = as_graph(graph)
+    matrix = read_matrix(rule)
+    if matrix.shape[0] != value.n:
+        raise FileError(
+            f"{Path(rule).name}: a weight matrix must have one row per node; it has {matrix.shape[0]} rows "
+            f"and the graph {value.n} nodes (take the matrix of this graph)"
+        )
+    return matrix_weights(matrix, value.labels)
+
+
+def _step(text: str) -> Fraction:
+    """The step of a laplacian:STEP rule, kept as the decimal or quotient that was written."""
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise GraphError(
+            f"the rule laplacian:STEP needs a number as its step; got {text!r} (write laplacian:0.1 or "
+            "laplacian:1/3)"
+        ) from None
+
+
+def _undirected(source: object, rule: str) -> tuple[Graph, NDArray[np.int64], NDArray[np.int64]]:
+    """The graph and the ends of its edges in both directions; a directed graph is refused."""
+    graph = as_graph(source)
+    if graph.directed:
+        raise GraphError(
+            f"{rule} needs an undirected graph; this one is directed (use uniform_weights(graph), or make it "
+            "undirected)"
+        )
+    return graph, *_off_diagonal(graph)
+
+
+def _off_diagonal(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row and column of every adjacency entry that is no self-loop."""
+    rows, columns = row_indices(graph.adjacency), graph.adjacency.indices
+    kept = rows != columns
+    return rows[kept], columns[kept]
+
+
+def _from_rule(
+    graph: Graph,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    data: NDArray[np.float64],
+    unit: Fraction,
+    rule: str,
+    *,
+    diagonal: NDArray[np.float64] | None = None,
+) -> GossipWeights:
+    """Checked weights with the given entries off the diagonal and the rest of each row on it."""
+    n = graph.n
+    kept = 1.0 - np.bincount(rows, weights=data, minlength=n) if diagonal is None else diagonal
+    off = scipy.sparse.csr_array((data, columns, np.searchsorted(rows, np.arange(n + 1))), shape=(n, n))
+    matrix = off + scipy.sparse.dia_array((kept[np.newaxis], [0]), shape=(n, n)).tocsr()
+    matrix.eliminate_zeros()
+    check_weights(matrix, graph.labels)
+    symmetric = rule != "uniform" or is_symmetric(matrix)
+    return GossipWeights(matrix=matrix, labels=graph.labels, rule=rule, symmetric=symmetric, unit=unit)
+
+
+def _given(matrix: Any, labels: Sequence[Hashable], rule: str, normalise: bool) -> GossipWeights:  # noqa: ANN401
+    """Checked weights from a canonical matrix, divided by its row sums when asked."""
+    shares = None
+    if normalise:
+        check_entries(matrix, labels, "gossip weights")
+        shares, sums = (
+            matrix,
+            np.bincount(row_indices(matrix), weights=matrix.data, minlength=matrix.shape[0]),
+        )
+        if not sums.all():
+            empty = labels[int(np.argmin(sums))]
+            raise GraphError(
+                f"rows must hold a weight above 0 to be normalised; row {empty!r} sums to 0 (give the node "
+                "an edge or a weight of its own)"
+            )
+        matrix = matrix.copy()
+        matrix.data /= sums[row_indices(matrix)]
+    check_weights(matrix, labels)
+    return GossipWeights(
+        matrix=matrix,
+        labels=labels,
+        rule=rule,
+        symmetric=is_symmetric(matrix),
+        unit=Fraction(1) if normalise else None,
+        shares=shares,
+    )
