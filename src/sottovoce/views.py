@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an observer sees and whose noise it knows: the two sets that define a threat model.
+
+A `View` is a description in the user's node names; `observe` turns it into rows and indices for one protocol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from scipy import sparse
+
+from sottovoce.errors import InputError, ViewError, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from sottovoce.protocols import Protocol
+
+__all__ = ["VIEW_NAMES", "Observation", "OwnNoise", "View", "observe", "target_indices"]
+
+OwnNoise = Literal["known", "hidden"]
+ExactRow = dict[int, Fraction]
+
+VIEW_NAMES = (
+    "everyone",
+    "neighbourhood",
+    "secure-sum",
+    "single-node",
+    "coalition-sums",
+    "coalition-messages",
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """What is observed (the rows `observation` of the messages, in every round) and whose noise is known.
+
+    Build one by name (`View.secure_sum(i)`), or from a matrix with a column for each node:
+    `View(observation=C, known_noise=[…])`.
+
+    >>> View.secure_sum(3)
+    View(secure-sum of 3, own noise known)
+    """
+
+    observation: ArrayLike | None = None
+    known_noise: Sequence[Hashable] = ()
+    name: str = "custom"
+    observers: tuple[Hashable, ...] = ()
+    own_noise: OwnNoise = "known"
+
+    everyone: ClassVar[View]
+    """Every message of every round: the view of local differential privacy. `View.everyone()` reads as well."""
+
+    def __post_init__(self) -> None:
+        """Refuse a view that says nothing, or a word that is not in its vocabulary."""
+        one_of(("custom", *VIEW_NAMES), view=self.name)
+        one_of(("known", "hidden"), own_noise=self.own_noise)
+        if self.name == "custom" and self.observation is None:
+            raise ViewError(
+                "a custom view needs observation=C, a matrix with one column for each node "
+                "(or take a named view, such as View.secure_sum(i))"
+            )
+        if self.name not in {"custom", "everyone"} and not self.observers:
+            raise ViewError(f"the {self.name} view needs at least one observer; got none")
+
+    @classmethod
+    def neighbourhood(cls, node: Hashable, *, own_noise: OwnNoise = "known") -> View:
+        """The messages of `node` and of all that send to it (pairwise network DP, Cyffers et al. 2022)."""
+        return cls(name="neighbourhood", observers=(node,), own_noise=own_noise)
+
+    @classmethod
+    def secure_sum(cls, node: Hashable, *, own_noise: OwnNoise = "known") -> View:
+        """The weighted sum that `node` receives in each of the T rounds, and no single message."""
+        return cls(name="secure-sum", observers=(node,), own_noise=own_noise)
+
+    @classmethod
+    def single_node(cls, node: Hashable, *, own_noise: OwnNoise = "known") -> View:
+        """The messages that `node` itself sends: the paper's single-node view, S = e_iᵀ.
+
+        With its own noise known this says what the secure sums of rounds 1..T−1 say; the sum of round T is not
+        in it. The paper's figures use `own_noise="hidden"`.
+        """
+        return cls(name="single-node", observers=(node,), own_noise=own_noise)
+
+    @classmethod
+    def coalition_sums(cls, nodes: Iterable[Hashable], *, own_noise: OwnNoise = "known") -> View:
+        """The weighted sums that all `nodes` receive, pooled (the paper's Section 3.3)."""
+        return cls(name="coalition-sums", observers=tuple(nodes), own_noise=own_noise)
+
+    @classmethod
+    def coalition_messages(cls, nodes: Iterable[Hashable], *, own_noise: OwnNoise = "known") -> View:
+        """The messages of every node outside the coalition that sends to one of its `nodes`, pooled."""
+        return cls(name="coalition-messages", observers=tuple(nodes), own_noise=own_noise)
+
+    def __call__(self) -> View:
+        """The view itself, so that `View.everyone()` means `View.everyone`."""
+        return self
+
+    def __repr__(self) -> str:
+        """Name, observers and what is known of their noise."""
+        if self.name == "everyone":
+            return "View(everyone)"
+        if self.name == "custom":
+            return f"View(custom, known noise {list(self.known_noise)})"
+        return f"View({self.name} of {', '.join(map(str, self.observers))}, own noise {self.own_noise})"
+
+
+View.everyone = View(name="everyone")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Observation:
+    """A view in index form: sparse rows over the nodes, `exact(k)` giving row k in rationals, and the known nodes."""
+
+    rows: sparse.csr_array
+    exact: Callable[[int], ExactRow]
+    known: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def observe(protocol: Protocol, view: View) -> Observation:
+    """The rows C that `view` sees of each round's messages, and the indices whose noise it knows.
+
+    For a directed W a neighbour is an in-neighbour: whoever sends to the observer.
+    """
+    if not isinstance(view, View):
+        raise ViewError(f"a view must be a View, such as View.secure_sum(0); got {view!r}")
+    if view.name == "everyone":
+        return _unit_rows(protocol.n, range(protocol.n), ())
+    if view.name == "custom":
+        return _custom(protocol, view)
+    observers = _distinct([protocol.index(label) for label in view.observers], view)
+    known = observers if view.own_noise == "known" else []
+    match view.name:
+        case "neighbourhood":
+            (node,) = observers
+            return _unit_rows(protocol.n, sorted({node, *protocol.weights.neighbours(node).tolist()}), known)
+        case "single-node":
+            return _unit_rows(protocol.n, observers, known)
+        case "coalition-messages":
+            senders = {j for i in observers for j in protocol.weights.neighbours(i).tolist()} - set(observers)
+            return _unit_rows(protocol.n, sorted(senders), known)
+        case _:
+            return Observation(
+                rows=protocol.weights.matrix[observers],
+                exact=lambda k: protocol.weights.exact_row(observers[k]),
+                known=np.asarray(known, dtype=np.int64),
+            )
+
+
+def target_indices(
+    protocol: Protocol, view: View, known: np.ndarray, targets: Sequence[Hashable] | None
+) -> np.ndarray:
+    """The indices of the targets in ascending order: all nodes whose noise is not known, or those asked for.
+
+    Asking for one whose noise the observer knows is an error.
+    """
+    if targets is None:
+        return np.setdiff1d(np.arange(protocol.n), known)
+    indices = np.array(sorted({protocol.index(label) for label in targets}), dtype=np.int64)
+    if indices.size == 0:
+        raise InputError("targets must name at least one node; got none (leave it out for all nodes)")
+    for index in np.intersect1d(indices, known):
+        raise InputError(
+            f"node {protocol.labels[index]!r} cannot be a target of {view!r}: the observer knows its noise "
+            "(choose another target, or own_noise='hidden')"
+        )
+    return indices
+
+
+def _distinct(indices: list[int], view: View) -> list[int]:
+    """The observers in ascending order; a repeated one is an error."""
+    if len(set(indices)) < len(indices):
+        raise ViewError(f"the observers of a view must differ from each other; got {list(view.observers)}")
+    return sorted(indices)
+
+
+def _unit_rows(n: int, nodes: Iterable[int], known: Iterable[int]) -> Observation:
+    """The view of the messages of `nodes`, one unit row each."""
+    chosen = np.asarray(list(nodes), dtype=np.int64)
+    rows = sparse.csr_array(
+        (np.ones(chosen.size), chosen, np.arange(chosen.size + 1, dtype=np.int64)), shape=(chosen.size, n)
+    )
+    return Observation(
+        rows=rows,
+        exact=lambda k: {int(chosen[k]): Fraction(1)},
+        known=np.asarray(list(known), dtype=np.int64),
+    )
+
+
+def _custom(protocol: Protocol, view: View) -> Observation:
+    """A user's observation matrix, its numbers taken as the exact rationals that floats are."""
+    rows = sparse.csr_array(view.observation, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != protocol.n:
+        raise ViewError(
+            f"an observation matrix needs one column for each of the {protocol.n} nodes; got shape {rows.shape}"
+        )
+    if not np.isfinite(rows.data).all():
+        raise ViewError("an observation matrix must hold finite numbers; got NaN or infinity")
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    known = sorted({protocol.index(label) for label in view.known_noise})
+    return Observation(
+        rows=rows, exact=lambda k: _rationals(rows, k), known=np.asarray(known, dtype=np.int64)
+    )
+
+
+def _rationals(rows: sparse.csr_array, k: int) -> ExactRow:
+    """Row k of a float matrix as exact rationals."""
+    span = slice(rows.indptr[k], rows.indptr[k + 1])
+    return {int(j): Fraction(float(x)) for j, x in zip(rows.indices[span], rows.data[span], strict=True)}
