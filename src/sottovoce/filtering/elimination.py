@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Take out of the system whatever the observer can compute by itself.
+
+When an observer knows the noise of the nodes A and sees what A receives, it knows every message of A. Subtracting
+them leaves the unknown nodes U with transition A_UU, fresh noise of every node, and observation rows that reach U.
+An orthonormal basis of those rows says the same, and makes every innovation at least as noisy as one noise draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from sottovoce.errors import ViewError
+from sottovoce.filtering.rowspace import RowSpace, independent_rows
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from sottovoce.protocols import Protocol
+    from sottovoce.views import ExactRow, Observation
+
+__all__ = ["HiddenSystem", "hidden_system"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HiddenSystem:
+    """What the observer cannot compute: s_t = A s_{t−1} + x_t + u_t over the unknown nodes, seen through rows.
+
+    `rows` is seen of rounds 1..T−1 and `last_rows` of round T (fewer, when a row is learnt only a round later).
+    Both have orthonormal rows; `rows_error` bounds how far rounding may have turned them.
+    `over_informed` says that the observer was given more than its view says (an upper bound, then).
+    """
+
+    unknown: np.ndarray
+    transition: csr_array
+    rows: np.ndarray
+    last_rows: np.ndarray
+    rows_error: float
+    rounds: int
+    symmetric: bool
+    over_informed: bool
+
+    def hops(self) -> np.ndarray:
+        """In how many rounds a contribution of each unknown node reaches the observed rows (infinite if it never does).
+
+        A contribution made h hops away touches the view h rounds later: nodes T or more hops away are not seen at all.
+        """
+        n = self.unknown.size
+        # One extra node that receives from every observed node; distances to it are hops + 1.
+        seen = sparse.csr_array(np.any(self.rows != 0, axis=0, keepdims=True).astype(np.float64))
+        joined = sparse.block_array([[self.transition, None], [seen, sparse.csr_array((1, 1))]], format="csr")
+        return np.asarray(csgraph.dijkstra(joined, unweighted=True, indices=n)[:n] - 1)
+
+
+def hidden_system(protocol: Protocol, observation: Observation, *, complete: bool = True) -> HiddenSystem:
+    """The system over the nodes whose noise is unknown, and the independent rows the observer has of it.
+
+    A known node whose inflow the observer cannot work out is handled on the safe side: with `complete` the observer
+    is given that inflow (never lowers Δ), without it that node's noise is taken as unknown (never raises Δ).
+
+    Guarantee: exact where every known node's inflow is determined by the view (all named views); otherwise an upper
+    bound of what the view tells with `complete`, a lower bound without.
+    """
+    known = observation.known
+    while True:
+        system, undetermined = _eliminate(protocol, observation, known)
+        if complete or not undetermined:
+            return system
+        known = np.setdiff1d(known, undetermined)
+
+
+def _eliminate(
+    protocol: Protocol, observation: Observation, known: np.ndarray
+) -> tuple[HiddenSystem, list[int]]:
+    """The hidden system for one set of known nodes, completed; and the known nodes that needed completion."""
+    n = protocol.n
+    position = np.full(n, -1, dtype=np.int64)
+    unknown = np.setdiff1d(np.arange(n), known)
+    if unknown.size == 0:
+        raise ViewError("the observer knows the noise of every node, so nothing is hidden (leave a node out)")
+    position[unknown] = np.arange(unknown.size)
+
+    fresh: list[ExactRow] = []
+    delayed: list[ExactRow] = []
+    for k in range(observation.rows.shape[0]):
+        row = observation.exact(k)
+        seen = _restrict(row, position)
+        if seen:
+            fresh.append(seen)
+        elif row:
+            # A row of known nodes alone tells, one round later, what flowed into them: v_A A_AU s_{t−1}.
+            delayed.append(_restrict(_inflow(protocol, row), position))
+    inflows = {int(a): _restrict(protocol.weights.exact_row(int(a)), position) for a in known}
+
+    now = RowSpace.spanned_by(fresh)
+    soon = now.extended(delayed)
+    undetermined = [a for a, row in inflows.items() if row and not soon.contains(row)]
+    for a in undetermined:
+        now = now.extended([inflows[a]])
+        soon = soon.extended([inflows[a]])
+
+    rows, error = independent_rows(soon, unknown.size)
+    last_rows, last_error = (rows, error) if soon.rank == now.rank else independent_rows(now, unknown.size)
+    system = HiddenSystem(
+        unknown=unknown,
+        transition=protocol.transition[unknown][:, unknown],
+        rows=rows,
+        last_rows=last_rows,
+        rows_error=max(error, last_error),
+        rounds=protocol.rounds,
+        symmetric=protocol.weights.symmetric,
+        over_informed=bool(undetermined),
+    )
+    return system, undetermined
+
+
+def _restrict(row: ExactRow, position: np.ndarray) -> ExactRow:
+    """The part of a row that falls on unknown nodes, in their positions."""
+    return {int(position[j]): x for j, x in row.items() if position[j] >= 0 and x}
+
+
+def _inflow(protocol: Protocol, row: ExactRow) -> ExactRow:
+    """Row · W, in rationals."""
+    total: ExactRow = {}
+    for a, factor in row.items():
+        for j, x in protocol.weights.exact_row(a).items():
+            total[j] = total.get(j, x * 0) + factor * x
+    return total

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""M = FᵀF from the columns of F, where most of F is Toeplitz."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft
+
+__all__ = ["Impulses", "gram_matrices"]
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Impulses:
+    """The whitened response to a unit contribution in each round, for several targets at once.
+
+    With τ the round from which on the filter is steady: `early[j, :, s]` is the whole response to round s < τ, the
+    rows of rounds 1..T−1 first and those of round T last; a contribution in a later round s is answered in round u by
+    `steady[j, u − s]`, and in round T by `last[j, T − 1 − s]` (0-based).
+    """
+
+    early: np.ndarray
+    steady: np.ndarray
+    last: np.ndarray
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return int(self.early.shape[2] + self.last.shape[1])
+
+
+def gram_matrices(impulses: Impulses) -> tuple[np.ndarray, np.ndarray]:
+    """M for every target, and a bound for each of how far rounding moves cᵀMc, |c_t| ≤ 1.
+
+    Early × early is a product, early × late a correlation (by FFT), and late × late obeys
+    M_{s,t} = M_{s+1,t+1} + f_{T−2−s}·f_{T−2−t} apart from round T, so it costs T² additions.
+    """
+    count, start, rounds = len(impulses.early), impulses.early.shape[2], impulses.rounds
+    matrices = np.empty((count, rounds, rounds))
+    matrices[:, :start, :start] = impulses.early.transpose(0, 2, 1) @ impulses.early
+    cross = _early_late(impulses)
+    matrices[:, :start, start:] = cross
+    matrices[:, start:, :start] = cross.transpose(0, 2, 1)
+    matrices[:, start:, start:] = _late_late(impulses)
+    return matrices, _rounding(impulses)
+
+
+def _early_late(impulses: Impulses) -> np.ndarray:
+    """M_st for s < τ ≤ t: Σ_{u ≥ t} F_us · f_{u−t}, and round T by itself."""
+    count, _, start = impulses.early.shape
+    lags, m = impulses.steady.shape[1:]
+    before_last = (impulses.rounds - 1) * m
+    final = impulses.early[:, before_last:]
+    cross = np.einsum("jps,jlp->jsl", final, impulses.last[:, ::-1])
+    if lags:
+        late = impulses.early[:, start * m : before_last].reshape(count, lags, m, start)
+        size = fft.next_fast_len(2 * lags, real=True)
+        spectrum = fft.rfft(late, size, axis=1)
+        spectrum *= np.conj(fft.rfft(impulses.steady, size, axis=1))[..., None]
+        cross[:, :, :lags] += fft.irfft(spectrum.sum(axis=2), size, axis=1)[:, :lags].transpose(0, 2, 1)
+    return np.asarray(cross)
+
+
+def _late_late(impulses: Impulses) -> np.ndarray:
+    """M_st for s, t ≥ τ, filled from the last round backwards."""
+    count, lags, m = impulses.steady.shape
+    backwards = np.zeros((count, lags + 1, lags + 1))
+    steady = np.ascontiguousarray(impulses.steady.transpose(0, 2, 1))
+    for a in range(1, lags + 1):
+        backwards[:, a, 1:] = backwards[:, a - 1, :-1]
+        for p in range(m):
+            backwards[:, a, 1:] += steady[:, p, a - 1, None] * steady[:, p]
+    backwards += impulses.last @ impulses.last.transpose(0, 2, 1)
+    return backwards[:, ::-1, ::-1]
+
+
+def _rounding(impulses: Impulses) -> np.ndarray:
+    """Sums of k products err by k·ε·(|F|ᵀ|F|), FFTs by a few ε·log T·‖F_s‖‖f‖ an entry."""
+    early, steady, last = (np.abs(part) for part in (impulses.early, impulses.steady, impulses.last))
+    count, height, start = early.shape
+    lags, m = steady.shape[1:]
+    reach = early.sum(axis=2)
+    reach[:, start * m : start * m + lags * m] += steady.cumsum(axis=1).reshape(count, -1)
+    reach[:, height - last.shape[2] :] += last.sum(axis=1)
+    products = EPSILON * (height + 4) * (reach**2).sum(axis=1)
+    norms = np.sqrt((early**2).sum(axis=1)).sum(axis=1) * np.sqrt((steady**2).sum(axis=(1, 2)))
+    transforms = 20 * EPSILON * np.log2(2 * lags + 2) * lags * norms
+    return np.asarray(products + transforms)

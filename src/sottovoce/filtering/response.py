@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whitened response F of a view to its targets, and what is read off it: M = FᵀF, without ever forming H_T."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy import linalg
+
+from sottovoce.errors import one_of
+from sottovoce.filtering.gram import Impulses, gram_matrices
+from sottovoce.filtering.kalman import EPSILON, Gains, filter_gains
+from sottovoce.krylov import KrylovBasis, krylov_bases, power_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scipy.sparse import csr_array
+
+    from sottovoce.filtering.elimination import HiddenSystem
+
+__all__ = ["ENGINES", "EXPLICIT_ROUNDS", "Engine", "FilteredResponse", "QuadraticForms", "whitened_response"]
+
+Engine = Literal["auto", "dense", "filter", "reduced"]
+ENGINES = ("auto", "dense", "filter", "reduced")
+# What the Krylov reduction may cost, as a distortion of the geometry of the noise, before the basis has to grow.
+REDUCTION_GOAL = 1e-11
+REDUCTION_GOAL_PER_ROUND = 1e-13
+BATCH_BYTES = 256 * 2**20
+# Up to here M is formed; beyond, a horizon is too long for T × T numbers.
+EXPLICIT_ROUNDS = 2048
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuadraticForms:
+    """M̂ for some targets (their positions among the unknown nodes), and how far it may be from M.
+
+    For streams with ‖c_t‖ ≤ 1, `rounding` bounds what rounding moves cᵀM̂c by, and with Δ̂² = cᵀM̂c ± rounding
+
+        √(1 − missing)·(Δ̂ − d√T)/(1 + d) ≤ ‖Fc‖ ≤ (Δ̂ + d√T)/(1 − d),   d = `distortion`.
+    """
+
+    positions: np.ndarray
+    matrices: np.ndarray
+    rounding: np.ndarray
+    distortion: float
+    missing: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FilteredResponse:
+    """The whitened response as a state-space model: z_t = A x_{t−1} + b c_t, (Fc)_t = L_t⁻¹C z_t, x_t = Φ_t z_t.
+
+    Column j of `inputs` is b for the unknown node at position j. The true norm ‖F c‖ obeys
+
+        √(1 − missing)·(‖F̂c‖ − d‖c‖)/(1 + d) ≤ ‖Fc‖ ≤ (‖F̂c‖ + d‖c‖)/(1 − d),   d = `distortion`,
+
+    where F̂ is the response of this model in exact arithmetic: rounding and Krylov truncation replace the noise map N
+    by N(I + D) with ‖D‖ ≤ d, and freezing the gains takes at most the share `missing` off the noise.
+    """
+
+    transition: np.ndarray | csr_array
+    rows: np.ndarray
+    inputs: np.ndarray | csr_array
+    gains: Gains
+    rounds: int
+    distortion: float
+    engine: str
+
+    def respond(self, position: int, stream: np.ndarray) -> np.ndarray:
+        """F c for one target and a stream c of shape (T,) or (T, d): the whitened shift of the view, round by round."""
+        streams = stream.reshape(self.rounds, -1)
+        source = self._columns(np.array([position]))
+        state = np.zeros((self.transition.shape[0], streams.shape[1]))
+        shifts = []
+        for t in range(self.rounds):
+            state = self.transition @ state + source * streams[t]
+            if t < self.rounds - 1:
+                k = self.gains.at(t)
+                shifts.append(self.gains.whitener[k] @ state)
+                state -= self.gains.gain[k] @ (self.rows @ state)
+        return np.concatenate([*shifts, self.gains.last_whitener @ state])
+
+    def forms(self, positions: np.ndarray) -> Iterator[QuadraticForms]:
+        """M = FᵀF for each of the targets at `positions`, in batches that fit in memory."""
+        start = self.gains.steady_from(self.rounds)
+        per_target = 8 * self.rounds * (2 * self.rounds + (start + 4) * self.rows.shape[0])
+        batch = max(1, int(BATCH_BYTES // per_target))
+        for begin in range(0, len(positions), batch):
+            chosen = positions[begin : begin + batch]
+            matrices, rounding = gram_matrices(self._impulses(self._columns(chosen)))
+            yield QuadraticForms(
+                positions=chosen,
+                matrices=matrices,
+                rounding=rounding,
+                distortion=self.distortion + self._recursion_error(),
+                missing=self.gains.missing,
+            )
+
+    def _impulses(self, sources: np.ndarray) -> Impulses:
+        """F for each column b of `sources`: F_us = (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) b, which is linear in b.
+
+        The rows (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) of all rounds u are carried backwards in s and serve every target; from
+        the round on from which the gains are steady they depend on u − s alone.
+        """
+        gains, rounds, m = self.gains, self.rounds, self.rows.shape[0]
+        start, count = gains.steady_from(rounds), sources.shape[1]
+        size = self.transition.shape[0]
+        steady = np.empty((rounds - 1 - start, m, size))
+        last = np.empty((rounds - start, *gains.last_whitener.shape))
+        last[0] = gains.last_whitener
+        for lag in range(rounds - 1 - start):
+            steady[lag] = self._before(steady[lag - 1], start) if lag else gains.whitener[start]
+            last[lag + 1] = self._before(last[lag], start)
+        adjoint = np.empty(((rounds - 1) * m + last.shape[1], size))
+        adjoint[start * m : (rounds - 1) * m] = steady.reshape(-1, size)
+        adjoint[(rounds - 1) * m :] = last[-1]
+        early = np.zeros((count, len(adjoint), start))
+        for s in range(start - 1, -1, -1):
+            adjoint[(s + 1) * m :] = self._before(adjoint[(s + 1) * m :], s)
+            adjoint[s * m : (s + 1) * m] = gains.whitener[s]
+            early[:, s * m :, s] = (adjoint[s * m :] @ sources).T
+        return Impulses(early=early, steady=_per_target(steady, sources), last=_per_target(last, sources))
+
+    def _recursion_error(self) -> float:
+        """The distortion from rounding in the rows of F.
+
+        A step puts an adjoint row off by γ times its size; the rows of a round have Frobenius norm at most √r (their
+        Gram matrix is ⪯ I), and meet a state that a stream c has built up to a norm of at most √‖P‖·‖c‖.
+        """
+        m, size = self.rows.shape
+        norm = self.gains.covariance_norm
+        gamma = 8 * EPSILON * (size + m + 4) * (1 + norm**0.5)
+        return float(gamma * self.rounds * (size * norm) ** 0.5)
+
+    def _before(self, rows: np.ndarray, k: int) -> np.ndarray:
+        """Rows · A Φ_k."""
+        moved = (self.transition.T @ rows.T).T
+        return np.asarray(moved - (moved @ self.gains.gain[k]) @ self.rows)
+
+    def shortened(self, rounds: int, *, frozen_at: int | None = None) -> FilteredResponse:
+        """The same response over the first `rounds` rounds, all of them seen in full.
+
+        With `frozen_at` the gains of that 0-based round are kept from there on (an upper bound of the form).
+        """
+        kept = rounds if frozen_at is None else frozen_at + 1
+        gain, whitener = self.gains.gain[:kept], self.gains.whitener[:kept]
+        frozen = self.gains.frozen or frozen_at is not None
+        gains = replace(self.gains, gain=gain, whitener=whitener, last_whitener=whitener[-1], frozen=frozen)
+        return replace(self, rounds=rounds, gains=gains)
+
+    def source(self, position: int) -> np.ndarray:
+        """The input b of the target at `position`."""
+        return self._columns(np.array([position]))[:, 0]
+
+    def _columns(self, positions: np.ndarray) -> np.ndarray:
+        """The inputs b of the targets at `positions`, dense."""
+        columns = self.inputs[:, positions]
+        return columns if isinstance(columns, np.ndarray) else columns.toarray()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DenseResponse:
+    """The direct method, for comparison: K by its Gram recursion, one Cholesky factorisation, F = L⁻¹G."""
+
+    powers: np.ndarray
+    last_powers: np.ndarray
+    root: np.ndarray
+    rounds: int
+    distortion: float
+    engine: str = "dense"
+
+    def respond(self, position: int, stream: np.ndarray) -> np.ndarray:
+        """F c, by multiplying with the dense F."""
+        return np.asarray(self._response(position) @ stream.reshape(self.rounds, -1))
+
+    def forms(self, positions: np.ndarray) -> Iterator[QuadraticForms]:
+        """M = FᵀF for each of the targets."""
+        for position in positions:
+            response = self._response(int(position))
+            yield QuadraticForms(
+                positions=np.array([position]),
+                matrices=(response.T @ response)[None],
+                rounding=np.array([4 * EPSILON * len(response) * self.rounds**2]),
+                distortion=self.distortion,
+                missing=0.0,
+            )
+
+    def _response(self, position: int) -> np.ndarray:
+        """F for one target: L⁻¹ times its columns of H_T, a lower-triangular block Toeplitz matrix."""
+        columns = np.zeros((self.rounds - 1, self.powers.shape[1], self.rounds))
+        for s in range(self.rounds - 1):
+            columns[s:, :, s] = self.powers[: self.rounds - 1 - s, :, position]
+        stacked = np.vstack([columns.reshape(-1, self.rounds), self.last_powers[::-1, :, position].T])
+        return np.asarray(linalg.solve_triangular(self.root, stacked, lower=True, check_finite=False))
+
+
+def whitened_response(system: HiddenSystem, *, engine: Engine = "auto") -> FilteredResponse | DenseResponse:
+    """The whitened response of a view, by the engine asked for or the cheapest one.
+
+    `dense` factorises the whole covariance, `filter` runs the Kalman filter on all unknown nodes, `reduced` runs it
+    on a Krylov space that is grown until what it cuts is at rounding level. `auto` reduces, and filters where the
+    Krylov space would be as large as the network.
+    """
+    one_of(ENGINES, engine=engine)
+    if engine == "dense":
+        return _dense(system)
+    if engine != "filter":
+        basis = _reduction(system, forced=engine == "reduced")
+        if basis is not None:
+            return _reduced(system, basis)
+    gains = filter_gains(system.transition, system.rows, system.last_rows, system.rounds, **_settling(system))
+    return FilteredResponse(
+        transition=system.transition,
+        rows=system.rows,
+        inputs=_identity(system.unknown.size),
+        gains=gains,
+        rounds=system.rounds,
+        distortion=gains.distortion + _given_error(system),
+        engine="filter",
+    )
+
+
+def _per_target(rows: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """Rows (lags, m, r) times sources (r, targets), as (targets, lags, m)."""
+    lags, m, size = rows.shape
+    return np.asarray((rows.reshape(-1, size) @ sources).T.reshape(sources.shape[1], lags, m))
+
+
+def _settling(system: HiddenSystem) -> dict[str, float]:
+    """When to freeze the gains: once next to no noise is lost while M is formed, a little in long horizons."""
+    if system.rounds <= EXPLICIT_ROUNDS:
+        return {"steady": 1e-8}
+    return {"steady": 5e-5, "earliest": EXPLICIT_ROUNDS // 4}
+
+
+def _identity(size: int) -> csr_array:
+    """Sparse columns e_j, one input for each unknown node."""
+    from scipy import sparse
+
+    return sparse.csr_array(sparse.eye_array(size, format="csr"))
+
+
+def _reach(system: HiddenSystem) -> float:
+    """A bound of ‖(I − ZA)⁻¹‖ over T rounds: T for symmetric W, √n·T for any row-stochastic one."""
+    return system.rounds * (1.0 if system.symmetric else float(np.sqrt(system.unknown.size)))
+
+
+def _given_error(system: HiddenSystem) -> float:
+    """The distortion from rounding in the weights themselves and in the orthonormal rows."""
+    return _reach(system) * (EPSILON + 2 * system.rows_error)
+
+
+def _reduction(system: HiddenSystem, *, forced: bool) -> KrylovBasis | None:
+    """A Krylov basis whose truncation costs no more than the goal, or None where none is clearly smaller than n."""
+    n = system.unknown.size
+    largest = n if forced else max(1, 3 * n // 4)
+    if system.rows.shape[0] > largest:
+        return None
+    goal = max(REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * system.rounds)
+    check_at = 1.0
+    basis = None
+    for basis in krylov_bases(
+        system.transition.T.tocsr(), system.rows.T, largest=largest, symmetric=system.symmetric
+    ):
+        if basis.residual.shape[0] == 0:
+            return basis
+        # A check costs up to T small products, so it is made at sizes that grow by a tenth.
+        if basis.size >= check_at:
+            check_at = 1.1 * basis.size
+            if _cut(system, basis, enough=goal) <= goal:
+                return basis
+    return basis if forced else None
+
+
+def _cut(system: HiddenSystem, basis: KrylovBasis, *, enough: float = np.inf) -> float:
+    """The distortion from Krylov truncation: the error of the powers over σ_min(N) ≥ 1/(1 + ‖A‖)."""
+    norm = 1.0 if system.symmetric else float(np.sqrt(system.unknown.size))
+    return power_error(basis, system.rounds, enough=enough / (1 + norm)) * (1 + norm)
+
+
+def _reduced(system: HiddenSystem, basis: KrylovBasis) -> FilteredResponse:
+    """The filter on the Krylov space: transition QᵀAQ, rows CQ, inputs the rows of Q, noise covariance QᵀQ = I."""
+    vectors = np.array(basis.vectors)
+    transition = np.ascontiguousarray(basis.projected.T)
+    rows = basis.start.T.copy()
+    last_rows = rows if system.last_rows is system.rows else system.last_rows @ vectors
+    gains = filter_gains(transition, rows, last_rows, system.rounds, **_settling(system))
+    return FilteredResponse(
+        transition=transition,
+        rows=rows,
+        inputs=vectors.T,
+        gains=gains,
+        rounds=system.rounds,
+        distortion=gains.distortion
+        + _given_error(system)
+        + _cut(system, basis)
+        + _reach(system) * basis.rounding,
+        engine="reduced",
+    )
+
+
+def _dense(system: HiddenSystem) -> DenseResponse:
+    """K(t, s) − K(t−1, s−1) = V_t V_sᵀ with V_t = C A^{t−1}, and its Cholesky factor."""
+    m, rounds = system.rows.shape[0], system.rounds
+    powers = np.empty((rounds, m, system.unknown.size))
+    powers[0] = system.rows
+    for t in range(1, rounds):
+        powers[t] = (system.transition.T @ powers[t - 1].T).T
+    last_powers = np.einsum("fm,tmj->tfj", system.last_rows @ system.rows.T, powers)
+    covariance = np.zeros((rounds * m, rounds * m))
+    flat = powers.reshape(rounds * m, -1)
+    covariance[:] = flat @ flat.T
+    for t in range(1, rounds):
+        covariance[t * m : (t + 1) * m, m:] += covariance[(t - 1) * m : t * m, :-m]
+    # Round T is seen through its own rows: last = (last·rowsᵀ) rows, because its span lies within theirs.
+    change = linalg.block_diag(np.eye((rounds - 1) * m), system.last_rows @ system.rows.T)
+    covariance = change @ covariance @ change.T
+    root = np.linalg.cholesky(covariance)
+    condition = float(np.linalg.norm(covariance)) * (1 + _reach(system) / rounds) ** 2
+    return DenseResponse(
+        powers=powers,
+        last_powers=last_powers,
+        root=root,
+        rounds=rounds,
+        distortion=8 * EPSILON * len(root) * condition + _given_error(system),
+    )
