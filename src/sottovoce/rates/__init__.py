@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a view tells for ever: φ(ω), its supremum, and with it the limit of Δ²/T as T grows."""
+
+from sottovoce.rates.limits import rate, response_spectrum
+from sottovoce.rates.results import Rate, Rates
+from sottovoce.rates.steady import SteadyState, steady_state
+
+__all__ = [
+    "Rate",
+    "Rates",
+    "SteadyState",
+    "rate",
+    "response_spectrum",
+    "steady_state",
+]

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`rate`: the limit of Δ²/T for one view and all its targets, each as a certified interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.errors import one_of, positive
+from sottovoce.filtering import HiddenSystem, hidden_system
+from sottovoce.protocols import Protocol, gossip
+from sottovoce.rates.pieces import pieces, rows_at
+from sottovoce.rates.results import Rates
+from sottovoce.rates.signs import sign_limits
+from sottovoce.rates.steady import steady_state
+from sottovoce.rates.supremum import suprema
+from sottovoce.views import View, observe, target_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from scipy.sparse import csr_array
+
+    from sottovoce.graphs import GossipWeights
+    from sottovoce.protocols import Contribution
+    from sottovoce.rates.steady import SteadyState
+
+__all__ = ["rate", "response_spectrum"]
+
+BATCH_BYTES = 64 * 2**20
+
+
+def rate(
+    protocol: Protocol | GossipWeights | np.ndarray | csr_array,
+    view: View,
+    targets: Sequence[Hashable] | None = None,
+    *,
+    contribution: Contribution = "vector",
+    tolerance: float = 1e-6,
+    progress: Callable[[int, int], None] | None = None,
+) -> Rates:
+    """What each target gives away in the long run: the limit of Δ²/T as the number T of rounds grows.
+
+    With f_ℓ the whitened response of the view, ℓ rounds after a contribution,
+
+        φ_j(ω) = ‖Σ_ℓ f_ℓ e^{−iωℓ}‖² ∈ [0, 1],   lim Δ²/T = sup_ω φ_j(ω)   (vectors);
+
+    for numbers (`contribution="scalar"`) the limit lies between Σ_ν |ĉ_ν|² φ_j(ω_ν), the value of any
+    periodic stream of signs with Fourier coefficients ĉ_ν, and the same supremum.
+
+    Args:
+        protocol: a protocol (its number of rounds plays no role here), or gossip weights.
+        view: what the observer sees and whose noise it knows.
+        targets: names of the nodes to protect; all whose noise the observer does not know if None.
+        contribution: whether a round's contribution is a number or a vector.
+        tolerance: the relative width of an interval that the search stops at.
+        progress: called with (targets done, targets in all).
+
+    Guarantee: lower ≤ limit ≤ upper, rounding and reduction included; no grid is trusted between its points.
+    What rounding may do on slow or huge networks can leave an interval wider than `tolerance`. The limit is
+    asymptotic: at a finite T, Δ²/T can be larger.
+    Source: Theorem 13 of Koskela & Kulkarni, corrected (the limit is 1/n for constant contributions only);
+    Grenander & Szegő, *Toeplitz Forms and Their Applications*, Section 5.2.
+
+    >>> from sottovoce.graphs import metropolis_weights
+    >>> found = rate(metropolis_weights("path:n=3"), View.secure_sum(0))
+    >>> round(found[1].limit.upper, 8), round(25 / 26, 8)
+    (0.96153846, 0.96153846)
+    >>> round(found[1].constant, 8)
+    0.5
+    """
+    one_of(("vector", "scalar"), contribution=contribution)
+    positive(tolerance=tolerance)
+    chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
+    observation = observe(chosen, view)
+    indices = target_indices(chosen, view, observation.known, targets)
+    if view.name == "everyone":
+        upper_side = lower_side = _exactly(1.0, len(indices), "closed form")
+    else:
+        upper_side = _assess(hidden_system(chosen, observation), indices, contribution, tolerance, progress)
+        lower_side = upper_side
+        if upper_side.over_informed:
+            told = hidden_system(chosen, observation, complete=False)
+            lower_side = _assess(told, indices, contribution, tolerance, None)
+    return Rates(
+        protocol=chosen,
+        view=view,
+        contribution=contribution,
+        method=upper_side.method,
+        targets=chosen.names(indices),
+        indices=indices,
+        lower=np.minimum(lower_side.lower, upper_side.upper),
+        upper=upper_side.upper,
+        frequency=lower_side.frequency,
+        constant=lower_side.constant,
+    )
+
+
+def response_spectrum(
+    protocol: Protocol | GossipWeights | np.ndarray | csr_array,
+    view: View,
+    target: Hashable,
+    frequencies: np.ndarray,
+) -> np.ndarray:
+    """φ_j(ω) at the given frequencies (radians a round), for plots.
+
+        φ_j(ω) = ‖D(I − e^{−iω}B)⁻¹b_j‖².
+
+    Guarantee: exact up to rounding and what `steady_state` reduces; `rate` gives certified ends.
+    Source: Theorem 13 of Koskela & Kulkarni, corrected.
+
+    >>> from sottovoce.graphs import metropolis_weights
+    >>> alone = View.single_node(0, own_noise="hidden")
+    >>> response_spectrum(metropolis_weights("path:n=2"), alone, 0, np.array([0.0, np.pi])).round(6).tolist()
+    [0.5, 0.9]
+    """
+    chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
+    asked = np.asarray(frequencies, dtype=np.float64)
+    observation = observe(chosen, view)
+    (index,) = target_indices(chosen, view, observation.known, [target])
+    if view.name == "everyone":
+        return np.ones(asked.shape)
+    system = hidden_system(chosen, observation)
+    if system.rows.shape[0] == 0:
+        return np.zeros(asked.shape)
+    state = steady_state(system)
+    source = _columns(state, np.searchsorted(system.unknown, [index]))
+    values = np.empty(asked.size)
+    for k, frequency in enumerate(asked.ravel()):
+        shifted = np.eye(state.size) - np.exp(-1j * frequency) * state.closed_loop
+        values[k] = np.linalg.norm(state.whitener @ np.linalg.solve(shifted, source)) ** 2
+    return values.reshape(asked.shape)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Assessment:
+    """The ends of every target's interval under one hidden system."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    frequency: np.ndarray
+    constant: np.ndarray
+    method: str
+    over_informed: bool
+
+
+def _exactly(value: float, count: int, method: str, *, over_informed: bool = False) -> _Assessment:
+    """The same known number for every target, at every frequency."""
+    same = np.full(count, value)
+    return _Assessment(
+        lower=same,
+        upper=same.copy(),
+        frequency=np.zeros(count),
+        constant=same.copy(),
+        method=method,
+        over_informed=over_informed,
+    )
+
+
+def _assess(
+    system: HiddenSystem,
+    indices: np.ndarray,
+    contribution: Contribution,
+    tolerance: float,
+    progress: Callable[[int, int], None] | None,
+) -> _Assessment:
+    """Suprema for every target, batch by batch; targets that the view never hears of have rate 0."""
+    result = _exactly(0.0, len(indices), "nothing is seen", over_informed=system.over_informed)
+    positions = np.searchsorted(system.unknown, indices)
+    reached = np.flatnonzero(np.isfinite(system.hops())[positions])
+    if system.rows.shape[0] == 0 or reached.size == 0:
+        return result
+    state = steady_state(system)
+    found = pieces(state)
+    still = rows_at(found, np.zeros(1))[0][0].real
+    per_target = 16 * (len(found) + 40 * found[0].rows.shape[0] * system.rows.shape[0] + state.size)
+    batch = max(1, BATCH_BYTES // per_target)
+    for begin in range(0, len(reached), batch):
+        places = reached[begin : begin + batch]
+        inputs = _columns(state, positions[places])
+        ends = suprema(found, inputs, tolerance)
+        lower, frequency = ends.lower, ends.frequency
+        if contribution == "scalar":
+            lower, frequency = sign_limits(found, inputs, ends)
+        result.lower[places], result.upper[places], result.frequency[places] = lower, ends.upper, frequency
+        result.constant[places] = np.minimum(((still @ inputs) ** 2).sum(axis=0), ends.upper)
+        if progress is not None:
+            progress(begin + len(places), len(reached))
+    return _Assessment(
+        lower=result.lower,
+        upper=result.upper,
+        frequency=result.frequency,
+        constant=result.constant,
+        method=state.method,
+        over_informed=system.over_informed,
+    )
+
+
+def _columns(state: SteadyState, positions: np.ndarray) -> np.ndarray:
+    """The inputs b of the targets at `positions`, dense."""
+    columns = state.inputs[:, positions]
+    return columns if isinstance(columns, np.ndarray) else columns.toarray()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a computation of rates returns: intervals for many targets as arrays, or one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sottovoce.errors import InputError
+from sottovoce.interval import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    import numpy as np
+
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.views import View
+
+__all__ = ["Rate", "Rates"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rate:
+    """The limit of Δ²/T for one target.
+
+    `frequency` (radians a round, 0 to π) is that of the stream behind the lower end; `constant` is φ(0), the
+    limit for contributions that never change.
+    """
+
+    target: Hashable
+    limit: Interval
+    frequency: float
+    constant: float
+    contribution: Contribution
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rates:
+    """The limits of Δ²/T of one view for many targets, arrays in index order; `rates[label]` is one `Rate`.
+
+    `targets` holds node names and `indices` their positions in the protocol. `method` says on which system
+    the filter was solved. Targets whose noise the observer knows are left out.
+    """
+
+    protocol: Protocol
+    view: View
+    contribution: Contribution
+    method: str
+    targets: np.ndarray
+    indices: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    frequency: np.ndarray
+    constant: np.ndarray
+
+    def __len__(self) -> int:
+        """How many targets there are."""
+        return len(self.indices)
+
+    def __iter__(self) -> Iterator[Rate]:
+        """The targets one by one."""
+        return (self[label] for label in self.targets)
+
+    def __getitem__(self, label: Hashable) -> Rate:
+        """The rate of the target called `label`."""
+        index = self.protocol.index(label)
+        place = int(self.indices.searchsorted(index))
+        if place == len(self.indices) or self.indices[place] != index:
+            raise InputError(
+                f"node {label!r} is not among the targets of {self.view!r} "
+                "(its noise is known to the observer, or it was not asked for)"
+            )
+        return Rate(
+            target=label,
+            limit=Interval(float(self.lower[place]), float(self.upper[place])),
+            frequency=float(self.frequency[place]),
+            constant=float(self.constant[place]),
+            contribution=self.contribution,
+        )

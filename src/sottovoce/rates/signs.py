@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What streams of signs reach in the long run, for contributions that are numbers."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.rates.pieces import rows_at
+
+if TYPE_CHECKING:
+    from sottovoce.rates.pieces import Piece
+    from sottovoce.rates.supremum import Suprema
+
+__all__ = ["sign_limits"]
+
+# A number of rounds with many divisors: all streams tried repeat after it.
+PERIOD = 720
+
+
+def sign_limits(found: list[Piece], inputs: np.ndarray, ends: Suprema) -> tuple[np.ndarray, np.ndarray]:
+    """Lower bounds of lim Δ²/T for streams of signs, and their frequencies.
+
+    A stream of period p reaches exactly Σ_ν |ĉ_ν|² φ(2πν/p). Tried are the signs of cos(ωt + phase) for all
+    multiples ω of 2π/720, which include constant and alternating signs; at the best frequency of all, ω*, the
+    signs of cos(ω*t) reach Σ_k 8/(π²(2k+1)²) φ((2k+1)ω*) ≥ (8/π²) φ(ω*).
+
+    Guarantee: lower bound.
+    """
+    weights, frequencies = _patterns()
+    rows, which = rows_at(found, frequencies)
+    values = np.empty((len(frequencies), inputs.shape[1]))
+    for k, number in enumerate(which):
+        values[k] = found[number].lowered((np.abs(rows[k] @ inputs) ** 2).sum(axis=0))
+    # The weights carry rounding of a few units; their sum is 1.
+    reached = (weights @ values) * (1 - 1e-12)
+    top = reached.argmax(axis=0)
+    lower, frequency = reached[top, np.arange(inputs.shape[1])], frequencies[top % len(frequencies)]
+    alone = ends.lower * (8 / math.pi**2)
+    best = np.maximum(lower, alone)
+    return np.minimum(best, ends.lower), np.where(lower >= alone, frequency, ends.frequency)
+
+
+@cache
+def _patterns() -> tuple[np.ndarray, np.ndarray]:
+    """|ĉ_ν|² of every stream, in two phases each, folded onto frequencies 0..π; and those frequencies."""
+    count = PERIOD // 2 + 1
+    steps = np.arange(count)[:, None] * np.arange(PERIOD) % PERIOD
+    folded = []
+    for phase in (0.25, 0.5 * PERIOD / np.maximum(PERIOD // np.gcd(np.arange(count), PERIOD), 1)[:, None]):
+        # A shift by a quarter of a step keeps every sign away from the zeros of the cosine.
+        signs = np.where(np.cos(2 * np.pi * (steps + phase + 1e-3) / PERIOD) >= 0, 1.0, -1.0)
+        power = np.abs(np.fft.fft(signs, axis=1) / PERIOD) ** 2
+        both = power[:, :count].copy()
+        both[:, 1:-1] += power[:, : PERIOD // 2 : -1]
+        folded.append(both)
+    return np.vstack(folded), 2 * np.pi * np.arange(count) / PERIOD

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filter after infinitely many rounds, and bounds of how far its response is from the true one.
+
+In steady state P = B P Bᵀ + I with the closed loop B = A(I − KC), so for every z on the unit circle and
+S = (I − zB)⁻¹
+
+    (D S)(D S)* = I        (innovations, whitened by D = L⁻¹C, are white: D S never lengthens a vector),
+    (S − P)(S − P)* = P² − P        (multiply P = BPBᵀ + I by S and S*: SP + PS* = SS* + P), so ‖S‖ < 2‖P‖.
+
+These two facts carry all the error bounds of this package: a change of A by E in the closed loop changes the
+whitened response by at most ‖DS‖·‖E‖·‖S‖ ≤ ‖E‖·‖S‖, also where A itself has the eigenvalue 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg, sparse
+
+from sottovoce.errors import NotCertified
+from sottovoce.rates.reduction import Reduction, SpectralRange, reductions, spectral_range
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from sottovoce.filtering import HiddenSystem
+
+__all__ = ["SteadyState", "steady_state"]
+
+EPSILON = float(np.finfo(np.float64).eps)
+# Networks up to this size are not worth reducing; above the second, the full filter takes hours.
+SMALL, LARGE = 160, 3000
+# What the Krylov reduction may cost, as a distortion of the noise, before its basis has to grow.
+REDUCTION_GOAL = 1e-12
+DOUBLINGS = 60
+# Up to this size the norm of a resolvent is a singular value; above, a bound of it.
+EXACT_NORM = 128
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SteadyState:
+    """The stationary filter of a hidden system, optimal for noise within `distortion` of the identity.
+
+    `transition` A, `rows` C and `inputs` (column j: the unknown node at position j) are those of the system
+    that was solved, all unknown nodes or a Krylov space of them (`method`); `gain` K, `covariance` P,
+    `closed_loop` B = A(I − KC) and `whitener` D = L⁻¹C belong to the filter. Response and true response
+    differ at frequency ω by what `distortion_within` says.
+    """
+
+    transition: np.ndarray | csr_array
+    rows: np.ndarray
+    inputs: np.ndarray | csr_array
+    gain: np.ndarray
+    covariance: np.ndarray
+    closed_loop: np.ndarray
+    whitener: np.ndarray
+    distortion: float
+    method: str
+    injection: np.ndarray
+    spectrum: SpectralRange | None
+    coupling: float
+    coupled: SpectralRange | None
+    loop_error: float
+    loop_bound: float
+
+    @property
+    def size(self) -> int:
+        """The dimension of the state."""
+        return int(self.closed_loop.shape[0])
+
+    def resolvent_bound(self, frequency: float) -> float:
+        """An upper bound of ‖(I − e^{−iω}B)⁻¹‖₂.
+
+        For symmetric A: x = (I − zB)⁻¹b solves x = (I − zA)⁻¹(b − zAKL·DSb), and ‖DS‖ ≤ 1.
+        """
+        if self.size <= EXACT_NORM:
+            shifted = np.eye(self.size) - np.exp(-1j * frequency) * self.closed_loop
+            smallest = float(np.linalg.svd(shifted, compute_uv=False)[-1])
+            slack = 4 * EPSILON * self.size * (1 + float(np.linalg.norm(self.closed_loop)))
+            return min(self.loop_bound, 1 / (smallest - slack) if smallest > slack else math.inf)
+        if self.spectrum is not None:
+            push = float(np.linalg.norm(self.injection)) * (1 + self.distortion)
+            return min(self.loop_bound, self.spectrum.resolvent(frequency) * (1 + push))
+        inverse = np.linalg.inv(np.eye(self.size) - np.exp(-1j * frequency) * self.closed_loop)
+        sizes = np.abs(inverse)
+        bound = math.sqrt(float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max()))
+        return min(self.loop_bound, bound * (1 + 1e-6))
+
+    def distortion_within(self, begin: float, end: float, resolvent: float) -> float:
+        """A bound d with (√φ̂ − d)/(1 + d) ≤ √φ ≤ (√φ̂ + d)/(1 − d) for begin ≤ ω ≤ end.
+
+        There, ‖(I − zB)⁻¹‖ must be at most `resolvent`; e^{iω} is closest to a real interval at an end.
+        """
+        loop = self.loop_error * resolvent
+        if loop >= 0.5:
+            return math.inf
+        outside = 0.0
+        if self.coupled is not None:
+            outside = self.coupling * max(self.coupled.resolvent(begin), self.coupled.resolvent(end))
+        return self.distortion + loop / (1 - loop) + outside
+
+
+def steady_state(system: HiddenSystem) -> SteadyState:
+    """The stationary filter of a hidden system: P = A(P − PCᵀ(CPCᵀ)⁻¹CP)Aᵀ + I.
+
+    Small networks are solved as they are. Larger ones with symmetric weights are reduced to a Krylov space as
+    soon as what it cuts costs less than rounding does.
+
+    Guarantee: exact for noise whose covariance is within `distortion` of the identity, whatever rounding and
+    the solver did: that is measured by one plain step of the recursion, not assumed.
+    Source: the doubling algorithm of Chu, Fan, Lin & Wang (2004), for the filter written with independent
+    noises: ξ_t = A s_{t−1}, seen as Cξ_t + Cu_t, moves with AΠ, Π = I − CᵀC, and process noise AΠu_t.
+
+    >>> from sottovoce.filtering import hidden_system
+    >>> from sottovoce.graphs import metropolis_weights
+    >>> from sottovoce.protocols import gossip
+    >>> from sottovoce.views import View, observe
+    >>> pair = gossip(metropolis_weights("path:n=2"), rounds=1)
+    >>> system = hidden_system(pair, observe(pair, View.single_node(0, own_noise="hidden")))
+    >>> steady_state(system).covariance.round(6).tolist()
+    [[1.309017, 0.309017], [0.309017, 1.309017]]
+    """
+    n = system.unknown.size
+    whole = spectral_range(system) if system.symmetric else None
+    if n > SMALL:
+        state = _reduced(system, whole)
+        if state is not None:
+            return state
+    if n > LARGE:
+        raise NotCertified(
+            f"no certified rate for a view with {n} unknown nodes: above {LARGE} it needs symmetric weights, "
+            "an observer that knows its own noise, and a graph that a small Krylov space describes (bound Δ² "
+            "over T rounds with sensitivity(gossip(weights, rounds=T), view) instead)"
+        )
+    given = system.rows_error, 1.0 if system.symmetric else math.sqrt(n)
+    inputs = sparse.csr_array(sparse.eye_array(n, format="csr"))
+    return _solved(system.transition, system.rows, inputs, given, whole, None)
+
+
+def _reduced(system: HiddenSystem, whole: SpectralRange | None) -> SteadyState | None:
+    """The filter on a Krylov space whose cut is at rounding level, or None where no small one is."""
+    for reduction in reductions(system, whole):
+        given = system.rows_error + reduction.rounding, 1.0
+        state = _solved(reduction.transition, reduction.rows, reduction.inputs, given, whole, reduction)
+        cut = state.coupling - _stretched(reduction.rounding, state.gain)
+        # A cut that is smaller than what rounding does anyway is good enough.
+        if cut <= max(REDUCTION_GOAL / reduction.outside.largest(), reduction.rounding):
+            return state
+    return None
+
+
+def _solved(
+    transition: np.ndarray | csr_array,
+    rows: np.ndarray,
+    inputs: np.ndarray | csr_array,
+    given: tuple[float, float],
+    spectrum: SpectralRange | None,
+    reduction: Reduction | None,
+) -> SteadyState:
+    """Solve, take one plain step to see how far from steady the solution is, and add up the errors."""
+    size, m = transition.shape[0], rows.shape[0]
+    dense = transition if isinstance(transition, np.ndarray) else transition.toarray()
+    covariance = _doubled(dense, rows)
+    moved = math.inf
+    for _ in range(4):
+        gain, whitener, root, following = _plain_step(transition, rows, covariance)
+        step = float(np.linalg.norm(following - covariance))
+        if not step < moved:
+            break
+        moved, kept = step, (gain, whitener, root, covariance)
+        covariance = following
+    gain, whitener, root, covariance = kept
+    carried = np.asarray(transition @ gain)
+    longest = size if isinstance(transition, np.ndarray) else int(np.diff(transition.indptr).max(initial=1))
+    norm = float(linalg.eigvalsh(covariance, subset_by_index=[size - 1, size - 1])[0])
+    condition = float(np.linalg.cond(root)) ** 2
+    reach = float(np.linalg.norm(carried)) * float(np.linalg.norm(root))
+    # The step errs by (row length + m)·ε·‖P‖; a gain off by δK is process noise of size ‖A δK L‖.
+    rounding = 8 * EPSILON * (longest + m + 4) * float(np.linalg.norm(covariance)) + 16 * EPSILON * (
+        m + 4
+    ) * condition * (1 + reach)
+    distortion = moved + rounding
+    if not distortion < 0.01:
+        raise _not_steady(distortion)
+    turned, spread = given
+    # Rounding in the weights, in the orthonormal rows, in B = A − (AK)C and in solving with I − zB, where the
+    # sums over the m dense columns of B err like the root of their length (Higham & Mary 2019).
+    stretch = 1 + float(np.linalg.norm(carried))
+    loop_error = EPSILON * spread + (turned + 2 * EPSILON * (longest + m + 4 + math.sqrt(size))) * stretch
+    closed_loop = dense - carried @ rows
+    return SteadyState(
+        transition=transition,
+        rows=rows,
+        inputs=inputs,
+        gain=gain,
+        covariance=covariance,
+        closed_loop=closed_loop,
+        whitener=whitener,
+        distortion=distortion,
+        method="all unknown nodes" if reduction is None else f"Krylov space of dimension {size}",
+        injection=carried @ root,
+        spectrum=spectrum,
+        coupling=0.0
+        if reduction is None
+        else _coupling(closed_loop, whitener, reduction) + _stretched(reduction.rounding, gain),
+        coupled=None if reduction is None else reduction.outside,
+        loop_error=loop_error,
+        loop_bound=2 * norm * (1 + 2 * distortion),
+    )
+
+
+def _coupling(closed_loop: np.ndarray, whitener: np.ndarray, reduction: Reduction) -> float:
+    """A bound, over all frequencies, of ‖D(I − zB)⁻¹J‖ for the residual J through which the cut part enters.
+
+    Σ_{ℓ<L} ‖D B^ℓ J‖ + ‖B^L J‖: what comes after lag L is D(I − zB)⁻¹ applied to B^L J, and lengthens
+    nothing.
+    """
+    carried = reduction.residual
+    total, least = 0.0, math.inf
+    for _ in range(4 * closed_loop.shape[0] + 400):
+        rest = float(np.linalg.norm(carried))
+        least = min(least, total + rest)
+        if rest <= 1e-3 * total or rest == 0:
+            break
+        total += float(np.linalg.norm(whitener @ carried))
+        carried = closed_loop @ carried
+    return 1.02 * least
+
+
+def _stretched(rounding: float, gain: np.ndarray) -> float:
+    """What rounding in a Krylov basis does to the closed loop over all nodes: ‖E(I − KC)‖."""
+    return rounding * (1 + float(np.linalg.norm(gain)))
+
+
+def _doubled(transition: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """P = I + X, X = A₀ᵀX(I + G₀X)⁻¹A₀ + H₀, A₀ = (AΠ)ᵀ, G₀ = CᵀC, H₀ = AΠAᵀ; H_k is plain iterate 2^k."""
+    size = len(transition)
+    aside = transition - (transition @ rows.T) @ rows
+    step, seen, covariance = aside.T, rows.T @ rows, aside @ aside.T
+    for _ in range(DOUBLINGS):
+        # Left solves with (I + H G)ᵀ = I + G H.
+        solved = np.linalg.solve(np.eye(size) + seen @ covariance, np.hstack([step, seen]))
+        growth = step.T @ covariance @ solved[:, :size]
+        seen = seen + step @ solved[:, size:] @ step.T
+        step = step @ solved[:, :size]
+        covariance = covariance + (growth + growth.T) / 2
+        seen = (seen + seen.T) / 2
+        if not np.linalg.norm(covariance) < 1e13:
+            raise _not_steady(math.inf)
+        if np.linalg.norm(growth) <= EPSILON * np.linalg.norm(covariance):
+            break
+    return np.asarray(covariance + np.eye(size))
+
+
+def _plain_step(
+    transition: np.ndarray | csr_array, rows: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Gain K, whitener L⁻¹C, root L, and the covariance one round later."""
+    seen = rows @ covariance
+    root = np.linalg.cholesky(seen @ rows.T)
+    whitened = linalg.solve_triangular(root, seen, lower=True, check_finite=False)
+    whitener = linalg.solve_triangular(root, rows, lower=True, check_finite=False)
+    gain = linalg.solve_triangular(root, whitened, lower=True, trans="T", check_finite=False).T
+    half = transition @ (covariance - whitened.T @ whitened)
+    following = transition @ half.T
+    following = (following + following.T) / 2
+    following.flat[:: len(covariance) + 1] += 1.0
+    return gain, whitener, root, following
+
+
+def _not_steady(distortion: float) -> NotCertified:
+    """The error for a filter that does not settle."""
+    return NotCertified(
+        f"the filter of this view does not settle (distortion {distortion:.3g}; at most 0.01 is accepted): a "
+        "direction of the messages that never fades is not seen (observe a row that does not sum to 0)"
+    )
