@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The form M = Gᵀ K⁻¹ G straight from its definition, dense, with a bound of its rounding error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import linalg
+
+from sottovoce.errors import NotCertified
+from sottovoce.verification.hidden import UNIT_ROUNDOFF
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sottovoce.verification.hidden import HiddenNodes
+
+__all__ = ["Form", "dense_form", "dominating", "witness_value"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Form:
+    """M as computed, and how far it may be from the truth.
+
+    On the rounds `alive` (elsewhere M is exactly 0) the error is at most `margin` in the norm of D⁻¹ · D⁻¹
+    with D = diag(scale), scale_t ≈ √M_tt. `powers` bounds ‖Σ_k Zᵏ ⊗ Aᵏ‖₂ and `angle` the turn of the row
+    space.
+    """
+
+    matrix: NDArray[np.float64]
+    alive: NDArray[np.bool_]
+    scale: NDArray[np.float64]
+    margin: float
+    factor: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    hidden: HiddenNodes
+    target: int
+    powers: float
+    first_power: float
+    angle: float
+
+
+def gamma(count: float) -> float:
+    """Higham's γ_count = count·u / (1 − count·u)."""
+    product = count * UNIT_ROUNDOFF
+    return product / (1 - product)
+
+
+def dense_form(hidden: HiddenNodes, target: int, rounds: int) -> Form:
+    """M for one target from block-Toeplitz matrices with blocks C Aᵏ, and a bound of its error.
+
+        K(t, s) = Σ_i C A^{t−i} (C A^{s−i})ᵀ = L Lᵀ,   G(t, s) = C A^{t−s} e_j,   F = L⁻¹ G,   M = Fᵀ F.
+
+    Guarantee: with independent rows K ⪰ 1/κ², κ = (1 + ‖A‖)/σ_min(C), so an error δK moves D⁻¹MD⁻¹ by at most
+    φ²κ²‖δK‖ (φ = ‖F D⁻¹‖) to first order, and δG by 2φκ‖δG D⁻¹‖; ‖δK‖ ≤ γ·trace for the factorisation and
+    γ·(trace with absolute values) for K itself. All terms are doubled for what is of higher order.
+    Source: Higham, Accuracy and Stability, Thms 8.5, 10.3 and Eq. 3.13.
+    """
+    A, rows = hidden.transition, hidden.rows
+    r, u = rows.shape
+    first, powers = _power_norms(A, rounds)
+    responses = [rows]
+    sizes = [np.abs(rows)]
+    for _ in range(rounds - 1):
+        responses.append((A.T @ responses[-1].T).T)
+        sizes.append((abs(A).T @ sizes[-1].T).T if (rows < 0).any() else responses[-1])
+    kept = r * (rounds - 1) + hidden.last
+    K = _gram(np.stack(responses), rounds)[:kept, :kept]
+    G = _toeplitz([response[:, target] for response in responses])[:kept]
+    absolute = _toeplitz([size[:, target] for size in sizes])[:kept]
+    alive = np.asarray(absolute.any(axis=0))
+    if not alive.any():
+        return _still(hidden, target, rounds, powers, first)
+    try:
+        L = linalg.cholesky(K, lower=True)
+    except linalg.LinAlgError:
+        raise NotCertified(
+            "what the observer sees cannot be told apart from rounding: the Gram matrix of its rows is not "
+            "positive definite in floating point"
+        ) from None
+    F = linalg.solve_triangular(L, G, lower=True)
+    M = F.T @ F
+    scale = np.where(alive, np.maximum(np.sqrt(np.diag(M)), 1e-140), 1.0)
+    scaled = np.abs(M / np.outer(scale, scale))
+    phi = float(np.sqrt(1.01 * scaled.sum(axis=1).max()))
+    wide = float(np.sqrt(np.count_nonzero(alive)))
+    kappa = 1.0001 * (1 + first) / hidden.smallest
+    longest = int(np.diff(A.tocsc().indptr).max(initial=1))
+    steps = rounds * (longest + hidden.relative + 1) + hidden.relative
+    trace = float(np.trace(K))
+    whole = float(sum((rounds - k) * np.square(size).sum() for k, size in enumerate(sizes)))
+    error_K = 1.01 * (gamma(kept + 2) * trace + gamma(2 * steps + u + rounds + 4) * whole)
+    error_G = gamma(steps) * float(np.linalg.norm(absolute / scale))
+    angle = powers * (kappa * hidden.turned + hidden.absolute)
+    if kappa**2 * error_K > 0.01 or angle > 0.01:
+        raise NotCertified(
+            "rounding may hide too much: the observer's rows are so close to dependent that this claim "
+            f"cannot be checked in double precision (error {max(kappa**2 * error_K, angle):.1e})"
+        )
+    least = float(scale[alive].min())
+    margin = 2 * (
+        (phi * kappa) ** 2 * error_K
+        + 2 * phi * kappa * error_G
+        + 2 * phi * wide * kappa * gamma(kept) * float(np.sqrt(trace))
+        + gamma(kept + 2) * wide**2
+        + 2 * angle * phi / least
+        + (angle / least) ** 2
+    )
+    return Form(
+        matrix=M,
+        alive=alive,
+        scale=scale,
+        margin=margin,
+        factor=L,
+        gain=G,
+        hidden=hidden,
+        target=target,
+        powers=powers,
+        first_power=first,
+        angle=angle,
+    )
+
+
+def dominating(
+    form: Form, y: NDArray[np.float64], rounds: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], float]:
+    """A vector that dominates M on `rounds` for certain: y itself, or y raised by as much as the proof lacks.
+
+    The second value is the least eigenvalue of D⁻¹(diag(y) − M)D⁻¹ as computed, for the record.
+
+    Guarantee: diag(result) ⪰ M on these rounds. Cholesky succeeds on the computed matrix less the margin of
+    M and (dimension + 3)·2u·trace, which proves that the exact one is positive semidefinite.
+    Source: Rump, Verification of positive definiteness (2006), Cor. 2.4; Higham, Thm 10.7.
+    """
+    raised = y.copy()
+    here = rounds[form.alive[rounds]]
+    if not here.size:
+        return raised, 0.0
+    scale = form.scale[here]
+    M = form.matrix[np.ix_(here, here)] / np.outer(scale, scale)
+    M = (M + M.T) / 2
+
+    def needed(candidate: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        B = np.diag(candidate[here] / scale**2) - M
+        size = float(np.abs(np.diag(B)).sum() + np.abs(np.diag(M)).sum())
+        return B, form.margin + 2 * (here.size + 8) * UNIT_ROUNDOFF * size
+
+    B, shift = needed(raised)
+    least = float(np.linalg.eigvalsh(B)[0])
+    for _ in range(3):
+        if _factors(B - shift * np.eye(here.size)):
+            return raised, least
+        lift = 2 * shift + max(0.0, shift - float(np.linalg.eigvalsh(B)[0]))
+        raised[here] = np.nextafter(raised[here] + lift * scale**2, np.inf)
+        B, shift = needed(raised)
+    # Never reached in practice; M ⪯ I always holds, because M is a part of a projector.
+    raised[here] = np.maximum(raised[here], 1.0)
+    return raised, least
+
+
+def witness_value(form: Form, contributions: NDArray[np.float64]) -> float:
+    """A number that Σ M_st ⟨c_s, c_t⟩ is not below, for rows c_t of `contributions`.
+
+        Σ M_st ⟨c_s, c_t⟩ = ‖P E c‖² ≥ 2⟨E c, NᵀZ⟩ − ‖NᵀZ‖²   for every Z,
+
+    evaluated at Z ≈ K⁻¹ G c with NᵀZ from the recursion Y_s = Aᵀ Y_{s+1} + Cᵀ Z_s.
+
+    Guarantee: lower bound. The recursion's rounding δ enters as ‖Σ_k (Zᵏ ⊗ Aᵏ)ᵀ δ‖ ≤ powers·‖δ‖.
+    """
+    if not form.alive.any():
+        return 0.0
+    hidden, rounds = form.hidden, contributions.shape[0]
+    A, rows = hidden.transition, hidden.rows
+    r, u = rows.shape
+    d = contributions.shape[1]
+    Z = np.zeros((rounds * r, d))
+    Z[: form.gain.shape[0]] = linalg.cho_solve((form.factor, True), form.gain @ contributions)
+    Y = np.zeros((u, d))
+    inner, squares = [], []
+    for s in range(rounds - 1, -1, -1):
+        Y = A.T @ Y + rows.T @ Z[s * r : (s + 1) * r]
+        inner.append(float(contributions[s] @ Y[form.target]))
+        squares.append(float(np.square(Y).sum()))
+    total, norm_squared = float(np.sum(inner)), float(np.sum(squares))
+    c, y = float(np.linalg.norm(contributions)), float(np.sqrt(norm_squared))
+    longest = int(np.diff(A.tocsc().indptr).max(initial=1))
+    local = gamma(longest + r + 2 + 2 * hidden.relative) * (
+        form.first_power * y + float(np.linalg.norm(rows)) * float(np.linalg.norm(Z))
+    )
+    away = form.powers * local
+    residual = float(np.sqrt(max(c * c - 2 * total + norm_squared, 0.0))) + away
+    error = 2 * residual * away + away**2 + gamma(u * d + rounds + 4) * (2 * c * y + norm_squared)
+    return 2 * total - norm_squared - 1.01 * error - 4 * form.angle * c * c
+
+
+def _still(hidden: HiddenNodes, target: int, rounds: int, powers: float, first: float) -> Form:
+    """The form of a target whose signal does not reach the observer within the horizon: exactly 0."""
+    return Form(
+        matrix=np.zeros((rounds, rounds)),
+        alive=np.zeros(rounds, dtype=bool),
+        scale=np.ones(rounds),
+        margin=0.0,
+        factor=np.zeros((0, 0)),
+        gain=np.zeros((0, rounds)),
+        hidden=hidden,
+        target=target,
+        powers=powers,
+        first_power=first,
+        angle=0.0,
+    )
+
+
+def _power_norms(A: Any, rounds: int) -> tuple[float, float]:  # noqa: ANN401
+    """Upper bounds of ‖A‖₂ and of Σ_{k < T} ‖Aᵏ‖₂, by √(‖ |A|ᵏ ‖₁ ‖ |A|ᵏ ‖_∞)."""
+    size = abs(A)
+    down = np.ones(size.shape[0])
+    across = np.ones(size.shape[0])
+    norms = []
+    for _ in range(rounds):
+        norms.append(float(np.sqrt(down.max(initial=0.0) * across.max(initial=0.0))))
+        down, across = size.T @ down, size @ across
+    first = float(np.sqrt(down.max(initial=0.0) * across.max(initial=0.0))) if rounds == 1 else norms[1]
+    return 1.0000001 * first, 1.0000001 * float(np.sum(norms))
+
+
+def _gram(responses: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
+    """K from the recurrence K(t, s) = K(t−1, s−1) + V_t V_sᵀ over rounds."""
+    r = responses.shape[1]
+    flat = responses.reshape(rounds * r, -1)
+    K = flat @ flat.T
+    for t in range(1, rounds):
+        here, before = slice(t * r, (t + 1) * r), slice((t - 1) * r, t * r)
+        K[here, r:] += K[before, :-r]
+    return (K + K.T) / 2
+
+
+def _toeplitz(blocks: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The block lower-triangular Toeplitz matrix whose first column holds `blocks`."""
+    rounds, r = len(blocks), blocks[0].size
+    stacked = np.concatenate(blocks)
+    result = np.zeros((rounds * r, rounds))
+    for s in range(rounds):
+        result[s * r :, s] = stacked[: (rounds - s) * r]
+    return result
+
+
+def _factors(matrix: NDArray[np.float64]) -> bool:
+    """Whether a floating-point Cholesky factorisation goes through."""
+    try:
+        linalg.cholesky(matrix, lower=True)
+    except linalg.LinAlgError:
+        return False
+    return True
