@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each node of a gossip network can learn about each other node, and how much noise is enough.
+
+Every name is loaded on first use, so that importing the package (and `sottovoce --help`) costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from sottovoce._version import __version__
+
+if TYPE_CHECKING:
+    from sottovoce import gaussian, graphs
+    from sottovoce.accounting import Account, AccountTable, account, account_all, calibrate
+    from sottovoce.certificates import Certificate
+    from sottovoce.errors import (
+        FileError,
+        GraphError,
+        InputError,
+        NotCertified,
+        SottovoceError,
+        ViewError,
+    )
+    from sottovoce.interval import Interval
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Protocol, gossip
+    from sottovoce.rates import Rates, rate
+    from sottovoce.sensitivities import Sensitivities, Sensitivity, certify, sensitivity
+    from sottovoce.verification import Verification, verify
+    from sottovoce.views import View
+
+_HOMES = {
+    "Account": "accounting",
+    "AccountTable": "accounting",
+    "Certificate": "certificates",
+    "FileError": "errors",
+    "GraphError": "errors",
+    "InputError": "errors",
+    "Interval": "interval",
+    "NotCertified": "errors",
+    "Participation": "participation",
+    "Protocol": "protocols",
+    "Rates": "rates",
+    "Sensitivities": "sensitivities",
+    "Sensitivity": "sensitivities",
+    "SottovoceError": "errors",
+    "Verification": "verification",
+    "View": "views",
+    "ViewError": "errors",
+    "account": "accounting",
+    "account_all": "accounting",
+    "calibrate": "accounting",
+    "certify": "sensitivities",
+    "gossip": "protocols",
+    "rate": "rates",
+    "sensitivity": "sensitivities",
+    "verify": "verification",
+}
+_ROOMS = {"gaussian", "graphs"}
+
+__all__ = [
+    "Account",
+    "AccountTable",
+    "Certificate",
+    "FileError",
+    "GraphError",
+    "InputError",
+    "Interval",
+    "NotCertified",
+    "Participation",
+    "Protocol",
+    "Rates",
+    "Sensitivities",
+    "Sensitivity",
+    "SottovoceError",
+    "Verification",
+    "View",
+    "ViewError",
+    "__version__",
+    "account",
+    "account_all",
+    "calibrate",
+    "certify",
+    "gaussian",
+    "gossip",
+    "graphs",
+    "rate",
+    "sensitivity",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the room it lives in."""
+    if name in _ROOMS:
+        return importlib.import_module(f"sottovoce.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"sottovoce.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'sottovoce' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the whitened response to Δ², the squared sensitivity of a view, as a certified interval."""
+
+from sottovoce.sensitivities.bounds import absolute_bound, spectral_bound
+from sottovoce.sensitivities.certify import certify
+from sottovoce.sensitivities.measure import sensitivity
+from sottovoce.sensitivities.results import Sensitivities, Sensitivity
+
+__all__ = [
+    "Sensitivities",
+    "Sensitivity",
+    "absolute_bound",
+    "certify",
+    "sensitivity",
+    "spectral_bound",
+]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`certify`: one target's claim on Δ² with everything a reviewer needs to check it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.certificates import Certificate, HorizonModel, SparseRows
+from sottovoce.errors import NotCertified, one_of, positive
+from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
+from sottovoce.sensitivities.horizon import FREEZE, dense_transition, solve_horizon
+from sottovoce.sensitivities.measure import TOLERANCE, Assessment, Search, as_participation, assess, solve
+from sottovoce.views import View, observe, target_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    import numpy as np
+
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.views import Observation
+
+__all__ = ["certify"]
+
+# A reduced model is stored in place of weights above this many nodes.
+LARGEST_STORED = 20_000
+
+
+def certify(
+    protocol: Protocol,
+    view: View,
+    target: Hashable,
+    *,
+    contribution: Contribution = "vector",
+    participation: Participation | str | None = None,
+    relation: str = "add-remove",
+    tolerance: float = TOLERANCE,
+) -> Certificate:
+    """A certificate for the sensitivity of one target: the claim, and y and witness (or a small model) that prove it.
+
+    Guarantee: diag(y) ⪰ M for the true form M, rounding included, so that `sottovoce.verification.verify`, which shares
+    no code with this, accepts it. Above `EXPLICIT_ROUNDS` rounds the certificate is of kind "horizon": it claims an
+    upper end only and stores the reduced model, whose link to the graph the verifier takes on trust.
+    Source: weak duality; the bounded-real lemma for long horizons.
+
+    >>> from sottovoce import gossip, graphs, verify
+    >>> ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=7)
+    >>> verify(certify(ring, View.secure_sum(0), 1)).verified
+    True
+    """
+    one_of(("vector", "scalar"), contribution=contribution)
+    one_of(("add-remove", "replace-one", "zero-out"), relation=relation)
+    positive(tolerance=tolerance)
+    chosen = as_participation(participation)
+    observation = observe(protocol, view)
+    indices = target_indices(protocol, view, observation.known, [target])
+    search = Search(
+        contribution=contribution,
+        participation=chosen,
+        engine="auto",
+        tolerance=tolerance,
+        cap=chosen.largest_count(protocol.rounds),
+    )
+    if view.name == "everyone":
+        proof: dict[str, Any] = {
+            "y": None,
+            "witness": None,
+            "squared_lower": 0.0,
+            "squared_upper": search.cap,
+            "method": "cap",
+        }
+    else:
+        found = assess(hidden_system(protocol, observation), indices, search, None)
+        prove = _horizon_proof if protocol.rounds > EXPLICIT_ROUNDS else _dense_proof
+        proof = prove(protocol, observation, found, indices)
+    return Certificate(
+        labels=protocol.labels,
+        weights=SparseRows.of(protocol.weights.matrix) if protocol.n <= LARGEST_STORED else None,
+        weights_hash=protocol.weights.hash,
+        rounds=protocol.rounds,
+        view=view.name,
+        observers=view.observers,
+        own_noise=view.own_noise,
+        observation=SparseRows.of(observation.rows),
+        known_noise=observation.known,
+        target=int(indices[0]),
+        contribution=contribution,
+        participation=str(chosen),
+        relation=relation,
+        **proof,
+    )
+
+
+def _dense_proof(
+    protocol: Protocol, observation: Observation, found: Assessment, indices: np.ndarray
+) -> dict[str, Any]:
+    """A y that dominates the true form, and the witness on the side of what the observer surely sees."""
+    search = found.search
+    cap = float(search.cap)
+    lower, witness = float(found.lower[0]), found.witness_of(0)
+    if found.system.over_informed:
+        told = assess(hidden_system(protocol, observation, complete=False), indices, search, None)
+        lower, witness = float(told.lower[0]), told.witness_of(0)
+    claim = {
+        "squared_lower": lower * (1 - 1e-8),
+        "witness": witness if lower > 0 else None,
+        "kind": "dense",
+    }
+    (forms,) = found.response.forms(found.positions)
+    y = solve(forms.matrices[0], search).y
+    if y is None:
+        return {**claim, "y": None, "squared_upper": cap, "method": "cap"}
+    d = forms.distortion
+    # ‖Fc‖ ≤ (‖F̂c‖ + d‖c‖)/(1 − d) and ‖F̂‖ ≤ 1 + d give M ⪯ (M̂ + (2d + 3d²)I)/(1 − d)².
+    y = (y + float(forms.rounding[0]) + 2 * d + 3 * d**2) / (1 - d) ** 2
+    # The verifier's own rounding grows with the horizon; y and the claim leave it room.
+    room = 4e-8 * max(1.0, protocol.rounds / 50) ** 2
+    y *= 1 + room
+    upper = search.participation.largest_sum(y) * (1 + room)
+    if upper > cap:
+        return {**claim, "y": None, "squared_upper": cap, "method": "cap"}
+    return {**claim, "y": y, "squared_upper": upper, "method": str(found.method[0])}
+
+
+def _horizon_proof(
+    protocol: Protocol, observation: Observation, found: Assessment, indices: np.ndarray
+) -> dict[str, Any]:
+    """The reduced model with its start profile, bulk constant and matrix V; no lower end is claimed."""
+    del observation, indices
+    response = found.response
+    assert isinstance(response, FilteredResponse)
+    position = int(found.positions[0])
+    solution = solve_horizon(response, position, contribution=found.search.contribution)
+    if solution is None:
+        raise NotCertified(
+            f"no bound below the cap of {found.search.cap} rounds was proved for this pair "
+            "(take fewer rounds, at most 2048, for a dense certificate)"
+        )
+    return {
+        "kind": "horizon",
+        "squared_lower": 0.0,
+        "squared_upper": min(float(found.upper[0]) * (1 + 1e-6), float(found.search.cap)),
+        "method": "horizon",
+        "horizon": HorizonModel(
+            transition=dense_transition(response),
+            rows=response.rows,
+            source=response.source(position),
+            start=solution.start,
+            rate=solution.bulk,
+            bound=solution.value,
+            distortion=response.distortion,
+            residual=f"{response.engine} model with {response.rows.shape[1]} states of {protocol.n} nodes; "
+            f"gains frozen after {min(FREEZE, len(response.gains.gain))} rounds",
+        ),
+    }

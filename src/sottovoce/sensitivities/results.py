@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sensitivity computation returns: intervals for many targets as arrays, or one with its witness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sottovoce.errors import InputError
+from sottovoce.interval import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    import numpy as np
+
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.views import View
+
+__all__ = ["Sensitivities", "Sensitivity"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sensitivity:
+    """How far one target can move a view: Δ² as an interval, with the bound and the stream that prove its ends.
+
+    `witness` holds the contributions c_t of the stream that attains the lower end: shape (T,) for signs, (T, d) for
+    vectors of dimension d. The upper end holds for every dimension.
+    """
+
+    target: Hashable
+    squared: Interval
+    method: str
+    contribution: Contribution
+    witness: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sensitivities:
+    """Δ² of one view for many targets, as arrays in index order; `result[label]` is the `Sensitivity` of one.
+
+    `targets` holds node names and `indices` their positions in the protocol. Targets whose noise the observer knows
+    are left out.
+    """
+
+    protocol: Protocol
+    view: View
+    contribution: Contribution
+    participation: Participation
+    engine: str
+    targets: np.ndarray
+    indices: np.ndarray
+    squared_lower: np.ndarray
+    squared_upper: np.ndarray
+    method: np.ndarray
+    witness_of: Callable[[int], np.ndarray]
+
+    def __len__(self) -> int:
+        """How many targets there are."""
+        return len(self.indices)
+
+    def __iter__(self) -> Iterator[Sensitivity]:
+        """The targets one by one."""
+        return (self[label] for label in self.targets)
+
+    def __getitem__(self, label: Hashable) -> Sensitivity:
+        """The sensitivity of the target called `label`, with its witness."""
+        index = self.protocol.index(label)
+        place = int(self.indices.searchsorted(index))
+        if place == len(self.indices) or self.indices[place] != index:
+            raise InputError(
+                f"node {label!r} is not among the targets of {self.view!r} "
+                "(its noise is known to the observer, or it was not asked for)"
+            )
+        return Sensitivity(
+            target=label,
+            squared=Interval(float(self.squared_lower[place]), float(self.squared_upper[place])),
+            method=str(self.method[place]),
+            contribution=self.contribution,
+            witness=self.witness_of(place),
+        )
