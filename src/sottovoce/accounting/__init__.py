@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From sensitivities to guarantees: what each observer learns about each target, and which noise is enough.
+
+With noise of standard deviation σ and contributions clipped to norm `clip`, noise_multiplier = σ/clip and
+
+    μ = factor·Δ/noise_multiplier,   factor 1 (add-remove, zero-out) or 2 (replace-one),
+
+is the Gaussian-DP parameter from which every other number follows.
+"""
+
+from sottovoce.accounting.table import AccountTable
+from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Relation
+from sottovoce.accounting.verbs import account, account_all, calibrate, central_account, local_account
+
+__all__ = [
+    "ASSUMPTIONS",
+    "RELATIONS",
+    "Account",
+    "AccountTable",
+    "Assumption",
+    "Relation",
+    "account",
+    "account_all",
+    "calibrate",
+    "central_account",
+    "local_account",
+]

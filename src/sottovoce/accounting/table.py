@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`AccountTable`: what one or many observers learn about many targets, as arrays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from sottovoce import gaussian
+from sottovoce.accounting.values import (
+    ASSUMPTIONS,
+    RELATIONS,
+    Account,
+    Assumption,
+    Relation,
+    epsilon_below,
+    mu_ends,
+)
+from sottovoce.errors import InputError, NotCertified, at_least, one_of, positive, probability
+from sottovoce.interval import Interval
+from sottovoce.participation import Participation
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+    from pandas import DataFrame
+
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.views import OwnNoise
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["AccountTable"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AccountTable:
+    """Accounts of many (observer, target) pairs: Δ² as arrays, and with them μ and ε at one noise and one δ.
+
+    Pair k is what the view of `observers[observer_of[k]]` shows of the node `target_indices[k]`.
+    `table[target]` is the `Account` of that target, for its worst observer if there are many;
+    `table[observer, target]` is one pair. For training, whose contributions depend on hidden states, take
+    `dataclasses.replace(table, assumption="hidden-state")`.
+
+    >>> from sottovoce import graphs
+    >>> from sottovoce.accounting import account_all
+    >>> from sottovoce.protocols import gossip
+    >>> ring = gossip(graphs.metropolis_weights("ring:n=6"), rounds=3)
+    >>> table = account_all(ring, "secure-sum", noise_multiplier=2.0, delta=1e-5)
+    >>> len(table), round(table[0, 2].epsilon().upper, 3), round(table[2].epsilon().upper, 3)
+    (30, 0.653, 2.421)
+    """
+
+    protocol: Protocol
+    view: str
+    own_noise: OwnNoise
+    relation: Relation
+    contribution: Contribution
+    noise_multiplier: float
+    delta: float
+    observers: Sequence[tuple[Hashable, ...]]
+    observer_of: NDArray[np.int64]
+    target_indices: NDArray[np.int64]
+    squared_lower: Array
+    squared_upper: Array
+    method: NDArray[np.str_]
+    assumption: Assumption = "oblivious"
+    participation: Participation = field(default_factory=Participation.full)
+
+    def __post_init__(self) -> None:
+        """Refuse an empty table, columns of unlike length, and settings that make no guarantee."""
+        positive(noise_multiplier=self.noise_multiplier)
+        probability(delta=self.delta)
+        one_of(RELATIONS, relation=self.relation)
+        one_of(ASSUMPTIONS, assumption=self.assumption)
+        columns = (self.observer_of, self.target_indices, self.squared_lower, self.squared_upper, self.method)
+        lengths = {len(column) for column in columns}
+        if lengths == {0}:
+            raise InputError(
+                "a table of accounts must hold at least one pair; got none "
+                "(name a target whose noise the observer does not know)"
+            )
+        if len(lengths) > 1:
+            raise InputError(
+                "the columns of a table of accounts must have the same length; got lengths "
+                f"{', '.join(str(len(column)) for column in columns)} (one entry for each pair)"
+            )
+
+    def __len__(self) -> int:
+        """How many pairs there are."""
+        return len(self.target_indices)
+
+    def __repr__(self) -> str:
+        """View, size and noise."""
+        noun = "pair" if len(self) == 1 else "pairs"
+        return f"AccountTable({self.view}, {len(self)} {noun}, noise multiplier {self.noise_multiplier!r})"
+
+    @cached_property
+    def targets(self) -> NDArray[np.int64] | NDArray[np.object_]:
+        """The name of each pair's target."""
+        return self._names[self.target_indices]
+
+    @cached_property
+    def _names(self) -> NDArray[np.int64] | NDArray[np.object_]:
+        """The name of each node, in index order."""
+        return self.protocol.names(np.arange(self.protocol.n))
+
+    @cached_property
+    def _mu(self) -> tuple[Array, Array]:
+        return mu_ends(
+            self.squared_lower,
+            self.squared_upper,
+            relation=self.relation,
+            noise_multiplier=self.noise_multiplier,
+        )
+
+    @property
+    def mu_lower(self) -> Array:
+        """Lower ends of μ = factor·Δ/noise_multiplier."""
+        return self._mu[0]
+
+    @property
+    def mu_upper(self) -> Array:
+        """Upper ends of μ."""
+        return self._mu[1]
+
+    @cached_property
+    def epsilon_lower(self) -> Array:
+        """Lower ends of ε at the table's δ."""
+        return epsilon_below(self.mu_lower, self.delta)
+
+    @cached_property
+    def epsilon_upper(self) -> Array:
+        """Upper ends of ε at the table's δ: what a person is shown."""
+        return np.asarray(gaussian.epsilon(self.mu_upper, self.delta))
+
+    def __getitem__(self, key: Hashable) -> Account:
+        """`table[target]`, or `table[observer, target]`; a key that names a node is a target.
+
+        Where nodes are themselves named by pairs, `pair` and `about` say which is meant.
+        """
+        if isinstance(key, tuple) and len(key) == 2 and not self._is_label(key):
+            return self.pair(*key)
+        return self.about(key)
+
+    def about(self, target: Hashable) -> Account:
+        """What the worst observer learns about `target`."""
+        places = np.flatnonzero(self.target_indices == self.protocol.index(target))
+        if places.size == 0:
+            raise InputError(
+                f"node {target!r} is not among the targets of this table "
+                "(its noise is known to the observer, or it was not asked for)"
+            )
+        return self._account(places[np.argmax(self.mu_upper[places])])
+
+    def pair(self, observer: Hashable, target: Hashable) -> Account:
+        """What `observer`, a node or the nodes of a coalition, learns about `target`."""
+        row = self._row(observer)
+        index = self.protocol.index(target)
+        places = np.flatnonzero((self.observer_of == row) & (self.target_indices == index))
+        if places.size == 0:
+            raise InputError(
+                f"node {target!r} is not among the targets of the observer {observer!r} "
+                "(its noise is known to the observer, or it was not asked for)"
+            )
+        return self._account(places[0])
+
+    def worst(self) -> Account:
+        """The pair that learns most: the largest upper end of μ, the first of equals."""
+        return self._account(np.argmax(self.mu_upper))
+
+    def median(self) -> Account:
+        """The middle pair by the upper end of μ; the lower of two, so that it is a pair of the table."""
+        order = np.argsort(self.mu_upper, kind="stable")
+        return self._account(order[(len(self) - 1) // 2])
+
+    def best(self) -> Account:
+        """The pair that learns least, by the upper end of μ."""
+        return self._account(np.argmin(self.mu_upper))
+
+    def most_exposed(self, count: int = 10) -> list[tuple[Hashable, Account]]:
+        """The targets about which most is learnt, worst first, each with its worst observer's account."""
+        at_least(1, count=count)
+        order = np.argsort(-self.mu_upper, kind="stable")
+        # In descending order the first pair of a target is its worst.
+        first = np.unique(self.target_indices[order], return_index=True)[1]
+        chosen = [self._account(place) for place in order[np.sort(first)[: int(count)]]]
+        return [(account.target, account) for account in chosen]
+
+    def with_noise(self, noise_multiplier: float) -> AccountTable:
+        """The same pairs at another noise level."""
+        return replace(self, noise_multiplier=noise_multiplier)
+
+    def calibrated_noise(self, target_epsilon: float, target_delta: float) -> float:
+        """The smallest noise multiplier at which every pair is (target_epsilon, target_delta)-private.
+
+            noise_multiplier = factor·Δ/μ(ε, δ),   Δ the largest upper end over the pairs.
+
+        Guarantee: rounded up and re-checked; with it every `epsilon_upper` is at most `target_epsilon`.
+        Source: Balle & Wang 2018, Algorithm 1 (the analytic Gaussian mechanism).
+        """
+        positive(target_epsilon=target_epsilon)
+        probability(target_delta=target_delta)
+        largest = float(self.squared_upper.max())
+        if largest == 0:
+            raise InputError(
+                f"noise is calibrated to what is seen; no target reaches the {self.view} view within "
+                f"{self.protocol.rounds} rounds (participation {self.participation}), so no noise is needed "
+                "(ask for more rounds, or another view)"
+            )
+        # Rounding may put ε of a pair that all but equals the worst above the worst's.
+        near = np.unique(self.squared_upper[self.squared_upper >= largest * (1 - 1e-9)])
+        allowed = gaussian.mu(target_epsilon, target_delta)
+        noise = RELATIONS[self.relation] * math.sqrt(largest) / allowed
+        if math.isinf(noise):
+            raise NotCertified(
+                f"no finite noise is certified to reach epsilon {target_epsilon!r} at delta {target_delta!r} "
+                f"in the {self.view} view (ask for a larger epsilon or delta)"
+            )
+        step = math.ulp(noise)
+        while not self._suffices(near, noise, target_epsilon, target_delta):
+            noise, step = noise + step, 2 * step
+        return noise
+
+    def _suffices(self, squared: Array, noise: float, epsilon: float, delta: float) -> bool:
+        """Whether pairs of these Δ² are (ε, δ)-private at this noise."""
+        upper = mu_ends(squared, squared, relation=self.relation, noise_multiplier=noise)[1]
+        return bool(np.all(gaussian.epsilon(upper, delta) <= epsilon))
+
+    def to_frame(self) -> DataFrame:
+        """One row for each pair, as a pandas DataFrame. Needs `pip install 'sottovoce[frames]'`.
+
+        An observer is a node's name, a tuple of names for a coalition, or the view's name if it has none.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InputError(
+                "to_frame needs the package pandas, which is not installed (pip install 'sottovoce[frames]')"
+            ) from None
+        return pd.DataFrame(
+            {
+                "observer": self._observer_names[self.observer_of],
+                "target": self.targets,
+                "sensitivity_squared_lower": self.squared_lower,
+                "sensitivity_squared_upper": self.squared_upper,
+                "method": self.method,
+                "mu_lower": self.mu_lower,
+                "mu_upper": self.mu_upper,
+                "epsilon_lower": self.epsilon_lower,
+                "epsilon_upper": self.epsilon_upper,
+            }
+        )
+
+    @cached_property
+    def _observer_names(self) -> NDArray[np.int64] | NDArray[np.object_]:
+        """What a frame calls each observer."""
+        if all(len(names) == 1 for names in self.observers):
+            return self._names[[self.protocol.index(name) for (name,) in self.observers]]
+        shown = np.empty(len(self.observers), dtype=object)
+        for row, names in enumerate(self.observers):
+            shown[row] = names[0] if len(names) == 1 else names or self.view
+        return shown
+
+    def _account(self, place: np.intp) -> Account:
+        """The account of one pair."""
+        return Account(
+            mu=Interval(float(self.mu_lower[place]), float(self.mu_upper[place])),
+            relation=self.relation,
+            method=str(self.method[place]),
+            contribution=self.contribution,
+            assumption=self.assumption,
+            view=self.view,
+            observers=self.observers[self.observer_of[place]],
+            target=self.protocol.labels[int(self.target_indices[place])],
+            sensitivity_squared=Interval(float(self.squared_lower[place]), float(self.squared_upper[place])),
+            noise_multiplier=self.noise_multiplier,
+            default_delta=self.delta,
+            participation=str(self.participation),
+        )
+
+    def _row(self, observer: Hashable) -> int:
+        """Which view belongs to `observer`; the everyone view belongs to all."""
+        if self.view == "everyone":
+            return 0
+        names: Iterable[Hashable] = (observer,)
+        if isinstance(observer, tuple | list | set | frozenset) and not self._is_label(observer):
+            names = observer
+        row = self._rows.get(frozenset(map(self.protocol.index, names)))
+        if row is None:
+            raise InputError(
+                f"{observer!r} is not among the observers of this table "
+                f"(it has {len(self.observers)}, such as {self.observers[0]!r})"
+            )
+        return row
+
+    @cached_property
+    def _rows(self) -> dict[frozenset[int], int]:
+        """From the nodes of a view to its place in `observers`."""
+        index = self.protocol.index
+        return {frozenset(map(index, names)): row for row, names in enumerate(self.observers)}
+
+    def _is_label(self, name: object) -> bool:
+        """Whether a tuple or another collection is itself the name of a node."""
+        labels = self.protocol.labels
+        return not isinstance(labels, range) and name in labels

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Account`: what is learnt about one target, as intervals, with the rules by which runs compose."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from sottovoce import gaussian
+from sottovoce.errors import InputError, at_least, one_of, probability
+from sottovoce.interval import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from types import ModuleType
+
+    from dp_accounting import DpEvent, NeighboringRelation
+    from numpy.typing import NDArray
+
+    from sottovoce.protocols import Contribution
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["ASSUMPTIONS", "RELATIONS", "Account", "Assumption", "Relation"]
+
+Relation = Literal["add-remove", "replace-one", "zero-out"]
+Assumption = Literal["oblivious", "hidden-state"]
+
+RELATIONS: dict[Relation, int] = {"add-remove": 1, "replace-one": 2, "zero-out": 1}
+"""By how many clips a contribution can differ between neighbouring inputs."""
+
+ASSUMPTIONS: dict[Assumption, str] = {
+    "oblivious": "contributions are fixed in advance or depend only on what the observer has seen",
+    "hidden-state": (
+        "other nodes' contributions are taken to carry nothing of the target on, although in training they "
+        "depend on states that the observer does not see; the number without this assumption is that of the "
+        "everyone view"
+    ),
+}
+"""What a guarantee rests on; a later entry asks for more."""
+
+# Above the error that `gaussian` states for its upper bounds, so that this much below them is a lower bound.
+_MARGIN = 4e-12
+# Below this `gaussian` bounds no relative error.
+_TINY = 1e-290
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """What `observers` learn about `target`: a Gaussian mechanism whose μ lies in the interval `mu`.
+
+    `a + b` is the account of two independent runs on the same record, `n * a` that of n such runs: μ² adds
+    up. What a person is shown comes from the upper end of an interval; the lower end is what some pair of
+    neighbouring streams does leak. `ASSUMPTIONS[assumption]` explains the assumption, and `participation`
+    spells in which rounds of a run the target contributes.
+
+    Source: Dong, Roth & Su 2022, Corollary 3.3 (composition of Gaussian DP).
+
+    >>> day = Account(mu=Interval.exactly(0.5), relation="add-remove", method="exact", default_delta=1e-5)
+    >>> week = 7 * day
+    >>> round(week.mu.upper, 6), round(week.epsilon().upper, 3)
+    (1.322876, 6.072)
+    """
+
+    mu: Interval
+    relation: Relation
+    method: str
+    contribution: Contribution = "vector"
+    assumption: Assumption = "oblivious"
+    view: str = "custom"
+    observers: tuple[Hashable, ...] = ()
+    target: Hashable = None
+    sensitivity_squared: Interval | None = None
+    noise_multiplier: float | None = None
+    default_delta: float | None = None
+    participation: str = "full"
+
+    # NumPy numbers leave n * a to this class.
+    __array_ufunc__ = None
+
+    def __post_init__(self) -> None:
+        """Refuse a negative μ, or a word that is not in the vocabulary."""
+        if not self.mu.lower >= 0:
+            raise InputError(f"mu must be an interval of numbers of at least 0; got {self.mu!r}")
+        one_of(RELATIONS, relation=self.relation)
+        one_of(("vector", "scalar"), contribution=self.contribution)
+        one_of(ASSUMPTIONS, assumption=self.assumption)
+        if self.default_delta is not None:
+            probability(default_delta=self.default_delta)
+
+    def epsilon(self, delta: float | None = None) -> Interval:
+        """The smallest ε for which the view is (ε, δ)-private; δ is `default_delta` if left out.
+
+        Guarantee: holds the smallest ε of the true μ; the upper end is a valid ε.
+        Source: Balle & Wang 2018, Theorem 8, inverted.
+        """
+        chosen = self.default_delta if delta is None else delta
+        if chosen is None:
+            raise InputError(
+                "delta must be given, as this account has no default_delta (as in epsilon(1e-5))"
+            )
+        probability(delta=chosen)
+        return Interval(
+            float(epsilon_below(self.mu.lower, chosen)), gaussian.epsilon(self.mu.upper, float(chosen))
+        )
+
+    def delta(self, epsilon: float) -> Interval:
+        """The smallest δ for which the view is (ε, δ)-private.
+
+        Guarantee: holds the smallest δ of the true μ; the upper end is a valid δ.
+        Source: Balle & Wang 2018, Theorem 8.
+        """
+        _one_number(epsilon=epsilon)
+        return Interval(
+            _below(gaussian.delta(self.mu.lower, epsilon)),
+            gaussian.delta(self.mu.upper, epsilon),
+        )
+
+    def rdp(self, alpha: float) -> Interval:
+        """The Rényi divergence αμ²/2 of order α > 1 (Mironov 2017, Corollary 3)."""
+        _one_number(alpha=alpha)
+        return Interval(_below(gaussian.rdp(self.mu.lower, alpha)), gaussian.rdp(self.mu.upper, alpha))
+
+    def zcdp(self) -> Interval:
+        """The parameter ρ = μ²/2 of zero-concentrated DP (Bun & Steinke 2016, Proposition 1.6)."""
+        return Interval(_below(gaussian.zcdp(self.mu.lower)), gaussian.zcdp(self.mu.upper))
+
+    def advantage(self) -> Interval:
+        """True-positive minus false-positive rate of the best membership attack: 2Φ(μ/2) − 1."""
+        return Interval(_below(gaussian.advantage(self.mu.lower)), gaussian.advantage(self.mu.upper))
+
+    def true_positive_rate(self, fpr: float) -> Interval:
+        """True-positive rate of the best attack whose false-positive rate is `fpr`: Φ(Φ⁻¹(fpr) + μ)."""
+        _one_number(fpr=fpr)
+        upper = gaussian.true_positive_rate(self.mu.upper, fpr)
+        # Guessing already reaches fpr.
+        lower = max(_below(gaussian.true_positive_rate(self.mu.lower, fpr)), float(fpr))
+        return Interval(lower, upper)
+
+    def to_dp_event(self) -> DpEvent:
+        """The upper end as an event of dp-accounting: GaussianDpEvent(noise_multiplier=1/μ).
+
+        The 2 of replace-one is inside μ already, so the accountant must not apply its own; `dp_relation`
+        names the neighbouring relation to give it. Needs `pip install 'sottovoce[events]'`.
+
+        Guarantee: the event leaks at least as much as `mu.upper` says (a NoOpDpEvent at 0).
+
+        >>> Account(mu=Interval(0.4, 0.5), relation="zero-out", method="abs").to_dp_event()
+        GaussianDpEvent(noise_multiplier=1.9999999999999998)
+        """
+        dp_accounting = _dp_accounting()
+        if self.mu.upper == 0:
+            return dp_accounting.NoOpDpEvent()
+        if math.isinf(self.mu.upper):
+            return dp_accounting.NonPrivateDpEvent()
+        return dp_accounting.GaussianDpEvent(noise_multiplier=math.nextafter(1 / self.mu.upper, 0))
+
+    def dp_relation(self) -> NeighboringRelation:
+        """The neighbouring relation under which dp-accounting reads the event as it is meant.
+
+        REPLACE_SPECIAL for zero-out, else ADD_OR_REMOVE_ONE. Never REPLACE_ONE: under it that library's PLD
+        accountant doubles the sensitivity of a Gaussian event and its RDP accountant does not.
+
+        >>> from dp_accounting.rdp import RdpAccountant
+        >>> a = Account(mu=Interval(0.4, 0.5), relation="replace-one", method="abs")
+        >>> accountant = RdpAccountant(neighboring_relation=a.dp_relation()).compose(a.to_dp_event())
+        >>> bool(accountant.get_epsilon(1e-5) > a.epsilon(1e-5).upper)
+        True
+        """
+        relations = _dp_accounting().NeighboringRelation
+        return relations.REPLACE_SPECIAL if self.relation == "zero-out" else relations.ADD_OR_REMOVE_ONE
+
+    def __add__(self, other: object) -> Account:
+        """Both runs together, if independent and about the same target under the same relation."""
+        if not isinstance(other, Account):
+            return NotImplemented
+        self._refuse_unlike(other)
+        alike = self.noise_multiplier == other.noise_multiplier
+        squares = (self.sensitivity_squared, other.sensitivity_squared)
+        return replace(
+            self,
+            mu=Interval(
+                _down(math.hypot(self.mu.lower, other.mu.lower)),
+                _up(math.hypot(self.mu.upper, other.mu.upper)),
+            ),
+            method=_joined(self.method, other.method),
+            assumption=max(self.assumption, other.assumption, key=list(ASSUMPTIONS).index),
+            view=_joined(self.view, other.view),
+            observers=tuple(dict.fromkeys((*self.observers, *other.observers))),
+            sensitivity_squared=squares[0] + squares[1] if alike and squares[0] and squares[1] else None,
+            noise_multiplier=self.noise_multiplier if alike else None,
+            default_delta=self.default_delta if self.default_delta == other.default_delta else None,
+            participation=_joined(self.participation, other.participation, " + "),
+        )
+
+    def __radd__(self, other: object) -> Account:
+        """0 + a is a, so that `sum(accounts)` reads as it should."""
+        return self if other == 0 else NotImplemented
+
+    def __mul__(self, runs: int) -> Account:
+        """The account of `runs` independent runs on the same record: μ²·runs."""
+        at_least(1, runs=runs)
+        root = math.sqrt(runs)
+        squared = self.sensitivity_squared
+        return replace(
+            self,
+            mu=Interval(_down(self.mu.lower * _down(root)), _up(self.mu.upper * _up(root))),
+            sensitivity_squared=None if squared is None else squared.scaled(float(runs)),
+        )
+
+    __rmul__ = __mul__
+
+    def _refuse_unlike(self, other: Account) -> None:
+        """Refuse to add what is not about the same target, relation and kind of contribution."""
+        remedies = {
+            "target": "a composition is about one node; look at each target alone",
+            "relation": "make both accounts under the same relation",
+            "contribution": "make both with contribution='vector', which covers numbers too",
+        }
+        for name, remedy in remedies.items():
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise InputError(
+                    f"accounts must have the same {name} to be added; got {mine!r} and {theirs!r} ({remedy})"
+                )
+
+
+def mu_ends(
+    squared_lower: Array, squared_upper: Array, *, relation: Relation, noise_multiplier: float
+) -> tuple[Array, Array]:
+    """Lower and upper ends of μ = factor·√Δ²/noise_multiplier, rounded outward; an exact 0 stays."""
+    factor = RELATIONS[relation]
+    # The root and the quotient are each within half a unit; doubling is exact. A quotient may overflow to ∞.
+    with np.errstate(over="ignore", under="ignore"):
+        lower = factor * np.nextafter(np.sqrt(squared_lower), 0) / noise_multiplier
+        upper = factor * np.nextafter(np.sqrt(squared_upper), np.inf) / noise_multiplier
+    return np.nextafter(lower, 0), np.where(squared_upper == 0, 0.0, np.nextafter(upper, np.inf))
+
+
+def epsilon_below(mu: float | Array, delta: float) -> Array:
+    """Numbers at or below the smallest ε at μ."""
+    loss = np.asarray(mu, dtype=np.float64)
+    above = gaussian.epsilon(loss, delta)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lower = above * (1 - _MARGIN) - _MARGIN * loss * np.maximum(loss, 1)
+    # An overflow upwards says nothing about the lower end, unless μ itself is infinite.
+    finite = np.where(np.isfinite(above), np.maximum(lower, 0), 0.0)
+    return np.where(np.isinf(loss), np.inf, finite)
+
+
+def _below(above: float) -> float:
+    """A lower bound of the number that `gaussian` rounded up to `above`."""
+    if math.isinf(above):
+        return 0.0
+    return above * (1 - _MARGIN) if above > _TINY else 0.0
+
+
+def _down(value: float) -> float:
+    """Two units in the last place towards 0."""
+    return math.nextafter(math.nextafter(value, 0), 0)
+
+
+def _up(value: float) -> float:
+    """Two units in the last place up; an exact 0 stays."""
+    return math.nextafter(math.nextafter(value, math.inf), math.inf) if value else 0.0
+
+
+def _joined(first: str, second: str, sign: str = "+") -> str:
+    """The distinct names of two lists that are joined by `sign`."""
+    return sign.join(dict.fromkeys((*first.split(sign), *second.split(sign))))
+
+
+def _one_number(**values: object) -> None:
+    """Refuse arrays, which belong to `sottovoce.gaussian`."""
+    for name, value in values.items():
+        if np.ndim(value):  # type: ignore[arg-type]
+            raise InputError(
+                f"{name} must be a single number; got {value!r} "
+                "(the functions of sottovoce.gaussian take arrays)"
+            )
+
+
+def _dp_accounting() -> ModuleType:
+    """The dp-accounting package, imported only when an event is asked for."""
+    try:
+        import dp_accounting
+    except ImportError:
+        raise InputError(
+            "events need the package dp-accounting, which is not installed (pip install 'sottovoce[events]')"
+        ) from None
+    module: ModuleType = dp_accounting
+    return module
