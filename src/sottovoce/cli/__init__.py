@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: parse, call one function, print. Nothing else in the package prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command (from `sys.argv` if None) and return its exit code.
+
+    0 done, 1 internal error, 2 bad input, 3 budget exceeded or not certified, 130 interrupted.
+    """
+    try:
+        # Loaded here, so that an interrupt while the program starts is as quiet as a later one.
+        from sottovoce.cli.application import run
+    except KeyboardInterrupt:
+        return 130
+    return run(arguments)

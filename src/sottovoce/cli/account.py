@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce account`: how much every observer can learn about every target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from sottovoce.cli.options import Config, Json, Output, Scenario, Source, account_scenario, network
+from sottovoce.cli.printing import as_given, complain, result_page, rounded_up, write_result
+from sottovoce.errors import FileError, positive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sottovoce.accounting import AccountTable
+    from sottovoce.cli.options import Network
+
+__all__ = ["EXAMPLE", "USAGE", "account"]
+
+EXAMPLE = "sottovoce account karate --rounds 100 --noise-multiplier 4 --observer 3"
+USAGE = "sottovoce account GRAPH --rounds INT --noise-multiplier FLOAT [OPTIONS]"
+
+
+def account(
+    graph: Source,
+    /,
+    *,
+    scenario: Scenario,
+    noise_multiplier: Annotated[
+        float, Parameter(help="Standard deviation of each node's noise, in units of the clipping norm.")
+    ],
+    delta: Annotated[float, Parameter(help="The δ at which ε is given.")] = 1e-5,
+    max_epsilon: Annotated[
+        float | None, Parameter(help="Exit with code 3 if any ε exceeds this budget.", show_default=False)
+    ] = None,
+    json: Json = False,
+    output: Output = None,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Say what each observer can learn about each target, as a certified (ε, δ)."""
+    from sottovoce.documents import check_csv_path
+
+    if max_epsilon is not None:
+        positive(max_epsilon=max_epsilon)
+    if output is not None:
+        check_csv_path(output)
+    chosen = network(graph, scenario.sight.weights)
+    table = account_scenario(scenario, chosen, noise_multiplier=noise_multiplier, delta=delta)
+    written, failure = _written(table, output, json=json)
+    _print(table, chosen, written, json=json)
+    if failure is not None:
+        raise failure
+    return 0 if max_epsilon is None else _within(table, max_epsilon)
+
+
+def _within(table: AccountTable, max_epsilon: float) -> int:
+    """The exit code for a budget: 0 if every pair keeps it, else 3."""
+    worst = float(table.epsilon_upper.max())
+    if worst <= max_epsilon:
+        return 0
+    complain(
+        f"budget exceeded: the certified ε goes up to {rounded_up(worst)}, above --max-epsilon "
+        f"{as_given(max_epsilon)} (add noise: sottovoce calibrate says how much)"
+    )
+    return 3
+
+
+def _written(table: AccountTable, output: Path | None, *, json: bool) -> tuple[Path | None, FileError | None]:
+    """The file that now holds every pair, if there is one; a failure waits until the result is shown."""
+    from sottovoce import documents
+
+    try:
+        if output is not None:
+            return documents.write_account_csv(table, output), None
+        if json and not documents.fits_json(table):
+            return documents.write_named_account_csv(table), None
+    except FileError as failure:
+        return None, failure
+    return None, None
+
+
+def _print(table: AccountTable, chosen: Network, written: Path | None, *, json: bool) -> None:
+    """Show the table as JSON or as text."""
+    from sottovoce import documents
+    from sottovoce.graphs import spectrum
+
+    found = spectrum(chosen.weights)
+    if not json:
+        from sottovoce.cli.tables import account_text
+
+        with result_page() as console:
+            account_text(console, table, found, chosen.graph, written)
+        return
+    pairs_file = None if written is None else str(written)
+    document = documents.account_document(table, chosen.graph, found, pairs_file=pairs_file)
+    write_result(documents.as_json(document))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The application: its commands, and what becomes of every error."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
+from cyclopts.config import Env
+
+from sottovoce._version import __version__
+from sottovoce.cli import account, calibrate, certify, completion, graph, rate, verify
+from sottovoce.cli.defaults import file_defaults
+from sottovoce.cli.printing import complain, prepare_streams, result_console, settle_output
+from sottovoce.cli.wording import in_options
+from sottovoce.errors import InputError, NotCertified
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["app", "run"]
+
+ABOUT = """What each node of a gossip network can learn about each other node, and how much noise is enough.
+
+Options take their defaults from the file sottovoce.toml in this directory or one above (delta = 1e-6 under \
+[account]) and from the environment (SOTTOVOCE_ACCOUNT_DELTA=1e-6). The command line wins over the \
+environment, and the environment over the file.
+
+Exit codes: 0 done, 1 internal error, 2 bad input, 3 budget exceeded or not certified, 130 interrupted."""
+
+app = App(
+    name="sottovoce",
+    help=ABOUT,
+    help_format="plaintext",
+    version=__version__,
+    version_flags=["--version"],
+    config=(Env("SOTTOVOCE_", show=False), file_defaults),
+    suppress_keyboard_interrupt=False,
+    exit_on_error=False,
+    print_error=False,
+    result_action="return_value",
+)
+for module, command in (
+    (account, account.account),
+    (calibrate, calibrate.calibrate),
+    (rate, rate.rate),
+    (certify, certify.certify),
+    (verify, verify.verify),
+    (graph, graph.graph),
+    (completion, completion.completion),
+):
+    app.command(
+        command,
+        name=command.__name__,
+        usage=f"Usage: {module.USAGE}",
+        help_epilogue=f"Example:\n  {module.EXAMPLE}",
+    )
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and turn whatever happens into an exit code and at most one line on stderr."""
+    prepare_streams()
+    try:
+        code = _outcome(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt:
+        complain("interrupted")
+        code = 130
+    return code if settle_output() else code or 2
+
+
+def _outcome(tokens: list[str]) -> int:
+    """The exit code of the command in `tokens`; only an interrupt passes."""
+    try:
+        code = app(tokens, console=result_console())
+    except CycloptsError as error:
+        complain(f"error: {_sentence(error)} (see {_help_command(error)})")
+        return 2
+    except InputError as error:
+        complain(f"error: {in_options(str(error))}")
+        return 2
+    except NotCertified as error:
+        complain(f"not certified: {in_options(str(error))}")
+        return 3
+    except Exception as error:
+        _report(error)
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _sentence(error: CycloptsError) -> str:
+    """What the parser found wrong, as part of a longer sentence."""
+    if isinstance(error, MissingArgumentError) and error.argument is not None and not error.argument.tokens:
+        return f"{error.keyword} needs a value" if error.keyword else f"{error.argument.name} is missing"
+    if isinstance(error, UnusedCliTokensError):
+        return f"nothing takes {' '.join(error.unused_tokens or ())}"
+    return str(error).strip().rstrip(".")
+
+
+def _help_command(error: CycloptsError) -> str:
+    """The command whose help answers the error."""
+    return " ".join(["sottovoce", *(error.command_chain or ()), "--help"])
+
+
+def _report(error: Exception) -> None:
+    """Say shortly what went wrong inside, or everything for whoever debugs."""
+    if os.environ.get("SOTTOVOCE_DEBUG", "") not in {"", "0"}:
+        traceback.print_exception(error)
+    if isinstance(error, MemoryError):
+        complain("error: not enough memory (take fewer rounds, observers or targets)")
+    else:
+        complain(
+            f"internal error: {type(error).__name__}: {error} "
+            "(please report it; SOTTOVOCE_DEBUG=1 shows where it arose)"
+        )

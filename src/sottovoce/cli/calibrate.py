@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce calibrate`: the least noise that keeps every pair within a budget."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sottovoce.cli.options import Config, Json, Output, Scenario, Source, account_scenario, network
+from sottovoce.cli.printing import result_page, write_result
+from sottovoce.errors import FileError, positive, probability
+
+__all__ = ["EXAMPLE", "USAGE", "calibrate"]
+
+EXAMPLE = "sottovoce calibrate karate --rounds 100 --target-epsilon 1"
+USAGE = "sottovoce calibrate GRAPH --rounds INT --target-epsilon FLOAT [OPTIONS]"
+
+
+def calibrate(
+    graph: Source,
+    /,
+    *,
+    scenario: Scenario,
+    target_epsilon: Annotated[float, Parameter(help="The ε that no pair may exceed.")],
+    target_delta: Annotated[float, Parameter(help="The δ at which that ε is meant.")] = 1e-5,
+    json: Json = False,
+    output: Output = None,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Find the noise multiplier that keeps every pair within (target ε, target δ)."""
+    from sottovoce import documents
+    from sottovoce.graphs import spectrum
+
+    positive(target_epsilon=target_epsilon)
+    probability(target_delta=target_delta)
+    if output is not None:
+        documents.check_csv_path(output)
+    chosen = network(graph, scenario.sight.weights)
+    found = spectrum(chosen.weights)
+    unit = account_scenario(scenario, chosen, noise_multiplier=1.0, delta=target_delta)
+    table = unit.with_noise(unit.calibrated_noise(target_epsilon, target_delta))
+    failure = None
+    try:
+        written = documents.write_account_csv(table, output) if output is not None else None
+    except FileError as error:
+        written, failure = None, error
+    if json:
+        document = documents.calibration_document(
+            table, chosen.graph, found, target_epsilon=target_epsilon, target_delta=target_delta
+        )
+        write_result(documents.as_json(document))
+    else:
+        from sottovoce.cli.tables import calibration_text
+
+        with result_page() as console:
+            calibration_text(console, table, found, chosen.graph, written, target_epsilon)
+    if failure is not None:
+        raise failure
+    return 0

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce certify`: the sensitivity of one pair, with a proof that others can check."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - the parser reads the annotations
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from sottovoce.cli.options import (
+    Config,
+    Contribution,
+    Json,
+    OwnNoise,
+    ParticipationName,
+    RelationName,
+    Rounds,
+    Sight,
+    Source,
+    ViewOption,
+    Weights,
+    network,
+    views,
+)
+from sottovoce.cli.printing import result_page, write_result
+from sottovoce.errors import FileError, InputError, positive
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from sottovoce.graphs import GossipWeights
+    from sottovoce.views import View
+
+__all__ = ["EXAMPLE", "USAGE", "certify"]
+
+EXAMPLE = "sottovoce certify karate --rounds 50 --observer 3 --target 7 --output certificate.json"
+USAGE = "sottovoce certify GRAPH --rounds INT --observer STR --target STR --output PATH [OPTIONS]"
+
+
+def certify(
+    graph: Source,
+    /,
+    *,
+    rounds: Rounds,
+    view: ViewOption = "secure-sum",
+    observer: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Name of the observing node; repeat it for each member of a coalition.",
+            show_default=False,
+            negative_iterable=(),
+        ),
+    ] = (),
+    target: Annotated[str, Parameter(help="Name of the node to protect.")],
+    weights: Weights = "metropolis",
+    own_noise: OwnNoise = "known",
+    contribution: Contribution = "vector",
+    participation: ParticipationName = "full",
+    relation: RelationName = "add-remove",
+    tolerance: Annotated[
+        float | None,
+        Parameter(help="How far apart, relatively, the ends of Δ² may stay.", show_default=False),
+    ] = None,
+    output: Annotated[Path, Parameter(help="Write the certificate to this .json file.")],
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Write a certificate of Δ² for one observer (or coalition) and one target, which verify can check."""
+    from sottovoce import certificates, documents
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import gossip
+
+    settings: dict[str, Any] = {"participation": Participation.parse(participation), "relation": relation}
+    if tolerance is not None:
+        positive(tolerance=tolerance)
+        settings["tolerance"] = tolerance
+    documents.check_certificate_path(output)
+    chosen = network(graph, weights)
+    sight = Sight(view=view, observer=observer, target=(target,), own_noise=own_noise)
+    seen, about = _pair(sight, chosen.weights)
+    protocol = gossip(chosen.weights, rounds=rounds)
+
+    from sottovoce.sensitivities import certify as prove
+
+    certificate = prove(protocol, seen, about, contribution=contribution, **settings)
+    failure = None
+    try:
+        # A link keeps pointing to its file: what it points to is replaced, not the link.
+        certificates.save(certificate, output.resolve())
+    except FileError as error:
+        failure = error
+    document = documents.certificate_document(certificate, None if failure else output)
+    if json:
+        write_result(documents.as_json(document))
+    else:
+        from sottovoce.cli.proof_tables import certificate_text
+
+        with result_page() as console:
+            certificate_text(console, document)
+    if failure is not None:
+        raise failure
+    return 0
+
+
+def _pair(sight: Sight, weights: GossipWeights) -> tuple[View, Hashable]:
+    """The one view and the one target of a certificate."""
+    alone = sight.view not in {"everyone", "coalition-sums", "coalition-messages"}
+    if alone and len(sight.observer) != 1:
+        raise InputError(
+            f"a certificate speaks of one observer; got {' and '.join(sight.observer) or 'none'} "
+            "(name one with --observer)"
+        )
+    ((view, targets),) = views(sight, weights)
+    assert targets is not None
+    return view, targets[0]

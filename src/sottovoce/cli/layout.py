@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts that texts for a person are built of: sentences, plain tables, names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from sottovoce.cli.printing import readable
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from rich.console import Console
+
+    from sottovoce.participation import Participation
+
+__all__ = [
+    "RELATIONS",
+    "estimate",
+    "facts",
+    "members",
+    "named",
+    "paragraph",
+    "participation_words",
+    "plain_table",
+    "who",
+]
+
+RELATIONS = {
+    "add-remove": "a record is there or is not",
+    "replace-one": "a record is replaced by another, which moves a contribution twice as far",
+    "zero-out": "a record's contribution is replaced by zero",
+}
+
+
+def plain_table() -> Table:
+    """A table without lines."""
+    return Table(box=None, pad_edge=False, show_edge=False, header_style="dim")
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> Table:
+    """Names on the left, what they are on the right."""
+    table = plain_table()
+    table.show_header = False
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    return table
+
+
+def paragraph(console: Console, text: str, style: str = "") -> None:
+    """A sentence or two, wrapped."""
+    console.print(Text(text, style=style))
+
+
+def estimate(value: float, converged: bool) -> str:
+    """A number that describes and guarantees nothing."""
+    return f"{value:.4g}" if converged else f"about {value:.4g} (the iteration ended early)"
+
+
+def who(observers: Sequence[Hashable]) -> str:
+    """The observer in words."""
+    if not observers:
+        return "whoever sees every message"
+    return named(observers[0]) if len(observers) == 1 else f"the coalition {members(observers)}"
+
+
+def members(observers: Sequence[Hashable]) -> str:
+    """The names of the observers, or everyone."""
+    return ", ".join(readable(label) for label in observers) if observers else "everyone"
+
+
+def named(label: Hashable) -> str:
+    """A node in words."""
+    return f"node {readable(label)}"
+
+
+def participation_words(participation: Participation, rounds: int) -> str:
+    """Which rounds count, and how many of them."""
+    if participation.kind == "full":
+        return "full: a target may contribute in every round"
+    most = participation.largest_count(rounds)
+    return f"{participation}: a target contributes in at most {most} {'round' if most == 1 else 'rounds'}"

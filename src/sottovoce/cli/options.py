@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that several commands share, and the run that they describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from sottovoce.cli.printing import progress
+from sottovoce.errors import GraphError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from cyclopts import Token
+
+    from sottovoce.accounting import AccountTable
+    from sottovoce.graphs import GossipWeights, Graph
+    from sottovoce.views import View
+
+__all__ = [
+    "ANY_SIGHT",
+    "Config",
+    "Contribution",
+    "Json",
+    "Network",
+    "Output",
+    "OwnNoise",
+    "ParticipationName",
+    "RelationName",
+    "Rounds",
+    "Scenario",
+    "Sight",
+    "Source",
+    "ViewOption",
+    "Weights",
+    "account_scenario",
+    "network",
+    "views",
+]
+
+ViewName = Literal[
+    "everyone", "neighbourhood", "secure-sum", "single-node", "coalition-sums", "coalition-messages"
+]
+Relation = Literal["add-remove", "replace-one", "zero-out"]
+
+Source = Annotated[
+    str,
+    Parameter(
+        help="A graph file (edge list, GraphML, GML, .mtx, .npy, .npz), or a name such as karate, ring:n=20 "
+        "or erdos-renyi:n=100,p=0.15,seed=1."
+    ),
+]
+Weights = Annotated[
+    str,
+    Parameter(
+        help="Gossip weights: metropolis, lazy, maximum-degree, laplacian:STEP, uniform, graph (the weights "
+        "that the graph carries), or a matrix file."
+    ),
+]
+Json = Annotated[bool, Parameter(help="Print one JSON object instead of text.")]
+Output = Annotated[
+    Path | None, Parameter(help="Write every pair to this CSV file, with all digits.", show_default=False)
+]
+Config = Annotated[
+    Path | None,
+    Parameter(help="Take defaults from this TOML file instead of sottovoce.toml.", show_default=False),
+]
+
+
+def whole_number(_: object, tokens: Sequence[Token]) -> int:
+    """A whole number as it is written; 2.5 is refused and not cut off."""
+    token = tokens[0]
+    try:
+        return int(token.value)
+    except ValueError:
+        source = "" if token.source in {"", "cli"} else f" from {token.source}"
+        raise ValueError(f'unable to convert "{token.value}"{source} into a whole number.') from None
+
+
+Rounds = Annotated[int, Parameter(help="How many rounds T the nodes gossip.", converter=whole_number)]
+ParticipationName = Annotated[
+    str,
+    Parameter(
+        help="In which rounds a target contributes: full, fixed:1,5,9, every:4 (at an unknown phase), "
+        "every:4,offset=2, at-most:5, separated:3 or separated:3,at-most=5."
+    ),
+]
+ViewOption = Annotated[
+    ViewName,
+    Parameter(
+        help="What an observer sees: every message, those of its neighbours, the weighted sum it "
+        "receives, its own messages; or what several observers (the coalition) see together."
+    ),
+]
+OwnNoise = Annotated[
+    Literal["known", "hidden"], Parameter(help="Whether observers know the noise that they drew.")
+]
+Contribution = Annotated[
+    Literal["vector", "scalar"], Parameter(help="Whether contributions are vectors or numbers.")
+]
+RelationName = Annotated[
+    Relation,
+    Parameter(help="Which data are neighbours; replace-one moves a contribution twice as far."),
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Sight:
+    """Who sees what of whom."""
+
+    view: ViewOption = "secure-sum"
+    observer: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Name of an observing node; repeat it for several (each in turn, or one coalition). Without "
+            "it, every node in turn.",
+            show_default=False,
+            negative_iterable=(),
+        ),
+    ] = ()
+    target: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Name of a node to protect; repeat it for several. Without it, all nodes.",
+            show_default=False,
+            negative_iterable=(),
+        ),
+    ] = ()
+    weights: Weights = "metropolis"
+    own_noise: OwnNoise = "known"
+    contribution: Contribution = "vector"
+
+
+ANY_SIGHT = Sight()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """Who gossips how long, and who sees what of whom."""
+
+    rounds: Rounds
+    sight: Sight = ANY_SIGHT
+    participation: ParticipationName = "full"
+    relation: RelationName = "add-remove"
+    engine: Annotated[
+        Literal["auto", "dense", "filter", "reduced"],
+        Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
+    ] = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A graph and the gossip weights on it."""
+
+    graph: Graph
+    weights: GossipWeights
+
+
+def network(source: str, rule: str) -> Network:
+    """The graph and weights that GRAPH and --weights describe."""
+    from sottovoce.graphs import as_graph, weights_by_rule
+
+    graph = as_graph(source)
+    return Network(graph=graph, weights=weights_by_rule(graph, rule))
+
+
+def account_scenario(
+    scenario: Scenario, network: Network, *, noise_multiplier: float, delta: float
+) -> AccountTable:
+    """The table of all pairs that a scenario asks for."""
+    from sottovoce.accounting import account, account_all
+    from sottovoce.protocols import gossip
+    from sottovoce.views import View
+
+    sight = scenario.sight
+    observers = _named(network.weights, sight.observer)
+    targets = _named(network.weights, sight.target) or None
+    _check_observers(sight)
+    protocol = gossip(network.weights, rounds=scenario.rounds)
+    with progress("pairs") as callback:
+        if sight.view.startswith("coalition"):
+            view = View(name=sight.view, observers=tuple(observers), own_noise=sight.own_noise)
+            return account(
+                protocol,
+                view,
+                noise_multiplier=noise_multiplier,
+                delta=delta,
+                relation=scenario.relation,
+                targets=targets,
+                contribution=sight.contribution,
+                participation=scenario.participation,
+                engine=scenario.engine,
+                progress=callback,
+            )
+        return account_all(
+            protocol,
+            sight.view,
+            noise_multiplier=noise_multiplier,
+            delta=delta,
+            relation=scenario.relation,
+            own_noise=sight.own_noise,
+            targets=targets,
+            contribution=sight.contribution,
+            participation=scenario.participation,
+            engine=scenario.engine,
+            observers=observers or None,
+            progress=callback,
+        )
+
+
+def views(sight: Sight, weights: GossipWeights) -> list[tuple[View, list[Hashable] | None]]:
+    """Each view that is asked for and its targets (None for all): one of a coalition, or one an observer."""
+    from sottovoce.views import View
+
+    _check_observers(sight)
+    targets = _named(weights, sight.target)
+    if sight.view == "everyone":
+        return [(View.everyone, targets or None)]
+    observers = _named(weights, sight.observer) or list(weights.labels)
+    if sight.view.startswith("coalition"):
+        together = View(name=sight.view, observers=tuple(observers), own_noise=sight.own_noise)
+        return [(together, targets or None)]
+    known = sight.own_noise == "known"
+    asked = []
+    for observer in observers:
+        # Where several observe in turn, one who knows a target's noise skips it.
+        others = [label for label in targets if not (known and label == observer)]
+        if others or not targets or len(observers) == 1:
+            view = View(name=sight.view, observers=(observer,), own_noise=sight.own_noise)
+            asked.append((view, others or targets or None))
+    return asked
+
+
+def _check_observers(sight: Sight) -> None:
+    """Refuse a coalition of no one, and an observer of everything."""
+    if sight.view.startswith("coalition") and not sight.observer:
+        raise InputError(
+            f"the view {sight.view} needs the members of the coalition (repeat --observer for each)"
+        )
+    if sight.view == "everyone" and sight.observer:
+        raise InputError(
+            f"the view everyone takes no observer; got --observer {sight.observer[0]} (leave it out)"
+        )
+
+
+def _named(weights: GossipWeights, names: Sequence[str]) -> list[Hashable]:
+    """The labels that are written like `names`, each once."""
+    return list(dict.fromkeys(_label(weights, name) for name in names))
+
+
+def _label(weights: GossipWeights, name: str) -> Hashable:
+    """The label that is written `name`; an unknown one is an error that lists the closest."""
+    try:
+        return weights.labels[weights.index(name)]
+    except GraphError:
+        for label in weights.labels:
+            if str(label) == name:
+                return label
+        raise

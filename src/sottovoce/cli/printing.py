@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results to stdout, everything else to stderr, and numbers rounded in the safe direction."""
+
+from __future__ import annotations
+
+import contextlib
+import decimal
+import io
+import math
+import os
+import sys
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from sottovoce.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sottovoce.interval import Interval
+
+__all__ = [
+    "as_given",
+    "complain",
+    "interval",
+    "prepare_streams",
+    "progress",
+    "readable",
+    "result_console",
+    "result_page",
+    "rounded_down",
+    "rounded_up",
+    "settle_output",
+    "write_result",
+]
+
+DIGITS = 4
+
+
+class _ResultConsole(Console):
+    """A console whose reader may leave early, as `head` does, without that being an error."""
+
+    def on_broken_pipe(self) -> None:
+        """Drop what is left; the exit code still tells the outcome."""
+        _discard_output()
+
+
+def result_console() -> Console:
+    """The console for results: plain text unless stdout is a terminal."""
+    return _ResultConsole(highlight=False, markup=False, emoji=False)
+
+
+@contextlib.contextmanager
+def result_page() -> Iterator[Console]:
+    """A console for one result: styled on a terminal, elsewhere plain lines without blanks at their ends."""
+    console = result_console()
+    if console.is_terminal:
+        yield console
+        return
+    page = io.StringIO()
+    yield Console(file=page, width=console.width, highlight=False, markup=False, emoji=False)
+    write_result("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
+
+
+def write_result(text: str) -> None:
+    """Write `text` to stdout as it is."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        raise FileError(f"the result cannot be written: {error.strerror} (make room)") from None
+
+
+def complain(message: str) -> None:
+    """One line on stderr."""
+    with contextlib.suppress(OSError):
+        print(f"sottovoce: {readable(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def readable(text: object) -> str:
+    """Text without characters that could steer a terminal; they are shown as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def rounded_up(value: float, digits: int = DIGITS) -> str:
+    """`value` in a few significant digits, never shown below what it is.
+
+    >>> rounded_up(1.23401), rounded_up(2.5), rounded_up(0.000123456)
+    ('1.235', '2.5', '0.0001235')
+    """
+    return _rounded(value, digits, decimal.ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int = DIGITS) -> str:
+    """`value` in a few significant digits, never shown above what it is."""
+    return _rounded(value, digits, decimal.ROUND_FLOOR)
+
+
+def as_given(value: float) -> str:
+    """A number that the user chose, with every digit.
+
+    >>> as_given(4.0), as_given(1e-5), as_given(2.123456789)
+    ('4', '1e-05', '2.123456789')
+    """
+    return repr(float(value)).removesuffix(".0")
+
+
+def interval(value: Interval, digits: int = DIGITS) -> str:
+    """An interval, both ends rounded outward; one number where they are shown alike.
+
+    >>> from sottovoce.interval import Interval
+    >>> interval(Interval(1.23456, 1.23457))
+    '1.234–1.235'
+    """
+    lower, upper = rounded_down(value.lower, digits), rounded_up(value.upper, digits)
+    return upper if lower == upper else f"{lower}–{upper}"
+
+
+@contextlib.contextmanager
+def progress(description: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback that moves a bar on stderr, or None when no one is watching."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(description, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def prepare_streams() -> None:
+    """Let streams that cannot hold Greek letters show a replacement instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def settle_output() -> bool:
+    """Flush stdout, so that no error surfaces after the exit code is decided; False if it cannot be done."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+    except (OSError, ValueError) as error:
+        _discard_output()
+        complain(
+            f"error: the result cannot be written: {getattr(error, 'strerror', None) or error} (make room)"
+        )
+        return False
+    return True
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞" if value < 0 else "undefined"
+    # A float is a decimal number exactly, so this rounds what is certified and not an approximation of it.
+    short = decimal.Context(prec=digits, rounding=direction).plus(Decimal(float(value)))
+    if short == 0:
+        return "0"
+    plain = -5 < short.adjusted() < 7
+    short = short.normalize()
+    return f"{short:f}" if plain else f"{short:e}"
+
+
+def _discard_output() -> None:
+    """Send whatever is still in stdout's buffer to nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

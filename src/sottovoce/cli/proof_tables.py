@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of a certificate and of its verification."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from sottovoce.cli.layout import RELATIONS, facts, members, paragraph, plain_table
+from sottovoce.cli.printing import readable, rounded_down, rounded_up
+from sottovoce.interval import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+__all__ = ["certificate_text", "verification_text"]
+
+DIGITS = 6
+
+
+def certificate_text(console: Console, document: Mapping[str, Any]) -> None:
+    """What was certified and which file holds the proof."""
+    paragraph(console, f"{_claimed(document)} is certified.", style="bold")
+    console.print()
+    rows = _claim(document)
+    if document["certificate"] is not None:
+        rows.append(("written", f"{document['certificate']} (sottovoce verify checks it)"))
+    console.print(facts(rows))
+
+
+def verification_text(console: Console, document: Mapping[str, Any], proved: Interval) -> None:
+    """The verdict, each check, what was taken on trust, and the claim."""
+    verdict = "Verified" if document["verified"] else "Not verified"
+    paragraph(console, f"{verdict}: {_claimed(document)} is claimed, {_proved(proved)}.", style="bold")
+    console.print()
+    table = plain_table()
+    table.add_column("check", overflow="fold")
+    table.add_column("", no_wrap=True)
+    table.add_column("found", overflow="fold")
+    for check in document["checks"]:
+        table.add_row(
+            Text(check["name"]), "holds" if check["holds"] else "fails", Text(readable(check["detail"]))
+        )
+    console.print(table)
+    if document["trusted"]:
+        console.print()
+        paragraph(console, "Taken on trust:")
+        console.print(facts(("-", readable(sentence)) for sentence in document["trusted"]))
+    console.print()
+    console.print(facts(_claim(document)))
+
+
+def _claimed(document: Mapping[str, Any]) -> str:
+    ends = document["sensitivity_squared"]
+    return _bounds(Interval(ends["lower"], ends["upper"]))
+
+
+def _proved(proved: Interval) -> str:
+    """What a verification could prove, in words."""
+    return "nothing is proved" if math.isinf(proved.upper) else f"{_bounds(proved)} is proved"
+
+
+def _bounds(squared: Interval) -> str:
+    """Δ² between its ends, rounded outward; a lower end of 0 says nothing and is left out."""
+    lower, upper = rounded_down(squared.lower, DIGITS), rounded_up(squared.upper, DIGITS)
+    if squared.lower == 0:
+        return f"Δ² ≤ {upper}"
+    return f"Δ² = {upper}" if lower == upper else f"{lower} ≤ Δ² ≤ {upper}"
+
+
+def _claim(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a certificate is about."""
+    relation = document["relation"]
+    meaning = f": {RELATIONS[relation]}" if relation in RELATIONS else ""
+    own = "" if document["view"] == "everyone" else f", own noise {document['own_noise']}"
+    return [
+        ("observer", members(document["observer"])),
+        ("target", readable(document["target"])),
+        ("view", readable(f"{document['view']}{own}")),
+        ("run", readable(f"{document['rounds']} rounds, participation {document['participation']}")),
+        ("network", readable(f"{document['graph']['nodes']} nodes, hash {document['graph']['hash']}")),
+        ("relation", readable(f"{relation}{meaning}")),
+        ("contribution", readable(document["contribution"])),
+        ("bound", readable(document["sensitivity_squared"]["method"])),
+        ("kind", readable(document["kind"])),
+        ("hash", readable(document["hash"])),
+    ]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of long-run rates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from sottovoce.cli.layout import estimate, facts, members, named, paragraph, plain_table, who
+from sottovoce.cli.printing import interval, readable, rounded_up
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from sottovoce.documents import RatePair, RateTable
+    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.rates import Rates
+
+__all__ = ["rate_text"]
+
+
+def rate_text(
+    console: Console, table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | None
+) -> None:
+    """Headline, the telling pairs, and what every number means and rests on."""
+    worst = table.worst()
+    paragraph(console, _headline(table, worst), style="bold")
+    paragraph(
+        console,
+        "A round adds that much, divided by the square of the noise multiplier, to μ² (four times as much "
+        "under replace-one).",
+    )
+    console.print()
+    chosen = {"worst": worst}
+    if len(table) > 1:
+        chosen |= {"median": table.median(), "best": table.best()}
+    console.print(_pairs(chosen, table))
+    console.print()
+    console.print(facts(_terms(table, spectrum, graph, written)))
+
+
+def _headline(table: RateTable, worst: RatePair) -> str:
+    """The largest rate and whose it is."""
+    bound = f"In the long run Δ² grows by at most {rounded_up(worst.rate.upper)} a round"
+    if len(table) == 1 or not worst.observer:
+        return f"{bound}: that is what {who(worst.observer)} learns about {named(worst.target)}."
+    return f"{bound}: of {len(table)} pairs, {who(worst.observer)} learns most, about {named(worst.target)}."
+
+
+def _pairs(chosen: Mapping[str, RatePair], table: RateTable) -> Table:
+    """One column for each pair: who, whom, the rate, and what to compare it with."""
+    shown = plain_table()
+    shown.add_column("", style="dim", no_wrap=True)
+    for heading in chosen:
+        shown.add_column(heading, overflow="fold")
+    averages = _averages(table, chosen)
+    rows: dict[str, list[str]] = {
+        "observer": [members(pair.observer) for pair in chosen.values()],
+        "target": [readable(pair.target) for pair in chosen.values()],
+        "Δ² a round": [interval(pair.rate) for pair in chosen.values()],
+        "frequency": [f"{pair.frequency:.4g}" for pair in chosen.values()],
+        "constant": [f"{pair.constant:.4g}" for pair in chosen.values()],
+        "average": [averages[pair.observer] for pair in chosen.values()],
+    }
+    for name, values in rows.items():
+        shown.add_row(name, *map(Text, values))
+    return shown
+
+
+def _averages(table: RateTable, chosen: Mapping[str, RatePair]) -> dict[tuple[int | str, ...], str]:
+    """For each chosen observer the mean of φ over all nodes whose noise it does not know."""
+    from sottovoce.documents import plain_label
+
+    wanted = {pair.observer for pair in chosen.values()}
+    named_views = ((tuple(map(plain_label, rates.view.observers)), rates) for rates in table.found)
+    return {observer: _average(rates) for observer, rates in named_views if observer in wanted}
+
+
+def _average(rates: Rates) -> str:
+    """Observed rows a hidden node: at every frequency Σ_j φ_j(ω) over hidden nodes is the number of rows."""
+    from sottovoce.filtering import hidden_system
+    from sottovoce.views import observe
+
+    if rates.view.name == "everyone":
+        return "1"
+    system = hidden_system(rates.protocol, observe(rates.protocol, rates.view))
+    rows, hidden = system.rows.shape[0], system.unknown.size
+    return f"{rows}/{hidden} ≈ {rows / hidden:.4g}"
+
+
+def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | None) -> list[tuple[str, str]]:
+    """What the numbers mean and rest on."""
+    from sottovoce.accounting import ASSUMPTIONS
+
+    first = table.found[0]
+    own = "" if first.view.name == "everyone" else f", own noise {first.view.own_noise}"
+    rows = [
+        ("Δ² a round", "the limit of Δ²/T as the rounds T grow; a finite T can give more"),
+        ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),
+        ("constant", "the same limit for contributions that never change"),
+        ("average", "over the nodes hidden from the observer, at any frequency"),
+        ("network", f"{graph.n} nodes, {graph.edges} edges, {first.protocol.weights.rule} weights"),
+        ("gap γ", estimate(spectrum.gap, spectrum.converged)),
+        ("view", f"{first.view.name}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
+        ("contribution", first.contribution),
+        ("assumption", f"oblivious: {ASSUMPTIONS['oblivious']}"),
+    ]
+    if written is not None:
+        rows.append(("written", f"{written} (every pair, all digits)"))
+    return rows

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference, written from the application: `python -m sottovoce.cli.reference docs/cli.md`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sottovoce.cli.application import app
+
+__all__ = ["reference", "write_reference"]
+
+
+def reference() -> str:
+    """The reference in Markdown."""
+    parts = ["# The command line", app.help]
+    for name in (name for name in app if not name.startswith("-")):
+        command = app[name]
+        parts.append(command.generate_docs(output_format="markdown", heading_level=2).strip())
+        example = str(command.help_epilogue).removeprefix("Example:").strip()
+        parts.append(f"**Example**:\n\n```console\n$ {example}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def write_reference(path: Path) -> None:
+    """Write the reference to `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(reference(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m sottovoce.cli.reference docs/cli.md")
+    write_reference(Path(sys.argv[1]))

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees: sentences and small tables that fit 80 columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from sottovoce.cli.layout import (
+    RELATIONS,
+    estimate,
+    facts,
+    members,
+    named,
+    paragraph,
+    participation_words,
+    plain_table,
+    who,
+)
+from sottovoce.cli.printing import as_given, interval, readable, rounded_up
+from sottovoce.documents import MOST_EXPOSED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from sottovoce.accounting import Account, AccountTable
+    from sottovoce.graphs import Graph, Spectrum
+
+__all__ = ["account_text", "calibration_text", "graph_text"]
+
+
+def account_text(
+    console: Console, table: AccountTable, spectrum: Spectrum, graph: Graph, written: Path | None
+) -> None:
+    """Headline, the telling pairs, the most exposed nodes, and what every number rests on."""
+    worst = table.worst()
+    paragraph(console, _headline(table, worst), style="bold")
+    paragraph(console, _meaning(worst, table.relation))
+    console.print()
+    chosen = {"worst": worst}
+    many = len(table) > 1
+    if many:
+        chosen |= {"median": table.median(), "best": table.best()}
+    console.print(_pairs(chosen, table.delta))
+    if many:
+        console.print()
+        paragraph(console, "Most exposed nodes, each with the observer that learns most about it:")
+        console.print(_exposed((account for _, account in table.most_exposed(MOST_EXPOSED)), table.delta))
+    console.print()
+    console.print(facts(_terms(table, spectrum, graph, written)))
+
+
+def calibration_text(
+    console: Console,
+    table: AccountTable,
+    spectrum: Spectrum,
+    graph: Graph,
+    written: Path | None,
+    target_epsilon: float,
+) -> None:
+    """The noise that is enough, the pair that needs it, and what it rests on."""
+    worst = table.worst()
+    headline = (
+        f"A noise multiplier of {rounded_up(table.noise_multiplier, 6)} keeps every pair within "
+        f"ε = {as_given(target_epsilon)} at δ = {as_given(table.delta)}."
+    )
+    paragraph(console, headline, style="bold")
+    paragraph(
+        console, f"The pair that needs as much: {who(worst.observers)}, observing {named(worst.target)}."
+    )
+    console.print()
+    console.print(_pairs({"worst": worst}, table.delta))
+    console.print()
+    console.print(facts(_terms(table, spectrum, graph, written)))
+
+
+def graph_text(console: Console, document: Mapping[str, Any], written: Path | None) -> None:
+    """The facts about a graph and its weights, one a line."""
+    graph, weights = document["graph"], document["weights"]
+    degrees, labels = graph["degrees"], graph["labels"]
+    names = ", ".join(readable(label) for label in labels)
+    rows = [
+        ("nodes", f"{graph['nodes']}"),
+        ("edges", f"{graph['edges']}, {'directed' if graph['directed'] else 'undirected'}"),
+        ("degrees", f"{degrees['min']} to {degrees['max']}, median {degrees['median']:g}"),
+        ("names", names + (", …" if graph["nodes"] > len(labels) else "")),
+        ("weights", f"{weights['rule']}, {'symmetric' if weights['symmetric'] else 'not symmetric'}"),
+        ("λ₂", estimate(weights["second_eigenvalue"], weights["converged"])),
+        ("λ_n", estimate(weights["smallest_eigenvalue"], weights["converged"])),
+        ("ρ", estimate(weights["rho"], weights["converged"])),
+        ("gap γ", estimate(graph["gap"], weights["converged"])),
+        ("hash", graph["hash"]),
+    ]
+    if written is not None:
+        rows.append(("written", str(written)))
+    console.print(facts(rows))
+
+
+def _headline(table: AccountTable, worst: Account) -> str:
+    """The worst ε and whose it is."""
+    bound = f"ε ≤ {rounded_up(worst.epsilon(table.delta).upper)} at δ = {as_given(table.delta)}"
+    if len(table) == 1 or not worst.observers:
+        return f"{bound} is what {who(worst.observers)} can learn about {named(worst.target)}."
+    return (
+        f"{bound}: of {len(table)} pairs, {who(worst.observers)} can learn most, about {named(worst.target)}."
+    )
+
+
+def _meaning(worst: Account, relation: str) -> str:
+    """ε in words: how often the best guess about a record is right."""
+    right = rounded_up(50 * (1 + worst.advantage().upper), 3)
+    question = "which of two records it holds" if relation == "replace-one" else "whether a record is there"
+    return (
+        f"Even the best guess about {named(worst.target)} ({question}) is right at most {right}% of the "
+        "time, where tossing a coin is right 50% of the time."
+    )
+
+
+def _pairs(accounts: Mapping[str, Account], delta: float) -> Table:
+    """One column for each account: who, whom, Δ², μ, ε and the bound that proves them."""
+    table = plain_table()
+    table.add_column("", style="dim", no_wrap=True)
+    for heading in accounts:
+        table.add_column(heading, overflow="fold")
+    rows: dict[str, list[str]] = {name: [] for name in ("observer", "target", "Δ²", "μ", "ε", "bound")}
+    for account in accounts.values():
+        squared = account.sensitivity_squared
+        rows["observer"].append(members(account.observers))
+        rows["target"].append(readable(account.target))
+        rows["Δ²"].append("" if squared is None else interval(squared))
+        rows["μ"].append(interval(account.mu))
+        rows["ε"].append(interval(account.epsilon(delta)))
+        rows["bound"].append(account.method)
+    for name, values in rows.items():
+        table.add_row(name, *map(Text, values))
+    return table
+
+
+def _exposed(accounts: Iterable[Account], delta: float) -> Table:
+    """One line for each target, with the observer that learns most about it."""
+    table = plain_table()
+    table.add_column("target", overflow="fold")
+    table.add_column("ε", justify="right", no_wrap=True)
+    table.add_column("observer", overflow="fold")
+    table.add_column("bound", no_wrap=True)
+    for account in accounts:
+        epsilon = interval(account.epsilon(delta))
+        table.add_row(
+            Text(readable(account.target)), epsilon, Text(members(account.observers)), account.method
+        )
+    return table
+
+
+def _terms(
+    table: AccountTable, spectrum: Spectrum, graph: Graph, written: Path | None
+) -> list[tuple[str, str]]:
+    """What the numbers rest on, and what to compare them with."""
+    from sottovoce.accounting import ASSUMPTIONS, central_account, local_account
+
+    protocol, delta = table.protocol, table.delta
+    local, central = (
+        rounded_up(
+            compared(
+                protocol,
+                noise_multiplier=table.noise_multiplier,
+                delta=delta,
+                relation=table.relation,
+                participation=table.participation,
+            )
+            .epsilon()
+            .upper
+        )
+        for compared in (local_account, central_account)
+    )
+    own = "" if table.view == "everyone" else f", own noise {table.own_noise}"
+    rows = [
+        ("network", f"{graph.n} nodes, {graph.edges} edges, {protocol.weights.rule} weights"),
+        ("gap γ", estimate(spectrum.gap, spectrum.converged)),
+        ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(table.noise_multiplier)}"),
+        ("same noise", f"ε ≤ {local} with local DP, ε ≤ {central} with central aggregation"),
+        ("view", f"{table.view}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
+        ("relation", f"{table.relation}: {RELATIONS[table.relation]}"),
+        ("contribution", table.contribution),
+        ("participation", participation_words(table.participation, protocol.rounds)),
+        ("δ", as_given(delta)),
+        ("assumption", f"{table.assumption}: {ASSUMPTIONS[table.assumption]}"),
+    ]
+    if written is not None:
+        rows.append(("written", f"{written} (every pair, all digits)"))
+    return rows

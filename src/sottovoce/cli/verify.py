@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce verify`: whether a certificate proves what it claims."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path  # noqa: TC003 - the parser reads the annotations
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sottovoce.cli.options import Config, Json, network
+from sottovoce.cli.printing import complain, result_page, write_result
+from sottovoce.errors import FileError, InputError
+
+__all__ = ["EXAMPLE", "USAGE", "verify"]
+
+EXAMPLE = "sottovoce verify certificate.json --graph karate"
+USAGE = "sottovoce verify CERTIFICATE [OPTIONS]"
+
+
+def verify(
+    certificate: Annotated[Path, Parameter(help="A file that `sottovoce certify` wrote.")],
+    /,
+    *,
+    graph: Annotated[
+        str | None,
+        Parameter(
+            help="The graph that the certificate must speak of: a file, or a name such as karate.",
+            show_default=False,
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        Parameter(help="The gossip weights on --graph; metropolis if left out.", show_default=False),
+    ] = None,
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Check a certificate from its file alone; exit with code 3 if it does not prove its claim."""
+    from sottovoce import certificates, documents, verification
+
+    if weights is not None and graph is None:
+        raise InputError(
+            f"--weights {weights} needs a graph to stand on; got none (name it with --graph, or leave it out)"
+        )
+    claim = certificates.load(certificate)
+    meant = None if graph is None else network(graph, weights or "metropolis").weights
+    try:
+        found = verification.verify(claim, meant)
+    except FileError:
+        raise
+    except InputError as error:
+        raise FileError(f"{certificate}: {error}") from None
+    if found.trusted and meant is None:
+        unnamed = "that the weights in the file are those of your network (--graph checks it)"
+        found = replace(found, trusted=(*found.trusted, unnamed))
+    document = documents.verification_document(claim, found, certificate)
+    if json:
+        write_result(documents.as_json(document))
+    else:
+        from sottovoce.cli.proof_tables import verification_text
+
+        with result_page() as console:
+            verification_text(console, document, found.squared)
+    if found.verified:
+        return 0
+    complain(f"not verified: {found.reason}")
+    return 3

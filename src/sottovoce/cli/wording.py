@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of the library in the words of the command line: options in place of Python arguments."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["in_options"]
+
+OPTIONS = {
+    "contribution": "--contribution",
+    "delta": "--delta",
+    "engine": "--engine",
+    "max_epsilon": "--max-epsilon",
+    "noise_multiplier": "--noise-multiplier",
+    "observers": "--observer",
+    "own_noise": "--own-noise",
+    "participation": "--participation",
+    "relation": "--relation",
+    "rounds": "--rounds",
+    "target_delta": "--target-delta",
+    "target_epsilon": "--target-epsilon",
+    "targets": "--target",
+    "tolerance": "--tolerance",
+    "view": "--view",
+}
+REMEDIES = {
+    "pass normalise=True": "scale the rows of the matrix",
+    "read the file with directed=True": "give it as directed GraphML",
+    "metropolis_weights(graph)": "--weights metropolis",
+    "uniform_weights(graph)": "--weights uniform",
+}
+
+
+def in_options(message: str) -> str:
+    """`message` with the option in place of an argument that it opens with or proposes.
+
+    >>> in_options("noise_multiplier must be a finite number above 0; got -1.0")
+    '--noise-multiplier must be a finite number above 0; got -1.0'
+    >>> in_options("the observer knows its noise (choose another target, or own_noise='hidden')")
+    'the observer knows its noise (choose another target, or --own-noise hidden)'
+    """
+    names = "|".join(OPTIONS)
+    message = re.sub(rf"^({names})(?= must )", lambda found: OPTIONS[found[1]], message)
+    message = re.sub(rf"\b({names})='([a-z-]+)'", lambda found: f"{OPTIONS[found[1]]} {found[2]}", message)
+    for spoken, typed in REMEDIES.items():
+        message = message.replace(spoken, typed)
+    return message

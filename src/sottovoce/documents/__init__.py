@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON and CSV forms of results: one schema, written and read in this place alone."""
+
+from sottovoce.documents.accounts import (
+    MOST_EXPOSED,
+    PAIRS_IN_JSON,
+    AccountDocument,
+    account_document,
+    as_json,
+    calibration_document,
+    fits_json,
+    graph_document,
+    read_account_json,
+)
+from sottovoce.documents.csv_tables import (
+    COLUMNS,
+    RATE_COLUMNS,
+    check_csv_path,
+    read_account_csv,
+    write_account_csv,
+    write_named_account_csv,
+    write_named_rate_csv,
+    write_rate_csv,
+)
+from sottovoce.documents.graph_files import check_graph_path, write_graph
+from sottovoce.documents.pairs import Pair, plain_label
+from sottovoce.documents.proofs import certificate_document, check_certificate_path, verification_document
+from sottovoce.documents.rates import RatePair, RateTable, rate_document
+
+__all__ = [
+    "COLUMNS",
+    "MOST_EXPOSED",
+    "PAIRS_IN_JSON",
+    "RATE_COLUMNS",
+    "AccountDocument",
+    "Pair",
+    "RatePair",
+    "RateTable",
+    "account_document",
+    "as_json",
+    "calibration_document",
+    "certificate_document",
+    "check_certificate_path",
+    "check_csv_path",
+    "check_graph_path",
+    "fits_json",
+    "graph_document",
+    "plain_label",
+    "rate_document",
+    "read_account_csv",
+    "read_account_json",
+    "verification_document",
+    "write_account_csv",
+    "write_graph",
+    "write_named_account_csv",
+    "write_named_rate_csv",
+    "write_rate_csv",
+]

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CSV form: one pair a line under one header line, numbers with every digit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sottovoce.documents.files import check_path, write_whole
+from sottovoce.documents.pairs import Pair, join_labels, read_label, split_labels, table_pairs
+from sottovoce.errors import FileError, InputError
+from sottovoce.interval import Interval
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+
+    from sottovoce.accounting import AccountTable
+    from sottovoce.documents.rates import RatePair, RateTable
+
+    Row = tuple[str | int | float, ...]
+
+__all__ = [
+    "COLUMNS",
+    "RATE_COLUMNS",
+    "check_csv_path",
+    "read_account_csv",
+    "write_account_csv",
+    "write_named_account_csv",
+    "write_named_rate_csv",
+    "write_rate_csv",
+]
+
+COLUMNS = (
+    "observer",
+    "target",
+    "sensitivity_squared_lower",
+    "sensitivity_squared_upper",
+    "method",
+    "mu_lower",
+    "mu_upper",
+    "epsilon_lower",
+    "epsilon_upper",
+)
+RATE_COLUMNS = ("observer", "target", "rate_lower", "rate_upper", "method", "frequency", "constant")
+_LINES = 10_000
+
+
+def check_csv_path(path: str | os.PathLike[str]) -> Path:
+    """The path, if a CSV file can be put there."""
+    return check_path(path, (".csv",), "the table of pairs")
+
+
+def write_account_csv(table: AccountTable, path: str | os.PathLike[str]) -> Path:
+    """Write every pair of `table` to the file `path`, whole or not at all."""
+    return _write(_account_chunks(table), path)
+
+
+def write_named_account_csv(table: AccountTable, directory: str | os.PathLike[str] = ".") -> Path:
+    """Write every pair of `table` to sottovoce-pairs-….csv in `directory`, named by its content."""
+    return write_whole(
+        _account_chunks(table), Path(directory), lambda digest: f"sottovoce-pairs-{digest}.csv"
+    )
+
+
+def write_rate_csv(table: RateTable, path: str | os.PathLike[str]) -> Path:
+    """Write every pair of a table of rates to the file `path`, whole or not at all."""
+    return _write(_rate_chunks(table), path)
+
+
+def write_named_rate_csv(table: RateTable, directory: str | os.PathLike[str] = ".") -> Path:
+    """Write every pair of a table of rates to sottovoce-rates-….csv in `directory`, named by its content."""
+    return write_whole(_rate_chunks(table), Path(directory), lambda digest: f"sottovoce-rates-{digest}.csv")
+
+
+def read_account_csv(path: str | os.PathLike[str]) -> list[Pair]:
+    """The pairs in a CSV file, in its order; names that spell whole numbers are read as such."""
+    file = Path(path)
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            rows = csv.reader(stream)
+            if tuple(next(rows, ())) != COLUMNS:
+                raise FileError(
+                    f"{file.name}: the first line must be {','.join(COLUMNS)} (give a file that "
+                    "`sottovoce account --output` wrote)"
+                )
+            return [_read_row(row, f"{file.name}, line {rows.line_num}") for row in rows]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FileError(f"{file}: cannot be read: {error} (check the path and the file)") from None
+
+
+def _write(chunks: Iterable[str], path: str | os.PathLike[str]) -> Path:
+    """Write the text to a CSV file that has a name already."""
+    # A link keeps pointing to its file: what it points to is replaced, not the link.
+    file = check_csv_path(path).resolve()
+    write_whole(chunks, file.parent, lambda _: file.name)
+    return Path(path)
+
+
+def _account_chunks(table: AccountTable) -> Iterator[str]:
+    return _chunks(COLUMNS, map(_row, table_pairs(table)))
+
+
+def _rate_chunks(table: RateTable) -> Iterator[str]:
+    return _chunks(RATE_COLUMNS, map(_rate_row, table))
+
+
+def _chunks(columns: tuple[str, ...], rows: Iterator[Row]) -> Iterator[str]:
+    """The header and the rows as text, some thousand lines at a time."""
+    yield ",".join(columns) + "\n"
+    while block := list(itertools.islice(rows, _LINES)):
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows(block)
+        yield buffer.getvalue()
+
+
+def _row(pair: Pair) -> Row:
+    squared, mu, epsilon = pair.sensitivity_squared, pair.mu, pair.epsilon
+    return (
+        join_labels(pair.observer),
+        pair.target,
+        squared.lower,
+        squared.upper,
+        pair.method,
+        mu.lower,
+        mu.upper,
+        epsilon.lower,
+        epsilon.upper,
+    )
+
+
+def _rate_row(pair: RatePair) -> Row:
+    return (
+        join_labels(pair.observer),
+        pair.target,
+        pair.rate.lower,
+        pair.rate.upper,
+        pair.method,
+        pair.frequency,
+        pair.constant,
+    )
+
+
+def _read_row(row: list[str], where: str) -> Pair:
+    try:
+        observer, target, low2, high2, method, low, high, least, most = row
+        return Pair(
+            observer=split_labels(observer),
+            target=read_label(target),
+            sensitivity_squared=Interval(float(low2), float(high2)),
+            method=method,
+            mu=Interval(float(low), float(high)),
+            epsilon=Interval(float(least), float(most)),
+        )
+    except (ValueError, InputError) as error:
+        raise FileError(
+            f"{where}: expected {len(COLUMNS)} fields with numbers in lower ≤ upper order: {error} "
+            "(write the file again)"
+        ) from None

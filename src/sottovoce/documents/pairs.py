@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Pair`: what one observer can learn about one target, as files hold it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.errors import InputError
+from sottovoce.interval import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from sottovoce.accounting import Account, AccountTable
+
+__all__ = [
+    "Label",
+    "Pair",
+    "account_pair",
+    "ends_to_json",
+    "join_labels",
+    "pair_from_json",
+    "pair_to_json",
+    "plain_label",
+    "read_label",
+    "split_labels",
+    "table_pairs",
+]
+
+Label = int | str
+_BLOCK = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One observer (or coalition) and one target, with the intervals of Δ², μ and ε."""
+
+    observer: tuple[Label, ...]
+    target: Label
+    sensitivity_squared: Interval
+    method: str
+    mu: Interval
+    epsilon: Interval
+
+
+def plain_label(label: Hashable) -> Label:
+    """A node's name as files hold it: whole numbers as such, anything else as text."""
+    if isinstance(label, bool):
+        return str(label)
+    if isinstance(label, int):
+        return label
+    if hasattr(label, "item"):
+        return plain_label(label.item())
+    return str(label)
+
+
+def account_pair(account: Account, delta: float) -> Pair:
+    """The pair that an account of a table describes, at one δ."""
+    if account.sensitivity_squared is None:
+        raise InputError("a pair has one Δ²; this account has none (take an account of one run)")
+    return Pair(
+        observer=tuple(plain_label(label) for label in account.observers),
+        target=plain_label(account.target),
+        sensitivity_squared=account.sensitivity_squared,
+        method=account.method,
+        mu=account.mu,
+        epsilon=account.epsilon(delta),
+    )
+
+
+def table_pairs(table: AccountTable) -> Iterator[Pair]:
+    """Every pair of a table in its order, converted block by block."""
+    names = [tuple(plain_label(label) for label in observer) for observer in table.observers]
+    for start in range(0, len(table), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        for who, target, method, low2, high2, low, high, least, most in zip(
+            table.observer_of[part].tolist(),
+            table.targets[part].tolist(),
+            table.method[part].tolist(),
+            table.squared_lower[part].tolist(),
+            table.squared_upper[part].tolist(),
+            table.mu_lower[part].tolist(),
+            table.mu_upper[part].tolist(),
+            table.epsilon_lower[part].tolist(),
+            table.epsilon_upper[part].tolist(),
+            strict=True,
+        ):
+            yield Pair(
+                observer=names[who],
+                target=plain_label(target),
+                sensitivity_squared=Interval(low2, high2),
+                method=method,
+                mu=Interval(low, high),
+                epsilon=Interval(least, most),
+            )
+
+
+def pair_to_json(pair: Pair) -> dict[str, Any]:
+    """A pair as a JSON object; an infinite upper end is null, since JSON has no infinity."""
+    return {
+        "observer": list(pair.observer),
+        "target": pair.target,
+        "sensitivity_squared": {**ends_to_json(pair.sensitivity_squared), "method": pair.method},
+        "mu": ends_to_json(pair.mu),
+        "epsilon": ends_to_json(pair.epsilon),
+    }
+
+
+def pair_from_json(value: dict[str, Any]) -> Pair:
+    """The pair in a JSON object."""
+    return Pair(
+        observer=tuple(value["observer"]),
+        target=value["target"],
+        sensitivity_squared=_interval(value["sensitivity_squared"]),
+        method=value["sensitivity_squared"]["method"],
+        mu=_interval(value["mu"]),
+        epsilon=_interval(value["epsilon"]),
+    )
+
+
+def join_labels(labels: Sequence[Label]) -> str:
+    r"""Names in one field, separated by semicolons; a semicolon or backslash inside a name gets a backslash.
+
+    >>> join_labels((3, "a;b"))
+    '3;a\\;b'
+    """
+    return ";".join(re.sub(r"([;\\])", r"\\\1", str(label)) for label in labels)
+
+
+def split_labels(field: str) -> tuple[Label, ...]:
+    r"""The names in a field that `join_labels` wrote.
+
+    >>> split_labels("3;a\\;b")
+    (3, 'a;b')
+    """
+    if not field:
+        return ()
+    parts = re.findall(r"(?:\\.|[^;\\])+", field)
+    return tuple(read_label(re.sub(r"\\(.)", r"\1", part)) for part in parts)
+
+
+def read_label(text: str) -> Label:
+    """A name from a CSV field: what spells a whole number in its usual form is one."""
+    return int(text) if re.fullmatch(r"0|-?[1-9][0-9]*", text) else text
+
+
+def ends_to_json(interval: Interval) -> dict[str, float | None]:
+    """Both ends of an interval as a JSON object, null in place of an infinite one."""
+    lower, upper = interval.lower, interval.upper
+    return {"lower": _finite(lower), "upper": _finite(upper)}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _interval(value: dict[str, Any]) -> Interval:
+    """The interval in a JSON object, where null stands for infinity."""
+    ends = [math.inf if value[end] is None else value[end] for end in ("lower", "upper")]
+    if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
+        raise InputError(f"the ends of an interval must be numbers or null; got {value!r}")
+    return Interval(float(ends[0]), float(ends[1]))

@@ -1,0 +1,148 @@
+"""`calibrate`, `graph`, `completion`, the help texts and the reference."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sottovoce import __version__, documents, graphs
+from sottovoce.accounting import calibrate
+from sottovoce.cli.application import app
+from sottovoce.cli.reference import reference, write_reference
+from sottovoce.protocols import gossip
+
+Run = Callable[..., Any]
+COMMANDS = ("account", "calibrate", "rate", "certify", "verify", "graph", "completion")
+CALIBRATE = ("calibrate", "ring:n=5", "--rounds", "4", "--target-epsilon", "1", "--target-delta", "1e-6")
+
+
+def test_calibrated_noise_is_that_of_the_library(sottovoce: Run) -> None:
+    code, out, err = sottovoce(*CALIBRATE, "--json")
+    document = json.loads(out)
+    protocol = gossip(graphs.metropolis_weights("ring:n=5"), rounds=4)
+    noise = calibrate(protocol, "secure-sum", target_epsilon=1.0, target_delta=1e-6)
+    assert (code, err) == (0, "")
+    assert list(document) == [
+        "schema",
+        "version",
+        "graph",
+        "rounds",
+        "target_epsilon",
+        "target_delta",
+        "noise_multiplier",
+        "relation",
+        "view",
+        "own_noise",
+        "contribution",
+        "participation",
+        "assumption",
+        "worst",
+    ]
+    assert document["noise_multiplier"] == noise
+    assert document["worst"]["epsilon"]["upper"] <= 1.0
+
+
+def test_participation_asks_for_less_noise(sottovoce: Run) -> None:
+    full = json.loads(sottovoce(*CALIBRATE, "--json").out)
+    some = json.loads(sottovoce(*CALIBRATE, "--json", "--participation", "separated:2,at-most=2").out)
+    assert some["participation"] == "separated:2,at-most=2"
+    assert some["noise_multiplier"] < full["noise_multiplier"]
+
+
+def test_the_noise_that_is_shown_is_enough(sottovoce: Run, tmp_path: Path) -> None:
+    code, out, _ = sottovoce(*CALIBRATE, "--output", "pairs.csv")
+    assert code == 0
+    shown = out.removeprefix("A noise multiplier of ").split()[0]
+    words = ("account", "ring:n=5", "--rounds", "4", "--noise-multiplier", shown, "--delta", "1e-6")
+    assert sottovoce(*words, "--max-epsilon", "1").code == 0
+    less = repr(float(shown) * 0.999)
+    assert sottovoce(*words[:5], less, *words[6:], "--max-epsilon", "1").code == 3
+    assert len(documents.read_account_csv(tmp_path / "pairs.csv")) == 20
+
+
+def test_a_calibrated_table_that_cannot_be_written_does_not_lose_the_noise(
+    sottovoce: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    code, out, err = sottovoce(*CALIBRATE, "--output", "pairs.csv")
+    assert code == 2
+    assert out.startswith("A noise multiplier of ")
+    assert "No space left on device" in err
+
+
+def test_a_graph_in_words_and_in_json(sottovoce: Run) -> None:
+    code, out, err = sottovoce("graph", "karate")
+    assert (code, err) == (0, "")
+    for line in ("nodes    34", "edges    78, undirected", "degrees  1 to 17, median 3", "gap γ    0.03124"):
+        assert line in out.splitlines()
+    weights = graphs.metropolis_weights("karate")
+    document = json.loads(sottovoce("graph", "karate", "--json").out)
+    assert list(document) == ["schema", "version", "graph", "weights"]
+    assert document["graph"]["hash"] == weights.hash
+    assert document["graph"]["labels"] == list(range(10))
+    assert document["weights"]["rule"] == "metropolis"
+    assert document["weights"]["symmetric"] is True
+    assert document["graph"]["gap"] == pytest.approx(1 - document["weights"]["rho"])
+
+
+def test_a_graph_can_be_written(sottovoce: Run, tmp_path: Path) -> None:
+    code, out, _ = sottovoce("graph", "ring:n=5", "--output", "ring.edgelist")
+    assert code == 0
+    assert "written  ring.edgelist" in out
+    assert (
+        graphs.metropolis_weights(tmp_path / "ring.edgelist").hash
+        == graphs.metropolis_weights("ring:n=5").hash
+    )
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(shell: str, sottovoce: Run) -> None:
+    code, out, err = sottovoce("completion", shell)
+    assert (code, err) == (0, "")
+    assert "--noise-multiplier" in out or "noise-multiplier" in out
+
+
+def test_version_and_help(sottovoce: Run) -> None:
+    assert sottovoce("--version") == (0, f"{__version__}\n", "")
+    code, out, err = sottovoce("--help")
+    assert (code, err) == (0, "")
+    assert sottovoce().out == out
+    assert all(command in out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str, sottovoce: Run) -> None:
+    code, out, _ = sottovoce(command, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: sottovoce {command} ")
+    assert f"Example:\n  sottovoce {command} " in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert command in reference()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_described(command: str) -> None:
+    for argument in app[command].assemble_argument_collection():
+        assert argument.parameter.help or argument.children
+
+
+def test_the_examples_run_one_after_the_other(sottovoce: Run) -> None:
+    for command in COMMANDS[:-1]:
+        words = str(app[command].help_epilogue).split()[2:]
+        # Fewer rounds show as well that it runs.
+        few = [
+            "5" if before == "--rounds" else word for before, word in zip(["", *words], words, strict=False)
+        ]
+        assert sottovoce(*few).code == 0, command
+
+
+def test_the_reference_is_up_to_date(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    write_reference(tmp_path / "docs" / "cli.md")
+    fresh = (tmp_path / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert (root / "docs" / "cli.md").read_text(encoding="utf-8") == fresh, "run `make docs`"
