@@ -87,11 +87,11 @@ def one_of(choices: Iterable[str], **values: object) -> None:
 
 
 def _is_number(value: object) -> bool:
-    """Whether `value` converts to a float and is not a truth value."""
-    if isinstance(value, bool):
+    """Whether `value` is a number within the range of floats; text and truth values are not."""
+    if isinstance(value, bool | str | bytes):
         return False
     try:
         float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True

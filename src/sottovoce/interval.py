@@ -53,11 +53,13 @@ class Interval:
         """The interval of factor·x, for a factor that is not negative, rounded outward."""
         if not factor >= 0:
             raise InputError(f"an interval can be scaled by a factor of at least 0; got {factor!r}")
-        return outward(self.lower * factor, self.upper * factor)
+        underflow = self.upper > 0 and factor > 0
+        return outward(self.lower * factor, self.upper * factor, underflow=underflow)
 
     def mapped(self, function: Callable[[float], float]) -> Interval:
         """The interval of f(x) for a non-decreasing `function`, rounded outward."""
-        return outward(float(function(self.lower)), float(function(self.upper)))
+        ends = float(function(self.lower)), float(function(self.upper))
+        return outward(*ends, underflow=self.upper > 0)
 
     @property
     def width(self) -> float:
@@ -72,9 +74,13 @@ class Interval:
         return self.upper / self.lower - 1 if self.lower > 0 else math.inf
 
 
-def outward(lower: float, upper: float) -> Interval:
-    """[lower, upper] with each end moved one unit in the last place outward; an exact 0 stays."""
+def outward(lower: float, upper: float, *, underflow: bool = False) -> Interval:
+    """[lower, upper] with each end moved one unit in the last place outward.
+
+    An exact 0 stays; with `underflow` an upper end of 0 stands for a positive number too small to write down.
+    """
+    stays = upper == 0 and not underflow
     return Interval(
         math.nextafter(lower, -math.inf) if lower else lower,
-        math.nextafter(upper, math.inf) if upper else upper,
+        upper if stays else math.nextafter(upper, math.inf),
     )

@@ -68,7 +68,8 @@ def krylov_bases(
     is asked for. Norms are Euclidean if `symmetric` and ℓ¹ otherwise.
     """
     at_least(1, largest=largest)
-    store = np.empty((block.shape[0], min(block.shape[0], largest + block.shape[1])), order="F")
+    most = min(block.shape[0], largest + block.shape[1])
+    store = np.empty((block.shape[0], min(most, 32 + block.shape[1])), order="F")
     newest, start, _ = _independent(block)
     done, count = 0, newest.shape[1]
     store[:, :count] = newest
@@ -88,9 +89,12 @@ def krylov_bases(
         yield _basis(
             basis, projected, start, residual, following, dropped + _rounding(matrix, count), symmetric
         )
-        room = store.shape[1] - count
-        if following.shape[1] == 0 or count >= largest or room < following.shape[1]:
+        if following.shape[1] == 0 or count >= largest or most < count + following.shape[1]:
             return
+        if store.shape[1] < count + following.shape[1]:
+            wider = np.empty((store.shape[0], min(most, 2 * store.shape[1])), order="F")
+            wider[:, :count] = basis
+            store = wider
         projected = np.vstack([projected, residual])
         done, count = count, count + following.shape[1]
         store[:, done:count] = following

@@ -55,10 +55,10 @@ class Protocol:
 
     def names(self, indices: np.ndarray) -> np.ndarray:
         """The labels of the nodes at `indices`: an integer array where they fit one, an array of objects otherwise."""
-        if isinstance(self.labels, range):
+        if isinstance(self.labels, range) and self.labels.stop < 2**63:
             return np.asarray(indices + self.labels.start)
         chosen = [self.labels[i] for i in indices]
-        if all(isinstance(label, int) and abs(label) < 2**63 for label in chosen):
+        if all(type(label) is int and abs(label) < 2**63 for label in chosen):
             return np.array(chosen, dtype=np.int64)
         names = np.empty(len(chosen), dtype=object)
         names[:] = chosen

@@ -68,6 +68,11 @@ class View:
             )
         if self.name not in {"custom", "everyone"} and not self.observers:
             raise ViewError(f"the {self.name} view needs at least one observer; got none")
+        if self.name in {"neighbourhood", "secure-sum", "single-node"} and len(self.observers) > 1:
+            raise ViewError(
+                f"the {self.name} view has one observer; got {list(self.observers)} "
+                "(several observers that pool what they see are a coalition: View.coalition_sums)"
+            )
 
     @classmethod
     def neighbourhood(cls, node: Hashable, *, own_noise: OwnNoise = "known") -> View:
@@ -195,15 +200,15 @@ def _unit_rows(n: int, nodes: Iterable[int], known: Iterable[int]) -> Observatio
 
 def _custom(protocol: Protocol, view: View) -> Observation:
     """A user's observation matrix, its numbers taken as the exact rationals that floats are."""
-    rows = sparse.csr_array(view.observation, dtype=np.float64)
+    rows = sparse.csr_array(view.observation, dtype=np.float64, copy=True)
     if rows.ndim != 2 or rows.shape[1] != protocol.n:
         raise ViewError(
             f"an observation matrix needs one column for each of the {protocol.n} nodes; got shape {rows.shape}"
         )
     if not np.isfinite(rows.data).all():
         raise ViewError("an observation matrix must hold finite numbers; got NaN or infinity")
+    rows.sum_duplicates()
     rows.eliminate_zeros()
-    rows.sort_indices()
     known = sorted({protocol.index(label) for label in view.known_noise})
     return Observation(
         rows=rows, exact=lambda k: _rationals(rows, k), known=np.asarray(known, dtype=np.int64)

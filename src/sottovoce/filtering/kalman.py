@@ -83,19 +83,28 @@ def filter_gains(
                 frozen = True
                 break
         covariance = following
-    longest = size if isinstance(transition, np.ndarray) else int(np.diff(transition.indptr).max(initial=1))
     # P_t grows with t, because P_2 ⪰ I = P_1 and the recursion is monotone: the last one has the largest norm.
     largest = float(np.linalg.norm(covariance, 2))
-    rounding = 32 * EPSILON * (longest + m + 4) * largest**1.5
+    longest, stretch = _products(transition)
+    rounding = 32 * EPSILON * (longest + m + 4) * stretch * largest**1.5
     return Gains(
-        gain=np.array(gains).reshape(-1, size, m),
-        whitener=np.array(whiteners).reshape(-1, m, size),
+        gain=np.array(gains).reshape(len(gains), size, m),
+        whitener=np.array(whiteners).reshape(len(gains), m, size),
         last_whitener=_measure(covariance, last_rows)[1],
         covariance_norm=largest,
         frozen=frozen,
         missing=missing if frozen else 0.0,
         distortion=rounding,
     )
+
+
+def _products(transition: np.ndarray | csr_array) -> tuple[int, float]:
+    """How many terms an entry of A P sums, and a bound of ‖A‖₂² (at least 1)."""
+    if isinstance(transition, np.ndarray):
+        return len(transition), max(1.0, float(np.linalg.norm(transition, 2)) ** 2)
+    # ‖A‖₂² ≤ ‖A‖₁ ‖A‖_∞
+    columns, rows = transition.sum(axis=0).max(), transition.sum(axis=1).max()
+    return int(np.diff(transition.indptr).max(initial=1)), max(1.0, float(columns * rows))
 
 
 def _measure(covariance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -28,7 +28,12 @@ ENGINES = ("auto", "dense", "filter", "reduced")
 # What the Krylov reduction may cost, as a distortion of the geometry of the noise, before the basis has to grow.
 REDUCTION_GOAL = 1e-11
 REDUCTION_GOAL_PER_ROUND = 1e-13
+# Distortions are added to first order; what products of them would add is covered by this factor.
+SECOND_ORDER = 1.01
 BATCH_BYTES = 256 * 2**20
+# The filter on all unknown nodes works on n × n numbers, the Krylov basis on n × r.
+LARGEST_FILTER = 6000
+BASIS_BYTES = 3 * 2**30
 # Up to here M is formed; beyond, a horizon is too long for T × T numbers.
 EXPLICIT_ROUNDS = 2048
 
@@ -218,7 +223,7 @@ def whitened_response(system: HiddenSystem, *, engine: Engine = "auto") -> Filte
         inputs=_identity(system.unknown.size),
         gains=gains,
         rounds=system.rounds,
-        distortion=gains.distortion + _given_error(system),
+        distortion=SECOND_ORDER * (gains.distortion + _given_error(system)),
         engine="filter",
     )
 
@@ -244,19 +249,29 @@ def _identity(size: int) -> csr_array:
 
 
 def _reach(system: HiddenSystem) -> float:
-    """A bound of ‖(I − ZA)⁻¹‖ over T rounds: T for symmetric W, √n·T for any row-stochastic one."""
-    return system.rounds * (1.0 if system.symmetric else float(np.sqrt(system.unknown.size)))
+    """A bound of ‖(I − ZA)⁻¹‖ over T rounds."""
+    return system.rounds * _norm(system)
+
+
+def _norm(system: HiddenSystem) -> float:
+    """A bound of ‖Aᵏ‖₂ for every k: 1 for symmetric W, √n for any row-stochastic one."""
+    return 1.0 if system.symmetric else float(np.sqrt(system.unknown.size))
 
 
 def _given_error(system: HiddenSystem) -> float:
-    """The distortion from rounding in the weights themselves and in the orthonormal rows."""
-    return _reach(system) * (EPSILON + 2 * system.rows_error)
+    """The distortion from rounding in the weights themselves and in the orthonormal rows, σ_min(N) ≥ 1/(1 + ‖A‖)."""
+    return _reach(system) * (EPSILON * _norm(system) + (1 + _norm(system)) * system.rows_error)
 
 
 def _reduction(system: HiddenSystem, *, forced: bool) -> KrylovBasis | None:
-    """A Krylov basis whose truncation costs no more than the goal, or None where none is clearly smaller than n."""
+    """A Krylov basis whose truncation costs no more than the goal, or None where none is clearly smaller than n.
+
+    Networks too large for the whole filter are reduced as far as memory goes; what is cut then widens the interval.
+    """
     n = system.unknown.size
+    whole_is_possible = n <= LARGEST_FILTER
     largest = n if forced else max(1, 3 * n // 4)
+    largest = min(largest, max(system.rows.shape[0], BASIS_BYTES // (8 * n)))
     if system.rows.shape[0] > largest:
         return None
     goal = max(REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * system.rounds)
@@ -272,13 +287,13 @@ def _reduction(system: HiddenSystem, *, forced: bool) -> KrylovBasis | None:
             check_at = 1.1 * basis.size
             if _cut(system, basis, enough=goal) <= goal:
                 return basis
-    return basis if forced else None
+    return basis if forced or not whole_is_possible else None
 
 
 def _cut(system: HiddenSystem, basis: KrylovBasis, *, enough: float = np.inf) -> float:
     """The distortion from Krylov truncation: the error of the powers over σ_min(N) ≥ 1/(1 + ‖A‖)."""
-    norm = 1.0 if system.symmetric else float(np.sqrt(system.unknown.size))
-    return power_error(basis, system.rounds, enough=enough / (1 + norm)) * (1 + norm)
+    factor = 1 + _norm(system)
+    return power_error(basis, system.rounds, enough=enough / factor) * factor
 
 
 def _reduced(system: HiddenSystem, basis: KrylovBasis) -> FilteredResponse:
@@ -294,10 +309,8 @@ def _reduced(system: HiddenSystem, basis: KrylovBasis) -> FilteredResponse:
         inputs=vectors.T,
         gains=gains,
         rounds=system.rounds,
-        distortion=gains.distortion
-        + _given_error(system)
-        + _cut(system, basis)
-        + _reach(system) * basis.rounding,
+        distortion=SECOND_ORDER
+        * (gains.distortion + _given_error(system) + _cut(system, basis) + _reach(system) * basis.rounding),
         engine="reduced",
     )
 
@@ -319,7 +332,7 @@ def _dense(system: HiddenSystem) -> DenseResponse:
     change = linalg.block_diag(np.eye((rounds - 1) * m), system.last_rows @ system.rows.T)
     covariance = change @ covariance @ change.T
     root = np.linalg.cholesky(covariance)
-    condition = float(np.linalg.norm(covariance)) * (1 + _reach(system) / rounds) ** 2
+    condition = float(np.linalg.norm(covariance)) * (1 + _norm(system)) ** 2
     return DenseResponse(
         powers=powers,
         last_powers=last_powers,

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sottovoce.filtering import HiddenSystem, hidden_system, whitened_response
+from sottovoce.filtering.kalman import Gains, filter_gains
+from sottovoce.filtering.response import FilteredResponse
+from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
+from sottovoce.protocols import gossip
+from sottovoce.views import View, observe
+
+DIRECTED = matrix_weights(
+    [
+        [0.5, 0.3, 0.0, 0.2, 0.0],
+        [0.1, 0.6, 0.3, 0.0, 0.0],
+        [0.0, 0.2, 0.2, 0.2, 0.4],
+        [0.7, 0.0, 0.0, 0.3, 0.0],
+        [0.0, 0.25, 0.0, 0.25, 0.5],
+    ]
+)
+SYSTEMS = {
+    "ring, own message": (metropolis_weights("ring:n=6"), View.single_node(0, own_noise="hidden")),
+    "ring, sum": (metropolis_weights("ring:n=6"), View.secure_sum(0)),
+    "star, own message known": (metropolis_weights("star:n=6"), View.single_node(0)),
+    "star uniform, leaf": (uniform_weights("star:n=6"), View.neighbourhood(2, own_noise="hidden")),
+    "directed, coalition": (DIRECTED, View.coalition_sums([0, 3])),
+    "directed, mixed rows": (
+        DIRECTED,
+        View(observation=[[1, 0, 0, 0, 0], [0, 1, 1, 0, -1]], known_noise=[0]),
+    ),
+}
+ALL = pytest.mark.parametrize("name", SYSTEMS)
+
+
+def system_of(name: str, rounds: int) -> HiddenSystem:
+    weights, view = SYSTEMS[name]
+    protocol = gossip(weights, rounds=rounds)
+    return hidden_system(protocol, observe(protocol, view))
+
+
+def gains_of(system: HiddenSystem, steady: float) -> Gains:
+    return filter_gains(system.transition, system.rows, system.last_rows, system.rounds, steady=steady)
+
+
+def response_with(system: HiddenSystem, gains: Gains) -> FilteredResponse:
+    response = whitened_response(system, engine="filter")
+    assert isinstance(response, FilteredResponse)
+    return replace(response, gains=gains)
+
+
+def forms_of(response: object, system: HiddenSystem) -> np.ndarray:
+    assert hasattr(response, "forms")
+    return np.concatenate([f.matrices for f in response.forms(np.arange(system.unknown.size))])
+
+
+@ALL
+def test_the_whole_whitened_view_has_unit_covariance(name: str) -> None:
+    system = system_of(name, 7)
+    response = response_with(system, gains_of(system, 0.0))
+    columns = [response.respond(k, np.eye(7)) for k in range(system.unknown.size)]
+    whitened = np.hstack(columns)
+    assert len(whitened) == 6 * len(system.rows) + len(system.last_rows)
+    assert np.allclose(whitened @ whitened.T, np.eye(len(whitened)), atol=1e-12)
+
+
+@ALL
+def test_each_gain_follows_the_recursion(name: str) -> None:
+    system = system_of(name, 6)
+    gains = gains_of(system, 0.0)
+    A, C = system.transition.toarray(), system.rows
+    P = np.eye(len(A))
+    for k in range(5):
+        R = C @ P @ C.T
+        assert np.linalg.eigvalsh(R)[0] >= 1 - 1e-12
+        K = P @ C.T @ np.linalg.inv(R)
+        assert np.allclose(gains.gain[gains.at(k)], K, atol=1e-12)
+        W = gains.whitener[gains.at(k)]
+        assert np.allclose(W.T @ W, C.T @ np.linalg.inv(R) @ C, atol=1e-12)
+        P = A @ (P - K @ C @ P) @ A.T + np.eye(len(A))
+    last = gains.last_whitener
+    expected = (
+        system.last_rows.T @ np.linalg.inv(system.last_rows @ P @ system.last_rows.T) @ system.last_rows
+    )
+    assert np.allclose(last.T @ last, expected, atol=1e-12)
+    assert gains.covariance_norm == pytest.approx(np.linalg.norm(P, 2), rel=1e-12)
+
+
+@ALL
+@pytest.mark.parametrize("steady", [0.3, 1e-2, 1e-4])
+def test_freezing_takes_noise_away_and_no_more_than_it_says(name: str, steady: float) -> None:
+    rounds = 30
+    system = system_of(name, rounds)
+    gains = gains_of(system, steady)
+    assert gains.frozen
+    assert 0 <= gains.missing <= steady
+    assert len(gains.gain) < rounds - 1
+    frozen = forms_of(response_with(system, gains), system)
+    exact = forms_of(response_with(system, gains_of(system, 0.0)), system)
+    for hat, form in zip(frozen, exact, strict=True):
+        assert np.linalg.eigvalsh(hat - form)[0] >= -1e-11
+        assert np.linalg.eigvalsh(form - (1 - gains.missing) * hat)[0] >= -1e-11
+
+
+def test_freezing_is_noticed_where_it_matters() -> None:
+    system = system_of("ring, sum", 30)
+    coarse = forms_of(response_with(system, gains_of(system, 0.3)), system)
+    exact = forms_of(response_with(system, gains_of(system, 0.0)), system)
+    assert np.abs(coarse - exact).max() > 1e-3
+
+
+@ALL
+def test_gains_that_never_settle_are_all_kept(name: str) -> None:
+    system = system_of(name, 5)
+    gains = gains_of(system, 0.0)
+    assert not gains.frozen
+    assert len(gains.gain) == 4
+    assert gains.steady_from(5) == 4
+    assert gains.missing == 0.0
+
+
+def test_frozen_gains_hold_for_all_later_rounds() -> None:
+    system = system_of("ring, sum", 200)
+    gains = gains_of(system, 1e-6)
+    assert gains.steady_from(200) == len(gains.gain) - 1
+    assert gains.at(0) == 0
+    assert gains.at(199) == gains.at(10**6) == len(gains.gain) - 1
+
+
+def test_a_single_round_needs_no_gain() -> None:
+    gains = gains_of(system_of("ring, sum", 1), 1e-8)
+    assert len(gains.gain) == 0
+    assert gains.last_whitener.shape == (1, 5)
+    assert np.linalg.norm(gains.last_whitener) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("weights", [metropolis_weights("ring:n=40"), uniform_weights("star:n=40")])
+def test_the_distortion_covers_what_single_precision_loses(weights: GossipWeights) -> None:
+    # The same filter in single precision is off by no more than the stated distortion at that precision.
+    protocol = gossip(weights, rounds=60)
+    system = hidden_system(protocol, observe(protocol, View.secure_sum(0)))
+    gains = gains_of(system, 0.0)
+    A, C = system.transition.toarray().astype(np.float32), system.rows.astype(np.float32)
+    P = np.eye(len(A), dtype=np.float32)
+    for k in range(59):
+        root = np.linalg.cholesky(C @ P @ C.T)
+        S = np.linalg.solve(root, C @ P)
+        rough = np.linalg.solve(root.T, S).T
+        off = np.linalg.norm(A @ (rough - gains.gain[gains.at(k)]) @ root, 2)
+        assert off <= gains.distortion * 2.0**29
+        P = A @ (P - S.T @ S) @ A.T + np.eye(len(A), dtype=np.float32)

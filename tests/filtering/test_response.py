@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests.reference import CASES, Scene, custom_view, definition, named_view, scenes
+
+from sottovoce.errors import InputError
+from sottovoce.filtering import (
+    DenseResponse,
+    FilteredResponse,
+    QuadraticForms,
+    hidden_system,
+    whitened_response,
+)
+from sottovoce.graphs import GossipWeights, metropolis_weights, uniform_weights
+from sottovoce.protocols import gossip
+from sottovoce.views import View, observe
+
+LAW = settings(derandomize=True, deadline=None, max_examples=60)
+Exact = Literal["dense", "filter", "reduced"]
+ENGINES: tuple[Exact, ...] = ("dense", "filter", "reduced")
+
+
+def respond(weights: GossipWeights, view: View, rounds: int, engine: Any) -> tuple[Any, np.ndarray]:
+    protocol = gossip(weights, rounds=rounds)
+    system = hidden_system(protocol, observe(protocol, view))
+    return whitened_response(system, engine=engine), system.unknown
+
+
+def one_form(weights: GossipWeights, view: View, target: int, rounds: int, engine: Any) -> QuadraticForms:
+    response, unknown = respond(weights, view, rounds, engine)
+    (forms,) = response.forms(np.array([np.searchsorted(unknown, target)]))
+    assert isinstance(forms, QuadraticForms)
+    return forms
+
+
+def norm_bounds(forms: QuadraticForms, stream: np.ndarray) -> tuple[float, float]:
+    """The ends between which the value claims that ‖Fc‖ lies."""
+    value = float(np.sum(stream * (forms.matrices[0] @ stream)))
+    size, d = np.sqrt(len(stream)), forms.distortion
+    low = np.sqrt(max(0.0, value - forms.rounding[0])) - d * size
+    high = np.sqrt(value + forms.rounding[0]) + d * size
+    return float(np.sqrt(1 - forms.missing) * low / (1 + d)), float(high / (1 - d))
+
+
+@LAW
+@given(scenes(most_rounds=7))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_true_norm_lies_between_the_stated_ends(engine: Exact, scene: Scene) -> None:
+    protocol = gossip(scene.weights, rounds=scene.rounds)
+    system = hidden_system(protocol, observe(protocol, scene.view))
+    forms = one_form(scene.weights, scene.view, scene.target, scene.rounds, engine)
+    exact = scene.form
+    for signs in (np.ones(scene.rounds), (-1.0) ** np.arange(scene.rounds)):
+        truth = float(exact.value(signs)) ** 0.5
+        low, high = norm_bounds(forms, signs)
+        assert truth <= high * (1 + 1e-15)
+        if not system.over_informed:
+            assert low * (1 - 1e-15) <= truth
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_named_and_written_out_views_have_the_same_form(engine: Exact) -> None:
+    for case in CASES[::5]:
+        weights = uniform_weights_of(case)
+        named, written = [
+            one_form(weights, view, case["target"], case["T"], engine).matrices[0]
+            for view in (named_view(case), exact_custom(weights, case))
+        ]
+        assert np.allclose(named, written, rtol=0, atol=1e-10)
+
+
+def uniform_weights_of(case: dict[str, Any]) -> GossipWeights:
+    """Weights in powers of two on the graph of a case, so that rows written as floats are the exact ones."""
+    n = case["n"]
+    matrix = np.zeros((n, n))
+    for a, b in case["edges"]:
+        matrix[a, b] = matrix[b, a] = 1 / 16
+    matrix[np.diag_indices(n)] = 1 - matrix.sum(axis=1)
+    protocol = gossip(matrix, rounds=1)
+    return protocol.weights
+
+
+def exact_custom(weights: GossipWeights, case: dict[str, Any]) -> View:
+    seen = observe(gossip(weights, rounds=1), named_view(case))
+    return View(observation=seen.rows, known_noise=custom_view(case).known_noise)
+
+
+VIEWS = {
+    "own message": View.single_node(0, own_noise="hidden"),
+    "own message known": View.single_node(0),
+    "sum": View.secure_sum(0),
+    "messages": View.neighbourhood(0),
+    "coalition": View.coalition_sums([0, 2]),
+    "everyone": View.everyone,
+}
+GRAPHS = {
+    "ring": metropolis_weights("ring:n=12"),
+    "star": uniform_weights("star:n=9"),
+    "random": metropolis_weights("erdos-renyi:n=14,p=0.4,seed=2"),
+}
+PAIRS = pytest.mark.parametrize(("graph", "view"), [(g, v) for g in GRAPHS for v in VIEWS])
+
+
+@PAIRS
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("rounds", [1, 2, 25])
+def test_the_form_is_the_gram_matrix_of_the_impulse_responses(
+    graph: str, view: str, engine: Exact, rounds: int
+) -> None:
+    response, unknown = respond(GRAPHS[graph], VIEWS[view], rounds, engine)
+    for position in (0, unknown.size - 1):
+        (forms,) = response.forms(np.array([position]))
+        F = response.respond(position, np.eye(rounds))
+        assert np.allclose(forms.matrices[0], F.T @ F, atol=1e-12)
+
+
+@PAIRS
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_response_is_linear_and_causal(graph: str, view: str, engine: Exact) -> None:
+    response, _ = respond(GRAPHS[graph], VIEWS[view], 10, engine)
+    rng = np.random.default_rng(0)
+    stream = rng.standard_normal((10, 2))
+    F = response.respond(1, np.eye(10))
+    assert np.allclose(response.respond(1, stream), F @ stream, atol=1e-12)
+    assert response.respond(1, stream[:, 0]).shape == (len(F), 1)
+    seen = len(F) // 10 if len(F) % 10 == 0 else len(F) // 9
+    late = np.concatenate([np.zeros(6), np.ones(4)])
+    assert np.abs(response.respond(1, late)[: 6 * seen]).max() == 0.0
+
+
+@PAIRS
+def test_engines_agree(graph: str, view: str) -> None:
+    positions = np.arange(3)
+    stacks = [
+        np.concatenate(
+            [f.matrices for f in respond(GRAPHS[graph], VIEWS[view], 40, engine)[0].forms(positions)]
+        )
+        for engine in ENGINES
+    ]
+    assert np.allclose(stacks[0], stacks[1], atol=1e-7)
+    assert np.allclose(stacks[1], stacks[2], atol=1e-9)
+
+
+@PAIRS
+def test_no_form_exceeds_that_of_seeing_everything(graph: str, view: str) -> None:
+    response, unknown = respond(GRAPHS[graph], VIEWS[view], 20, "filter")
+    for forms in response.forms(np.arange(unknown.size)):
+        assert np.linalg.eigvalsh(forms.matrices)[:, -1].max() <= 1 + 1e-7
+        assert np.linalg.eigvalsh(forms.matrices)[:, 0].min() >= -1e-12
+
+
+def test_batches_cover_all_targets_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    response, _ = respond(GRAPHS["ring"], VIEWS["sum"], 20, "filter")
+    positions = np.array([7, 2, 9, 0, 4])
+    (whole,) = response.forms(positions)
+    monkeypatch.setattr("sottovoce.filtering.response.BATCH_BYTES", 8 * 20 * 130)
+    batches = list(response.forms(positions))
+    assert len(batches) > 1
+    assert np.concatenate([b.positions for b in batches]).tolist() == positions.tolist()
+    assert np.allclose(np.concatenate([b.matrices for b in batches]), whole.matrices, atol=1e-14)
+
+
+def test_the_engine_says_its_name() -> None:
+    kinds = {engine: respond(GRAPHS["ring"], VIEWS["sum"], 5, engine)[0] for engine in ENGINES}
+    assert isinstance(kinds["dense"], DenseResponse)
+    assert all(isinstance(kinds[engine], FilteredResponse) for engine in ("filter", "reduced"))
+    assert [kinds[engine].engine for engine in ENGINES] == list(ENGINES)
+
+
+def test_auto_reduces_where_that_is_smaller_and_filters_where_it_is_not() -> None:
+    assert respond(GRAPHS["ring"], VIEWS["own message"], 30, "auto")[0].engine == "reduced"
+    assert respond(GRAPHS["random"], VIEWS["messages"], 30, "auto")[0].engine == "filter"
+    reduced = respond(metropolis_weights("ring:n=50"), VIEWS["own message"], 200, "auto")[0]
+    assert reduced.transition.shape == (26, 26)
+
+
+def test_a_cut_space_is_paid_for_in_distortion() -> None:
+    # Ten rounds do not reach around a ring of 200: the space is cut, and the answer stays within the distortion.
+    weights = metropolis_weights("ring:n=200")
+    reduced, _ = respond(weights, VIEWS["own message"], 30, "reduced")
+    full, _ = respond(weights, VIEWS["own message"], 30, "filter")
+    assert reduced.transition.shape[0] < 60
+    for position in (1, 5, 20):
+        (a,), (b,) = reduced.forms(np.array([position])), full.forms(np.array([position]))
+        assert np.abs(a.matrices - b.matrices).sum() <= 4 * a.distortion * 30 + 1e-9
+
+
+def test_the_exact_value_lies_between_narrow_ends() -> None:
+    weights, view, rounds = GRAPHS["star"], VIEWS["sum"], 12
+    exact = definition(weights, view, 3, rounds)
+    for engine in ENGINES:
+        forms = one_form(weights, view, 3, rounds, engine)
+        low, high = norm_bounds(forms, np.ones(rounds))
+        assert low <= float(exact.value(np.ones(rounds))) ** 0.5 <= high
+        assert high - low < 1e-6
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    with pytest.raises(InputError, match="engine must be one of auto, dense, filter, reduced; got 'quick'"):
+        respond(GRAPHS["ring"], VIEWS["sum"], 3, "quick")

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+
+from sottovoce.errors import InputError
+from sottovoce.graphs import metropolis_weights, uniform_weights
+from sottovoce.krylov import KrylovBasis, arnoldi, krylov_bases, power_error
+
+SYMMETRIC = ("ring:n=24", "erdos-renyi:n=30,p=0.2,seed=1", "star:n=12", "karate", "torus:rows=4,cols=5")
+
+
+def transposed(graph: str, symmetric: bool) -> Any:
+    """The transposed gossip matrix: of norm 1 in the Euclidean norm if symmetric, in ℓ¹ otherwise."""
+    weights = metropolis_weights(graph) if symmetric else uniform_weights(graph)
+    return weights.matrix.T.tocsr()
+
+
+def left_over(X: Any, basis: KrylovBasis) -> np.ndarray:
+    return np.asarray(X @ basis.vectors - basis.vectors @ basis.projected)
+
+
+def true_power_error(X: Any, V: np.ndarray, basis: KrylovBasis, powers: int) -> float:
+    """Σ_ℓ ‖X^ℓ V − Q H^ℓ QᵀV‖ in the Frobenius norm, or with absolute values for bases built in ℓ¹."""
+    total, exact, small = 0.0, V.copy(), basis.start.copy()
+    for _ in range(powers):
+        error = exact - basis.vectors @ small
+        total += float(np.linalg.norm(error) if basis.euclidean else np.abs(error).sum())
+        exact, small = X @ exact, basis.projected @ small
+    return total
+
+
+@pytest.mark.parametrize("graph", SYMMETRIC)
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("width", [1, 3])
+def test_vectors_are_orthonormal_and_hold_the_start(graph: str, symmetric: bool, width: int) -> None:
+    X = transposed(graph, symmetric)
+    V = np.eye(X.shape[0])[:, :width]
+    for basis in krylov_bases(X, V, largest=9, symmetric=symmetric):
+        assert np.allclose(basis.vectors.T @ basis.vectors, np.eye(basis.size), atol=1e-13)
+        assert np.allclose(basis.vectors @ basis.start, V, atol=1e-14)
+
+
+@pytest.mark.parametrize("graph", SYMMETRIC)
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_residual_bounds_what_the_relation_leaves_over(graph: str, symmetric: bool) -> None:
+    X = transposed(graph, symmetric)
+    rng = np.random.default_rng(3)
+    for basis in krylov_bases(X, np.eye(X.shape[0])[:, :2], largest=8, symmetric=symmetric):
+        rest = left_over(X, basis)
+        # The part within the space is rounding alone.
+        assert np.abs(basis.vectors.T @ rest).max() <= basis.rounding
+        for v in rng.standard_normal((5, basis.size)):
+            size = np.linalg.norm(rest @ v) if symmetric else np.abs(rest @ v).sum()
+            factor = basis.residual @ v
+            bound = np.linalg.norm(factor) if symmetric else np.abs(factor).sum()
+            assert size <= bound + np.sqrt(X.shape[0]) * basis.rounding * np.linalg.norm(v)
+
+
+@pytest.mark.parametrize("n", [6, 7, 12, 13])
+def test_a_ring_closes_at_half_its_nodes_and_one(n: int) -> None:
+    X = transposed(f"ring:n={n}", True)
+    basis = arnoldi(X, np.eye(n)[:, :1], size=n, symmetric=True)
+    assert basis.size == n // 2 + 1
+    assert basis.residual.shape[0] == 0
+    assert np.linalg.norm(left_over(X, basis)) <= np.sqrt(n) * basis.rounding
+    assert power_error(basis, 500) == 0.0
+
+
+def test_a_complete_graph_closes_at_two() -> None:
+    X = transposed("complete:n=9", True)
+    assert arnoldi(X, np.eye(9)[:, :1], size=9, symmetric=True).size == 2
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_a_closed_space_reproduces_every_power(symmetric: bool) -> None:
+    X = transposed("karate", symmetric)
+    V = np.eye(34)[:, [0, 5]]
+    basis = arnoldi(X, V, size=34, symmetric=symmetric)
+    assert basis.residual.shape[0] == 0
+    assert true_power_error(X, V, basis, 60) < 1e-11
+
+
+@pytest.mark.parametrize("graph", SYMMETRIC)
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("powers", [1, 2, 5, 40, 150])
+def test_the_power_error_is_an_upper_bound(graph: str, symmetric: bool, width: int, powers: int) -> None:
+    X = transposed(graph, symmetric)
+    V = np.eye(X.shape[0])[:, :width]
+    for basis in krylov_bases(X, V, largest=9, symmetric=symmetric):
+        truth = true_power_error(X, V, basis, powers)
+        assert truth <= power_error(basis, powers) * (1 + 1e-12) + powers**2 * X.shape[0] * basis.rounding
+
+
+@pytest.mark.parametrize("graph", SYMMETRIC)
+def test_the_power_error_is_within_a_factor_of_the_powers(graph: str) -> None:
+    # Exact at two powers past the cut; over `powers` of them the triangle inequality loses less than that factor.
+    X = transposed(graph, True)
+    V = np.eye(X.shape[0])[:, :1]
+    basis = arnoldi(X, V, size=2, symmetric=True)
+    assert power_error(basis, 3) == pytest.approx(true_power_error(X, V, basis, 3), rel=1e-9)
+    for powers in (5, 20):
+        assert power_error(basis, powers) <= powers * true_power_error(X, V, basis, powers)
+
+
+@pytest.mark.parametrize("powers", [1, 2, 63, 64, 65, 66, 129, 130])
+def test_powers_taken_in_blocks_add_up_to_the_plain_sum(powers: int) -> None:
+    X = transposed("erdos-renyi:n=30,p=0.2,seed=1", True)
+    basis = arnoldi(X, np.eye(30)[:, :2], size=6, symmetric=True)
+    plain, small = 0.0, basis.start
+    for k in range(powers - 1):
+        plain += (powers - 1 - k) * float(np.linalg.norm(basis.residual @ small))
+        small = basis.projected @ small
+    assert power_error(basis, powers) == pytest.approx(plain, rel=1e-10, abs=0)
+
+
+def test_a_sum_that_is_given_up_has_passed_what_is_enough() -> None:
+    basis = arnoldi(transposed("ring:n=24", True), np.eye(24)[:, :1], size=4, symmetric=True)
+    assert power_error(basis, 1000) > 1e-3
+    assert 1e-3 < power_error(basis, 1000, enough=1e-3) <= power_error(basis, 1000)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_dependent_starts_are_taken_once(symmetric: bool) -> None:
+    X = transposed("torus:rows=4,cols=5", symmetric)
+    first = np.eye(20)[:, :2]
+    V = np.hstack([first, first @ [[1.0, -2.0], [0.5, 3.0]], np.zeros((20, 1))])
+    for basis, plain in zip(
+        krylov_bases(X, V, largest=8, symmetric=symmetric),
+        krylov_bases(X, first, largest=8, symmetric=symmetric),
+        strict=True,
+    ):
+        assert basis.size == plain.size
+        assert np.allclose(basis.vectors @ basis.start, V, atol=1e-13)
+        assert true_power_error(X, V, basis, 20) <= power_error(basis, 20) + 1e-11
+
+
+def test_a_block_that_closes_in_part_goes_on_with_the_rest() -> None:
+    # Two separate rings of 8 and of 20: the first start closes after 5 vectors, the second after 11.
+    rings = [transposed(f"ring:n={n}", True) for n in (8, 20)]
+    X = scipy.sparse.csr_array(scipy.sparse.block_diag(rings))
+    V = np.eye(28)[:, [0, 8]]
+    basis = arnoldi(X, V, size=28, symmetric=True)
+    assert basis.size == 5 + 11
+    assert true_power_error(X, V, basis, 50) < 1e-12
+
+
+def test_a_symmetric_projection_is_symmetric_to_the_last_bit() -> None:
+    basis = arnoldi(transposed("karate", True), np.eye(34)[:, :2], size=10, symmetric=True)
+    assert (basis.projected == basis.projected.T).all()
+    assert np.allclose(
+        basis.projected, basis.vectors.T @ (transposed("karate", True) @ basis.vectors), atol=1e-14
+    )
+
+
+def test_the_size_asked_for_is_reached_and_the_block_not_cut() -> None:
+    X = transposed("erdos-renyi:n=30,p=0.2,seed=1", True)
+    assert arnoldi(X, np.eye(30)[:, :1], size=7, symmetric=True).size == 7
+    assert 7 <= arnoldi(X, np.eye(30)[:, :3], size=7, symmetric=True).size <= 9
+
+
+def test_no_size_below_one() -> None:
+    with pytest.raises(InputError, match="largest must be a whole number of at least 1; got 0"):
+        arnoldi(transposed("ring:n=6", True), np.eye(6)[:, :1], size=0)
