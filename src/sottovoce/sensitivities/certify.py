@@ -10,6 +10,7 @@ from sottovoce.errors import NotCertified, one_of, positive
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
 from sottovoce.sensitivities.horizon import FREEZE, dense_transition, solve_horizon
 from sottovoce.sensitivities.measure import TOLERANCE, Assessment, Search, as_participation, assess, solve
+from sottovoce.sensitivities.participating import earliest_pattern
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
@@ -63,15 +64,12 @@ def certify(
         cap=chosen.largest_count(protocol.rounds),
     )
     if view.name == "everyone":
-        proof: dict[str, Any] = {
-            "y": None,
-            "witness": None,
-            "squared_lower": 0.0,
-            "squared_upper": search.cap,
-            "method": "cap",
-        }
+        proof = _everyone_proof(protocol, search)
     else:
-        found = assess(hidden_system(protocol, observation), indices, search, None)
+        system = hidden_system(protocol, observation)
+        if system.rows.shape[0] == 0:
+            raise NotCertified(f"{view!r} shows nothing at all, so Δ² = 0 and there is nothing to certify")
+        found = assess(system, indices, search, None)
         prove = _horizon_proof if protocol.rounds > EXPLICIT_ROUNDS else _dense_proof
         proof = prove(protocol, observation, found, indices)
     return Certificate(
@@ -90,6 +88,15 @@ def certify(
         relation=relation,
         **proof,
     )
+
+
+def _everyone_proof(protocol: Protocol, search: Search) -> dict[str, Any]:
+    """Nothing to prove: Δ² is the number of rounds. Views too large to be rebuilt get no witness."""
+    cap = float(search.cap)
+    small = protocol.n * protocol.rounds <= 4000
+    witness = earliest_pattern(search.participation, protocol.rounds).astype(float) if small else None
+    lower = cap * (1 - 1e-8) if small else 0.0
+    return {"y": None, "witness": witness, "squared_lower": lower, "squared_upper": cap, "method": "cap"}
 
 
 def _dense_proof(

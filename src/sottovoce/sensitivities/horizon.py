@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +73,11 @@ class _Model:
     whiteners: np.ndarray
     rounds: int
 
+    @cached_property
+    def stretch(self) -> float:
+        """‖A‖₂², at least 1: what a product with A on both sides may enlarge an error by."""
+        return max(1.0, float(np.linalg.norm(self.transition, 2)) ** 2)
+
     @property
     def closed_loop(self) -> np.ndarray:
         """A Φ in steady state."""
@@ -103,7 +109,7 @@ def solve_horizon(
             bound = float(start.sum()) + (model.rounds - len(start)) * bulk
             return HorizonSolution(
                 attained=attained,
-                bound=bound * (1 + 4 * EPSILON * len(start)),
+                bound=float(np.nextafter(bound * (1 + 4 * EPSILON * (len(start) + 1)), np.inf)),
                 start=start,
                 bulk=bulk,
                 value=value,
@@ -150,7 +156,7 @@ def _step(model: _Model, value: np.ndarray, k: int, y: float) -> tuple[np.ndarra
     weight = _weight(model, value, k)
     pulled = model.transition.T @ weight
     seen = pulled @ model.source
-    unit = 8 * EPSILON * (len(value) + len(model.rows) + 8)
+    unit = 8 * EPSILON * (len(value) + len(model.rows) + 8) * model.stretch
     weight_error = (
         unit * (1 + float(np.linalg.norm(model.gains[k]))) ** 2 * (1 + float(np.linalg.norm(value)))
     )

@@ -77,12 +77,16 @@ def sensitivity(
     cap = chosen.largest_count(protocol.rounds)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, targets)
-    if view.name == "everyone":
-        return _everything_seen(protocol, view, indices, contribution, chosen)
     search = Search(
         contribution=contribution, participation=chosen, engine=engine, tolerance=tolerance, cap=cap
     )
-    upper_side = assess(hidden_system(protocol, observation), indices, search, progress)
+    if view.name == "everyone":
+        # Each contribution stands beside its own noise alone, so Δ² counts rounds.
+        return _closed_form(protocol, view, indices, search, float(cap), "exact")
+    system = hidden_system(protocol, observation)
+    if system.rows.shape[0] == 0:
+        return _closed_form(protocol, view, indices, search, 0.0, "unreached")
+    upper_side = assess(system, indices, search, progress)
     lower_side = upper_side
     if upper_side.system.over_informed:
         lower_side = assess(hidden_system(protocol, observation, complete=False), indices, search, None)
@@ -151,7 +155,7 @@ def assess(
     positions = np.searchsorted(system.unknown, indices)
     lower, upper = np.zeros(len(indices)), np.zeros(len(indices))
     method = np.full(len(indices), "unreached", dtype=METHOD_NAMES)
-    reached = np.flatnonzero(system.hops()[positions] < system.rounds)
+    reached = np.flatnonzero(_is_reached(system.hops()[positions], system.rounds, search.participation))
     done = 0
     if _is_long(response):
         for place in reached:
@@ -176,6 +180,17 @@ def assess(
         upper=upper,
         method=method,
     )
+
+
+def _is_reached(hops: np.ndarray, rounds: int, participation: Participation) -> np.ndarray:
+    """Whether a contribution in some allowed round reaches the view in time: made in round t, it needs t + hops ≤ T."""
+    reached = hops < rounds
+    if participation.kind != "full":
+        for distance in np.unique(hops[reached]):
+            in_time = (np.arange(rounds) + distance < rounds).astype(np.float64)
+            if participation.largest_sum(in_time) == 0:
+                reached &= hops != distance
+    return np.asarray(reached)
 
 
 def solve(form: np.ndarray, search: Search) -> FormSolution:
@@ -204,8 +219,7 @@ def _ends(forms: QuadraticForms, search: Search) -> tuple[np.ndarray, np.ndarray
     """Certified lower and upper ends of Δ² and the names of the winning bounds, for a batch of targets."""
     attained, bound = plain_ends(forms.matrices)
     method = np.full(len(bound), "abs", dtype=METHOD_NAMES)
-    plain = search.participation.kind == "full"
-    for place in np.flatnonzero(bound > attained * (1 + CLOSE)) if plain else range(len(bound)):
+    for place in np.flatnonzero(_worth_solving(attained, bound, forms, search)):
         solution = solve(forms.matrices[place], search)
         attained[place], bound[place], method[place] = solution.attained, solution.bound, solution.method
     lower, upper = widened(
@@ -219,6 +233,23 @@ def _ends(forms: QuadraticForms, search: Search) -> tuple[np.ndarray, np.ndarray
     return np.minimum(lower, search.cap), np.minimum(upper, search.cap), method
 
 
+def _worth_solving(
+    attained: np.ndarray, bound: np.ndarray, forms: QuadraticForms, search: Search
+) -> np.ndarray:
+    """Which targets need more than plain signs and absolute values: those whose ends the two leave apart.
+
+    For vectors ends that are as close as the tolerance, or closer than rounding will move them, are close enough.
+    """
+    if search.participation.kind != "full":
+        return np.ones(len(bound), dtype=bool)
+    apart = bound - attained
+    if search.contribution == "scalar":
+        return np.asarray(apart > CLOSE * attained)
+    shift = forms.distortion * np.sqrt(search.cap)
+    hidden = 2 * np.sqrt(bound) * shift + shift**2 + forms.rounding
+    return np.asarray(apart > np.maximum(search.tolerance / 4 * attained, hidden))
+
+
 def _is_long(response: FilteredResponse | DenseResponse) -> TypeGuard[FilteredResponse]:
     """Whether the horizon is too long for a T × T matrix."""
     return not isinstance(response, DenseResponse) and response.rounds > EXPLICIT_ROUNDS
@@ -230,10 +261,11 @@ def _long_ends(
     """The ends of one target over a long horizon, the bound behind the upper one, and the stream behind the lower."""
     full = search.participation.kind == "full"
     solution = solve_horizon(response, position, contribution=search.contribution)
+    distortion = response.distortion
     if full and solution is not None:
         attained, stream = solution.attained, solution.stream(response.rounds)
     else:
-        attained, stream = _early_stream(response, position, search)
+        attained, stream, distortion = _early_stream(response, position, search)
     bound = np.inf
     if solution is not None:
         y = np.concatenate([solution.start, np.full(response.rounds - len(solution.start), solution.bulk)])
@@ -241,7 +273,7 @@ def _long_ends(
     lower, upper = widened(
         np.array([attained]),
         np.array([bound]),
-        distortion=response.distortion,
+        distortion=distortion,
         missing=response.gains.missing,
         rounds=search.cap,
     )
@@ -249,39 +281,36 @@ def _long_ends(
     return float(min(lower[0], search.cap)), float(min(upper[0], search.cap)), method, stream
 
 
-def _early_stream(response: FilteredResponse, position: int, search: Search) -> tuple[float, np.ndarray]:
-    """A stream that contributes early on only, within one pattern, and what it attains in those rounds."""
+def _early_stream(
+    response: FilteredResponse, position: int, search: Search
+) -> tuple[float, np.ndarray, float]:
+    """What a stream that contributes early on only, within one pattern, attains; the stream; and the distortion."""
     short = response.shortened(EARLY)
     pattern = np.flatnonzero(earliest_pattern(search.participation, response.rounds)[: short.rounds])
     (forms,) = short.forms(np.array([position]))
     if pattern.size == 0:
-        return 0.0, np.zeros(response.rounds)
+        return 0.0, np.zeros(response.rounds), forms.distortion
     inner = forms.matrices[0][np.ix_(pattern, pattern)]
     found = solve_form(inner, contribution=search.contribution, tolerance=search.tolerance)
     stream = np.zeros((response.rounds, *found.witness.shape[1:]))
     stream[pattern] = found.witness
-    return found.attained - float(forms.rounding[0]), stream
+    return found.attained - float(forms.rounding[0]), stream, forms.distortion
 
 
-def _everything_seen(
-    protocol: Protocol,
-    view: View,
-    indices: np.ndarray,
-    contribution: Contribution,
-    participation: Participation,
+def _closed_form(
+    protocol: Protocol, view: View, indices: np.ndarray, search: Search, squared: float, method: str
 ) -> Sensitivities:
-    """Every message is seen, so each contribution stands beside its own noise alone: Δ² counts rounds, exactly."""
-    rounds = np.full(len(indices), float(participation.largest_count(protocol.rounds)))
+    """The same Δ² for every target, known without computing."""
     return Sensitivities(
         protocol=protocol,
         view=view,
-        contribution=contribution,
-        participation=participation,
+        contribution=search.contribution,
+        participation=search.participation,
         engine="closed form",
         targets=protocol.names(indices),
         indices=indices,
-        squared_lower=rounds,
-        squared_upper=rounds.copy(),
-        method=np.full(len(indices), "exact", dtype=METHOD_NAMES),
-        witness_of=lambda _: earliest_pattern(participation, protocol.rounds).astype(np.float64),
+        squared_lower=np.full(len(indices), squared),
+        squared_upper=np.full(len(indices), squared),
+        method=np.full(len(indices), method, dtype=METHOD_NAMES),
+        witness_of=lambda _: earliest_pattern(search.participation, protocol.rounds).astype(np.float64),
     )

@@ -19,6 +19,8 @@ __all__ = ["earliest_pattern", "solve_participation"]
 # Families with at most this many patterns are gone through one by one.
 ENUMERABLE_PATTERNS = 512
 MIXTURES = np.linspace(0.0, 1.0, 21)
+# Up to this many rounds every row is summed over its own worst pattern.
+SHORT_ENOUGH = 256
 
 
 def solve_participation(
@@ -27,8 +29,8 @@ def solve_participation(
     """The ends of max_π max_c Σ_{s,t ∈ π} M_st ⟨c_s, c_t⟩ over the patterns π of `participation`.
 
     Fixed and every-k-th patterns, and families of few patterns, are solved on M restricted to each pattern. For the
-    rest any y with diag(y) ⪰ M gives the bound max_π Σ_{t ∈ π} y_t; mixtures of the dual y and the constant λ_max(M)
-    are tried, and the pattern that is worst for the best of them is the witness's.
+    rest any y with diag(y) ⪰ M gives the bound max_π Σ_{t ∈ π} y_t (mixtures of the dual y and the constant λ_max(M)
+    are tried), and so do absolute values summed within patterns; the witness is the best of a few patterns.
 
     Guarantee: attained ≤ Δ² ≤ bound for the form as stored; for patterns that are gone through one by one the two ends
     are as close as for full participation.
@@ -74,7 +76,7 @@ def _each_pattern(
 def _mixed(
     form: np.ndarray, participation: Participation, contribution: Contribution, tolerance: float
 ) -> FormSolution:
-    """Bound a large family by one y for all patterns, and witness it on a pattern that weighs most under that y."""
+    """Bound a large family by one y for all patterns, or by absolute values within patterns; witness it on one."""
     rounds = len(form)
     whole = solve_form(form, contribution="vector", tolerance=tolerance)
     level = np.full(rounds, float(spectral_bound(form)) / rounds)
@@ -82,9 +84,10 @@ def _mixed(
     # Feasible y form a convex set, so every mixture of two of them is feasible too.
     mixtures = [(1 - share) * y + share * level for share in MIXTURES]
     best = min(mixtures, key=participation.largest_sum)
+    bounds = [(participation.largest_sum(best), "dual"), (_absolute_within(form, participation), "abs")]
     candidates = [
+        _grown(form, participation),
         _heaviest(participation, best),
-        _heaviest(participation, np.diagonal(form)),
         np.flatnonzero(earliest_pattern(participation, rounds)),
     ]
     solved = [
@@ -92,13 +95,50 @@ def _mixed(
         for pattern in candidates
     ]
     pattern, found = max(solved, key=lambda entry: entry[1].attained)
+    bound, method = min(bounds)
     return FormSolution(
         attained=found.attained,
-        bound=participation.largest_sum(best),
-        method="dual",
+        bound=bound,
+        method=method,
         witness=_spread(found.witness, pattern, rounds),
         y=best,
     )
+
+
+def _absolute_within(form: np.ndarray, participation: Participation) -> float:
+    """The largest sum π of r_t, t ∈ π, where r_t is the most that |M_t·| sums to over one pattern.
+
+    Within a pattern row t of |M| sums to at most r_t, so diag(r) ⪰ M on every pattern (Gershgorin).
+    """
+    sizes = np.abs(form)
+    if participation.kind == "at-most":
+        count = min(participation.size, len(form))
+        within = np.partition(sizes, len(form) - count, axis=1)[:, -count:].sum(axis=1) * (1 + 1e-13)
+    elif len(form) <= SHORT_ENOUGH:
+        within = np.array([participation.largest_sum(row) for row in sizes])
+    else:
+        within = sizes.sum(axis=1) * (1 + 1e-13)
+    return participation.largest_sum(within)
+
+
+def _grown(form: np.ndarray, participation: Participation) -> np.ndarray:
+    """A pattern grown round by round: each time the round and sign that raise cᵀMc most, among those allowed."""
+    rounds = len(form)
+    stream, product = np.zeros(rounds), np.zeros(rounds)
+    pattern: list[int] = []
+    open_to = np.ones(rounds, dtype=bool)
+    while open_to.any():
+        gains = np.where(open_to, 2 * np.abs(product) + np.diagonal(form), -np.inf)
+        t = int(np.argmax(gains))
+        open_to[t] = False
+        if not participation.allows(np.array(sorted([*pattern, t])), rounds):
+            continue
+        pattern.append(t)
+        stream[t] = -1.0 if product[t] < 0 else 1.0
+        product += stream[t] * form[:, t]
+        if len(pattern) == participation.largest_count(rounds):
+            break
+    return np.array(sorted(pattern), dtype=np.int64)
 
 
 def earliest_pattern(participation: Participation, rounds: int) -> np.ndarray:

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.graphs import metropolis_weights
+from sottovoce.protocols import gossip
+from sottovoce.sensitivities import certify, sensitivity
+from sottovoce.verification import verify
+from sottovoce.views import View
+
+GRAPHS = ["ring:n=9", "star:n=6", "complete:n=6", "karate", "path:n=5"]
+VIEWS = [
+    View.everyone,
+    View.secure_sum(1),
+    View.single_node(1),
+    View.single_node(1, own_noise="hidden"),
+    View.neighbourhood(1),
+    View.coalition_sums([1, 2]),
+    View.coalition_messages([1, 2]),
+]
+
+
+@pytest.mark.parametrize("participation", [None, "every:3", "at-most:2"])
+@pytest.mark.parametrize("view", VIEWS, ids=repr)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_independent_verifier_accepts_what_is_certified(
+    graph: str, view: View, participation: str | None
+) -> None:
+    protocol = gossip(metropolis_weights(graph), rounds=12)
+    for target in (0, protocol.n - 1):
+        found = verify(certify(protocol, view, target, participation=participation))
+        assert found.verified, found.reason
+        measured = sensitivity(protocol, view, [target], participation=participation)
+        assert found.squared.upper >= measured.squared_lower[0]
+        assert found.squared.lower <= measured.squared_upper[0]
+
+
+@pytest.mark.parametrize("graph", ["ring:n=12", "erdos-renyi:n=30,p=0.2,seed=1", "karate"])
+def test_long_horizons_are_certified_by_a_model(graph: str) -> None:
+    protocol = gossip(metropolis_weights(graph), rounds=100_000)
+    certificate = certify(protocol, View.secure_sum(0), 1)
+    assert certificate.kind == "horizon"
+    found = verify(certificate)
+    assert found.verified, found.reason
+    measured = sensitivity(protocol, View.secure_sum(0), [1])
+    assert measured.squared_lower[0] <= certificate.squared_upper <= measured.squared_lower[0] * 1.001
+
+
+def test_what_cannot_be_certified_is_refused() -> None:
+    protocol = gossip(metropolis_weights("ring:n=5"), rounds=3)
+    with pytest.raises(InputError, match="node 0 cannot be a target of"):
+        certify(protocol, View.secure_sum(0), 0)
+    with pytest.raises(
+        InputError, match="relation must be one of add-remove, replace-one, zero-out; got 'swap'"
+    ):
+        certify(protocol, View.secure_sum(0), 1, relation="swap")
+    with pytest.raises(NotCertified, match="shows nothing at all, so Δ² = 0"):
+        certify(protocol, View.coalition_messages(range(5), own_noise="hidden"), 1)

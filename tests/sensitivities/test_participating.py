@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sottovoce.filtering import hidden_system, whitened_response
+from sottovoce.graphs import metropolis_weights
+from sottovoce.participation import Participation
+from sottovoce.protocols import gossip
+from sottovoce.sensitivities import participating
+from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
+from sottovoce.sensitivities.solve import solve_form
+from sottovoce.sensitivities.witnesses import value_of
+from sottovoce.views import View, observe
+
+ROUNDS = 10
+FAMILIES = [
+    "fixed:1,4,5,9",
+    "every:3",
+    "every:4,offset=2",
+    "at-most:3",
+    "at-most:6",
+    "separated:3",
+    "separated:2,at-most=3",
+]
+
+
+def some_forms() -> list[np.ndarray]:
+    protocol = gossip(metropolis_weights("karate"), rounds=ROUNDS)
+    system = hidden_system(protocol, observe(protocol, View.secure_sum(3)))
+    (forms,) = whitened_response(system).forms(np.array([0, 5, 7]))
+    return list(forms.matrices)
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+@pytest.mark.parametrize("spelling", FAMILIES)
+@pytest.mark.parametrize("form", some_forms())
+def test_ends_hold_every_pattern(
+    form: np.ndarray, spelling: str, one_by_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family = Participation.parse(spelling)
+    # All patterns, the largest and the smaller ones, each solved to a tenth of the tolerance.
+    best = max(
+        solve_form(form[np.ix_(pattern, pattern)], contribution="vector", tolerance=2e-5).attained
+        for pattern in family.patterns(ROUNDS)
+    )
+    monkeypatch.setattr(participating, "ENUMERABLE_PATTERNS", 10**6 if one_by_one else 0)
+    found = solve_participation(form, family, contribution="vector", tolerance=2e-4)
+    assert found.attained <= best * (1 + 3e-5)
+    assert found.bound >= best * (1 - 1e-12)
+    exact = one_by_one or family.kind in {"fixed", "every"}
+    assert found.bound / found.attained - 1 <= (2.1e-4 if exact else 0.15)
+    used = np.flatnonzero(np.linalg.norm(found.witness.reshape(ROUNDS, -1), axis=1))
+    assert family.allows(used, ROUNDS)
+    assert value_of(form, found.witness) == pytest.approx(found.attained, rel=1e-9)
+
+
+@pytest.mark.parametrize("spelling", FAMILIES)
+def test_the_earliest_pattern_is_allowed_and_cannot_grow(spelling: str) -> None:
+    family = Participation.parse(spelling)
+    mask = earliest_pattern(family, ROUNDS)
+    pattern = np.flatnonzero(mask)
+    assert family.allows(pattern, ROUNDS)
+    assert not any(family.allows(np.append(pattern, t), ROUNDS) for t in np.flatnonzero(~mask))
+
+
+def test_full_participation_is_the_plain_form() -> None:
+    (form, *_) = some_forms()
+    whole = solve_participation(form, Participation.full(), contribution="scalar", tolerance=2e-4)
+    assert whole.attained == solve_form(form, contribution="scalar", tolerance=2e-4).attained
