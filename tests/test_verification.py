@@ -13,7 +13,10 @@ import scipy
 from sottovoce.certificates import Certificate, HorizonModel, SparseRows, load, save
 from sottovoce.errors import NotCertified
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights
+from sottovoce.protocols import gossip
+from sottovoce.sensitivities import certify
 from sottovoce.verification import verify
+from sottovoce.views import View
 
 CASES = json.loads((Path(__file__).parent / "golden" / "sensitivity.json").read_text())["cases"]
 
@@ -269,10 +272,56 @@ def test_a_node_whose_inflow_is_not_seen_is_given_it_for_the_upper_end_alone() -
 
 def test_a_claim_that_is_too_large_is_not_guessed() -> None:
     certificate, _ = _build(RING)
+    witness = np.ones((8001, 1))
     with pytest.raises(
-        NotCertified, match=r"too large to be rebuilt densely: 1 rows x 3001 rounds x 5 nodes"
+        NotCertified, match=r"too large to be rebuilt densely: 1 rows x 8001 rounds x 5 nodes"
     ):
-        verify(replace(certificate, rounds=3001))
+        verify(replace(certificate, rounds=8001, witness=witness))
+
+
+def test_the_number_of_rounds_bounds_a_claim_of_any_size() -> None:
+    certificate, _ = _build(RING)
+    assert verify(replace(certificate, rounds=8001, squared_upper=8001.0)).verified
+    assert not verify(replace(certificate, rounds=8001, squared_upper=8000.0)).upper_holds
+
+
+NAMED = [
+    (View.secure_sum(0), View.neighbourhood(0)),
+    (View.single_node(0), View.single_node(1)),
+    (View.coalition_sums([0, 2]), View.coalition_messages([0, 2])),
+    (View.secure_sum(0), View.secure_sum(0, own_noise="hidden")),
+    (View.everyone, View.secure_sum(0)),
+]
+
+
+@pytest.mark.parametrize(("meant", "said"), NAMED)
+def test_rows_that_are_not_those_of_the_named_view_are_refused(meant: View, said: View) -> None:
+    certificate = certify(gossip(metropolis_weights("karate"), rounds=6), meant, 7)
+    assert verify(certificate).verified
+    relabelled = replace(certificate, view=said.name, observers=said.observers, own_noise=said.own_noise)
+    found = verify(relabelled)
+    assert not found.verified
+    assert found.reason in {
+        f"the known noise is not that of the {said.name} view",
+        f"the observed rows are not those of the {said.name} view",
+    }
+
+
+def test_a_view_of_no_known_name_or_of_a_stranger_is_refused() -> None:
+    certificate = certify(gossip(metropolis_weights("ring:n=5"), rounds=3), View.secure_sum(0), 1)
+    assert verify(replace(certificate, view="peeking")).reason == "no view is called 'peeking'"
+    assert verify(replace(certificate, observers=(9,))).reason == "the observer 9 is not a node of the graph"
+
+
+def test_a_model_of_another_graph_is_refused() -> None:
+    long = [
+        certify(gossip(metropolis_weights(graph), rounds=3000), View.secure_sum(0), 1)
+        for graph in ("ring:n=12", "ring:n=13")
+    ]
+    assert all(verify(certificate).verified for certificate in long)
+    found = verify(replace(long[0], horizon=long[1].horizon))
+    assert not found.verified
+    assert found.reason.startswith("the stored model and the graph differ by at most ")
 
 
 def test_a_target_out_of_reach_has_a_form_of_zero() -> None:
@@ -359,7 +408,7 @@ def test_a_long_horizon_verifies_and_stays_near_the_rate(tmp_path: Any) -> None:
     result = verify(load(save(certificate, tmp_path / "claim.json")))
     assert result.verified, result.reason
     assert result.squared.upper / 100_000 == pytest.approx(phi, rel=2e-3)
-    assert any("state-space model is the graph's" in sentence for sentence in result.trusted)
+    assert any("state-space model stays with the graph's" in sentence for sentence in result.trusted)
 
 
 def test_the_bound_of_a_long_horizon_holds_for_the_dense_form() -> None:
@@ -396,7 +445,8 @@ def test_a_start_or_a_bound_too_small_is_refused() -> None:
     result = verify(_horizon_certificate(replace(model, rate=1e-3)))
     assert result.reason.startswith("the rate 0.001 is too small: s = -")
     twice = replace(model, rows=np.vstack([model.rows, model.rows]))
-    assert "the rows of the model are dependent" in verify(_horizon_certificate(twice)).reason
+    details = [check.detail for check in verify(_horizon_certificate(twice)).checks]
+    assert any("the rows of the model are dependent" in detail for detail in details)
 
 
 def test_distortion_participation_and_lower_end_of_a_long_horizon() -> None:

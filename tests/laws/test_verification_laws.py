@@ -24,10 +24,8 @@ def scenes(draw: Any) -> Any:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     edges = np.triu(rng.random((n, n)) < 0.7, 1)
     edges[np.arange(n - 1), np.arange(1, n)] = True
-    if draw(st.booleans()):
-        weights = np.where(edges, rng.uniform(0.05, 1, (n, n)), 0) / n
-    else:
-        weights = np.where(edges, 1 / n, 0)
+    sizes = rng.uniform(0.05, 1, (n, n)) if draw(st.booleans()) else np.ones((n, n))
+    weights = np.where(edges, sizes, 0) / n
     W = weights + weights.T
     W[np.diag_indices(n)] = 1 - W.sum(axis=1)
     order = rng.permutation(n)

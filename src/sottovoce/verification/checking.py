@@ -17,6 +17,7 @@ from sottovoce.participation import Participation
 from sottovoce.verification.forms import Form, dense_form, dominating, witness_value
 from sottovoce.verification.hidden import RationalWeights, hidden_nodes, rational_weights
 from sottovoce.verification.horizon import check_horizon
+from sottovoce.verification.meaning import LARGEST_REBUILT, model_mismatch, view_mismatch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,6 +33,7 @@ ROW_SUM_TOLERANCE = 1e-9
 _OBLIVIOUS = "that contributions do not depend on what the observer cannot see"
 NORM_TOLERANCE = 1e-12
 LOWER_TOLERANCE = 1e-12
+MODEL_TOLERANCE = 1e-6
 _LONGEST_PATTERN = 1_000_000
 
 
@@ -75,7 +77,7 @@ def verify(certificate: Certificate, graph_weights: GossipWeights | None = None)
 
     Raises NotCertified where the problem is too large or too close to singular to be checked here.
     """
-    checks = _check_weights(certificate, graph_weights)
+    checks = [*_check_weights(certificate, graph_weights), _check_view(certificate)]
     if not all(check.holds for check in checks):
         return _conclude(checks, None, None, ())
     participation = Participation.parse(certificate.participation)
@@ -131,6 +133,28 @@ def _check_weights(certificate: Certificate, graph_weights: GossipWeights | None
     return checks
 
 
+def _check_view(certificate: Certificate) -> Check:
+    """The rows and the known noise are those that the named view means on the stored weights."""
+    wrong = view_mismatch(certificate)
+    if wrong:
+        return Check("view", False, wrong)
+    if certificate.view == "custom" or certificate.weights is None:
+        return Check("view", True, "the rows are taken as they stand")
+    return Check("view", True, f"the rows and the known noise are those of the {certificate.view} view")
+
+
+def _check_model(certificate: Certificate, model: HorizonModel) -> Check | None:
+    """The stored model answers as the graph does, as far as the file allows to look; None if it does not."""
+    if certificate.weights is None or len(certificate.labels) > LARGEST_REBUILT:
+        return None
+    away, count = model_mismatch(certificate, model)
+    return Check(
+        "model",
+        away <= MODEL_TOLERANCE,
+        f"the stored model and the graph differ by at most {away:.1e} in their first {count} responses",
+    )
+
+
 def _verify_dense(
     certificate: Certificate, participation: Participation, checks: list[Check]
 ) -> Verification:
@@ -165,10 +189,9 @@ def _verify_dense(
         form, _ = _form(certificate, weights, complete=False)
     lower, check = _lower_end(certificate, participation, form)
     checks.append(check)
-    trusted = [
-        "that the rows and the known noise in the file are what the named view means",
-        _OBLIVIOUS,
-    ]
+    trusted = [_OBLIVIOUS]
+    if certificate.view == "custom":
+        trusted.append("that the rows and the known noise in the file are what the observer has")
     if given:
         names = ", ".join(str(certificate.labels[node]) for node in given)
         trusted.append(f"nothing about {names}: the observer was given what flows into it, beyond its view")
@@ -275,6 +298,9 @@ def _verify_horizon(
             f"the start profile of {start} rounds must be shorter than the horizon of {rounds} "
             "(use a certificate of kind dense)"
         )
+    rebuilt = _check_model(certificate, model)
+    if rebuilt is not None:
+        checks.append(rebuilt)
     proof = check_horizon(model)
     detail = "the start-up recursion and the bulk inequality hold" if proof.holds else proof.failure
     checks.append(Check("bounded-real inequalities", proof.holds, detail))
@@ -286,9 +312,9 @@ def _verify_horizon(
     holds = upper <= certificate.squared_upper
     checks.append(Check("upper end", holds, f"proved Δ² ≤ {upper!r}; claimed {certificate.squared_upper!r}"))
     checks.append(_no_lower_end(certificate))
+    link = "is the graph's" if rebuilt is None else "stays with the graph's beyond the compared responses,"
     trusted = (
-        "that the stored state-space model is the graph's up to its distortion "
-        f"of {model.distortion!r} ({model.residual})",
+        f"that the stored state-space model {link} up to its distortion of {model.distortion!r} ({model.residual})",
         _OBLIVIOUS,
     )
     return _conclude(checks, 0.0, upper, trusted)
