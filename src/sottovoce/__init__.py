@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sottovoce import gaussian, graphs
     from sottovoce.accounting import Account, AccountTable, account, account_all, calibrate
     from sottovoce.certificates import Certificate
+    from sottovoce.coalitions import CoalitionSearch, worst_coalition, worst_observer
     from sottovoce.errors import (
         FileError,
         GraphError,
@@ -35,6 +36,7 @@ _HOMES = {
     "Account": "accounting",
     "AccountTable": "accounting",
     "Certificate": "certificates",
+    "CoalitionSearch": "coalitions",
     "FileError": "errors",
     "GraphError": "errors",
     "InputError": "errors",
@@ -57,6 +59,8 @@ _HOMES = {
     "rate": "rates",
     "sensitivity": "sensitivities",
     "verify": "verification",
+    "worst_coalition": "coalitions",
+    "worst_observer": "coalitions",
 }
 _ROOMS = {"gaussian", "graphs"}
 
@@ -64,6 +68,7 @@ __all__ = [
     "Account",
     "AccountTable",
     "Certificate",
+    "CoalitionSearch",
     "FileError",
     "GraphError",
     "InputError",
@@ -89,6 +94,8 @@ __all__ = [
     "rate",
     "sensitivity",
     "verify",
+    "worst_coalition",
+    "worst_observer",
 ]
 
 

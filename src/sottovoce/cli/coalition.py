@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce coalition`: the nodes that together learn most about a target."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from sottovoce.cli.options import (
+    Config,
+    Contribution,
+    Json,
+    ParticipationName,
+    RelationName,
+    Rounds,
+    Sight,
+    Source,
+    Weights,
+    network,
+    views,
+    whole_number,
+)
+from sottovoce.cli.printing import as_given, complain, progress, result_page, write_result
+from sottovoce.errors import InputError, at_least, positive, probability
+
+__all__ = ["EXAMPLE", "USAGE", "coalition"]
+
+EXAMPLE = "sottovoce coalition karate --target 11 --size 2 --rounds 20 --noise-multiplier 4"
+USAGE = "sottovoce coalition GRAPH --target STR --size INT --rounds INT [OPTIONS]"
+
+
+def coalition(
+    graph: Source,
+    /,
+    *,
+    target: Annotated[str, Parameter(help="Name of the node to protect; it is never a member.")],
+    size: Annotated[
+        int, Parameter(help="How many nodes pool what they see; 1 for an observer.", converter=whole_number)
+    ],
+    rounds: Rounds,
+    view: Annotated[
+        Literal["coalition-sums", "coalition-messages"],
+        Parameter(help="What members see: the weighted sums that they receive, or each message."),
+    ] = "coalition-sums",
+    noise_multiplier: Annotated[
+        float | None,
+        Parameter(
+            help="Standard deviation of each node's noise, in units of the clipping norm. Without it no ε "
+            "is given.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[float, Parameter(help="The δ at which ε is given.")] = 1e-5,
+    weights: Weights = "metropolis",
+    contribution: Contribution = "vector",
+    participation: ParticipationName = "full",
+    relation: RelationName = "add-remove",
+    time_limit: Annotated[
+        float,
+        Parameter(
+            help="Seconds after which the best coalition so far is shown, with what is proved by then; inf "
+            "for no limit."
+        ),
+    ] = 60.0,
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Find the coalition that learns most about a target, and bound what any coalition of its size learns.
+
+    Ctrl-C ends the search like the time limit: what is found and proved by then is shown, with exit code 130.
+    """
+    at_least(1, **{"--size": size})
+    probability(delta=delta)
+    if noise_multiplier is not None:
+        positive(noise_multiplier=noise_multiplier)
+    if not time_limit >= 0:
+        raise InputError(
+            f"--time-limit must be a number of seconds of at least 0; got {as_given(time_limit)} "
+            "(inf for no limit)"
+        )
+    from sottovoce.participation import Participation
+
+    rounds_of_target = Participation.parse(participation)
+    chosen = network(graph, weights)
+    # A view that names no observer serves to look the target up.
+    ((_, about),) = views(Sight(view="everyone", target=(target,)), chosen.weights)
+    assert about is not None
+
+    from sottovoce.coalitions import worst_coalition
+    from sottovoce.graphs import spectrum
+    from sottovoce.protocols import gossip
+
+    protocol = gossip(chosen.weights, rounds=rounds)
+    with progress("coalitions") as callback:
+        found = worst_coalition(
+            protocol,
+            about[0],
+            size=size,
+            view=view,
+            contribution=contribution,
+            participation=rounds_of_target,
+            time_limit=time_limit,
+            progress=callback,
+        )
+    from sottovoce.documents import as_json
+    from sottovoce.documents.coalitions import coalition_document
+
+    document = coalition_document(
+        found,
+        chosen.graph,
+        spectrum(chosen.weights),
+        noise_multiplier=noise_multiplier,
+        delta=delta,
+        relation=relation,
+    )
+    if json:
+        write_result(as_json(document))
+    else:
+        from sottovoce.cli.coalition_tables import coalition_text
+
+        with result_page() as console:
+            coalition_text(console, found, document, time_limit)
+    if found.stopped == "interrupted":
+        complain("interrupted: the best coalition so far is shown, and what is proved by now")
+        return 130
+    return 0

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a search for the worst coalition returns: the coalition, what it learns, and what is proved about all others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from sottovoce.accounting.values import RELATIONS, Account, mu_ends
+from sottovoce.errors import one_of, positive, probability
+from sottovoce.interval import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from sottovoce.accounting import Relation
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution, Protocol
+
+__all__ = ["COALITION_VIEWS", "CoalitionSearch", "CoalitionView", "Improvement", "Stopped"]
+
+CoalitionView = Literal["coalition-sums", "coalition-messages"]
+Stopped = Literal["closed", "time limit", "interrupted"]
+
+COALITION_VIEWS: tuple[CoalitionView, ...] = ("coalition-sums", "coalition-messages")
+
+
+class Improvement(NamedTuple):
+    """A coalition that was better than all before it, and after how many computed views it was found."""
+
+    evaluated: int
+    coalition: tuple[Hashable, ...]
+    squared: Interval
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CoalitionSearch:
+    """The coalition of `size` nodes that was found to learn most about `target`, and how far others are ruled out.
+
+    `sensitivity` is Δ² of the found coalition and `method` the bound behind its upper end. `upper_bound` is what Δ²
+    of none of the `coalitions` of this size exceeds. `evaluated` counts the views that were computed, `trace` holds
+    the improvements in order, and `stopped` says why the search ended: it was closed, it ran out of time, or it was
+    interrupted.
+
+    Guarantee: sensitivity.lower ≤ max over coalitions of Δ² ≤ upper_bound, rounding included, whenever it stopped.
+    """
+
+    protocol: Protocol
+    target: Hashable
+    size: int
+    view: CoalitionView
+    contribution: Contribution
+    participation: Participation
+    coalition: tuple[Hashable, ...]
+    sensitivity: Interval
+    method: str
+    upper_bound: float
+    coalitions: int
+    evaluated: int
+    stopped: Stopped
+    trace: tuple[Improvement, ...]
+
+    @property
+    def largest(self) -> Interval:
+        """Where the largest Δ² of any coalition of this size lies."""
+        return Interval(self.sensitivity.lower, self.upper_bound)
+
+    @property
+    def gap(self) -> float:
+        """upper_bound / sensitivity.lower − 1: by how much, at most, another coalition may learn more (in Δ²)."""
+        if self.upper_bound == self.sensitivity.lower:
+            return 0.0
+        return self.upper_bound / self.sensitivity.lower - 1 if self.sensitivity.lower > 0 else math.inf
+
+    @property
+    def exact(self) -> bool:
+        """Whether no coalition exceeds the found one's upper end: best, up to the width of its interval."""
+        return self.upper_bound <= self.sensitivity.upper
+
+    def account(self, *, noise_multiplier: float, delta: float, relation: Relation = "add-remove") -> Account:
+        """What the found coalition can learn about the target, with noise of σ/clip = `noise_multiplier`."""
+        return self._account(self.sensitivity, self.coalition, self.method, noise_multiplier, delta, relation)
+
+    def guarantee(
+        self, *, noise_multiplier: float, delta: float, relation: Relation = "add-remove"
+    ) -> Account:
+        """What any coalition of this size can learn about the target: the upper ends hold for each of them."""
+        return self._account(self.largest, (), "search", noise_multiplier, delta, relation)
+
+    def _account(
+        self,
+        squared: Interval,
+        observers: tuple[Hashable, ...],
+        method: str,
+        noise_multiplier: float,
+        delta: float,
+        relation: Relation,
+    ) -> Account:
+        positive(noise_multiplier=noise_multiplier)
+        probability(delta=delta)
+        one_of(RELATIONS, relation=relation)
+        lower, upper = mu_ends(
+            np.array(squared.lower),
+            np.array(squared.upper),
+            relation=relation,
+            noise_multiplier=noise_multiplier,
+        )
+        return Account(
+            mu=Interval(float(lower), float(upper)),
+            relation=relation,
+            method=method,
+            contribution=self.contribution,
+            view=self.view,
+            observers=observers,
+            target=self.target,
+            sensitivity_squared=squared,
+            noise_multiplier=noise_multiplier,
+            default_delta=delta,
+            participation=str(self.participation),
+        )

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Best sets of a given size under a measure that grows with the set: greedy, swaps, then branch and bound.
+
+Knows neither protocols nor views: nodes are numbers, and the measure is a function of a set of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sottovoce.interval import Interval
+
+__all__ = ["OutOfTime", "Search", "Step"]
+
+# Greedy choice and swaps look at this many candidates, or twice the size if that is more. Where there are no more
+# coalitions than that, a first guess would cost as much as looking at all of them.
+SHORTLIST = 64
+
+Members: TypeAlias = frozenset[int]
+Nodes: TypeAlias = tuple[int, ...]
+Group: TypeAlias = tuple[tuple[Nodes, int], ...]
+"""All coalitions with so many members from each of some disjoint blocks of nodes."""
+
+
+class OutOfTime(Exception):  # noqa: N818 - a signal, not a mistake
+    """The deadline has passed, and a coalition has been found."""
+
+
+class Step(NamedTuple):
+    """A coalition that was better than all before it."""
+
+    evaluated: int
+    members: Members
+    squared: Interval
+
+
+@dataclass(kw_only=True, eq=False)
+class Search:
+    """The search for the coalition of `size` candidates with the largest measure, and its state.
+
+    `measure` must grow with the set, and its intervals must hold; `cap` bounds it for every set. `candidates` come
+    in the order in which they promise most.
+
+    Guarantee: `upper_bound` holds for every coalition of that size, at any time, so that `run` may be stopped.
+    """
+
+    candidates: Sequence[int]
+    size: int
+    measure: Callable[[Members], Interval]
+    cap: float
+    deadline: float
+    progress: Callable[[int, int], None] | None = None
+    trace: list[Step] = field(default_factory=list)
+    _ceiling: float = field(init=False)
+    _known: dict[Members, Interval] = field(default_factory=dict)
+    _tried: int = 0
+    _settled: int = 0
+
+    def __post_init__(self) -> None:
+        """Start from the bound that needs no view."""
+        self._ceiling = self.cap
+
+    @property
+    def total(self) -> int:
+        """How many coalitions there are."""
+        return math.comb(len(self.candidates), self.size)
+
+    @property
+    def evaluated(self) -> int:
+        """How many sets have been measured."""
+        return len(self._known)
+
+    @property
+    def upper_bound(self) -> float:
+        """What no coalition of this size exceeds, as far as it is proved by now."""
+        return max(self._ceiling, self._floor)
+
+    @property
+    def _floor(self) -> float:
+        """The upper end of the best coalition so far: groups at or below it need no closer look."""
+        return self.trace[-1].squared.upper if self.trace else -math.inf
+
+    def run(self) -> None:
+        """Search until it is proved that no coalition exceeds the found one's upper end."""
+        self.ends(frozenset(self.candidates[: self.size]))
+        guesses = (self._grow, self._swap) if self.total > SHORTLIST else ()
+        for phase in (*guesses, self._rule_out):
+            if self._floor < self._ceiling:
+                phase()
+        self._ceiling = min(self._ceiling, self._floor)
+        if self.progress is not None:
+            self.progress(self.total, self.total)
+
+    def ends(self, members: Members) -> Interval:
+        """The measure of a set, computed once; a coalition of the right size may become the best."""
+        found = self._known.get(members)
+        if found is not None:
+            return found
+        if self.trace and time.monotonic() >= self.deadline:
+            raise OutOfTime
+        found = self._known[members] = self.measure(members)
+        if len(members) == self.size:
+            self._tried += 1
+            if found.upper > self._floor:
+                self.trace.append(Step(self.evaluated, members, found))
+        if self.progress is not None:
+            self.progress(max(self._tried, self._settled), self.total)
+        return found
+
+    @property
+    def _shortlist(self) -> Sequence[int]:
+        return self.candidates[: max(SHORTLIST, 2 * self.size)]
+
+    def _grow(self) -> None:
+        """Add the candidate that raises the measure most, until the coalition is complete."""
+        members: Members = frozenset()
+        while len(members) < self.size:
+            larger = [members | {node} for node in self._shortlist if node not in members]
+            members = max(larger, key=lambda each: self.ends(each).upper)
+
+    def _swap(self) -> None:
+        """Exchange one member of the best coalition for another candidate, as long as that improves it."""
+        improved = True
+        while improved:
+            best = self.trace[-1].members
+            improved = False
+            for leaving, joining in itertools.product(sorted(best), self._shortlist):
+                if joining not in best:
+                    self.ends(best - {leaving} | {joining})
+                    if self.trace[-1].members != best:
+                        improved = True
+                        break
+
+    def _rule_out(self) -> None:
+        """Divide groups of coalitions, the one with the largest bound first, until none can hold a better one.
+
+        A group lies within the union of its blocks, whose measure bounds all its coalitions; a part of a group keeps
+        the bound of the whole until its own is known.
+        """
+        fresh = itertools.count(0, -1)
+        groups: list[tuple[float, int, Group]] = [
+            (-self._ceiling, next(fresh), ((self._by_promise(), self.size),))
+        ]
+        while groups and -groups[0][0] > self._floor:
+            # The largest bound that is left holds for every coalition that is not settled yet.
+            self._ceiling = -groups[0][0]
+            negative, _, group = heapq.heappop(groups)
+            count = _count(group)
+            bound = min(-negative, self.ends(frozenset().union(*(block for block, _ in group))).upper)
+            if count == 1 or bound <= self._floor:
+                self._settled += count
+                continue
+            for part in _divided(group):
+                heapq.heappush(groups, (-bound, next(fresh), part))
+
+    def _by_promise(self) -> Nodes:
+        """The candidates by what each of them sees alone, where that is known, and the others as they came."""
+        alone = {node: self._known.get(frozenset({node})) for node in self.candidates}
+        known = [node for node, ends in alone.items() if ends is not None]
+        # Sorting is stable, so equals keep their order.
+        known.sort(key=lambda node: -self._known[frozenset({node})].upper)
+        return (*known, *(node for node, ends in alone.items() if ends is None))
+
+
+def _count(group: Group) -> int:
+    """How many coalitions there are in a group."""
+    return math.prod(math.comb(len(block), members) for block, members in group)
+
+
+def _divided(group: Group) -> Iterator[Group]:
+    """The group in parts: its largest open block is halved, with every division of that block's members.
+
+    >>> list(_divided((((1, 2, 3, 4), 1),)))
+    [(((3, 4), 1),), (((1, 2), 1),)]
+    """
+    place = max(
+        (k for k, (block, members) in enumerate(group) if len(block) > members),
+        key=lambda k: len(group[k][0]),
+    )
+    block, members = group[place]
+    first, second = block[: len(block) // 2], block[len(block) // 2 :]
+    for some in range(max(0, members - len(second)), min(members, len(first)) + 1):
+        halves = tuple((half, count) for half, count in ((first, some), (second, members - some)) if count)
+        yield group[:place] + halves + group[place + 1 :]

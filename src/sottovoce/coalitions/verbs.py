@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`worst_coalition` and `worst_observer`."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy.sparse import csgraph
+
+from sottovoce.coalitions.results import COALITION_VIEWS, CoalitionSearch, CoalitionView, Improvement, Stopped
+from sottovoce.coalitions.search import OutOfTime, Search
+from sottovoce.errors import InputError, at_least, one_of
+from sottovoce.interval import Interval
+from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities.measure import as_participation
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution, Protocol
+
+__all__ = ["worst_coalition", "worst_observer"]
+
+ObserverView = Literal["secure-sum", "neighbourhood"]
+
+# Alone, with its own noise known, an observer sees what a coalition of one sees: in its neighbourhood only its own
+# messages come on top, and those it can compute.
+_OF_ONE: dict[ObserverView, CoalitionView] = {
+    "secure-sum": "coalition-sums",
+    "neighbourhood": "coalition-messages",
+}
+
+
+def worst_coalition(
+    protocol: Protocol,
+    target: Hashable,
+    *,
+    size: int,
+    view: CoalitionView = "coalition-sums",
+    contribution: Contribution = "vector",
+    participation: Participation | str | None = None,
+    candidates: Iterable[Hashable] | None = None,
+    time_limit: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CoalitionSearch:
+    """The `size` nodes that together learn most about `target`, and a bound on what any such coalition learns.
+
+        max over A, |A| = size, target ∉ A, of Δ²(A),   with Δ²(A) ≤ Δ²(B) for every B ⊇ A.
+
+    A greedy coalition and single swaps come first; then all coalitions are divided into groups, each of them within
+    a set of nodes whose own Δ² bounds it, until no group can hold a better one. Among equals by the upper end of Δ²
+    the first that was found is kept.
+
+    Args:
+        protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
+        target: name of the node to protect; it is never a member.
+        size: how many nodes pool what they see and the noise they drew.
+        view: whether a member sees the sum it receives ("coalition-sums") or each message ("coalition-messages").
+        contribution: whether a round's contribution is a "vector" or a number ("scalar").
+        participation: the rounds in which the target contributes, as a `Participation` or its spelling; all if None.
+        candidates: names of the nodes that may be members; all but the target if None.
+        time_limit: seconds after which the best found so far is returned with what is proved by then; no limit if
+            None. At least one coalition is always looked at. An interrupt (Ctrl-C) ends the search in the same way.
+        progress: called with (coalitions that are looked at or ruled out, coalitions in all).
+
+    Guarantee: `sensitivity` encloses Δ² of the found coalition, and `upper_bound` is an upper bound for every
+    coalition of this size, whenever the search stops; `exact` only if nothing exceeds the found one's upper end.
+    Source: seeing more never lowers Δ (data processing, as the larger coalition can compute what the smaller sees).
+
+    >>> from sottovoce import gossip, graphs
+    >>> star = gossip(graphs.metropolis_weights("star:n=6"), rounds=10)
+    >>> found = worst_coalition(star, 1, size=2)
+    >>> found.coalition, found.exact
+    ((0, 2), True)
+    """
+    one_of(COALITION_VIEWS, view=view)
+    one_of(("vector", "scalar"), contribution=contribution)
+    at_least(1, size=size)
+    if time_limit is not None and not time_limit >= 0:
+        raise InputError(
+            f"time_limit must be a number of seconds of at least 0; got {time_limit!r} (None for no limit)"
+        )
+    centre = protocol.index(target)
+    nodes = _nearest_first(protocol, centre, candidates)
+    if len(nodes) < size:
+        raise InputError(
+            f"a coalition of {size} needs as many nodes besides the target; there are {len(nodes)} "
+            "(take a smaller size)"
+        )
+    chosen = as_participation(participation)
+    methods: dict[frozenset[int], str] = {}
+
+    def measured(members: frozenset[int]) -> Interval:
+        seen = View(name=view, observers=tuple(protocol.labels[i] for i in sorted(members)))
+        result = sensitivity(protocol, seen, [target], contribution=contribution, participation=chosen)
+        methods[members] = str(result.method[0])
+        return Interval(float(result.squared_lower[0]), float(result.squared_upper[0]))
+
+    search = Search(
+        candidates=nodes,
+        size=int(size),
+        measure=measured,
+        cap=float(chosen.largest_count(protocol.rounds)),
+        deadline=math.inf if time_limit is None else time.monotonic() + time_limit,
+        progress=progress,
+    )
+    stopped = _run(search)
+    best = search.trace[-1]
+    return CoalitionSearch(
+        protocol=protocol,
+        target=protocol.labels[centre],
+        size=int(size),
+        view=view,
+        contribution=contribution,
+        participation=chosen,
+        coalition=_labels(protocol, best.members),
+        sensitivity=best.squared,
+        method=methods[best.members],
+        upper_bound=search.upper_bound,
+        coalitions=search.total,
+        evaluated=search.evaluated,
+        stopped=stopped,
+        trace=tuple(
+            Improvement(step.evaluated, _labels(protocol, step.members), step.squared)
+            for step in search.trace
+        ),
+    )
+
+
+def worst_observer(
+    protocol: Protocol,
+    target: Hashable,
+    *,
+    view: ObserverView = "secure-sum",
+    contribution: Contribution = "vector",
+    participation: Participation | str | None = None,
+    candidates: Iterable[Hashable] | None = None,
+    time_limit: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CoalitionSearch:
+    """The node that learns most about `target` from its "secure-sum" or its "neighbourhood", its own noise known.
+
+    It is the worst coalition of one, with the guarantee and the arguments of `worst_coalition`.
+
+    >>> from sottovoce import gossip, graphs
+    >>> path = gossip(graphs.metropolis_weights("path:n=6"), rounds=10)
+    >>> worst_observer(path, 0).coalition
+    (1,)
+    """
+    one_of(_OF_ONE, view=view)
+    return worst_coalition(
+        protocol,
+        target,
+        size=1,
+        view=_OF_ONE[view],
+        contribution=contribution,
+        participation=participation,
+        candidates=candidates,
+        time_limit=time_limit,
+        progress=progress,
+    )
+
+
+def _run(search: Search) -> Stopped:
+    """Search until it is closed or stopped, and say which; an interrupt before the first coalition passes."""
+    try:
+        search.run()
+    except OutOfTime:
+        return "time limit"
+    except KeyboardInterrupt:
+        if not search.trace:
+            raise
+        return "interrupted"
+    return "closed"
+
+
+def _nearest_first(protocol: Protocol, target: int, candidates: Iterable[Hashable] | None) -> tuple[int, ...]:
+    """The candidates without the target: those it reaches first come first, by the share it has in what they receive.
+
+    W_ij² / Σ_{k ≠ i} W_ik² is what candidate i learns of one fresh contribution of target j from one sum.
+    """
+    named = range(protocol.n) if candidates is None else {protocol.index(label) for label in candidates}
+    W = protocol.weights.matrix
+    hops = csgraph.dijkstra(W.T, unweighted=True, indices=target)
+    squares = W.power(2)
+    direct = squares[:, [target]].toarray().ravel()
+    received = np.asarray(squares.sum(axis=1)).ravel() - squares.diagonal()
+    share = np.divide(direct, received, out=np.zeros_like(direct), where=received > 0)
+    return tuple(sorted((i for i in named if i != target), key=lambda i: (hops[i], -share[i], i)))
+
+
+def _labels(protocol: Protocol, members: frozenset[int]) -> tuple[Hashable, ...]:
+    """The members' names, in index order."""
+    return tuple(protocol.labels[i] for i in sorted(members))
