@@ -14,7 +14,18 @@ from sottovoce.cli.reference import reference, write_reference
 from sottovoce.protocols import gossip
 
 Run = Callable[..., Any]
-COMMANDS = ("account", "calibrate", "rate", "certify", "verify", "graph", "completion")
+COMMANDS = (
+    "account",
+    "calibrate",
+    "rate",
+    "certify",
+    "verify",
+    "coalition",
+    "sweep",
+    "summary",
+    "graph",
+    "completion",
+)
 CALIBRATE = ("calibrate", "ring:n=5", "--rounds", "4", "--target-epsilon", "1", "--target-delta", "1e-6")
 
 

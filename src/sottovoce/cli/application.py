@@ -12,7 +12,18 @@ from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensEr
 from cyclopts.config import Env
 
 from sottovoce._version import __version__
-from sottovoce.cli import account, calibrate, certify, completion, graph, rate, verify
+from sottovoce.cli import (
+    account,
+    calibrate,
+    certify,
+    coalition,
+    completion,
+    graph,
+    rate,
+    summary,
+    sweep,
+    verify,
+)
 from sottovoce.cli.defaults import file_defaults
 from sottovoce.cli.printing import complain, prepare_streams, result_console, settle_output
 from sottovoce.cli.wording import in_options
@@ -47,8 +58,11 @@ for module, command in (
     (account, account.account),
     (calibrate, calibrate.calibrate),
     (rate, rate.rate),
+    (coalition, coalition.coalition),
     (certify, certify.certify),
     (verify, verify.verify),
+    (sweep, sweep.sweep),
+    (summary, summary.summary),
     (graph, graph.graph),
     (completion, completion.completion),
 ):

@@ -25,6 +25,7 @@ OPTIONS = {
     "view": "--view",
 }
 REMEDIES = {
+    "resume=True": "--resume",
     "pass normalise=True": "scale the rows of the matrix",
     "read the file with directed=True": "give it as directed GraphML",
     "metropolis_weights(graph)": "--weights metropolis",

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce summary`: the telling pairs of a sweep, at one noise and one δ."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - the parser reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from sottovoce.cli.options import Config, Json, RelationName  # noqa: TC001 - the parser reads them
+from sottovoce.cli.printing import as_given, complain, result_page, rounded_up, write_result
+from sottovoce.errors import positive
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sottovoce.sweeps import Summary
+
+__all__ = ["EXAMPLE", "USAGE", "summary"]
+
+EXAMPLE = "sottovoce summary karate-pairs --noise-multiplier 4"
+USAGE = "sottovoce summary FOLDER --noise-multiplier FLOAT [OPTIONS]"
+
+
+def summary(
+    folder: Annotated[Path, Parameter(help="The folder that `sottovoce sweep` wrote.")],
+    /,
+    *,
+    noise_multiplier: Annotated[
+        float, Parameter(help="Standard deviation of each node's noise, in units of the clipping norm.")
+    ],
+    delta: Annotated[float, Parameter(help="The δ at which ε is given.")] = 1e-5,
+    relation: RelationName = "add-remove",
+    max_epsilon: Annotated[
+        float | None, Parameter(help="Exit with code 3 if any ε exceeds this budget.", show_default=False)
+    ] = None,
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Say what the observers of a sweep can learn about their targets, as a certified (ε, δ)."""
+    from sottovoce import sweeps
+
+    if max_epsilon is not None:
+        positive(max_epsilon=max_epsilon)
+    found = sweeps.summarise(folder, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    if json:
+        from sottovoce.documents import as_json
+        from sottovoce.documents.sweeps import summary_document
+
+        write_result(as_json(summary_document(found, folder)))
+    else:
+        with result_page() as console:
+            _text(console, found, folder)
+    if max_epsilon is None or found.epsilon_upper <= max_epsilon:
+        return 0
+    complain(
+        f"budget exceeded: the certified ε goes up to {rounded_up(found.epsilon_upper)}, above --max-epsilon "
+        f"{as_given(max_epsilon)} (add noise: sottovoce calibrate says how much)"
+    )
+    return 3
+
+
+def _text(console: Console, found: Summary, folder: Path) -> None:
+    """What `account` shows of a table, from a summary."""
+    from sottovoce.cli.layout import facts, named, paragraph, who
+    from sottovoce.cli.tables import _exposed, _meaning, _pairs
+
+    worst = found.worst
+    headline = (
+        f"ε ≤ {rounded_up(worst.epsilon(found.delta).upper)} at δ = {as_given(found.delta)}: of {len(found)} "
+        f"pairs, {who(worst.observers)} can learn most, about {named(worst.target)}."
+    )
+    paragraph(console, headline, style="bold")
+    paragraph(console, _meaning(worst, found.relation))
+    console.print()
+    chosen = {"worst": worst, "median": found.median, "best": found.best}
+    console.print(_pairs(chosen, found.delta))
+    console.print()
+    paragraph(console, "Most exposed nodes, each with the observer that learns most about it:")
+    console.print(_exposed(found.most_exposed, found.delta))
+    console.print()
+    console.print(facts(_terms(found, folder)))
+
+
+def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
+    """What the numbers rest on, and what to compare them with."""
+    from sottovoce.accounting import ASSUMPTIONS
+    from sottovoce.cli.layout import RELATIONS, estimate, participation_words
+    from sottovoce.participation import Participation
+
+    manifest = found.manifest
+    local, central = (rounded_up(account.epsilon().upper) for account in (found.local, found.central))
+    assumption = found.worst.assumption
+    return [
+        ("network", f"{manifest.nodes} nodes, {manifest.edges} edges, {manifest.rule} weights"),
+        ("gap γ", estimate(manifest.gap, manifest.gap_converged)),
+        ("run", f"{manifest.rounds} rounds, noise multiplier {as_given(found.noise_multiplier)}"),
+        ("same noise", f"ε ≤ {local} with local DP, ε ≤ {central} with central aggregation"),
+        ("view", f"{manifest.view}, own noise {manifest.own_noise}; {len(found)} pairs"),
+        ("relation", f"{found.relation}: {RELATIONS[found.relation]}"),
+        ("contribution", manifest.contribution),
+        ("participation", participation_words(Participation.parse(manifest.participation), manifest.rounds)),
+        ("δ", as_given(found.delta)),
+        ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
+        ("pairs", f"{folder} (every pair, all digits)"),
+    ]

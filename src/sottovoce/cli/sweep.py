@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce sweep`: all pairs of a large network, into a folder of Parquet parts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path  # noqa: TC003 - the parser reads the annotations
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from sottovoce.cli.options import (
+    Config,
+    Contribution,
+    OwnNoise,
+    ParticipationName,
+    Rounds,
+    Source,
+    Weights,
+    network,
+    whole_number,
+)
+from sottovoce.cli.printing import complain, progress, readable, write_result
+from sottovoce.errors import at_least
+
+if TYPE_CHECKING:
+    from sottovoce.sweeps import SweepResult
+
+__all__ = ["EXAMPLE", "USAGE", "sweep"]
+
+EXAMPLE = "sottovoce sweep karate --rounds 100 --view secure-sum --output karate-pairs"
+USAGE = "sottovoce sweep GRAPH --rounds INT --output FOLDER [OPTIONS]"
+
+
+def sweep(
+    graph: Source,
+    /,
+    *,
+    rounds: Rounds,
+    output: Annotated[
+        Path, Parameter(help="The folder for the parts, empty or not there yet; or of the sweep to resume.")
+    ],
+    view: Annotated[
+        Literal["neighbourhood", "secure-sum", "single-node"],
+        Parameter(
+            help="What each observer sees: the messages of its neighbours, the weighted sum it receives, or "
+            "its own messages."
+        ),
+    ] = "secure-sum",
+    weights: Weights = "metropolis",
+    own_noise: OwnNoise = "known",
+    contribution: Contribution = "vector",
+    participation: ParticipationName = "full",
+    engine: Annotated[
+        Literal["auto", "dense", "filter", "reduced"],
+        Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
+    ] = "auto",
+    tile: Annotated[
+        int | None,
+        Parameter(
+            help="How many observers share a part, which is what an interruption can cost; by default about "
+            "100000 pairs, in at least 32 parts.",
+            show_default=False,
+            converter=whole_number,
+        ),
+    ] = None,
+    workers: Annotated[
+        int, Parameter(help="How many processes compute at the same time.", converter=whole_number)
+    ] = 1,
+    cluster: Annotated[
+        str | None,
+        Parameter(
+            help="Compute on a Dask cluster: local, or the address of a scheduler (tcp://HOST:PORT).",
+            show_default=False,
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        Parameter(help="Go on with the sweep in the folder: only missing or damaged parts are computed."),
+    ] = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Compute Δ² for every observer and every target, into a folder that `summary` reads."""
+    at_least(1, **{"--workers": workers})
+    if tile is not None:
+        at_least(1, **{"--tile": tile})
+    _pin_blas()
+    from sottovoce import sweeps
+    from sottovoce.protocols import gossip
+
+    protocol = gossip(network(graph, weights).weights, rounds=rounds)
+    try:
+        with progress("pairs") as callback:
+            done = sweeps.sweep(
+                protocol,
+                view,
+                output,
+                own_noise=own_noise,
+                contribution=contribution,
+                participation=participation,
+                engine=engine,
+                tile=tile,
+                resume=resume,
+                cluster=cluster,
+                workers=workers,
+                progress=callback,
+            )
+    except KeyboardInterrupt:
+        finished = sum(1 for _ in output.glob("part-*.parquet"))
+        complain(
+            f"interrupted: {finished} {'part is' if finished == 1 else 'parts are'} finished in {output} "
+            "(continue with --resume)"
+        )
+        return 130
+    _report(done)
+    return 0
+
+
+def _pin_blas() -> None:
+    """Run BLAS on one thread, as every worker does, so that the bits do not depend on who computes."""
+    if "numpy" not in sys.modules:
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ[name] = "1"
+
+
+def _report(done: SweepResult) -> None:
+    """Say where the pairs are and, on stderr, which parts were damaged."""
+    for aside, fault in done.set_aside.items():
+        complain(f"a damaged part was set aside as {aside} and computed again: {fault}")
+    tiles = done.manifest.tiles
+    earlier = f", {len(done.kept)} of them from before" if done.kept else ""
+    write_result(
+        f"{len(done)} pairs in {tiles} {'part' if tiles == 1 else 'parts'}{earlier}: "
+        f"{readable(done.folder)} (sottovoce summary reads them)\n"
+    )

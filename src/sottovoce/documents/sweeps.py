@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON form of a sweep's summary: that of an account too large for its pairs, which stay in the parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sottovoce._version import __version__
+from sottovoce.documents.accounts import SCHEMA
+from sottovoce.documents.pairs import account_pair, pair_to_json
+
+if TYPE_CHECKING:
+    import os
+
+    from sottovoce.accounting import Account
+    from sottovoce.sweeps import Summary
+
+__all__ = ["summary_document"]
+
+
+def summary_document(summary: Summary, folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The JSON object of a summary, which `read_account_json` reads; `pairs_file` is the folder of the parts."""
+    manifest = summary.manifest
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "graph": {
+            "nodes": manifest.nodes,
+            "edges": manifest.edges,
+            "gap": manifest.gap,
+            "hash": manifest.weights_hash,
+        },
+        "rounds": manifest.rounds,
+        "noise_multiplier": float(summary.noise_multiplier),
+        "delta": float(summary.delta),
+        "relation": summary.relation,
+        "view": manifest.view,
+        "own_noise": manifest.own_noise,
+        "contribution": manifest.contribution,
+        "participation": manifest.participation,
+        "assumption": manifest.assumption,
+        "summary": {
+            "worst": _pair(summary.worst, summary.delta),
+            "median": _pair(summary.median, summary.delta),
+            "best": _pair(summary.best, summary.delta),
+            "most_exposed": [_pair(account, summary.delta) for account in summary.most_exposed],
+        },
+        "pairs_file": str(folder),
+    }
+
+
+def _pair(account: Account, delta: float) -> dict[str, Any]:
+    return pair_to_json(account_pair(account, delta))

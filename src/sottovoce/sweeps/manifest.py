@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Manifest`: what a folder holds the sweep of, as the JSON file beside the parts says it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce._version import __version__
+from sottovoce.errors import FileError
+from sottovoce.graphs import spectrum
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from sottovoce.protocols import Protocol
+    from sottovoce.sweeps.tiles import Work
+
+__all__ = ["SCHEMA", "Manifest", "described", "described_like"]
+
+SCHEMA = 1
+# What describes the network for a reader and follows from the weights.
+DESCRIPTION = ("labels", "rule", "edges", "gap", "gap_converged")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What was swept and how it was cut; node k is called `labels[k]`, and tile k holds `span(k)`.
+
+    `transition` is "weights" for gossip averaging, else a hash of the matrix that takes their place.
+    """
+
+    schema: int
+    version: str
+    weights_hash: str
+    transition: str
+    nodes: int
+    rounds: int
+    view: str
+    own_noise: str
+    contribution: str
+    participation: str
+    engine: str
+    assumption: str
+    tile: int
+    tiles: int
+    pairs: int
+    rule: str
+    edges: int
+    gap: float
+    gap_converged: bool
+    labels: Sequence[Hashable]
+
+    def span(self, tile: int) -> range:
+        """The indices of the observers of one tile."""
+        return range(tile * self.tile, min((tile + 1) * self.tile, self.nodes))
+
+    def rows(self, tile: int) -> int:
+        """How many pairs one tile holds."""
+        return len(self.span(tile)) * self.targets
+
+    @property
+    def targets(self) -> int:
+        """How many targets each observer has."""
+        return self.nodes - (self.own_noise == "known")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What must agree for parts to belong together."""
+        return {name: getattr(self, name) for name in _names() if name not in DESCRIPTION}
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of the settings, which each part carries."""
+        text = json.dumps(self.settings, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_json(self) -> str:
+        """The text of manifest.json."""
+        facts = {name: getattr(self, name) for name in _names()}
+        counted = isinstance(self.labels, range)
+        facts["labels"] = (
+            {"start": self.labels.start, "stop": self.labels.stop}
+            if isinstance(self.labels, range)
+            else [_plain(label) for label in self.labels]
+        )
+        return json.dumps(facts, indent=2 if counted or self.nodes <= 1000 else None) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> Manifest:
+        """The manifest in `text`; `where` names its file in an error."""
+        try:
+            facts = json.loads(text)
+            if facts["schema"] != SCHEMA:
+                raise FileError(
+                    f"{where}: a sweep of schema {SCHEMA} was expected; got {facts['schema']!r} "
+                    "(read it with the version that wrote it)"
+                )
+            named = facts["labels"]
+            facts["labels"] = (
+                range(named["start"], named["stop"]) if isinstance(named, dict) else tuple(named)
+            )
+            found = cls(**facts)
+            whole = len(found.labels) == found.nodes and found.tiles == -(-found.nodes // found.tile)
+            if not whole or found.pairs != found.nodes * found.targets:
+                raise FileError(f"{where}: the numbers of nodes, tiles and pairs do not fit (sweep anew)")
+        except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{where}: not the manifest of a sweep: {error} (sweep anew)") from None
+        return found
+
+
+def described(work: Work, tile: int) -> Manifest:
+    """The manifest of a sweep that is about to begin."""
+    found = spectrum(work.protocol.weights)
+    return _described(work, tile, gap=float(found.gap), converged=bool(found.converged))
+
+
+def described_like(earlier: Manifest, work: Work, tile: int | None) -> Manifest:
+    """The manifest of `work`, cut as an earlier one unless `tile` says otherwise, its gap taken from there."""
+    return _described(work, tile or earlier.tile, gap=earlier.gap, converged=earlier.gap_converged)
+
+
+def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifest:
+    protocol, weights = work.protocol, work.protocol.weights
+    n = protocol.n
+    return Manifest(
+        schema=SCHEMA,
+        version=__version__,
+        weights_hash=weights.hash,
+        transition=_transition(protocol),
+        nodes=n,
+        rounds=protocol.rounds,
+        view=work.view,
+        own_noise=work.own_noise,
+        contribution=work.contribution,
+        participation=str(work.participation),
+        engine=work.engine,
+        assumption="oblivious",
+        tile=tile,
+        tiles=-(-n // tile),
+        pairs=n * (n - (work.own_noise == "known")),
+        rule=weights.rule,
+        edges=_edges(protocol),
+        gap=gap,
+        gap_converged=converged,
+        labels=weights.labels,
+    )
+
+
+def _names() -> list[str]:
+    return [field.name for field in fields(Manifest)]
+
+
+def _plain(label: Hashable) -> int | str:
+    """A node's name as JSON holds it: whole numbers as such, anything else as text."""
+    return label if isinstance(label, int) and not isinstance(label, bool) else str(label)
+
+
+def _transition(protocol: Protocol) -> str:
+    """Whether messages travel by the weights alone, or the hash of what they travel by."""
+    matrix = protocol.transition
+    if matrix is protocol.weights.matrix:
+        return "weights"
+    parts = (matrix.indptr.astype("<i8"), matrix.indices.astype("<i8"), matrix.data.astype("<f8"))
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+
+
+def _edges(protocol: Protocol) -> int:
+    """How many edges carry weight: those that do so in both directions count once if all do."""
+    matrix = protocol.weights.matrix
+    rows = np.repeat(np.arange(protocol.n), np.diff(matrix.indptr))
+    apart = rows != matrix.indices
+    ahead = rows[apart] * protocol.n + matrix.indices[apart]
+    back = matrix.indices[apart].astype(np.int64) * protocol.n + rows[apart]
+    both = np.array_equal(np.sort(ahead), np.sort(back))
+    return len(ahead) // 2 if both else len(ahead)

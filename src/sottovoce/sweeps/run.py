@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sweep`: compute the tiles that are missing and put them in the folder."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sottovoce.errors import InputError, at_least
+from sottovoce.sensitivities.measure import as_participation
+from sottovoce.sweeps.extras import pyarrow
+from sottovoce.sweeps.folder import Folder
+from sottovoce.sweeps.manifest import Manifest, described, described_like
+from sottovoce.sweeps.tiles import Work, default_tile, read_tile
+from sottovoce.sweeps.workers import computed_tiles
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from sottovoce.filtering import Engine
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.views import OwnNoise
+
+__all__ = ["SweepResult", "sweep"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResult:
+    """A finished sweep: which parts were computed now, which were there, and which were damaged.
+
+    `set_aside` maps the new path of each damaged part to what was wrong with it; it was computed again.
+    """
+
+    folder: Path
+    manifest: Manifest
+    computed: tuple[int, ...]
+    kept: tuple[int, ...]
+    set_aside: dict[Path, str]
+
+    @property
+    def parts(self) -> list[Path]:
+        """The files that hold the pairs, in order."""
+        return [Folder(self.folder).part(tile) for tile in range(self.manifest.tiles)]
+
+    def __len__(self) -> int:
+        """How many pairs the folder holds."""
+        return self.manifest.pairs
+
+
+def sweep(
+    protocol: Protocol,
+    view: str,
+    folder: str | os.PathLike[str],
+    *,
+    own_noise: OwnNoise = "known",
+    contribution: Contribution = "vector",
+    participation: Participation | str | None = None,
+    engine: Engine = "auto",
+    tile: int | None = None,
+    resume: bool = False,
+    cluster: str | None = None,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> SweepResult:
+    """How far each target can move the view of each observer in turn: Δ² of all pairs, in a folder of parts.
+
+    Args:
+        protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
+        view: "neighbourhood", "secure-sum" or "single-node".
+        folder: where to put manifest.json and the parts; created where there is none.
+        own_noise: whether an observer knows the noise it drew ("known") or not ("hidden").
+        contribution: whether a round's contribution is a "vector" or a number ("scalar").
+        participation: the rounds in which a target may contribute, or its spelling; every round if None.
+        engine: how to compute: "auto", "dense", "filter" or "reduced".
+        tile: how many observers share a part, which is what an interruption can cost; by default about
+            100 000 pairs, or fewer so that there are 32 parts. With `resume`, that of the folder.
+        resume: go on with the sweep in `folder`, computing the parts that are missing or damaged.
+        cluster: "local" for a Dask cluster of `workers` processes on this machine, or the address of a Dask
+            scheduler, "tcp://…".
+        workers: how many processes of this machine compute tiles, each with BLAS on one thread. As they start
+            afresh, a script that asks for more than one must keep its own work under
+            `if __name__ == "__main__":`.
+        progress: called with (pairs done, pairs in all).
+
+    Guarantee: every interval holds as one of `sensitivity` does. The parts are the same, bit for bit, whatever
+    the workers or the cluster and however often the sweep was stopped, if this process too runs BLAS on one
+    thread (OMP_NUM_THREADS=1).
+
+    >>> import tempfile
+    >>> from sottovoce import gossip, graphs
+    >>> ring = gossip(graphs.metropolis_weights("ring:n=6"), rounds=3)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     first = sweep(ring, "secure-sum", directory)
+    ...     again = sweep(ring, "secure-sum", directory, resume=True)
+    >>> len(first), len(first.computed), len(again.computed), len(again.kept)
+    (30, 6, 0, 6)
+    """
+    pyarrow()
+    work = Work(
+        protocol=protocol,
+        view=view,
+        own_noise=own_noise,
+        contribution=contribution,
+        participation=as_participation(participation),
+        engine=engine,
+    )
+    at_least(1, workers=workers)
+    if tile is not None:
+        at_least(1, tile=tile)
+        tile = min(int(tile), protocol.n)
+    place = Folder(Path(folder))
+    place.prepare()
+    with place.claimed():
+        manifest = _manifest(place, work, tile, resume=resume)
+        kept, set_aside = _kept(place, manifest)
+        missing = sorted(set(range(manifest.tiles)) - set(kept))
+        _compute(place, work, manifest, missing, cluster=cluster, workers=int(workers), progress=progress)
+    return SweepResult(
+        folder=place.path,
+        manifest=manifest,
+        computed=tuple(missing),
+        kept=tuple(kept),
+        set_aside=set_aside,
+    )
+
+
+def _manifest(place: Folder, work: Work, tile: int | None, *, resume: bool) -> Manifest:
+    """The manifest of a new sweep, or of the one to go on with, which must have the same settings."""
+    if place.is_empty():
+        return described(work, tile or default_tile(work.protocol.n))
+    if not resume:
+        raise InputError(
+            f"{place.path}: the folder of a new sweep must be empty; something lies there "
+            "(continue a sweep with resume=True, or choose another folder)"
+        )
+    found = place.read_manifest()
+    wanted = described_like(found, work, tile)
+    for name, value in wanted.settings.items():
+        there = found.settings[name]
+        if value != there:
+            raise InputError(
+                f"{place.path}: a sweep is continued with the settings it began with; its {name} is {there!r}, "
+                f"and {value!r} was asked for (ask for {there!r}, or choose another folder)"
+            )
+    return found
+
+
+def _kept(place: Folder, manifest: Manifest) -> tuple[list[int], dict[Path, str]]:
+    """The tiles whose parts are sound; the others that are there are set aside."""
+    kept, set_aside = [], {}
+    for tile in place.present(manifest):
+        fault = place.fault(tile, manifest)
+        if fault is None:
+            kept.append(tile)
+        else:
+            set_aside[place.set_aside(tile)] = fault
+    return kept, set_aside
+
+
+def _compute(
+    place: Folder,
+    work: Work,
+    manifest: Manifest,
+    missing: list[int],
+    *,
+    cluster: str | None,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Compute the missing tiles and write each part as soon as it is there."""
+    done = furthest = manifest.pairs - sum(map(manifest.rows, missing))
+
+    def heard(within: int) -> None:
+        # What others have begun is not counted at every call, and what a lost worker had begun is lost.
+        nonlocal furthest
+        furthest = max(furthest, done + within)
+        if progress is not None:
+            progress(furthest, manifest.pairs)
+
+    heard(0)
+    if not missing:
+        return
+    tiles = computed_tiles(work, manifest, missing, cluster=cluster, workers=workers, heard=heard)
+    with contextlib.closing(tiles):
+        for tile, content in tiles:
+            # Only now, so that what fails before the first part leaves the folder empty.
+            if not place.manifest_path.exists():
+                place.write_manifest(manifest)
+            place.write_part(tile, read_tile(content))
+            done += manifest.rows(tile)
+            heard(0)

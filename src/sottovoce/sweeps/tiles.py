@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tile: the sensitivities of a range of observers as an Arrow table, in bytes that travel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.errors import InputError, ViewError, one_of
+from sottovoce.filtering import ENGINES
+from sottovoce.participation import Participation
+from sottovoce.sensitivities import sensitivity
+from sottovoce.sweeps.extras import pyarrow
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sottovoce.filtering import Engine
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.views import OwnNoise
+
+__all__ = ["VIEWS", "Work", "arrow_schema", "default_tile", "expected_pairs", "read_tile", "tile_bytes"]
+
+VIEWS = ("neighbourhood", "secure-sum", "single-node")
+PART_ROWS = 100_000
+FEWEST_PARTS = 32
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Work:
+    """What every tile of a sweep is computed from; it travels to each worker once."""
+
+    protocol: Protocol
+    view: str
+    own_noise: OwnNoise
+    contribution: Contribution
+    participation: Participation
+    engine: Engine
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no tile could be computed from."""
+        if self.view.startswith("coalition"):
+            raise ViewError(
+                f"view must belong to one observer at a time to be swept; got {self.view!r} "
+                f"(choose one of {', '.join(VIEWS)})"
+            )
+        one_of(VIEWS, view=self.view)
+        one_of(("known", "hidden"), own_noise=self.own_noise)
+        one_of(("vector", "scalar"), contribution=self.contribution)
+        one_of(ENGINES, engine=self.engine)
+        if not isinstance(self.participation, Participation):
+            raise InputError(
+                "participation must be a Participation or its spelling, such as 'at-most:5'; got "
+                f"{self.participation!r}"
+            )
+        self.participation.largest_count(self.protocol.rounds)
+
+    def view_of(self, observer: int) -> View:
+        """The view of the node at an index."""
+        label = self.protocol.labels[observer]
+        return View(name=self.view, observers=(label,), own_noise=self.own_noise)
+
+
+def default_tile(nodes: int) -> int:
+    """Observers to a part: about 100 000 pairs, but at least 32 parts where there are as many nodes."""
+    return max(1, min(-(-PART_ROWS // nodes), nodes // FEWEST_PARTS))
+
+
+def arrow_schema(fingerprint: str) -> Any:  # noqa: ANN401 - the package carries no types
+    """The columns of a part, and the sweep that it belongs to."""
+    pa = pyarrow()
+    return pa.schema(
+        [
+            pa.field("observer", pa.int32(), nullable=False),
+            pa.field("target", pa.int32(), nullable=False),
+            pa.field("squared_lower", pa.float64(), nullable=False),
+            pa.field("squared_upper", pa.float64(), nullable=False),
+            pa.field("method", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        ],
+        metadata={"sottovoce.sweep": fingerprint},
+    )
+
+
+def expected_pairs(span: range, nodes: int, own_noise: str) -> tuple[np.ndarray, np.ndarray]:
+    """The indices of observers and targets that a tile holds, in its order."""
+    observers = np.repeat(np.arange(span.start, span.stop, dtype=np.int32), nodes)
+    targets = np.tile(np.arange(nodes, dtype=np.int32), len(span))
+    kept = observers != targets if own_noise == "known" else np.ones(len(observers), dtype=bool)
+    return observers[kept], targets[kept]
+
+
+def tile_bytes(
+    work: Work, span: range, fingerprint: str, progress: Callable[[int, int], None] | None = None
+) -> bytes:
+    """The pairs of the observers in `span` as an Arrow stream; `progress` hears (pairs done, pairs in all).
+
+    The numbers are those of `sensitivity` for each observer, and so of `account_all`.
+    """
+    pa = pyarrow()
+    found = []
+    targets = work.protocol.n - (work.own_noise == "known")
+    for place, observer in enumerate(span):
+        found.append(
+            sensitivity(
+                work.protocol,
+                work.view_of(observer),
+                contribution=work.contribution,
+                participation=work.participation,
+                engine=work.engine,
+                progress=_portion(progress, place * targets, targets, len(span) * targets),
+            )
+        )
+        if progress is not None:
+            progress((place + 1) * targets, len(span) * targets)
+    table = pa.table(
+        [
+            np.repeat(np.arange(span.start, span.stop, dtype=np.int32), [len(each) for each in found]),
+            np.concatenate([each.indices for each in found]).astype(np.int32),
+            np.concatenate([each.squared_lower for each in found]),
+            np.concatenate([each.squared_upper for each in found]),
+            pa.array(np.concatenate([each.method for each in found]).astype(object)).dictionary_encode(),
+        ],
+        schema=arrow_schema(fingerprint),
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def read_tile(content: bytes) -> Any:  # noqa: ANN401 - the package carries no types
+    """The Arrow table in a stream that `tile_bytes` made."""
+    return pyarrow().ipc.open_stream(content).read_all()
+
+
+def _portion(
+    progress: Callable[[int, int], None] | None, done: int, size: int, total: int
+) -> Callable[[int, int], None] | None:
+    """The callback of one observer, which counts on from the pairs of those before it."""
+    if progress is None:
+        return None
+    return lambda part, whole: progress(done + size * part // whole, total)
