@@ -66,13 +66,12 @@ def _early_late(impulses: Impulses) -> np.ndarray:
 
 def _late_late(impulses: Impulses) -> np.ndarray:
     """M_st for s, t ≥ τ, filled from the last round backwards."""
-    count, lags, m = impulses.steady.shape
+    count, lags, _ = impulses.steady.shape
     backwards = np.zeros((count, lags + 1, lags + 1))
-    steady = np.ascontiguousarray(impulses.steady.transpose(0, 2, 1))
-    for a in range(1, lags + 1):
-        backwards[:, a, 1:] = backwards[:, a - 1, :-1]
-        for p in range(m):
-            backwards[:, a, 1:] += steady[:, p, a - 1, None] * steady[:, p]
+    np.matmul(impulses.steady, impulses.steady.transpose(0, 2, 1), out=backwards[:, 1:, 1:])
+    for matrix in backwards:
+        for a in range(2, lags + 1):
+            matrix[a, 2:] += matrix[a - 1, 1:-1]
     backwards += impulses.last @ impulses.last.transpose(0, 2, 1)
     return backwards[:, ::-1, ::-1]
 

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation names what exists, all that exists is documented, and its picture and examples are current."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sottovoce
+from sottovoce import View, gossip, graphs, sensitivity
+from sottovoce.cli.application import app
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+MATHEMATICS = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
+EXAMPLES = {
+    "own_graph.py": "  anna learns at most ε = 4.922 about ben\n",
+    "calibrate_for_coalition.py": "node 0: noise multiplier 5.517, ε ≤ 1.000000 about node 31\n",
+    "certificate_review.py": "forged: verified is False\n",
+}
+GUARANTEED = (
+    "sottovoce.account",
+    "sottovoce.account_all",
+    "sottovoce.calibrate",
+    "sottovoce.certify",
+    "sottovoce.rate",
+    "sottovoce.sensitivity",
+    "sottovoce.verify",
+    "sottovoce.Interval",
+    "sottovoce.Account.delta",
+    "sottovoce.Account.epsilon",
+    "sottovoce.Account.to_dp_event",
+    "sottovoce.AccountTable.calibrated_noise",
+    "sottovoce.Participation.largest_sum",
+    "sottovoce.accounting.central_account",
+    "sottovoce.accounting.local_account",
+    "sottovoce.filtering.elimination.hidden_system",
+    "sottovoce.filtering.kalman.filter_gains",
+    "sottovoce.filtering.rowspace.independent_rows",
+    "sottovoce.gaussian.advantage",
+    "sottovoce.gaussian.delta",
+    "sottovoce.gaussian.epsilon",
+    "sottovoce.gaussian.log_delta",
+    "sottovoce.gaussian.mu",
+    "sottovoce.gaussian.rdp",
+    "sottovoce.gaussian.trade_off",
+    "sottovoce.gaussian.true_positive_rate",
+    "sottovoce.gaussian.zcdp",
+    "sottovoce.graphs.GossipWeights.exact_row",
+    "sottovoce.graphs.laplacian_weights",
+    "sottovoce.graphs.lazy_weights",
+    "sottovoce.graphs.maximum_degree_weights",
+    "sottovoce.graphs.metropolis_weights",
+    "sottovoce.graphs.uniform_weights",
+    "sottovoce.krylov.arnoldi",
+    "sottovoce.krylov.power_error",
+    "sottovoce.rates.limits.response_spectrum",
+    "sottovoce.rates.pieces.pieces",
+    "sottovoce.rates.reduction.spectral_range",
+    "sottovoce.rates.signs.sign_limits",
+    "sottovoce.rates.steady.steady_state",
+    "sottovoce.rates.supremum.suprema",
+    "sottovoce.sensitivities.absolute_bound",
+    "sottovoce.sensitivities.dual.is_dominated",
+    "sottovoce.sensitivities.dual.solve_dual",
+    "sottovoce.sensitivities.horizon.solve_horizon",
+    "sottovoce.sensitivities.participating.solve_participation",
+    "sottovoce.sensitivities.solve.solve_form",
+    "sottovoce.sensitivities.spectral_bound",
+    "sottovoce.sensitivities.witnesses.best_signs",
+    "sottovoce.sensitivities.witnesses.enumerated_signs",
+    "sottovoce.verification.forms.dense_form",
+    "sottovoce.verification.forms.dominating",
+    "sottovoce.verification.forms.witness_value",
+    "sottovoce.verification.hidden.hidden_nodes",
+    "sottovoce.verification.horizon.check_horizon",
+)
+
+
+def named(path: str) -> Any:
+    """The module, class or function that a dotted path leads to."""
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        try:
+            found: Any = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name is None or not module.startswith(error.name):
+                raise
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part)
+        return found
+    raise ModuleNotFoundError(path)
+
+
+def texts() -> list[Path]:
+    """The files that people read or run, without what tools leave behind."""
+    folders = [ROOT / name for name in ("src", "tests", "docs", "examples", "benchmarks", ".ci")]
+    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    top = [path for path in sorted(ROOT.iterdir()) if path.is_file()]
+    return [path for path in [*top, *files] if "__pycache__" not in path.parts]
+
+
+@pytest.mark.parametrize("name", [name for name in sottovoce.__all__ if name != "__version__"])
+def test_every_public_name_has_a_docstring(name: str) -> None:
+    assert inspect.getdoc(getattr(sottovoce, name))
+
+
+@pytest.mark.parametrize("name", sottovoce.__all__)
+def test_every_public_name_is_documented(name: str) -> None:
+    everything = "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
+    assert re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", everything)
+
+
+def test_every_command_is_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    headings = set(re.findall(r"^## (\S+)$", reference, re.MULTILINE))
+    assert {name for name in app if not name.startswith("-")} == headings
+
+
+PATHS = sorted(set(re.findall(r"`(sottovoce(?:\.\w+)+)`", MATHEMATICS)))
+
+
+def test_the_mathematics_names_functions() -> None:
+    assert len(PATHS) > 40
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_function_that_the_mathematics_names_exists(path: str) -> None:
+    assert inspect.getdoc(named(path))
+
+
+def test_a_path_that_leads_nowhere_is_noticed() -> None:
+    with pytest.raises((AttributeError, ModuleNotFoundError)):
+        named("sottovoce.sensitivities.guess")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_test_that_a_document_names_exists(path: Path) -> None:
+    for file, name in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", path.read_text(encoding="utf-8")):
+        source = (ROOT / file).read_text(encoding="utf-8")
+        assert not name or f"def {name}(" in source, f"{file}::{name}"
+
+
+@pytest.mark.parametrize("path", GUARANTEED)
+def test_mathematical_functions_state_their_guarantee(path: str) -> None:
+    assert re.search(r"\bGuarantee:", inspect.getdoc(named(path)) or "")
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that a page of this text has on a code host."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        if link.startswith("https://"):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_document_is_on_the_map() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {
+        (index.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+)\)", index.read_text("utf-8"))
+    }
+    pages = {path.resolve() for path in [*DOCUMENTS, *(ROOT / "examples").glob("*.py")]} - {index.resolve()}
+    assert pages <= linked
+
+
+def test_no_text_names_a_place_on_someones_machine() -> None:
+    machine = re.compile(r"(?<![\w.~>])/(?:work/|tmp\b|root\b|home/)")
+    found = []
+    for path in texts():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(ROOT)}: {line}" for line in text.splitlines() if machine.search(line)]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_examples_run(name: str, tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-X", "utf8", str(ROOT / "examples" / name)],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert EXAMPLES[name] in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_example_is_run() -> None:
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+
+
+def test_the_picture_is_what_its_script_draws() -> None:
+    spec = importlib.util.spec_from_file_location("draw_picture", ROOT / "docs" / "draw_picture.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    # Words, colours and every ε exactly; places to half a pixel, as layouts differ in their last digits.
+    place = re.compile(r'(?<=[" ML])\d+\.\d+')
+    drawn = script.picture()
+    stored = (ROOT / "docs" / "picture.svg").read_text(encoding="utf-8")
+    assert place.sub("#", drawn) == place.sub("#", stored)
+    for fresh, old in zip(place.findall(drawn), place.findall(stored), strict=True):
+        assert float(fresh) == pytest.approx(float(old), abs=0.5)
+
+
+def test_the_star_of_the_readme() -> None:
+    """A star with two leaves, the centre seeing secure sums, T = 2: 1 as certified, 13/10 in a closed loop."""
+
+    third, none = Fraction(1, 3), Fraction(0)
+
+    def squared(steps: tuple[int, int]) -> Fraction:
+        # The leaves alone are hidden: s_t = D A s_{t−1} + x_t + u_t, seen as their sum with weight 1/3 each.
+        later = [third * Fraction(2, 3) * step for step in steps]
+        noise = [[third, third, none, none], [*later, third, third]]
+        signal = [[third, later[0]], [none, third]]
+        (a, b), (_, d) = [[dot(p, q) for q in noise] for p in noise]
+        solved = [[d * g[0] - b * g[1], a * g[1] - b * g[0]] for g in signal]
+        form = [[dot(g, h) / (a * d - b * b) for h in solved] for g in signal]
+        return form[0][0] + form[1][1] + 2 * abs(form[0][1])
+
+    def dot(first: list[Fraction], second: list[Fraction]) -> Fraction:
+        return sum((x * y for x, y in zip(first, second, strict=True)), start=none)
+
+    assert squared((1, 1)) == 1
+    assert squared((1, 0)) == Fraction(13, 10)
+    star = gossip(graphs.metropolis_weights("star:n=3"), rounds=2)
+    certified = sensitivity(star, View.secure_sum(0), targets=[1])[1].squared
+    assert certified.lower == pytest.approx(1)
+    assert certified.upper == pytest.approx(1)
+    assert "13/10" in (ROOT / "README.md").read_text(encoding="utf-8")

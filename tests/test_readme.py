@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that README and guides tell a reader to type is typed here, and what they show is compared."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from sottovoce.views import VIEW_NAMES
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/certificates.md")
+EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
+METHODS = {"abs", "dual", "spectral", "horizon", "cap", "enumeration", "exact", "unreached"}
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its text and the line that it starts on."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(path: Path) -> list[Block]:
+    """The fenced blocks of a document, in order."""
+    text = path.read_text(encoding="utf-8")
+    return [
+        Block(found[1], found[2], text.count("\n", 0, found.start()) + 2)
+        for found in re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    ]
+
+
+def steps(block: Block) -> list[tuple[str, str]]:
+    """The commands of a console block, each with the output that is shown below it."""
+    parts = re.split(r"^\$ (.*)\n", block.text, flags=re.MULTILINE)
+    assert parts[0] == "", f"line {block.line}: a console block starts with a command"
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def commands(path: Path) -> list[str]:
+    """Every command of every console block."""
+    return [command for block in blocks(path) if block.language == "console" for command, _ in steps(block)]
+
+
+def environment() -> dict[str, str]:
+    """The shell of a reader: this Python's programs first, 80 columns, no settings of Sottovoce."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SOTTOVOCE")}
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
+    settings = {"PATH": programs, "COLUMNS": "80", "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}
+    return {**kept, **settings}
+
+
+def typed(command: str, folder: Path, last_code: int = 0) -> subprocess.CompletedProcess[str]:
+    """What a shell makes of a command; `$?` is the code of the one before."""
+    return subprocess.run(
+        ["bash", "-c", f"(exit {last_code}); {command}"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+def as_pattern(shown: str) -> str:
+    """The output that is shown as a regular expression, in which a line of three dots is any lines."""
+    return "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in shown.splitlines())
+
+
+def is_for_make_or_pip(command: str) -> bool:
+    """Whether a command is checked to exist instead of being run."""
+    return command.startswith(("make ", "pip "))
+
+
+def run_console(block: Block, folder: Path) -> None:
+    """Type the commands of a block one by one and compare."""
+    code, asked = 0, [command for command, _ in steps(block)][1:]
+    for (command, shown), following in zip(steps(block), [*asked, ""], strict=True):
+        if is_for_make_or_pip(command):
+            continue
+        result = typed(command, folder, code)
+        code = result.returncode
+        assert code == 0 or following == "echo $?", f"{command}\n{result.stdout}"
+        if shown:
+            assert re.fullmatch(as_pattern(shown), result.stdout), f"{command}\n{result.stdout}"
+
+
+def run_python(block: Block, name: str, names: dict[str, Any]) -> None:
+    """Run a block as a doctest that shares its names with the blocks before it."""
+    test = doctest.DocTestParser().get_doctest(block.text, names, name, name, block.line)
+    assert test.examples, f"line {block.line}: a python block holds examples with >>>"
+    report: list[str] = []
+    test.globs = names
+    outcome = doctest.DocTestRunner(verbose=False).run(test, out=report.append, clear_globs=False)
+    assert outcome.failed == 0, "".join(report)
+
+
+@EVERY_DOCUMENT
+def test_what_is_shown_is_what_happens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in blocks(ROOT / name):
+        if block.language == "console":
+            run_console(block, tmp_path)
+        else:
+            assert block.language == "python", f"{name}, line {block.line}: nothing runs {block.language!r}"
+            run_python(block, name, names)
+
+
+@EVERY_DOCUMENT
+def test_targets_of_make_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    spoken = set(re.findall(r"[`$] ?make (?:[A-Z]+=\S+ )?([a-z]+)", text))
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert spoken <= targets
+
+
+def test_the_two_commands_come_first() -> None:
+    assert commands(README)[:2] == ["make demo", "make test"]
+
+
+def test_what_is_installed_exists() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = README.read_text(encoding="utf-8")
+    lines = [command for command in commands(README) if command.startswith("pip ")]
+    extras = {extra for line in lines for extra in re.findall(r"\.\[(\w+)\]", line)}
+    assert lines[0] == "pip install ."
+    assert {"frames", "events"} <= extras <= set(project["optional-dependencies"])
+    needed = [re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]]
+    assert f"the package needs {', '.join(needed[:-1])} and {needed[-1]}." in " ".join(text.split())
+    assert project["requires-python"] == ">=3.11"
+    assert "Python 3.11 or newer" in text
+
+
+def test_the_demo_is_what_the_readme_says() -> None:
+    recipe = re.search(r"^demo:.*\n\t(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert recipe is not None
+    assert "account erdos-renyi:n=100," in recipe[1]
+    assert "--observer" not in recipe[1]
+    assert f"all {100 * 99} pairs of a random graph of 100 nodes" in README.read_text(encoding="utf-8")
+
+
+MEASURED = re.findall(
+    r"^\| `(sottovoce [^`]*)` \| ([\d.]+) \|", README.read_text(encoding="utf-8"), re.MULTILINE
+)
+
+
+def test_measured_commands_are_there() -> None:
+    assert len(MEASURED) >= 5
+
+
+@pytest.mark.parametrize(("command", "epsilon"), MEASURED, ids=range(len(MEASURED)))
+def test_measured_commands_give_their_epsilon(command: str, epsilon: str, tmp_path: Path) -> None:
+    result = typed(command, tmp_path)
+    assert result.returncode == 0, result.stdout
+    assert result.stdout.startswith(f"ε ≤ {epsilon} at δ = 1e-05")
+
+
+def test_every_view_and_every_method_has_its_row() -> None:
+    text = README.read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE))
+    assert rows == METHODS | set(VIEW_NAMES)
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "src/sottovoce/sensitivities").glob("*.py")
+    )
+    assert all(f'"{method}"' in sources for method in METHODS)
+
+
+def test_a_changed_output_would_be_noticed(tmp_path: Path) -> None:
+    honest = Block("console", "$ printf 'a\\nb\\nc\\n'\na\n...\nc\n$ false\n$ echo $?\n1\n", 1)
+    run_console(honest, tmp_path)
+    with pytest.raises(AssertionError):
+        run_console(Block("console", "$ echo a\nb\n", 1), tmp_path)
+    with pytest.raises(AssertionError):
+        run_console(Block("console", "$ false\n", 1), tmp_path)
+    with pytest.raises(AssertionError):
+        run_python(Block("python", ">>> 1 + 1\n3\n", 1), "x", {})
