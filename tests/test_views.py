@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -169,3 +169,43 @@ def test_repeated_entries_of_a_sparse_observation_add_up() -> None:
 def test_several_observers_are_a_coalition(name: str) -> None:
     with pytest.raises(ViewError, match=rf"^the {name} view has one observer; got \[0, 1\] \(several"):
         View(name=name, observers=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (
+            lambda: View(observation=np.eye(3), observers=(0,)),
+            r"^a custom view names whose noise is known, not observers; got \[0\] \(use known_noise=",
+        ),
+        (
+            lambda: View(name="secure-sum", observers=(0,), known_noise=[2]),
+            r"^the secure-sum view has its own rows and known noise; got observation or known_noise as well",
+        ),
+        (
+            lambda: View(name="everyone", observation=np.eye(3)),
+            r"^the everyone view has its own rows and known noise",
+        ),
+        (
+            lambda: View.coalition_sums("12"),
+            r"^nodes must be a list of node names; got '12' \(write \['12'\]\)$",
+        ),
+        (
+            lambda: View.coalition_messages(cast("Any", 3)),
+            r"^nodes must be a list of node names; got 3 \(write \[3\]\)$",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_no_view(made: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        made()
+
+
+def test_a_text_is_one_name_and_not_many() -> None:
+    protocol = gossip(metropolis_weights("ring:n=20"), rounds=2)
+    with pytest.raises(
+        InputError, match=r"^targets must be a list of node names; got '12' \(write \['12'\]\)$"
+    ):
+        target_indices(protocol, View.secure_sum(0), np.array([0]), "12")
+    with pytest.raises(InputError, match=r"^known_noise must be a list of node names; got '12'"):
+        observe(protocol, View(observation=np.ones((1, 20)), known_noise="12"))

@@ -8,7 +8,7 @@
     │   └── FileError     a file that cannot be read or written
     └── NotCertified      the claim asked for could not be proved (exit code 3)
 
-Every message names the value, the rule it breaks and the remedy.
+Every message names the value and the rule it breaks, and the remedy where the rule does not say it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ __all__ = [
     "one_of",
     "positive",
     "probability",
+    "several",
 ]
 
 
@@ -84,6 +85,13 @@ def one_of(choices: Iterable[str], **values: object) -> None:
     for name, value in values.items():
         if value not in allowed:
             raise InputError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+
+def several(**values: object) -> None:
+    """Refuse any of the named values that is not a collection of names; a text is one name, not many."""
+    for name, value in values.items():
+        if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+            raise InputError(f"{name} must be a list of node names; got {value!r} (write [{value!r}])")
 
 
 def _is_number(value: object) -> bool:

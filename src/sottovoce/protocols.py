@@ -36,8 +36,12 @@ class Protocol:
     """
 
     weights: GossipWeights
-    transition: csr_array
     rounds: int
+
+    @property
+    def transition(self) -> csr_array:
+        """A: how the messages of one round enter the next."""
+        return self.weights.matrix
 
     @property
     def n(self) -> int:
@@ -79,4 +83,4 @@ def gossip(weights: GossipWeights | np.ndarray | csr_array, *, rounds: int) -> P
     """
     at_least(1, rounds=rounds)
     checked = as_weights(weights)
-    return Protocol(weights=checked, transition=checked.matrix, rounds=int(rounds))
+    return Protocol(weights=checked, rounds=int(rounds))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from scipy import sparse
 
-from sottovoce.errors import InputError, ViewError, one_of
+from sottovoce.errors import InputError, ViewError, one_of, several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -66,8 +66,18 @@ class View:
                 "a custom view needs observation=C, a matrix with one column for each node "
                 "(or take a named view, such as View.secure_sum(i))"
             )
+        if self.name == "custom" and self.observers:
+            raise ViewError(
+                f"a custom view names whose noise is known, not observers; got {list(self.observers)} "
+                "(use known_noise=[…])"
+            )
+        if self.name != "custom" and (self.observation is not None or len(self.known_noise)):
+            raise ViewError(
+                f"the {self.name} view has its own rows and known noise; got observation or known_noise as well "
+                "(leave them out, or leave name out for a custom view)"
+            )
         if self.name not in {"custom", "everyone"} and not self.observers:
-            raise ViewError(f"the {self.name} view needs at least one observer; got none")
+            raise ViewError(f"the {self.name} view needs at least one observer; got none (name a node)")
         if self.name in {"neighbourhood", "secure-sum", "single-node"} and len(self.observers) > 1:
             raise ViewError(
                 f"the {self.name} view has one observer; got {list(self.observers)} "
@@ -96,11 +106,13 @@ class View:
     @classmethod
     def coalition_sums(cls, nodes: Iterable[Hashable], *, own_noise: OwnNoise = "known") -> View:
         """The weighted sums that all `nodes` receive, pooled (the paper's Section 3.3)."""
+        several(nodes=nodes)
         return cls(name="coalition-sums", observers=tuple(nodes), own_noise=own_noise)
 
     @classmethod
     def coalition_messages(cls, nodes: Iterable[Hashable], *, own_noise: OwnNoise = "known") -> View:
         """The messages of every node outside the coalition that sends to one of its `nodes`, pooled."""
+        several(nodes=nodes)
         return cls(name="coalition-messages", observers=tuple(nodes), own_noise=own_noise)
 
     def __call__(self) -> View:
@@ -167,13 +179,15 @@ def target_indices(
     """
     if targets is None:
         return np.setdiff1d(np.arange(protocol.n), known)
+    several(targets=targets)
     indices = np.array(sorted({protocol.index(label) for label in targets}), dtype=np.int64)
     if indices.size == 0:
         raise InputError("targets must name at least one node; got none (leave it out for all nodes)")
     for index in np.intersect1d(indices, known):
+        or_else = "" if view.name == "custom" else ", or own_noise='hidden'"
         raise InputError(
             f"node {protocol.labels[index]!r} cannot be a target of {view!r}: the observer knows its noise "
-            "(choose another target, or own_noise='hidden')"
+            f"(choose another target{or_else})"
         )
     return indices
 
@@ -203,12 +217,16 @@ def _custom(protocol: Protocol, view: View) -> Observation:
     rows = sparse.csr_array(view.observation, dtype=np.float64, copy=True)
     if rows.ndim != 2 or rows.shape[1] != protocol.n:
         raise ViewError(
-            f"an observation matrix needs one column for each of the {protocol.n} nodes; got shape {rows.shape}"
+            f"an observation matrix needs one column for each of the {protocol.n} nodes; got shape {rows.shape} "
+            "(put 0 in the columns of nodes that a row does not show)"
         )
     if not np.isfinite(rows.data).all():
-        raise ViewError("an observation matrix must hold finite numbers; got NaN or infinity")
+        raise ViewError(
+            "an observation matrix must hold finite numbers; got NaN or infinity (mend its entries)"
+        )
     rows.sum_duplicates()
     rows.eliminate_zeros()
+    several(known_noise=view.known_noise)
     known = sorted({protocol.index(label) for label in view.known_noise})
     return Observation(
         rows=rows, exact=lambda k: _rationals(rows, k), known=np.asarray(known, dtype=np.int64)
