@@ -149,9 +149,9 @@ def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def _rounding(matrix: csr_array, count: int) -> float:
-    """How far floating point may put X Q = Q H + Q₊ f off: a dot product of k terms errs by k units roundoff."""
+    """How far rounding may put X Q = Q H + Q₊ f off, in norm: a dot product of k terms errs by k units."""
     longest = int(np.diff(matrix.indptr).max(initial=0))
-    return 4 * (longest + count + 4) * UNIT_ROUNDOFF
+    return 4 * (longest + count + 4) * UNIT_ROUNDOFF * float(np.sqrt(count))
 
 
 def _basis(

@@ -113,7 +113,7 @@ def _eliminate(
         last_rows=last_rows,
         rows_error=max(error, last_error),
         rounds=protocol.rounds,
-        symmetric=protocol.weights.symmetric and protocol.transition is protocol.weights.matrix,
+        symmetric=protocol.weights.symmetric,
         over_informed=bool(undetermined),
     )
     return system, undetermined

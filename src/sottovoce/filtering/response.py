@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy import linalg
 
-from sottovoce.errors import one_of
+from sottovoce.errors import NotCertified, one_of
 from sottovoce.filtering.gram import Impulses, gram_matrices
 from sottovoce.filtering.kalman import EPSILON, Gains, filter_gains
 from sottovoce.krylov import KrylovBasis, krylov_bases, power_error
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
     from sottovoce.filtering.elimination import HiddenSystem
 
-__all__ = ["ENGINES", "EXPLICIT_ROUNDS", "Engine", "FilteredResponse", "QuadraticForms", "whitened_response"]
+__all__ = [
+    "ENGINES",
+    "EXPLICIT_ROUNDS",
+    "DenseResponse",
+    "Engine",
+    "FilteredResponse",
+    "QuadraticForms",
+    "whitened_response",
+]
 
 Engine = Literal["auto", "dense", "filter", "reduced"]
 ENGINES = ("auto", "dense", "filter", "reduced")
@@ -254,8 +262,9 @@ def _reach(system: HiddenSystem) -> float:
 
 
 def _norm(system: HiddenSystem) -> float:
-    """A bound of ‖Aᵏ‖₂ for every k: 1 for symmetric W, √n for any row-stochastic one."""
-    return 1.0 if system.symmetric else float(np.sqrt(system.unknown.size))
+    """A bound of ‖Aᵏ‖₂ for every k < T: 1 for symmetric W, √n for any row-stochastic one, if rows sum to exactly 1."""
+    excess = max(1.0, float(system.transition.sum(axis=1).max())) ** system.rounds
+    return excess * (1.0 if system.symmetric else float(np.sqrt(system.unknown.size)))
 
 
 def _given_error(system: HiddenSystem) -> float:
@@ -292,7 +301,7 @@ def _reduction(system: HiddenSystem, *, forced: bool) -> KrylovBasis | None:
 
 def _cut(system: HiddenSystem, basis: KrylovBasis, *, enough: float = np.inf) -> float:
     """The distortion from Krylov truncation: the error of the powers over σ_min(N) ≥ 1/(1 + ‖A‖)."""
-    factor = 1 + _norm(system)
+    factor = (1 + _norm(system)) * _norm(system)
     return power_error(basis, system.rounds, enough=enough / factor) * factor
 
 
@@ -331,7 +340,12 @@ def _dense(system: HiddenSystem) -> DenseResponse:
     # Round T is seen through its own rows: last = (last·rowsᵀ) rows, because its span lies within theirs.
     change = linalg.block_diag(np.eye((rounds - 1) * m), system.last_rows @ system.rows.T)
     covariance = change @ covariance @ change.T
-    root = np.linalg.cholesky(covariance)
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        raise NotCertified(
+            "the covariance of the view is too close to singular for the dense engine (use engine='filter')"
+        ) from None
     condition = float(np.linalg.norm(covariance)) * (1 + _norm(system)) ** 2
     return DenseResponse(
         powers=powers,
