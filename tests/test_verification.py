@@ -233,7 +233,7 @@ def test_weights_that_are_not_the_hashed_ones_are_refused() -> None:
 def test_equal_sums_are_recognised_as_one_and_nearly_equal_ones_are_not() -> None:
     # Complete graph of six, a coalition of two: both members receive the same sum of the other four.
     W = np.full((6, 6), 1 / 6)
-    certificate = certificate_for(W, W[[0, 1]], [0, 1], 2, 5)
+    certificate = certificate_for(W, W[[0, 1]], [0, 1], 2, 5, fractions=True)
     M = np.diag([0.25] * 5)
     result = verify(claim(certificate, M))
     assert result.verified, result.reason
@@ -241,7 +241,7 @@ def test_equal_sums_are_recognised_as_one_and_nearly_equal_ones_are_not() -> Non
     assert any("fractions" in check.detail for check in result.checks)
     moved = W.copy()
     moved[1, 2:] += np.array([1, -1, 1, -1]) * 1e-6
-    certificate = certificate_for(moved, moved[[0, 1]], [0, 1], 2, 5)
+    certificate = certificate_for(moved, moved[[0, 1]], [0, 1], 2, 5, fractions=True)
     assert not verify(claim(certificate, M)).upper_holds
     barely = np.where(moved == W, W, W + np.sign(moved - W) * 1e-13)
     result = verify(claim(certificate_for(barely, barely[[0, 1]], [0, 1], 2, 5), M))
@@ -283,6 +283,25 @@ def test_the_number_of_rounds_bounds_a_claim_of_any_size() -> None:
     certificate, _ = _build(RING)
     assert verify(replace(certificate, rounds=8001, squared_upper=8001.0)).verified
     assert not verify(replace(certificate, rounds=8001, squared_upper=8000.0)).upper_holds
+
+
+def test_floats_that_are_meant_as_they_are_are_not_taken_for_fractions() -> None:
+    # One unit in the last place, and the two sums tell twice as much.
+    W = np.full((6, 6), 1 / 6)
+    W[0, 2:4] = np.nextafter(W[0, 2:4], [1.0, 0.0])
+    view = View.coalition_sums([0, 1])
+    as_stored = certify(gossip(matrix_weights(W), rounds=5), view, 2)
+    assert not as_stored.fractions
+    assert as_stored.squared_lower > 3.7
+    assert verify(as_stored).verified
+    assert not verify(replace(as_stored, squared_upper=1.25, squared_lower=1.25, y=np.full(5, 0.25))).verified
+    ruled = metropolis_weights("complete:n=6")
+    certificate = certify(gossip(ruled, rounds=5), view, 2)
+    assert certificate.squared_upper == pytest.approx(1.25)
+    found = verify(certificate, matrix_weights(ruled.matrix))
+    assert found.reason == (
+        "the certificate means weights that are fractions, those of the graph at hand are floats"
+    )
 
 
 NAMED = [
@@ -408,7 +427,7 @@ def test_a_long_horizon_verifies_and_stays_near_the_rate(tmp_path: Any) -> None:
     result = verify(load(save(certificate, tmp_path / "claim.json")))
     assert result.verified, result.reason
     assert result.squared.upper / 100_000 == pytest.approx(phi, rel=2e-3)
-    assert any("state-space model stays with the graph's" in sentence for sentence in result.trusted)
+    assert any("state-space model is the graph's" in sentence for sentence in result.trusted)
 
 
 def test_the_bound_of_a_long_horizon_holds_for_the_dense_form() -> None:

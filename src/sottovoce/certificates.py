@@ -134,6 +134,9 @@ class Certificate:
     gossip matrix, the observation rows and the indices in `known_noise` and `target` follow the order of
     `labels`.
 
+    `fractions` says that a rule made the weights, so that the stored floats stand for the fractions they were rounded
+    from; else the floats themselves are meant. What an observer learns can depend on it.
+
     A certificate of kind "horizon" carries a `horizon` model in place of y and witness.
     """
 
@@ -153,6 +156,8 @@ class Certificate:
     squared_upper: float
     method: str
     relation: str = "add-remove"
+    assumption: str = "oblivious"
+    fractions: bool = False
     y: Floats | None = None
     witness: Floats | None = None
     horizon: HorizonModel | None = None
@@ -168,7 +173,16 @@ class Certificate:
             )
         one_of(("dense", "horizon"), kind=self.kind)
         one_of(("vector", "scalar"), contribution=self.contribution)
-        for name in ("weights_hash", "view", "own_noise", "participation", "method", "relation", "version"):
+        for name in (
+            "weights_hash",
+            "view",
+            "own_noise",
+            "participation",
+            "method",
+            "relation",
+            "assumption",
+            "version",
+        ):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"{name} must be text; got {getattr(self, name)!r}")
         at_least(1, rounds=self.rounds)

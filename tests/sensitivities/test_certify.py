@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sottovoce.errors import InputError, NotCertified
@@ -57,3 +59,17 @@ def test_what_cannot_be_certified_is_refused() -> None:
         certify(protocol, View.secure_sum(0), 1, relation="swap")
     with pytest.raises(NotCertified, match="shows nothing at all, so Δ² = 0"):
         certify(protocol, View.coalition_messages(range(5), own_noise="hidden"), 1)
+
+
+@pytest.mark.parametrize(("contribution", "participation"), [("scalar", None), ("vector", "at-most:2")])
+def test_what_was_enumerated_is_certified_by_a_y_for_vectors(contribution: Any, participation: Any) -> None:
+    protocol = gossip(metropolis_weights("ring:n=6"), rounds=12)
+    certificate = certify(
+        protocol, View.secure_sum(0), 1, contribution=contribution, participation=participation
+    )
+    found = sensitivity(
+        protocol, View.secure_sum(0), [1], contribution=contribution, participation=participation
+    )
+    assert certificate.method == "dual"
+    assert found.squared_lower[0] <= certificate.squared_upper <= found.squared_upper[0] * 1.2
+    assert verify(certificate).verified

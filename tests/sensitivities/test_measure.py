@@ -303,3 +303,11 @@ def test_rounds_from_which_nothing_arrives_in_time_do_not_count() -> None:
     protocol = gossip(metropolis_weights("ring:n=5"), rounds=3)
     assert sensitivity(protocol, View.secure_sum(0), [2], participation="fixed:3").squared_upper[0] == 0
     assert sensitivity(protocol, View.secure_sum(0), [2], participation="fixed:2").squared_lower[0] > 0
+
+
+def test_words_are_checked_whatever_the_view() -> None:
+    protocol = gossip(metropolis_weights("ring:n=5"), rounds=2)
+    with pytest.raises(InputError, match="engine must be one of auto, dense, filter, reduced; got 'bogus'"):
+        sensitivity(protocol, View.everyone, engine="bogus")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="participation must be a Participation or its spelling, such as"):
+        sensitivity(protocol, View.secure_sum(0), participation=5)  # type: ignore[arg-type]

@@ -3,13 +3,14 @@
 
 from sottovoce.sensitivities.bounds import absolute_bound, spectral_bound
 from sottovoce.sensitivities.certify import certify
-from sottovoce.sensitivities.measure import sensitivity
+from sottovoce.sensitivities.measure import as_participation, sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
 
 __all__ = [
     "Sensitivities",
     "Sensitivity",
     "absolute_bound",
+    "as_participation",
     "certify",
     "sensitivity",
     "spectral_bound",

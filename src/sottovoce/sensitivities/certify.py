@@ -11,6 +11,7 @@ from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
 from sottovoce.sensitivities.horizon import FREEZE, dense_transition, solve_horizon
 from sottovoce.sensitivities.measure import TOLERANCE, Assessment, Search, as_participation, assess, solve
 from sottovoce.sensitivities.participating import earliest_pattern
+from sottovoce.sensitivities.solve import solve_form
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["certify"]
 
-# A reduced model is stored in place of weights above this many nodes.
+# Weights are stored in the file up to this many nodes; long horizons can do without.
 LARGEST_STORED = 20_000
 
 
@@ -41,8 +42,9 @@ def certify(
     """A certificate for the sensitivity of one target: the claim, and y and witness (or a small model) that prove it.
 
     Guarantee: diag(y) ⪰ M for the true form M, rounding included, so that `sottovoce.verification.verify`, which shares
-    no code with this, accepts it. Above `EXPLICIT_ROUNDS` rounds the certificate is of kind "horizon": it claims an
-    upper end only and stores the reduced model, whose link to the graph the verifier takes on trust.
+    nothing with this but the meaning of participation, accepts it if it is small enough to be rebuilt. The claim can be
+    looser than `sensitivity`, which may also go through patterns one by one. Above `EXPLICIT_ROUNDS` rounds the
+    certificate is of kind "horizon": it claims an upper end only and stores the reduced model.
     Source: weak duality; the bounded-real lemma for long horizons.
 
     >>> from sottovoce import gossip, graphs, verify
@@ -63,6 +65,11 @@ def certify(
         tolerance=tolerance,
         cap=chosen.largest_count(protocol.rounds),
     )
+    if protocol.n > LARGEST_STORED and protocol.rounds <= EXPLICIT_ROUNDS:
+        raise NotCertified(
+            f"a certificate of at most {EXPLICIT_ROUNDS} rounds holds the weights, of at most {LARGEST_STORED} nodes; "
+            f"this network has {protocol.n} (take more rounds, or a smaller network)"
+        )
     if view.name == "everyone":
         proof = _everyone_proof(protocol, search)
     else:
@@ -70,12 +77,15 @@ def certify(
         if system.rows.shape[0] == 0:
             raise NotCertified(f"{view!r} shows nothing at all, so Δ² = 0 and there is nothing to certify")
         found = assess(system, indices, search, None)
-        prove = _horizon_proof if protocol.rounds > EXPLICIT_ROUNDS else _dense_proof
-        proof = prove(protocol, observation, found, indices)
+        if protocol.rounds > EXPLICIT_ROUNDS:
+            proof = _horizon_proof(protocol, found)
+        else:
+            proof = _dense_proof(protocol, observation, found, indices)
     return Certificate(
         labels=protocol.labels,
         weights=SparseRows.of(protocol.weights.matrix) if protocol.n <= LARGEST_STORED else None,
         weights_hash=protocol.weights.hash,
+        fractions=protocol.weights.unit is not None,
         rounds=protocol.rounds,
         view=view.name,
         observers=view.observers,
@@ -117,7 +127,9 @@ def _dense_proof(
     (forms,) = found.response.forms(found.positions)
     y = solve(forms.matrices[0], search).y
     if y is None:
-        return {**claim, "y": None, "squared_upper": cap, "method": "cap"}
+        # Enumeration has no y of its own; one for vectors in all rounds serves, if less tightly.
+        y = solve_form(forms.matrices[0], contribution="vector", tolerance=search.tolerance).y
+    assert y is not None
     d = forms.distortion
     # ‖Fc‖ ≤ (‖F̂c‖ + d‖c‖)/(1 − d) and ‖F̂‖ ≤ 1 + d give M ⪯ (M̂ + (2d + 3d²)I)/(1 − d)².
     y = (y + float(forms.rounding[0]) + 2 * d + 3 * d**2) / (1 - d) ** 2
@@ -127,14 +139,11 @@ def _dense_proof(
     upper = search.participation.largest_sum(y) * (1 + room)
     if upper > cap:
         return {**claim, "y": None, "squared_upper": cap, "method": "cap"}
-    return {**claim, "y": y, "squared_upper": upper, "method": str(found.method[0])}
+    return {**claim, "y": y, "squared_upper": upper, "method": "dual"}
 
 
-def _horizon_proof(
-    protocol: Protocol, observation: Observation, found: Assessment, indices: np.ndarray
-) -> dict[str, Any]:
+def _horizon_proof(protocol: Protocol, found: Assessment) -> dict[str, Any]:
     """The reduced model with its start profile, bulk constant and matrix V; no lower end is claimed."""
-    del observation, indices
     response = found.response
     assert isinstance(response, FilteredResponse)
     position = int(found.positions[0])
@@ -142,7 +151,7 @@ def _horizon_proof(
     if solution is None:
         raise NotCertified(
             f"no bound below the cap of {found.search.cap} rounds was proved for this pair "
-            "(take fewer rounds, at most 2048, for a dense certificate)"
+            f"(take at most {EXPLICIT_ROUNDS} rounds for a dense certificate)"
         )
     return {
         "kind": "horizon",

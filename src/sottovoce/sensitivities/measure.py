@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
-from sottovoce.errors import one_of, positive
-from sottovoce.filtering import EXPLICIT_ROUNDS, DenseResponse, Engine, hidden_system, whitened_response
+from sottovoce.errors import InputError, one_of, positive
+from sottovoce.filtering import (
+    ENGINES,
+    EXPLICIT_ROUNDS,
+    DenseResponse,
+    Engine,
+    hidden_system,
+    whitened_response,
+)
 from sottovoce.participation import Participation
 from sottovoce.sensitivities.horizon import solve_horizon
 from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
@@ -62,8 +69,9 @@ def sensitivity(
         progress: called with (targets done, targets in all).
 
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included; `method` names the bound behind the upper end,
-    the smallest of `abs`, `dual` (or `horizon`, its form for long horizons) and the cap on the number of rounds. The
-    lower end is the value of an actual stream.
+    the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap` on
+    the number of rounds; `enumeration` of all signs, `exact` where every message is seen, `unreached` where nothing
+    arrives. The lower end is the value of an actual stream.
     Source: Theorem 12 of Koskela & Kulkarni for `abs`; semidefinite duality for `dual`; the cap because M ⪯ I.
 
     >>> from sottovoce import gossip, graphs
@@ -72,6 +80,7 @@ def sensitivity(
     array([3.36, 1.02])
     """
     one_of(("vector", "scalar"), contribution=contribution)
+    one_of(ENGINES, engine=engine)
     positive(tolerance=tolerance)
     chosen = as_participation(participation)
     cap = chosen.largest_count(protocol.rounds)
@@ -109,7 +118,13 @@ def as_participation(participation: Participation | str | None) -> Participation
     """A participation given as such, by its spelling, or (None) full."""
     if isinstance(participation, str):
         return Participation.parse(participation)
-    return Participation.full() if participation is None else participation
+    if participation is None:
+        return Participation.full()
+    if not isinstance(participation, Participation):
+        raise InputError(
+            f"participation must be a Participation or its spelling, such as 'at-most:5'; got {participation!r}"
+        )
+    return participation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,10 +30,11 @@ MOST_ROWS = 8000
 MOST_STATES = 1_000_000
 MOST_NUMBERS = 100_000_000
 ROW_SUM_TOLERANCE = 1e-9
+_CUSTOM = "that the rows and the known noise in the file are what the observer has"
 _OBLIVIOUS = "that contributions do not depend on what the observer cannot see"
 NORM_TOLERANCE = 1e-12
 LOWER_TOLERANCE = 1e-12
-MODEL_TOLERANCE = 1e-6
+MODEL_TOLERANCE = 1e-9
 _LONGEST_PATTERN = 1_000_000
 
 
@@ -65,12 +66,13 @@ class Verification:
 def verify(certificate: Certificate, graph_weights: GossipWeights | None = None) -> Verification:
     """Check a certificate from the definition, independently of how it was found.
 
-    For kind "dense" the form M is rebuilt from the stored gossip matrix, diag(y) ⪰ M is proved by Cholesky
-    with margins for all rounding, y is summed over the worst pattern, and the witness is evaluated. For
-    kind "horizon" the filter is run again on the stored model and its bounded-real inequalities are
-    checked.
+    The rows of a named view are rebuilt from the stored gossip matrix. For kind "dense" the form M is, too;
+    diag(y) ⪰ M is proved by Cholesky with margins for all rounding, y is summed over the worst pattern, and
+    the witness is evaluated. For kind "horizon" the first responses of the stored model are compared with
+    the graph's, the filter is run again on it and its bounded-real inequalities are checked.
 
-    With `graph_weights` the certificate must also speak of that very gossip matrix and those labels.
+    With `graph_weights` the certificate must also speak of that very gossip matrix and those labels, and mean
+    fractions where these do.
 
     Guarantee: if `upper_holds`, Δ² ≤ squared_upper for every dimension of contributions, given what `trusted`
     names; if `lower_holds`, some pair of neighbouring streams attains squared_lower (to a relative 1e-12).
@@ -101,6 +103,10 @@ def _check_weights(certificate: Certificate, graph_weights: GossipWeights | None
                 f"{certificate.weights_hash}, the graph at hand has {graph_weights.hash}",
             )
         )
+    if graph_weights is not None and certificate.fractions != (graph_weights.unit is not None):
+        meant, found = ("fractions", "floats") if certificate.fractions else ("floats", "fractions")
+        detail = f"the certificate means weights that are {meant}, those of the graph at hand are {found}"
+        checks.append(Check("fractions", False, detail))
     stored = certificate.weights
     if stored is None:
         return checks
@@ -150,7 +156,7 @@ def _check_model(certificate: Certificate, model: HorizonModel) -> Check | None:
     away, count = model_mismatch(certificate, model)
     return Check(
         "model",
-        away <= MODEL_TOLERANCE,
+        away <= max(MODEL_TOLERANCE, 4 * model.distortion),
         f"the stored model and the graph differ by at most {away:.1e} in their first {count} responses",
     )
 
@@ -172,7 +178,7 @@ def _verify_dense(
             f"(at most {MOST_ROWS} rows x rounds, {MOST_STATES} nodes x rounds and {MOST_NUMBERS} of all "
             "three; use a certificate of kind horizon, or fewer rounds)"
         )
-    weights = rational_weights(certificate.weights)
+    weights = rational_weights(certificate.weights, fractions=certificate.fractions)
     checks.append(
         Check(
             "rationals",
@@ -190,8 +196,10 @@ def _verify_dense(
     lower, check = _lower_end(certificate, participation, form)
     checks.append(check)
     trusted = [_OBLIVIOUS]
+    if weights.recovered is not None:
+        trusted.append("that the weights are the fractions that the stored floats were rounded from")
     if certificate.view == "custom":
-        trusted.append("that the rows and the known noise in the file are what the observer has")
+        trusted.append(_CUSTOM)
     if given:
         names = ", ".join(str(certificate.labels[node]) for node in given)
         trusted.append(f"nothing about {names}: the observer was given what flows into it, beyond its view")
@@ -312,12 +320,15 @@ def _verify_horizon(
     holds = upper <= certificate.squared_upper
     checks.append(Check("upper end", holds, f"proved Δ² ≤ {upper!r}; claimed {certificate.squared_upper!r}"))
     checks.append(_no_lower_end(certificate))
-    link = "is the graph's" if rebuilt is None else "stays with the graph's beyond the compared responses,"
-    trusted = (
-        f"that the stored state-space model {link} up to its distortion of {model.distortion!r} ({model.residual})",
+    seen = "" if rebuilt is None else ", of which its first responses were compared"
+    trusted = [
+        f"that the stored state-space model is the graph's up to its distortion of {model.distortion!r}{seen} "
+        f"({model.residual})",
         _OBLIVIOUS,
-    )
-    return _conclude(checks, 0.0, upper, trusted)
+    ]
+    if certificate.view == "custom":
+        trusted.append(_CUSTOM)
+    return _conclude(checks, 0.0, upper, tuple(trusted))
 
 
 def _horizon_sum(model: HorizonModel, participation: Participation, rounds: int) -> float:

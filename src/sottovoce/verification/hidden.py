@@ -55,8 +55,8 @@ class RationalWeights:
         return {j: w for j, w in row.items() if w}
 
 
-def rational_weights(stored: SparseRows) -> RationalWeights:
-    """The rationals that the stored floats were rounded from, where that is beyond doubt.
+def rational_weights(stored: SparseRows, *, fractions: bool) -> RationalWeights:
+    """The rationals that the stored floats were rounded from, if `fractions` are meant and are beyond doubt.
 
     Every weight off the diagonal must be within one unit in the last place of 1/k or of p/q with q ≤ 4096,
     and every row must sum to 1 to rounding; else floats are taken as the rationals they are.
@@ -66,7 +66,7 @@ def rational_weights(stored: SparseRows) -> RationalWeights:
     owners = np.repeat(np.arange(stored.rows), counts)
     table: dict[float, Fraction] = {}
     values = np.unique(stored.data[owners != stored.indices])
-    if values.size > _MOST_VALUES:
+    if not fractions or values.size > _MOST_VALUES:
         return as_they_are
     for value in values.tolist():
         if not 0 < value <= 1:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sottovoce.certificates import Certificate, HorizonModel, SparseRows
+    from sottovoce.verification.hidden import RationalWeights
 
 __all__ = ["LARGEST_REBUILT", "model_mismatch", "view_mismatch"]
 
@@ -73,11 +74,10 @@ def model_mismatch(certificate: Certificate, model: HorizonModel) -> tuple[float
     """How far the stored model is from the graph in its first responses, and how many of them were compared.
 
     With V_ℓ = C Aˡ over the hidden nodes and R_ℓ = C_r A_rˡ, the numbers ⟨V_ℓ e_j, V_k e_j⟩ and tr(V_ℓ V_kᵀ), which no
-    choice of basis changes, must be ⟨R_ℓ b, R_k b⟩ and tr(R_ℓ R_kᵀ). A model of r states that agrees in 2r responses of
-    one row agrees in all; a few more are compared.
+    choice of basis changes, must be ⟨R_ℓ b, R_k b⟩ and tr(R_ℓ R_kᵀ). Twice as many responses as there are states are
+    compared and a few more, at most 256; for several observed rows these numbers do not fix the model altogether.
     """
-    assert certificate.weights is not None
-    hidden = hidden_nodes(certificate, rational_weights(certificate.weights), complete=True)
+    hidden = hidden_nodes(certificate, _rationals(certificate), complete=True)
     count = min(certificate.rounds, 2 * model.source.size + 8, _MOST_RESPONSES)
     target = int(np.searchsorted(hidden.unknown, certificate.target))
     graph, reduced = [np.asarray(hidden.rows)], [model.rows]
@@ -90,6 +90,12 @@ def model_mismatch(certificate: Certificate, model: HorizonModel) -> tuple[float
         _apart(*(_traces(np.stack(rows)) for rows in (graph, reduced))),
     )
     return away, count
+
+
+def _rationals(certificate: Certificate) -> RationalWeights:
+    """The stored weights in rationals."""
+    assert certificate.weights is not None
+    return rational_weights(certificate.weights, fractions=certificate.fractions)
 
 
 def _traces(rows: NDArray[np.float64]) -> NDArray[np.float64]:
