@@ -283,3 +283,9 @@ def test_what_does_not_fit_is_refused(
 def test_an_observer_has_the_view_of_one() -> None:
     with pytest.raises(InputError, match="view must be one of secure-sum, neighbourhood; got 'everyone'"):
         worst_observer(protocol_of("ring:n=5", 3), 0, view="everyone")  # type: ignore[arg-type]
+
+
+def test_the_worst_observer_is_told_by_the_view_that_was_asked_for() -> None:
+    path = gossip(graphs.metropolis_weights("path:n=5"), rounds=4)
+    assert worst_observer(path, 0, view="neighbourhood").view == "neighbourhood"
+    assert worst_observer(path, 0).view == "secure-sum"

@@ -23,7 +23,6 @@ def test_it_says_what_was_swept(protocol: Protocol, tmp_path: Path) -> None:
         "schema": 1,
         "version": __version__,
         "weights_hash": protocol.weights.hash,
-        "transition": "weights",
         "nodes": 15,
         "rounds": 5,
         "view": "secure-sum",

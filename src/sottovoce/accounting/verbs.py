@@ -11,14 +11,14 @@ from sottovoce.accounting.table import AccountTable
 from sottovoce.accounting.values import RELATIONS, Account, Relation, mu_ends
 from sottovoce.errors import InputError, ViewError, one_of, positive, probability
 from sottovoce.interval import Interval
-from sottovoce.participation import Participation
-from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities import as_participation, sensitivity
 from sottovoce.views import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from sottovoce.filtering import Engine
+    from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.sensitivities import Sensitivities
     from sottovoce.views import OwnNoise
@@ -321,13 +321,7 @@ def _check_settings(noise_multiplier: float, delta: float, relation: str) -> Non
 
 def _participation(given: Participation | str | None, protocol: Protocol) -> Participation:
     """The participation that is meant; one that does not fit the rounds is refused before the work."""
-    if given is None:
-        return Participation.full()
-    chosen = Participation.parse(given) if isinstance(given, str) else given
-    if not isinstance(chosen, Participation):
-        raise InputError(
-            f"participation must be a Participation or its spelling, such as 'at-most:5'; got {given!r}"
-        )
+    chosen = as_participation(given)
     chosen.largest_count(protocol.rounds)
     return chosen
 

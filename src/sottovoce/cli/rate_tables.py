@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from sottovoce._version import __version__
 from sottovoce.cli.layout import estimate, facts, members, named, paragraph, plain_table, who
 from sottovoce.cli.printing import interval, readable, rounded_up
 
@@ -109,6 +110,8 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
         ("view", f"{first.view.name}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
         ("contribution", first.contribution),
         ("assumption", f"oblivious: {ASSUMPTIONS['oblivious']}"),
+        ("weights", first.protocol.weights.hash),
+        ("version", __version__),
     ]
     if written is not None:
         rows.append(("written", f"{written} (every pair, all digits)"))

@@ -103,5 +103,7 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
         ("participation", participation_words(Participation.parse(manifest.participation), manifest.rounds)),
         ("δ", as_given(found.delta)),
         ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
+        ("weights", manifest.weights_hash),
+        ("version", manifest.version),
         ("pairs", f"{folder} (every pair, all digits)"),
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from sottovoce._version import __version__
 from sottovoce.cli.layout import (
     RELATIONS,
     estimate,
@@ -189,6 +190,8 @@ def _terms(
         ("participation", participation_words(table.participation, protocol.rounds)),
         ("δ", as_given(delta)),
         ("assumption", f"{table.assumption}: {ASSUMPTIONS[table.assumption]}"),
+        ("weights", protocol.weights.hash),
+        ("version", __version__),
     ]
     if written is not None:
         rows.append(("written", f"{written} (every pair, all digits)"))

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
 
-__all__ = ["COALITION_VIEWS", "CoalitionSearch", "CoalitionView", "Improvement", "Stopped"]
+__all__ = ["COALITION_VIEWS", "CoalitionSearch", "CoalitionView", "Improvement", "ObserverView", "Stopped"]
 
 CoalitionView = Literal["coalition-sums", "coalition-messages"]
+ObserverView = Literal["secure-sum", "neighbourhood"]
 Stopped = Literal["closed", "time limit", "interrupted"]
 
 COALITION_VIEWS: tuple[CoalitionView, ...] = ("coalition-sums", "coalition-messages")
@@ -51,7 +52,7 @@ class CoalitionSearch:
     protocol: Protocol
     target: Hashable
     size: int
-    view: CoalitionView
+    view: CoalitionView | ObserverView
     contribution: Contribution
     participation: Participation
     coalition: tuple[Hashable, ...]

@@ -5,12 +5,20 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csgraph
 
-from sottovoce.coalitions.results import COALITION_VIEWS, CoalitionSearch, CoalitionView, Improvement, Stopped
+from sottovoce.coalitions.results import (
+    COALITION_VIEWS,
+    CoalitionSearch,
+    CoalitionView,
+    Improvement,
+    ObserverView,
+    Stopped,
+)
 from sottovoce.coalitions.search import OutOfTime, Search
 from sottovoce.errors import InputError, at_least, one_of
 from sottovoce.interval import Interval
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["worst_coalition", "worst_observer"]
 
-ObserverView = Literal["secure-sum", "neighbourhood"]
 
 # Alone, with its own noise known, an observer sees what a coalition of one sees: in its neighbourhood only its own
 # messages come on top, and those it can compute.
@@ -153,7 +160,7 @@ def worst_observer(
     (1,)
     """
     one_of(_OF_ONE, view=view)
-    return worst_coalition(
+    found = worst_coalition(
         protocol,
         target,
         size=1,
@@ -164,6 +171,7 @@ def worst_observer(
         time_limit=time_limit,
         progress=progress,
     )
+    return replace(found, view=view)
 
 
 def _run(search: Search) -> Stopped:

@@ -29,15 +29,11 @@ DESCRIPTION = ("labels", "rule", "edges", "gap", "gap_converged")
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What was swept and how it was cut; node k is called `labels[k]`, and tile k holds `span(k)`.
-
-    `transition` is "weights" for gossip averaging, else a hash of the matrix that takes their place.
-    """
+    """What was swept and how it was cut; node k is called `labels[k]`, and tile k holds `span(k)`."""
 
     schema: int
     version: str
     weights_hash: str
-    transition: str
     nodes: int
     rounds: int
     view: str
@@ -133,7 +129,6 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         schema=SCHEMA,
         version=__version__,
         weights_hash=weights.hash,
-        transition=_transition(protocol),
         nodes=n,
         rounds=protocol.rounds,
         view=work.view,
@@ -160,15 +155,6 @@ def _names() -> list[str]:
 def _plain(label: Hashable) -> int | str:
     """A node's name as JSON holds it: whole numbers as such, anything else as text."""
     return label if isinstance(label, int) and not isinstance(label, bool) else str(label)
-
-
-def _transition(protocol: Protocol) -> str:
-    """Whether messages travel by the weights alone, or the hash of what they travel by."""
-    matrix = protocol.transition
-    if matrix is protocol.weights.matrix:
-        return "weights"
-    parts = (matrix.indptr.astype("<i8"), matrix.indices.astype("<i8"), matrix.data.astype("<f8"))
-    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
 def _edges(protocol: Protocol) -> int:
