@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sottovoce.protocols import Protocol
 
-__all__ = ["VIEW_NAMES", "Observation", "OwnNoise", "View", "observe", "target_indices"]
+__all__ = ["VIEW_NAMES", "Observation", "OwnNoise", "View", "observe", "place_among", "target_indices"]
 
 OwnNoise = Literal["known", "hidden"]
 ExactRow = dict[int, Fraction]
@@ -190,6 +190,18 @@ def target_indices(
             f"(choose another target{or_else})"
         )
     return indices
+
+
+def place_among(protocol: Protocol, view: View, indices: np.ndarray, label: Hashable) -> int:
+    """Where the node called `label` stands in the ascending `indices` of a view's targets; an error if it does not."""
+    index = protocol.index(label)
+    place = int(indices.searchsorted(index))
+    if place == len(indices) or indices[place] != index:
+        raise InputError(
+            f"node {label!r} is not among the targets of {view!r} "
+            "(its noise is known to the observer, or it was not asked for)"
+        )
+    return place
 
 
 def _distinct(indices: list[int], view: View) -> list[int]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sottovoce.errors import InputError
 from sottovoce.interval import Interval
+from sottovoce.views import place_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -66,13 +66,7 @@ class Sensitivities:
 
     def __getitem__(self, label: Hashable) -> Sensitivity:
         """The sensitivity of the target called `label`, with its witness."""
-        index = self.protocol.index(label)
-        place = int(self.indices.searchsorted(index))
-        if place == len(self.indices) or self.indices[place] != index:
-            raise InputError(
-                f"node {label!r} is not among the targets of {self.view!r} "
-                "(its noise is known to the observer, or it was not asked for)"
-            )
+        place = place_among(self.protocol, self.view, self.indices, label)
         return Sensitivity(
             target=label,
             squared=Interval(float(self.squared_lower[place]), float(self.squared_upper[place])),
