@@ -64,7 +64,7 @@ def summary(
 def _text(console: Console, found: Summary, folder: Path) -> None:
     """What `account` shows of a table, from a summary."""
     from sottovoce.cli.layout import facts, named, paragraph, who
-    from sottovoce.cli.tables import _exposed, _meaning, _pairs
+    from sottovoce.cli.tables import exposed_table, meaning, pairs_table
 
     worst = found.worst
     headline = (
@@ -72,13 +72,13 @@ def _text(console: Console, found: Summary, folder: Path) -> None:
         f"pairs, {who(worst.observers)} can learn most, about {named(worst.target)}."
     )
     paragraph(console, headline, style="bold")
-    paragraph(console, _meaning(worst, found.relation))
+    paragraph(console, meaning(worst, found.relation))
     console.print()
     chosen = {"worst": worst, "median": found.median, "best": found.best}
-    console.print(_pairs(chosen, found.delta))
+    console.print(pairs_table(chosen, found.delta))
     console.print()
     paragraph(console, "Most exposed nodes, each with the observer that learns most about it:")
-    console.print(_exposed(found.most_exposed, found.delta))
+    console.print(exposed_table(found.most_exposed, found.delta))
     console.print()
     console.print(facts(_terms(found, folder)))
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.accounting import Account, AccountTable
     from sottovoce.graphs import Graph, Spectrum
 
-__all__ = ["account_text", "calibration_text", "graph_text"]
+__all__ = ["account_text", "calibration_text", "exposed_table", "graph_text", "meaning", "pairs_table"]
 
 
 def account_text(
@@ -41,17 +41,19 @@ def account_text(
     """Headline, the telling pairs, the most exposed nodes, and what every number rests on."""
     worst = table.worst()
     paragraph(console, _headline(table, worst), style="bold")
-    paragraph(console, _meaning(worst, table.relation))
+    paragraph(console, meaning(worst, table.relation))
     console.print()
     chosen = {"worst": worst}
     many = len(table) > 1
     if many:
         chosen |= {"median": table.median(), "best": table.best()}
-    console.print(_pairs(chosen, table.delta))
+    console.print(pairs_table(chosen, table.delta))
     if many:
         console.print()
         paragraph(console, "Most exposed nodes, each with the observer that learns most about it:")
-        console.print(_exposed((account for _, account in table.most_exposed(MOST_EXPOSED)), table.delta))
+        console.print(
+            exposed_table((account for _, account in table.most_exposed(MOST_EXPOSED)), table.delta)
+        )
     console.print()
     console.print(facts(_terms(table, spectrum, graph, written)))
 
@@ -75,7 +77,7 @@ def calibration_text(
         console, f"The pair that needs as much: {who(worst.observers)}, observing {named(worst.target)}."
     )
     console.print()
-    console.print(_pairs({"worst": worst}, table.delta))
+    console.print(pairs_table({"worst": worst}, table.delta))
     console.print()
     console.print(facts(_terms(table, spectrum, graph, written)))
 
@@ -112,7 +114,7 @@ def _headline(table: AccountTable, worst: Account) -> str:
     )
 
 
-def _meaning(worst: Account, relation: str) -> str:
+def meaning(worst: Account, relation: str) -> str:
     """ε in words: how often the best guess about a record is right."""
     right = rounded_up(50 * (1 + worst.advantage().upper), 3)
     question = "which of two records it holds" if relation == "replace-one" else "whether a record is there"
@@ -122,7 +124,7 @@ def _meaning(worst: Account, relation: str) -> str:
     )
 
 
-def _pairs(accounts: Mapping[str, Account], delta: float) -> Table:
+def pairs_table(accounts: Mapping[str, Account], delta: float) -> Table:
     """One column for each account: who, whom, Δ², μ, ε and the bound that proves them."""
     table = plain_table()
     table.add_column("", style="dim", no_wrap=True)
@@ -142,7 +144,7 @@ def _pairs(accounts: Mapping[str, Account], delta: float) -> Table:
     return table
 
 
-def _exposed(accounts: Iterable[Account], delta: float) -> Table:
+def exposed_table(accounts: Iterable[Account], delta: float) -> Table:
     """One line for each target, with the observer that learns most about it."""
     table = plain_table()
     table.add_column("target", overflow="fold")

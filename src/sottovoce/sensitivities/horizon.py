@@ -243,7 +243,7 @@ def _proved_start(model: _Model, value: np.ndarray, profile: np.ndarray, lift: f
         lifted = profile + factor * lift
         current = value
         for k in range(len(lifted) - 1, -1, -1):
-            current, gap, error = _step(model, current, min(k, len(model.gains) - 1), lifted[k])
+            current, gap, error = _step(model, current, k, lifted[k])
             if gap <= 0:
                 break
             current = current + error * identity

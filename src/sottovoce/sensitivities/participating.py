@@ -80,9 +80,9 @@ def _mixed(
     rounds = len(form)
     whole = solve_form(form, contribution="vector", tolerance=tolerance)
     level = np.full(rounds, float(spectral_bound(form)) / rounds)
-    y = level if whole.y is None else whole.y
+    assert whole.y is not None, "bounds for vectors are sums of y"
     # Feasible y form a convex set, so every mixture of two of them is feasible too.
-    mixtures = [(1 - share) * y + share * level for share in MIXTURES]
+    mixtures = [(1 - share) * whole.y + share * level for share in MIXTURES]
     best = min(mixtures, key=participation.largest_sum)
     bounds = [(participation.largest_sum(best), "dual"), (_absolute_within(form, participation), "abs")]
     candidates = [
