@@ -12,7 +12,7 @@ from sottovoce.graphs import metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import horizon, sensitivity
 from sottovoce.sensitivities.dual import is_dominated
-from sottovoce.sensitivities.horizon import HorizonSolution, solve_horizon
+from sottovoce.sensitivities.horizon import HorizonSolution, dense_transition, solve_horizon
 from sottovoce.views import View, observe
 
 GRAPHS = {
@@ -117,7 +117,7 @@ def test_the_bound_grows_by_the_bulk_constant_and_no_faster() -> None:
 def test_the_bulk_constant_is_not_below_the_response_at_any_frequency() -> None:
     response, position = model_of("ring", "own message", 5_000, 1)
     solution = solved(response, position)
-    A = np.asarray(response.transition)
+    A = dense_transition(response)
     closed = A - (A @ response.gains.gain[-1]) @ response.rows
     b = response.source(position)
     for angle in np.linspace(0, np.pi, 200):

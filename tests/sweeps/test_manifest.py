@@ -30,6 +30,7 @@ def test_it_says_what_was_swept(protocol: Protocol, tmp_path: Path) -> None:
         "contribution": "vector",
         "participation": "full",
         "engine": "auto",
+        "effort": "auto",
         "assumption": "oblivious",
         "tile": 4,
         "tiles": 4,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import Engine
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.sensitivities import Sensitivities
+    from sottovoce.sensitivities import Effort, Sensitivities
     from sottovoce.views import OwnNoise
 
 __all__ = ["account", "account_all", "calibrate", "central_account", "local_account"]
@@ -47,6 +47,7 @@ def account(
     contribution: Contribution = "vector",
     participation: Participation | str | None = None,
     engine: Engine = "auto",
+    effort: Effort = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> AccountTable:
     """What one view gives away about each target, over all rounds of the protocol.
@@ -64,6 +65,8 @@ def account(
         participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its
             spelling "at-most:5"; every round if None.
         engine: how to compute: "auto", "dense", "filter" or "reduced".
+        effort: "fine" solves for each target, "bulk" bounds all together within a few per cent, "auto" is fine while
+            that takes minutes.
         progress: called with (targets done, targets in all).
 
     Guarantee: the ends of every interval hold, rounding included, for contributions that are fixed in advance
@@ -85,6 +88,7 @@ def account(
         contribution=contribution,
         participation=_participation(participation, protocol),
         engine=engine,
+        effort=effort,
         progress=progress,
     )
     return _table([found], noise_multiplier=noise_multiplier, delta=delta, relation=relation)
@@ -102,6 +106,7 @@ def account_all(
     contribution: Contribution = "vector",
     participation: Participation | str | None = None,
     engine: Engine = "auto",
+    effort: Effort = "auto",
     observers: Sequence[Hashable] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AccountTable:
@@ -119,6 +124,8 @@ def account_all(
         participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its
             spelling "at-most:5"; every round if None.
         engine: how to compute: "auto", "dense", "filter" or "reduced".
+        effort: "fine" solves for each target, "bulk" bounds all together within a few per cent, "auto" is fine while
+            that takes minutes.
         observers: names of the observers; all nodes if None.
         progress: called with (pairs done, pairs in all).
 
@@ -147,6 +154,7 @@ def account_all(
                 contribution=contribution,
                 participation=chosen,
                 engine=engine,
+                effort=effort,
                 progress=_portion(progress, done, size, total),
             )
         )
@@ -168,6 +176,7 @@ def calibrate(
     contribution: Contribution = "vector",
     participation: Participation | str | None = None,
     engine: Engine = "auto",
+    effort: Effort = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> float:
     """The smallest noise multiplier at which the worst pair is (target_epsilon, target_delta)-private.
@@ -187,6 +196,8 @@ def calibrate(
         participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its
             spelling "at-most:5"; every round if None.
         engine: how to compute: "auto", "dense", "filter" or "reduced".
+        effort: "fine" solves for each target, "bulk" bounds all together within a few per cent, "auto" is fine while
+            that takes minutes.
         progress: called with (done, in all): targets for one View, pairs for a name.
 
     Guarantee: rounded up and re-checked; the account at this noise has every upper end of ε at most
@@ -213,6 +224,7 @@ def calibrate(
             contribution=contribution,
             participation=participation,
             engine=engine,
+            effort=effort,
             progress=progress,
         )
         return table.calibrated_noise(target_epsilon, target_delta)
@@ -230,6 +242,7 @@ def calibrate(
         contribution=contribution,
         participation=participation,
         engine=engine,
+        effort=effort,
         progress=progress,
     )
     return table.calibrated_noise(target_epsilon, target_delta)

@@ -152,6 +152,13 @@ class Scenario:
         Literal["auto", "dense", "filter", "reduced"],
         Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
     ] = "auto"
+    effort: Annotated[
+        Literal["auto", "fine", "bulk"],
+        Parameter(
+            help="Solve for each target (fine), or bound all together within a few per cent (bulk); by default "
+            "fine while that takes minutes."
+        ),
+    ] = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +203,7 @@ def account_scenario(
                 contribution=sight.contribution,
                 participation=scenario.participation,
                 engine=scenario.engine,
+                effort=scenario.effort,
                 progress=callback,
             )
         return account_all(
@@ -209,6 +217,7 @@ def account_scenario(
             contribution=sight.contribution,
             participation=scenario.participation,
             engine=scenario.engine,
+            effort=scenario.effort,
             observers=observers or None,
             progress=callback,
         )

@@ -56,6 +56,13 @@ def sweep(
         Literal["auto", "dense", "filter", "reduced"],
         Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
     ] = "auto",
+    effort: Annotated[
+        Literal["auto", "fine", "bulk"],
+        Parameter(
+            help="Solve for each target (fine), or bound all together within a few per cent (bulk); by default "
+            "fine while that takes minutes."
+        ),
+    ] = "auto",
     tile: Annotated[
         int | None,
         Parameter(
@@ -100,6 +107,7 @@ def sweep(
                 contribution=contribution,
                 participation=participation,
                 engine=engine,
+                effort=effort,
                 tile=tile,
                 resume=resume,
                 cluster=cluster,

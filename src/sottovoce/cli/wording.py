@@ -10,6 +10,7 @@ __all__ = ["in_options"]
 OPTIONS = {
     "contribution": "--contribution",
     "delta": "--delta",
+    "effort": "--effort",
     "engine": "--engine",
     "max_epsilon": "--max-epsilon",
     "noise_multiplier": "--noise-multiplier",

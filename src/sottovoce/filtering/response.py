@@ -82,10 +82,15 @@ class FilteredResponse:
     distortion: float
     engine: str
 
+    @property
+    def size(self) -> int:
+        """The dimension r of the state."""
+        return int(self.transition.shape[0])
+
     def respond(self, position: int, stream: np.ndarray) -> np.ndarray:
         """F c for one target and a stream c of shape (T,) or (T, d): the whitened shift of the view, round by round."""
         streams = stream.reshape(self.rounds, -1)
-        source = self._columns(np.array([position]))
+        source = self.columns(np.array([position]))
         state = np.zeros((self.transition.shape[0], streams.shape[1]))
         shifts = []
         for t in range(self.rounds):
@@ -103,12 +108,12 @@ class FilteredResponse:
         batch = max(1, int(BATCH_BYTES // per_target))
         for begin in range(0, len(positions), batch):
             chosen = positions[begin : begin + batch]
-            matrices, rounding = gram_matrices(self._impulses(self._columns(chosen)))
+            matrices, rounding = gram_matrices(self._impulses(self.columns(chosen)))
             yield QuadraticForms(
                 positions=chosen,
                 matrices=matrices,
                 rounding=rounding,
-                distortion=self.distortion + self._recursion_error(),
+                distortion=self.distortion + self.recursion_error(self.rounds),
                 missing=self.gains.missing,
             )
 
@@ -125,20 +130,20 @@ class FilteredResponse:
         last = np.empty((rounds - start, *gains.last_whitener.shape))
         last[0] = gains.last_whitener
         for lag in range(rounds - 1 - start):
-            steady[lag] = self._before(steady[lag - 1], start) if lag else gains.whitener[start]
-            last[lag + 1] = self._before(last[lag], start)
+            steady[lag] = self.before(steady[lag - 1], start) if lag else gains.whitener[start]
+            last[lag + 1] = self.before(last[lag], start)
         adjoint = np.empty(((rounds - 1) * m + last.shape[1], size))
         adjoint[start * m : (rounds - 1) * m] = steady.reshape(-1, size)
         adjoint[(rounds - 1) * m :] = last[-1]
         early = np.zeros((count, len(adjoint), start))
         for s in range(start - 1, -1, -1):
-            adjoint[(s + 1) * m :] = self._before(adjoint[(s + 1) * m :], s)
+            adjoint[(s + 1) * m :] = self.before(adjoint[(s + 1) * m :], s)
             adjoint[s * m : (s + 1) * m] = gains.whitener[s]
             early[:, s * m :, s] = (adjoint[s * m :] @ sources).T
         return Impulses(early=early, steady=_per_target(steady, sources), last=_per_target(last, sources))
 
-    def _recursion_error(self) -> float:
-        """The distortion from rounding in the rows of F.
+    def recursion_error(self, rounds: int) -> float:
+        """The distortion from rounding in the rows of F, followed over `rounds` rounds.
 
         A step puts an adjoint row off by γ times its size; the rows of a round have Frobenius norm at most √r (their
         Gram matrix is ⪯ I), and meet a state that a stream c has built up to a norm of at most √‖P‖·‖c‖.
@@ -146,12 +151,23 @@ class FilteredResponse:
         m, size = self.rows.shape
         norm = self.gains.covariance_norm
         gamma = 8 * EPSILON * (size + m + 4) * (1 + norm**0.5)
-        return float(gamma * self.rounds * (size * norm) ** 0.5)
+        return float(gamma * rounds * (size * norm) ** 0.5)
 
-    def _before(self, rows: np.ndarray, k: int) -> np.ndarray:
-        """Rows · A Φ_k."""
+    def before(self, rows: np.ndarray, round_index: int) -> np.ndarray:
+        """Rows · A Φ_t: what rows that read the state of the next round read in the one with this 0-based index."""
         moved = (self.transition.T @ rows.T).T
-        return np.asarray(moved - (moved @ self.gains.gain[k]) @ self.rows)
+        return np.asarray(moved - (moved @ self.gains.gain[self.gains.at(round_index)]) @ self.rows)
+
+    def after(self, states: np.ndarray, round_index: int) -> np.ndarray:
+        """A Φ_t · states: what is left of states of the round with this 0-based index when the next one begins."""
+        seen = states - self.gains.gain[self.gains.at(round_index)] @ (self.rows @ states)
+        return np.asarray(self.transition @ seen)
+
+    def whitener(self, round_index: int) -> np.ndarray:
+        """L_t⁻¹C for the round with this 0-based index."""
+        if round_index == self.rounds - 1:
+            return self.gains.last_whitener
+        return np.asarray(self.gains.whitener[self.gains.at(round_index)])
 
     def shortened(self, rounds: int, *, frozen_at: int | None = None) -> FilteredResponse:
         """The same response over the first `rounds` rounds, all of them seen in full.
@@ -166,9 +182,9 @@ class FilteredResponse:
 
     def source(self, position: int) -> np.ndarray:
         """The input b of the target at `position`."""
-        return self._columns(np.array([position]))[:, 0]
+        return self.columns(np.array([position]))[:, 0]
 
-    def _columns(self, positions: np.ndarray) -> np.ndarray:
+    def columns(self, positions: np.ndarray) -> np.ndarray:
         """The inputs b of the targets at `positions`, dense."""
         columns = self.inputs[:, positions]
         return columns if isinstance(columns, np.ndarray) else columns.toarray()
@@ -210,18 +226,21 @@ class DenseResponse:
         return np.asarray(linalg.solve_triangular(self.root, stacked, lower=True, check_finite=False))
 
 
-def whitened_response(system: HiddenSystem, *, engine: Engine = "auto") -> FilteredResponse | DenseResponse:
+def whitened_response(
+    system: HiddenSystem, *, engine: Engine = "auto", goal: float | None = None
+) -> FilteredResponse | DenseResponse:
     """The whitened response of a view, by the engine asked for or the cheapest one.
 
     `dense` factorises the whole covariance, `filter` runs the Kalman filter on all unknown nodes, `reduced` runs it
-    on a Krylov space that is grown until what it cuts is at rounding level. `auto` reduces, and filters where the
-    Krylov space would be as large as the network.
+    on a Krylov space that is grown until what it cuts is at rounding level, or costs a distortion of at most `goal`.
+    `auto` reduces, and filters where the Krylov space would be as large as the network.
     """
     one_of(ENGINES, engine=engine)
     if engine == "dense":
         return _dense(system)
     if engine != "filter":
-        basis = _reduction(system, forced=engine == "reduced")
+        finest = max(REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * system.rounds)
+        basis = _reduction(system, max(finest, goal or 0.0), forced=engine == "reduced")
         if basis is not None:
             return _reduced(system, basis)
     gains = filter_gains(system.transition, system.rows, system.last_rows, system.rounds, **_settling(system))
@@ -272,7 +291,7 @@ def _given_error(system: HiddenSystem) -> float:
     return _reach(system) * (EPSILON * _norm(system) + (1 + _norm(system)) * system.rows_error)
 
 
-def _reduction(system: HiddenSystem, *, forced: bool) -> KrylovBasis | None:
+def _reduction(system: HiddenSystem, goal: float, *, forced: bool) -> KrylovBasis | None:
     """A Krylov basis whose truncation costs no more than the goal, or None where none is clearly smaller than n.
 
     Networks too large for the whole filter are reduced as far as memory goes; what is cut then widens the interval.
@@ -283,7 +302,6 @@ def _reduction(system: HiddenSystem, *, forced: bool) -> KrylovBasis | None:
     largest = min(largest, max(system.rows.shape[0], BASIS_BYTES // (8 * n)))
     if system.rows.shape[0] > largest:
         return None
-    goal = max(REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * system.rounds)
     check_at = 1.0
     basis = None
     for basis in krylov_bases(
@@ -308,7 +326,9 @@ def _cut(system: HiddenSystem, basis: KrylovBasis, *, enough: float = np.inf) ->
 def _reduced(system: HiddenSystem, basis: KrylovBasis) -> FilteredResponse:
     """The filter on the Krylov space: transition QᵀAQ, rows CQ, inputs the rows of Q, noise covariance QᵀQ = I."""
     vectors = np.array(basis.vectors)
-    transition = np.ascontiguousarray(basis.projected.T)
+    transition, dropped = (
+        _banded(basis) if system.symmetric else (np.ascontiguousarray(basis.projected.T), 0.0)
+    )
     rows = basis.start.T.copy()
     last_rows = rows if system.last_rows is system.rows else system.last_rows @ vectors
     gains = filter_gains(transition, rows, last_rows, system.rounds, **_settling(system))
@@ -319,9 +339,22 @@ def _reduced(system: HiddenSystem, basis: KrylovBasis) -> FilteredResponse:
         gains=gains,
         rounds=system.rounds,
         distortion=SECOND_ORDER
-        * (gains.distortion + _given_error(system) + _cut(system, basis) + _reach(system) * basis.rounding),
+        * (
+            gains.distortion
+            + _given_error(system)
+            + _cut(system, basis)
+            + _reach(system) * (basis.rounding + dropped)
+        ),
         engine="reduced",
     )
+
+
+def _banded(basis: KrylovBasis) -> tuple[csr_array, float]:
+    """QᵀAQ without the rounding errors that fill it, Lanczos having made it block tridiagonal; and their norm."""
+    from scipy import sparse
+
+    band = np.where(np.abs(basis.projected) > 4 * EPSILON, basis.projected, 0.0)
+    return sparse.csr_array(band), float(np.linalg.norm(basis.projected - band))
 
 
 def _dense(system: HiddenSystem) -> DenseResponse:

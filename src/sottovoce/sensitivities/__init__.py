@@ -3,10 +3,12 @@
 
 from sottovoce.sensitivities.bounds import absolute_bound, spectral_bound
 from sottovoce.sensitivities.certify import certify
-from sottovoce.sensitivities.measure import as_participation, sensitivity
+from sottovoce.sensitivities.measure import EFFORTS, Effort, as_participation, sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
 
 __all__ = [
+    "EFFORTS",
+    "Effort",
     "Sensitivities",
     "Sensitivity",
     "absolute_bound",

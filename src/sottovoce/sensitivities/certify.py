@@ -62,6 +62,7 @@ def certify(
         contribution=contribution,
         participation=chosen,
         engine="auto",
+        in_bulk=False,
         tolerance=tolerance,
         cap=chosen.largest_count(protocol.rounds),
     )

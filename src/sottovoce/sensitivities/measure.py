@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from sottovoce.filtering import (
     whitened_response,
 )
 from sottovoce.participation import Participation
+from sottovoce.sensitivities.bulk import CLOSE as BULK_CLOSE
+from sottovoce.sensitivities.bulk import FEWEST_ROUNDS, METHOD_NAMES, MOST_STATES, bulk_ends
 from sottovoce.sensitivities.horizon import solve_horizon
 from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
 from sottovoce.sensitivities.results import Sensitivities
@@ -30,11 +32,29 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse, HiddenSystem, QuadraticForms
     from sottovoce.protocols import Contribution, Protocol
 
-__all__ = ["TOLERANCE", "Assessment", "Search", "as_participation", "assess", "sensitivity", "widened"]
+__all__ = [
+    "EFFORTS",
+    "TOLERANCE",
+    "Assessment",
+    "Effort",
+    "Search",
+    "as_participation",
+    "assess",
+    "sensitivity",
+    "widened",
+]
 
 # How far apart, relatively, the ends of a vector sensitivity may stay before rounding is counted.
 TOLERANCE = 2e-4
-METHOD_NAMES = "<U11"
+Effort = Literal["auto", "fine", "bulk"]
+EFFORTS = ("auto", "fine", "bulk")
+# Above this many entries of M in all, targets are no longer solved one by one unless that is asked for.
+MOST_ENTRIES = 2 * 10**9
+# Targets whose ends stay apart in bulk are solved one by one if there are so few of them; over long horizons, where
+# that costs more, only those that the observer hears directly.
+FEW = 32
+# The reduction behind bounds of a per cent or so need not be finer than this.
+BULK_GOAL = 1e-7
 # Where no closed stream is at hand for a long horizon, the lower end comes from this many first rounds.
 EARLY = 512
 
@@ -47,6 +67,7 @@ def sensitivity(
     contribution: Contribution = "vector",
     participation: Participation | str | None = None,
     engine: Engine = "auto",
+    effort: Effort = "auto",
     tolerance: float = TOLERANCE,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sensitivities:
@@ -65,13 +86,17 @@ def sensitivity(
         contribution: whether a round's contribution is a number or a vector.
         participation: the rounds in which a target contributes, as a `Participation` or its spelling; all if None.
         engine: how to compute: "auto", "dense", "filter" or "reduced".
+        effort: "fine" solves for each target; "bulk" bounds all of them together, within a few per cent for those the
+            observer hears directly and for far ones, at a cost that hardly depends on their number; "auto" is fine
+            while that takes minutes.
         tolerance: the relative gap between the ends at which the search for vectors stops.
         progress: called with (targets done, targets in all).
 
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included; `method` names the bound behind the upper end,
     the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap` on
-    the number of rounds; `enumeration` of all signs, `exact` where every message is seen, `unreached` where nothing
-    arrives. The lower end is the value of an actual stream.
+    the number of rounds; in bulk `turning`, `smooth` or, for long horizons, `steady`; `enumeration` of all signs,
+    `exact` where every message is seen, `unreached` where nothing arrives. The lower end is the value of an actual
+    stream.
     Source: Theorem 12 of Koskela & Kulkarni for `abs`; semidefinite duality for `dual`; the cap because M ⪯ I.
 
     >>> from sottovoce import gossip, graphs
@@ -81,13 +106,19 @@ def sensitivity(
     """
     one_of(("vector", "scalar"), contribution=contribution)
     one_of(ENGINES, engine=engine)
+    one_of(EFFORTS, effort=effort)
     positive(tolerance=tolerance)
     chosen = as_participation(participation)
     cap = chosen.largest_count(protocol.rounds)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, targets)
     search = Search(
-        contribution=contribution, participation=chosen, engine=engine, tolerance=tolerance, cap=cap
+        contribution=contribution,
+        participation=chosen,
+        engine=engine,
+        in_bulk=_in_bulk(effort, engine, chosen, protocol.rounds, len(indices)),
+        tolerance=tolerance,
+        cap=cap,
     )
     if view.name == "everyone":
         # Each contribution stands beside its own noise alone, so Δ² counts rounds.
@@ -134,6 +165,7 @@ class Search:
     contribution: Contribution
     participation: Participation
     engine: Engine
+    in_bulk: bool
     tolerance: float
     cap: int
 
@@ -149,10 +181,13 @@ class Assessment:
     lower: np.ndarray
     upper: np.ndarray
     method: np.ndarray
+    frequency: np.ndarray | None
 
     def witness_of(self, place: int) -> np.ndarray:
         """The stream behind the lower end of the target at `place`, found again."""
         position = int(self.positions[place])
+        if self.frequency is not None and np.isfinite(self.frequency[place]):
+            return turning_stream(float(self.frequency[place]), self.system.rounds, self.search.contribution)
         if _is_long(self.response):
             return _long_ends(self.response, position, self.search)[3]
         (forms,) = self.response.forms(np.array([position]))
@@ -166,26 +201,28 @@ def assess(
     progress: Callable[[int, int], None] | None,
 ) -> Assessment:
     """Bounds and witnesses for every target, widened by what rounding and reduction may hide."""
-    response = whitened_response(system, engine=search.engine)
+    response = whitened_response(system, engine=search.engine, goal=BULK_GOAL if search.in_bulk else None)
     positions = np.searchsorted(system.unknown, indices)
     lower, upper = np.zeros(len(indices)), np.zeros(len(indices))
     method = np.full(len(indices), "unreached", dtype=METHOD_NAMES)
     reached = np.flatnonzero(_is_reached(system.hops()[positions], system.rounds, search.participation))
-    done = 0
-    if _is_long(response):
-        for place in reached:
-            ends = _long_ends(response, int(positions[place]), search)
-            lower[place], upper[place], method[place] = ends[:3]
-            done += 1
-            if progress is not None:
-                progress(done, len(reached))
+    frequency = None
+    if search.in_bulk and not isinstance(response, DenseResponse) and response.size <= MOST_STATES:
+        frequency = np.zeros(len(indices))
+        direct = system.hops()[positions] == 0
+        lower[reached], upper[reached], method[reached], frequency[reached] = _bulk(
+            response, positions[reached], direct[reached], search, progress
+        )
+        heard = reached[direct[reached]]
+        for group in (heard,) if _is_long(response) else (reached,):
+            doubtful = group[upper[group] > (1 + BULK_CLOSE) * lower[group]]
+            if len(doubtful) <= FEW:
+                found = _solved(response, positions[doubtful], search, None)
+                _keep_best(doubtful, found, (lower, upper, method, frequency))
     else:
-        for forms in response.forms(positions[reached]):
-            places = reached[done : done + len(forms.positions)]
-            lower[places], upper[places], method[places] = _ends(forms, search)
-            done += len(places)
-            if progress is not None:
-                progress(done, len(reached))
+        lower[reached], upper[reached], method[reached] = _solved(
+            response, positions[reached], search, progress
+        )
     return Assessment(
         system=system,
         response=response,
@@ -194,7 +231,85 @@ def assess(
         lower=lower,
         upper=upper,
         method=method,
+        frequency=frequency,
     )
+
+
+def _solved(
+    response: FilteredResponse | DenseResponse,
+    positions: np.ndarray,
+    search: Search,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Certified ends and the names of the winning bounds for targets that are solved one by one."""
+    count = len(positions)
+    lower, upper, method = np.empty(count), np.empty(count), np.empty(count, dtype=METHOD_NAMES)
+    done = 0
+    if _is_long(response):
+        for done, position in enumerate(positions, start=1):
+            lower[done - 1], upper[done - 1], method[done - 1], _ = _long_ends(
+                response, int(position), search
+            )
+            if progress is not None:
+                progress(done, count)
+        return lower, upper, method
+    for forms in response.forms(positions):
+        places = slice(done, done + len(forms.positions))
+        lower[places], upper[places], method[places] = _ends(forms, search)
+        done += len(forms.positions)
+        if progress is not None:
+            progress(done, count)
+    return lower, upper, method
+
+
+def _keep_best(
+    places: np.ndarray,
+    found: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ends: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    """Put what was found into the ends at `places` where it is closer; a stream solved for has no frequency."""
+    lower, upper, method, frequency = ends
+    below, above = places[found[1] < upper[places]], places[found[0] > lower[places]]
+    method[below] = found[2][found[1] < upper[places]]
+    upper[places] = np.minimum(upper[places], found[1])
+    lower[places] = np.maximum(lower[places], found[0])
+    frequency[above] = np.nan
+
+
+def _in_bulk(effort: Effort, engine: Engine, participation: Participation, rounds: int, count: int) -> bool:
+    """Whether targets, if they contribute in all rounds, are bounded together: on request, or if there are many."""
+    if participation.kind != "full" or rounds < FEWEST_ROUNDS or engine == "dense" or effort == "fine":
+        return False
+    return effort == "bulk" or count * min(rounds, EXPLICIT_ROUNDS) ** 2 > MOST_ENTRIES
+
+
+def _bulk(
+    response: FilteredResponse,
+    positions: np.ndarray,
+    direct: np.ndarray,
+    search: Search,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Certified ends, the names of the winning bounds and the frequencies of the streams, for all targets at once."""
+    ends = bulk_ends(response, positions, direct, contribution=search.contribution, progress=progress)
+    followed = min(response.rounds, len(response.gains.gain) + EXPLICIT_ROUNDS)
+    lower, upper = widened(
+        ends.attained,
+        ends.bound,
+        distortion=response.distortion + response.recursion_error(followed),
+        missing=response.gains.missing,
+        rounds=search.cap,
+    )
+    ends.method[upper > search.cap] = "cap"
+    return np.minimum(lower, search.cap), np.minimum(upper, search.cap), ends.method, ends.frequency
+
+
+def turning_stream(frequency: float, rounds: int, contribution: Contribution) -> np.ndarray:
+    """Unit vectors that turn by `frequency` each round, (T, 2); signs, (T,), where it is 0 or signs are asked for."""
+    angles = frequency * np.arange(rounds)
+    if frequency == 0 or contribution == "scalar":
+        return np.asarray(np.cos(angles).round())
+    return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
 def _is_reached(hops: np.ndarray, rounds: int, participation: Participation) -> np.ndarray:

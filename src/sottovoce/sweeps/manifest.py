@@ -41,6 +41,7 @@ class Manifest:
     contribution: str
     participation: str
     engine: str
+    effort: str
     assumption: str
     tile: int
     tiles: int
@@ -136,6 +137,7 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         contribution=work.contribution,
         participation=str(work.participation),
         engine=work.engine,
+        effort=work.effort,
         assumption="oblivious",
         tile=tile,
         tiles=-(-n // tile),

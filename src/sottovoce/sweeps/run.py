@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import Engine
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.sensitivities import Effort
     from sottovoce.views import OwnNoise
 
 __all__ = ["SweepResult", "sweep"]
@@ -60,6 +61,7 @@ def sweep(
     contribution: Contribution = "vector",
     participation: Participation | str | None = None,
     engine: Engine = "auto",
+    effort: Effort = "auto",
     tile: int | None = None,
     resume: bool = False,
     cluster: str | None = None,
@@ -76,6 +78,8 @@ def sweep(
         contribution: whether a round's contribution is a "vector" or a number ("scalar").
         participation: the rounds in which a target may contribute, or its spelling; every round if None.
         engine: how to compute: "auto", "dense", "filter" or "reduced".
+        effort: "fine" solves for each pair, "bulk" bounds all of an observer's within a few per cent, "auto" is
+            fine while that takes minutes.
         tile: how many observers share a part, which is what an interruption can cost; by default about
             100 000 pairs, or fewer so that there are 32 parts. With `resume`, that of the folder.
         resume: go on with the sweep in `folder`, computing the parts that are missing or damaged.
@@ -107,6 +111,7 @@ def sweep(
         contribution=contribution,
         participation=as_participation(participation),
         engine=engine,
+        effort=effort,
     )
     at_least(1, workers=workers)
     if tile is not None:

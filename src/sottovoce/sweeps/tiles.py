@@ -11,7 +11,7 @@ import numpy as np
 from sottovoce.errors import InputError, ViewError, one_of
 from sottovoce.filtering import ENGINES
 from sottovoce.participation import Participation
-from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities import EFFORTS, sensitivity
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.views import View
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from sottovoce.filtering import Engine
     from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.sensitivities import Effort
     from sottovoce.views import OwnNoise
 
 __all__ = ["VIEWS", "Work", "arrow_schema", "default_tile", "expected_pairs", "read_tile", "tile_bytes"]
@@ -39,6 +40,7 @@ class Work:
     contribution: Contribution
     participation: Participation
     engine: Engine
+    effort: Effort
 
     def __post_init__(self) -> None:
         """Refuse settings that no tile could be computed from."""
@@ -51,6 +53,7 @@ class Work:
         one_of(("known", "hidden"), own_noise=self.own_noise)
         one_of(("vector", "scalar"), contribution=self.contribution)
         one_of(ENGINES, engine=self.engine)
+        one_of(EFFORTS, effort=self.effort)
         if not isinstance(self.participation, Participation):
             raise InputError(
                 "participation must be a Participation or its spelling, such as 'at-most:5'; got "
@@ -110,6 +113,7 @@ def tile_bytes(
                 contribution=work.contribution,
                 participation=work.participation,
                 engine=work.engine,
+                effort=work.effort,
                 progress=_portion(progress, place * targets, targets, len(span) * targets),
             )
         )

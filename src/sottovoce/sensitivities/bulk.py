@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends of Δ² for all targets of one view at once, where solving for each would take too long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.sensitivities.smooth import smooth_bound, smooth_tables
+from sottovoce.sensitivities.steady import steady_bound, steady_tables
+from sottovoce.sensitivities.turning import constant_stream, turning_bound, turning_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sottovoce.filtering import FilteredResponse
+    from sottovoce.protocols import Contribution
+
+__all__ = ["CLOSE", "FEWEST_ROUNDS", "METHOD_NAMES", "MOST_STATES", "BulkEnds", "bulk_ends"]
+
+# Shorter horizons and larger systems are cheap, respectively dear, in other ways.
+FEWEST_ROUNDS, MOST_STATES = 64, 600
+# Ends this close need nothing finer; of the targets the observer does not hear at once, so many get it at most.
+CLOSE = 0.01
+LOOKED_AT = 256
+# Rounds after which the gains are frozen, tried in turn for targets heard directly whose ends stay this far apart.
+STARTS, APART = (32, 128, 512), 0.02
+PORTION = 20_000
+METHOD_NAMES = "<U11"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BulkEnds:
+    """attained ≤ Δ² ≤ bound for the model as stored, and the frequency of the stream behind each lower end."""
+
+    attained: np.ndarray
+    bound: np.ndarray
+    method: np.ndarray
+    frequency: np.ndarray
+
+
+def bulk_ends(
+    response: FilteredResponse,
+    positions: np.ndarray,
+    direct: np.ndarray,
+    *,
+    contribution: Contribution,
+    progress: Callable[[int, int], None] | None = None,
+) -> BulkEnds:
+    """Ends for the targets at `positions`; `direct` marks those whose message of a round is seen in that round.
+
+    Every target gets the bound for smooth responses and the value of a constant stream. Those that are heard
+    directly, and the worst of the others, get the bound for turning streams and the value of one as well.
+
+    Guarantee: attained ≤ Δ² ≤ bound up to the response's own distortion.
+    """
+    count, is_long = len(positions), response.rounds > EXPLICIT_ROUNDS
+    far, steady = far_bound(response), constant_stream(response)
+    attained, bound, frequency = np.empty(count), np.empty(count), np.zeros(count)
+    for begin in range(0, count, PORTION):
+        sources = response.columns(positions[begin : begin + PORTION])
+        bound[begin : begin + PORTION] = far(sources)
+        attained[begin : begin + PORTION] = steady.value(sources)
+        if progress is not None:
+            progress(min(begin + PORTION, count), count)
+    method = np.full(count, "steady" if is_long else "smooth", dtype=METHOD_NAMES)
+    places = _worth_turning(attained, bound, direct)
+    for start in STARTS:
+        _turn(response, positions, places, start, contribution, (attained, bound, method, frequency))
+        places = places[direct[places] & (bound[places] > (1 + APART) * attained[places])]
+        if places.size == 0 or start >= len(response.gains.gain):
+            break
+    return BulkEnds(attained=attained, bound=bound, method=method, frequency=frequency)
+
+
+def _turn(
+    response: FilteredResponse,
+    positions: np.ndarray,
+    places: np.ndarray,
+    start: int,
+    contribution: Contribution,
+    ends: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    """Improve the ends (attained, bound, method, frequency) at `places` by streams that turn and the bound for them."""
+    attained, bound, method, frequency = ends
+    sources = response.columns(positions[places])
+    found, peak = turning_bound(response, sources, start=start)
+    better = places[found < bound[places]]
+    bound[places] = np.minimum(bound[places], found)
+    method[better] = "turning"
+    # Signs that turn are constant or alternate.
+    peak = np.full(len(peak), np.pi) if contribution == "scalar" else peak
+    doubtful = np.flatnonzero(
+        (bound[places] > (1 + CLOSE) * attained[places]) & (method[places] == "turning")
+    )
+    reached = turning_value(response, sources[:, doubtful], peak[doubtful])
+    higher = doubtful[reached > attained[places[doubtful]]]
+    attained[places[doubtful]] = np.maximum(reached, attained[places[doubtful]])
+    frequency[places[higher]] = peak[higher]
+
+
+def far_bound(response: FilteredResponse) -> Callable[[np.ndarray], np.ndarray]:
+    """The bound for targets whose response is smooth in time, as a function of their inputs."""
+    if response.rounds > EXPLICIT_ROUNDS:
+        return partial(steady_bound, steady_tables(response))
+    return partial(smooth_bound, smooth_tables(response))
+
+
+def _worth_turning(attained: np.ndarray, bound: np.ndarray, direct: np.ndarray) -> np.ndarray:
+    """The places of the targets that are heard directly and of the most doubtful others."""
+    doubt = np.where(direct | (bound <= (1 + CLOSE) * attained), 0.0, bound - attained)
+    worst = np.argsort(-doubt, kind="stable")[:LOOKED_AT]
+    return np.union1d(np.flatnonzero(direct), worst[doubt[worst] > 0])

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An upper bound of Δ² for many targets at once over horizons far longer than the filter's start-up.
+
+Once the gains are steady F is a Toeplitz matrix S; E = F − S lives in the first τ columns. All that the bound needs of
+either is a quadratic form of the target's input, so that a target costs a few r × r products, whatever T is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.sensitivities.turning import ROUNDING, LagForms, closed_loop, gramian, lag_forms, taps
+
+if TYPE_CHECKING:
+    from sottovoce.filtering import FilteredResponse
+
+__all__ = ["SteadyTables", "steady_bound", "steady_tables"]
+
+# Lags that are looked at one by one, a power of two; longer ones go in blocks.
+LAGS = 64
+# Blocks of first columns grow by this factor.
+GROWTH = 1.5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SteadyTables:
+    """The lags of S from `rows` and `later`; of E on block I of its columns, ‖E‖² = bᵀ`early[I]`b.
+
+    bᵀ`left`b is the squared norm of what E shows after the rounds `looked` at.
+    """
+
+    rounds: int
+    looked: int
+    start: int
+    rows: np.ndarray
+    later: LagForms
+    early: np.ndarray
+    lengths: np.ndarray
+    left: np.ndarray
+
+
+def steady_tables(response: FilteredResponse) -> SteadyTables:
+    """The tables of a response whose gains settle, or are taken to settle in the last round."""
+    rounds, start = response.rounds, len(response.gains.gain) - 1
+    loop, whitener = closed_loop(response, start)
+    looked = min(rounds, 4 * start + LAGS)
+    gram = gramian(loop, whitener, rounds)
+    passage = np.linalg.matrix_power(loop, looked - start)
+    edges = _edges(start)
+    early = np.zeros((len(edges) - 1, *loop.shape))
+    left = np.zeros_like(loop)
+    # Gramians of the pair (state of F, state of S): what it shows from now on, and what after the rounds looked at.
+    shown, after = _Pair.of(gram), _Pair.of(passage.T @ gram @ passage)
+    for block in range(len(edges) - 2, -1, -1):
+        for s in range(edges[block + 1] - 1, edges[block] - 1, -1):
+            shown = shown.before(response, loop, s).seeing(response.gains.whitener[s], whitener)
+            after = after.before(response, loop, s)
+            early[block] += shown.of_difference()
+            left += after.of_difference()
+    return SteadyTables(
+        rounds=rounds,
+        looked=looked,
+        start=start,
+        rows=taps(loop, whitener, min(LAGS, rounds)),
+        later=lag_forms(loop, whitener, LAGS, rounds),
+        early=early,
+        lengths=np.diff(edges),
+        left=left,
+    )
+
+
+def steady_bound(tables: SteadyTables, sources: np.ndarray) -> np.ndarray:
+    """An upper bound of Δ² for each column b of `sources`.
+
+    With ρ = (Σ_ℓ ‖f_ℓ‖)², e = Σ_s ‖E_{:,s}‖ and, of the rounds after the first U, e_U likewise,
+
+        Δ² ≤ Tρ + 2e√(Uρ) + 2e_U√(Tρ) + e².
+
+    Guarantee: an upper bound for vectors of every dimension; sums of norms over a block of rounds or lags are taken
+    by Cauchy and Schwarz from the squared norm of the block.
+    Source: Section 5 of the mathematics page, with the start-up looked at for U rounds only.
+    """
+    count, m, size = tables.rows.shape
+    lags = (tables.rows.reshape(-1, size) @ sources).reshape(count, m, -1)
+    norm = np.sqrt((lags**2).sum(axis=1)).sum(axis=0) + tables.later.norm_sum(sources)
+    early = LagForms(matrices=tables.early, lengths=tables.lengths).norm_sum(sources)
+    left = LagForms(matrices=tables.left[None], lengths=np.array([tables.start])).norm_sum(sources)
+    bulk = np.sqrt(tables.rounds) * norm
+    looked = np.sqrt(tables.looked) * norm
+    return np.asarray((bulk**2 + 2 * early * looked + 2 * left * bulk + early**2) * (1 + 1e-9))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Pair:
+    """A form on pairs (x, y) of states, x of the true filter and y of the steady one: xᵀFx + 2xᵀCy + yᵀSy."""
+
+    first: np.ndarray
+    cross: np.ndarray
+    second: np.ndarray
+
+    @classmethod
+    def of(cls, gram: np.ndarray) -> _Pair:
+        """(x − y)ᵀG(x − y)."""
+        return cls(first=gram, cross=-gram, second=gram)
+
+    def before(self, response: FilteredResponse, loop: np.ndarray, s: int) -> _Pair:
+        """The form of the pair one round earlier."""
+        return _Pair(
+            first=response.before(response.before(self.first, s).T, s),
+            cross=response.before((self.cross @ loop).T, s).T,
+            second=loop.T @ self.second @ loop,
+        )
+
+    def seeing(self, first: np.ndarray, second: np.ndarray) -> _Pair:
+        """The form with the squared difference of what the two whiteners show added."""
+        return _Pair(
+            first=self.first + first.T @ first,
+            cross=self.cross - first.T @ second,
+            second=self.second + second.T @ second,
+        )
+
+    def of_difference(self) -> np.ndarray:
+        """The form where both states are the same input b."""
+        whole = self.first + self.cross + self.cross.T + self.second
+        margin = ROUNDING * len(whole) * float(np.linalg.norm(self.first))
+        return np.asarray((whole + whole.T) / 2 + margin * np.eye(len(whole)))
+
+
+def _edges(start: int) -> np.ndarray:
+    """0 = e_0 < e_1 < … = start, in steps that grow."""
+    edges = [0]
+    while edges[-1] < start:
+        edges.append(min(start, max(edges[-1] + 1, int(GROWTH * edges[-1]))))
+    return np.array(edges)

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends of Δ² for many targets at once that are close where the best stream turns at one frequency: near targets.
+
+With gains frozen after a few rounds F is a Toeplitz matrix S but for its first columns, and freezing only takes noise
+away. So
+
+    ‖Fc‖² ≤ T·sup_ω φ(ω) + (what the first columns add),   φ(ω) = ‖Σ_ℓ f_ℓ e^{−iωℓ}‖²,
+
+and a stream that turns by the frequency of the peak each round attains nearly as much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import fft
+
+from sottovoce.filtering import EXPLICIT_ROUNDS
+
+if TYPE_CHECKING:
+    from sottovoce.filtering import FilteredResponse
+
+__all__ = [
+    "ROUNDING",
+    "ConstantStream",
+    "LagForms",
+    "closed_loop",
+    "constant_stream",
+    "gramian",
+    "lag_forms",
+    "taps",
+    "turning_bound",
+    "turning_value",
+]
+
+# Forms of r × r numbers are summed up to this relative error for each of the r terms.
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+# The first columns are followed for this many rounds after the gains are frozen.
+REACH = 64
+# φ is a trigonometric polynomial, sampled this many times as often as it has terms.
+OVERSAMPLING = 64
+BATCH_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LagForms:
+    """bᵀ`matrices[k]`b = Σ ‖f_ℓ‖² over `lengths[k]` lags ℓ, one block of lags after the other."""
+
+    matrices: np.ndarray
+    lengths: np.ndarray
+
+    def norm_sum(self, sources: np.ndarray) -> np.ndarray:
+        """An upper bound of Σ ‖f_ℓ‖ over all the lags, for each column of `sources`."""
+        total = np.zeros(sources.shape[1])
+        squared = (sources**2).sum(axis=0)
+        for matrix, length in zip(self.matrices, self.lengths, strict=True):
+            slack = ROUNDING * len(matrix) * float(np.linalg.norm(matrix)) * squared
+            energy = np.maximum(np.einsum("rj,rj->j", sources, matrix @ sources), 0)
+            total += np.sqrt(length * (energy + slack))
+        return total
+
+
+def closed_loop(response: FilteredResponse, round_index: int) -> tuple[np.ndarray, np.ndarray]:
+    """B = AΦ and D = L⁻¹C with the gains of a 0-based round, as dense matrices."""
+    k = response.gains.at(round_index)
+    return response.after(np.eye(response.transition.shape[0]), k), response.gains.whitener[k]
+
+
+def taps(loop: np.ndarray, whitener: np.ndarray, count: int) -> np.ndarray:
+    """D B^ℓ for ℓ < count, as (count, m, r)."""
+    rows = np.empty((count, *whitener.shape))
+    for lag in range(count):
+        rows[lag] = rows[lag - 1] @ loop if lag else whitener
+    return rows
+
+
+def lag_forms(loop: np.ndarray, whitener: np.ndarray, first: int, rounds: int) -> LagForms:
+    """The lags from `first`, a power of two, up to `rounds` at least, in blocks that double."""
+    matrices, lengths = [], []
+    gram, power, length = whitener.T @ whitener, loop, 1
+    while length < rounds:
+        added = power.T @ gram @ power
+        if length >= first:
+            matrices.append(added)
+            lengths.append(length)
+        gram, power, length = gram + added, power @ power, 2 * length
+    return LagForms(matrices=np.array(matrices).reshape(-1, *loop.shape), lengths=np.array(lengths))
+
+
+def gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int) -> np.ndarray:
+    """Σ (DB^ℓ)ᵀDB^ℓ over at least `rounds` lags, with a margin for rounding: zᵀGz is what a state z still shows."""
+    gram, power, length = whitener.T @ whitener, loop, 1
+    while length < rounds:
+        gram = gram + power.T @ gram @ power
+        power, length = power @ power, 2 * length
+    margin = ROUNDING * len(loop) * float(np.linalg.norm(gram))
+    return np.asarray((gram + gram.T) / 2 + margin * np.eye(len(loop)))
+
+
+def turning_bound(
+    response: FilteredResponse, sources: np.ndarray, *, start: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """An upper bound of Δ² for each column b of `sources`, and the frequency at which φ is largest.
+
+    The gains are frozen after `start` rounds: later is closer and dearer. With S the Toeplitz part, E = F − S (zero
+    but for the first τ columns), H rounds that are looked at one by one and ε_s what is left of column s of E at their
+    end, in the Gramian's norm,
+
+        Δ² ≤ Tρ + Σ_st |F_HᵀF_H − S_HᵀS_H|_st + 2√(Tρ)·e + e²,   e² = Σ_st |⟨ε_s, ε_t⟩|.
+
+    Guarantee: an upper bound for vectors of every dimension. ρ ≥ sup φ: a real trigonometric polynomial of degree N
+    lies below its largest value on K > 2N equidistant points divided by cos(πN/K), and longer lags are added by
+    their norms.
+    Source: Ehlich & Zeller, Math. Z. 86 (1964) for the grid.
+    """
+    rounds, m = response.rounds, response.rows.shape[0]
+    steady = min(start, len(response.gains.gain)) - 1
+    loop, whitener = closed_loop(response, steady)
+    rows = taps(loop, whitener, min(rounds, EXPLICIT_ROUNDS))
+    peak, frequency = _peaks(rows, sources)
+    if rounds > EXPLICIT_ROUNDS:
+        later = lag_forms(loop, whitener, EXPLICIT_ROUNDS, rounds)
+        peak = (np.sqrt(peak) + later.norm_sum(sources)) ** 2
+    height = min(rounds, steady + REACH)
+    early, deviations = _start(response, loop, rows, steady, height)
+    gram = gramian(loop, whitener, rounds)
+    batch = max(1, BATCH_BYTES // (8 * height**2 * (2 * m + 1)))
+    added, left = np.empty(sources.shape[1]), np.empty(sources.shape[1])
+    for begin in range(0, sources.shape[1], batch):
+        chosen = sources[:, begin : begin + batch]
+        toeplitz = _toeplitz(rows[:height], chosen)
+        whole = toeplitz.copy()
+        whole[:, :, :steady] = np.moveaxis(early @ chosen, (0, 1, 2), (2, 1, 0))
+        change = whole.transpose(0, 2, 1) @ whole - toeplitz.transpose(0, 2, 1) @ toeplitz
+        added[begin : begin + batch] = np.abs(change).sum(axis=(1, 2))
+        states = (deviations @ chosen).transpose(2, 0, 1)
+        left[begin : begin + batch] = np.abs(states @ gram @ states.transpose(0, 2, 1)).sum(axis=(1, 2))
+    bulk = rounds * peak
+    return (bulk + added + 2 * np.sqrt(bulk * left) + left) * (1 + 1e-9), frequency
+
+
+def _peaks(rows: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A bound of sup ‖Σ f_ℓ e^{−iωℓ}‖² over the lags of `rows`, and where the largest sample is."""
+    count, m, size = rows.shape
+    points = fft.next_fast_len(OVERSAMPLING * count, real=True)
+    batch = max(1, BATCH_BYTES // (16 * points * m))
+    peak, frequency = np.empty(sources.shape[1]), np.empty(sources.shape[1])
+    for begin in range(0, sources.shape[1], batch):
+        chosen = sources[:, begin : begin + batch]
+        lags = (rows.reshape(-1, size) @ chosen).reshape(count, m, -1)
+        values = (np.abs(fft.rfft(lags, points, axis=0)) ** 2).sum(axis=1)
+        top = values.argmax(axis=0)
+        peak[begin : begin + batch] = values[top, np.arange(len(top))]
+        frequency[begin : begin + batch] = 2 * np.pi * top / points
+    return peak / np.cos(np.pi * (count - 1) / points), frequency
+
+
+def _start(
+    response: FilteredResponse, loop: np.ndarray, rows: np.ndarray, steady: int, height: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first `height` rounds of the first columns of F, (τ, height·m, r), and the states of E at their end."""
+    size, m = loop.shape[0], response.rows.shape[0]
+    adjoint = np.zeros((height * m, size))
+    adjoint[steady * m :] = rows[: height - steady].reshape(-1, size)
+    early, deviations = np.zeros((steady, height * m, size)), np.empty((steady, size, size))
+    passage = power = np.linalg.matrix_power(loop, height - steady)
+    for s in range(steady - 1, -1, -1):
+        adjoint[(s + 1) * m :] = response.before(adjoint[(s + 1) * m :], s)
+        adjoint[s * m : (s + 1) * m] = response.gains.whitener[s]
+        early[s, s * m :] = adjoint[s * m :]
+        passage, power = response.before(passage, s), power @ loop
+        deviations[s] = passage - power
+    return early, deviations
+
+
+def _toeplitz(rows: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """S over the rounds of `rows`, for each column of `sources`: (targets, height·m, height)."""
+    height, m, size = rows.shape
+    lags = (rows.reshape(-1, size) @ sources).T
+    matrices = np.zeros((len(lags), height * m, height))
+    for s in range(height):
+        matrices[:, s * m :, s] = lags[:, : (height - s) * m]
+    return matrices
+
+
+def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """‖Fc‖², from below, for unit vectors c_t that turn by each target's frequency each round.
+
+    Rounds are followed one by one while the gains change. From then on the state differs from the steady one, whose
+    output has norm √(rounds·φ), by a deviation that shows at most its norm in the Gramian; round T is left out.
+
+    Guarantee: a lower bound of Δ² for vectors (for signs too at the frequencies 0 and π), up to a relative 1e-9 that
+    is taken off for rounding.
+    """
+    turn = np.exp(1j * frequencies)
+    state = np.zeros(sources.shape, dtype=complex)
+    total, phase = np.zeros(sources.shape[1]), np.ones_like(turn)
+    followed = _followed(response)
+    for t in range(followed):
+        state = state + sources * phase
+        total += (np.abs(response.whitener(t) @ state) ** 2).sum(axis=0)
+        phase = phase * turn
+        if t < response.rounds - 1:
+            state = response.after(state, t)
+    remaining = response.rounds - 1 - followed
+    if remaining > 0:
+        loop, whitener = closed_loop(response, followed)
+        steady = np.empty_like(state)
+        for j, back in enumerate(np.conj(turn)):
+            steady[:, j] = np.linalg.solve(np.eye(len(loop)) - back * loop, sources[:, j])
+        shown = np.sqrt(remaining) * np.linalg.norm(whitener @ steady, axis=0)
+        deviation = state + sources * phase - steady * phase
+        total += np.maximum(shown - _length(deviation, gramian(loop, whitener, remaining)), 0) ** 2
+    return total * (1 - 1e-9)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConstantStream:
+    """What a contribution that never changes gives away, as forms that serve every target.
+
+    bᵀ`form`b while the gains change, then √`remaining`·‖`shown`·b‖ but for what is left of the `deviation`.
+    """
+
+    form: np.ndarray
+    remaining: int
+    shown: np.ndarray
+    deviation: np.ndarray
+    gram: np.ndarray
+
+    def value(self, sources: np.ndarray) -> np.ndarray:
+        """‖F1‖², from below, for each column of `sources`.
+
+        Guarantee: a lower bound of Δ², for signs too, up to a relative 1e-9 that is taken off for rounding.
+        """
+        slack = ROUNDING * len(self.form) * float(np.linalg.norm(self.form)) * (sources**2).sum(axis=0)
+        total = np.maximum(np.einsum("rj,rj->j", sources, self.form @ sources) - slack, 0)
+        if self.remaining > 0:
+            later = np.sqrt(self.remaining) * np.linalg.norm(self.shown @ sources, axis=0)
+            total += np.maximum(later - _length(self.deviation @ sources, self.gram), 0) ** 2
+        return np.asarray(total * (1 - 1e-9))
+
+
+def constant_stream(response: FilteredResponse) -> ConstantStream:
+    """The sums of `turning_value` at the frequency 0, for the r basis inputs at once."""
+    size = response.transition.shape[0]
+    identity = np.eye(size)
+    state, form = np.zeros((size, size)), np.zeros((size, size))
+    followed = _followed(response)
+    for t in range(followed):
+        state.flat[:: size + 1] += 1.0
+        shown = response.whitener(t) @ state
+        form += shown.T @ shown
+        if t < response.rounds - 1:
+            state = response.after(state, t)
+    remaining = response.rounds - 1 - followed
+    if remaining <= 0:
+        nothing = np.zeros((0, size))
+        return ConstantStream(form=form, remaining=0, shown=nothing, deviation=nothing, gram=np.eye(0))
+    loop, whitener = closed_loop(response, followed)
+    steady = np.linalg.solve(identity - loop, identity)
+    return ConstantStream(
+        form=form,
+        remaining=remaining,
+        shown=whitener @ steady,
+        deviation=state + identity - steady,
+        gram=gramian(loop, whitener, remaining),
+    )
+
+
+def _followed(response: FilteredResponse) -> int:
+    """How many rounds have gains of their own, or all while they are few."""
+    if response.rounds <= EXPLICIT_ROUNDS or not response.gains.frozen:
+        return response.rounds
+    return min(response.rounds, len(response.gains.gain) - 1)
+
+
+def _length(states: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """√(z*Gz) for each column z."""
+    return np.asarray(np.sqrt(np.maximum(np.einsum("rj,rj->j", states.conj(), gram @ states).real, 0)))
