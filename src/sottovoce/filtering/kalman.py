@@ -103,7 +103,8 @@ def _products(transition: np.ndarray | csr_array) -> tuple[int, float]:
     if isinstance(transition, np.ndarray):
         return len(transition), max(1.0, float(np.linalg.norm(transition, 2)) ** 2)
     # ‖A‖₂² ≤ ‖A‖₁ ‖A‖_∞
-    columns, rows = transition.sum(axis=0).max(), transition.sum(axis=1).max()
+    sizes = abs(transition)
+    columns, rows = sizes.sum(axis=0).max(), sizes.sum(axis=1).max()
     return int(np.diff(transition.indptr).max(initial=1)), max(1.0, float(columns * rows))
 
 
