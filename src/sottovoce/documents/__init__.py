@@ -22,6 +22,7 @@ from sottovoce.documents.csv_tables import (
     write_named_rate_csv,
     write_rate_csv,
 )
+from sottovoce.documents.damping_files import read_damping
 from sottovoce.documents.graph_files import check_graph_path, write_graph
 from sottovoce.documents.pairs import Pair, plain_label
 from sottovoce.documents.proofs import certificate_document, check_certificate_path, verification_document
@@ -49,6 +50,7 @@ __all__ = [
     "rate_document",
     "read_account_csv",
     "read_account_json",
+    "read_damping",
     "verification_document",
     "write_account_csv",
     "write_graph",
