@@ -12,6 +12,7 @@ from sottovoce.documents.accounts import (
     graph_document,
     read_account_json,
 )
+from sottovoce.documents.audits import audit_document
 from sottovoce.documents.csv_tables import (
     COLUMNS,
     RATE_COLUMNS,
@@ -39,6 +40,7 @@ __all__ = [
     "RateTable",
     "account_document",
     "as_json",
+    "audit_document",
     "calibration_document",
     "certificate_document",
     "check_certificate_path",
