@@ -16,7 +16,10 @@ STAR = ("audit", "star:n=4", "--rounds", "3", "--noise-multiplier", "1", "--seed
 def test_an_honest_number_stands(sottovoce: Run) -> None:
     code, out, err = sottovoce(*STAR)
     assert (code, err) == (0, "")
-    assert out.startswith("The certified ε ≤ 8.176 stands: attacking what node 1 sees of node 0 shows")
+    assert out.startswith(
+        "The certified ε ≤ 8.176 at δ = 1e-05 stands: no attack did better.\n"
+        "Attacking what node 1 sees of node 0 shows ε ≥ "
+    )
     for phrase in (
         "certified      ε ≤ 8.176, μ ≤ 1.697",
         "witness        ε ≥ 8.175 is what the simulated stream must leak",
@@ -81,7 +84,7 @@ def test_the_json_object_is_what_the_library_finds(sottovoce: Run) -> None:
 def test_a_number_that_is_too_small_is_refuted(sottovoce: Run) -> None:
     code, out, err = sottovoce(*STAR, "--claimed-epsilon", "1")
     assert code == 3
-    assert out.startswith("The claimed ε ≤ 1 does not stand")
+    assert out.startswith("The claimed ε ≤ 1 at δ = 1e-05 does not stand: an attack did better.\n")
     assert "claimed        ε ≤ 1" in out
     assert "certified      ε ≤ 8.176" in out
     assert err.startswith("sottovoce: refuted: the attack shows ε ≥ ")

@@ -33,12 +33,11 @@ def audit_text(console: Console, audit: Audit, graph: Graph, *, claimed: bool, s
     """The verdict, the numbers side by side, and what they rest on."""
     word = "claimed" if claimed else "certified"
     found, bound = rounded_down(audit.empirical_epsilon_lower), rounded_up(audit.claimed_epsilon)
-    verdict = "does not stand" if audit.refuted else "stands"
+    verdict = "does not stand: an attack did better" if audit.refuted else "stands: no attack did better"
+    paragraph(console, f"The {word} ε ≤ {bound} at δ = {as_given(audit.delta)} {verdict}.", style="bold")
     paragraph(
         console,
-        f"The {word} ε ≤ {bound} {verdict}: attacking what {who(audit.view.observers)} sees of "
-        f"{named(audit.target)} shows ε ≥ {found} at δ = {as_given(audit.delta)}.",
-        style="bold",
+        f"Attacking what {who(audit.view.observers)} sees of {named(audit.target)} shows ε ≥ {found}.",
     )
     console.print()
     rows = [
