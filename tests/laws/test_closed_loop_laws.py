@@ -198,7 +198,33 @@ def test_the_response_spectrum_is_that_of_the_definition(loop: Loop, frequency: 
     assert expected <= limit.upper * (1 + 1e-9) + 1e-9
 
 
-@pytest.mark.parametrize("damping", [0.9, [1, 0.5, 0.9, 0.2, 1, 0.7, 1, 0.4]])
+@LAW
+@given(scenes(most_rounds=6))
+def test_turning_every_sign_in_every_round_changes_nothing(scene: Scene) -> None:
+    # With D = −I messages are (−1)ᵗ times those of the open loop with contributions (−1)ᵗ x_t.
+    plain = sensitivity(gossip(scene.weights, rounds=scene.rounds), scene.view, [scene.target])
+    turned = sensitivity(gossip(scene.weights, rounds=scene.rounds, damping=-1), scene.view, [scene.target])
+    assert turned.squared_lower[0] <= plain.squared_upper[0]
+    assert plain.squared_lower[0] <= turned.squared_upper[0]
+    assert turned.squared_upper[0] == pytest.approx(plain.squared_upper[0], rel=1e-3, abs=1e-9)
+
+
+def test_the_rate_of_a_turned_loop_is_that_of_the_open_one_half_a_turn_on() -> None:
+    weights = metropolis_weights("ring:n=7")
+    for view in (View.secure_sum(0), View.neighbourhood(0), View.single_node(0, own_noise="hidden")):
+        plain, turned = (
+            rate(gossip(weights, rounds=1, damping=damping), view, [1])[1].limit for damping in (None, -1)
+        )
+        assert turned.upper == pytest.approx(plain.upper, rel=1e-6)
+        frequencies = np.linspace(0.1, 3, 7)
+        assert response_spectrum(
+            gossip(weights, rounds=1, damping=-1), view, 1, np.pi - frequencies
+        ) == pytest.approx(response_spectrum(weights, view, 1, frequencies), abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "damping", [0.9, [1, 0.5, 0.9, 0.2, 1, 0.7, 1, 0.4], [1, -0.5, 0.9, -1, 0, 0.7, 1, -0.4]]
+)
 def test_long_horizons_agree_with_the_rate(damping: Any) -> None:
     weights = metropolis_weights("ring:n=8")
     protocol = gossip(weights, rounds=20_000, damping=damping)
