@@ -206,6 +206,11 @@ def test_settings_that_make_no_audit_are_refused(changes: dict[str, Any], compla
         audit(star(2), LEAF, 0, **{"noise_multiplier": 1, "delta": 1e-3, **changes})
 
 
+def test_horizons_that_no_run_can_walk_through_are_refused() -> None:
+    with pytest.raises(InputError, match=r"at most 5000 of them; got 1000000 \(audit fewer rounds\)"):
+        audit(star(1_000_000), LEAF, 0, noise_multiplier=600, delta=1e-5)
+
+
 def test_a_simulator_returns_one_view_a_run() -> None:
     with pytest.raises(InputError, match="one view for each of the 50 runs; got 3"):
         audit_simulator(

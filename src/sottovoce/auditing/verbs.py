@@ -29,8 +29,9 @@ CONFIDENCE = 0.999
 # Runs that are simulated if no number is given: as many as so many noise draws allow, within limits.
 DRAWS = 200_000_000
 FEWEST, MOST = 2_000, 40_000
-# More noise draws than this take hours.
+# More noise draws than this take hours, and so do more rounds.
 MOST_DRAWS = 100_000_000_000
+MOST_ROUNDS = 5_000
 # How many numbers a batch of runs may hold at the same time.
 BATCH = 4_000_000
 
@@ -88,6 +89,11 @@ def audit(
     positive(noise_multiplier=noise_multiplier)
     probability(delta=delta, confidence=confidence)
     one_of(RELATIONS, relation=relation)
+    if protocol.rounds > MOST_ROUNDS:
+        raise InputError(
+            f"an audit walks through every round of every run, at most {MOST_ROUNDS} of them; got {protocol.rounds} "
+            "(audit fewer rounds)"
+        )
     terms = {"contribution": contribution, "participation": participation}
     exposed = sensitivity(protocol, view, [target], **terms)[target]  # type: ignore[arg-type]
     certified = account(
@@ -101,9 +107,9 @@ def audit(
     )[target]
     epsilon, mu = _claimed(certified if claim is None else claim, delta)
     stream = plain_stream(np.asarray(exposed.witness, dtype=np.float64))
+    wanted = _runs(trials, protocol.n * protocol.rounds * stream.shape[1])
     scene = scene_of(protocol, view, target)
     attack = likelihood_attack(scene, stream)
-    wanted = _runs(trials, protocol.n * protocol.rounds * stream.shape[1])
     found = audit_simulator(
         gossip_simulator(scene, noise_multiplier=noise_multiplier),
         (-stream if relation == "replace-one" else np.zeros_like(stream), stream),
@@ -166,7 +172,7 @@ def audit_simulator(
     >>> def release(stream, runs, rng):
     ...     return stream.sum() + rng.standard_normal((runs, 1))
     >>> streams = np.zeros(1), np.ones(1)
-    >>> found = audit_simulator(release, streams, delta=1e-5, trials=8000, rng=np.random.default_rng(3))
+    >>> found = audit_simulator(release, streams, delta=1e-5, trials=60_000, rng=np.random.default_rng(3))
     >>> 0.8 < found.mu_lower < 1
     True
     """
