@@ -209,7 +209,10 @@ class TestAccount:
                 lambda a: replace(a, relation="swap"),
                 "relation must be one of add-remove, replace-one, zero-out",
             ),
-            (lambda a: replace(a, assumption="none"), "assumption must be one of oblivious, hidden-state"),
+            (
+                lambda a: replace(a, assumption="none"),
+                "assumption must be one of oblivious, quadratic, hidden-state",
+            ),
             (lambda a: replace(a, contribution="tensor"), "contribution must be one of vector, scalar"),
             (lambda a: replace(a, default_delta=1.0), "default_delta must lie strictly between 0 and 1"),
             (lambda a: replace(a, mu=Interval(-1.0, 1.0)), "mu must be an interval of numbers of at least 0"),

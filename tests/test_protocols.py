@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -80,3 +81,61 @@ def test_a_protocol_cannot_be_changed() -> None:
     protocol = gossip(np.full((2, 2), 0.5), rounds=3)
     with pytest.raises(AttributeError):
         protocol.rounds = 4  # type: ignore[misc]
+
+
+STAR = metropolis_weights("star:n=3")
+
+
+def test_damping_multiplies_the_rows_of_the_weights() -> None:
+    protocol = gossip(STAR, rounds=2, damping=[1, 0.5, 0])
+    W = STAR.matrix.toarray()
+    assert (protocol.transition.toarray() == np.diag([1, 0.5, 0]) @ W).all()
+    assert protocol.transition.nnz == 5
+    assert (protocol.weights.matrix.toarray() == W).all()
+    assert protocol.exact_row(1) == {0: Fraction(1, 6), 1: Fraction(1, 3)}
+    assert protocol.exact_row(2) == {}
+    assert protocol.assumption == "quadratic"
+    assert not protocol.symmetric
+
+
+def test_one_number_damps_every_node_alike() -> None:
+    protocol = gossip(STAR, rounds=2, damping=0.5)
+    assert protocol.damping is not None
+    assert protocol.damping.tolist() == [0.5] * 3
+    assert protocol.symmetric
+    assert not gossip(STAR, rounds=2, damping=-0.5).symmetric
+    assert protocol.damping_hash != gossip(STAR, rounds=2, damping=0.25).damping_hash
+
+
+@pytest.mark.parametrize("damping", [None, 1, 1.0, [1, 1, 1]])
+def test_a_damping_of_1_is_the_open_loop(damping: Any) -> None:
+    protocol = gossip(STAR, rounds=2, damping=damping)
+    assert protocol.damping is None
+    assert protocol.damping_hash is None
+    assert protocol.transition is STAR.matrix
+    assert protocol.assumption == "oblivious"
+
+
+@pytest.mark.parametrize(
+    ("damping", "complaint"),
+    [
+        ([1, 0.5], r"one number for all nodes or one for each of the 3 nodes; got shape \(2,\)"),
+        (1.5, r"between -1 and 1; node 0 has 1\.5 \(1 - step \* curvature leaves that range"),
+        ([1, 1, -1.01], r"node 2 has -1\.01"),
+        (float("nan"), "node 0 has nan"),
+        ("much", "a number, or one number a node; got 'much'"),
+    ],
+)
+def test_a_damping_that_makes_no_sense_is_refused(damping: Any, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        gossip(STAR, rounds=2, damping=damping)
+
+
+def test_a_damping_is_out_of_reach_of_later_changes() -> None:
+    given = np.array([1.0, 0.5, 0.0])
+    protocol = gossip(STAR, rounds=2, damping=given)
+    given[1] = 0.9
+    assert protocol.damping is not None
+    assert protocol.damping[1] == 0.5
+    with pytest.raises(ValueError, match="read-only"):
+        protocol.damping[1] = 0.9

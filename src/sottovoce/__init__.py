@@ -14,6 +14,7 @@ from sottovoce._version import __version__
 if TYPE_CHECKING:
     from sottovoce import gaussian, graphs
     from sottovoce.accounting import Account, AccountTable, account, account_all, calibrate
+    from sottovoce.auditing import Audit, audit
     from sottovoce.certificates import Certificate
     from sottovoce.coalitions import CoalitionSearch, worst_coalition, worst_observer
     from sottovoce.errors import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Account": "accounting",
     "AccountTable": "accounting",
+    "Audit": "auditing",
     "Certificate": "certificates",
     "CoalitionSearch": "coalitions",
     "FileError": "errors",
@@ -53,6 +55,7 @@ _HOMES = {
     "ViewError": "errors",
     "account": "accounting",
     "account_all": "accounting",
+    "audit": "auditing",
     "calibrate": "accounting",
     "certify": "sensitivities",
     "gossip": "protocols",
@@ -67,6 +70,7 @@ _ROOMS = {"gaussian", "graphs"}
 __all__ = [
     "Account",
     "AccountTable",
+    "Audit",
     "Certificate",
     "CoalitionSearch",
     "FileError",
@@ -86,6 +90,7 @@ __all__ = [
     "__version__",
     "account",
     "account_all",
+    "audit",
     "calibrate",
     "certify",
     "gaussian",

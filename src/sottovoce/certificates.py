@@ -134,6 +134,9 @@ class Certificate:
     gossip matrix, the observation rows and the indices in `known_noise` and `target` follow the order of
     `labels`.
 
+    `damping` holds one number a node where the loop is closed by quadratic losses: s_t = D W s_{t−1} + x_t + u_t. The
+    file has that field only then.
+
     `fractions` says that a rule made the weights, so that the stored floats stand for the fractions they were rounded
     from; else the floats themselves are meant. What an observer learns can depend on it.
 
@@ -158,6 +161,7 @@ class Certificate:
     relation: str = "add-remove"
     assumption: str = "oblivious"
     fractions: bool = False
+    damping: Floats | None = None
     y: Floats | None = None
     witness: Floats | None = None
     horizon: HorizonModel | None = None
@@ -204,6 +208,10 @@ class Certificate:
         if self.weights is not None and (self.weights.rows, self.weights.columns) != (n, n):
             shape = f"{self.weights.rows} x {self.weights.columns}"
             raise InputError(f"weights must be {n} x {n}, as there are {n} labels; got {shape}")
+        if self.damping is not None:
+            _freeze(self, damping=_floats("damping", self.damping, 1))
+            if self.damping.size != n:
+                raise InputError(f"damping must have {n} entries, one a label; it has {self.damping.size}")
         if self.observation.columns != n:
             raise InputError(
                 f"observation must have {n} columns, one a label; got {self.observation.columns}"
@@ -296,9 +304,12 @@ def load(path: str | os.PathLike[str]) -> Certificate:
 
 def _document(certificate: Certificate) -> dict[str, Any]:
     """The JSON object of a certificate, without its hash."""
-    return {
+    document = {
         field.name: _written(field.name, getattr(certificate, field.name)) for field in fields(Certificate)
     }
+    if certificate.damping is None:
+        del document["damping"]
+    return document
 
 
 def _written(name: str, value: object) -> object:
@@ -346,7 +357,9 @@ def _from_document(document: object) -> Certificate:
         raise InputError(
             f"schema must be {SCHEMA}; got {document['schema']!r} (another version of sottovoce wrote it)"
         )
-    whole = _exact_fields(document, "a certificate", [*(field.name for field in fields(Certificate)), "hash"])
+    damped = isinstance(document, dict) and "damping" in document
+    names = [field.name for field in fields(Certificate) if damped or field.name != "damping"]
+    whole = _exact_fields(document, "a certificate", [*names, "hash"])
     written = whole.pop("hash")
     if written != _digest(whole):
         raise InputError(

@@ -20,6 +20,7 @@ COMMANDS = (
     "rate",
     "certify",
     "verify",
+    "audit",
     "coalition",
     "sweep",
     "summary",

@@ -27,13 +27,17 @@ if TYPE_CHECKING:
 __all__ = ["ASSUMPTIONS", "RELATIONS", "Account", "Assumption", "Relation"]
 
 Relation = Literal["add-remove", "replace-one", "zero-out"]
-Assumption = Literal["oblivious", "hidden-state"]
+Assumption = Literal["oblivious", "quadratic", "hidden-state"]
 
 RELATIONS: dict[Relation, int] = {"add-remove": 1, "replace-one": 2, "zero-out": 1}
 """By how many clips a contribution can differ between neighbouring inputs."""
 
 ASSUMPTIONS: dict[Assumption, str] = {
     "oblivious": "contributions are fixed in advance or depend only on what the observer has seen",
+    "quadratic": (
+        "other nodes' contributions depend on hidden states as gradient steps on quadratic losses of the given damping "
+        "do; no clipping acts, and the gradient of the record that differs does not depend on the state"
+    ),
     "hidden-state": (
         "other nodes' contributions are taken to carry nothing of the target on, although in training they "
         "depend on states that the observer does not see; the number without this assumption is that of the "

@@ -70,7 +70,8 @@ def account(
         progress: called with (targets done, targets in all).
 
     Guarantee: the ends of every interval hold, rounding included, for contributions that are fixed in advance
-    or depend only on what the observer has seen.
+    or depend only on what the observer has seen; with a protocol that damps, also on hidden states as quadratic
+    losses make them.
     Source: Theorem 12 of Koskela & Kulkarni for Δ; Dong, Roth & Su 2022 for μ.
 
     >>> from sottovoce import graphs
@@ -411,5 +412,6 @@ def _table(
         squared_lower=np.concatenate([each.squared_lower for each in found]),
         squared_upper=np.concatenate([each.squared_upper for each in found]),
         method=np.concatenate([each.method for each in found]),
+        assumption=first.protocol.assumption,
         participation=first.participation,
     )

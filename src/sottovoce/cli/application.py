@@ -14,6 +14,7 @@ from cyclopts.config import Env
 from sottovoce._version import __version__
 from sottovoce.cli import (
     account,
+    audit,
     calibrate,
     certify,
     coalition,
@@ -40,7 +41,7 @@ Options take their defaults from the file sottovoce.toml in this directory or on
 [account]) and from the environment (SOTTOVOCE_ACCOUNT_DELTA=1e-6). The command line wins over the \
 environment, and the environment over the file.
 
-Exit codes: 0 done, 1 internal error, 2 bad input, 3 budget exceeded or not certified, 130 interrupted."""
+Exit codes: 0 done, 1 internal error, 2 bad input, 3 budget exceeded, not certified or refuted, 130 interrupted."""
 
 app = App(
     name="sottovoce",
@@ -61,6 +62,7 @@ for module, command in (
     (coalition, coalition.coalition),
     (certify, certify.certify),
     (verify, verify.verify),
+    (audit, audit.audit),
     (sweep, sweep.sweep),
     (summary, summary.summary),
     (graph, graph.graph),

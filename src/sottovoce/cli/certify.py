@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from sottovoce.cli.options import (
     Config,
     Contribution,
+    Damping,
     Json,
     OwnNoise,
     ParticipationName,
@@ -20,6 +21,7 @@ from sottovoce.cli.options import (
     Source,
     ViewOption,
     Weights,
+    damped,
     network,
     views,
 )
@@ -54,6 +56,7 @@ def certify(
     ] = (),
     target: Annotated[str, Parameter(help="Name of the node to protect.")],
     weights: Weights = "metropolis",
+    damping: Damping = None,
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
@@ -69,7 +72,6 @@ def certify(
     """Write a certificate of Δ² for one observer (or coalition) and one target, which verify can check."""
     from sottovoce import certificates, documents
     from sottovoce.participation import Participation
-    from sottovoce.protocols import gossip
 
     settings: dict[str, Any] = {"participation": Participation.parse(participation), "relation": relation}
     if tolerance is not None:
@@ -79,7 +81,7 @@ def certify(
     chosen = network(graph, weights)
     sight = Sight(view=view, observer=observer, target=(target,), own_noise=own_noise)
     seen, about = _pair(sight, chosen.weights)
-    protocol = gossip(chosen.weights, rounds=rounds)
+    protocol = damped(chosen, damping, rounds=rounds)
 
     from sottovoce.sensitivities import certify as prove
 

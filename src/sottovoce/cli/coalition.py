@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from sottovoce.cli.options import (
     Config,
     Contribution,
+    Damping,
     Json,
     ParticipationName,
     RelationName,
@@ -17,6 +18,7 @@ from sottovoce.cli.options import (
     Sight,
     Source,
     Weights,
+    damped,
     network,
     views,
     whole_number,
@@ -53,6 +55,7 @@ def coalition(
     ] = None,
     delta: Annotated[float, Parameter(help="The δ at which ε is given.")] = 1e-5,
     weights: Weights = "metropolis",
+    damping: Damping = None,
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
     relation: RelationName = "add-remove",
@@ -89,9 +92,8 @@ def coalition(
 
     from sottovoce.coalitions import worst_coalition
     from sottovoce.graphs import spectrum
-    from sottovoce.protocols import gossip
 
-    protocol = gossip(chosen.weights, rounds=rounds)
+    protocol = damped(chosen, damping, rounds=rounds)
     with progress("coalitions") as callback:
         found = worst_coalition(
             protocol,

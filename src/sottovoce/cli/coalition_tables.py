@@ -6,7 +6,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.cli.layout import RELATIONS, facts, members, named, paragraph, participation_words, who
+from sottovoce.cli.layout import (
+    RELATIONS,
+    damping_words,
+    facts,
+    members,
+    named,
+    paragraph,
+    participation_words,
+    who,
+)
 from sottovoce.cli.printing import as_given, interval, readable, rounded_up
 from sottovoce.interval import Interval
 
@@ -94,7 +103,8 @@ def _terms(search: CoalitionSearch, document: Mapping[str, Any]) -> list[tuple[s
         ("view", f"{search.view}, own noise known"),
         ("contribution", search.contribution),
         ("participation", participation_words(search.participation, search.protocol.rounds)),
-        ("assumption", f"oblivious: {ASSUMPTIONS['oblivious']}"),
+        *damping_words(search.protocol.damping),
+        ("assumption", f"{search.protocol.assumption}: {ASSUMPTIONS[search.protocol.assumption]}"),
     ]
     if noise is not None:
         rows.insert(3, ("relation", f"{relation}: {RELATIONS[relation]}"))

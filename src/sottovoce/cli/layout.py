@@ -13,12 +13,15 @@ from sottovoce.cli.printing import readable
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.console import Console
 
     from sottovoce.participation import Participation
 
 __all__ = [
     "RELATIONS",
+    "damping_words",
     "estimate",
     "facts",
     "members",
@@ -60,6 +63,15 @@ def paragraph(console: Console, text: str, style: str = "") -> None:
 def estimate(value: float, converged: bool) -> str:
     """A number that describes and guarantees nothing."""
     return f"{value:.4g}" if converged else f"about {value:.4g} (the iteration ended early)"
+
+
+def damping_words(damping: NDArray[np.float64] | None) -> list[tuple[str, str]]:
+    """A line about the damping, or none where nothing is damped."""
+    if damping is None:
+        return []
+    lowest, highest = float(damping.min()), float(damping.max())
+    span = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
+    return [("damping", f"{span} (1 - step * curvature of each node's quadratic loss)")]
 
 
 def who(observers: Sequence[Hashable]) -> str:

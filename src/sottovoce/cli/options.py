@@ -15,16 +15,20 @@ from sottovoce.errors import GraphError, InputError
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    import numpy as np
     from cyclopts import Token
+    from numpy.typing import NDArray
 
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Graph
+    from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
 __all__ = [
     "ANY_SIGHT",
     "Config",
     "Contribution",
+    "Damping",
     "Json",
     "Network",
     "Output",
@@ -38,6 +42,7 @@ __all__ = [
     "ViewOption",
     "Weights",
     "account_scenario",
+    "damped",
     "network",
     "views",
 ]
@@ -59,6 +64,14 @@ Weights = Annotated[
     Parameter(
         help="Gossip weights: metropolis, lazy, maximum-degree, laplacian:STEP, uniform, graph (the weights "
         "that the graph carries), or a matrix file."
+    ),
+]
+Damping = Annotated[
+    str | None,
+    Parameter(
+        help="Account for gradient steps on quadratic losses: what 1 - step * curvature is, as a number for all nodes "
+        "or a CSV file of node and number. Without it, contributions do not depend on hidden states.",
+        show_default=False,
     ),
 ]
 Json = Annotated[bool, Parameter(help="Print one JSON object instead of text.")]
@@ -132,6 +145,7 @@ class Sight:
         ),
     ] = ()
     weights: Weights = "metropolis"
+    damping: Damping = None
     own_noise: OwnNoise = "known"
     contribution: Contribution = "vector"
 
@@ -177,19 +191,33 @@ def network(source: str, rule: str) -> Network:
     return Network(graph=graph, weights=weights_by_rule(graph, rule))
 
 
+def damped(network: Network, damping: str | None, *, rounds: int) -> Protocol:
+    """The protocol on a network over some rounds, damped as --damping says."""
+    from sottovoce.protocols import gossip
+
+    if damping is None:
+        return gossip(network.weights, rounds=rounds)
+    try:
+        value: float | NDArray[np.float64] = float(damping)
+    except ValueError:
+        from sottovoce.documents import read_damping
+
+        value = read_damping(damping, network.weights)
+    return gossip(network.weights, rounds=rounds, damping=value)
+
+
 def account_scenario(
     scenario: Scenario, network: Network, *, noise_multiplier: float, delta: float
 ) -> AccountTable:
     """The table of all pairs that a scenario asks for."""
     from sottovoce.accounting import account, account_all
-    from sottovoce.protocols import gossip
     from sottovoce.views import View
 
     sight = scenario.sight
     observers = _named(network.weights, sight.observer)
     targets = _named(network.weights, sight.target) or None
     _check_observers(sight)
-    protocol = gossip(network.weights, rounds=scenario.rounds)
+    protocol = damped(network, sight.damping, rounds=scenario.rounds)
     with progress("pairs") as callback:
         if sight.view.startswith("coalition"):
             view = View(name=sight.view, observers=tuple(observers), own_noise=sight.own_noise)

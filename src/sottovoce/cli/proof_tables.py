@@ -77,7 +77,7 @@ def _claim(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     relation = document["relation"]
     meaning = f": {RELATIONS[relation]}" if relation in RELATIONS else ""
     own = "" if document["view"] == "everyone" else f", own noise {document['own_noise']}"
-    return [
+    rows = [
         ("observer", members(document["observer"])),
         ("target", readable(document["target"])),
         ("view", readable(f"{document['view']}{own}")),
@@ -89,3 +89,6 @@ def _claim(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("kind", readable(document["kind"])),
         ("hash", readable(document["hash"])),
     ]
+    if "damping" in document:
+        rows.insert(4, ("damping", "{min:g} to {max:g}, hash {hash}".format(**document["damping"])))
+    return rows

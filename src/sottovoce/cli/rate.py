@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sottovoce.cli.options import ANY_SIGHT, Config, Json, Output, Sight, Source, network, views
+from sottovoce.cli.options import ANY_SIGHT, Config, Json, Output, Sight, Source, damped, network, views
 from sottovoce.cli.printing import progress, result_page, write_result
 from sottovoce.errors import FileError
 
@@ -60,13 +60,14 @@ def _table(sight: Sight, network: Network) -> RateTable:
     from sottovoce.documents import RateTable
 
     asked = views(sight, network.weights)
+    protocol = damped(network, sight.damping, rounds=1)
     alone = len(asked) == 1
     found = []
     with progress("targets" if alone else "observers") as callback:
         for done, (view, targets) in enumerate(asked, start=1):
             found.append(
                 rates.rate(
-                    network.weights,
+                    protocol,
                     view,
                     targets,
                     contribution=sight.contribution,

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from sottovoce._version import __version__
-from sottovoce.cli.layout import estimate, facts, members, named, paragraph, plain_table, who
+from sottovoce.cli.layout import (
+    damping_words,
+    estimate,
+    facts,
+    members,
+    named,
+    paragraph,
+    plain_table,
+    who,
+)
 from sottovoce.cli.printing import interval, readable, rounded_up
 
 if TYPE_CHECKING:
@@ -109,7 +118,8 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("view", f"{first.view.name}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
         ("contribution", first.contribution),
-        ("assumption", f"oblivious: {ASSUMPTIONS['oblivious']}"),
+        *damping_words(first.protocol.damping),
+        ("assumption", f"{first.protocol.assumption}: {ASSUMPTIONS[first.protocol.assumption]}"),
         ("weights", first.protocol.weights.hash),
         ("version", __version__),
     ]

@@ -92,7 +92,7 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
     manifest = found.manifest
     local, central = (rounded_up(account.epsilon().upper) for account in (found.local, found.central))
     assumption = found.worst.assumption
-    return [
+    rows = [
         ("network", f"{manifest.nodes} nodes, {manifest.edges} edges, {manifest.rule} weights"),
         ("gap γ", estimate(manifest.gap, manifest.gap_converged)),
         ("run", f"{manifest.rounds} rounds, noise multiplier {as_given(found.noise_multiplier)}"),
@@ -107,3 +107,6 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
         ("version", manifest.version),
         ("pairs", f"{folder} (every pair, all digits)"),
     ]
+    if manifest.damping_hash is not None:
+        rows.insert(3, ("damping", f"hash {manifest.damping_hash}"))
+    return rows

@@ -13,11 +13,13 @@ from cyclopts import Parameter
 from sottovoce.cli.options import (
     Config,
     Contribution,
+    Damping,
     OwnNoise,
     ParticipationName,
     Rounds,
     Source,
     Weights,
+    damped,
     network,
     whole_number,
 )
@@ -49,6 +51,7 @@ def sweep(
         ),
     ] = "secure-sum",
     weights: Weights = "metropolis",
+    damping: Damping = None,
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
@@ -94,9 +97,8 @@ def sweep(
         at_least(1, **{"--tile": tile})
     _pin_blas()
     from sottovoce import sweeps
-    from sottovoce.protocols import gossip
 
-    protocol = gossip(network(graph, weights).weights, rounds=rounds)
+    protocol = damped(network(graph, weights), damping, rounds=rounds)
     try:
         with progress("pairs") as callback:
             done = sweeps.sweep(

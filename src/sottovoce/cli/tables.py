@@ -10,6 +10,7 @@ from rich.text import Text
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
     RELATIONS,
+    damping_words,
     estimate,
     facts,
     members,
@@ -191,6 +192,7 @@ def _terms(
         ("contribution", table.contribution),
         ("participation", participation_words(table.participation, protocol.rounds)),
         ("δ", as_given(delta)),
+        *damping_words(protocol.damping),
         ("assumption", f"{table.assumption}: {ASSUMPTIONS[table.assumption]}"),
         ("weights", protocol.weights.hash),
         ("version", __version__),

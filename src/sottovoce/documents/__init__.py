@@ -12,6 +12,7 @@ from sottovoce.documents.accounts import (
     graph_document,
     read_account_json,
 )
+from sottovoce.documents.audits import audit_document
 from sottovoce.documents.csv_tables import (
     COLUMNS,
     RATE_COLUMNS,
@@ -22,6 +23,7 @@ from sottovoce.documents.csv_tables import (
     write_named_rate_csv,
     write_rate_csv,
 )
+from sottovoce.documents.damping_files import read_damping
 from sottovoce.documents.graph_files import check_graph_path, write_graph
 from sottovoce.documents.pairs import Pair, plain_label
 from sottovoce.documents.proofs import certificate_document, check_certificate_path, verification_document
@@ -38,6 +40,7 @@ __all__ = [
     "RateTable",
     "account_document",
     "as_json",
+    "audit_document",
     "calibration_document",
     "certificate_document",
     "check_certificate_path",
@@ -49,6 +52,7 @@ __all__ = [
     "rate_document",
     "read_account_csv",
     "read_account_json",
+    "read_damping",
     "verification_document",
     "write_account_csv",
     "write_graph",

@@ -18,10 +18,14 @@ from sottovoce.documents.pairs import (
     table_pairs,
 )
 from sottovoce.errors import FileError, InputError
+from sottovoce.protocols import hash_of_damping
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sized
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Graph, Spectrum
@@ -33,6 +37,7 @@ __all__ = [
     "account_document",
     "as_json",
     "calibration_document",
+    "damping_facts",
     "fits_json",
     "graph_document",
     "graph_facts",
@@ -163,6 +168,14 @@ def graph_facts(weights: GossipWeights, graph: Graph, spectrum: Spectrum) -> dic
     return {"nodes": graph.n, "edges": graph.edges, "gap": spectrum.gap, "hash": weights.hash}
 
 
+def damping_facts(damping: NDArray[np.float64] | None) -> dict[str, Any]:
+    """The range and the hash of a damping; nothing where nothing is damped."""
+    if damping is None:
+        return {}
+    ends = {"min": float(damping.min()), "max": float(damping.max())}
+    return {"damping": {**ends, "hash": hash_of_damping(damping)}}
+
+
 def _terms(table: AccountTable) -> dict[str, Any]:
     """What every number of the table rests on."""
     return {
@@ -172,6 +185,7 @@ def _terms(table: AccountTable) -> dict[str, Any]:
         "contribution": table.contribution,
         "participation": str(table.participation),
         "assumption": table.assumption,
+        **damping_facts(table.protocol.damping),
     }
 
 

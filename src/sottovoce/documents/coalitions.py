@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from sottovoce._version import __version__
-from sottovoce.documents.accounts import SCHEMA, graph_facts
+from sottovoce.documents.accounts import SCHEMA, damping_facts, graph_facts
 from sottovoce.documents.pairs import ends_to_json, plain_label
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def coalition_document(
         "own_noise": "known",
         "contribution": search.contribution,
         "participation": str(search.participation),
-        "assumption": "oblivious",
+        "assumption": search.protocol.assumption,
+        **damping_facts(search.protocol.damping),
         "target": plain_label(search.target),
         "size": search.size,
         "coalition": _names(search.coalition),

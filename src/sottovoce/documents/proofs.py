@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sottovoce._version import __version__
-from sottovoce.documents.accounts import SCHEMA
+from sottovoce.documents.accounts import SCHEMA, damping_facts
 from sottovoce.documents.files import check_path
 from sottovoce.documents.pairs import ends_to_json, plain_label
 from sottovoce.interval import Interval
@@ -73,6 +73,7 @@ def _claim(certificate: Certificate) -> dict[str, Any]:
         "contribution": certificate.contribution,
         "participation": certificate.participation,
         "relation": certificate.relation,
-        "assumption": "oblivious",
+        "assumption": "oblivious" if certificate.damping is None else "quadratic",
+        **damping_facts(certificate.damping),
         "sensitivity_squared": {**ends, "method": certificate.method},
     }

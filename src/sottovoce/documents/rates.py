@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce._version import __version__
-from sottovoce.documents.accounts import MOST_EXPOSED, SCHEMA, fits_json, graph_facts
+from sottovoce.documents.accounts import MOST_EXPOSED, SCHEMA, damping_facts, fits_json, graph_facts
 from sottovoce.documents.pairs import Label, ends_to_json, plain_label
 from sottovoce.errors import InputError
 from sottovoce.interval import Interval
@@ -121,7 +121,8 @@ def rate_document(
         "view": first.view.name,
         "own_noise": first.view.own_noise,
         "contribution": first.contribution,
-        "assumption": "oblivious",
+        "assumption": first.protocol.assumption,
+        **damping_facts(first.protocol.damping),
     }
     if fits_json(table):
         document["pairs"] = [_pair_to_json(pair) for pair in table]

@@ -39,6 +39,7 @@ def summary_document(summary: Summary, folder: str | os.PathLike[str]) -> dict[s
         "contribution": manifest.contribution,
         "participation": manifest.participation,
         "assumption": manifest.assumption,
+        **({} if manifest.damping_hash is None else {"damping": {"hash": manifest.damping_hash}}),
         "summary": {
             "worst": _pair(summary.worst, summary.delta),
             "median": _pair(summary.median, summary.delta),

@@ -32,7 +32,8 @@ class HiddenSystem:
     """What the observer cannot compute: s_t = A s_{t−1} + x_t + u_t over the unknown nodes, seen through rows.
 
     `rows` is seen of rounds 1..T−1 and `last_rows` of round T (fewer, when a row is learnt only a round later).
-    Both have orthonormal rows; `rows_error` bounds how far rounding may have turned them.
+    Both have orthonormal rows; `rows_error` bounds how far rounding may have turned them, and what it did to A = D W
+    where nodes damp what they receive.
     `over_informed` says that the observer was given more than its view says (an upper bound, then).
     """
 
@@ -53,7 +54,9 @@ class HiddenSystem:
         n = self.unknown.size
         # One extra node that receives from every observed node; distances to it are hops + 1.
         seen = sparse.csr_array(np.any(self.rows != 0, axis=0, keepdims=True).astype(np.float64))
-        joined = sparse.block_array([[self.transition, None], [seen, sparse.csr_array((1, 1))]], format="csr")
+        joined = sparse.block_array(
+            [[abs(self.transition), None], [seen, sparse.csr_array((1, 1))]], format="csr"
+        )
         return np.asarray(csgraph.dijkstra(joined, unweighted=True, indices=n)[:n] - 1)
 
 
@@ -95,7 +98,7 @@ def _eliminate(
         elif row:
             # A row of known nodes alone tells, one round later, what flowed into them: v_A A_AU s_{t−1}.
             delayed.append(_restrict(_inflow(protocol, row), position))
-    inflows = {int(a): _restrict(protocol.weights.exact_row(int(a)), position) for a in known}
+    inflows = {int(a): _restrict(protocol.exact_row(int(a)), position) for a in known}
 
     now = RowSpace.spanned_by(fresh)
     soon = now.extended(delayed)
@@ -111,12 +114,17 @@ def _eliminate(
         transition=protocol.transition[unknown][:, unknown],
         rows=rows,
         last_rows=last_rows,
-        rows_error=max(error, last_error),
+        rows_error=max(error, last_error) + _product_error(protocol, unknown.size),
         rounds=protocol.rounds,
-        symmetric=protocol.weights.symmetric,
+        symmetric=protocol.symmetric,
         over_informed=bool(undetermined),
     )
     return system, undetermined
+
+
+def _product_error(protocol: Protocol, size: int) -> float:
+    """A bound of ‖fl(D W) − D W‖₂: no entry errs by more than one unit, and ‖ |D W| ‖₂ ≤ √n."""
+    return 0.0 if protocol.damping is None else float(np.finfo(np.float64).eps * np.sqrt(size))
 
 
 def _restrict(row: ExactRow, position: np.ndarray) -> ExactRow:
@@ -125,9 +133,9 @@ def _restrict(row: ExactRow, position: np.ndarray) -> ExactRow:
 
 
 def _inflow(protocol: Protocol, row: ExactRow) -> ExactRow:
-    """Row · W, in rationals."""
+    """Row · A, in rationals."""
     total: ExactRow = {}
     for a, factor in row.items():
-        for j, x in protocol.weights.exact_row(a).items():
+        for j, x in protocol.exact_row(a).items():
             total[j] = total.get(j, x * 0) + factor * x
     return total

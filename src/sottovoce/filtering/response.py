@@ -281,8 +281,8 @@ def _reach(system: HiddenSystem) -> float:
 
 
 def _norm(system: HiddenSystem) -> float:
-    """A bound of ‖Aᵏ‖₂ for every k < T: 1 for symmetric W, √n for any row-stochastic one, if rows sum to exactly 1."""
-    excess = max(1.0, float(system.transition.sum(axis=1).max())) ** system.rounds
+    """A bound of ‖Aᵏ‖₂ for every k < T: 1 for symmetric A, √n for any other, if no row sums to more than 1 in size."""
+    excess = max(1.0, float(abs(system.transition).sum(axis=1).max())) ** system.rounds
     return excess * (1.0 if system.symmetric else float(np.sqrt(system.unknown.size)))
 
 
@@ -379,7 +379,10 @@ def _dense(system: HiddenSystem) -> DenseResponse:
         raise NotCertified(
             "the covariance of the view is too close to singular for the dense engine (use engine='filter')"
         ) from None
-    condition = float(np.linalg.norm(covariance)) * (1 + _norm(system)) ** 2
+    size = float(np.linalg.norm(covariance))
+    if (system.transition.data < 0).any():
+        size = max(size, _absolute_trace(system))
+    condition = size * (1 + _norm(system)) ** 2
     return DenseResponse(
         powers=powers,
         last_powers=last_powers,
@@ -387,3 +390,12 @@ def _dense(system: HiddenSystem) -> DenseResponse:
         rounds=rounds,
         distortion=8 * EPSILON * len(root) * condition + _given_error(system),
     )
+
+
+def _absolute_trace(system: HiddenSystem) -> float:
+    """Σ_t ‖ |C| |A|ᵗ ‖² over all sums that make up K: what its entries are rounded in proportion to, if signs mix."""
+    sizes, total = np.abs(system.rows), 0.0
+    for t in range(system.rounds):
+        total += (system.rounds - t) * float((sizes**2).sum())
+        sizes = (abs(system.transition).T @ sizes.T).T
+    return total

@@ -131,7 +131,8 @@ def steady_state(system: HiddenSystem) -> SteadyState:
             return state
     if n > LARGE:
         raise NotCertified(
-            f"no certified rate for a view with {n} unknown nodes: above {LARGE} it needs symmetric weights, "
+            f"no certified rate for a view with {n} unknown nodes: above {LARGE} it needs symmetric weights (and one "
+            "damping for all), "
             "an observer that knows its own noise, and a graph that a small Krylov space describes (bound Δ² "
             "over T rounds with sensitivity(gossip(weights, rounds=T), view) instead)"
         )

@@ -87,6 +87,8 @@ def certify(
         weights=SparseRows.of(protocol.weights.matrix) if protocol.n <= LARGEST_STORED else None,
         weights_hash=protocol.weights.hash,
         fractions=protocol.weights.unit is not None,
+        damping=protocol.damping,
+        assumption=protocol.assumption,
         rounds=protocol.rounds,
         view=view.name,
         observers=view.observers,

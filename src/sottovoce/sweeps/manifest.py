@@ -51,6 +51,7 @@ class Manifest:
     gap: float
     gap_converged: bool
     labels: Sequence[Hashable]
+    damping_hash: str | None = None
 
     def span(self, tile: int) -> range:
         """The indices of the observers of one tile."""
@@ -68,7 +69,7 @@ class Manifest:
     @property
     def settings(self) -> dict[str, Any]:
         """What must agree for parts to belong together."""
-        return {name: getattr(self, name) for name in _names() if name not in DESCRIPTION}
+        return {name: getattr(self, name) for name in self._present() if name not in DESCRIPTION}
 
     @property
     def fingerprint(self) -> str:
@@ -78,7 +79,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of manifest.json."""
-        facts = {name: getattr(self, name) for name in _names()}
+        facts = {name: getattr(self, name) for name in self._present()}
         counted = isinstance(self.labels, range)
         facts["labels"] = (
             {"start": self.labels.start, "stop": self.labels.stop}
@@ -86,6 +87,10 @@ class Manifest:
             else [_plain(label) for label in self.labels]
         )
         return json.dumps(facts, indent=2 if counted or self.nodes <= 1000 else None) + "\n"
+
+    def _present(self) -> list[str]:
+        """The fields that say something; a sweep without damping says nothing of it."""
+        return [name for name in _names() if name != "damping_hash" or self.damping_hash is not None]
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:
@@ -138,7 +143,7 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         participation=str(work.participation),
         engine=work.engine,
         effort=work.effort,
-        assumption="oblivious",
+        assumption=protocol.assumption,
         tile=tile,
         tiles=-(-n // tile),
         pairs=n * (n - (work.own_noise == "known")),
@@ -147,6 +152,7 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         gap=gap,
         gap_converged=converged,
         labels=weights.labels,
+        damping_hash=protocol.damping_hash,
     )
 
 

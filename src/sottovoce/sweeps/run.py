@@ -144,8 +144,8 @@ def _manifest(place: Folder, work: Work, tile: int | None, *, resume: bool) -> M
         )
     found = place.read_manifest()
     wanted = described_like(found, work, tile)
-    for name, value in wanted.settings.items():
-        there = found.settings[name]
+    for name in dict.fromkeys((*wanted.settings, *found.settings)):
+        value, there = getattr(wanted, name), getattr(found, name)
         if value != there:
             raise InputError(
                 f"{place.path}: a sweep is continued with the settings it began with; its {name} is {there!r}, "

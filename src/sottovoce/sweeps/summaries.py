@@ -234,7 +234,7 @@ class _Pairs:
             relation=self.relation,
             method=method,
             contribution="scalar" if manifest.contribution == "scalar" else "vector",
-            assumption="oblivious",
+            assumption="quadratic" if manifest.assumption == "quadratic" else "oblivious",
             view=manifest.view,
             observers=(manifest.labels[observer],),
             target=manifest.labels[target],

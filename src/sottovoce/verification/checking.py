@@ -32,6 +32,10 @@ MOST_NUMBERS = 100_000_000
 ROW_SUM_TOLERANCE = 1e-9
 _CUSTOM = "that the rows and the known noise in the file are what the observer has"
 _OBLIVIOUS = "that contributions do not depend on what the observer cannot see"
+_QUADRATIC = (
+    "that contributions depend on what the observer cannot see as quadratic losses of the stored damping make "
+    "them, and in no other way"
+)
 NORM_TOLERANCE = 1e-12
 LOWER_TOLERANCE = 1e-12
 MODEL_TOLERANCE = 1e-9
@@ -79,7 +83,11 @@ def verify(certificate: Certificate, graph_weights: GossipWeights | None = None)
 
     Raises NotCertified where the problem is too large or too close to singular to be checked here.
     """
-    checks = [*_check_weights(certificate, graph_weights), _check_view(certificate)]
+    checks = [
+        *_check_weights(certificate, graph_weights),
+        *_check_damping(certificate),
+        _check_view(certificate),
+    ]
     if not all(check.holds for check in checks):
         return _conclude(checks, None, None, ())
     participation = Participation.parse(certificate.participation)
@@ -139,6 +147,21 @@ def _check_weights(certificate: Certificate, graph_weights: GossipWeights | None
     return checks
 
 
+def _check_damping(certificate: Certificate) -> list[Check]:
+    """The damping, if there is one, keeps the loop from running away, as every bound of rounding here assumes."""
+    if certificate.damping is None:
+        return []
+    largest = float(np.abs(certificate.damping).max())
+    if largest <= 1:
+        return [Check("damping", True, "the damping of every node lies between -1 and 1")]
+    return [Check("damping", False, f"the damping must lie between -1 and 1; one has size {largest:.12g}")]
+
+
+def _assumed(certificate: Certificate) -> str:
+    """What is taken on trust about how contributions arise."""
+    return _OBLIVIOUS if certificate.damping is None else _QUADRATIC
+
+
 def _check_view(certificate: Certificate) -> Check:
     """The rows and the known noise are those that the named view means on the stored weights."""
     wrong = view_mismatch(certificate)
@@ -170,7 +193,7 @@ def _verify_dense(
     if certificate.y is None and certificate.witness is None:
         # Each contribution stands at best beside its own noise alone, whatever the graph: nothing to rebuild.
         checks += [_cap_end(certificate, cap), _no_lower_end(certificate)]
-        return _conclude(checks, 0.0, float(cap), (_OBLIVIOUS,))
+        return _conclude(checks, 0.0, float(cap), (_assumed(certificate),))
     m, n, rounds = certificate.observation.rows, len(certificate.labels), certificate.rounds
     if m * rounds > MOST_ROWS or n * rounds > MOST_STATES or m * n * rounds > MOST_NUMBERS:
         raise NotCertified(
@@ -195,7 +218,7 @@ def _verify_dense(
         form, _ = _form(certificate, weights, complete=False)
     lower, check = _lower_end(certificate, participation, form)
     checks.append(check)
-    trusted = [_OBLIVIOUS]
+    trusted = [_assumed(certificate)]
     if weights.recovered is not None:
         trusted.append("that the weights are the fractions that the stored floats were rounded from")
     if certificate.view == "custom":
@@ -324,7 +347,7 @@ def _verify_horizon(
     trusted = [
         f"that the stored state-space model is the graph's up to its distortion of {model.distortion!r}{seen} "
         f"({model.residual})",
-        _OBLIVIOUS,
+        _assumed(certificate),
     ]
     if certificate.view == "custom":
         trusted.append(_CUSTOM)

@@ -63,9 +63,10 @@ def dense_form(hidden: HiddenNodes, target: int, rounds: int) -> Form:
     first, powers = _power_norms(A, rounds)
     responses = [rows]
     sizes = [np.abs(rows)]
+    signed = bool((rows < 0).any() or (A.data < 0).any())
     for _ in range(rounds - 1):
         responses.append((A.T @ responses[-1].T).T)
-        sizes.append((abs(A).T @ sizes[-1].T).T if (rows < 0).any() else responses[-1])
+        sizes.append((abs(A).T @ sizes[-1].T).T if signed else responses[-1])
     kept = r * (rounds - 1) + hidden.last
     K = _gram(np.stack(responses), rounds)[:kept, :kept]
     G = _toeplitz([response[:, target] for response in responses])[:kept]

@@ -2,7 +2,8 @@
 """What an observer cannot compute by itself, decided in exact rational arithmetic.
 
 An observer who knows the noise of the nodes A and what flows into them knows their messages. Without these,
-the other nodes U follow s_t = W_UU s_{t−1} + x_t + u_t, and every row that is seen is a row over U.
+the other nodes U follow s_t = A_UU s_{t−1} + x_t + u_t, and every row that is seen is a row over U. A is the gossip
+matrix W, or D W where node i damps what it receives by D_i.
 """
 
 from __future__ import annotations
@@ -155,16 +156,16 @@ def _eliminated(certificate: Certificate, weights: RationalWeights, known: NDArr
             about_known.append(rest)
     fresh = span.rank
     for rest in about_known:
-        # A combination of known nodes tells, one round later, what flowed into them: v_A W_AU s_{t−1}.
+        # A combination of known nodes tells, one round later, what flowed into them: v_A A_AU s_{t−1}.
         inflow: ExactRow = {}
         for key, factor in rest.items():
-            for j, x in weights.row(-1 - key).items():
+            for j, x in _moved_row(certificate, weights, -1 - key).items():
                 inflow[j] = inflow.get(j, Fraction(0)) + factor * x
         span.add(split(inflow)[0])
     completed = []
     extra = _Span()
     for node in known.tolist():
-        inflow = split(weights.row(node))[0]
+        inflow = split(_moved_row(certificate, weights, node))[0]
         if inflow and not span.holds(inflow):
             completed.append(node)
             extra.add(inflow)
@@ -176,6 +177,12 @@ def _eliminated(certificate: Certificate, weights: RationalWeights, known: NDArr
     rows, smallest, turned, relative = _float_rows(list(span.lines.values()), unknown.size)
     stored = weights.stored
     matrix = sparse.csr_array((stored.data, stored.indices, stored.indptr), shape=(n, n))
+    products = 0
+    if certificate.damping is not None:
+        # fl(D_i w) is within one unit of D_i w, and one more covers what the two errors multiply to.
+        products = 2
+        matrix = sparse.csr_array(sparse.diags_array(certificate.damping) @ matrix)
+        matrix.eliminate_zeros()
     return HiddenNodes(
         unknown=unknown,
         transition=matrix[unknown][:, unknown],
@@ -183,10 +190,19 @@ def _eliminated(certificate: Certificate, weights: RationalWeights, known: NDArr
         last=fresh,
         smallest=smallest,
         turned=turned,
-        relative=max(relative, weights.relative),
+        relative=max(relative, weights.relative + products),
         absolute=weights.absolute,
         completed=tuple(completed),
     )
+
+
+def _moved_row(certificate: Certificate, weights: RationalWeights, node: int) -> ExactRow:
+    """Row `node` of A in rationals."""
+    row = weights.row(node)
+    if certificate.damping is None:
+        return row
+    factor = Fraction(float(certificate.damping[node]))
+    return {j: factor * x for j, x in row.items()}
 
 
 def _observed_rows(certificate: Certificate, weights: RationalWeights) -> Iterable[ExactRow]:

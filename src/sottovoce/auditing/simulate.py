@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gossip as it happens: every node draws noise, sends, receives and averages, and an observer writes down its view.
+
+Nothing here knows filters, forms or bounds, nor the rows that the accountant works with: what a view shows is read off
+its name once more, so that the simulation checks the accountant instead of repeating it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from sottovoce.errors import positive
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from scipy.sparse import csr_array
+
+    from sottovoce.protocols import Protocol
+    from sottovoce.views import View
+
+__all__ = ["Scene", "Simulator", "gossip_simulator", "scene_of"]
+
+Simulator: TypeAlias = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
+"""What an audit runs: (the target's contributions, T × d; how many runs; the generator) → views, one row a run."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scene:
+    """Who does what and who sees what, as plain arrays: s_t = D (W s_{t−1}) + x_t + u_t, seen as C s_t.
+
+    `shown` is C; `known` are the nodes whose noise the observer drew itself or was told.
+    """
+
+    weights: csr_array
+    damping: np.ndarray
+    shown: csr_array
+    known: np.ndarray
+    target: int
+    rounds: int
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return int(self.weights.shape[0])
+
+    def advance(self, state: np.ndarray) -> np.ndarray:
+        """What the nodes hold before they contribute: D W s."""
+        return np.asarray(self.damping[:, None] * (self.weights @ state))
+
+    def retreat(self, state: np.ndarray) -> np.ndarray:
+        """The transpose of `advance`."""
+        return np.asarray(self.weights.T @ (self.damping[:, None] * state))
+
+
+def scene_of(protocol: Protocol, view: View, target: Hashable) -> Scene:
+    """The plain arrays behind a protocol, a view and a target."""
+    n, W = protocol.n, protocol.weights.matrix
+    members = sorted(protocol.index(label) for label in view.observers)
+    # Row i of W holds the senders of node i, and node i itself.
+    senders = {int(j) for i in members for j in W.indices[W.indptr[i] : W.indptr[i + 1]]} - set(members)
+    told = view.own_noise == "known" and view.name != "everyone"
+    known = members if told else []
+    messages = sparse.csr_array(sparse.eye_array(n, format="csr"))
+    match view.name:
+        case "everyone":
+            shown = messages
+        case "neighbourhood":
+            shown = messages[sorted({*members, *senders})]
+        case "single-node":
+            shown = messages[members]
+        case "coalition-messages":
+            shown = messages[sorted(senders)]
+        case "custom":
+            shown = sparse.csr_array(view.observation, dtype=np.float64)
+            known = sorted({protocol.index(label) for label in view.known_noise})
+        case _:
+            shown = W[members]
+    return Scene(
+        weights=W,
+        damping=np.ones(n) if protocol.damping is None else protocol.damping,
+        shown=sparse.csr_array(shown),
+        known=np.asarray(known, dtype=np.int64),
+        target=protocol.index(target),
+        rounds=protocol.rounds,
+    )
+
+
+def gossip_simulator(scene: Scene, *, noise_multiplier: float) -> Simulator:
+    """A simulator of the scene: runs × T × (m + k) × d numbers, the m observed rows first, then the k known noises.
+
+    Contributions are in units of the clipping norm, and so is the noise. All other contributions are 0: they are the
+    same in both worlds, and an observer who knows them can subtract them.
+    """
+    positive(noise_multiplier=noise_multiplier)
+
+    def run(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+        size = stream.shape[1]
+        rows = scene.shown.shape[0]
+        views = np.empty((runs, scene.rounds, rows + scene.known.size, size))
+        state = np.zeros((scene.nodes, runs * size))
+        for t in range(scene.rounds):
+            noise = rng.standard_normal((scene.nodes, runs * size))
+            noise *= noise_multiplier
+            told = noise[scene.known]
+            state = scene.advance(state)
+            state += noise
+            state[scene.target] += np.tile(stream[t], runs)
+            seen = np.concatenate([scene.shown @ state, told])
+            views[:, t] = seen.reshape(len(seen), runs, size).swapaxes(0, 1)
+        return views
+
+    return run

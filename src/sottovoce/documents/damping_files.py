@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The damping of each node from a file: a CSV of two columns, the node's name and its number."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.errors import FileError, GraphError
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    from sottovoce.graphs import GossipWeights
+
+__all__ = ["read_damping"]
+
+
+def read_damping(path: str | os.PathLike[str], weights: GossipWeights) -> NDArray[np.float64]:
+    """One number a node in index order, from a CSV file that names every node once; a heading line may come first."""
+    file = Path(path)
+    try:
+        with file.open(encoding="utf-8", newline="") as stream:
+            lines = [line for line in csv.reader(stream) if line]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FileError(
+            f"{file}: the damping cannot be read: {error} (give a number, or a CSV file of names and numbers)"
+        ) from None
+    values = np.full(weights.n, np.nan)
+    for number, line in enumerate(lines, start=1):
+        if len(line) != 2:
+            raise FileError(f"{file}: line {number} must hold a node's name and a number; it holds {line}")
+        if number == 1 and _number(line[1]) is None:
+            continue
+        index = _index(file, weights, line[0].strip())
+        value = _number(line[1])
+        if value is None:
+            raise FileError(f"{file}: the damping of node {line[0]!r} must be a number; got {line[1]!r}")
+        if not np.isnan(values[index]):
+            raise FileError(f"{file}: node {line[0]!r} stands there twice (leave one line out)")
+        values[index] = value
+    if np.isnan(values).any():
+        missing = weights.labels[int(np.argmax(np.isnan(values)))]
+        raise FileError(f"{file}: node {missing!r} has no damping (give every node a line; 1 damps nothing)")
+    return values
+
+
+def _index(file: Path, weights: GossipWeights, name: str) -> int:
+    """The index of the node that is written `name`."""
+    try:
+        return weights.index(name)
+    except GraphError as error:
+        for index, label in enumerate(weights.labels):
+            if str(label) == name:
+                return index
+        raise FileError(f"{file}: {error}") from None
+
+
+def _number(text: str) -> float | None:
+    """The finite number that `text` spells, or None."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None

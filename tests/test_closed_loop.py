@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quadratic losses close the loop, from the protocol through every room: the star whose amplification can vanish."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from sottovoce import View, account, account_all, certify, gossip, rate, sensitivity, verify, worst_coalition
+from sottovoce.certificates import load, save
+from sottovoce.errors import InputError
+from sottovoce.graphs import metropolis_weights, uniform_weights
+from sottovoce.sweeps import Manifest, summarise, sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sottovoce.protocols import Protocol
+
+ENGINES: tuple[Any, ...] = ("auto", "dense", "filter", "reduced")
+
+
+def star(leaves: int, rounds: int, *, closed: bool, centre: float = 1.0) -> Protocol:
+    """The target leaf 1 keeps what it receives, the other leaves forget it; the centre is damped as asked."""
+    damping = np.zeros(leaves + 1)
+    damping[:2] = centre, 1
+    return gossip(
+        metropolis_weights(f"star:n={leaves + 1}"), rounds=rounds, damping=damping if closed else None
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_leaves_and_two_rounds(engine: Any) -> None:
+    for closed, exact in ((False, 1.0), (True, 1.3)):
+        found = sensitivity(star(2, 2, closed=closed), View.secure_sum(0), [1], engine=engine)
+        assert found.squared_lower[0] == pytest.approx(exact, rel=1e-9)
+        assert found.squared_lower[0] <= exact <= found.squared_upper[0] * (1 + 1e-15)
+        assert found.squared_upper[0] == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("leaves", [2, 3, 5, 10, 40])
+@pytest.mark.parametrize("centre", [1.0, 0.25, -0.5])
+def test_the_rate_goes_to_1_and_not_to_one_in_so_many_leaves(leaves: int, centre: float) -> None:
+    limit = rate(star(leaves, 1, closed=True, centre=centre), View.secure_sum(0), [1])[1].limit
+    exact = (leaves + 1) ** 2 / ((leaves + 1) ** 2 + leaves - 1)
+    # What the centre does with its own state is known to the centre.
+    assert limit.lower <= exact <= limit.upper
+    assert limit.upper - limit.lower < 1e-8
+    plain = rate(star(leaves, 1, closed=False), View.secure_sum(0), [1])[1].limit
+    assert plain.lower <= 1 / leaves <= plain.upper
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        View.everyone,
+        View.secure_sum(0),
+        View.secure_sum(0, own_noise="hidden"),
+        View.single_node(0),
+        View.neighbourhood(0),
+        View.coalition_sums([0, 3]),
+        View.coalition_messages([0, 3]),
+        View(observation=[[1, 0, 0, 0, -0.5, 0]], known_noise=[2]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("rule", [metropolis_weights, uniform_weights])
+def test_a_damping_of_1_gives_the_bits_of_the_open_loop(view: View, rule: Any) -> None:
+    weights = rule("ring:n=6")
+    for engine in ENGINES:
+        plain, ones = (
+            sensitivity(gossip(weights, rounds=9, damping=damping), view, engine=engine)
+            for damping in (None, np.ones(6))
+        )
+        assert plain.squared_lower.tobytes() == ones.squared_lower.tobytes()
+        assert plain.squared_upper.tobytes() == ones.squared_upper.tobytes()
+    before, after = (
+        rate(gossip(weights, rounds=1, damping=damping), view, [1]) for damping in (None, [1] * 6)
+    )
+    assert before.upper.tobytes() == after.upper.tobytes()
+
+
+def test_the_everyone_view_counts_rounds_in_any_loop() -> None:
+    found = sensitivity(star(3, 7, closed=True), View.everyone)
+    assert found.squared_upper.tolist() == [7.0] * 4
+
+
+def test_a_node_that_forgets_what_it_receives_shows_nothing_in_its_messages() -> None:
+    weights = metropolis_weights("path:n=3")
+    kept = sensitivity(gossip(weights, rounds=5, damping=[0.5, 1, 1]), View.single_node(0), [1])
+    forgot = sensitivity(gossip(weights, rounds=5, damping=[0, 1, 1]), View.single_node(0), [1])
+    assert kept.squared_lower[0] > 1
+    assert forgot.squared_upper[0] == 0
+    assert forgot.method[0] == "unreached"
+    # What such a node sends needs nothing of what flows into it, so no inflow is given to who knows its noise.
+    other = View(observation=[[1, 0, 0]], known_noise=[2])
+    found = sensitivity(gossip(weights, rounds=5, damping=[1, 1, 0]), other, [1])
+    assert found.squared_lower[0] == pytest.approx(found.squared_upper[0], rel=1e-3)
+
+
+def test_tables_name_the_assumption() -> None:
+    closed = star(3, 4, closed=True)
+    assert account(closed, View.secure_sum(0), noise_multiplier=2, delta=1e-5)[1].assumption == "quadratic"
+    table = account_all(closed, "secure-sum", noise_multiplier=2, delta=1e-5)
+    assert table.assumption == "quadratic"
+    plain = account_all(star(3, 4, closed=False), "secure-sum", noise_multiplier=2, delta=1e-5)
+    assert plain.assumption == "oblivious"
+    assert (plain[0, 1] + table[0, 1]).assumption == "quadratic"
+
+
+def test_a_coalition_is_found_in_the_closed_loop() -> None:
+    closed = star(3, 4, closed=True)
+    found = worst_coalition(closed, 1, size=1)
+    assert found.coalition == (0,)
+    alone = sensitivity(closed, View.coalition_sums([0]), [1])
+    assert found.sensitivity.upper == float(alone.squared_upper[0])
+
+
+def test_certificates_carry_the_damping(tmp_path: Path) -> None:
+    for rounds, kind in ((6, "dense"), (3000, "horizon")):
+        closed = star(2, rounds, closed=True, centre=0.5)
+        proof = certify(closed, View.secure_sum(0), 1)
+        assert proof.kind == kind
+        assert proof.assumption == "quadratic"
+        again = load(save(proof, tmp_path / "closed.json"))
+        assert again.damping is not None
+        assert again.damping.tolist() == [0.5, 1, 0]
+        found = verify(again, closed.weights)
+        assert found.verified
+        assert "damping" in {check.name for check in found.checks}
+        assert any("quadratic losses of the stored damping" in sentence for sentence in found.trusted)
+
+
+def test_files_of_the_open_loop_do_not_speak_of_damping(tmp_path: Path) -> None:
+    file = save(certify(star(2, 6, closed=False), View.secure_sum(0), 1), tmp_path / "open.json")
+    assert "damping" not in file.read_text()
+    assert load(file).damping is None
+
+
+def test_a_certificate_of_a_loop_that_runs_away_is_refused(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    closed = star(2, 4, closed=True)
+    proof = replace(certify(closed, View.secure_sum(0), 1), damping=np.array([1, 1, 1.25]))
+    found = verify(load(save(proof, tmp_path / "away.json")), closed.weights)
+    assert not found.verified
+    assert found.reason == "the damping must lie between -1 and 1; one has size 1.25"
+    with pytest.raises(InputError, match="damping must have 3 entries, one a label; it has 2"):
+        replace(proof, damping=np.array([1, 1]))
+
+
+def test_sweeps_tell_dampings_apart(tmp_path: Path) -> None:
+    plain, closed = star(3, 4, closed=False), star(3, 4, closed=True)
+    done = sweep(closed, "secure-sum", tmp_path / "closed")
+    again = Manifest.from_json(done.manifest.to_json(), "it")
+    assert again == done.manifest
+    assert again.damping_hash == closed.damping_hash
+    assert again.assumption == "quadratic"
+    opened = sweep(plain, "secure-sum", tmp_path / "open").manifest
+    assert opened.fingerprint != again.fingerprint
+    with pytest.raises(InputError, match="its assumption is 'quadratic', and 'oblivious' was asked for"):
+        sweep(plain, "secure-sum", tmp_path / "closed", resume=True)
+    other = star(3, 4, closed=True, centre=0.5)
+    with pytest.raises(InputError, match="its damping_hash is"):
+        sweep(other, "secure-sum", tmp_path / "closed", resume=True)
+    found = summarise(tmp_path / "closed", noise_multiplier=2, delta=1e-5)
+    table = account_all(closed, "secure-sum", noise_multiplier=2, delta=1e-5)
+    assert found.worst.epsilon().upper == table.worst().epsilon().upper
+    assert found.worst.assumption == "quadratic"
+
+
+def test_a_closed_loop_travels_to_other_processes() -> None:
+    closed = star(3, 4, closed=True)
+    other = pickle.loads(pickle.dumps(closed))
+    assert (other.transition != closed.transition).nnz == 0
