@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sottovoce._version import __version__
 
 if TYPE_CHECKING:
-    from sottovoce import gaussian, graphs
+    from sottovoce import gaussian, graphs, learning
     from sottovoce.accounting import Account, AccountTable, account, account_all, calibrate
     from sottovoce.certificates import Certificate
     from sottovoce.coalitions import CoalitionSearch, worst_coalition, worst_observer
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ViewError,
     )
     from sottovoce.interval import Interval
+    from sottovoce.learning import Run, train
     from sottovoce.participation import Participation
     from sottovoce.protocols import Protocol, gossip
     from sottovoce.rates import Rates, rate
@@ -45,6 +46,7 @@ _HOMES = {
     "Participation": "participation",
     "Protocol": "protocols",
     "Rates": "rates",
+    "Run": "learning",
     "Sensitivities": "sensitivities",
     "Sensitivity": "sensitivities",
     "SottovoceError": "errors",
@@ -58,11 +60,12 @@ _HOMES = {
     "gossip": "protocols",
     "rate": "rates",
     "sensitivity": "sensitivities",
+    "train": "learning",
     "verify": "verification",
     "worst_coalition": "coalitions",
     "worst_observer": "coalitions",
 }
-_ROOMS = {"gaussian", "graphs"}
+_ROOMS = {"gaussian", "graphs", "learning"}
 
 __all__ = [
     "Account",
@@ -77,6 +80,7 @@ __all__ = [
     "Participation",
     "Protocol",
     "Rates",
+    "Run",
     "Sensitivities",
     "Sensitivity",
     "SottovoceError",
@@ -91,8 +95,10 @@ __all__ = [
     "gaussian",
     "gossip",
     "graphs",
+    "learning",
     "rate",
     "sensitivity",
+    "train",
     "verify",
     "worst_coalition",
     "worst_observer",

@@ -22,6 +22,7 @@ from sottovoce.cli import (
     rate,
     summary,
     sweep,
+    train,
     verify,
 )
 from sottovoce.cli.defaults import file_defaults
@@ -63,6 +64,7 @@ for module, command in (
     (verify, verify.verify),
     (sweep, sweep.sweep),
     (summary, summary.summary),
+    (train, train.train),
     (graph, graph.graph),
     (completion, completion.completion),
 ):

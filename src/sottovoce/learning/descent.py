@@ -136,12 +136,14 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
             f"the protocol has {descent.protocol.rounds} rounds, and all of them are done (plan more rounds)"
         )
     size = float(descent.steps[t])
-    gradient, clipped = _gradients(descent, state)
-    noisy = gradient + descent.noise_std * descent.noise.gaussian(t)
-    messages = (1 - size * descent.task.linear) * state.models - size * noisy
-    models = descent.protocol.weights.matrix @ messages
-    mean = models.mean(axis=0)
-    distance = float(np.sqrt(((models - mean) ** 2).sum(axis=1).mean()))
+    # Numbers that overflow are for the caller to find in the models, not for warnings.
+    with np.errstate(over="ignore", invalid="ignore"):
+        gradient, clipped = _gradients(descent, state)
+        noisy = gradient + descent.noise_std * descent.noise.gaussian(t)
+        messages = (1 - size * descent.task.linear) * state.models - size * noisy
+        models = descent.protocol.weights.matrix @ messages
+        mean = models.mean(axis=0)
+        distance = float(np.sqrt(((models - mean) ** 2).sum(axis=1).mean()))
     following = State(round=t + 1, models=models, average=_averaged(descent, state))
     return following, Info(
         round=t + 1, step=size, clipped=clipped, consensus_distance=distance, messages=messages

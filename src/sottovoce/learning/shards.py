@@ -106,8 +106,8 @@ def split(
     if nominal is None:
         if data.published_records is None:
             raise InputError(
-                f"{data.name}: nominal must be given, a public shard size to divide by; the number of "
-                f"records is not public (nominal={data.records // nodes} would be the true mean, if that may be known)"
+                f"nominal must be given, a public shard size to divide by; how many records {data.name} has is not "
+                f"public (the true mean is {data.records // nodes}, if that may be known)"
             )
         nominal = data.published_records // nodes
     rng = np.random.default_rng([int(seed), 2])

@@ -361,8 +361,9 @@ def _default_schedule(task: Task) -> Schedule:
     smoothness = task.public_smoothness
     if smoothness is None:
         raise InputError(f"step must be given for the loss {task.loss.name}, whose smoothness is not known")
-    # With h alone a full step would forget what was received; half of it leaves both a share.
-    return Schedule(size=0.5 / smoothness if task.loss.state_free else 1 / smoothness)
+    # With h alone a full step would forget what was received; half of it leaves both a share. Three digits are enough.
+    size = 0.5 / smoothness if task.loss.state_free else 1 / smoothness
+    return Schedule(size=float(f"{size * 0.9995:.3g}"))
 
 
 def _exposure(
