@@ -23,6 +23,7 @@ COMMANDS = (
     "coalition",
     "sweep",
     "summary",
+    "train",
     "graph",
     "completion",
 )

@@ -1,5 +1,7 @@
 """What runs are compared with."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -70,7 +72,7 @@ def test_without_noise_the_optimum_is_found() -> None:
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "linear"])
-def test_averages_are_weighed_as_in_descent(weighting: str) -> None:
+def test_averages_are_weighed_as_in_descent(weighting: Any) -> None:
     """One node more or less: with equal data on all nodes and no noise to speak of, gossip is central descent."""
     task = synthetic_task(5, dimension=3, heterogeneity=0.0, spread=0.0)
     far = central_descent(
@@ -79,7 +81,7 @@ def test_averages_are_weighed_as_in_descent(weighting: str) -> None:
         target_epsilon=1e12,
         step=0.2,
         weighting=weighting,
-        seed=1,  # type: ignore[arg-type]
+        seed=1,
     )
-    near = noiseless_descent(task, RING, step=0.2, weighting=weighting)  # type: ignore[arg-type]
+    near = noiseless_descent(task, RING, step=0.2, weighting=weighting)
     assert np.allclose(far.average, near.average, atol=1e-3)

@@ -153,7 +153,7 @@ def test_what_is_emitted_is_the_gaussian_noise_that_was_planned() -> None:
     assert stats.kstest(fresh.ravel(), "norm").pvalue > 1e-4
     assert 1e-4 < stats.chi2(fresh.size).cdf((fresh**2).sum()) < 1 - 1e-4
     for streams in (fresh.transpose(1, 0, 2), fresh.transpose(0, 1, 2)[:10], fresh.transpose(2, 0, 1)[:10]):
-        table = np.corrcoef(streams.reshape(len(streams), -1))
+        table = np.asarray(np.corrcoef(streams.reshape(len(streams), -1)))
         pairs = table[np.triu_indices(len(streams), 1)]
         bound = stats.norm.isf(1e-4 / 2 / len(pairs)) / np.sqrt(streams[0].size)
         assert np.abs(pairs).max() < bound

@@ -123,7 +123,7 @@ def test_a_budget_says_how_many_rounds_fit() -> None:
         table = found.table(noise_multiplier=4.0, delta=1e-5, rounds=count)
         assert (table.epsilon_upper.max() <= 2.0) == fits
     assert found.rounds_within(100.0, noise_multiplier=4.0, delta=1e-5) == 9
-    with pytest.raises(NotCertified, match=r"not a single round stays within max_epsilon 0.01"):
+    with pytest.raises(NotCertified, match=r"not a single round stays within ε = 0.01"):
         found.rounds_within(0.01, noise_multiplier=4.0, delta=1e-5)
 
 

@@ -50,7 +50,7 @@ def test_sums_are_those_of_a_plain_loop(name: str, clip: float | None) -> None:
     for node, place in np.argwhere(weights):
         one = gradient_of_record(loss, models[node], shards.features[node, place], shards.labels[node, place])
         norm = np.linalg.norm(one)
-        longer.append(clip is not None and norm > clip)
+        longer.append(clip is not None and bool(norm > clip))
         expected[node] += one if clip is None else one * min(1, clip / norm)
     assert np.allclose(sums, expected, rtol=1e-5, atol=1e-6)
     assert share == pytest.approx(np.mean(longer))
@@ -75,7 +75,7 @@ def test_no_record_moves_a_sum_by_more_than_the_clip(name: str) -> None:
 
 def test_a_gradient_of_ones_own() -> None:
     def gradients(model: np.ndarray, features: np.ndarray, labels: Any) -> np.ndarray:
-        return features * (features @ model - labels)[:, None]
+        return np.asarray(features * (features @ model - labels)[:, None])
 
     own = GradientLoss(gradients=gradients, dimension=3)
     shards = shards_for("ridge")
@@ -133,6 +133,6 @@ def test_what_is_refused() -> None:
 
 def test_rows_are_clipped_each_by_itself() -> None:
     rows, share = clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]), 1.0)
-    assert np.allclose(rows, [[0.6, 0.8], [0.3, 0.4], [0, 0]], rtol=1e-8)
+    assert np.allclose(rows, np.array([[0.6, 0.8], [0.3, 0.4], [0, 0]]), rtol=1e-8)
     assert np.linalg.norm(rows, axis=1).max() <= 1
     assert share == pytest.approx(1 / 3)

@@ -18,7 +18,7 @@ def test_final_measurements_are_those_of_the_models() -> None:
     run = train(task, gossip(graphs.metropolis_weights("ring:n=4"), rounds=6), noise_multiplier=1.0, seed=2)
     assert task.test is not None
     truth = [
-        (task.loss.predictions(m, task.test.features) == task.test.labels).mean() for m in run.state.models
+        np.mean(task.loss.predictions(m, task.test.features) == task.test.labels) for m in run.state.models
     ]
     assert run.node_accuracies == (min(truth), np.mean(truth))
     assert run.loss == task.risk(run.model)

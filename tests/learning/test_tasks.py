@@ -48,7 +48,7 @@ def test_the_optimum_of_ridge_solves_its_equations() -> None:
     task = TASKS["ridge"]()
     X, y = task.shards.pooled
     total = task.nodes * task.shards.nominal
-    solution = np.linalg.solve(X.T @ X / total + 0.1 * np.eye(X.shape[1]), X.T @ y / total)
+    solution: np.ndarray = np.linalg.solve(X.T @ X / total + 0.1 * np.eye(X.shape[1]), X.T @ y / total)
     assert task.optimum is not None
     assert np.allclose(task.optimum.model, solution, atol=1e-6)
     assert task.optimum.gap < 1e-10
@@ -117,8 +117,8 @@ def test_records_lie_in_the_unit_ball_each_by_itself() -> None:
     features = task.shards.pooled[0]
     assert np.linalg.norm(features[:, :-1], axis=1).max() <= 1 + 1e-12
     assert (features[:, -1] == 1).all()
-    few = Data(name="own", features=[[3.0, 4.0], [0.3, 0.4]], labels=[0.0, 1.0])
-    other = Data(name="own", features=[[3.0, 4.0], [30.0, 4.0]], labels=[0.0, 1.0])
+    few = Data(name="own", features=np.array([[3.0, 4.0], [0.3, 0.4]]), labels=np.array([0.0, 1.0]))
+    other = Data(name="own", features=np.array([[3.0, 4.0], [30.0, 4.0]]), labels=np.array([0.0, 1.0]))
     rows = [task_from(each, 2, nominal=1, test_share=0).shards.pooled[0] for each in (few, other)]
     shared = [row for row in rows[0].tolist() if row in rows[1].tolist()]
     assert shared == [[0.6, 0.8, 1.0]]

@@ -52,7 +52,7 @@ def test_everyone_is_unconditional() -> None:
 def test_relations_and_units_scale_the_noise() -> None:
     task = task_from(load_data("diabetes"), 5)
     runs = {
-        (relation, unit): train(task, ring(4), relation=relation, unit=unit, clip=0.5, **SMALL)  # type: ignore[arg-type]
+        (relation, unit): train(task, ring(4), relation=relation, unit=unit, clip=0.5, **SMALL)
         for relation in ("add-remove", "replace-one")
         for unit in ("record", "node")
     }
@@ -233,9 +233,12 @@ def test_divergence_is_detected_and_said() -> None:
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({}, "either noise_multiplier or target_epsilon must be given, and not both"),
-        ({"noise_multiplier": 1.0, "target_epsilon": 1.0}, "and not both"),
-        ({"target_epsilon": 1.0, "max_epsilon": 1.0}, "leave max_epsilon out"),
+        ({}, "noise_multiplier must be given, or else a target ε that it is chosen for; got neither"),
+        ({"noise_multiplier": 1.0, "target_epsilon": 1.0}, "got both"),
+        (
+            {"target_epsilon": 1.0, "max_epsilon": 1.0},
+            "max_epsilon must be left out where noise is chosen for a target ε",
+        ),
         ({"noise_multiplier": 0.0}, "noise_multiplier must be a finite number above 0"),
         ({"target_epsilon": -1.0}, "target_epsilon must be a finite number above 0"),
         ({"noise_multiplier": 1.0, "target_delta": 2.0}, "target_delta must lie strictly between 0 and 1"),

@@ -157,8 +157,8 @@ class Exposure:
             low, high = (middle, high) if fits(middle) else (low, middle)
         if low == 0:
             raise NotCertified(
-                f"not a single round stays within max_epsilon {max_epsilon!r} at delta {delta!r} with noise multiplier "
-                f"{noise_multiplier!r} (add noise, or give a target_epsilon for it to be chosen)"
+                f"not a single round stays within ε = {max_epsilon!r} at δ = {delta!r} with noise multiplier "
+                f"{noise_multiplier!r} (add noise, or let it be chosen for that ε)"
             )
         return low
 

@@ -214,14 +214,14 @@ def plan(
     probability(target_delta=target_delta)
     one_of(RELATIONS, relation=relation)
     if (noise_multiplier is None) == (target_epsilon is None):
+        got = "neither" if noise_multiplier is None else "both"
         raise InputError(
-            "either noise_multiplier or target_epsilon must be given, and not both "
-            f"(got {noise_multiplier!r} and {target_epsilon!r})"
+            f"noise_multiplier must be given, or else a target ε that it is chosen for; got {got} (give one of them)"
         )
     if max_epsilon is not None and target_epsilon is not None:
         raise InputError(
-            "max_epsilon is a budget for a noise_multiplier that is given; noise for a target_epsilon keeps to it "
-            "over all rounds anyway (leave max_epsilon out)"
+            "max_epsilon must be left out where noise is chosen for a target ε, which it keeps to over all rounds "
+            f"anyway; got {max_epsilon!r} (give one of them)"
         )
     schedule = _default_schedule(task) if step is None else as_schedule(step)
     exposure = _exposure(task, protocol, schedule, view, relation, own_noise, observers)
