@@ -294,7 +294,7 @@ def test_the_same_state_gives_the_same_round() -> None:
         ({"noise_std": -1.0}, "noise_std must be a finite number of at least 0"),
         ({"steps": np.array([0.1, 0.1])}, "a step size above 0 for each of the 3 rounds; got 2"),
         ({"steps": np.array([0.1, 0.0, 0.1])}, "a step size above 0 for each of the 3 rounds"),
-        ({"steps": np.array([0.1, 2.0, 0.1])}, r"step times curvature is 2 \(take a step below 1\)"),
+        ({"steps": np.array([0.1, 2.0, 0.1])}, r"step times curvature is 2 \(take a step of at most 1\)"),
         ({"task": synthetic_task(5, dimension=2)}, "one shard for each node; got 5 shards and 4 nodes"),
     ],
 )

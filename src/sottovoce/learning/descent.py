@@ -99,10 +99,10 @@ class Descent:
                 f"{len(self.steps)} of them"
             )
         pull = float(self.steps.max() * self.task.linear.max())
-        if pull >= 1:
+        if pull > 1:
             raise InputError(
-                f"step must stay below 1 over the curvature of the public part of the loss, or models run away; "
-                f"step times curvature is {pull:.4g} (take a step below {1 / float(self.task.linear.max()):.4g})"
+                f"step must be at most 1 over the curvature of the public part of the loss, or models run away; "
+                f"step times curvature is {pull:.4g} (take a step of at most {1 / float(self.task.linear.max()):.4g})"
             )
 
     @property
