@@ -134,6 +134,17 @@ def test_where_nothing_is_known_nothing_is_said() -> None:
     assert Task(name="flat", loss=ridge(3), shards=shards).optimum is None
 
 
+def test_one_class_is_refused() -> None:
+    one = Data(name="own", features=np.eye(6), labels=np.ones(6), classes=2)
+    with pytest.raises(
+        InputError, match="own: a classifier needs records of at least two classes; all 6 to learn from"
+    ):
+        task_from(one, 2, nominal=3, test_share=0.0)
+    # A class that is missing among the few records to test on is no fault.
+    few = Data(name="own", features=np.eye(6), labels=np.array([0, 1, 0, 1, 0, 1]), classes=2)
+    assert task_from(few, 2, nominal=3, test_share=0.2).test is not None
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="l2 must be a finite number of at least 0"):
         task_from(load_data("diabetes"), 3, l2=-1)

@@ -229,13 +229,8 @@ def _numbers(name: str, what: str, values: ArrayLike, axes: int) -> Array:
 
 
 def _class_numbers(name: str, labels: Array | NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """Labels as whole numbers below `classes`, of which there must be two at least, two of them present."""
+    """Labels as whole numbers below `classes`."""
     numbers = labels.astype(np.int64)
     if (numbers != labels).any() or (numbers < 0).any() or (numbers >= classes).any():
         raise InputError(f"{name}: labels of {classes} classes must be whole numbers from 0 to {classes - 1}")
-    if len(np.unique(numbers)) < 2:
-        raise InputError(
-            f"{name}: a classifier needs records of at least two classes; all {len(numbers)} are of one "
-            "(add records, or choose another label)"
-        )
     return numbers

@@ -196,6 +196,11 @@ def task_from(
         shards = split(data, nodes, nominal=nominal, skew=skew, seed=split_seed)
         return Task(name=data.name, loss=quadratic(data.features.shape[1]), shards=shards, l2=l2)
     learnt, test = held_out(_in_ball(data), test_share, seed=split_seed)
+    if learnt.classes and len(np.unique(learnt.labels)) < 2:
+        raise InputError(
+            f"{data.name}: a classifier needs records of at least two classes; all {learnt.records} to learn from are "
+            "of one (add records, or choose another label)"
+        )
     width = learnt.features.shape[1]
     losses = {
         "ridge": ridge(width),

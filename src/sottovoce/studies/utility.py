@@ -91,7 +91,7 @@ class Config:
     @classmethod
     def quick(cls) -> Config:
         """A small size that shows the same."""
-        return cls(graphs=("complete:n=8", "ring:n=8"), rounds=(10, 80), dimension=4, runs=25)
+        return cls(graphs=("complete:n=8", "ring:n=8"), rounds=(10, 80), dimension=4, runs=10)
 
 
 class Terms(NamedTuple):
