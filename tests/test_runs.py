@@ -13,7 +13,7 @@ import pytest
 
 from sottovoce import documents, gossip, graphs, train
 from sottovoce.documents.runs import check_run_path, read_run, run_document, write_run
-from sottovoce.errors import FileError
+from sottovoce.errors import FileError, InputError
 from sottovoce.learning import Run, load_data, synthetic_task, task_from
 
 RING = gossip(graphs.metropolis_weights("ring:n=5"), rounds=6)
@@ -91,6 +91,19 @@ def test_a_failed_write_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
         write_run(finished(), file)
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_an_unfinished_run_is_not_written_over(tmp_path: Path) -> None:
+    file = write_run(unfinished(), tmp_path / "run.npz")
+    with pytest.raises(
+        InputError, match=r"an unfinished run lies there, 4 of 6 rounds done \(continue with resume=True"
+    ):
+        check_run_path(file, fresh=True)
+    assert check_run_path(file) == file
+    write_run(finished(), file)
+    assert check_run_path(file, fresh=True) == file
+    file.write_text("something else")
+    assert check_run_path(file, fresh=True) == file
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -132,6 +132,11 @@ def test_an_interrupted_run_is_kept_and_goes_on_bit_for_bit(sottovoce: Run, tmp_
     assert process.returncode == 130
     assert err == "sottovoce: interrupted: 4 of 8 rounds are done in run.npz (continue with --resume)\n"
     assert stat.S_IMODE((tmp_path / "run.npz").stat().st_mode) == 0o600
+    code, _, err = sottovoce(*words, "--output", "run.npz")
+    assert code == 2
+    assert (
+        "an unfinished run lies there, 4 of 8 rounds done (continue with --resume, or choose another" in err
+    )
     # Another seed asked for is not needed any more: the keys are in the file.
     assert sottovoce(*words, "--output", "run.npz", "--resume").code == 0
     whole, resumed = read_run(tmp_path / "whole.npz"), read_run(tmp_path / "run.npz")
@@ -195,6 +200,25 @@ def test_bad_input_is_one_line(words: tuple[str, ...], complaint: str, sottovoce
     assert (code, out) == (2, "")
     assert complaint in err
     assert err.count("\n") == 1
+
+
+def test_a_synthetic_problem(sottovoce: Run) -> None:
+    words = (
+        "train",
+        "synthetic:dimension=4,heterogeneity=0.5",
+        "--graph",
+        "ring:n=5",
+        "--rounds",
+        "6",
+        *NOISE,
+    )
+    document = json.loads(sottovoce(*words, "--view", "secure-sum", "--clip", "3", "--json").out)
+    assert document["objective"] == "quadratic"
+    assert document["account"]["assumption"] == "oblivious"
+    assert document["excess_risk"] > 0
+    assert document["seeded"] is False
+    assert "by a seed, which must stay secret" in " ".join(sottovoce(*TRAIN, *NOISE).out.split())
+    assert "by a seed" not in sottovoce(*words).out
 
 
 def test_divergence_is_said(sottovoce: Run) -> None:

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import InputError
-from sottovoce.learning import Data, Task, load_data, ridge, shards_of, synthetic_task, task_from
+from sottovoce.learning import (
+    Data,
+    Task,
+    load_data,
+    parse_synthetic,
+    ridge,
+    shards_of,
+    synthetic_task,
+    task_from,
+)
 
 RNG = np.random.default_rng(11)
 TASKS = {
@@ -132,6 +141,23 @@ def test_where_nothing_is_known_nothing_is_said() -> None:
     assert (own.smoothness, own.convexity, own.public_smoothness) == (None, None, None)
     assert (own.optimum, own.heterogeneity, own.accuracy(np.zeros(3))) == (None, None, None)
     assert Task(name="flat", loss=ridge(3), shards=shards).optimum is None
+
+
+def test_synthetic_problems_by_their_spelling() -> None:
+    found = parse_synthetic("synthetic:dimension=4,smoothness=3,heterogeneity=0.5,seed=2", 6)
+    same = synthetic_task(6, dimension=4, smoothness=3.0, heterogeneity=0.5, seed=2)
+    assert found.shards.fingerprint == same.shards.fingerprint
+    assert parse_synthetic("synthetic", 3).dimension == 10
+    for text in (
+        "synthetic:dim=4",
+        "synthetic:dimension=x",
+        "synthetic:dimension",
+        "synthetic:dimension=2.5",
+    ):
+        with pytest.raises(InputError, match="a synthetic problem is spelled like"):
+            parse_synthetic(text, 3)
+    with pytest.raises(InputError, match="dimension must be a whole number of at least 1"):
+        parse_synthetic("synthetic:dimension=0", 3)
 
 
 def test_one_class_is_refused() -> None:

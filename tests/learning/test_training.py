@@ -120,6 +120,7 @@ def test_a_seed_repeats_a_run_and_none_does_not() -> None:
     fresh = [train(task, ring(5), noise_multiplier=2.0) for _ in range(2)]
     assert not np.array_equal(fresh[0].state.models, fresh[1].state.models)
     assert fresh[0].keys is None
+    assert (first.seeded, fresh[0].seeded) == (True, False)
 
 
 def interrupted_at(count: int) -> Any:

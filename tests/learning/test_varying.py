@@ -89,6 +89,23 @@ def test_spread_is_exact_where_it_is_known() -> None:
     assert np.isfinite(scale_spread(np.full(10_000, 2.0), 1.0))
 
 
+def test_a_loop_that_forgets_has_no_scale_of_its_own() -> None:
+    assert scale_spread(np.array([1.0, 0.5, 0.0]), 1.0) == np.inf
+
+
+def test_what_cannot_be_factorised_counts_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def singular(_: np.ndarray) -> np.ndarray:
+        raise np.linalg.LinAlgError
+
+    protocol = gossip(graphs.metropolis_weights("path:n=4"), rounds=4)
+    system = hidden_system(protocol, observe(protocol, View.secure_sum(0)))
+    monkeypatch.setattr("numpy.linalg.cholesky", singular)
+    lower, upper, method = varying_ends(system, np.array([1, 2]), np.array([1.0, 2.0, 1.5, 1.2]))
+    assert (lower == 0).all()
+    assert (upper == 4).all()
+    assert set(method) == {"cap"}
+
+
 def test_large_views_are_left_to_the_bound() -> None:
     small = gossip(graphs.metropolis_weights("ring:n=10"), rounds=50)
     large = gossip(graphs.metropolis_weights("ring:n=200"), rounds=500)

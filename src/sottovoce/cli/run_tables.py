@@ -123,10 +123,7 @@ def _terms(
             f"{graph.n} nodes, {graph.edges} edges, gap γ {estimate(spectrum.gap, spectrum.converged)}",
         ),
         ("run", f"{run.rounds} rounds, step {settings['step']}, clip {as_given(settings['clip'])}"),
-        (
-            "noise",
-            f"multiplier {rounded_up(run.noise_multiplier, 6)}, deviation {run.noise_std:.4g} a coordinate",
-        ),
+        ("noise", _noise(run)),
         ("divided by", f"{settings['shard_size']}, the public shard size, on every node"),
         ("protects", f"{UNITS[settings['unit']]}; {settings['relation']}: {RELATIONS[settings['relation']]}"),
         ("view", f"{account.view}, own noise {settings['own_noise']}"),
@@ -143,3 +140,9 @@ def _terms(
     if written is not None:
         rows.append(("written", f"{written} (readable by you alone)"))
     return rows
+
+
+def _noise(run: Run) -> str:
+    """How much noise there is, and whether it can be drawn again."""
+    seeded = "; by a seed, which must stay secret" if run.seeded else ""
+    return f"multiplier {rounded_up(run.noise_multiplier, 6)}, deviation {run.noise_std:.4g} a coordinate{seeded}"

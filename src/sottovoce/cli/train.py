@@ -105,7 +105,8 @@ def train(
     data: Annotated[
         str,
         Parameter(
-            help="digits, breast-cancer or diabetes (bundled with scikit-learn), or a .csv or .npz file."
+            help="digits, breast-cancer or diabetes (bundled with scikit-learn), a .csv or .npz file, or a problem of "
+            "known optimum: synthetic, synthetic:dimension=10,smoothness=4,heterogeneity=0.5."
         ),
     ],
     /,
@@ -185,7 +186,7 @@ def train(
     from sottovoce.protocols import gossip
 
     if output is not None:
-        runs.check_run_path(output)
+        runs.check_run_path(output, fresh=not resume)
     if resume and output is None:
         raise InputError("--resume goes on with the run in a file (name it with --output)")
     chosen = network(graph, weights)
@@ -227,8 +228,10 @@ def train(
 
 def _task(data: str, learning: Learning, nodes: int) -> Task:
     """The task that the options describe."""
-    from sottovoce.learning import DATA_NAMES, load_data, task_from
+    from sottovoce.learning import DATA_NAMES, load_data, parse_synthetic, task_from
 
+    if data.partition(":")[0] == "synthetic":
+        return parse_synthetic(data, nodes)
     if data not in DATA_NAMES and learning.loss == "auto":
         raise InputError(
             "--loss must be given for a file, as only you know what its labels mean "
@@ -272,10 +275,12 @@ def _say_interrupted(output: Path | None) -> None:
     with contextlib.suppress(FileError):
         if output is not None:
             kept = runs.read_run(output)
-            complain(
-                f"interrupted: {kept.state.round} of {kept.rounds} rounds are done in {output} (continue with --resume)"
-            )
-            return
+            if not kept.finished:
+                complain(
+                    f"interrupted: {kept.state.round} of {kept.rounds} rounds are done in {output} "
+                    "(continue with --resume)"
+                )
+                return
     complain("interrupted")
 
 

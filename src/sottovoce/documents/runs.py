@@ -48,9 +48,18 @@ _NOT_PRIVATE = [
 ]
 
 
-def check_run_path(path: str | os.PathLike[str]) -> Path:
-    """The path, if a run can be put there."""
-    return check_path(path, (".npz",), "a run")
+def check_run_path(path: str | os.PathLike[str], *, fresh: bool = False) -> Path:
+    """The path, if a run can be put there; a `fresh` one does not take the place of an unfinished one."""
+    file = check_path(path, (".npz",), "a run")
+    if fresh and file.exists():
+        with contextlib.suppress(FileError):
+            found = read_run(file)
+            if not found.finished:
+                raise InputError(
+                    f"{file}: an unfinished run lies there, {found.state.round} of {found.rounds} rounds done "
+                    "(continue with resume=True, or choose another name)"
+                )
+    return file
 
 
 def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
@@ -64,6 +73,7 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
         "rounds": run.rounds,
         "round": run.state.round,
         "cut": run.cut,
+        "seeded": run.seeded,
         "noise_multiplier": run.noise_multiplier,
         "noise_std": run.noise_std,
         "account": _account_to_json(run.account),
@@ -126,6 +136,7 @@ def run_document(
         "stopped_by_budget": run.cut,
         "noise_multiplier": run.noise_multiplier,
         "noise_std": run.noise_std,
+        "seeded": run.seeded,
         "delta": run.settings["target_delta"],
         "relation": run.settings["relation"],
         "view": run.settings["view"],
@@ -209,6 +220,7 @@ def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
         settings=header["settings"],
         rounds=rounds,
         cut=bool(header["cut"]),
+        seeded=bool(header["seeded"]),
         state=State(round=done, models=models, average=average),
         history=History(**{name: arrays[f"history_{name}"] for name in History._fields}),
         noise_multiplier=float(header["noise_multiplier"]),

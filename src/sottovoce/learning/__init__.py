@@ -24,7 +24,7 @@ from sottovoce.learning.noise import NodeNoise, NoiseSource, SilentNoise, fresh_
 from sottovoce.learning.results import History, Run
 from sottovoce.learning.schedules import Schedule
 from sottovoce.learning.shards import Shards, shards_of, split
-from sottovoce.learning.tasks import Optimum, Task, synthetic_task, task_from
+from sottovoce.learning.tasks import Optimum, Task, parse_synthetic, synthetic_task, task_from
 from sottovoce.learning.torch_losses import torch_loss
 from sottovoce.learning.training import Moment, Plan, plan, train
 
@@ -60,6 +60,7 @@ __all__ = [
     "local_descent",
     "logistic",
     "noiseless_descent",
+    "parse_synthetic",
     "plan",
     "quadratic",
     "quadratic_damping",

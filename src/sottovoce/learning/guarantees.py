@@ -328,7 +328,8 @@ def _scaled(
 ) -> tuple[Array, Array, NDArray[np.str_]]:
     """Ends from the constant loop whose rounds' scales differ least from those of the varying one."""
     # A loop that is damped at all times is closest to a damped one; one that grows, to plain gossip.
-    bases = np.unique(np.minimum([factors[1:].min(), np.exp(np.log(factors[1:]).mean()), 1.0], 1.0))
+    middle = float(np.median(factors[1:]))
+    bases = [min(each, 1.0) for each in (float(factors[1:].min()), middle, 1.0) if each > 0]
     base = min(bases, key=lambda each: scale_spread(factors, float(each)))
     spread = scale_spread(factors, float(base))
     if spread >= system.rounds**2:

@@ -49,7 +49,8 @@ class Run:
     `node_accuracies` (worst, mean) those of the models themselves, and `average_excess_risk` that of the average
     over rounds; None where they are not defined. They are measured without noise and are not private.
 
-    `keys` are those of the noise generators while the run is unfinished: whoever has them can take the noise away.
+    `keys` are those of the noise generators while the run is unfinished: whoever has them can take the noise away, and
+    so can whoever knows the seed of a run that is `seeded`.
     """
 
     settings: Mapping[str, Any]
@@ -61,6 +62,7 @@ class Run:
     noise_std: float
     account: Account
     unconditional: Account
+    seeded: bool = False
     keys: NDArray[np.uint64] | None = None
     loss: float | None = None
     excess_risk: float | None = None

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import optimize
 
-from sottovoce.errors import InputError, one_of
+from sottovoce.errors import InputError, at_least, one_of
 from sottovoce.learning.data import Data, held_out
 from sottovoce.learning.losses import (
     LOSS_NAMES,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Optimum", "Task", "synthetic_task", "task_from"]
+__all__ = ["Optimum", "Task", "parse_synthetic", "synthetic_task", "task_from"]
 
 # Records are scaled into the unit ball and given a constant 1 beside their features.
 _SQUARED_RADIUS = 2.0
@@ -251,6 +251,31 @@ def synthetic_task(
     points = optimum + centres[:, None, :] + noise
     shards = shards_of(list(points), [np.zeros(records)] * nodes, nominal=records)
     return Task(name="synthetic", loss=quadratic(dimension, h), shards=shards)
+
+
+def parse_synthetic(text: str, nodes: int) -> Task:
+    """The synthetic problem that is spelled like synthetic or synthetic:dimension=10,smoothness=4, on so many nodes.
+
+    >>> parse_synthetic("synthetic:dimension=3,smoothness=2", 4).smoothness
+    2.0
+    """
+    name, _, rest = text.partition(":")
+    whole = {"dimension": 10, "records": 20, "seed": 0}
+    known = {**whole, "convexity": 1.0, "smoothness": 1.0, "heterogeneity": 1.0, "spread": 0.1}
+    settings: dict[str, Any] = {}
+    for part in rest.split(",") if rest else []:
+        key, equals, value = part.partition("=")
+        try:
+            settings[key] = int(value) if key in whole else float(value)
+        except ValueError:
+            equals = ""
+        if name != "synthetic" or not equals or key not in known:
+            raise InputError(
+                f"a synthetic problem is spelled like synthetic:dimension=10,smoothness=4; got {text!r} "
+                f"(known: {', '.join(known)})"
+            )
+    at_least(1, **{key: settings[key] for key in ("dimension", "records") if key in settings})
+    return synthetic_task(nodes, **settings)
 
 
 def _loss_kind(data: Data) -> str:

@@ -72,6 +72,7 @@ class Plan:
     ledger: tuple[tuple[int, float], ...]
     cut: bool
     settings: dict[str, Any]
+    seeded: bool = False
 
     def spent(self, rounds: int) -> float:
         """An upper bound of the ε of the chosen view after so many rounds."""
@@ -184,7 +185,8 @@ def train(
     keys = fresh_keys(protocol.n, seed) if resume is None else _kept_keys(resume)
     every = max(1, chosen.protocol.rounds // 10) if checkpoint_every is None else checkpoint_every
     at_least(1, checkpoint_every=every)
-    return _run(chosen, keys, resume, checkpoint, int(every), progress)
+    seeded = seed is not None if resume is None else resume.seeded
+    return _run(replace(chosen, seeded=seeded), keys, resume, checkpoint, int(every), progress)
 
 
 def plan(
@@ -339,6 +341,7 @@ def _unfinished(chosen: Plan, state: State, history: History, keys: NDArray[np.u
         * sensitivity(chosen.task, chosen.clip, chosen.unit, chosen.batch_fraction),
         account=chosen.account,
         unconditional=chosen.unconditional,
+        seeded=chosen.seeded,
         keys=keys,
     )
 

@@ -58,7 +58,12 @@ def varying_ends(
     covariance = noise @ noise.T
     norm = _spectral_bound(system)
     least = 1 / (1 + float(factors[1:].max(initial=0.0)) * norm)
-    root = np.linalg.cholesky(covariance)
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        # Too close to singular to say more than that Δ² counts rounds.
+        capped = np.full(len(indices), "cap", dtype=METHOD_NAMES)
+        return np.zeros(len(indices)), np.full(len(indices), float(rounds)), capped
     distortion = (
         8 * _EPSILON * len(root) * float(np.linalg.norm(covariance)) / least**2
         + (error + system.rows_error * float(np.linalg.norm(noise))) / least
@@ -82,9 +87,9 @@ def varying_ends(
             missing=0.0,
             rounds=rounds,
         )
-        capped = not high[0] <= rounds
-        lower[place], upper[place] = min(low[0], rounds), rounds if capped else high[0]
-        method[place] = "cap" if capped else solution.method
+        fits = bool(high[0] <= rounds)
+        lower[place], upper[place] = min(low[0], rounds), high[0] if fits else rounds
+        method[place] = solution.method if fits else "cap"
     return lower, upper, method
 
 
@@ -96,6 +101,8 @@ def scale_spread(factors: Array, base: float) -> float:
 
     Guarantee: Δ²/spread ≤ Δ̃² ≤ spread·Δ², rounded up.
     """
+    if not (factors[1:] > 0).all():
+        return float("inf")
     logs = np.concatenate([[0.0], np.cumsum(np.log(factors[1:] / base))])
     return float(np.exp(min(2 * (logs.max() - logs.min()), 700.0)) * (1 + 1e-9))
 
