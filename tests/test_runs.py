@@ -95,9 +95,7 @@ def test_a_failed_write_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_an_unfinished_run_is_not_written_over(tmp_path: Path) -> None:
     file = write_run(unfinished(), tmp_path / "run.npz")
-    with pytest.raises(
-        InputError, match=r"an unfinished run lies there, 4 of 6 rounds done \(continue with resume=True"
-    ):
+    with pytest.raises(InputError, match=r"an unfinished run lies there, 4 of 6 rounds done \(continue"):
         check_run_path(file, fresh=True)
     assert check_run_path(file) == file
     write_run(finished(), file)

@@ -66,7 +66,7 @@ def test_both_numbers_and_the_assumption_are_shown(sottovoce: Run) -> None:
     text = " ".join(out.split())
     assert text.startswith("Accuracy ")
     assert "is the most that any observer of the secure-sum view learns" in text
-    assert "assuming that other nodes' gradients carry nothing of it on." in text
+    assert "assuming that no gradient carries on what a record has changed in the models." in text
     assert "without that assumption." in text
     assert "assumption hidden-state" in text
     assert "measured without noise, and therefore not private" in text

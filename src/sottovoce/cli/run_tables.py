@@ -70,7 +70,7 @@ def _privacy(run: Run) -> list[str]:
     if account.assumption == "oblivious":
         return [f"{first}. Contributions are fixed in advance, so nothing is assumed about the loop."]
     return [
-        f"{first}, assuming that other nodes' gradients carry nothing of it on.",
+        f"{first}, assuming that no gradient carries on what a record has changed in the models.",
         f"ε ≤ {_epsilon(everyone)} without that assumption.",
     ]
 
