@@ -152,6 +152,10 @@ def test_what_is_refused() -> None:
         exposure("coalition-sums", ones, np.ones((3, 1)))
     with pytest.raises(ViewError, match=r"named views, such as View.secure_sum"):
         exposure(View(observation=np.eye(4)), ones, np.ones((3, 1)))
+    with pytest.raises(InputError, match="observers must name at least one node"):
+        exposure("secure-sum", ones, np.full((3, 1), 0.5), observers=[]).table(
+            noise_multiplier=1.0, delta=1e-5
+        )
     with pytest.raises(InputError, match="damping must lie between 0 and 1"):
         exposure("secure-sum", ones, np.full((3, 1), -0.1))
     with pytest.raises(

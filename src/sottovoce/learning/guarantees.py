@@ -175,6 +175,8 @@ class Exposure:
             return [self.view]
         labels = self.protocol.labels
         chosen = labels if self.observers is None else self.observers
+        if not chosen:
+            raise InputError("observers must name at least one node (leave it out for all nodes)")
         return [_OF_ONE[self.view](label, own_noise=self.own_noise) for label in chosen]
 
     def _plain(

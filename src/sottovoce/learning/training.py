@@ -225,26 +225,29 @@ def plan(
             "max_epsilon must be left out where noise is chosen for a target ε, which it keeps to over all rounds "
             f"anyway; got {max_epsilon!r} (give one of them)"
         )
+    if max_epsilon is not None:
+        positive(max_epsilon=max_epsilon)
     schedule = _default_schedule(task) if step is None else as_schedule(step)
     exposure = _exposure(task, protocol, schedule, view, relation, own_noise, observers)
-    if target_epsilon is not None:
-        positive(target_epsilon=target_epsilon)
-        unit_table = exposure.table(noise_multiplier=1.0, delta=target_delta, progress=progress)
-        noise = (
-            unit_table.calibrated_noise(target_epsilon, target_delta) if calibrated is None else calibrated
-        )
-    else:
+    if target_epsilon is None:
         noise = float(noise_multiplier or 0.0)
         positive(noise_multiplier=noise)
+        table = exposure.table(noise_multiplier=noise, delta=target_delta, progress=progress)
+    else:
+        positive(target_epsilon=target_epsilon)
+        table = exposure.table(noise_multiplier=1.0, delta=target_delta, progress=progress)
+        noise = table.calibrated_noise(target_epsilon, target_delta) if calibrated is None else calibrated
+        table = table.with_noise(noise)
     rounds = protocol.rounds
-    if max_epsilon is not None:
+    if max_epsilon is not None and table.epsilon_upper.max() > max_epsilon:
         rounds = exposure.rounds_within(
             max_epsilon, noise_multiplier=noise, delta=target_delta, progress=progress
         )
+        table = exposure.table(noise_multiplier=noise, delta=target_delta, rounds=rounds, progress=progress)
     cut = rounds < protocol.rounds
     shorter = replace(protocol, rounds=rounds)
     exposure = replace(exposure, protocol=shorter)
-    worst = exposure.table(noise_multiplier=noise, delta=target_delta, progress=progress).worst()
+    worst = table.worst()
     if target_epsilon is not None and worst.epsilon().upper > target_epsilon:
         raise InputError(
             f"the noise of the run to resume, {noise!r}, does not reach target_epsilon {target_epsilon!r} "

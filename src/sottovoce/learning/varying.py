@@ -56,8 +56,8 @@ def varying_ends(
     rounds, m = system.rounds, system.rows.shape[0]
     noise, error = _noise_map(system, factors)
     covariance = noise @ noise.T
-    norm = _spectral_bound(system)
-    least = 1 / (1 + float(factors[1:].max(initial=0.0)) * norm)
+    largest = float(factors[1:].max(initial=0.0)) * _spectral_bound(system)
+    least = 1 / (1 + largest)
     try:
         root = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
@@ -66,7 +66,8 @@ def varying_ends(
         return np.zeros(len(indices)), np.full(len(indices), float(rounds)), capped
     distortion = (
         8 * _EPSILON * len(root) * float(np.linalg.norm(covariance)) / least**2
-        + (error + system.rows_error * float(np.linalg.norm(noise))) / least
+        + error / least
+        + _reach(system, factors) * (4 * _EPSILON * largest + (1 + largest) * system.rows_error)
     )
     size = system.unknown.size
     lower, upper = np.zeros(len(indices)), np.zeros(len(indices))
@@ -125,6 +126,15 @@ def _noise_map(system: HiddenSystem, factors: Array) -> tuple[Array, float]:
                 above = factors[s] * np.asarray((abs(system.transition).T @ above.T).T)
     longest = int(np.diff(system.transition.indptr).max(initial=1))
     return noise, 2 * _EPSILON * rounds * (longest + 4) * float(np.sqrt(magnitude))
+
+
+def _reach(system: HiddenSystem, factors: Array) -> float:
+    """A bound of ‖(I − Z A_t)⁻¹‖, by which an error in A or in the rows is multiplied: T times the largest product."""
+    product = growth = 1.0
+    for factor in factors[1:]:
+        product = float(factor) * max(product, 1.0)
+        growth = max(growth, product)
+    return system.rounds * growth * (1.0 if system.symmetric else float(np.sqrt(system.unknown.size))) * 1.01
 
 
 def _spectral_bound(system: HiddenSystem) -> float:
