@@ -357,8 +357,8 @@ def _refuse_runaway(state: State, size: float, loss: float | None, limit: float)
         found = None if loss <= limit or np.isnan(limit) else f"the loss has grown to {loss:.3g}"
     if found is not None:
         raise InputError(
-            f"training diverged in round {state.round}: {found} (take a smaller step than {size:.4g}, more noise-free "
-            "data or stronger regularisation)"
+            f"training diverged in round {state.round}: {found} (take a smaller step than {size:.4g}, "
+            "a smaller clip or less noise)"
         )
 
 
