@@ -58,6 +58,9 @@ def test_measured_risks_are_those_expected(result: Result) -> None:
 def test_every_combination_is_there(result: Result) -> None:
     combinations = {(row.graph, row.rounds, row.rule, row.method) for row in result.rows}
     assert len(result.rows) == len(combinations) == 2 * 2 * len(RULES) * len(METHODS)
+    assert result.table.columns[-1] == "theorem_17_transient"
+    assert {len(row) for row in result.table.rows} == {len(result.table.columns)}
+    assert result.table.rows[3][result.table.columns.index("excess_risk")] == result.rows[3].excess_risk
     with pytest.raises(InputError, match="no row for ring:n=9"):
         result.excess("ring:n=9", 10, RULES[0], "central")
 

@@ -54,6 +54,7 @@ __all__ = [
     "Finding",
     "Result",
     "Row",
+    "Table",
     "Terms",
     "constant_sensitivity",
     "run",
@@ -120,6 +121,13 @@ class Row(NamedTuple):
     terms: Terms
 
 
+class Table(NamedTuple):
+    """Named columns and rows of numbers and words."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | int | float, ...], ...]
+
+
 class Finding(NamedTuple):
     """A claim of the paper with its number, what was measured about it, and the verdict that follows."""
 
@@ -135,6 +143,14 @@ class Result:
 
     config: Config
     rows: tuple[Row, ...]
+
+    @property
+    def table(self) -> Table:
+        """Every number, one row each, the terms of Theorem 17 last."""
+        return Table(
+            columns=(*Row._fields[:-1], *(f"theorem_17_{name}" for name in Terms._fields)),
+            rows=tuple((*row[:-1], *row.terms) for row in self.rows),
+        )
 
     def excess(self, graph: str, rounds: int, rule: str, method: str) -> float:
         """The measured excess risk of one row."""
