@@ -79,6 +79,20 @@ def test_the_star_whose_neighbour_forgets() -> None:
         assert table[1].sensitivity_squared.upper >= expected
 
 
+def test_the_targets_own_other_records_are_part_of_the_assumption() -> None:
+    """The same star when it is the target that passes nothing on, and the other leaf everything: 13/10 again."""
+    star = graphs.metropolis_weights("star:n=3")
+    table = exposure(View.secure_sum(0), [1.0, 1.0], [[1.0, 0.0, 1.0]] * 2, star).table(
+        noise_multiplier=1.0, delta=1e-5
+    )
+    expected = truth(
+        star, View.secure_sum(0), 1, [Fraction(1)] * 2, [[Fraction(1), Fraction(0), Fraction(1)]] * 2
+    )
+    assert expected == pytest.approx(1.3, rel=1e-6)
+    assert table[1].sensitivity_squared is not None
+    assert 1.3 <= table[1].sensitivity_squared.upper < 1.3005
+
+
 def test_everyone_counts_rounds_whatever_the_steps() -> None:
     found = exposure("everyone", 1 / np.arange(1.0, 10.0), np.full((9, 1), 0.5))
     account = found.table(noise_multiplier=3.0, delta=1e-5).worst()
