@@ -27,6 +27,7 @@ EXAMPLES = {
     "calibrate_for_coalition.py": "node 0: noise multiplier 5.517, ε ≤ 1.000000 about node 31\n",
     "certificate_review.py": "forged: verified is False\n",
     "audit_training.py": "Huber steps: ε ≥ 1.142 with confidence 0.999: refuted\n",
+    "train_own_loss.py": "(oblivious), ε ≤ 2.000 unconditionally\n",
 }
 GUARANTEED = (
     "sottovoce.account",
@@ -72,6 +73,15 @@ GUARANTEED = (
     "sottovoce.graphs.uniform_weights",
     "sottovoce.krylov.arnoldi",
     "sottovoce.krylov.power_error",
+    "sottovoce.learning.Exposure.everyone",
+    "sottovoce.learning.Exposure.rounds_within",
+    "sottovoce.learning.Exposure.table",
+    "sottovoce.learning.central_descent",
+    "sottovoce.learning.quadratic_damping",
+    "sottovoce.learning.sensitivity",
+    "sottovoce.learning.train",
+    "sottovoce.learning.varying.scale_spread",
+    "sottovoce.learning.varying.varying_ends",
     "sottovoce.rates.limits.response_spectrum",
     "sottovoce.rates.pieces.pieces",
     "sottovoce.rates.reduction.spectral_range",

@@ -18,9 +18,21 @@ from sottovoce.views import VIEW_NAMES
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/certificates.md", "docs/auditing.md")
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/guide.md",
+    "docs/certificates.md",
+    "docs/auditing.md",
+    "docs/learning.md",
+)
 EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
-METHODS = {"abs", "dual", "spectral", "horizon", "cap", "enumeration", "exact", "unreached"}
+METHODS = {"abs", "dual", "spectral", "horizon", "smooth", "steady", "turning"} | {
+    "cap",
+    "enumeration",
+    "exact",
+    "unreached",
+}
 
 
 class Block(NamedTuple):

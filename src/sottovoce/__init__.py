@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sottovoce._version import __version__
 
 if TYPE_CHECKING:
-    from sottovoce import gaussian, graphs
+    from sottovoce import gaussian, graphs, learning
     from sottovoce.accounting import Account, AccountTable, account, account_all, calibrate
     from sottovoce.auditing import Audit, audit
     from sottovoce.certificates import Certificate
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ViewError,
     )
     from sottovoce.interval import Interval
+    from sottovoce.learning import Run, train
     from sottovoce.participation import Participation
     from sottovoce.protocols import Protocol, gossip
     from sottovoce.rates import Rates, rate
@@ -47,6 +48,7 @@ _HOMES = {
     "Participation": "participation",
     "Protocol": "protocols",
     "Rates": "rates",
+    "Run": "learning",
     "Sensitivities": "sensitivities",
     "Sensitivity": "sensitivities",
     "SottovoceError": "errors",
@@ -61,11 +63,12 @@ _HOMES = {
     "gossip": "protocols",
     "rate": "rates",
     "sensitivity": "sensitivities",
+    "train": "learning",
     "verify": "verification",
     "worst_coalition": "coalitions",
     "worst_observer": "coalitions",
 }
-_ROOMS = {"gaussian", "graphs"}
+_ROOMS = {"gaussian", "graphs", "learning"}
 
 __all__ = [
     "Account",
@@ -81,6 +84,7 @@ __all__ = [
     "Participation",
     "Protocol",
     "Rates",
+    "Run",
     "Sensitivities",
     "Sensitivity",
     "SottovoceError",
@@ -96,8 +100,10 @@ __all__ = [
     "gaussian",
     "gossip",
     "graphs",
+    "learning",
     "rate",
     "sensitivity",
+    "train",
     "verify",
     "worst_coalition",
     "worst_observer",

@@ -24,6 +24,7 @@ COMMANDS = (
     "coalition",
     "sweep",
     "summary",
+    "train",
     "graph",
     "completion",
 )

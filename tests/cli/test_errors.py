@@ -12,7 +12,7 @@ from sottovoce.cli.wording import OPTIONS, in_options
 from sottovoce.errors import NotCertified
 
 Run = Callable[..., Any]
-COMMANDS = ("account", "calibrate", "rate", "certify", "verify")
+COMMANDS = ("account", "calibrate", "rate", "certify", "verify", "train")
 RING = ("account", "ring:n=5", "--rounds", "4", "--noise-multiplier", "3")
 RATE = ("rate", "ring:n=5")
 CERTIFY = ("certify", "ring:n=5", "--rounds", "4", "--observer", "0", "--target", "1", "--output", "c.json")

@@ -23,6 +23,7 @@ from sottovoce.cli import (
     rate,
     summary,
     sweep,
+    train,
     verify,
 )
 from sottovoce.cli.defaults import file_defaults
@@ -65,6 +66,7 @@ for module, command in (
     (audit, audit.audit),
     (sweep, sweep.sweep),
     (summary, summary.summary),
+    (train, train.train),
     (graph, graph.graph),
     (completion, completion.completion),
 ):

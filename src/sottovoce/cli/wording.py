@@ -8,21 +8,31 @@ import re
 __all__ = ["in_options"]
 
 OPTIONS = {
+    "batch_fraction": "--batch-fraction",
+    "checkpoint_every": "--checkpoint-every",
+    "clip": "--clip",
     "contribution": "--contribution",
     "delta": "--delta",
     "effort": "--effort",
     "engine": "--engine",
+    "l2": "--l2",
+    "loss": "--loss",
     "max_epsilon": "--max-epsilon",
     "noise_multiplier": "--noise-multiplier",
+    "nominal": "--shard-size",
     "observers": "--observer",
     "own_noise": "--own-noise",
     "participation": "--participation",
     "relation": "--relation",
     "rounds": "--rounds",
+    "seed": "--seed",
+    "skew": "--skew",
+    "step": "--step",
     "target_delta": "--target-delta",
     "target_epsilon": "--target-epsilon",
     "targets": "--target",
     "tolerance": "--tolerance",
+    "unit": "--unit",
     "view": "--view",
 }
 REMEDIES = {

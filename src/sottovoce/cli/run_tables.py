@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of a training run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sottovoce._version import __version__
+from sottovoce.cli.layout import RELATIONS, estimate, facts, named, paragraph, who
+from sottovoce.cli.printing import as_given, interval, rounded_up
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from sottovoce.accounting import Account
+    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.learning import Run, Task
+
+__all__ = ["run_text"]
+
+UNITS = {"record": "one record", "node": "all data of a node"}
+
+
+def run_text(
+    console: Console, run: Run, task: Task, graph: Graph, spectrum: Spectrum, written: Path | None
+) -> None:
+    """What was learnt, what it gives away and under which assumption, and what it rests on."""
+    paragraph(console, _headline(run, task), style="bold")
+    for sentence in _privacy(run):
+        paragraph(console, sentence)
+    if run.cut:
+        asked = run.settings["rounds"]
+        paragraph(
+            console,
+            f"The budget ended the run after {run.rounds} of {asked} rounds, as was known beforehand.",
+        )
+    if len(run.history.loss) and run.history.loss[-1] > task.risk(0 * run.model):
+        paragraph(
+            console, "The loss did not fall: the noise outweighs what is learnt, or the step is too large."
+        )
+    console.print()
+    console.print(facts(_measured(run)))
+    console.print()
+    console.print(facts(_terms(run, task, graph, spectrum, written)))
+
+
+def _headline(run: Run, task: Task) -> str:
+    """Accuracy or loss after how many rounds on how many nodes."""
+    where = f"after {run.rounds} rounds on {task.nodes} nodes"
+    if run.accuracy is None or task.test is None:
+        return f"Loss {run.loss if run.loss is not None else float('nan'):.4g} {where}."
+    return f"Accuracy {100 * run.accuracy:.1f}% on {task.test.records} held-out records {where}."
+
+
+def _privacy(run: Run) -> list[str]:
+    """ε of the view with its assumption, and ε without any."""
+    account, everyone = run.account, run.unconditional
+    delta = as_given(run.settings["target_delta"])
+    if account.view == "everyone":
+        return [
+            f"ε ≤ {_epsilon(everyone)} at δ = {delta} for {UNITS[run.settings['unit']]} of any node, whoever sees "
+            "whatever: nothing is assumed about how gradients arise."
+        ]
+    first = (
+        f"ε ≤ {_epsilon(account)} at δ = {delta} is the most that any observer of the {account.view} view learns: "
+        f"{who(account.observers)} about {named(account.target)}"
+    )
+    if account.assumption == "oblivious":
+        return [f"{first}. Contributions are fixed in advance, so nothing is assumed about the loop."]
+    return [
+        f"{first}, assuming that no gradient carries on what a record has changed in the models.",
+        f"ε ≤ {_epsilon(everyone)} without that assumption.",
+    ]
+
+
+def _epsilon(account: Account) -> str:
+    return rounded_up(account.epsilon().upper)
+
+
+def _measured(run: Run) -> list[tuple[str, str]]:
+    """What was measured without noise."""
+    rows = []
+    if run.accuracy is not None and run.node_accuracies is not None:
+        worst, mean = run.node_accuracies
+        rows.append(
+            (
+                "accuracy",
+                f"{run.accuracy:.4f} of the mean model; nodes {worst:.4f} to {mean:.4f} (worst, mean)",
+            )
+        )
+    if run.loss is not None:
+        rows.append(("loss", f"{run.loss:.6g}"))
+    if run.excess_risk is not None:
+        rows.append(("excess risk", f"{run.excess_risk:.4g} of the mean model"))
+    if run.average_excess_risk is not None:
+        rows.append(("", f"{run.average_excess_risk:.4g} of the average over rounds"))
+    rows.append(("consensus", f"{run.consensus_distance:.4g} is the distance of models from their mean"))
+    if len(run.history.clipped):
+        rows.append(
+            ("clipped", f"{100 * float(run.history.clipped[-1]):.3g}% of gradients in the last round")
+        )
+    rows.append(("", "measured without noise, and therefore not private"))
+    return rows
+
+
+def _terms(
+    run: Run, task: Task, graph: Graph, spectrum: Spectrum, written: Path | None
+) -> list[tuple[str, str]]:
+    """What every number rests on."""
+    from sottovoce.accounting import ASSUMPTIONS
+
+    settings, account = run.settings, run.account
+    squared = account.sensitivity_squared
+    rows = [
+        (
+            "data",
+            f"{task.name}; {task.dimension} parameters, {task.loss.name} loss, l2 {as_given(settings['l2'])}",
+        ),
+        (
+            "network",
+            f"{graph.n} nodes, {graph.edges} edges, gap γ {estimate(spectrum.gap, spectrum.converged)}",
+        ),
+        ("run", f"{run.rounds} rounds, step {settings['step']}, clip {as_given(settings['clip'])}"),
+        ("noise", _noise(run)),
+        ("divided by", f"{settings['shard_size']}, the public shard size, on every node"),
+        ("protects", f"{UNITS[settings['unit']]}; {settings['relation']}: {RELATIONS[settings['relation']]}"),
+        ("view", f"{account.view}, own noise {settings['own_noise']}"),
+        ("Δ²", "" if squared is None else f"{interval(squared)} (bound: {account.method})"),
+        ("δ", as_given(settings["target_delta"])),
+        ("assumption", f"{account.assumption}: {ASSUMPTIONS[account.assumption]}"),
+        ("weights", settings["weights"]),
+        ("version", __version__),
+    ]
+    if settings["batch_fraction"] < 1:
+        rows.insert(
+            3, ("batches", f"{as_given(settings['batch_fraction'])} of the records, accounted for as all")
+        )
+    if written is not None:
+        rows.append(("written", f"{written} (readable by you alone)"))
+    return rows
+
+
+def _noise(run: Run) -> str:
+    """How much noise there is, and whether it can be drawn again."""
+    seeded = "; by a seed, which must stay secret" if run.seeded else ""
+    return f"multiplier {rounded_up(run.noise_multiplier, 6)}, deviation {run.noise_std:.4g} a coordinate{seeded}"

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce train`: private decentralised learning, with what it gives away."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003 - the parser reads the annotations
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from sottovoce.cli.options import (
+    Config,
+    Json,
+    OwnNoise,
+    RelationName,
+    Rounds,
+    Sight,
+    Source,
+    ViewOption,
+    Weights,
+    network,
+    views,
+    whole_number,
+)
+from sottovoce.cli.printing import complain, result_page, write_result
+from sottovoce.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sottovoce.cli.options import Network
+    from sottovoce.learning import Moment, Run, Task
+    from sottovoce.protocols import Protocol
+    from sottovoce.views import View
+
+__all__ = ["EXAMPLE", "USAGE", "train"]
+
+EXAMPLE = "sottovoce train digits --graph ring:n=10 --rounds 50 --target-epsilon 4 --view secure-sum"
+USAGE = "sottovoce train DATA --graph GRAPH --rounds INT --target-epsilon FLOAT [OPTIONS]"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """What is learnt from which records, and how."""
+
+    loss: Annotated[
+        Literal["auto", "ridge", "logistic", "softmax", "quadratic"],
+        Parameter(help="What to minimise; auto, for bundled data, takes what fits the labels."),
+    ] = "auto"
+    label: Annotated[
+        str | None,
+        Parameter(
+            help="The column of a CSV file that holds the labels; the last by default.", show_default=False
+        ),
+    ] = None
+    l2: Annotated[
+        float, Parameter(help="Weight of the regularisation, half the squared norm of a model.")
+    ] = 1e-3
+    shard_size: Annotated[
+        int | None,
+        Parameter(
+            help="The public number that each node divides its sum by. Bundled data have a published one; for a "
+            "file it has to be given.",
+            show_default=False,
+            converter=whole_number,
+        ),
+    ] = None
+    skew: Annotated[
+        float | None,
+        Parameter(
+            help="Deal the records by Dirichlet proportions with this parameter; small is skewed. Without it, at "
+            "random in equal parts.",
+            show_default=False,
+        ),
+    ] = None
+    test_share: Annotated[float, Parameter(help="The share of records held out to test on.")] = 0.2
+    split_seed: Annotated[int, Parameter(help="Seed of holding out and dealing.", converter=whole_number)] = 0
+    step: Annotated[
+        str | None,
+        Parameter(
+            help="Step size: 0.5, 0.5/sqrt(t) or 0.5/(1+t/20); by default 1 over a bound of the smoothness that "
+            "needs no data.",
+            show_default=False,
+        ),
+    ] = None
+    clip: Annotated[float, Parameter(help="The norm that gradients are clipped to.")] = 1.0
+    unit: Annotated[
+        Literal["record", "node"], Parameter(help="Whether one record or all data of a node is protected.")
+    ] = "record"
+    batch_fraction: Annotated[
+        float,
+        Parameter(
+            help="With which probability a record takes part in a round. It is accounted for as if it always did."
+        ),
+    ] = 1.0
+
+
+ANY_LEARNING = Learning()
+
+
+def train(
+    data: Annotated[
+        str,
+        Parameter(
+            help="digits, breast-cancer or diabetes (bundled with scikit-learn), a .csv or .npz file, or a problem of "
+            "known optimum: synthetic, synthetic:dimension=10,smoothness=4,heterogeneity=0.5."
+        ),
+    ],
+    /,
+    *,
+    graph: Source,
+    rounds: Rounds,
+    target_epsilon: Annotated[
+        float | None,
+        Parameter(
+            help="The ε that the noise is chosen for, in the view; or give --noise-multiplier.",
+            show_default=False,
+        ),
+    ] = None,
+    noise_multiplier: Annotated[
+        float | None,
+        Parameter(
+            help="Standard deviation of each node's noise, in units of what one record can move its gradient by.",
+            show_default=False,
+        ),
+    ] = None,
+    target_delta: Annotated[float, Parameter(help="The δ at which ε is meant.")] = 1e-5,
+    view: ViewOption = "everyone",
+    observer: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Name of an observing node; repeat it for several (each in turn, or one coalition). Without it, "
+            "every node in turn.",
+            show_default=False,
+            negative_iterable=(),
+        ),
+    ] = (),
+    own_noise: OwnNoise = "known",
+    relation: RelationName = "add-remove",
+    weights: Weights = "metropolis",
+    learning: Learning = ANY_LEARNING,
+    max_epsilon: Annotated[
+        float | None,
+        Parameter(
+            help="With a noise multiplier: stop before the round that would exceed this ε.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        Parameter(
+            help="Seed of the noise, for runs that can be repeated; by default the system's entropy.",
+            show_default=False,
+            converter=whole_number,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        Parameter(
+            help="Keep the run in this .npz file, and checkpoints on the way; only you can read it.",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        int | None,
+        Parameter(
+            help="How many rounds lie between two checkpoints; a tenth of the run by default.",
+            show_default=False,
+            converter=whole_number,
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, Parameter(help="Go on with the unfinished run in the output file, bit for bit.")
+    ] = False,
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Train a model on the nodes of a network, and say what that gives away."""
+    from functools import partial
+
+    from sottovoce import learning as room
+    from sottovoce.documents import runs
+    from sottovoce.protocols import gossip
+
+    if output is not None:
+        runs.check_run_path(output, fresh=not resume)
+    if resume and output is None:
+        raise InputError("--resume goes on with the run in a file (name it with --output)")
+    chosen = network(graph, weights)
+    protocol = gossip(chosen.weights, rounds=rounds)
+    task = _task(data, learning, protocol.n)
+    seen, observers = _seen(Sight(view=view, observer=observer, own_noise=own_noise), chosen)
+    try:
+        with _watched() as (accounts, rounds_done):
+            done = room.train(
+                task,
+                protocol,
+                view=seen,
+                noise_multiplier=noise_multiplier,
+                target_epsilon=target_epsilon,
+                target_delta=target_delta,
+                step=learning.step,
+                clip=learning.clip,
+                unit=learning.unit,
+                relation=relation,
+                batch_fraction=learning.batch_fraction,
+                own_noise=own_noise,
+                observers=observers,
+                max_epsilon=max_epsilon,
+                seed=seed,
+                resume=runs.read_run(output) if resume and output is not None else None,
+                checkpoint=None if output is None else partial(_keep, output),
+                checkpoint_every=checkpoint_every,
+                progress=rounds_done,
+                account_progress=accounts,
+            )
+    except KeyboardInterrupt:
+        _say_interrupted(output)
+        return 130
+    if output is not None:
+        runs.write_run(done, output)
+    _print(done, task, protocol, chosen, output, json=json)
+    return 0
+
+
+def _task(data: str, learning: Learning, nodes: int) -> Task:
+    """The task that the options describe."""
+    from sottovoce.learning import DATA_NAMES, load_data, parse_synthetic, task_from
+
+    if data.partition(":")[0] == "synthetic":
+        return parse_synthetic(data, nodes)
+    if data not in DATA_NAMES and learning.loss == "auto":
+        raise InputError(
+            "--loss must be given for a file, as only you know what its labels mean "
+            "(ridge, logistic, softmax or quadratic)"
+        )
+    loaded = load_data(data, label=learning.label, classification=learning.loss in {"logistic", "softmax"})
+    return task_from(
+        loaded,
+        nodes,
+        loss=learning.loss,
+        l2=learning.l2,
+        nominal=learning.shard_size,
+        skew=learning.skew,
+        test_share=learning.test_share,
+        split_seed=learning.split_seed,
+    )
+
+
+def _seen(sight: Sight, chosen: Network) -> tuple[View | str, list[object] | None]:
+    """The view as `train` of the library takes it: one of a coalition, or a name with its observers."""
+    asked = views(sight, chosen.weights)
+    if sight.view.startswith("coalition"):
+        return asked[0][0], None
+    if not sight.observer:
+        return sight.view, None
+    return sight.view, [view.observers[0] for view, _ in asked]
+
+
+def _keep(output: Path, run: Run) -> None:
+    """Write a checkpoint."""
+    from sottovoce.documents import runs
+
+    runs.write_run(run, output)
+
+
+def _say_interrupted(output: Path | None) -> None:
+    """One line about what is left after an interrupt."""
+    from sottovoce.documents import runs
+    from sottovoce.errors import FileError
+
+    with contextlib.suppress(FileError):
+        if output is not None:
+            kept = runs.read_run(output)
+            if not kept.finished:
+                complain(
+                    f"interrupted: {kept.state.round} of {kept.rounds} rounds are done in {output} "
+                    "(continue with --resume)"
+                )
+                return
+    complain("interrupted")
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[tuple[Callable[[int, int], None] | None, Callable[[Moment], None] | None]]:
+    """Callbacks that show pairs accounted for and then rounds, loss, consensus distance and ε; None unwatched."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None, None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[now]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        pairs = bar.add_task("pairs", total=None, now="")
+        rounds = bar.add_task("rounds", total=None, now="", visible=False)
+
+        def moved(moment: Moment) -> None:
+            now = (
+                f"loss {moment.loss:.4g}, consensus distance {moment.consensus_distance:.3g}, "
+                f"ε ≤ {moment.epsilon:.3g}"
+            )
+            bar.update(pairs, visible=False)
+            bar.update(rounds, completed=moment.round, total=moment.rounds, now=now, visible=True)
+
+        yield lambda done, total: bar.update(pairs, completed=done, total=total), moved
+
+
+def _print(
+    done: Run, task: Task, protocol: Protocol, chosen: Network, output: Path | None, *, json: bool
+) -> None:
+    """Show the run as JSON or as text."""
+    from sottovoce.documents import as_json
+    from sottovoce.documents.runs import run_document
+    from sottovoce.graphs import spectrum
+
+    found = spectrum(chosen.weights)
+    if json:
+        write_result(as_json(run_document(done, task, protocol, chosen.graph, found)))
+        return
+    from sottovoce.cli.run_tables import run_text
+
+    with result_page() as console:
+        run_text(console, done, task, chosen.graph, found, output)

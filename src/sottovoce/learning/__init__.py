@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decentralised learning: private gradient descent followed by gossip, from the protocol that the accountant reads.
+
+`train` makes a whole run with its account; `init` and `step` are one round at a time. Data, losses and shards are
+values of their own, and `baselines` holds what a run is compared with.
+"""
+
+from sottovoce.learning.baselines import Baseline, central_descent, local_descent, noiseless_descent
+from sottovoce.learning.data import DATA_NAMES, Data, held_out, load_data
+from sottovoce.learning.descent import Descent, Info, State, init, sensitivity, step
+from sottovoce.learning.guarantees import Exposure, quadratic_damping
+from sottovoce.learning.losses import (
+    LOSS_NAMES,
+    GradientLoss,
+    LinearLoss,
+    Loss,
+    QuadraticLoss,
+    logistic,
+    quadratic,
+    ridge,
+    softmax,
+)
+from sottovoce.learning.noise import NodeNoise, NoiseSource, SilentNoise, fresh_keys
+from sottovoce.learning.results import History, Run
+from sottovoce.learning.schedules import Schedule
+from sottovoce.learning.shards import Shards, shards_of, split
+from sottovoce.learning.tasks import Optimum, Task, parse_synthetic, synthetic_task, task_from
+from sottovoce.learning.torch_losses import torch_loss
+from sottovoce.learning.training import Moment, Plan, plan, train
+
+__all__ = [
+    "DATA_NAMES",
+    "LOSS_NAMES",
+    "Baseline",
+    "Data",
+    "Descent",
+    "Exposure",
+    "GradientLoss",
+    "History",
+    "Info",
+    "LinearLoss",
+    "Loss",
+    "Moment",
+    "NodeNoise",
+    "NoiseSource",
+    "Optimum",
+    "Plan",
+    "QuadraticLoss",
+    "Run",
+    "Schedule",
+    "Shards",
+    "SilentNoise",
+    "State",
+    "Task",
+    "central_descent",
+    "fresh_keys",
+    "held_out",
+    "init",
+    "load_data",
+    "local_descent",
+    "logistic",
+    "noiseless_descent",
+    "parse_synthetic",
+    "plan",
+    "quadratic",
+    "quadratic_damping",
+    "ridge",
+    "sensitivity",
+    "shards_of",
+    "softmax",
+    "split",
+    "step",
+    "synthetic_task",
+    "task_from",
+    "torch_loss",
+    "train",
+]

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run is compared with at the same (ε, δ): a trusted server, local DP, and no noise at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from sottovoce import gaussian
+from sottovoce.errors import at_least, positive, probability
+from sottovoce.learning.descent import Descent, init, step
+from sottovoce.learning.noise import NodeNoise, SilentNoise, fresh_keys
+from sottovoce.learning.schedules import Schedule, as_schedule
+from sottovoce.learning.training import train
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sottovoce.accounting import Relation
+    from sottovoce.learning.descent import State, Weighting
+    from sottovoce.learning.results import Run
+    from sottovoce.learning.tasks import Task
+    from sottovoce.protocols import Protocol
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["Baseline", "central_descent", "local_descent", "noiseless_descent"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Baseline:
+    """A model to compare with: the last one and the average over rounds, and the noise multiplier behind them."""
+
+    name: str
+    model: Array
+    average: Array
+    noise_multiplier: float
+
+
+def central_descent(
+    task: Task,
+    *,
+    rounds: int,
+    target_epsilon: float,
+    target_delta: float = 1e-5,
+    step: Schedule | float | str,
+    clip: float = 1.0,
+    relation: Relation = "add-remove",
+    weighting: Weighting = "uniform",
+    seed: int | None = None,
+) -> Baseline:
+    """Private gradient descent by a trusted server that holds all records and shows every model.
+
+        θ ← (1 − ηh)∘θ − η (Σ_r clip(ψ_r)/(n·nominal) + noise),   noise multiplier √T/μ(ε, δ).
+
+    Guarantee: (ε, δ)-private for one record, unconditionally (adaptive composition of T Gaussian mechanisms).
+    """
+    positive(target_epsilon=target_epsilon, clip=clip)
+    probability(target_delta=target_delta)
+    at_least(1, rounds=rounds)
+    factor = 2.0 if relation == "replace-one" else 1.0
+    # A few units up, as the quotient and the root round.
+    noise = factor * float(np.sqrt(rounds)) / gaussian.mu(target_epsilon, target_delta) * (1 + 1e-12)
+    total = task.nodes * task.shards.nominal
+    source = NodeNoise(fresh_keys(1, seed), task.dimension)
+    weights = task.shards.present.astype(np.float64)
+    model, average = np.zeros(task.dimension), np.zeros(task.dimension)
+    for t, size in enumerate(as_schedule(step).sizes(rounds)):
+        weight = 1 / (t + 1) if weighting == "uniform" else 2 / (t + 2)
+        average += weight * (model - average)
+        copies = np.tile(model, (task.nodes, 1))
+        gradient = task.loss.clipped_sums(copies, task.shards, weights, clip)[0].sum(axis=0) / total
+        noisy = gradient + noise * clip / total * source.gaussian(t)[0]
+        model = ((1 - size * task.linear) * model - size * noisy)[0]
+    return Baseline(name="central", model=model, average=average, noise_multiplier=noise)
+
+
+def local_descent(
+    task: Task,
+    protocol: Protocol,
+    *,
+    target_epsilon: float,
+    target_delta: float = 1e-5,
+    step: Schedule | float | str,
+    clip: float = 1.0,
+    relation: Relation = "add-remove",
+    weighting: Weighting = "uniform",
+    seed: int | None = None,
+) -> Run:
+    """The same gossip with noise for the everyone view: local DP, which assumes nothing."""
+    return train(
+        task,
+        protocol,
+        view="everyone",
+        target_epsilon=target_epsilon,
+        target_delta=target_delta,
+        step=step,
+        clip=clip,
+        relation=relation,
+        weighting=weighting,
+        seed=seed,
+    )
+
+
+def noiseless_descent(
+    task: Task,
+    protocol: Protocol,
+    *,
+    step: Schedule | float | str,
+    clip: float = 1.0,
+    weighting: Weighting = "uniform",
+) -> Baseline:
+    """The same gossip without noise, which is not private at all: what clipping and the topology cost by themselves."""
+    descent = Descent(
+        task=task,
+        protocol=protocol,
+        steps=as_schedule(step).sizes(protocol.rounds),
+        noise=SilentNoise(protocol.n, task.dimension),
+        noise_std=0.0,
+        clip=clip,
+        weighting=weighting,
+    )
+    state = _last(descent)
+    return Baseline(
+        name="no noise", model=state.models.mean(axis=0), average=state.average, noise_multiplier=0.0
+    )
+
+
+def _last(descent: Descent) -> State:
+    """The state after all rounds."""
+    state = init(descent)
+    for _ in range(descent.protocol.rounds):
+        state, _ = step(descent, state)
+    return state

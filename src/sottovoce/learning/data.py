@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Data`: records with labels, from a bundled set by name or from a file of the user's, checked before use."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from sottovoce.errors import FileError, InputError, at_least
+from sottovoce.learning.ranges import BREAST_CANCER
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["DATA_NAMES", "Data", "held_out", "load_data"]
+
+DATA_NAMES = ("digits", "breast-cancer", "diabetes")
+_SUFFIXES = (".csv", ".npz")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Data:
+    """Records (rows of `features`) and their labels: numbers, or classes 0..k−1 if `classes` is k and not 0.
+
+    `published_records` says that the number of records is known to everybody, as it is for a bundled set; None
+    where it is not, so that nothing may be derived from it.
+
+    >>> Data(name="two", features=[[0.0, 1.0], [1.0, 0.0]], labels=[0, 1], classes=2).records
+    2
+    """
+
+    name: str
+    features: Array
+    labels: Array | NDArray[np.int64]
+    classes: int = 0
+    published_records: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse records on which nothing can be learnt."""
+        features = _numbers(self.name, "features", self.features, 2)
+        labels: Array | NDArray[np.int64] = _numbers(self.name, "labels", self.labels, 1)
+        if len(features) != len(labels):
+            raise InputError(
+                f"{self.name}: there must be one label for each record; got {len(features)} records and "
+                f"{len(labels)} labels (mend the file)"
+            )
+        if features.size == 0:
+            raise InputError(
+                f"{self.name}: there must be at least one record with one feature; got shape {features.shape}"
+            )
+        if self.classes:
+            labels = _class_numbers(self.name, labels, self.classes)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "labels", labels)
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.features)
+
+    def taken(self, rows: NDArray[np.int64]) -> Data:
+        """Some of the records; how many of them are published goes with them."""
+        published = None if self.published_records is None else len(rows)
+        return replace(
+            self, features=self.features[rows], labels=self.labels[rows], published_records=published
+        )
+
+
+def load_data(
+    source: str | os.PathLike[str], *, label: str | None = None, classification: bool = False
+) -> Data:
+    """The data set of that name (digits, breast-cancer, diabetes), or in a .csv or .npz file.
+
+    A CSV file has a header line; `label` names the column of the labels, the last one if None. An NPZ file holds
+    arrays `features` and `labels`. With `classification` labels are classes: texts, or whole numbers.
+
+    Bundled sets are scaled by ranges that their description publishes, never by statistics of the records.
+    They need the extra `learn`.
+    """
+    text = str(source)
+    if text in DATA_NAMES:
+        return _bundled(text)
+    path = Path(source)
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InputError(
+            f"the data must be one of {', '.join(DATA_NAMES)}, or a file that ends in "
+            f"{' or '.join(_SUFFIXES)}; got {text!r}"
+        )
+    if path.suffix.lower() == ".npz":
+        return _from_npz(path, classification)
+    return _from_csv(path, label, classification)
+
+
+def held_out(data: Data, share: float, *, seed: int = 0) -> tuple[Data, Data | None]:
+    """The records to learn from, and a random `share` of them held out to test on (None where the share is 0)."""
+    if not 0 <= share < 1:
+        raise InputError(f"the share of records held out must lie in [0, 1); got {share!r}")
+    at_least(0, seed=seed)
+    count = round(share * data.records)
+    if count == 0:
+        return data, None
+    if count == data.records:
+        raise InputError(
+            f"{data.name}: holding out {share!r} of {data.records} records leaves none to learn from"
+        )
+    order = np.random.default_rng([int(seed), 1]).permutation(data.records)
+    return data.taken(np.sort(order[count:])), data.taken(np.sort(order[:count]))
+
+
+def _bundled(name: str) -> Data:
+    """One of scikit-learn's bundled sets."""
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise InputError(
+            f"the data set {name} needs the package scikit-learn, which is not installed "
+            "(pip install 'sottovoce[learn]')"
+        ) from None
+    if name == "digits":
+        found = datasets.load_digits()
+        # Grey levels go from 0 to 16.
+        return _published(name, found.data / 16, found.target, 10)
+    if name == "breast-cancer":
+        found = datasets.load_breast_cancer()
+        low, high = np.array(BREAST_CANCER).T
+        return _published(name, (2 * found.data - low - high) / (high - low), found.target, 2)
+    found = datasets.load_diabetes()
+    # Published: features lie within ±0.2, the measure of progression between 25 and 346.
+    return _published(name, found.data / 0.2, (2 * found.target - 371) / 321, 0)
+
+
+def _published(name: str, features: Array, labels: Array, classes: int) -> Data:
+    """A set whose size everybody knows."""
+    return Data(name=name, features=features, labels=labels, classes=classes, published_records=len(features))
+
+
+def _from_npz(path: Path, classification: bool) -> Data:
+    """The arrays `features` and `labels` of an .npz file."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"{path}: cannot be read as .npz: {reason} (check the file and its path)") from None
+    missing = {"features", "labels"} - arrays.keys()
+    if missing:
+        raise FileError(
+            f"{path}: an .npz file of data holds arrays called features and labels; it has "
+            f"{', '.join(sorted(arrays)) or 'none'} (save them under these names)"
+        )
+    return _as_data(path, arrays["features"], arrays["labels"], classification)
+
+
+def _from_csv(path: Path, label: str | None, classification: bool) -> Data:
+    """The rows of a CSV file with a header line."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = [row for row in csv.reader(stream) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"{path}: cannot be read as CSV: {reason} (check the file and its path)") from None
+    if len(rows) < 2:
+        raise FileError(f"{path}: a CSV file of data has a header line and records; got {len(rows)} lines")
+    header, *records = rows
+    if label is not None and label not in header:
+        raise FileError(f"{path}: no column is called {label!r} (its columns: {', '.join(header)})")
+    place = len(header) - 1 if label is None else header.index(label)
+    features = np.empty((len(records), len(header) - 1))
+    labels: list[Any] = []
+    for line, row in enumerate(records, start=2):
+        if len(row) != len(header):
+            raise FileError(f"{path}, line {line}: {len(header)} values were expected; got {len(row)}")
+        cells = [cell for column, cell in enumerate(row) if column != place]
+        features[line - 2] = [_number(path, line, cell) for cell in cells]
+        labels.append(row[place] if classification else _number(path, line, row[place]))
+    return _as_data(path, features, np.array(labels), classification)
+
+
+def _number(path: Path, line: int, cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        raise FileError(f"{path}, line {line}: a number was expected; got {cell!r}") from None
+    if not math.isfinite(value):
+        raise FileError(
+            f"{path}, line {line}: a finite number was expected; got {cell!r} (leave the record out)"
+        )
+    return value
+
+
+def _as_data(path: Path, features: NDArray[Any], labels: NDArray[Any], classification: bool) -> Data:
+    """Data of a user's file; the names of classes become numbers in their order."""
+    if not classification:
+        return Data(name=path.name, features=features, labels=labels)
+    if labels.ndim != 1 or labels.dtype.kind not in "iufUSb":
+        raise InputError(
+            f"{path.name}: labels must be one text or number for each record; got shape {labels.shape}"
+        )
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise InputError(f"{path.name}: labels must be finite; got NaN or infinity (leave the record out)")
+    names, numbers = np.unique(labels, return_inverse=True)
+    return Data(name=path.name, features=features, labels=numbers, classes=len(names))
+
+
+def _numbers(name: str, what: str, values: ArrayLike, axes: int) -> Array:
+    """An array of finite floats with so many axes."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: {what} must be numbers; got something else (mend the file)") from None
+    if array.ndim != axes:
+        shape = "one row a record" if axes == 2 else "one number a record"
+        raise InputError(f"{name}: {what} must have {shape}; got shape {array.shape}")
+    if not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise InputError(
+            f"{name}: {what} must be finite numbers; record {row} holds NaN or infinity (leave it out)"
+        )
+    return array
+
+
+def _class_numbers(name: str, labels: Array | NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+    """Labels as whole numbers below `classes`."""
+    numbers = labels.astype(np.int64)
+    if (numbers != labels).any() or (numbers < 0).any() or (numbers >= classes).any():
+        raise InputError(f"{name}: labels of {classes} classes must be whole numbers from 0 to {classes - 1}")
+    return numbers

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differentially private gradient descent followed by gossip, all nodes at once: `init` and `step`.
+
+    s_t = (1 − η_t h)∘θ_t − η_t (g_t + σ ξ_t),   θ_{t+1} = W s_t,   θ_1 = 0,
+
+θ_t the nodes' models (n × d), g_t the clipped sums over `nominal`, ξ_t standard Gaussian noise, s_t what is sent.
+With a constant step this is the protocol that the accountant reads: its weights are the W of this recurrence.
+
+Source: Eq. 5.1 of Koskela & Kulkarni.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from sottovoce.errors import InputError, one_of, positive
+from sottovoce.learning.losses import clipped_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sottovoce.learning.noise import NoiseSource
+    from sottovoce.learning.tasks import Task
+    from sottovoce.protocols import Protocol
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["AVERAGES", "UNITS", "Descent", "Info", "State", "Unit", "Weighting", "init", "step"]
+
+Unit = Literal["record", "node"]
+Weighting = Literal["uniform", "linear"]
+UNITS: tuple[Unit, ...] = ("record", "node")
+AVERAGES: tuple[Weighting, ...] = ("uniform", "linear")
+
+
+class State(NamedTuple):
+    """Where a run stands after `round` rounds: the nodes' models, and the average of their means so far.
+
+    `average` weighs the mean model before each round t equally ("uniform") or by t ("linear"), as the descent says.
+    """
+
+    round: int
+    models: NDArray[np.float64]
+    average: NDArray[np.float64]
+
+
+class Info(NamedTuple):
+    """What one round did; none of it is private but the messages, and those as far as the account says.
+
+    `clipped` is the share of gradients that were clipped, `consensus_distance` the root mean square distance of the
+    nodes' models from their mean after the round, `messages` what the nodes sent.
+    """
+
+    round: int
+    step: float
+    clipped: float
+    consensus_distance: float
+    messages: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Descent:
+    """What every node does: `steps` η_t, the clip and the unit it protects, and the noise it adds to its gradient.
+
+    `noise_std` is σ, the standard deviation of each coordinate of the noise: noise multiplier times `sensitivity`.
+    With `batch_fraction` below 1 each record takes part in a round with that probability, on a coin of its own.
+    """
+
+    task: Task
+    protocol: Protocol
+    steps: Array
+    noise: NoiseSource
+    noise_std: float
+    clip: float = 1.0
+    unit: Unit = "record"
+    batch_fraction: float = 1.0
+    weighting: Weighting = "uniform"
+
+    def __post_init__(self) -> None:
+        """Refuse settings under which the rounds are not what the accountant takes them to be."""
+        positive(clip=self.clip)
+        one_of(UNITS, unit=self.unit)
+        one_of(AVERAGES, weighting=self.weighting)
+        if not 0 < self.batch_fraction <= 1:
+            raise InputError(f"batch_fraction must lie in (0, 1]; got {self.batch_fraction!r}")
+        if not (np.isfinite(self.noise_std) and self.noise_std >= 0):
+            raise InputError(f"noise_std must be a finite number of at least 0; got {self.noise_std!r}")
+        if self.task.nodes != self.protocol.n:
+            raise InputError(
+                f"there must be one shard for each node; got {self.task.nodes} shards and {self.protocol.n} nodes "
+                "(deal the data to the nodes of the graph)"
+            )
+        if len(self.steps) != self.protocol.rounds or not (np.isfinite(self.steps) & (self.steps > 0)).all():
+            raise InputError(
+                f"there must be a step size above 0 for each of the {self.protocol.rounds} rounds; got "
+                f"{len(self.steps)} of them"
+            )
+        pull = float(self.steps.max() * self.task.linear.max())
+        if pull > 1:
+            raise InputError(
+                f"step must be at most 1 over the curvature of the public part of the loss, or models run away; "
+                f"step times curvature is {pull:.4g} (take a step of at most {1 / float(self.task.linear.max()):.4g})"
+            )
+
+    @property
+    def sensitivity(self) -> float:
+        """By how much a node's gradient can move: clip over the nominal batch, or clip for whole nodes."""
+        return sensitivity(self.task, self.clip, self.unit, self.batch_fraction)
+
+
+def sensitivity(task: Task, clip: float, unit: Unit, batch_fraction: float = 1.0) -> float:
+    """By how much adding or removing one record (or a node's data) can move that node's gradient.
+
+        clip/(batch_fraction·nominal) for records,   clip for nodes.
+
+    Guarantee: exact in the worst case, the same for every node; replace-one moves it twice as far.
+    """
+    return clip if unit == "node" else clip / (batch_fraction * task.shards.nominal)
+
+
+def init(descent: Descent) -> State:
+    """The state before the first round: every node has the same public model, zeros unless the loss says otherwise."""
+    n, d = descent.protocol.n, descent.task.dimension
+    start = np.zeros(d) if descent.task.loss.start is None else descent.task.loss.start
+    return State(round=0, models=np.tile(start, (n, 1)), average=np.zeros(d))
+
+
+def step(descent: Descent, state: State) -> tuple[State, Info]:
+    """One round: clipped gradients, noise, a step, and gossip. The same state always gives the same result."""
+    t = state.round
+    if t >= descent.protocol.rounds:
+        raise InputError(
+            f"the protocol has {descent.protocol.rounds} rounds, and all of them are done (plan more rounds)"
+        )
+    size = float(descent.steps[t])
+    # Numbers that overflow are for the caller to find in the models, not for warnings.
+    with np.errstate(over="ignore", invalid="ignore"):
+        gradient, clipped = _gradients(descent, state)
+        noisy = gradient + descent.noise_std * descent.noise.gaussian(t)
+        messages = (1 - size * descent.task.linear) * state.models - size * noisy
+        models = descent.protocol.weights.matrix @ messages
+        mean = models.mean(axis=0)
+        distance = float(np.sqrt(((models - mean) ** 2).sum(axis=1).mean()))
+    following = State(round=t + 1, models=models, average=_averaged(descent, state))
+    return following, Info(
+        round=t + 1, step=size, clipped=clipped, consensus_distance=distance, messages=messages
+    )
+
+
+def _gradients(descent: Descent, state: State) -> tuple[Array, float]:
+    """The data's part of each node's gradient, clipped, and the share that was clipped."""
+    task, shards = descent.task, descent.task.shards
+    weights = shards.present.astype(np.float64)
+    if descent.batch_fraction < 1:
+        weights *= descent.noise.uniform(state.round, weights.shape[1]) < descent.batch_fraction
+    nominal = descent.batch_fraction * shards.nominal
+    if descent.unit == "record":
+        sums, clipped = task.loss.clipped_sums(state.models, shards, weights, descent.clip)
+        return sums / nominal, clipped
+    sums, _ = task.loss.clipped_sums(state.models, shards, weights, None)
+    return clipped_rows(sums / nominal, descent.clip)
+
+
+def _averaged(descent: Descent, state: State) -> Array:
+    """The average over the rounds so far, with the mean model before this round: a_t = a_{t−1} + w_t (θ̄ − a_{t−1})."""
+    t = state.round + 1
+    weight = 1 / t if descent.weighting == "uniform" else 2 / (t + 1)
+    return np.asarray(state.average + weight * (state.models.mean(axis=0) - state.average))

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a training run gives away: the accounts of the protocol that the trainer runs, with their assumption.
+
+Under a network view two things are not those of plain gossip. The public part h∘θ of the gradient damps what a node
+received, so that the transition is A = D W with D = 1 − ηh; and steps that vary scale the rounds unlike each other.
+Both are computed. What other nodes' gradients carry on of a target is not: that is the assumption `hidden-state`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from sottovoce.accounting import AccountTable, account, account_all, local_account
+from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
+from sottovoce.filtering import hidden_system
+from sottovoce.learning.varying import fits_dense, scale_spread, varying_ends
+from sottovoce.participation import Participation
+from sottovoce.sensitivities.measure import TOLERANCE, Search, assess
+from sottovoce.views import View, observe, target_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from numpy.typing import NDArray
+
+    from sottovoce.accounting import Account, Relation
+    from sottovoce.filtering import HiddenSystem
+    from sottovoce.learning.tasks import Task
+    from sottovoce.protocols import Protocol
+    from sottovoce.views import OwnNoise
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["Exposure", "quadratic_damping"]
+
+_OF_ONE = {
+    "neighbourhood": View.neighbourhood,
+    "secure-sum": View.secure_sum,
+    "single-node": View.single_node,
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exposure:
+    """Who sees what of a run, and how the run moves: enough to account for any number of its first rounds.
+
+    `view` is a `View`, or a name that stands for every observer in turn. `steps` are η_t, `damping` is 1 − η_t h for
+    each round and node (T × n, or T × 1). `state_free` says that contributions do not depend on the models.
+
+    For plain gossip (constant steps, no damping) the tables are those of `account_all`. Otherwise the transition is
+    D W; where D or the steps vary from round to round the method is that of the definition, in a small network, or
+    `scaled`: the bound of the nearest constant loop times how far the rounds' scales are apart.
+    """
+
+    protocol: Protocol
+    view: View | str
+    steps: Array
+    damping: Array
+    state_free: bool = False
+    relation: Relation = "add-remove"
+    own_noise: OwnNoise = "known"
+    observers: Sequence[Hashable] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a view that is none, and damping that is not between 0 and 1."""
+        if not isinstance(self.view, View):
+            one_of(("everyone", *_OF_ONE), view=self.view)
+        elif self.view.name == "custom":
+            raise ViewError(
+                "training is accounted for by named views, such as View.secure_sum(0); got a custom one "
+                "(account for its protocol with `account` instead)"
+            )
+        if not ((self.damping >= 0) & (self.damping <= 1)).all():
+            raise InputError("damping must lie between 0 and 1 (take a smaller step, or less regularisation)")
+
+    @property
+    def unconditional(self) -> bool:
+        """Whether every message is seen, so that nothing is assumed about how contributions arise."""
+        return self.view == "everyone" or (isinstance(self.view, View) and self.view.name == "everyone")
+
+    def table(
+        self,
+        *,
+        noise_multiplier: float,
+        delta: float,
+        rounds: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> AccountTable:
+        """The accounts of all pairs over the first `rounds` rounds, or all of them.
+
+        Guarantee: as for `account`, for the loop that the trainer runs; with assumption `hidden-state` unless every
+        message is seen or contributions are fixed in advance.
+        """
+        positive(noise_multiplier=noise_multiplier)
+        probability(delta=delta)
+        count = self.protocol.rounds if rounds is None else rounds
+        at_least(1, rounds=count)
+        protocol = replace(self.protocol, rounds=int(count))
+        if self.unconditional:
+            return account(
+                protocol,
+                View.everyone,
+                noise_multiplier=noise_multiplier,
+                delta=delta,
+                relation=self.relation,
+            )
+        plain = self._factors(count)
+        if (plain == 1).all():
+            found = self._plain(protocol, noise_multiplier, delta, progress)
+        else:
+            found = self._moving(protocol, plain, noise_multiplier, delta, progress)
+        return replace(found, assumption="oblivious" if self.state_free else "hidden-state")
+
+    def everyone(self, *, noise_multiplier: float, delta: float, rounds: int | None = None) -> Account:
+        """What holds without any assumption: every message is seen, Δ² = T.
+
+        Guarantee: exact, whatever steps and damping, if for every fixed transcript contributions differ by at most
+        the sensitivity, nodes mix their own noised message, and T, steps, noise and clip are public.
+        """
+        count = self.protocol.rounds if rounds is None else rounds
+        return local_account(
+            replace(self.protocol, rounds=int(count)),
+            noise_multiplier=noise_multiplier,
+            delta=delta,
+            relation=self.relation,
+        )
+
+    def rounds_within(
+        self,
+        max_epsilon: float,
+        *,
+        noise_multiplier: float,
+        delta: float,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """The most rounds, at most those of the protocol, whose ε stays within a budget; known before any data is used.
+
+        Guarantee: the account of that many rounds has every upper end of ε at most `max_epsilon`.
+        """
+        positive(max_epsilon=max_epsilon)
+
+        def fits(rounds: int) -> bool:
+            table = self.table(
+                noise_multiplier=noise_multiplier, delta=delta, rounds=rounds, progress=progress
+            )
+            return bool(table.epsilon_upper.max() <= max_epsilon)
+
+        low, high = 0, self.protocol.rounds
+        if fits(high):
+            return high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        if low == 0:
+            raise NotCertified(
+                f"not a single round stays within ε = {max_epsilon!r} at δ = {delta!r} with noise multiplier "
+                f"{noise_multiplier!r} (add noise, or let it be chosen for that ε)"
+            )
+        return low
+
+    def _factors(self, rounds: int) -> Array:
+        """D_t η_{t−1}/η_t for each round and node; the first is 1, as nothing has been received before it."""
+        factors = self.damping[:rounds].copy()
+        factors[1:] *= (self.steps[: rounds - 1] / self.steps[1:rounds])[:, None]
+        factors[0] = 1.0
+        return factors
+
+    def _views(self) -> list[View]:
+        """The views of this exposure, one for each observer in turn."""
+        if isinstance(self.view, View):
+            return [self.view]
+        labels = self.protocol.labels
+        chosen = labels if self.observers is None else self.observers
+        if not chosen:
+            raise InputError("observers must name at least one node (leave it out for all nodes)")
+        return [_OF_ONE[self.view](label, own_noise=self.own_noise) for label in chosen]
+
+    def _plain(
+        self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None
+    ) -> AccountTable:
+        """Gossip without damping and with constant steps: what the accountant computes anyway."""
+        if isinstance(self.view, View):
+            return account(
+                protocol,
+                self.view,
+                noise_multiplier=noise,
+                delta=delta,
+                relation=self.relation,
+                progress=progress,
+            )
+        return account_all(
+            protocol,
+            self.view,
+            noise_multiplier=noise,
+            delta=delta,
+            relation=self.relation,
+            own_noise=self.own_noise,
+            observers=self.observers,
+            progress=progress,
+        )
+
+    def _moving(
+        self,
+        protocol: Protocol,
+        factors: Array,
+        noise: float,
+        delta: float,
+        progress: Callable[[int, int], None] | None,
+    ) -> AccountTable:
+        """The same table for a loop with damping or varying steps, view by view."""
+        views = self._views()
+        parts = []
+        for number, view in enumerate(views, start=1):
+            parts.append(_assessed(protocol, view, factors))
+            if progress is not None:
+                progress(number, len(views))
+        indices, lower, upper, method = zip(*parts, strict=True)
+        return AccountTable(
+            protocol=protocol,
+            view=views[0].name,
+            own_noise=views[0].own_noise,
+            relation=self.relation,
+            contribution="vector",
+            noise_multiplier=noise,
+            delta=delta,
+            observers=tuple(view.observers for view in views),
+            observer_of=np.repeat(np.arange(len(views)), [len(each) for each in indices]),
+            target_indices=np.concatenate(indices),
+            squared_lower=np.concatenate(lower),
+            squared_upper=np.concatenate(upper),
+            method=np.concatenate(method),
+        )
+
+
+def quadratic_damping(task: Task, step: float) -> Array:
+    """D = diag(1 − ηh_k) of the closed loop s_t = D W s_{t−1} + x_t + u_t, where the loop is linear; else a refusal.
+
+    It is linear under three conditions: the curvature h_k is one number a node; clipping does not act on what
+    depends on the state; and the record that differs adds a gradient that does not depend on the state. The
+    quadratic loss meets the last two by its form, as only what a record adds is clipped.
+
+    Guarantee: exact; with it the account of the closed loop holds for training, without the hidden-state assumption.
+
+    >>> from sottovoce.learning.tasks import synthetic_task
+    >>> quadratic_damping(synthetic_task(3, dimension=2), 0.25).tolist()
+    [0.75, 0.75, 0.75]
+    """
+    positive(step=step)
+    if not task.loss.state_free:
+        raise NotCertified(
+            f"the loop that {task.loss.name} closes is not linear: what a record adds to the gradient depends on the "
+            "model (take the quadratic loss, or the everyone view)"
+        )
+    if np.ptp(task.linear) > 0:
+        raise NotCertified(
+            "the loop is linear but of another curvature in each coordinate, which one damping a node cannot say "
+            "(take one curvature for all coordinates, or the everyone view)"
+        )
+    damping = 1 - step * float(task.linear[0, 0])
+    if not 0 <= damping <= 1:
+        raise InputError(
+            f"step times curvature must lie between 0 and 1; got {1 - damping!r} (take a smaller step)"
+        )
+    return np.full(task.nodes, damping)
+
+
+def _assessed(
+    protocol: Protocol, view: View, factors: Array
+) -> tuple[NDArray[np.int64], Array, Array, NDArray[np.str_]]:
+    """Targets, ends of Δ² and methods of one view, for A_t = diag(factors_t) W."""
+    observation = observe(protocol, view)
+    indices = target_indices(protocol, view, observation.known, None)
+    system = hidden_system(protocol, observation)
+    if system.rows.shape[0] == 0:
+        none = np.zeros(len(indices))
+        return indices, none, none, np.full(len(indices), "unreached")
+    rounds = protocol.rounds
+    if (factors[1:] == factors[1:2]).all() and factors[1:].max(initial=1.0) <= 1:
+        damping = factors[1] if rounds > 1 else np.ones(factors.shape[1])
+        if view.name == "single-node" and not damping.all():
+            raise NotCertified(
+                "a node that passes on nothing of what it received shows nothing of it in its own messages, which the "
+                "single-node view is not computed for (take the secure-sum view)"
+            )
+        return indices, *_ends(_damped(system, damping, protocol.n), indices)
+    if np.ptp(factors, axis=1).any():
+        raise NotCertified(
+            "steps that vary together with damping that differs between nodes are accounted for in the everyone view "
+            "alone (take constant steps, or the everyone view)"
+        )
+    moving = factors[:, 0]
+    if fits_dense(system):
+        return indices, *varying_ends(system, indices, moving)
+    return indices, *_scaled(system, indices, moving)
+
+
+def _damped(system: HiddenSystem, damping: Array, n: int) -> HiddenSystem:
+    """The hidden system with D W in place of W; rounding of the products is counted with that of the rows."""
+    kept = np.broadcast_to(damping, n)[system.unknown]
+    even = bool((kept == kept[0]).all())
+    transition = sparse.csr_array(sparse.diags_array(kept) @ system.transition)
+    error = 2.0**-52 * float(np.sqrt(system.unknown.size))
+    return replace(
+        system,
+        transition=transition,
+        symmetric=system.symmetric and even,
+        rows_error=system.rows_error + error,
+    )
+
+
+def _ends(system: HiddenSystem, indices: NDArray[np.int64]) -> tuple[Array, Array, NDArray[np.str_]]:
+    """Ends of Δ² and methods for a loop that is the same in every round."""
+    search = Search(
+        contribution="vector",
+        participation=Participation.full(),
+        engine="auto",
+        tolerance=TOLERANCE,
+        cap=system.rounds,
+    )
+    found = assess(system, indices, search, None)
+    return found.lower, found.upper, found.method
+
+
+def _scaled(
+    system: HiddenSystem, indices: NDArray[np.int64], factors: Array
+) -> tuple[Array, Array, NDArray[np.str_]]:
+    """Ends from the constant loop whose rounds' scales differ least from those of the varying one."""
+    # A loop that is damped at all times is closest to a damped one; one that grows, to plain gossip.
+    middle = float(np.median(factors[1:]))
+    bases = [min(each, 1.0) for each in (float(factors[1:].min()), middle, 1.0) if each > 0]
+    base = min(bases, key=lambda each: scale_spread(factors, float(each)))
+    spread = scale_spread(factors, float(base))
+    if spread >= system.rounds**2:
+        lower, upper = np.zeros(len(indices)), np.full(len(indices), np.inf)
+    else:
+        damping = np.full(int(system.unknown.max()) + 1, base)
+        lower, upper, _ = _ends(_damped(system, damping, len(damping)), indices)
+    upper = upper * spread
+    capped = upper > system.rounds
+    method = np.where(capped, "cap", "scaled").astype("<U11")
+    return lower / spread, np.where(capped, float(system.rounds), upper), method

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Shards`: which node holds which records, as arrays over all nodes at once."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from sottovoce.errors import InputError, at_least, positive
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from sottovoce.learning.data import Data
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["Shards", "shards_of", "split"]
+
+_ATTEMPTS = 200
+_BINS = 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shards:
+    """The records of n nodes, padded to the longest shard: features (n, m, p), labels (n, m), `present` (n, m).
+
+    `nominal` is the public number that every node divides its sum by, whatever it holds: so the sensitivity is the
+    same on all nodes, and no true count leaves a node.
+    """
+
+    features: Array
+    labels: Array | NDArray[np.int64]
+    present: NDArray[np.bool_]
+    nominal: int
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not fit together, and nodes without records."""
+        at_least(1, nominal=self.nominal)
+        n, m, _ = self.features.shape
+        if self.labels.shape != (n, m) or self.present.shape != (n, m):
+            raise InputError(
+                f"labels and present must have shape {(n, m)}, as the features of the shards have; got "
+                f"{self.labels.shape} and {self.present.shape}"
+            )
+        empty = np.flatnonzero(~self.present.any(axis=1))
+        if empty.size:
+            raise InputError(
+                f"every node needs at least one record; node {int(empty[0])} has none "
+                "(take fewer nodes, more records or less skew)"
+            )
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes hold records."""
+        return len(self.features)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many records each node holds; these numbers are not public."""
+        return np.asarray(self.present.sum(axis=1))
+
+    @cached_property
+    def norms(self) -> Array:
+        """The Euclidean norm of each record's features, shape (n, m)."""
+        return np.asarray(np.sqrt(np.einsum("nmp,nmp->nm", self.features, self.features)))
+
+    @cached_property
+    def pooled(self) -> tuple[Array, Array | NDArray[np.int64]]:
+        """All records together: features (N, p) and labels (N,)."""
+        return self.features[self.present], self.labels[self.present]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what each node holds."""
+        digest = hashlib.sha256(f"{self.features.shape} {self.nominal}".encode())
+        for part in (self.features, self.labels.astype(np.float64), self.present):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def split(
+    data: Data, nodes: int, *, nominal: int | None = None, skew: float | None = None, seed: int = 0
+) -> Shards:
+    """Deal the records to the nodes: at random in equal parts, or with a `skew` by Dirichlet proportions.
+
+    With `skew` the records of each class (each tenth of the range, for numbers) go to the nodes in proportions
+    drawn from a Dirichlet distribution with that parameter: 100 is nearly even, 0.1 leaves most nodes few classes.
+
+    `nominal` is the public shard size to divide by. Without it the published number of records over the number of
+    nodes is taken; for data whose size is not public it has to be given.
+    """
+    at_least(2, nodes=nodes)
+    at_least(0, seed=seed)
+    if data.records < nodes:
+        raise InputError(
+            f"{data.name}: every node needs at least one record; there are {data.records} for {nodes} nodes "
+            "(take fewer nodes)"
+        )
+    if nominal is None:
+        if data.published_records is None:
+            raise InputError(
+                f"nominal must be given, a public shard size to divide by; how many records {data.name} has is not "
+                f"public (the true mean is {data.records // nodes}, if that may be known)"
+            )
+        nominal = data.published_records // nodes
+    rng = np.random.default_rng([int(seed), 2])
+    owner = _even(data, nodes, rng) if skew is None else _skewed(data, nodes, skew, rng)
+    return shards_of(
+        [data.features[owner == node] for node in range(nodes)],
+        [data.labels[owner == node] for node in range(nodes)],
+        nominal=nominal,
+    )
+
+
+def shards_of(
+    features: Sequence[Array], labels: Sequence[Array | NDArray[np.int64]], *, nominal: int
+) -> Shards:
+    """Shards from the records of each node."""
+    most = max(len(part) for part in features)
+    n, width = len(features), features[0].shape[1]
+    padded = np.zeros((n, most, width))
+    marks: Array | NDArray[np.int64] = np.zeros((n, most), dtype=labels[0].dtype)  # type: ignore[assignment]
+    present = np.zeros((n, most), dtype=np.bool_)
+    for node, (rows, names) in enumerate(zip(features, labels, strict=True)):
+        padded[node, : len(rows)] = rows
+        marks[node, : len(rows)] = names
+        present[node, : len(rows)] = True
+    return Shards(features=padded, labels=marks, present=present, nominal=nominal)
+
+
+def _even(data: Data, nodes: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The owner of each record, all owners alike."""
+    return np.asarray(rng.permutation(np.arange(data.records) % nodes))
+
+
+def _skewed(data: Data, nodes: int, skew: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The owner of each record by Dirichlet proportions, drawn again until no node is without records."""
+    positive(skew=skew)
+    kinds = data.labels if data.classes else _tenths(data.labels)
+    for _ in range(_ATTEMPTS):
+        owner = np.empty(data.records, dtype=np.int64)
+        for kind in np.unique(kinds):
+            places = np.flatnonzero(kinds == kind)
+            shares = rng.dirichlet(np.full(nodes, skew))
+            owner[places] = rng.choice(nodes, size=len(places), p=shares)
+        if len(np.unique(owner)) == nodes:
+            return owner
+    raise InputError(
+        f"{data.name}: a skew of {skew!r} leaves some of the {nodes} nodes without records in each of {_ATTEMPTS} "
+        "draws (raise the skew, or take fewer nodes)"
+    )
+
+
+def _tenths(labels: Array | NDArray[np.int64]) -> NDArray[np.int64]:
+    """In which tenth of the labels' range each lies."""
+    low, high = float(labels.min()), float(labels.max())
+    if low == high:
+        return np.zeros(len(labels), dtype=np.int64)
+    return np.minimum(_BINS * (labels - low) / (high - low), _BINS - 1).astype(np.int64)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training run drawn: loss, consensus distance and ε over the rounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sottovoce.learning import Run
+
+__all__ = ["draw_run"]
+
+
+def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
+    """Draw what was measured after each round on three axes, made anew if `ax` is None; returns them.
+
+    The first shows the loss of the mean model, the second the distance of models from it, the third ε of the chosen
+    view, by the account and its assumption, and (dashed) ε without any assumption over all rounds.
+    """
+    if len(run.history.rounds) == 0:
+        raise InputError("a run is drawn from its history; this one has none yet (let it run a round)")
+    axes = _axes() if ax is None else ax
+    if len(axes) != 3:
+        raise InputError(f"a run needs three axes: loss, consensus distance and ε; got {len(axes)}")
+    history = run.history
+    for place, values, label in (
+        (axes[0], history.loss, "loss of the mean model"),
+        (axes[1], history.consensus_distance, "consensus distance"),
+    ):
+        place.plot(history.rounds, values)
+        place.set_ylabel(label)
+    account, everyone = run.account, run.unconditional
+    name = account.view if account.view == "everyone" else f"{account.view}, {account.assumption}"
+    axes[2].plot(history.rounds, history.epsilon, drawstyle="steps-post", label=name)
+    if account.view != "everyone":
+        axes[2].axhline(
+            everyone.epsilon().upper,
+            linestyle="--",
+            color="grey",
+            label="everyone, all rounds, unconditional",
+        )
+    axes[2].set_ylabel(f"ε at δ = {run.settings['target_delta']:g}")
+    axes[2].set_ylim(bottom=0)
+    axes[2].legend(loc="lower right")
+    for place in axes:
+        place.set_xlabel("round")
+    return axes
+
+
+def _axes() -> Sequence[Any]:
+    """Three axes beside each other, on a figure of their own that no window waits for."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError(
+            "drawing needs the package matplotlib, which is not installed (pip install 'sottovoce[plot]')"
+        ) from None
+    figure = Figure(figsize=(12, 3.5), layout="constrained")
+    axes: Sequence[Any] = figure.subplots(1, 3)
+    return axes

@@ -1,0 +1,245 @@
+"""`sottovoce train`: results, files, interruption, and what is refused."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sottovoce import gossip, graphs, train
+from sottovoce.documents.runs import read_run
+from sottovoce.learning import load_data, task_from
+
+Run = Callable[..., Any]
+TRAIN = ("train", "breast-cancer", "--graph", "ring:n=5", "--rounds", "8", "--seed", "1")
+NOISE = ("--noise-multiplier", "3")
+
+# Says when a round is done and then waits, so that the interrupt comes in the middle of a run.
+DRIVER = """
+import signal, sys, time
+import sottovoce.learning.training as training
+from sottovoce.cli import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+step = training.step
+
+def step_and_wait(descent, state):
+    found = step(descent, state)
+    if found[0].round == 5:
+        print("round 5", flush=True)
+        time.sleep(60)
+    return found
+
+training.step = step_and_wait
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_the_result_is_that_of_the_library(sottovoce: Run) -> None:
+    code, out, err = sottovoce(*TRAIN, "--target-epsilon", "4", "--view", "secure-sum", "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    run = train(
+        task_from(load_data("breast-cancer"), 5),
+        gossip(graphs.metropolis_weights("ring:n=5"), rounds=8),
+        view="secure-sum",
+        target_epsilon=4.0,
+        seed=1,
+    )
+    for name in ("accuracy", "loss", "excess_risk", "consensus_distance", "noise_multiplier"):
+        assert document[name] == getattr(run, name)
+    assert document["account"]["epsilon"]["upper"] == run.account.epsilon().upper <= 4
+    assert document["account"]["assumption"] == "hidden-state"
+    assert document["unconditional"]["epsilon"]["upper"] == run.unconditional.epsilon().upper > 4
+
+
+def test_both_numbers_and_the_assumption_are_shown(sottovoce: Run) -> None:
+    code, out, err = sottovoce(*TRAIN, *NOISE, "--view", "secure-sum")
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    assert text.startswith("Accuracy ")
+    assert "is the most that any observer of the secure-sum view learns" in text
+    assert "assuming that no gradient carries on what a record has changed in the models." in text
+    assert "without that assumption." in text
+    assert "assumption hidden-state" in text
+    assert "measured without noise, and therefore not private" in text
+    assert max(map(len, out.splitlines())) <= 80
+    everyone = " ".join(sottovoce(*TRAIN, *NOISE).out.split())
+    assert "whoever sees whatever" in everyone
+    assert "without that assumption" not in everyone
+
+
+def test_a_file_of_ones_own(sottovoce: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60, 2)) / 3
+    lines = [f"{a},{b},{'up' if a + b > 0 else 'down'}" for a, b in rows]
+    (tmp_path / "own.csv").write_text("a,b,way\n" + "\n".join(lines) + "\n")
+    words = ("train", "own.csv", "--graph", "ring:n=3", "--rounds", "5", *NOISE)
+    code, out, err = sottovoce(*words)
+    assert (code, out) == (2, "")
+    assert "--loss must be given for a file, as only you know what its labels mean" in err
+    code, out, err = sottovoce(*words, "--loss", "logistic")
+    assert code == 2
+    assert err.startswith("sottovoce: error: --shard-size must be given, a public shard size to divide by")
+    code, out, err = sottovoce(*words, "--loss", "logistic", "--shard-size", "15", "--label", "way", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["data"]["shard_size"] == 15
+
+
+def test_a_budget_ends_the_run_early(sottovoce: Run) -> None:
+    code, out, err = sottovoce(*TRAIN, *NOISE, "--max-epsilon", "3")
+    assert (code, err) == (0, "")
+    assert "The budget ended the run after 4 of 8 rounds, as was known beforehand." in out
+    document = json.loads(sottovoce(*TRAIN, *NOISE, "--max-epsilon", "3", "--json").out)
+    assert document["stopped_by_budget"] is True
+    assert document["rounds"] == 4
+    assert document["account"]["epsilon"]["upper"] <= 3
+    code, out, err = sottovoce(*TRAIN, *NOISE, "--max-epsilon", "0.01")
+    assert (code, out) == (3, "")
+    assert err.startswith("sottovoce: not certified: not a single round stays within")
+
+
+def test_a_run_is_kept_where_only_its_owner_reads_it(sottovoce: Run, tmp_path: Path) -> None:
+    code, out, _ = sottovoce(*TRAIN, *NOISE, "--output", "run.npz")
+    assert code == 0
+    assert "run.npz (readable by you alone)" in out
+    file = tmp_path / "run.npz"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert read_run(file).finished
+    code, _, err = sottovoce(*TRAIN, *NOISE, "--output", "run.npz", "--resume")
+    assert code == 2
+    assert "the run is finished: all of its 8 rounds are done" in err
+
+
+def test_an_interrupted_run_is_kept_and_goes_on_bit_for_bit(sottovoce: Run, tmp_path: Path) -> None:
+    words = (*TRAIN, "--target-epsilon", "4", "--view", "secure-sum", "--batch-fraction", "0.5")
+    assert sottovoce(*words, "--output", "whole.npz").code == 0
+    command = [sys.executable, "-c", DRIVER, *words, "--output", "run.npz", "--checkpoint-every", "3"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "round 5\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == "sottovoce: interrupted: 4 of 8 rounds are done in run.npz (continue with --resume)\n"
+    assert stat.S_IMODE((tmp_path / "run.npz").stat().st_mode) == 0o600
+    code, _, err = sottovoce(*words, "--output", "run.npz")
+    assert code == 2
+    assert (
+        "an unfinished run lies there, 4 of 8 rounds done (continue with --resume, or choose another" in err
+    )
+    # Another seed asked for is not needed any more: the keys are in the file.
+    assert sottovoce(*words, "--output", "run.npz", "--resume").code == 0
+    whole, resumed = read_run(tmp_path / "whole.npz"), read_run(tmp_path / "run.npz")
+    assert np.array_equal(whole.state.models, resumed.state.models)
+    assert np.array_equal(whole.history.loss, resumed.history.loss)
+    assert resumed.keys is None
+    code, _, err = sottovoce(*words, "--clip", "2", "--output", "run.npz", "--resume")
+    assert code == 2
+    assert "its clip is 1.0, and 2.0 was asked for" in err
+
+
+def test_progress_shows_loss_distance_and_epsilon_on_a_terminal(tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    above, below = pty.openpty()
+    command = [sys.executable, "-m", "sottovoce", *TRAIN, *NOISE, "--view", "secure-sum"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=below, stdout=subprocess.PIPE, stderr=below, env=environment
+    ) as process:
+        os.close(below)
+        shown = b""
+        while True:
+            # A terminal that nobody holds any more says so with an error.
+            try:
+                part = os.read(above, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+        process.communicate(timeout=60)
+    os.close(above)
+    text = shown.decode()
+    assert process.returncode == 0
+    assert "loss " in text
+    assert "consensus distance " in text
+    assert "ε ≤ " in text
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (TRAIN, "--noise-multiplier must be given, or else a target ε"),
+        ((*TRAIN, *NOISE, "--step", "fast"), "--step must be spelled like 0.5, 0.5/sqrt(t) or 0.5/(1+t/20)"),
+        ((*TRAIN, *NOISE, "--clip", "0"), "--clip must be a finite number above 0"),
+        ((*TRAIN, *NOISE, "--skew", "-1"), "--skew must be a finite number above 0"),
+        ((*TRAIN, *NOISE, "--l2", "-1"), "--l2 must be a finite number of at least 0"),
+        ((*TRAIN, *NOISE, "--batch-fraction", "2"), "--batch-fraction must lie in (0, 1]"),
+        ((*TRAIN, *NOISE, "--resume"), "--resume goes on with the run in a file (name it with --output)"),
+        ((*TRAIN, *NOISE, "--output", "run.json"), "a run is written to a file that ends in .npz"),
+        ((*TRAIN, *NOISE, "--output", "none.npz", "--resume"), "none.npz: there is no such file"),
+        ((*TRAIN, *NOISE, "--loss", "ridge"), "the loss ridge does not fit labels that are 2 classes"),
+        ((*TRAIN, *NOISE, "--view", "coalition-sums"), "needs the members of the coalition"),
+        ((*TRAIN, *NOISE, "--observer", "0"), "the view everyone takes no observer"),
+        ((*TRAIN[:2], "--graph", "ring:n=600", "--rounds", "2", *NOISE), "there are 455 for 600 nodes"),
+        (("train", "mnist", *TRAIN[2:], *NOISE, "--loss", "ridge"), "the data must be one of digits"),
+    ],
+)
+def test_bad_input_is_one_line(words: tuple[str, ...], complaint: str, sottovoce: Run) -> None:
+    code, out, err = sottovoce(*words)
+    assert (code, out) == (2, "")
+    assert complaint in err
+    assert err.count("\n") == 1
+
+
+def test_a_synthetic_problem(sottovoce: Run) -> None:
+    words = (
+        "train",
+        "synthetic:dimension=4,heterogeneity=0.5",
+        "--graph",
+        "ring:n=5",
+        "--rounds",
+        "6",
+        *NOISE,
+    )
+    document = json.loads(sottovoce(*words, "--view", "secure-sum", "--clip", "3", "--json").out)
+    assert document["objective"] == "quadratic"
+    assert document["account"]["assumption"] == "oblivious"
+    assert document["excess_risk"] > 0
+    assert document["seeded"] is False
+    assert "by a seed, which must stay secret" in " ".join(sottovoce(*TRAIN, *NOISE).out.split())
+    assert "by a seed" not in sottovoce(*words).out
+
+
+def test_divergence_is_said(sottovoce: Run) -> None:
+    words = ("train", "diabetes", "--graph", "ring:n=5", "--rounds", "60", "--seed", "1", "--l2", "0")
+    code, out, err = sottovoce(*words, "--noise-multiplier", "0.001", "--clip", "1e9", "--step", "8")
+    assert (code, out) == (2, "")
+    assert "training diverged in round" in err
+
+
+def test_observers_can_be_named(sottovoce: Run) -> None:
+    words = (*TRAIN, *NOISE, "--json")
+    one = json.loads(sottovoce(*words, "--view", "secure-sum", "--observer", "2").out)
+    assert one["account"]["observers"] == [2]
+    both = json.loads(sottovoce(*words, "--view", "coalition-sums", "--observer", "2", "--observer", "3").out)
+    assert both["account"]["observers"] == [2, 3]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from sottovoce.cli import main; main(['train', '--help'])\n"
+        "print(sorted({'numpy', 'scipy', 'networkx', 'sklearn', 'sottovoce.learning'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,99 @@
+"""What the generators emit: Gaussian, independent over nodes, rounds and coordinates, and never the same twice."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sottovoce.errors import InputError
+from sottovoce.learning import NodeNoise, SilentNoise, fresh_keys
+
+# Probability with which a sound generator fails one of the checks below; seeds are fixed, so none fails by chance.
+LEVEL = 1e-4
+
+
+def emitted(nodes: int, dimension: int, rounds: int, seed: int) -> np.ndarray:
+    noise = NodeNoise(fresh_keys(nodes, seed), dimension)
+    return np.array([noise.gaussian(t).copy() for t in range(rounds)])
+
+
+@pytest.mark.parametrize("dimension", [1, 7, 650, 3000])
+def test_marginals_are_standard_gaussian(dimension: int) -> None:
+    drawn = emitted(5, dimension, max(4, 4000 // dimension), 3).ravel()
+    assert stats.kstest(drawn, "norm").pvalue > LEVEL
+    # The variance of N samples, N times over, is χ² with N degrees of freedom.
+    count = drawn.size
+    assert LEVEL < stats.chi2(count).cdf((drawn**2).sum()) < 1 - LEVEL
+    assert abs(drawn.mean()) * np.sqrt(count) < stats.norm.isf(LEVEL / 2)
+    # Tails, where a cut-off would show.
+    beyond = (np.abs(drawn) > 3).sum()
+    assert stats.binom(count, 2 * stats.norm.sf(3)).cdf(beyond) > LEVEL
+
+
+def test_nodes_rounds_and_coordinates_are_independent() -> None:
+    drawn = emitted(6, 20, 400, 8)
+    for streams in (
+        drawn.transpose(1, 0, 2).reshape(6, -1),
+        drawn[:, :, :6].transpose(2, 0, 1).reshape(6, -1),
+        np.array([drawn[lag : 380 + lag].ravel() for lag in range(6)]),
+    ):
+        size = streams.shape[1]
+        correlations = np.corrcoef(streams)[np.triu_indices(6, 1)]
+        # Fisher: √size·r is close to standard Gaussian; 15 of them.
+        assert np.abs(correlations).max() * np.sqrt(size) < stats.norm.isf(LEVEL / 2 / 15)
+
+
+def test_no_number_is_emitted_twice() -> None:
+    drawn = emitted(10, 30, 500, 1)
+    assert len(np.unique(drawn)) == drawn.size
+
+
+def test_any_round_can_be_asked_for() -> None:
+    straight = emitted(3, 5, 1000, 2)
+    jumping = NodeNoise(fresh_keys(3, 2), 5)
+    for t in (999, 0, 409, 408, 410, 409, 3):
+        assert np.array_equal(jumping.gaussian(t), straight[t])
+
+
+def test_a_node_draws_the_same_whoever_else_is_there() -> None:
+    keys = fresh_keys(4, 9)
+    alone = NodeNoise(keys[2:3], 6).gaussian(11)
+    assert np.array_equal(NodeNoise(keys, 6).gaussian(11)[2:3], alone)
+
+
+def test_keys() -> None:
+    fresh = fresh_keys(50)
+    assert fresh.shape == (50, 2)
+    assert fresh.dtype == np.uint64
+    assert not np.array_equal(fresh, fresh_keys(50))
+    # 100 words of 64 fair bits: the number of ones is binomial.
+    ones = int(np.unpackbits(fresh.view(np.uint8)).sum())
+    assert LEVEL < stats.binom(6400, 0.5).cdf(ones) < 1 - LEVEL
+    assert np.array_equal(fresh_keys(5, seed=7), fresh_keys(5, seed=7))
+    assert not np.array_equal(fresh_keys(5, seed=7), fresh_keys(5, seed=8))
+    assert np.array_equal(fresh_keys(3, seed=7), fresh_keys(5, seed=7)[:3])
+
+
+def test_coins_are_fair_and_others_than_the_noise() -> None:
+    noise = NodeNoise(fresh_keys(4, 5), 3)
+    before = noise.gaussian(0).copy()
+    coins = np.array([noise.uniform(t, 200) for t in range(30)])
+    assert np.array_equal(noise.gaussian(0), before)
+    assert stats.kstest(coins.ravel(), "uniform").pvalue > LEVEL
+    assert len(np.unique(coins)) == coins.size
+    assert np.array_equal(noise.uniform(7, 200), coins[7])
+    assert np.array_equal(noise.gaussian(500), NodeNoise(fresh_keys(4, 5), 3).gaussian(500))
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(InputError, match="keys must differ from node to node"):
+        NodeNoise(np.zeros((2, 2), dtype=np.uint64), 3)
+    with pytest.raises(InputError, match="keys must be two 64-bit numbers for each node"):
+        NodeNoise(np.zeros((2, 3), dtype=np.uint64), 3)
+    with pytest.raises(InputError, match="seed must be a whole number of at least 0"):
+        fresh_keys(2, -1)
+
+
+def test_silence() -> None:
+    silent = SilentNoise(3, 2)
+    assert not silent.gaussian(4).any()
+    assert silent.uniform(4, 5).shape == (3, 5)
