@@ -20,6 +20,7 @@ from sottovoce.cli import (
     completion,
     graph,
     rate,
+    reproduce,
     summary,
     sweep,
     verify,
@@ -63,6 +64,7 @@ for module, command in (
     (verify, verify.verify),
     (sweep, sweep.sweep),
     (summary, summary.summary),
+    (reproduce, reproduce.reproduce),
     (graph, graph.graph),
     (completion, completion.completion),
 ):
