@@ -42,9 +42,9 @@ footer { margin-top: 3rem; color: #555; font-size: .85rem; }
 """
 ABOUT = """<p>Claims of Koskela and Kulkarni, <cite>Differential Privacy Analysis of Decentralized Gossip Averaging
 under Varying Threat Models</cite>, with what was measured about each. Statement numbers are those of the compiled
-paper. Δ² is the squared sensitivity over T rounds, W the gossip matrix, n the number of nodes, φ the response of a view at one
-frequency. Lower ends are attained by streams that are at hand, upper ends are proved; both are rounded outward.
-Seeds are fixed: the same command writes the same numbers.</p>"""
+paper. Δ² is the squared sensitivity over T rounds, W the gossip matrix, n the number of nodes, φ the response of a
+view at one frequency. Lower ends are attained by streams that are at hand, upper ends are proved; both are rounded
+outward. Seeds are fixed: the same command writes the same numbers.</p>"""
 
 
 def results_page(records: Sequence[StudyRecord], folder: Path) -> str:

@@ -11,6 +11,7 @@ from scipy.sparse import csgraph
 
 from sottovoce.graphs import metropolis_weights, spectrum
 from sottovoce.rates import rate
+from sottovoce.studies.pairs import spread
 from sottovoce.studies.results import Finding, Table, above, below, near, steps, verdict_of
 from sottovoce.views import View
 
@@ -125,7 +126,7 @@ def run(config: Config, progress: Progress | None = None) -> Result:
     networks = []
     for name in config.networks:
         weights = metropolis_weights(name)
-        observers = np.linspace(0, weights.n - 1, config.observers).round().astype(int)
+        observers = spread(np.arange(weights.n), config.observers)
         distances = csgraph.shortest_path(weights.matrix, unweighted=True, indices=observers)
         found = []
         for observer in observers:

@@ -88,7 +88,7 @@ STUDIES = (
         part="errata",
         title="(a) Theorem 13 for neighbours, up to T = 10⁵",
         full=neighbours.Config(),
-        quick=neighbours.Config(observers=6, rounds=(10, 100, 2000, 20_000)),
+        quick=neighbours.Config(observers=3, rounds=(10, 100, 2000)),
         run=neighbours.run,
     ),
     Study(

@@ -13,6 +13,7 @@ from sottovoce.graphs import as_weights, metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.rates import response_spectrum
 from sottovoce.sensitivities import sensitivity
+from sottovoce.studies.pairs import spread
 from sottovoce.studies.results import Finding, Table, below, near, steps
 from sottovoce.views import View
 
@@ -125,8 +126,7 @@ def run(config: Config, progress: Progress | None = None) -> Result:
         weights = metropolis_weights(name)
         seen = np.array([0, *weights.neighbours(0)])
         hidden = np.setdiff1d(np.arange(weights.n), seen)
-        outside = hidden[np.linspace(0, hidden.size - 1, config.outside).round().astype(int)]
-        targets = np.sort(np.concatenate([seen, outside]))
+        targets = np.sort(np.concatenate([seen, spread(hidden, config.outside)]))
         view = View.neighbourhood(0, own_noise="hidden")
         found = sensitivity(gossip(weights, rounds=config.rounds), view, targets.tolist(), tolerance=1e-2)
         inside = np.isin(targets, seen)

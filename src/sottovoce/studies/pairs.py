@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of the paper's figures, and random pairs of nodes on them."""
+"""The networks of the paper's figures, and random pairs and evenly spread nodes on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sottovoce.graphs import metropolis_weights
 if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights
 
-__all__ = ["NETWORKS", "RELATIONS", "DrawnPair", "draw_pair", "network_weights"]
+__all__ = ["NETWORKS", "RELATIONS", "DrawnPair", "draw_pair", "network_weights", "spread"]
 
 NETWORKS = ("Erdős–Rényi", "preferential attachment")
 RELATIONS = ("neighbours", "not neighbours")
@@ -33,6 +33,12 @@ def network_weights(network: str, nodes: int, seed: int) -> GossipWeights:
     if network == NETWORKS[0]:
         return metropolis_weights(f"erdos-renyi:n={nodes},p=0.15,seed={seed}")
     return metropolis_weights(f"preferential:n={nodes},core=5,links=3,seed={seed}")
+
+
+def spread(nodes: np.ndarray, count: int) -> np.ndarray:
+    """At most `count` of `nodes`, evenly spread."""
+    places = np.linspace(0, nodes.size - 1, min(count, nodes.size)).round().astype(int)
+    return np.asarray(nodes[places])
 
 
 def draw_pair(weights: GossipWeights, seed: int) -> DrawnPair:

@@ -11,6 +11,7 @@ import numpy as np
 from sottovoce import theory
 from sottovoce.graphs import metropolis_weights
 from sottovoce.rates import rate
+from sottovoce.studies.pairs import spread
 from sottovoce.studies.results import Finding, Table, below, near, steps
 from sottovoce.views import View
 
@@ -101,11 +102,10 @@ def run(config: Config, progress: Progress | None = None) -> Result:
         weights = metropolis_weights(name)
         W = weights.matrix.toarray()
         parts = []
-        for observer in np.linspace(0, weights.n - 1, config.observers).round().astype(int):
+        for observer in spread(np.arange(weights.n), config.observers):
             neighbours = weights.neighbours(observer)
             others = np.setdiff1d(np.arange(weights.n), [observer, *neighbours])
-            strangers = others[np.linspace(0, others.size - 1, config.strangers).round().astype(int)]
-            targets = np.sort(np.concatenate([neighbours, strangers]))
+            targets = np.sort(np.concatenate([neighbours, spread(others, config.strangers)]))
             view = View.single_node(int(observer))
             found = rate(weights, view, targets.tolist(), tolerance=1e-2)
             received = W[observer, targets] ** 2 / (W[observer, neighbours] ** 2).sum()
