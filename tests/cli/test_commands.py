@@ -23,6 +23,7 @@ COMMANDS = (
     "coalition",
     "sweep",
     "summary",
+    "reproduce",
     "graph",
     "completion",
 )

@@ -18,6 +18,7 @@ from sottovoce.report.figures.style import (
     label_axes,
     panels,
     plain_ticks,
+    rounds_axis,
 )
 from sottovoce.studies import constant_step
 
@@ -61,7 +62,7 @@ def draw_hidden_states(result: hidden_states.Result, axes: Sequence[Axes] | None
     first.plot(T, result.growth[0], color=BLUE, marker="o", label="fixed contributions, certified")
     first.plot(T, result.growth[1], color=RED, marker="D", label="closed loop, constant signs")
     first.axhline(result.limits[1, 0], color=ORANGE, linestyle=":", label="its limit 9/10")
-    first.set_xscale("log")
+    rounds_axis(first, T)
     first.set_ylim(0, 1.25)
     label_axes(first, x="rounds T", y="Δ²/T", title="star, two leaves")
     first.legend(loc="upper left")
@@ -114,7 +115,7 @@ def draw_constant_step(result: constant_step.Result, axes: Sequence[Axes] | None
         label="the first, simulated on a ring (± 4 standard errors)",
     )
     ax.axhline(result.claimed, **CLAIM, label="1/(n²μ), leading term of Theorem 17")
-    ax.set_xscale("log")
+    rounds_axis(ax, T)
     ax.set_yscale("log")
     ax.set_ylim(top=30 * float(result.excess.max()))
     title = f"f = ½θ², n = {result.config.nodes}, L = {result.config.smoothness:g}, σ² = T/n"

@@ -20,6 +20,7 @@ from sottovoce.report.figures.style import (
     label_axes,
     panels,
     plain_ticks,
+    rounds_axis,
 )
 from sottovoce.studies import neighbours
 from sottovoce.studies.agreement import short
@@ -84,7 +85,7 @@ def draw_neighbours(result: neighbours.Result, axes: Sequence[Axes] | None = Non
             ax.plot(T, shown, color=colours[k], marker=MARKS[k] if k < 4 else "", linestyle=style, label=name)
         ax.axhline(network.limit.upper, color=GREEN, linewidth=1.2, label="sup φ (the limit)")
         ax.axhline(1 / network.n, **CLAIM, label="1/n (Theorem 13)")
-        ax.set_xscale("log")
+        rounds_axis(ax, T)
         ax.set_yscale("log")
         ax.set_ylim(0.5 / network.n, 0.45)
         label_axes(ax, x="rounds T", y="Δ²/T", title=f"{short(network.name)}, a neighbour")

@@ -20,6 +20,7 @@ from sottovoce.report.figures.style import (
     label_axes,
     panels,
     plain_ticks,
+    rounds_axis,
 )
 from sottovoce.studies import growth
 from sottovoce.studies.agreement import short
@@ -50,7 +51,7 @@ def draw_figure_1(result: figure_1.Result, axes: Sequence[Axes] | None = None) -
             middle = np.median(upper, axis=0)
             ax.plot(T, middle, color=COLOURS[b], marker=MARKS[b], label=f"{relation}: median, range")
         ax.axhline(result.claimed, **CLAIM, label="1/n (Theorem 13)")
-        ax.set_xscale("log")
+        rounds_axis(ax, T)
         ax.set_yscale("log")
         ax.set_ylim(bottom=result.claimed / 30)
         label_axes(ax, x="rounds T", y="Δ²/T (certified)", title=f"{NETWORKS[a]}, n = {result.config.nodes}")
@@ -113,7 +114,7 @@ def draw_growth(result: growth.Result, axes: Sequence[Axes] | None = None) -> Se
         for k, name in enumerate(growth.CURVES):
             shown = np.where(values[k] > 0, values[k], np.nan)
             ax.plot(T, shown, color=colours[k], marker=MARKS[k], label=name)
-        ax.set_xscale("log")
+        rounds_axis(ax, T)
         ax.set_yscale("log")
         what = (
             "sensitivity"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ __all__ = [
     "looks",
     "panels",
     "plain_ticks",
+    "rounds_axis",
 ]
 
 # Okabe & Ito, Color universal design (2008).
@@ -81,6 +83,18 @@ def plain_ticks(ax: Axes, *, x: Sequence[float] = (), y: Sequence[float] = ()) -
         if shown:
             axis.set_ticks(shown, [f"{value:g}" for value in shown], minor=False)
             axis.set_ticks([], minor=True)
+
+
+def rounds_axis(ax: Axes, rounds: Sequence[int]) -> None:
+    """A logarithmic axis of rounds; its ticks are powers of 10, or 1, 2, 5, … where there are few of them."""
+    ax.set_xscale("log")
+    ax.set_xlim(rounds[0] / 1.2, rounds[-1] * 1.2)
+    powers = [10**k for k in range(8)]
+    shown = sum(rounds[0] <= power <= rounds[-1] for power in powers)
+    if shown < 3:
+        plain_ticks(ax, x=[m * power for power in powers for m in (1, 2, 5)])
+    else:
+        ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def label_axes(ax: Axes, *, x: str, y: str, title: str) -> None:
