@@ -32,7 +32,9 @@ TINY: dict[str, Any] = {
     "errata-smallest": counterexamples.Config(),
     "errata-a": neighbours.Config(networks=("ring:n=12", "star:n=6"), observers=2, rounds=(10, 40, 3000)),
     "errata-b": observed_targets.Config(networks=("ring:n=12",), rounds=20, outside=2, small_rounds=(1, 60)),
-    "errata-c": removed_noise.Config(networks=("ring:n=12", "star:n=6"), observers=1, strangers=1),
+    "errata-c": removed_noise.Config(
+        networks=("ring:n=12", "star:n=6"), observers=1, strangers=1, coalition=2
+    ),
     "errata-d": vectors.Config(pairs=(("path:n=4", 1, 0),), most_rounds=7),
     "errata-e": slips.Config(rounds=50),
     "errata-f": hidden_states.Config(

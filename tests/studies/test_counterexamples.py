@@ -11,6 +11,9 @@ from tests.studies.small import quick
 
 from sottovoce import theory
 from sottovoce.graphs import metropolis_weights
+from sottovoce.protocols import gossip
+from sottovoce.sensitivities import sensitivity
+from sottovoce.views import View
 
 
 def share(W: list[list[Fraction]], rows: list[int], known: list[int], target: int) -> Fraction:
@@ -57,3 +60,8 @@ def test_finite_bounds_break_where_they_are_said_to() -> None:
         signs = (-1.0) ** np.arange(rounds)
         bound = theory.single_node_bound(2, 1.0, rounds)
         assert (signs @ form @ signs > bound) == (rounds == 22)
+    # No signs at all exceed it a round earlier, nor any vectors.
+    before = sensitivity(
+        gossip(np.full((2, 2), 0.5), rounds=21), View.single_node(0, own_noise="hidden"), [0]
+    )
+    assert before.squared_upper[0] < theory.single_node_bound(2, 1.0, 21)

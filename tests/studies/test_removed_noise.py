@@ -17,4 +17,5 @@ def test_neighbours_have_one_over_degree() -> None:
         assert np.isclose(network.share[network.neighbour].sum(), 1)
     random = result.networks[0]
     assert random.limit[~random.neighbour].max() < 1.05 * random.claimed
+    assert all(network.pooled > 1.5 * 3 / 97 for network in result.networks)
     assert {finding.verdict for finding in result.findings} == {"does not hold"}
