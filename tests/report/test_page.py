@@ -63,6 +63,7 @@ def written(folder: Path, *names: str, findings: tuple[Finding, ...] | None = No
             settings={"seeds": [1, 2]},
             findings=findings or result.findings,
             files=(f"{name}.svg", f"{name}.csv"),
+            quick=name == "errata-g",
         )
         records.append(record)
     page = results_page(records, folder)
@@ -83,6 +84,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else(tmp_path: Path) -> None:
     text = " ".join(reader.words)
     assert "Title of errata-g" in text
     assert "✗ does not hold" in text
+    assert reader.words.count("(quick size)") == 1
     assert re.search(r"1, 2", text)
 
 

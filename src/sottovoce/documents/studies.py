@@ -34,13 +34,14 @@ SCHEMA = 1
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRecord:
-    """What is kept of a finished study: its settings, findings and the names of its files."""
+    """What is kept of a finished study: its settings, findings and files, and whether they are of the quick size."""
 
     study: str
     title: str
     settings: dict[str, Any]
     findings: tuple[Finding, ...]
     files: tuple[str, ...]
+    quick: bool = False
     version: str = __version__
 
 
@@ -99,6 +100,7 @@ def reproduction_document(
             {
                 "study": record.study,
                 "title": record.title,
+                "quick": record.quick,
                 "settings": record.settings,
                 "findings": [asdict(finding) for finding in record.findings],
                 "files": list(record.files),

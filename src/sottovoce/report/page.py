@@ -35,7 +35,8 @@ th { border-bottom: 2px solid #888; }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .verdict { white-space: nowrap; font-weight: 600; }
 .holds { color: #00604a; } .in-part { color: #7a4b00; } .not { color: #a33b00; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; } .scroll table { min-width: 44rem; }
+.size { color: #555; font-weight: normal; font-size: .9rem; }
 details { margin: .6rem 0; } summary { cursor: pointer; }
 footer { margin-top: 3rem; color: #555; font-size: .85rem; }
 @media print { details { display: none; } h2 { break-before: page; } }
@@ -77,7 +78,7 @@ def _section(record: StudyRecord, folder: Path) -> str:
         for name, value in record.settings.items()
     )
     return (
-        f'<section>\n<h2 id="{record.study}">{html.escape(record.title)}</h2>\n'
+        f'<section>\n<h2 id="{record.study}">{html.escape(record.title)}{_size(record)}</h2>\n'
         f"<figure>{_inline(svg, record.study, record.title)}</figure>\n"
         '<div class="scroll"><table><thead><tr><th scope="col">statement</th><th scope="col">the paper says</th>'
         '<th scope="col">measured</th><th scope="col">verdict</th></tr></thead>'
@@ -86,6 +87,10 @@ def _section(record: StudyRecord, folder: Path) -> str:
         f"<details><summary>settings</summary><table>{settings}</table></details>\n"
         f"<p>Files: {links}</p>\n</section>\n"
     )
+
+
+def _size(record: StudyRecord) -> str:
+    return ' <span class="size">(quick size)</span>' if record.quick else ""
 
 
 def _finding_row(finding: Finding) -> str:

@@ -127,6 +127,7 @@ def _run(
         settings=settings_of(config),
         findings=result.findings,
         files=tuple(f"{study.name}.{ending}" for ending in ("svg", "png", "csv")),
+        quick=quick,
     )
     write_study_record(record, place / RECORDS / f"{study.name}.json")
     return record

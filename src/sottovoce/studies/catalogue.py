@@ -86,7 +86,7 @@ STUDIES = (
     Study(
         name="errata-a",
         part="errata",
-        title="(a) Theorem 13 for neighbours, up to T = 10⁵",
+        title="(a) Theorem 13 for neighbours, over long horizons",
         full=neighbours.Config(),
         quick=neighbours.Config(observers=3, rounds=(10, 100, 2000)),
         run=neighbours.run,
