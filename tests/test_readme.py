@@ -25,6 +25,7 @@ DOCUMENTS = (
     "docs/certificates.md",
     "docs/auditing.md",
     "docs/learning.md",
+    "docs/paper.md",
 )
 EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
 METHODS = {"abs", "dual", "spectral", "horizon", "smooth", "steady", "turning"} | {

@@ -25,6 +25,7 @@ COMMANDS = (
     "sweep",
     "summary",
     "train",
+    "reproduce",
     "graph",
     "completion",
 )

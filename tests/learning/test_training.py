@@ -50,7 +50,7 @@ def test_noise_is_calibrated_to_the_view() -> None:
 
 def test_everyone_is_unconditional() -> None:
     run = train(task_from(load_data("diabetes"), 5), ring(8), view="everyone", **SMALL)
-    assert run.account.assumption == "oblivious"
+    assert run.account.assumption == "quadratic"
     assert run.account.epsilon() == run.unconditional.epsilon()
     assert run.unconditional.epsilon().upper <= 2.0
 
@@ -79,7 +79,7 @@ def test_batches_are_accounted_for_as_if_whole() -> None:
 def test_quadratic_losses_are_accounted_for_in_the_closed_loop() -> None:
     task = synthetic_task(5, dimension=3, convexity=2.0, smoothness=2.0)
     run = train(task, ring(6), view="secure-sum", noise_multiplier=3.0, step=0.25, seed=1)
-    assert run.account.assumption == "oblivious"
+    assert run.account.assumption == "quadratic"
     # A = ½W, from its definition: M of each target by plain floating point, with constant and alternating signs.
     W = RING.matrix.toarray()
     hidden, A = [1, 2, 3, 4], 0.5 * W[1:, 1:]
@@ -379,4 +379,4 @@ def test_what_neighbouring_data_shift_is_within_the_account(unit: Any, relation:
     assert attained <= certified * (1 + 1e-9)
     # A record that always adds the same is not the worst case, but not far from it on a ring of five.
     assert attained > 0.5 * certified
-    assert chosen.account.assumption == "oblivious"
+    assert chosen.account.assumption == "quadratic"

@@ -35,13 +35,13 @@ RELATIONS: dict[Relation, int] = {"add-remove": 1, "replace-one": 2, "zero-out":
 ASSUMPTIONS: dict[Assumption, str] = {
     "oblivious": "contributions are fixed in advance or depend only on what the observer has seen",
     "quadratic": (
-        "other nodes' contributions depend on hidden states as gradient steps on quadratic losses of the given damping "
-        "do; no clipping acts, and the gradient of the record that differs does not depend on the state"
+        "contributions depend on hidden states as gradient steps on quadratic losses of the given damping do; no "
+        "clipping acts, and the gradient of the record that differs does not depend on the state"
     ),
     "hidden-state": (
-        "other nodes' contributions are taken to carry nothing of the target on, although in training they "
-        "depend on states that the observer does not see; the number without this assumption is that of the "
-        "everyone view"
+        "contributions of other nodes, and of the target's other records, are taken to carry nothing of the record "
+        "that differs on, although in training they depend on states that the observer does not see; the number "
+        "without this assumption is that of the everyone view"
     ),
 }
 """What a guarantee rests on; a later entry asks for more."""

@@ -21,6 +21,7 @@ from sottovoce.cli import (
     completion,
     graph,
     rate,
+    reproduce,
     summary,
     sweep,
     train,
@@ -67,6 +68,7 @@ for module, command in (
     (sweep, sweep.sweep),
     (summary, summary.summary),
     (train, train.train),
+    (reproduce, reproduce.reproduce),
     (graph, graph.graph),
     (completion, completion.completion),
 ):

@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from sottovoce.accounting import AccountTable, account, account_all, local_account
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
 from sottovoce.filtering import hidden_system
 from sottovoce.learning.varying import fits_dense, scale_spread, varying_ends
-from sottovoce.participation import Participation
-from sottovoce.sensitivities.measure import TOLERANCE, Search, assess
+from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
@@ -27,8 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sottovoce.accounting import Account, Relation
-    from sottovoce.filtering import HiddenSystem
+    from sottovoce.accounting import Account, Assumption, Relation
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
     from sottovoce.views import OwnNoise
@@ -108,12 +105,20 @@ class Exposure:
                 delta=delta,
                 relation=self.relation,
             )
-        plain = self._factors(count)
-        if (plain == 1).all():
-            found = self._plain(protocol, noise_multiplier, delta, progress)
+        factors = self._factors(count)
+        if (factors[1:] == factors[1:2]).all() and factors.max() <= 1:
+            damping = np.broadcast_to(factors[-1], protocol.n) if count > 1 else None
+            damped = replace(protocol, damping=damping)
+            found = self._constant(damped, noise_multiplier, delta, progress)
         else:
-            found = self._moving(protocol, plain, noise_multiplier, delta, progress)
-        return replace(found, assumption="oblivious" if self.state_free else "hidden-state")
+            found = self._moving(protocol, factors, noise_multiplier, delta, progress)
+        return replace(found, assumption=self._assumption(factors))
+
+    def _assumption(self, factors: Array) -> Assumption:
+        """What the numbers rest on: nothing about models where contributions do not depend on them."""
+        if not self.state_free:
+            return "hidden-state"
+        return "oblivious" if (factors == 1).all() else "quadratic"
 
     def everyone(self, *, noise_multiplier: float, delta: float, rounds: int | None = None) -> Account:
         """What holds without any assumption: every message is seen, Δ² = T.
@@ -179,10 +184,10 @@ class Exposure:
             raise InputError("observers must name at least one node (leave it out for all nodes)")
         return [_OF_ONE[self.view](label, own_noise=self.own_noise) for label in chosen]
 
-    def _plain(
+    def _constant(
         self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None
     ) -> AccountTable:
-        """Gossip without damping and with constant steps: what the accountant computes anyway."""
+        """The same damping, or none, and the same step in all rounds: what the accountant computes anyway."""
         if isinstance(self.view, View):
             return account(
                 protocol,
@@ -271,22 +276,13 @@ def quadratic_damping(task: Task, step: float) -> Array:
 def _assessed(
     protocol: Protocol, view: View, factors: Array
 ) -> tuple[NDArray[np.int64], Array, Array, NDArray[np.str_]]:
-    """Targets, ends of Δ² and methods of one view, for A_t = diag(factors_t) W."""
+    """Targets, ends of Δ² and methods of one view, for A_t = diag(factors_t) W that varies with t."""
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, None)
     system = hidden_system(protocol, observation)
     if system.rows.shape[0] == 0:
         none = np.zeros(len(indices))
         return indices, none, none, np.full(len(indices), "unreached")
-    rounds = protocol.rounds
-    if (factors[1:] == factors[1:2]).all() and factors[1:].max(initial=1.0) <= 1:
-        damping = factors[1] if rounds > 1 else np.ones(factors.shape[1])
-        if view.name == "single-node" and not damping.all():
-            raise NotCertified(
-                "a node that passes on nothing of what it received shows nothing of it in its own messages, which the "
-                "single-node view is not computed for (take the secure-sum view)"
-            )
-        return indices, *_ends(_damped(system, damping, protocol.n), indices)
     if np.ptp(factors, axis=1).any():
         raise NotCertified(
             "steps that vary together with damping that differs between nodes are accounted for in the everyone view "
@@ -295,38 +291,17 @@ def _assessed(
     moving = factors[:, 0]
     if fits_dense(system):
         return indices, *varying_ends(system, indices, moving)
-    return indices, *_scaled(system, indices, moving)
+    return indices, *_scaled(protocol, view, indices, moving)
 
 
-def _damped(system: HiddenSystem, damping: Array, n: int) -> HiddenSystem:
-    """The hidden system with D W in place of W; rounding of the products is counted with that of the rows."""
-    kept = np.broadcast_to(damping, n)[system.unknown]
-    even = bool((kept == kept[0]).all())
-    transition = sparse.csr_array(sparse.diags_array(kept) @ system.transition)
-    error = 2.0**-52 * float(np.sqrt(system.unknown.size))
-    return replace(
-        system,
-        transition=transition,
-        symmetric=system.symmetric and even,
-        rows_error=system.rows_error + error,
-    )
-
-
-def _ends(system: HiddenSystem, indices: NDArray[np.int64]) -> tuple[Array, Array, NDArray[np.str_]]:
-    """Ends of Δ² and methods for a loop that is the same in every round."""
-    search = Search(
-        contribution="vector",
-        participation=Participation.full(),
-        engine="auto",
-        tolerance=TOLERANCE,
-        cap=system.rounds,
-    )
-    found = assess(system, indices, search, None)
-    return found.lower, found.upper, found.method
+def _ends(protocol: Protocol, view: View, indices: NDArray[np.int64], base: float) -> tuple[Array, Array]:
+    """Ends of Δ² for a loop that damps by `base` in every round."""
+    found = sensitivity(replace(protocol, damping=np.array(base)), view, list(protocol.names(indices)))
+    return found.squared_lower, found.squared_upper
 
 
 def _scaled(
-    system: HiddenSystem, indices: NDArray[np.int64], factors: Array
+    protocol: Protocol, view: View, indices: NDArray[np.int64], factors: Array
 ) -> tuple[Array, Array, NDArray[np.str_]]:
     """Ends from the constant loop whose rounds' scales differ least from those of the varying one."""
     # A loop that is damped at all times is closest to a damped one; one that grows, to plain gossip.
@@ -334,12 +309,11 @@ def _scaled(
     bases = [min(each, 1.0) for each in (float(factors[1:].min()), middle, 1.0) if each > 0]
     base = min(bases, key=lambda each: scale_spread(factors, float(each)))
     spread = scale_spread(factors, float(base))
-    if spread >= system.rounds**2:
+    if spread >= protocol.rounds**2:
         lower, upper = np.zeros(len(indices)), np.full(len(indices), np.inf)
     else:
-        damping = np.full(int(system.unknown.max()) + 1, base)
-        lower, upper, _ = _ends(_damped(system, damping, len(damping)), indices)
+        lower, upper = _ends(protocol, view, indices, float(base))
     upper = upper * spread
-    capped = upper > system.rounds
+    capped = upper > protocol.rounds
     method = np.where(capped, "cap", "scaled").astype("<U11")
-    return lower / spread, np.where(capped, float(system.rounds), upper), method
+    return lower / spread, np.where(capped, float(protocol.rounds), upper), method

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy import linalg
 
-from sottovoce.sensitivities.measure import METHOD_NAMES, widened
+from sottovoce.sensitivities.bulk import METHOD_NAMES
+from sottovoce.sensitivities.measure import widened
 from sottovoce.sensitivities.solve import solve_form
 
 if TYPE_CHECKING:

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of results, and the self-contained HTML report around the page."""
+"""Pictures and pages: what `studies` found, drawn with matplotlib and written to a folder."""
+
+from sottovoce.report.reproduction import Reproduction, reproduce
+
+__all__ = ["Reproduction", "reproduce"]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce reproduce`: the paper's figures and claims, run, drawn and judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from sottovoce.cli.options import Config, Json  # noqa: TC001 - the parser reads them
+from sottovoce.cli.printing import complain, progress, readable, write_result
+
+if TYPE_CHECKING:
+    from sottovoce.report import Reproduction
+
+__all__ = ["EXAMPLE", "USAGE", "reproduce"]
+
+EXAMPLE = "sottovoce reproduce figure-2 --quick --output paper"
+USAGE = "sottovoce reproduce [PART] [OPTIONS]"
+
+
+def reproduce(
+    part: Annotated[
+        Literal["figure-1", "figure-2", "strengths", "errata", "all"],
+        Parameter(help="Which part: a figure, where the paper is right, where it is not, or all."),
+    ] = "all",
+    /,
+    *,
+    quick: Annotated[
+        bool, Parameter(help="Run every study in a small size: seconds instead of minutes.")
+    ] = False,
+    output: Annotated[
+        Path,
+        Parameter(
+            help="The folder for pictures, tables and the page; studies finished there before are kept."
+        ),
+    ] = Path("reproduction"),
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Run the paper's claims again and write figures, tables and a page that says where each holds."""
+    from sottovoce import report
+
+    try:
+        with progress("studies") as callback:
+            done = report.reproduce(output, part, quick=quick, progress=callback)
+    except KeyboardInterrupt:
+        complain(f"interrupted: finished studies are in {output} (the same command goes on from there)")
+        return 130
+    if json:
+        from sottovoce.documents import as_json
+        from sottovoce.documents.studies import reproduction_document
+
+        write_result(as_json(reproduction_document(done.records, done.kept, done.page)))
+    else:
+        write_result(_text(done))
+    return 0
+
+
+def _text(done: Reproduction) -> str:
+    """One line a study with its verdicts, and where the page is."""
+    lines = []
+    for record in done.records:
+        verdicts = [finding.verdict for finding in record.findings]
+        counted = ", ".join(f"{verdicts.count(x)} × {x}" for x in dict.fromkeys(verdicts))
+        before = " (from before)" if record.study in done.kept else ""
+        lines.append(f"{record.study:<16}{counted}{before}\n")
+    return "".join(lines) + f"page: {readable(done.page)}\n"

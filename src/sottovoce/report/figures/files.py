@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a study's result to the bytes of its picture."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Literal
+
+from matplotlib.figure import Figure
+
+from sottovoce.report.figures.assumptions import draw_constant_step, draw_hidden_states, draw_slips
+from sottovoce.report.figures.errata import (
+    draw_counterexamples,
+    draw_neighbours,
+    draw_observed_targets,
+    draw_removed_noise,
+    draw_vectors,
+)
+from sottovoce.report.figures.reproductions import (
+    draw_agreement,
+    draw_figure_1,
+    draw_figure_2,
+    draw_growth,
+)
+from sottovoce.report.figures.style import looks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+
+    from sottovoce.studies import StudyResult
+
+__all__ = ["DRAWINGS", "drawn", "figure_bytes"]
+
+PIXELS_PER_INCH = 150
+
+DRAWINGS: Mapping[str, Callable[..., Sequence[Axes]]] = {
+    "figure-1": draw_figure_1,
+    "figure-2": draw_figure_2,
+    "agreement": draw_agreement,
+    "growth": draw_growth,
+    "errata-smallest": draw_counterexamples,
+    "errata-a": draw_neighbours,
+    "errata-b": draw_observed_targets,
+    "errata-c": draw_removed_noise,
+    "errata-d": draw_vectors,
+    "errata-e": draw_slips,
+    "errata-f": draw_hidden_states,
+    "errata-g": draw_constant_step,
+}
+
+
+def drawn(study: str, result: StudyResult) -> Figure:
+    """The picture of a study's result."""
+    with looks():
+        figure = DRAWINGS[study](result)[0].figure
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def figure_bytes(figure: Figure, form: Literal["svg", "png"]) -> bytes:
+    """A picture as a file's content; the same picture gives the same bytes."""
+    buffer = io.BytesIO()
+    settings: dict[str, Any] = {"metadata": {"Date": None}} if form == "svg" else {"dpi": PIXELS_PER_INCH}
+    with looks():
+        figure.savefig(buffer, format=form, **settings)
+    return buffer.getvalue()

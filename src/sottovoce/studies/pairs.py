@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks of the paper's figures, and random pairs and evenly spread nodes on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.graphs import metropolis_weights
+
+if TYPE_CHECKING:
+    from sottovoce.graphs import GossipWeights
+
+__all__ = ["NETWORKS", "RELATIONS", "DrawnPair", "draw_pair", "network_weights", "spread"]
+
+NETWORKS = ("Erdős–Rényi", "preferential attachment")
+RELATIONS = ("neighbours", "not neighbours")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnPair:
+    """A random observer with one of its neighbours and one node that is none."""
+
+    observer: int
+    neighbour: int
+    stranger: int
+
+
+def network_weights(network: str, nodes: int, seed: int) -> GossipWeights:
+    """Metropolis weights on one of the paper's two random graphs, scaled to `nodes` nodes at the same parameters."""
+    if network == NETWORKS[0]:
+        return metropolis_weights(f"erdos-renyi:n={nodes},p=0.15,seed={seed}")
+    return metropolis_weights(f"preferential:n={nodes},core=5,links=3,seed={seed}")
+
+
+def spread(nodes: np.ndarray, count: int) -> np.ndarray:
+    """At most `count` of `nodes`, evenly spread."""
+    places = np.linspace(0, nodes.size - 1, min(count, nodes.size)).round().astype(int)
+    return np.asarray(nodes[places])
+
+
+def draw_pair(weights: GossipWeights, seed: int) -> DrawnPair:
+    """A random observer, neighbour and stranger; an observer that all others are neighbours of is drawn again."""
+    rng = np.random.default_rng(seed)
+    while True:
+        observer = int(rng.integers(weights.n))
+        neighbours = weights.neighbours(observer)
+        strangers = np.setdiff1d(np.arange(weights.n), [*neighbours, observer])
+        if neighbours.size and strangers.size:
+            return DrawnPair(
+                observer=observer,
+                neighbour=int(rng.choice(neighbours)),
+                stranger=int(rng.choice(strangers)),
+            )

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every drawing: labelled, readable, without overlaps, and the same bytes for the same numbers."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from tests.studies.small import tiny
+
+from sottovoce.report.figures import DRAWINGS, drawn, figure_bytes
+from sottovoce.report.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, looks
+from sottovoce.studies import STUDIES
+
+EVERY_STUDY = pytest.mark.parametrize("name", [study.name for study in STUDIES])
+
+
+def rendered(figure: Figure) -> Any:
+    with looks():
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
+    return canvas.get_renderer()
+
+
+def boxes(artists: Any, renderer: Any) -> list[Any]:
+    """The places of all words that are shown."""
+    shown = [artist for artist in artists if artist.get_visible() and artist.get_text()]
+    return [artist.get_window_extent(renderer) for artist in shown]
+
+
+def test_every_study_has_a_drawing() -> None:
+    assert set(DRAWINGS) == {study.name for study in STUDIES}
+
+
+@EVERY_STUDY
+def test_words_are_there_and_do_not_overlap(name: str) -> None:
+    figure = drawn(name, tiny(name))
+    renderer = rendered(figure)
+    frame = figure.bbox
+    legends = 0
+    for ax in figure.axes:
+        assert ax.get_ylabel() or any(label.get_text() for label in ax.get_yticklabels())
+        assert ax.get_xlabel() or any(label.get_text() for label in ax.get_xticklabels())
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+            words = boxes([tick.label1 for tick in ticks if low <= tick.get_loc() <= high], renderer)
+            for one, other in itertools.combinations(words, 2):
+                assert not one.shrunk(0.98, 0.98).overlaps(other), f"{name}: tick labels overlap"
+        for box in boxes([ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label], renderer):  # type: ignore[attr-defined]
+            assert frame.x0 <= box.x0
+            assert box.x1 <= frame.x1
+            assert frame.y0 <= box.y0
+            assert box.y1 <= frame.y1
+        legends += ax.get_legend() is not None
+    assert legends + len(figure.legends) >= 1
+
+
+@EVERY_STUDY
+def test_legends_cover_no_point(name: str) -> None:
+    figure = drawn(name, tiny(name))
+    renderer = rendered(figure)
+    for ax in figure.axes:
+        legend = ax.get_legend()
+        if legend is None:
+            continue
+        covered = legend.get_window_extent(renderer)
+        for line in ax.lines:
+            points = np.asarray(line.get_xydata())
+            if line.get_marker() in {"", "None", None} or points.size == 0:
+                continue
+            places = ax.transData.transform(points)
+            places = places[np.isfinite(places).all(axis=1)]
+            inside = [covered.contains(x, y) for x, y in places if ax.bbox.contains(x, y)]
+            assert not any(inside), f"{name}: the legend hides a point of {line.get_label()}"
+
+
+@EVERY_STUDY
+def test_the_same_result_gives_the_same_bytes(name: str) -> None:
+    before = dict(mpl.rcParams)
+    first, second = (figure_bytes(drawn(name, tiny(name)), "svg") for _ in range(2))
+    assert first == second
+    assert first.startswith(b"<?xml")
+    assert dict(mpl.rcParams) == before
+    assert figure_bytes(drawn(name, tiny(name)), "png").startswith(b"\x89PNG")
+
+
+def test_drawings_go_on_axes_that_are_given() -> None:
+    figure = Figure()
+    axes = list(figure.subplots(1, 2))
+    assert DRAWINGS["figure-1"](tiny("figure-1"), axes) == axes
+    assert len(axes[0].lines) == 3
+
+
+def test_colours_differ_without_hue() -> None:
+    """Neighbouring shades of grey are what some readers see; markers and dashes tell apart what is close."""
+    assert len({BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY}) == 8
+    assert all(re.fullmatch(r"#[0-9A-Fa-f]{6}", colour) for colour in (BLACK, BLUE, GREEN, GREY, ORANGE, RED))
+    for name in DRAWINGS:
+        for ax in drawn(name, tiny(name)).axes:
+            looked = [
+                (line.get_color(), line.get_marker(), str(line.get_linestyle()), line.get_label())
+                for line in ax.lines
+                if not str(line.get_label()).startswith("_")
+            ]
+            assert len({(*entry[1:3], entry[0]) for entry in looked}) == len(looked), name

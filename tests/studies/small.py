@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every study in its quick size, run once a process, and in a size that is only there to be drawn."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from sottovoce.studies import (
+    STUDIES,
+    Study,
+    agreement,
+    constant_step,
+    counterexamples,
+    figure_1,
+    figure_2,
+    growth,
+    hidden_states,
+    neighbours,
+    observed_targets,
+    removed_noise,
+    slips,
+    vectors,
+)
+
+BY_NAME: dict[str, Study] = {study.name: study for study in STUDIES}
+TINY: dict[str, Any] = {
+    "figure-1": figure_1.Config(nodes=60, seeds=(1, 2), rounds=(5, 20, 60)),
+    "figure-2": figure_2.Config(nodes=60, seeds=(1,), rounds=(20, 60)),
+    "agreement": agreement.Config(networks=("complete:n=6", "ring:n=12"), well_mixing=1, observers=1),
+    "growth": growth.Config(nodes=60, rounds=(1, 4, 16, 32)),
+    "errata-smallest": counterexamples.Config(),
+    "errata-a": neighbours.Config(networks=("ring:n=12", "star:n=6"), observers=2, rounds=(10, 40, 3000)),
+    "errata-b": observed_targets.Config(networks=("ring:n=12",), rounds=20, outside=2, small_rounds=(1, 60)),
+    "errata-c": removed_noise.Config(
+        networks=("ring:n=12", "star:n=6"), observers=1, strangers=1, coalition=2
+    ),
+    "errata-d": vectors.Config(pairs=(("path:n=4", 1, 0),), most_rounds=7),
+    "errata-e": slips.Config(rounds=50),
+    "errata-f": hidden_states.Config(
+        rounds=(1, 2, 8), leaves=(2, 4), simulations=2000, epsilons=(0.0, 1.0), grid=61, nodes=3
+    ),
+    "errata-g": constant_step.Config(rounds=(30, 100), simulated_rounds=(30,), runs=20),
+}
+
+
+@cache
+def quick(name: str) -> Any:
+    """The result of a study in its quick size."""
+    study = BY_NAME[name]
+    return study.run(study.quick, None)
+
+
+@cache
+def tiny(name: str) -> Any:
+    """The result of a study in the smallest size that still has all its parts."""
+    return BY_NAME[name].run(TINY[name], None)
