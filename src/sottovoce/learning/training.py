@@ -159,7 +159,7 @@ def train(
     >>> ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=20)
     >>> run = train(synthetic_task(5), ring, view="secure-sum", target_epsilon=2.0, seed=1)
     >>> run.account.assumption, run.account.epsilon().upper <= 2, run.state.round
-    ('oblivious', True, 20)
+    ('quadratic', True, 20)
     """
     chosen = plan(
         task,
