@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
     from sottovoce.protocols import Contribution
 
-__all__ = ["CLOSE", "FEWEST_ROUNDS", "METHOD_NAMES", "MOST_STATES", "BulkEnds", "bulk_ends"]
+__all__ = ["APART", "FEWEST_ROUNDS", "METHOD_NAMES", "MOST_STATES", "NARROW", "BulkEnds", "bulk_ends"]
 
 # Shorter horizons and larger systems are cheap, respectively dear, in other ways.
 FEWEST_ROUNDS, MOST_STATES = 64, 600
 # Ends this close need nothing finer; of the targets the observer does not hear at once, so many get it at most.
-CLOSE = 0.01
+NARROW = 0.01
 LOOKED_AT = 256
 # Rounds after which the gains are frozen, tried in turn for targets heard directly whose ends stay this far apart.
 STARTS, APART = (32, 128, 512), 0.02
@@ -95,7 +95,7 @@ def _turn(
     # Signs that turn are constant or alternate.
     peak = np.full(len(peak), np.pi) if contribution == "scalar" else peak
     doubtful = np.flatnonzero(
-        (bound[places] > (1 + CLOSE) * attained[places]) & (method[places] == "turning")
+        (bound[places] > (1 + NARROW) * attained[places]) & (method[places] == "turning")
     )
     reached = turning_value(response, sources[:, doubtful], peak[doubtful])
     higher = doubtful[reached > attained[places[doubtful]]]
@@ -112,6 +112,6 @@ def far_bound(response: FilteredResponse) -> Callable[[np.ndarray], np.ndarray]:
 
 def _worth_turning(attained: np.ndarray, bound: np.ndarray, direct: np.ndarray) -> np.ndarray:
     """The places of the targets that are heard directly and of the most doubtful others."""
-    doubt = np.where(direct | (bound <= (1 + CLOSE) * attained), 0.0, bound - attained)
+    doubt = np.where(direct | (bound <= (1 + NARROW) * attained), 0.0, bound - attained)
     worst = np.argsort(-doubt, kind="stable")[:LOOKED_AT]
     return np.union1d(np.flatnonzero(direct), worst[doubt[worst] > 0])

@@ -18,8 +18,14 @@ from sottovoce.filtering import (
     whitened_response,
 )
 from sottovoce.participation import Participation
-from sottovoce.sensitivities.bulk import CLOSE as BULK_CLOSE
-from sottovoce.sensitivities.bulk import FEWEST_ROUNDS, METHOD_NAMES, MOST_STATES, bulk_ends
+from sottovoce.sensitivities.bulk import (
+    APART,
+    FEWEST_ROUNDS,
+    METHOD_NAMES,
+    MOST_STATES,
+    NARROW,
+    bulk_ends,
+)
 from sottovoce.sensitivities.horizon import solve_horizon
 from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
 from sottovoce.sensitivities.results import Sensitivities
@@ -52,7 +58,7 @@ EFFORTS = ("auto", "fine", "bulk")
 MOST_ENTRIES = 2 * 10**9
 # Targets whose ends stay apart in bulk are solved one by one if there are so few of them; over long horizons, where
 # that costs more, only those that the observer hears directly.
-FEW = 32
+FEW = 64
 # The reduction behind bounds of a per cent or so need not be finer than this.
 BULK_GOAL = 1e-7
 # Where no closed stream is at hand for a long horizon, the lower end comes from this many first rounds.
@@ -213,9 +219,9 @@ def assess(
         lower[reached], upper[reached], method[reached], frequency[reached] = _bulk(
             response, positions[reached], direct[reached], search, progress
         )
-        heard = reached[direct[reached]]
-        for group in (heard,) if _is_long(response) else (reached,):
-            doubtful = group[upper[group] > (1 + BULK_CLOSE) * lower[group]]
+        heard = (reached[direct[reached]], APART)
+        for group, width in (heard,) if _is_long(response) else (heard, (reached, NARROW)):
+            doubtful = group[upper[group] > (1 + width) * lower[group]]
             if len(doubtful) <= FEW:
                 found = _solved(response, positions[doubtful], search, None)
                 _keep_best(doubtful, found, (lower, upper, method, frequency))
