@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_EXPOSED",
     "PAIRS_IN_JSON",
+    "SCHEMA",
     "AccountDocument",
     "account_document",
     "as_json",
@@ -37,6 +38,7 @@ __all__ = [
     "graph_document",
     "graph_facts",
     "read_account_json",
+    "terms",
 ]
 
 SCHEMA = 1
@@ -66,7 +68,7 @@ def account_document(
         "rounds": table.protocol.rounds,
         "noise_multiplier": float(table.noise_multiplier),
         "delta": float(table.delta),
-        **_terms(table),
+        **terms(table),
     }
     if fits_json(table):
         document["pairs"] = [pair_to_json(pair) for pair in table_pairs(table)]
@@ -93,7 +95,7 @@ def calibration_document(
         "target_epsilon": target_epsilon,
         "target_delta": target_delta,
         "noise_multiplier": float(table.noise_multiplier),
-        **_terms(table),
+        **terms(table),
         "worst": pair_to_json(account_pair(table.worst(), target_delta)),
     }
 
@@ -163,7 +165,7 @@ def graph_facts(weights: GossipWeights, graph: Graph, spectrum: Spectrum) -> dic
     return {"nodes": graph.n, "edges": graph.edges, "gap": spectrum.gap, "hash": weights.hash}
 
 
-def _terms(table: AccountTable) -> dict[str, Any]:
+def terms(table: AccountTable) -> dict[str, Any]:
     """What every number of the table rests on."""
     return {
         "relation": table.relation,
