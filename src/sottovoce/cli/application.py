@@ -20,6 +20,7 @@ from sottovoce.cli import (
     completion,
     graph,
     rate,
+    serve,
     summary,
     sweep,
     verify,
@@ -64,6 +65,7 @@ for module, command in (
     (sweep, sweep.sweep),
     (summary, summary.summary),
     (graph, graph.graph),
+    (serve, serve.serve),
     (completion, completion.completion),
 ):
     app.command(

@@ -232,11 +232,14 @@
     }
   }
 
+  /** A graph as the server reads it. */
+  const graphOf = ({ name, text, format }) => (name ? { kind: "name", name } : { kind: "text", text, format });
+
   /** The settings of the next run as the server reads them. */
   function request(changes, observers) {
     const settings = { ...wanted, ...changes };
     return {
-      graph: source.name ? { name: source.name } : { text: source.text, format: source.format },
+      graph: graphOf(source),
       weights: settings.weights,
       rounds: settings.rounds,
       view: settings.view,
@@ -303,7 +306,7 @@
     const before = source;
     source = next;
     const again = () => load(next, names);
-    const graph = await foreground("api/graph", { graph: next.name ? { name: next.name } : { text: next.text, format: next.format }, weights: wanted.weights }, "Reading the network…", again);
+    const graph = await foreground("api/graph", { graph: graphOf(next), weights: wanted.weights }, "Reading the network…", again);
     if (graph === null) {
       source = model.document === null ? next : before;
       return;

@@ -11,15 +11,17 @@ import numpy as np
 from sottovoce.accounting import account
 from sottovoce.documents import Curve
 from sottovoce.errors import InputError, at_least
+from sottovoce.participation import Participation
 from sottovoce.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from sottovoce.accounting import AccountTable
     from sottovoce.interval import Interval
+    from sottovoce.protocols import Contribution, Protocol
 
-__all__ = ["horizons", "table_curve", "table_curves"]
+__all__ = ["horizons", "table_curve", "table_curves", "view_curve"]
 
 _PAIRS = 4000
 
@@ -35,46 +37,64 @@ def horizons(rounds: int, count: int = 8) -> tuple[int, ...]:
     return tuple(sorted({*spaced.tolist(), int(rounds)}))
 
 
-def table_curve(
-    table: AccountTable, row: int, *, progress: Callable[[int, int], None] | None = None
+def view_curve(
+    protocol: Protocol,
+    view: View,
+    *,
+    targets: Sequence[Hashable] | None = None,
+    contribution: Contribution = "vector",
+    participation: Participation | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Curve:
-    """The curve of the view that row `row` of `table.observers` stands for.
+    """Δ² of the worst, the median and the best target of `view`, for numbers of rounds up to the protocol's.
 
     Guarantee: each point is the certified interval of Δ² for that many rounds; between points Δ² lies between
     theirs, since it never falls as rounds are added.
     """
-    labels = table.observers[row]
-    view = View(name=table.view, observers=labels, own_noise=table.own_noise)
-    chosen = table.target_indices[table.observer_of == row]
-    targets = [table.protocol.labels[index] for index in chosen]
+    chosen = Participation.full() if participation is None else participation
     points: list[tuple[int, int, tuple[Interval, ...]]] = []
-    spaced = horizons(table.protocol.rounds)
-    for done, rounds in enumerate(spaced):
+    spaced = horizons(protocol.rounds)
+    for done, rounds in enumerate(spaced, start=1):
         try:
-            count = table.participation.largest_count(rounds)
+            count = chosen.largest_count(rounds)
         except InputError:
             # Fixed rounds do not fit every shorter run.
             continue
-        finds = account(
-            replace(table.protocol, rounds=rounds),
+        # Δ² depends neither on the noise nor on δ, which only have to be something.
+        found = account(
+            replace(protocol, rounds=rounds),
             view,
-            noise_multiplier=table.noise_multiplier,
-            delta=table.delta,
-            relation=table.relation,
+            noise_multiplier=1.0,
+            delta=0.5,
             targets=targets,
-            contribution=table.contribution,
-            participation=table.participation,
+            contribution=contribution,
+            participation=chosen,
         )
-        points.append((rounds, count, _three(finds)))
+        points.append((rounds, count, _three(found)))
         if progress is not None:
-            progress(done + 1, len(spaced))
+            progress(done, len(spaced))
     return Curve(
-        observers=tuple(table.protocol.index(label) for label in labels),
+        observers=tuple(protocol.index(label) for label in view.observers),
         rounds=tuple(rounds for rounds, _, _ in points),
         counts=tuple(count for _, count, _ in points),
         worst=tuple(three[0] for _, _, three in points),
         median=tuple(three[1] for _, _, three in points),
         best=tuple(three[2] for _, _, three in points),
+    )
+
+
+def table_curve(
+    table: AccountTable, row: int, *, progress: Callable[[int, int], None] | None = None
+) -> Curve:
+    """The curve of the view and the targets that row `row` of `table.observers` stands for."""
+    chosen = table.target_indices[table.observer_of == row]
+    return view_curve(
+        table.protocol,
+        View(name=table.view, observers=table.observers[row], own_noise=table.own_noise),
+        targets=[table.protocol.labels[index] for index in chosen],
+        contribution=table.contribution,
+        participation=table.participation,
+        progress=progress,
     )
 
 
