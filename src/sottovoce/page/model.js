@@ -30,7 +30,7 @@ sottovoce.model = (() => {
     if (!same) {
       model.rows = new Map();
       model.curves = new Map();
-      takeNetwork(document.graph);
+      if (model.document === null || model.document.graph.hash !== document.graph.hash) takeNetwork(document.graph);
     }
     model.document = document;
     const { observer, target, method, lower, upper } = document.pairs;
@@ -60,7 +60,6 @@ sottovoce.model = (() => {
       model.neighbours[b].push(a);
     }
     model.target = null;
-    model.layout = null;
   }
 
   const takeCurve = (curve) => model.curves.set(keyOf(curve.observers), curve);

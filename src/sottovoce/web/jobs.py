@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import secrets
 import sys
@@ -167,9 +168,16 @@ class Jobs:
 
     async def wait(self, name: str, seconds: float) -> Job:
         """The status once the job is finished, or after some seconds."""
-        with contextlib.suppress(TimeoutError):
+        ticket = self._tickets[name]
+        # Whoever waits has not forgotten.
+        ticket.seen = math.inf
+        try:
             async with asyncio.timeout(seconds):
-                await self._tickets[name].computation.finished.wait()
+                await ticket.computation.finished.wait()
+        except TimeoutError:
+            pass
+        finally:
+            ticket.seen = time.monotonic()
         return self.status(name)
 
     def cancel(self, name: str) -> None:
@@ -194,6 +202,11 @@ class Jobs:
                 async with self._wake:
                     await self._wake.wait_for(lambda: self._waiting)
                     computation = self._waiting.popleft()
+                if worker.process.returncode is not None:
+                    # It ended while no one asked for anything.
+                    worker = await self._replace(worker)
+                if computation.state != "waiting":
+                    continue
                 if not await self._compute(worker, computation):
                     worker = await self._replace(worker)
         finally:
@@ -218,6 +231,9 @@ class Jobs:
                     match message:
                         case Moved(done, total):
                             computation.progress = Progress(done, total)
+                        case _ if computation.finished.is_set():
+                            # Cancelled while the last message was under way: the process is being ended.
+                            return False
                         case Result(content):
                             self.cache.put(computation.key, content)
                             self._finish(computation, "done")

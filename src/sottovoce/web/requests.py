@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Label = int | Annotated[str, msgspec.Meta(max_length=200)]
-Names = Annotated[list[Label], msgspec.Meta(min_length=1, max_length=20_000)]
+Names = Annotated[list[Label], msgspec.Meta(min_length=1)]
 Rounds = Annotated[int, msgspec.Meta(ge=1, description="Rounds T of gossip.", examples=[20])]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e300)]
 Probability = Annotated[float, msgspec.Meta(gt=0, lt=1)]

@@ -254,11 +254,13 @@ def check_access(host: str, *, public: bool, token: str | None) -> None:
 
 def bound_socket(host: str, port: int) -> socket.socket:
     """A socket that listens at `host` and `port`; 0 takes any free port."""
+    if not 0 <= port <= 65_535:
+        raise InputError(f"port must be a whole number from 0 to 65535; got {port} (0 takes any free one)")
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host.strip("[]"), port), family=family)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
+    except OSError as error:
+        reason = error.strerror or error
         raise InputError(
             f"cannot listen at {host}:{port}: {reason} (choose another --port or --host)"
         ) from None

@@ -143,6 +143,8 @@ def _read(source: Source, limits: Limits) -> Graph:
     if isinstance(source, GraphFile):
         if _ENTITIES.search(source.text):
             raise FileError("a graph file must not declare a DOCTYPE or entities (export it again without)")
+        if "\0" in source.text:
+            raise FileError("a graph file must be text; found binary content (write an edge list)")
         return parse_graph(source.text, f"graph.{source.format}")
     # A size is refused before the graph is built.
     for key, value in re.findall(r"([a-z]+)\s*=\s*([0-9]+)", source.name):
