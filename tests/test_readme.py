@@ -18,7 +18,7 @@ from sottovoce.views import VIEW_NAMES
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/certificates.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/guide.md", "docs/certificates.md", "docs/page.md")
 EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
 METHODS = {"abs", "dual", "spectral", "horizon", "cap", "enumeration", "exact", "unreached"}
 

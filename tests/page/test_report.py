@@ -338,7 +338,7 @@ def test_a_coalition_and_everyone_are_shown_as_they_are(visit: Visit, tmp_path: 
         page = visit(path.as_uri())
         settled(page)
         assert shown(page) == words(table.worst())
-        who = "0, 2" if view.name == "coalition-sums" else "whoever sees every message"
+        who = "0 and 2 together" if view.name == "coalition-sums" else "whoever sees every message"
         assert f"is what {who} can learn" in page.inner_text("#headline-who")
         assert page.inner_text("#exposed tbody tr >> nth=0").count("everyone") == (view.name == "everyone")
 

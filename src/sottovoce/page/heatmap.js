@@ -20,6 +20,7 @@ sottovoce.heatmap = (() => {
       part = { ...whole, of: model.document.graph.hash };
     }
     if (!part.zoomed) Object.assign(part, whole);
+    dom.byId("main").classList.toggle("one-row", rows.length === 1);
     paint();
     dom.byId("heat-back").hidden = !part.zoomed;
   }
@@ -41,7 +42,7 @@ sottovoce.heatmap = (() => {
     const named = down === 1 && lines <= 40;
     const margin = named ? Math.min(110, 10 + Math.max(...rows.slice(part.top, part.bottom).map((row) => context.measureText(rowName(row)).width))) : 18;
     const cell = Math.max(2, (width - margin - 2) / columns);
-    const tall = Math.max(lines > 40 ? 5 : 9, Math.min(cell, 24, 520 / lines));
+    const tall = lines === 1 ? 34 : Math.max(lines > 40 ? 5 : 9, Math.min(cell, 24, 520 / lines));
     const foot = across === 1 && columns <= 40 ? footHeight(context) : 18;
     const height = lines * tall + foot + 2;
     const ratio = devicePixelRatio || 1;

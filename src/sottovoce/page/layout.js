@@ -93,7 +93,8 @@ sottovoce.layout = (() => {
           if (j >= i) continue;
           const dx = place[i][0] - place[j][0];
           const dy = place[i][1] - place[j][1];
-          const force = 0.8 * Math.hypot(dx, dy);
+          // Hubs pull less on each of their many neighbours, which leaves room between them.
+          const force = (1.6 * Math.hypot(dx, dy)) / (1 + Math.sqrt(Math.min(neighbours[i].length, neighbours[j].length)));
           push[2 * i] -= dx * force;
           push[2 * i + 1] -= dy * force;
           push[2 * j] += dx * force;

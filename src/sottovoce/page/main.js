@@ -34,6 +34,7 @@
     requestAnimationFrame(() => {
       pending = false;
       if (model.document === null) return;
+      document.body.classList.remove("blank");
       network.draw();
       heatmap.draw();
       curves.draw();
@@ -494,6 +495,8 @@
     }
     byId("weights").value = wanted.weights;
     byId("graph").value = source.name ?? "a file of your own";
+    for (const [id, value] of [["rounds", wanted.rounds], ["noise", model.noise], ["delta", model.delta]]) byId(id).value = gaussian.given(value);
+    byId("noise-slider").value = String(Math.log10(model.noise));
     await load(source, names);
   }
 

@@ -20,9 +20,7 @@ sottovoce.model = (() => {
     target: null,
     most: 0,
   };
-  const listeners = [];
-  const onChange = (listener) => listeners.push(listener);
-  const changed = (what) => listeners.forEach((listener) => listener(what));
+  let ordered = { only: null, rows: null, size: 0, places: [] };
 
   /** Take the pairs of a document; rows of the same run are kept, others dropped. */
   function take(document) {
@@ -126,13 +124,17 @@ sottovoce.model = (() => {
     return seen;
   }
 
-  /** The most exposed pairs of all rows or of one, worst first. */
+  /** The most exposed pairs of all rows or of one, worst first. Δ² gives the order, whatever the noise. */
   function exposed(count, only = null) {
-    const places = [];
-    for (const each of only === null ? model.rows.values() : [only]) {
-      each.upper.forEach((upper, place) => places.push([upper, each, place]));
+    if (ordered.only !== only || ordered.rows !== model.rows || ordered.size !== model.rows.size) {
+      const places = [];
+      for (const each of only === null ? model.rows.values() : [only]) {
+        each.upper.forEach((upper, place) => places.push([upper, each, place]));
+      }
+      places.sort((a, b) => b[0] - a[0]);
+      ordered = { only, rows: model.rows, size: model.rows.size, places };
     }
-    places.sort((a, b) => b[0] - a[0]);
+    const { places } = ordered;
     return { total: places.length, pairs: places.slice(0, count).map(([, each, place]) => pair(each, place)) };
   }
 
@@ -141,10 +143,14 @@ sottovoce.model = (() => {
   }
 
   const name = (node) => model.labels[node];
-  const names = (members) => (members.length ? members.map(name).join(", ") : "whoever sees every message");
+  function names(members) {
+    if (members.length === 0) return "whoever sees every message";
+    const last = name(members[members.length - 1]);
+    return members.length === 1 ? last : `${members.slice(0, -1).map(name).join(", ")} and ${last} together`;
+  }
 
   return Object.assign(model, {
-    onChange, changed, take, takeCurve, keyOf, peak, row, pair, headline, exposure, exposed, pairs, measure, worstRow,
+    take, takeCurve, keyOf, peak, row, pair, headline, exposure, exposed, pairs, measure, worstRow,
     upperOf, epsilonOf, identity, factorOf: factor, name, names,
   });
 })();

@@ -117,9 +117,9 @@ sottovoce.network = (() => {
     const seen = model.exposure();
     const observers = new Set(model.chosen);
     const mark = scale.theme("--mark");
-    const many = room < 2200;
-    const size = Math.max(9, Math.min(28, 0.42 * Math.sqrt(room)));
-    const inside = cy.nodes().every((node) => node.data("name").length <= 3);
+    const size = Math.max(9, Math.min(28, 0.34 * Math.sqrt(room)));
+    const inside = size >= 17 && cy.nodes().every((node) => node.data("name").length <= 3);
+    const named = inside ? null : labelled(seen, observers, size);
     cy.batch(() => {
       cy.edges().style({ "line-color": scale.theme("--edge"), "target-arrow-color": scale.theme("--edge") });
       cy.nodes().forEach((node) => {
@@ -135,7 +135,7 @@ sottovoce.network = (() => {
           shape: watching ? "diamond" : "ellipse",
           width: watching ? size + 10 : size,
           height: watching ? size + 10 : size,
-          label: many && !watching && k !== cursor && k !== model.target ? "" : node.data("name"),
+          label: named === null || named.has(k) ? node.data("name") : "",
           "font-size": 11,
           "font-family": "system-ui, sans-serif",
           color: inside ? (unknown ? scale.theme("--text") : scale.ink(place)) : scale.theme("--text"),
@@ -148,6 +148,27 @@ sottovoce.network = (() => {
         });
       });
     });
+  }
+
+  /** The nodes whose names fit without covering each other: first observers and what is chosen, then the most exposed. */
+  function labelled(seen, observers, size) {
+    const first = (k) => (k === cursor ? 3 : observers.has(k) ? 2 : k === model.target ? 1 : 0);
+    const order = cy.nodes().map((node) => node).sort((a, b) => {
+      const [j, k] = [a.data("node"), b.data("node")];
+      return first(k) - first(j) || (seen[k] ?? -1) - (seen[j] ?? -1);
+    });
+    const taken = [];
+    const kept = new Set();
+    for (const node of order) {
+      const { x, y } = node.position();
+      const half = 3.3 * node.data("name").length + 2;
+      const top = y + size / 2 + 2;
+      const free = taken.every((box) => x + half < box[0] || x - half > box[1] || top + 13 < box[2] || top > box[2] + 13);
+      if (!free && first(node.data("node")) === 0) continue;
+      taken.push([x - half, x + half, top]);
+      kept.add(node.data("node"));
+    }
+    return kept;
   }
 
   /** One node in words. */

@@ -66,7 +66,7 @@ sottovoce.tables = (() => {
       const current = model.keyOf(pair.members) === model.keyOf(model.chosen) && pair.target === model.target;
       return dom.el("tr", { className: current ? "current" : "" },
         dom.el("td", {}, button),
-        dom.el("td", { textContent: pair.members.length ? model.names(pair.members) : "everyone" }),
+        dom.el("td", { textContent: pair.members.length ? pair.members.map(model.name).join(", ") : "everyone" }),
         dom.el("td", { className: "number strong", textContent: gaussian.roundUp(pair.epsilon.upper) }),
         dom.el("td", { className: "number", textContent: gaussian.roundDown(pair.epsilon.lower) }),
         dom.el("td", { className: "number", textContent: gaussian.interval(pair.squared) }),
