@@ -37,9 +37,9 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
+    """Chromium without a window; for one module, since its event loop would stand in the way of others."""
     path = shutil.which("chromium")
     assert path is not None, "the tests of the page need chromium on the PATH (make browser installs it)"
     with sync_playwright() as playwright:

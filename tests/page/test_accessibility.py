@@ -33,6 +33,7 @@ def test_the_report_is_accessible(
     page = visit(families_report.as_uri(), color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 844})
     page.wait_for_timeout(200)
+    page.wait_for_selector("body[data-settled=yes]")
     page.click("#curves summary")
     assert violations(page) == []
 

@@ -52,11 +52,12 @@ def words(account: Account) -> tuple[str, str]:
 
 def idle(page: Page) -> None:
     """Wait until nothing is computed in the foreground and everything is drawn."""
-    page.wait_for_selector("#work", state="hidden", timeout=30_000)
-    page.wait_for_timeout(200)
+    page.wait_for_timeout(30)
+    page.wait_for_selector("#work", state="hidden", timeout=60_000)
+    page.wait_for_selector("body[data-settled=yes]")
 
 
-def until(page: Page, expression: str, seconds: float = 30.0) -> None:
+def until(page: Page, expression: str, seconds: float = 60.0) -> None:
     """Wait for an expression to hold; the policy of the page forbids it to wait by itself."""
     end = time.monotonic() + seconds
     while not page.evaluate(expression):
@@ -135,7 +136,7 @@ def best_of(table: AccountTable, page: Page) -> Account:
 
 def test_a_coalition_is_put_together_by_clicks(page: Page) -> None:
     press_node(page, "Medici")
-    page.wait_for_timeout(200)
+    idle(page)
     page.check("#coalition")
     idle(page)
     press_node(page, "Strozzi")
@@ -281,7 +282,7 @@ def test_a_job_is_cancelled_and_the_run_before_stays(page: Page) -> None:
     assert page.inner_text("#notice-text") == "Cancelled. What is shown is the run before."
     assert shown(page) == before
     page.click("h1")
-    page.wait_for_timeout(200)
+    idle(page)
     assert page.input_value("#rounds") == "20"
     page.fill("#rounds", "5")
     page.press("#rounds", "Enter")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - the parser reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -74,7 +74,7 @@ def account(
     written, failure = _written(table, output, json=json)
     _print(table, chosen, written, json=json)
     try:
-        _draw(table, chosen, report, plot)
+        _draw(table, chosen, Path(graph).name, report, plot)
     except FileError as error:
         failure = failure or error
     if failure is not None:
@@ -137,7 +137,7 @@ def _check_pictures(report: Path | None, plot: Path | None) -> None:
         check_plot_path(plot)
 
 
-def _draw(table: AccountTable, chosen: Network, report: Path | None, plot: Path | None) -> None:
+def _draw(table: AccountTable, chosen: Network, name: str, report: Path | None, plot: Path | None) -> None:
     """Write the report and the figure that were asked for."""
     if plot is not None:
         from sottovoce.report.accounts import plot_account
@@ -154,7 +154,7 @@ def _draw(table: AccountTable, chosen: Network, report: Path | None, plot: Path 
             curves = table_curves(table, progress=callback)
         write_report(
             report,
-            title="What each node can learn",
+            title=f"Account of {name}",
             account=page_document(table, chosen.graph, found, curves=curves),
             sections=[Section(heading="Summary", printed=_summary(table, chosen, found))],
         )

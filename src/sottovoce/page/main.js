@@ -21,6 +21,7 @@
   let limits = { body: 1000000, pairs: 100000, rounds: 10000 };
   let task = null;
   let curveTask = null;
+  let asked = "";
   let retry = null;
   let source = { name: "florentine" };
   const wanted = { view: "secure-sum", own_noise: "known", rounds: 20, weights: "metropolis" };
@@ -29,6 +30,8 @@
 
   let pending = false;
   function redraw() {
+    // Whoever drives the page from outside can wait for this mark.
+    document.body.dataset.settled = "no";
     if (pending) return;
     pending = true;
     requestAnimationFrame(() => {
@@ -156,6 +159,7 @@
     words.set("noise", gaussian.given(model.noise));
     words.set("delta", gaussian.given(model.delta));
     history.replaceState(null, "", `#${words}`);
+    document.body.dataset.settled = "yes";
   }, 80);
 
   /** Take the settings of the link; returns the names of observers and target for when the graph is known. */
@@ -264,6 +268,9 @@
     const chosen = single ? members.slice(-1) : members;
     const starting = chosen.length || settings.view === "everyone" ? chosen : hub();
     const body = request(changes, observers === undefined ? observersFor(settings.view, starting) : observers);
+    const content = JSON.stringify(body);
+    if (task !== null && asked === content) return;
+    asked = content;
     const found = await foreground("api/page", body, "Computing…", () => ask(changes, members, observers));
     if (found === null) {
       if (model.document !== null) {
@@ -448,6 +455,9 @@
       document.documentElement.dataset.theme = "light";
       if (model.document === null) return;
       for (const part of [network, heatmap, curves, tables]) part.draw();
+      // Canvases keep the size of the screen; pictures fit the paper.
+      byId("network-paper").src = network.sheet();
+      byId("heat-paper").src = byId("heat").toDataURL();
     });
     addEventListener("afterprint", () => {
       if (before === undefined) delete document.documentElement.dataset.theme;

@@ -246,8 +246,10 @@ sottovoce.network = (() => {
 
   const picture = () => cy.png({ output: "blob-promise", full: true, scale: 2, bg: scale.theme("--panel") });
 
+  const sheet = () => cy.png({ output: "base64uri", full: true, scale: 2, bg: scale.theme("--panel") });
+
   /** Where a node is on the screen, for those who drive the page from outside. */
   const positionOf = (node) => cy.getElementById(String(node)).renderedPosition();
 
-  return { begin, draw, fit, picture, positionOf, nodesDrawn: () => (cy === null ? 0 : cy.nodes().length) };
+  return { begin, draw, fit, picture, sheet, positionOf, nodesDrawn: () => (cy === null ? 0 : cy.nodes().length) };
 })();

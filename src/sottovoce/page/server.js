@@ -50,28 +50,36 @@ sottovoce.server = (() => {
     return content;
   }
 
-  /** Run one job; `task.cancel()` ends it here and on the server. */
+  /** Run one job; `task.cancel()` ends it here and on the server, after the question that is under way. */
   function run(path, body, progress) {
-    const task = { cancelled: false, id: null };
+    const task = { cancelled: false, id: null, asking: false };
+    const giveBack = () => call("DELETE", `api/jobs/${task.id}`).catch(() => {});
     task.cancel = () => {
+      if (task.cancelled || task.over) return;
       task.cancelled = true;
-      if (task.id !== null) call("DELETE", `api/jobs/${task.id}`).catch(() => {});
+      if (task.id !== null && !task.asking) giveBack();
+    };
+    const ask = async (...words) => {
+      task.asking = true;
+      const job = await call(...words).finally(() => (task.asking = false));
+      task.id = job.id;
+      if (task.cancelled) {
+        giveBack();
+        throw new Cancelled("cancelled");
+      }
+      return job;
     };
     task.result = (async () => {
-      let job = await call("POST", path, body);
-      task.id = job.id;
-      if (task.cancelled) task.cancel();
+      let job = await ask("POST", path, body);
       for (let wait = 40; ; wait = Math.min(400, wait * 1.5)) {
-        if (task.cancelled) throw new Cancelled("cancelled");
         if (job.state === "done") return job.result;
         if (job.state === "failed") throw new Refused(job.error.message);
-        if (job.state === "cancelled") throw new Cancelled("cancelled");
         progress(job.progress);
         await pause(wait);
         if (task.cancelled) throw new Cancelled("cancelled");
-        job = await call("GET", `api/jobs/${task.id}`);
+        job = await ask("GET", `api/jobs/${task.id}`);
       }
-    })();
+    })().finally(() => (task.over = true));
     return task;
   }
 

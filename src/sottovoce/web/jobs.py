@@ -12,6 +12,7 @@ import contextlib
 import math
 import os
 import secrets
+import signal
 import sys
 import time
 from collections import deque
@@ -100,8 +101,10 @@ class _Worker:
         self.process.stdin.write(framed(Task(kind, request, limits)))
 
     def end(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
+        """End the process; not by `process.kill`, which may take its exit code away from who waits for it."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGKILL)
 
 
 class Jobs:
