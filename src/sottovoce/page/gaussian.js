@@ -3,9 +3,9 @@
 //
 //     u = ε/μ − μ/2,  v = ε/μ + μ/2,  R(x) = Φ(−x)/φ(x),  δ(ε) = φ(u)·(R(u) − R(v)).
 //
-// log δ is concave in ε, so a tangent never meets its target on the unsafe side of the root. Evaluation errors
-// stay below 1e-12; the ends below are moved outwards by MARGIN, a hundred times as much. What a person is shown
-// is the upper end, rounded up.
+// log δ is concave in ε, so a tangent never meets its target on the unsafe side of the root. The ends below are
+// moved outwards by MARGIN, more than fifty times the largest error seen. What a person is shown is the upper end,
+// rounded up.
 "use strict";
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 

@@ -56,11 +56,14 @@ sottovoce.layout = (() => {
     return axes;
   }
 
-  /** Positions in a box of about unit size, as [x, y] for each node. */
-  function positions(neighbours) {
+  /**
+   * Positions as [x, y] for each node. `axes` are the shape of a larger network that these nodes are a part of,
+   * so that nodes far apart there stay apart.
+   */
+  function positions(neighbours, axes = null) {
     const n = neighbours.length;
     if (n === 1) return [[0, 0]];
-    const [xs, ys] = shape(neighbours);
+    const [xs, ys] = axes ?? shape(neighbours);
     const side = Math.sqrt(n);
     const spread = (axis) => Math.hypot(...axis.map((v) => v - axis.reduce((a, b) => a + b, 0) / n)) / side || 1;
     const [wide, high] = [spread(xs), spread(ys)];
@@ -69,7 +72,7 @@ sottovoce.layout = (() => {
       (x / wide) * side * 0.5 + 0.05 * Math.cos(2.4 * i) * Math.sqrt(i + 1),
       (ys[i] / Math.max(high, 0.15 * wide)) * side * 0.5 + 0.05 * Math.sin(2.4 * i) * Math.sqrt(i + 1),
     ]);
-    springs(place, neighbours, n <= 150 ? 200 : n <= 500 ? 80 : 30);
+    springs(place, neighbours, axes !== null ? 40 : n <= 150 ? 200 : n <= 500 ? 80 : 30);
     return place;
   }
 
@@ -137,5 +140,5 @@ sottovoce.layout = (() => {
     return kept;
   }
 
-  return { positions, around, byDegree };
+  return { positions, shape, around, byDegree };
 })();

@@ -48,7 +48,9 @@ sottovoce.network = (() => {
   function build(nodes) {
     const index = new Map(nodes.map((node, k) => [node, k]));
     const inner = nodes.map((node) => model.neighbours[node].filter((next) => index.has(next)).map((next) => index.get(next)));
-    const places = layout.positions(inner);
+    const sampled = nodes.length < model.labels.length && scope === "degrees";
+    const axes = sampled ? layout.shape(model.neighbours).map((axis) => nodes.map((node) => axis[node])) : null;
+    const places = layout.positions(inner, axes);
     const links = model.links.filter(([a, b]) => index.has(a) && index.has(b));
     const elements = [
       ...nodes.map((node, k) => ({
@@ -70,7 +72,7 @@ sottovoce.network = (() => {
       autounselectify: true,
       style: [
         { selector: "node", style: { "overlay-opacity": 0 } },
-        { selector: "edge", style: { width: nodes.length > 300 ? 0.6 : 1.2, "curve-style": "haystack", "overlay-opacity": 0 } },
+        { selector: "edge", style: { width: nodes.length > 200 ? 0.9 : 1.2, "curve-style": "haystack", "overlay-opacity": 0 } },
       ],
     });
     if (model.document.graph.directed) {
@@ -164,7 +166,7 @@ sottovoce.network = (() => {
       const half = 3.3 * node.data("name").length + 2;
       const top = y + size / 2 + 2;
       const free = taken.every((box) => x + half < box[0] || x - half > box[1] || top + 13 < box[2] || top > box[2] + 13);
-      if (!free && first(node.data("node")) === 0) continue;
+      if ((!free || size < 14) && first(node.data("node")) === 0) continue;
       taken.push([x - half, x + half, top]);
       kept.add(node.data("node"));
     }

@@ -74,7 +74,7 @@ sottovoce.tables = (() => {
     });
     dom.byId("exposed").replaceChildren(dom.el("thead", {}, dom.el("tr", {}, ...head)), dom.el("tbody", {}, ...rows));
     const more = total > pairs.length ? dom.el("button", { type: "button", id: "more-pairs", textContent: "Show more", onclick: () => { shown += 20; exposed(); } }) : null;
-    dom.byId("exposed-note").replaceChildren(`${pairs.length} of ${total} pairs, worst first. `, ...(more ? [more] : []));
+    dom.byId("exposed-note").replaceChildren(`${pairs.length} of ${total} computed pairs, worst first. `, ...(more ? [more] : []));
   }
 
   function facts() {
