@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
 from sottovoce.web.limits import Limits
-from sottovoce.web.requests import PageRequest
 from sottovoce.web.schema import RESULTS
 from sottovoce.web.work import KINDS, perform
 
@@ -26,7 +26,7 @@ MORE = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_result_is_of_its_type_and_nothing_else_is(kind: str) -> None:
     value = MORE[kind] or {"graph": RUN["graph"]}
-    request: PageRequest = msgspec.convert(value, KINDS[kind][0])
+    request: Any = msgspec.convert(value, KINDS[kind][0])
     document = json.loads(perform(kind, request, Limits(), lambda *_: None))
     msgspec.convert(document, RESULTS[kind])
     with pytest.raises(msgspec.ValidationError, match="unknown field `more`"):
