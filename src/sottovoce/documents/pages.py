@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce._version import __version__
-from sottovoce.accounting import ASSUMPTIONS, RELATIONS
 from sottovoce.documents.accounts import PAIRS_IN_JSON, SCHEMA, graph_facts, terms
 from sottovoce.documents.pairs import ends_to_json, plain_label
 
@@ -64,6 +63,9 @@ def page_document(
 
     `observers_left_out` says how many observers are not in it; the worst pair always is.
     """
+    # Whoever reads or checks a file needs no accountant.
+    from sottovoce.accounting import ASSUMPTIONS, RELATIONS
+
     rows, places = _kept(table, most_pairs)
     methods, codes = np.unique(table.method[places], return_inverse=True)
     renamed = np.full(len(table.observers), -1)

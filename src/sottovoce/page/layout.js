@@ -30,7 +30,7 @@ sottovoce.layout = (() => {
       const column = distances(pivot, neighbours);
       columns.push(column.map((d) => d * d));
       column.forEach((d, node) => (nearest[node] = Math.min(nearest[node], d)));
-      pivot = nearest.indexOf(Math.max(...nearest));
+      pivot = nearest.reduce((best, d, node) => (d > nearest[best] ? node : best), 0);
     }
     const rowMeans = nearest.map((_, i) => columns.reduce((sum, c) => sum + c[i], 0) / columns.length);
     const grand = rowMeans.reduce((a, b) => a + b, 0) / n;
@@ -48,7 +48,7 @@ sottovoce.layout = (() => {
           const overlap = next.reduce((sum, value, i) => sum + value * other[i], 0);
           next = next.map((value, i) => value - overlap * other[i]);
         }
-        const size = Math.hypot(...next) || 1;
+        const size = Math.sqrt(next.reduce((sum, value) => sum + value * value, 0)) || 1;
         x = next.map((value) => value / size);
       }
       axes.push(x);
@@ -65,7 +65,10 @@ sottovoce.layout = (() => {
     if (n === 1) return [[0, 0]];
     const [xs, ys] = axes ?? shape(neighbours);
     const side = Math.sqrt(n);
-    const spread = (axis) => Math.hypot(...axis.map((v) => v - axis.reduce((a, b) => a + b, 0) / n)) / side || 1;
+    const spread = (axis) => {
+      const mean = axis.reduce((a, b) => a + b, 0) / n;
+      return Math.sqrt(axis.reduce((sum, v) => sum + (v - mean) ** 2, 0)) / side || 1;
+    };
     const [wide, high] = [spread(xs), spread(ys)];
     // Nodes with the same distances would coincide; a small spiral parts them.
     const place = xs.map((x, i) => [
