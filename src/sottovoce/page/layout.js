@@ -24,9 +24,10 @@ sottovoce.layout = (() => {
   function shape(neighbours) {
     const n = neighbours.length;
     const columns = [];
+    const [pivots, rounds] = n > 3000 ? [12, 25] : [40, 60];
     const nearest = new Array(n).fill(Infinity);
     let pivot = neighbours.reduce((best, list, node) => (list.length > neighbours[best].length ? node : best), 0);
-    for (let k = 0; k < Math.min(n, 40); k++) {
+    for (let k = 0; k < Math.min(n, pivots); k++) {
       const column = distances(pivot, neighbours);
       columns.push(column.map((d) => d * d));
       column.forEach((d, node) => (nearest[node] = Math.min(nearest[node], d)));
@@ -41,7 +42,7 @@ sottovoce.layout = (() => {
     const axes = [];
     for (let axis = 0; axis < 2; axis++) {
       let x = Array.from({ length: n }, (_, i) => Math.sin(1 + i * (axis + 1.7)));
-      for (let step = 0; step < 60; step++) {
+      for (let step = 0; step < rounds; step++) {
         const weights = columns.map((c) => c.reduce((sum, value, i) => sum + value * x[i], 0));
         let next = x.map((_, i) => columns.reduce((sum, c, k) => sum + c[i] * weights[k], 0));
         for (const other of axes) {
