@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test check bench clean docs
+.PHONY: demo test check browser bench clean docs
 
 $(READY): pyproject.toml requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("sottovoce needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -19,13 +19,16 @@ $(READY): pyproject.toml requirements.txt
 demo: $(READY)  ## what every node of the paper's random graph can learn about every other
 	$(BIN)/sottovoce account erdos-renyi:n=100,p=0.15,seed=1 --rounds 100 --noise-multiplier 4 --delta 1e-5 --view secure-sum
 
-test: check  ## lint, types, architecture, documentation and every test
+test: check browser  ## lint, types, architecture, documentation and every test
 	$(BIN)/python -m pytest -n 2
 
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+browser:  ## Chromium, for the tests of the page
+	scripts/browser.sh
 
 docs: $(READY)  ## write the command-line reference again
 	$(BIN)/python -m sottovoce.cli.reference docs/cli.md

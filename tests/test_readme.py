@@ -26,6 +26,7 @@ DOCUMENTS = (
     "docs/auditing.md",
     "docs/learning.md",
     "docs/paper.md",
+    "docs/page.md",
 )
 EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
 METHODS = {"abs", "dual", "spectral", "horizon", "smooth", "steady", "turning"} | {

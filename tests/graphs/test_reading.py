@@ -10,7 +10,7 @@ import pytest
 import scipy
 
 from sottovoce.errors import FileError, GraphError
-from sottovoce.graphs import FAMILIES, as_graph, read_graph
+from sottovoce.graphs import FAMILIES, as_graph, parse_graph, read_graph
 
 FLORENTINE = nx.florentine_families_graph()
 KARATE = nx.Graph(nx.karate_club_graph().edges)
@@ -225,3 +225,21 @@ BAD_WEIGHT.add_edge("a", "b", weight=-1)
 def test_sources_that_are_no_graph(source: Any, sentence: str) -> None:
     with pytest.raises(GraphError, match=sentence):
         as_graph(source)
+
+
+def test_text_is_read_as_the_file_of_that_name(tmp_path: Path) -> None:
+    texts = {
+        "a.csv": "source,target\na,b\nb,c\n",
+        "a.edgelist": "a b\nb c\n",
+        "a.gml": "\n".join(nx.generate_gml(nx.path_graph(3))),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        parsed, read = parse_graph(text, name), read_graph(tmp_path / name)
+        assert list(parsed.labels) == list(read.labels)
+        assert (parsed.adjacency != read.adjacency).nnz == 0
+
+
+def test_text_of_an_unknown_format_is_refused() -> None:
+    with pytest.raises(FileError, match=r"a\.npz: text is read by an ending that is one of .*name the text"):
+        parse_graph("a b", "a.npz")

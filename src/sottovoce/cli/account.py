@@ -3,19 +3,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from sottovoce.cli.options import Config, Json, Output, Scenario, Source, account_scenario, network
-from sottovoce.cli.printing import as_given, complain, result_page, rounded_up, write_result
+from sottovoce.cli.printing import (
+    as_given,
+    complain,
+    plain_text,
+    progress,
+    result_page,
+    rounded_up,
+    write_result,
+)
 from sottovoce.errors import FileError, positive
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sottovoce.accounting import AccountTable
     from sottovoce.cli.options import Network
+    from sottovoce.graphs import Spectrum
 
 __all__ = ["EXAMPLE", "USAGE", "account"]
 
@@ -37,6 +45,20 @@ def account(
     ] = None,
     json: Json = False,
     output: Output = None,
+    report: Annotated[
+        Path | None,
+        Parameter(
+            help="Write a report to this .html file: a page to look at, with everything in it.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        Parameter(
+            help="Draw the targets of one observer, or the map of many, to this .svg, .png or .pdf file.",
+            show_default=False,
+        ),
+    ] = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Say what each observer can learn about each target, as a certified (ε, δ)."""
@@ -46,10 +68,15 @@ def account(
         positive(max_epsilon=max_epsilon)
     if output is not None:
         check_csv_path(output)
+    _check_pictures(report, plot)
     chosen = network(graph, scenario.sight.weights)
     table = account_scenario(scenario, chosen, noise_multiplier=noise_multiplier, delta=delta)
     written, failure = _written(table, output, json=json)
     _print(table, chosen, written, json=json)
+    try:
+        _draw(table, chosen, Path(graph).name, report, plot)
+    except FileError as error:
+        failure = failure or error
     if failure is not None:
         raise failure
     return 0 if max_epsilon is None else _within(table, max_epsilon)
@@ -96,3 +123,45 @@ def _print(table: AccountTable, chosen: Network, written: Path | None, *, json: 
     pairs_file = None if written is None else str(written)
     document = documents.account_document(table, chosen.graph, found, pairs_file=pairs_file)
     write_result(documents.as_json(document))
+
+
+def _check_pictures(report: Path | None, plot: Path | None) -> None:
+    """Refuse paths that could not be written, before any work."""
+    if report is not None:
+        from sottovoce.report.html import check_report_path
+
+        check_report_path(report)
+    if plot is not None:
+        from sottovoce.report.accounts import check_plot_path
+
+        check_plot_path(plot)
+
+
+def _draw(table: AccountTable, chosen: Network, name: str, report: Path | None, plot: Path | None) -> None:
+    """Write the report and the figure that were asked for."""
+    if plot is not None:
+        from sottovoce.report.accounts import plot_account
+
+        plot_account(table, plot)
+    if report is not None:
+        from sottovoce.documents import page_document
+        from sottovoce.graphs import spectrum
+        from sottovoce.report.curves import table_curves
+        from sottovoce.report.html import Section, write_report
+
+        found = spectrum(chosen.weights)
+        with progress("curves") as callback:
+            curves = table_curves(table, progress=callback)
+        write_report(
+            report,
+            title=f"Account of {name}",
+            account=page_document(table, chosen.graph, found, curves=curves),
+            sections=[Section(heading="Summary", printed=_summary(table, chosen, found))],
+        )
+
+
+def _summary(table: AccountTable, chosen: Network, found: Spectrum) -> str:
+    """What the command prints, as plain text."""
+    from sottovoce.cli.tables import account_text
+
+    return plain_text(lambda console: account_text(console, table, found, chosen.graph, None))

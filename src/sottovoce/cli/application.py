@@ -22,6 +22,7 @@ from sottovoce.cli import (
     graph,
     rate,
     reproduce,
+    serve,
     summary,
     sweep,
     train,
@@ -70,6 +71,7 @@ for module, command in (
     (train, train.train),
     (reproduce, reproduce.reproduce),
     (graph, graph.graph),
+    (serve, serve.serve),
     (completion, completion.completion),
 ):
     app.command(

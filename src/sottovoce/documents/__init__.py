@@ -25,6 +25,7 @@ from sottovoce.documents.csv_tables import (
 )
 from sottovoce.documents.damping_files import read_damping
 from sottovoce.documents.graph_files import check_graph_path, write_graph
+from sottovoce.documents.pages import Curve, curve_to_json, network_document, page_document
 from sottovoce.documents.pairs import Pair, plain_label
 from sottovoce.documents.proofs import certificate_document, check_certificate_path, verification_document
 from sottovoce.documents.rates import RatePair, RateTable, rate_document
@@ -35,6 +36,7 @@ __all__ = [
     "PAIRS_IN_JSON",
     "RATE_COLUMNS",
     "AccountDocument",
+    "Curve",
     "Pair",
     "RatePair",
     "RateTable",
@@ -46,8 +48,11 @@ __all__ = [
     "check_certificate_path",
     "check_csv_path",
     "check_graph_path",
+    "curve_to_json",
     "fits_json",
     "graph_document",
+    "network_document",
+    "page_document",
     "plain_label",
     "rate_document",
     "read_account_csv",

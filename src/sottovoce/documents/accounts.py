@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_EXPOSED",
     "PAIRS_IN_JSON",
+    "SCHEMA",
     "AccountDocument",
     "account_document",
     "as_json",
@@ -42,6 +43,7 @@ __all__ = [
     "graph_document",
     "graph_facts",
     "read_account_json",
+    "terms",
 ]
 
 SCHEMA = 1
@@ -71,7 +73,7 @@ def account_document(
         "rounds": table.protocol.rounds,
         "noise_multiplier": float(table.noise_multiplier),
         "delta": float(table.delta),
-        **_terms(table),
+        **terms(table),
     }
     if fits_json(table):
         document["pairs"] = [pair_to_json(pair) for pair in table_pairs(table)]
@@ -98,7 +100,7 @@ def calibration_document(
         "target_epsilon": target_epsilon,
         "target_delta": target_delta,
         "noise_multiplier": float(table.noise_multiplier),
-        **_terms(table),
+        **terms(table),
         "worst": pair_to_json(account_pair(table.worst(), target_delta)),
     }
 
@@ -176,7 +178,7 @@ def damping_facts(damping: NDArray[np.float64] | None) -> dict[str, Any]:
     return {"damping": {**ends, "hash": hash_of_damping(damping)}}
 
 
-def _terms(table: AccountTable) -> dict[str, Any]:
+def terms(table: AccountTable) -> dict[str, Any]:
     """What every number of the table rests on."""
     return {
         "relation": table.relation,

@@ -6,7 +6,7 @@ Entry [i, j] of every matrix here is nonzero when node i receives from node j.
 
 from sottovoce.graphs.generators import FAMILIES, generate_graph
 from sottovoce.graphs.model import GossipWeights, Graph
-from sottovoce.graphs.reading import as_graph, read_graph
+from sottovoce.graphs.reading import as_graph, parse_graph, read_graph
 from sottovoce.graphs.spectra import Spectrum, spectrum
 from sottovoce.graphs.validation import check_weights
 from sottovoce.graphs.weights import (
@@ -36,6 +36,7 @@ __all__ = [
     "matrix_weights",
     "maximum_degree_weights",
     "metropolis_weights",
+    "parse_graph",
     "read_graph",
     "spectrum",
     "uniform_weights",

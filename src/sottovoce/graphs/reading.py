@@ -20,10 +20,11 @@ from sottovoce.graphs.model import Graph, is_symmetric, tidy_labels
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-__all__ = ["as_graph", "read_graph"]
+__all__ = ["as_graph", "parse_graph", "read_graph"]
 
 _EDGE_LISTS = (".edgelist", ".edges", ".txt", ".tsv", ".csv")
-_KNOWN = (*_EDGE_LISTS, ".graphml", ".gml", ".mtx", ".npy", ".npz")
+_MARKUP = (".graphml", ".gml")
+_KNOWN = (*_EDGE_LISTS, *_MARKUP, ".mtx", ".npy", ".npz")
 
 
 def as_graph(source: object) -> Graph:
@@ -64,16 +65,30 @@ def read_graph(path: str | os.PathLike[str], *, directed: bool = False) -> Graph
     name, suffix = file_suffix(path)
     if not Path(path).exists():
         raise FileError(_missing(str(path)))
-    if suffix in _EDGE_LISTS:
-        text = file_text(path)
-        return parse_edges(text, name, _delimiter(text, suffix), directed=directed)
+    if suffix in (*_EDGE_LISTS, *_MARKUP):
+        return parse_graph(file_text(path), name, directed=directed)
     if suffix in (".mtx", ".npy", ".npz"):
         return _from_matrix(read_matrix(path))
-    if suffix in (".graphml", ".gml"):
-        return _from_markup(file_text(path), name, suffix)
     raise FileError(
         f"{name}: the ending must be one of {', '.join(_KNOWN)}, perhaps followed by .gz; found "
         f"{suffix or 'none'} (rename the file after its format)"
+    )
+
+
+def parse_graph(text: str, name: str, *, directed: bool = False) -> Graph:
+    r"""The graph in the text of a file called `name`, as `read_graph` reads it; nothing is opened.
+
+    >>> parse_graph("source,target\nanna,ben\n", "friends.csv").labels
+    ('anna', 'ben')
+    """
+    suffix = file_suffix(name)[1]
+    if suffix in _EDGE_LISTS:
+        return parse_edges(text, name, _delimiter(text, suffix), directed=directed)
+    if suffix in _MARKUP:
+        return _from_markup(text, name, suffix)
+    raise FileError(
+        f"{name}: text is read by an ending that is one of {', '.join((*_EDGE_LISTS, *_MARKUP))}; found "
+        f"{suffix or 'none'} (name the text after its format)"
     )
 
 

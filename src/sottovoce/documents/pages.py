@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON form that the page reads: an account by columns, its network, and curves over rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce._version import __version__
+from sottovoce.documents.accounts import PAIRS_IN_JSON, SCHEMA, graph_facts, terms
+from sottovoce.documents.pairs import ends_to_json, plain_label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sottovoce.accounting import AccountTable
+    from sottovoce.graphs import GossipWeights, Graph, Spectrum
+    from sottovoce.interval import Interval
+
+__all__ = ["Curve", "curve_to_json", "network_document", "page_document"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Δ² of the worst, the median and the best target of one view, for several numbers of rounds.
+
+    `counts` are the rounds in which a target contributes at most: Δ² of local DP.
+    """
+
+    observers: tuple[int, ...]
+    rounds: tuple[int, ...]
+    counts: tuple[int, ...]
+    worst: tuple[Interval, ...]
+    median: tuple[Interval, ...]
+    best: tuple[Interval, ...]
+
+
+def network_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -> dict[str, Any]:
+    """A graph as the page draws it: facts, names, and each edge once as two positions."""
+    matrix = graph.adjacency.tocoo()
+    receivers, senders = matrix.coords
+    kept = receivers != senders if graph.directed else senders < receivers
+    return {
+        **graph_facts(weights, graph, spectrum),
+        "directed": graph.directed,
+        "weights": weights.rule,
+        "labels": [plain_label(label) for label in graph.labels],
+        "links": np.stack([senders[kept], receivers[kept]], axis=1).tolist(),
+    }
+
+
+def page_document(
+    table: AccountTable,
+    graph: Graph,
+    spectrum: Spectrum,
+    *,
+    curves: Sequence[Curve] = (),
+    most_pairs: int = PAIRS_IN_JSON,
+) -> dict[str, Any]:
+    """The JSON object of the page: every pair of `table`, or of the observers that learn most up to `most_pairs`.
+
+    `observers_left_out` says how many observers are not in it; the worst pair always is.
+    """
+    # Whoever reads or checks a file needs no accountant.
+    from sottovoce.accounting import ASSUMPTIONS, RELATIONS
+
+    rows, places = _kept(table, most_pairs)
+    methods, codes = np.unique(table.method[places], return_inverse=True)
+    renamed = np.full(len(table.observers), -1)
+    renamed[rows] = np.arange(len(rows))
+    index = table.protocol.index
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "graph": network_document(graph, table.protocol.weights, spectrum),
+        "rounds": table.protocol.rounds,
+        "noise_multiplier": float(table.noise_multiplier),
+        "delta": float(table.delta),
+        **terms(table),
+        "assumption_text": ASSUMPTIONS[table.assumption],
+        "factor": RELATIONS[table.relation],
+        "contributing_rounds": table.participation.largest_count(table.protocol.rounds),
+        "observers": [[index(label) for label in table.observers[row]] for row in rows.tolist()],
+        "observers_left_out": len(table.observers) - len(rows),
+        "methods": methods.tolist(),
+        "pairs": {
+            "observer": renamed[table.observer_of[places]].tolist(),
+            "target": table.target_indices[places].tolist(),
+            "method": codes.tolist(),
+            "lower": table.squared_lower[places].tolist(),
+            "upper": _finite(table.squared_upper[places]),
+        },
+        "curves": [curve_to_json(curve) for curve in curves],
+    }
+
+
+def curve_to_json(curve: Curve) -> dict[str, Any]:
+    """A curve as a JSON object."""
+    return {
+        "observers": list(curve.observers),
+        "rounds": list(curve.rounds),
+        "counts": list(curve.counts),
+        **{
+            name: [ends_to_json(each) for each in getattr(curve, name)]
+            for name in ("worst", "median", "best")
+        },
+    }
+
+
+def _kept(table: AccountTable, most_pairs: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of the observers that are kept, and the places of their pairs, both ascending."""
+    everyone = np.arange(len(table.observers))
+    if len(table) <= most_pairs:
+        return everyone, np.arange(len(table))
+    worst = np.zeros(everyone.size)
+    np.maximum.at(worst, table.observer_of, table.squared_upper)
+    sizes = np.bincount(table.observer_of, minlength=everyone.size)
+    order = np.argsort(-worst, kind="stable")
+    # The first is kept even if it alone is too large: the worst pair is never left out.
+    fits = np.cumsum(sizes[order]) <= most_pairs
+    fits[0] = True
+    rows = np.sort(order[fits])
+    return rows, np.flatnonzero(np.isin(table.observer_of, rows))
+
+
+def _finite(values: np.ndarray) -> list[float | None]:
+    """Numbers for JSON, null in place of infinity."""
+    return [
+        value if finite else None for value, finite in zip(values.tolist(), np.isfinite(values), strict=True)
+    ]

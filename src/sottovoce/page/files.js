@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files out (CSV, JSON, PNG, in the forms of the command line) and graph files in.
+"use strict";
+var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
+
+sottovoce.files = (() => {
+  const { model, dom, network } = sottovoce;
+  const COLUMNS = ["observer", "target", "sensitivity_squared_lower", "sensitivity_squared_upper", "method", "mu_lower", "mu_upper", "epsilon_lower", "epsilon_upper"];
+  const FORMATS = { edgelist: "edgelist", edges: "edgelist", txt: "edgelist", tsv: "tsv", csv: "csv", graphml: "graphml", gml: "gml" };
+
+  function save(content, name, type) {
+    const blob = content instanceof Blob ? content : new Blob([content], { type });
+    const link = dom.el("a", { href: URL.createObjectURL(blob), download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  const quoted = (field) => (/[",\n\r]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field);
+  const number = (value) => (Number.isFinite(value) ? String(value) : "inf");
+
+  function csv() {
+    const lines = [COLUMNS.join(",")];
+    for (const pair of model.pairs()) {
+      const observer = pair.members.map((node) => model.name(node).replace(/[;\\]/g, "\\$&")).join(";");
+      const ends = [pair.squared, pair.mu, pair.epsilon].map(({ lower, upper }) => [lower, upper].map(number));
+      lines.push([quoted(observer), quoted(model.name(pair.target)), ...ends[0], pair.method, ...ends[1], ...ends[2]].join(","));
+    }
+    return `${lines.join("\n")}\n`;
+  }
+
+  function json() {
+    const { document } = model;
+    const { labels } = document.graph;
+    const ends = ({ lower, upper }) => ({ lower: finite(lower), upper: finite(upper) });
+    const finite = (value) => (Number.isFinite(value) ? value : null);
+    const { nodes, edges, gap, hash } = document.graph;
+    const pairs = [...model.pairs()].map((pair) => ({
+      observer: pair.members.map((node) => labels[node]),
+      target: labels[pair.target],
+      sensitivity_squared: { ...ends(pair.squared), method: pair.method },
+      mu: ends(pair.mu),
+      epsilon: ends(pair.epsilon),
+    }));
+    const { schema, version, rounds, relation, view, own_noise, contribution, participation, assumption } = document;
+    return `${JSON.stringify({ schema, version, graph: { nodes, edges, gap, hash }, rounds, noise_multiplier: model.noise, delta: model.delta, relation, view, own_noise, contribution, participation, assumption, pairs }, null, 2)}\n`;
+  }
+
+  /** The format and the text of a graph file, or an error for the person. */
+  async function read(file, most) {
+    const format = FORMATS[file.name.split(".").pop().toLowerCase()];
+    if (!format) throw new Error(`${file.name}: the ending must be one of ${Object.keys(FORMATS).map((end) => `.${end}`).join(", ")} (rename the file after its format)`);
+    if (file.size > most) throw new Error(`${file.name}: the file has ${file.size} bytes, and this server takes ${most} (use the command line for large graphs)`);
+    const text = await file.text();
+    if (!text.trim()) throw new Error(`${file.name}: the file is empty (write one edge per line, as in: a b)`);
+    return { text, format };
+  }
+
+  function begin(opened) {
+    dom.byId("save-csv").addEventListener("click", () => save(csv(), "sottovoce-pairs.csv", "text/csv"));
+    dom.byId("save-json").addEventListener("click", () => save(json(), "sottovoce-account.json", "application/json"));
+    dom.byId("save-png").addEventListener("click", async () => save(await network.picture(), "sottovoce-network.png", "image/png"));
+    dom.byId("open-file").addEventListener("click", () => dom.byId("file").click());
+    dom.byId("file").addEventListener("change", (event) => {
+      if (event.target.files.length) opened(event.target.files[0]);
+      event.target.value = "";
+    });
+    let depth = 0;
+    const overlay = dom.byId("drop");
+    const carriesFile = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
+    addEventListener("dragenter", (event) => {
+      if (!carriesFile(event)) return;
+      depth += 1;
+      overlay.hidden = false;
+    });
+    addEventListener("dragleave", (event) => {
+      if (carriesFile(event) && (depth -= 1) <= 0) overlay.hidden = true;
+    });
+    addEventListener("dragover", (event) => carriesFile(event) && event.preventDefault());
+    addEventListener("drop", (event) => {
+      if (!carriesFile(event)) return;
+      event.preventDefault();
+      depth = 0;
+      overlay.hidden = true;
+      if (event.dataTransfer.files.length) opened(event.dataTransfer.files[0]);
+    });
+  }
+
+  return { begin, read, csv, json };
+})();

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network: nodes coloured by ε as the chosen observer sees them.
+"use strict";
+var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
+
+sottovoce.network = (() => {
+  const { model, scale, dom, layout, gaussian } = sottovoce;
+  const LARGE = 1000;
+  const PART = 160;
+  const OVERVIEW = 300;
+  let cy = null;
+  let shown = "";
+  let cursor = null;
+  let spots = [];
+  let room = 0;
+  let scope = "around";
+  let choose = () => {};
+
+  /** Draw what has changed: the graph itself, or only colours and marks. */
+  function draw() {
+    if (model.document === null) return;
+    const nodes = part();
+    const signature = `${model.document.graph.hash}|${nodes === null ? "all" : nodes.join(",")}`;
+    if (signature !== shown) {
+      shown = signature;
+      build(nodes ?? model.labels.map((_, node) => node));
+    } else paint();
+    legend();
+    note(nodes);
+  }
+
+  /** The nodes that are drawn of a large graph, or null for all. */
+  function part() {
+    const host = dom.byId("scope");
+    host.hidden = model.labels.length <= LARGE;
+    if (host.hidden) return null;
+    if (!host.childElementCount) {
+      dom.segments(host, [["around", "Neighbourhood"], ["degrees", "Sample by degree"]], scope, (value) => {
+        scope = value;
+        draw();
+      });
+    }
+    const centre = model.chosen.length ? model.chosen : [0];
+    const nodes = scope === "around" ? layout.around(centre, model.neighbours, PART) : layout.byDegree(model.neighbours, OVERVIEW);
+    return [...new Set([...centre, ...nodes])].sort((a, b) => a - b);
+  }
+
+  function build(nodes) {
+    const index = new Map(nodes.map((node, k) => [node, k]));
+    const inner = nodes.map((node) => model.neighbours[node].filter((next) => index.has(next)).map((next) => index.get(next)));
+    const sampled = nodes.length < model.labels.length && scope === "degrees";
+    const axes = sampled ? layout.shape(model.neighbours).map((axis) => nodes.map((node) => axis[node])) : null;
+    const places = layout.positions(inner, axes);
+    const links = model.links.filter(([a, b]) => index.has(a) && index.has(b));
+    const elements = [
+      ...nodes.map((node, k) => ({
+        data: { id: String(node), node, name: short(model.name(node)) },
+      })),
+      ...links.map(([a, b]) => ({ data: { id: `${a}-${b}`, source: String(a), target: String(b) } })),
+    ];
+    const container = dom.byId("network");
+    if (cy !== null) cy.destroy();
+    cursor = null;
+    spots = places;
+    cy = cytoscape({
+      container,
+      elements,
+      layout: { name: "null" },
+      minZoom: 0.2,
+      maxZoom: 6,
+      boxSelectionEnabled: false,
+      autounselectify: true,
+      style: [
+        { selector: "node", style: { "overlay-opacity": 0 } },
+        { selector: "edge", style: { width: nodes.length > 200 ? 0.9 : 1.2, "curve-style": "haystack", "overlay-opacity": 0 } },
+      ],
+    });
+    if (model.document.graph.directed) {
+      cy.style().selector("edge").style({ "curve-style": "straight", "target-arrow-shape": "triangle", "arrow-scale": 0.8 }).update();
+    }
+    cy.on("tap", "node", (event) => choose(event.target.data("node"), event.originalEvent.shiftKey));
+    cy.on("mouseover", "node", (event) => {
+      container.style.cursor = "pointer";
+      dom.tip.show(describe(event.target.data("node")), event.renderedPosition.x, event.renderedPosition.y, container);
+    });
+    cy.on("mouseout", "node", () => {
+      container.style.cursor = "";
+      dom.tip.hide();
+    });
+    cy.on("pan zoom", dom.tip.hide);
+    fit();
+  }
+
+  const short = (name) => (name.length > 14 ? `${name.slice(0, 13)}…` : name);
+
+  /** Spread the nodes over the panel, so that names and marks keep their size on any screen. */
+  function fit() {
+    if (cy === null) return;
+    cy.resize();
+    const [width, height] = [cy.width(), cy.height()];
+    const ends = [0, 1].map((axis) => [Math.min(...spots.map((spot) => spot[axis])), Math.max(...spots.map((spot) => spot[axis]))]);
+    const spans = ends.map(([low, high]) => high - low || 1);
+    const margins = [Math.min(60, width / 8), 38];
+    let scales = [(width - 2 * margins[0]) / spans[0], (height - 2 * margins[1]) / spans[1]];
+    // A little stretching uses the panel; more would bend the shape.
+    scales = scales.map((value) => Math.min(value, 1.7 * Math.min(...scales), 150));
+    room = (width * height) / spots.length;
+    cy.nodes().forEach((node, k) => {
+      node.position({
+        x: width / 2 + (spots[k][0] - (ends[0][0] + ends[0][1]) / 2) * scales[0],
+        y: height / 2 + (spots[k][1] - (ends[1][0] + ends[1][1]) / 2) * scales[1],
+      });
+    });
+    cy.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
+    paint();
+  }
+
+  function paint() {
+    const seen = model.exposure();
+    const observers = new Set(model.chosen);
+    const mark = scale.theme("--mark");
+    const size = Math.max(9, Math.min(28, 0.34 * Math.sqrt(room)));
+    const inside = size >= 17 && cy.nodes().every((node) => node.data("name").length <= 3);
+    const named = inside ? null : labelled(seen, observers, size);
+    cy.batch(() => {
+      cy.edges().style({ "line-color": scale.theme("--edge"), "target-arrow-color": scale.theme("--edge") });
+      cy.nodes().forEach((node) => {
+        const k = node.data("node");
+        const watching = observers.has(k);
+        const place = seen[k] === null ? 0 : scale.position(seen[k], model.most);
+        const unknown = seen[k] === null;
+        node.style({
+          "background-color": unknown ? scale.theme("--panel") : scale.css(place),
+          "border-color": k === cursor ? scale.theme("--focus") : watching ? mark : scale.theme("--outline"),
+          "border-width": k === cursor ? 5 : watching ? 4 : k === model.target ? 3.5 : 1.2,
+          "border-style": k === model.target && !watching ? "double" : "solid",
+          shape: watching ? "diamond" : "ellipse",
+          width: watching ? size + 10 : size,
+          height: watching ? size + 10 : size,
+          label: named === null || named.has(k) ? node.data("name") : "",
+          "font-size": 11,
+          "font-family": "system-ui, sans-serif",
+          color: inside ? (unknown ? scale.theme("--text") : scale.ink(place)) : scale.theme("--text"),
+          "text-valign": inside ? "center" : "bottom",
+          "text-halign": "center",
+          "text-margin-y": inside ? 0 : 3,
+          "text-outline-width": inside ? 0 : 2,
+          "text-outline-color": scale.theme("--panel"),
+          "z-index": watching ? 3 : k === cursor ? 4 : 1,
+        });
+      });
+    });
+  }
+
+  /** The nodes whose names fit without covering each other: first observers and what is chosen, then the most exposed. */
+  function labelled(seen, observers, size) {
+    const first = (k) => (k === cursor ? 3 : observers.has(k) ? 2 : k === model.target ? 1 : 0);
+    const order = cy.nodes().map((node) => node).sort((a, b) => {
+      const [j, k] = [a.data("node"), b.data("node")];
+      return first(k) - first(j) || (seen[k] ?? -1) - (seen[j] ?? -1);
+    });
+    const taken = [];
+    const kept = new Set();
+    for (const node of order) {
+      const { x, y } = node.position();
+      const half = 3.3 * node.data("name").length + 2;
+      const top = y + size / 2 + 2;
+      const free = taken.every((box) => x + half < box[0] || x - half > box[1] || top + 13 < box[2] || top > box[2] + 13);
+      if ((!free || size < 14) && first(node.data("node")) === 0) continue;
+      taken.push([x - half, x + half, top]);
+      kept.add(node.data("node"));
+    }
+    return kept;
+  }
+
+  /** One node in words. */
+  function describe(node) {
+    const found = model.row();
+    const place = found === null ? -1 : found.targets.indexOf(node);
+    if (model.chosen.includes(node) && place < 0) return `${model.name(node)} observes; it knows its own noise`;
+    if (place < 0) return `${model.name(node)}: not computed`;
+    const { epsilon, method } = model.pair(found, place);
+    return `${model.name(node)}: ε ≤ ${gaussian.roundUp(epsilon.upper)}, at least ${gaussian.roundDown(epsilon.lower)} (${method})`;
+  }
+
+  function legend() {
+    const bar = dom.el("span", { className: "ramp", role: "img", "aria-label": "Colours from small to large ε" });
+    const stops = Array.from({ length: 9 }, (_, k) => scale.css(k / 8));
+    bar.style.background = `linear-gradient(to right, ${stops.join(",")})`;
+    const ticks = [0, 0.25, 0.5, 0.75, 1].map((place) => {
+      const tick = dom.el("span", { textContent: gaussian.roundUp(model.most * place * place, 2) });
+      tick.style.left = `${100 * place}%`;
+      return tick;
+    });
+    dom.byId("legend").replaceChildren(
+      dom.el("span", { className: "legend-name", textContent: "ε at most" }),
+      dom.el("span", { className: "ramp-box" }, bar, dom.el("span", { className: "ticks" }, ...ticks)),
+      dom.el("span", { className: "key" }, dom.el("span", { className: "diamond", "aria-hidden": "true" }), "observer"),
+    );
+  }
+
+  function note(nodes) {
+    const total = model.labels.length;
+    const how = nodes === null ? `${total} nodes, ${model.document.graph.edges} edges.` : `${nodes.length} of ${total} nodes are drawn${scope === "around" ? ", those nearest to the observer" : ", spread over all degrees"}.`;
+    dom.byId("network-note").textContent = `${how} Click a node to let it observe${dom.byId("coalition").checked ? "; click again to leave the coalition" : ""}. Colours show what ${model.names(model.chosen)} can learn.`;
+  }
+
+  /** The next node from the cursor in a direction, as seen on the screen. */
+  function step(dx, dy) {
+    const from = cy.getElementById(String(cursor ?? model.chosen[0] ?? 0));
+    if (from.empty()) return;
+    const start = from.position();
+    let best = null;
+    let least = Infinity;
+    cy.nodes().forEach((node) => {
+      const x = node.position().x - start.x;
+      const y = node.position().y - start.y;
+      const ahead = x * dx + y * dy;
+      const aside = Math.abs(x * dy - y * dx);
+      const cost = ahead + 2 * aside;
+      if (ahead > 1e-6 && aside <= 2 * ahead && cost < least) [best, least] = [node, cost];
+    });
+    if (best !== null) cursor = best.data("node");
+    else cursor = from.data("node");
+    paint();
+    dom.byId("announce").textContent = describe(cursor);
+  }
+
+  function begin(onChoose) {
+    choose = onChoose;
+    const container = dom.byId("network");
+    const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    container.addEventListener("keydown", (event) => {
+      if (cy === null) return;
+      if (moves[event.key]) step(...moves[event.key]);
+      else if (event.key === "Enter" || event.key === " ") choose(cursor ?? model.chosen[0], event.shiftKey);
+      else if (event.key === "+" || event.key === "-") cy.zoom({ level: cy.zoom() * (event.key === "+" ? 1.25 : 0.8), renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
+      else if (event.key === "0") fit();
+      else return;
+      event.preventDefault();
+    });
+    container.addEventListener("blur", () => {
+      cursor = null;
+      if (cy !== null) paint();
+    });
+    dom.onResize(container, fit);
+  }
+
+  const picture = () => cy.png({ output: "blob-promise", full: true, scale: 2, bg: scale.theme("--panel") });
+
+  const sheet = () => cy.png({ output: "base64uri", full: true, scale: 2, bg: scale.theme("--panel") });
+
+  /** Where a node is on the screen, for those who drive the page from outside. */
+  const positionOf = (node) => cy.getElementById(String(node)).renderedPosition();
+
+  return { begin, draw, fit, picture, sheet, positionOf, nodesDrawn: () => (cy === null ? 0 : cy.nodes().length) };
+})();

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words and tables: the headline with its interval, method and assumption; exposed pairs; facts; sections.
+"use strict";
+var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
+
+sottovoce.tables = (() => {
+  const { model, dom, gaussian } = sottovoce;
+  const METHODS = {
+    abs: "sum of absolute entries",
+    dual: "dual certificate",
+    spectral: "largest eigenvalue",
+    horizon: "bounded-real recursion",
+    cap: "number of contributing rounds",
+    enumeration: "all sign patterns",
+    exact: "closed form",
+    unreached: "nothing arrives within T rounds",
+  };
+  const RELATIONS = {
+    "add-remove": "a record is there or is not",
+    "replace-one": "a record is replaced by another, which moves a contribution twice as far",
+    "zero-out": "a record's contribution is replaced by zero",
+  };
+  let shown = 10;
+  let scope = "all";
+  let choose = () => {};
+
+  function draw() {
+    if (model.document === null) return;
+    headline();
+    exposed();
+    facts();
+  }
+
+  function headline() {
+    const { document } = model;
+    const found = model.headline();
+    if (found === null) {
+      dom.byId("headline-epsilon").textContent = "…";
+      dom.byId("headline-least").textContent = "";
+      dom.byId("headline-who").textContent = `Nothing computed yet for ${model.names(model.chosen)}.`;
+      return;
+    }
+    const { epsilon, method, target } = found;
+    dom.byId("headline-epsilon").textContent = `ε ≤ ${gaussian.roundUp(epsilon.upper)}`;
+    dom.byId("headline-least").textContent = `at least ${gaussian.roundDown(epsilon.lower)}`;
+    const picked = model.target !== null && target === model.target;
+    const guess = gaussian.roundUp(gaussian.guessing(found.mu.upper), 3);
+    dom.byId("headline-who").textContent = `is what ${model.names(model.chosen)} can learn about ${model.name(target)}${picked ? "" : ", its most exposed target"}: even the best guess is right at most ${guess}% of the time, a coin 50%.`;
+    const own = document.view === "everyone" ? "" : `, own noise ${document.own_noise}`;
+    dom.byId("headline-terms").textContent = [`δ = ${gaussian.given(model.delta)}`, `noise multiplier ${gaussian.given(model.noise)}`, `${document.rounds} rounds`, `${document.view}${own}`, `method ${method}: ${METHODS[method] ?? "see the guide"}`].join(" · ");
+    dom.byId("headline-assumption").textContent = `Assumption ${document.assumption}: ${document.assumption_text}.`;
+  }
+
+  function exposed() {
+    if (!dom.byId("exposed-scope").childElementCount) {
+      dom.segments(dom.byId("exposed-scope"), [["all", "All observers"], ["one", "Chosen observer"]], scope, (value) => {
+        scope = value;
+        exposed();
+      });
+    }
+    const { total, pairs } = model.exposed(shown, scope === "one" ? model.row() : null);
+    const head = ["Target", "Observer", "ε at most", "ε at least", "Δ²", "Method"].map((name, k) => dom.el("th", { scope: "col", textContent: name, className: k >= 2 && k <= 4 ? "number" : "" }));
+    const rows = pairs.map((pair) => {
+      const button = dom.el("button", { type: "button", className: "link", textContent: model.name(pair.target), onclick: () => choose(pair.members, pair.target) });
+      button.setAttribute("aria-label", `Show ${model.names(pair.members)} about ${model.name(pair.target)}`);
+      const current = model.keyOf(pair.members) === model.keyOf(model.chosen) && pair.target === model.target;
+      return dom.el("tr", { className: current ? "current" : "" },
+        dom.el("td", {}, button),
+        dom.el("td", { textContent: pair.members.length ? pair.members.map(model.name).join(", ") : "everyone" }),
+        dom.el("td", { className: "number strong", textContent: gaussian.roundUp(pair.epsilon.upper) }),
+        dom.el("td", { className: "number", textContent: gaussian.roundDown(pair.epsilon.lower) }),
+        dom.el("td", { className: "number", textContent: gaussian.interval(pair.squared) }),
+        dom.el("td", { textContent: pair.method }));
+    });
+    dom.byId("exposed").replaceChildren(dom.el("thead", {}, dom.el("tr", {}, ...head)), dom.el("tbody", {}, ...rows));
+    const more = total > pairs.length ? dom.el("button", { type: "button", id: "more-pairs", textContent: "Show more", onclick: () => { shown += 20; exposed(); } }) : null;
+    dom.byId("exposed-note").replaceChildren(`${pairs.length} of ${total} computed pairs, worst first. `, ...(more ? [more] : []));
+  }
+
+  function facts() {
+    const { document } = model;
+    const { graph } = document;
+    const local = gaussian.roundUp(model.upperOf(document.contributing_rounds));
+    const central = gaussian.roundUp(model.upperOf((document.contributing_rounds / graph.nodes) * (1 + 1e-15)));
+    const rows = [
+      ["Network", `${graph.nodes} nodes, ${graph.edges} edges, ${graph.weights} weights`],
+      ["Spectral gap", Number(graph.gap.toPrecision(4))],
+      ["Same noise", `ε ≤ ${local} with local DP, ε ≤ ${central} with central aggregation`],
+      ["Relation", `${document.relation}: ${RELATIONS[document.relation]}`],
+      ["Contribution", document.contribution],
+      ["Participation", document.participation],
+      ["Assumption", `${document.assumption}: ${document.assumption_text}`],
+      ["Interval", "the lower end is attained by some pair of neighbouring streams; the upper end is proved, rounding included"],
+      ["Weights hash", graph.hash],
+      ["Version", document.version],
+    ];
+    dom.byId("facts").replaceChildren(...rows.flatMap(([name, value]) => [dom.el("dt", { textContent: name }), dom.el("dd", { textContent: String(value) })]));
+  }
+
+  return { begin: (onChoose) => (choose = onChoose), draw };
+})();

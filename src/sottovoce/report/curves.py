@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ε against rounds: Δ² of the worst, the median and the best target of a view, for growing horizons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.accounting import account
+from sottovoce.documents import Curve
+from sottovoce.errors import InputError, at_least
+from sottovoce.participation import Participation
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from sottovoce.accounting import AccountTable
+    from sottovoce.interval import Interval
+    from sottovoce.protocols import Contribution, Protocol
+
+__all__ = ["horizons", "table_curve", "table_curves", "view_curve"]
+
+_PAIRS = 4000
+
+
+def horizons(rounds: int, count: int = 8) -> tuple[int, ...]:
+    """About `count` numbers of rounds up to `rounds`, evenly spaced on a logarithmic axis.
+
+    >>> horizons(100)
+    (1, 2, 4, 7, 14, 27, 52, 100)
+    """
+    at_least(1, rounds=rounds, count=count)
+    spaced = np.round(np.geomspace(1, rounds, count)).astype(int)
+    return tuple(sorted({*spaced.tolist(), int(rounds)}))
+
+
+def view_curve(
+    protocol: Protocol,
+    view: View,
+    *,
+    targets: Sequence[Hashable] | None = None,
+    contribution: Contribution = "vector",
+    participation: Participation | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Curve:
+    """Δ² of the worst, the median and the best target of `view`, for numbers of rounds up to the protocol's.
+
+    Guarantee: each point is the certified interval of Δ² for that many rounds; between points Δ² lies between
+    theirs, since it never falls as rounds are added.
+    """
+    chosen = Participation.full() if participation is None else participation
+    points: list[tuple[int, int, tuple[Interval, ...]]] = []
+    spaced = horizons(protocol.rounds)
+    for done, rounds in enumerate(spaced, start=1):
+        try:
+            count = chosen.largest_count(rounds)
+        except InputError:
+            # Fixed rounds do not fit every shorter run.
+            continue
+        # Δ² depends neither on the noise nor on δ, which only have to be something.
+        found = account(
+            replace(protocol, rounds=rounds),
+            view,
+            noise_multiplier=1.0,
+            delta=0.5,
+            targets=targets,
+            contribution=contribution,
+            participation=chosen,
+        )
+        points.append((rounds, count, _three(found)))
+        if progress is not None:
+            progress(done, len(spaced))
+    return Curve(
+        observers=tuple(protocol.index(label) for label in view.observers),
+        rounds=tuple(rounds for rounds, _, _ in points),
+        counts=tuple(count for _, count, _ in points),
+        worst=tuple(three[0] for _, _, three in points),
+        median=tuple(three[1] for _, _, three in points),
+        best=tuple(three[2] for _, _, three in points),
+    )
+
+
+def table_curve(
+    table: AccountTable, row: int, *, progress: Callable[[int, int], None] | None = None
+) -> Curve:
+    """The curve of the view and the targets that row `row` of `table.observers` stands for."""
+    chosen = table.target_indices[table.observer_of == row]
+    return view_curve(
+        table.protocol,
+        View(name=table.view, observers=table.observers[row], own_noise=table.own_noise),
+        targets=[table.protocol.labels[index] for index in chosen],
+        contribution=table.contribution,
+        participation=table.participation,
+        progress=progress,
+    )
+
+
+def table_curves(
+    table: AccountTable,
+    *,
+    most_pairs: int = _PAIRS,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sequence[Curve]:
+    """The curves of the observers that learn most, as many as `most_pairs` allow and at least one."""
+    worst = np.zeros(len(table.observers))
+    np.maximum.at(worst, table.observer_of, table.squared_upper)
+    order = np.argsort(-worst, kind="stable")
+    size = -(-len(table) // len(table.observers)) * len(horizons(table.protocol.rounds))
+    chosen = order[: max(1, most_pairs // size)]
+    curves = []
+    for done, row in enumerate(chosen.tolist(), start=1):
+        curves.append(table_curve(table, row))
+        if progress is not None:
+            progress(done, len(chosen))
+    return curves
+
+
+def _three(table: AccountTable) -> tuple[Interval, ...]:
+    """Δ² of the worst, the median and the best target."""
+    found = [each.sensitivity_squared for each in (table.worst(), table.median(), table.best())]
+    return tuple(interval for interval in found if interval is not None)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients may ask, as typed and described values."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal
+
+import msgspec
+
+from sottovoce._version import __version__
+
+__all__ = [
+    "AccountRequest",
+    "CalibrateRequest",
+    "CurveRequest",
+    "GraphFile",
+    "GraphRequest",
+    "NamedGraph",
+    "PageRequest",
+    "Request",
+    "Source",
+    "content_hash",
+]
+
+Label = int | Annotated[str, msgspec.Meta(max_length=200)]
+Names = Annotated[list[Label], msgspec.Meta(min_length=1)]
+Rounds = Annotated[int, msgspec.Meta(ge=1, description="Rounds T of gossip.", examples=[20])]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e300)]
+Probability = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+Rule = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(metropolis|lazy|maximum-degree|uniform|graph|laplacian:[0-9./]{1,20})$",
+        description="How gossip weights are built; no file can be named.",
+        examples=["metropolis"],
+    ),
+]
+Participation = Annotated[
+    str, msgspec.Meta(max_length=200, description="Rounds in which a target contributes.", examples=["full"])
+]
+ViewName = Literal[
+    "everyone", "neighbourhood", "secure-sum", "single-node", "coalition-sums", "coalition-messages"
+]
+Relation = Literal["add-remove", "replace-one", "zero-out"]
+
+
+class NamedGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="name", tag_field="kind"):
+    """A graph of a known family, such as karate or ring:n=20."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["karate", "ring:n=6"])]
+
+
+class GraphFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="text", tag_field="kind"):
+    """The text of a graph file and its format."""
+
+    text: Annotated[str, msgspec.Meta(min_length=1, examples=["a b\nb c\nc a\n"])]
+    format: Literal["edgelist", "csv", "tsv", "graphml", "gml"] = "edgelist"
+
+
+Source = NamedGraph | GraphFile
+
+
+class GraphRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Read a graph."""
+
+    graph: Source
+    weights: Rule = "metropolis"
+
+
+class _Run(GraphRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Who gossips how long, and who sees what of whom."""
+
+    rounds: Rounds
+    view: ViewName = "secure-sum"
+    own_noise: Literal["known", "hidden"] = "known"
+    observers: Names | None = None
+    targets: Names | None = None
+    contribution: Literal["vector", "scalar"] = "vector"
+    participation: Participation = "full"
+    relation: Relation = "add-remove"
+
+
+class PageRequest(_Run, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Δ² of every pair by columns, for any noise and any δ."""
+
+
+class CurveRequest(_Run, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Δ² of the worst, the median and the best target of one view, for growing numbers of rounds."""
+
+
+class AccountRequest(_Run, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """(ε, δ) of every pair, as `sottovoce account --json` writes it."""
+
+    noise_multiplier: Positive
+    delta: Probability = 1e-5
+
+
+class CalibrateRequest(_Run, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The noise that keeps every pair within a budget, as `sottovoce calibrate --json` writes it."""
+
+    target_epsilon: Positive
+    target_delta: Probability = 1e-5
+
+
+Request = GraphRequest | PageRequest | CurveRequest | AccountRequest | CalibrateRequest
+
+
+def content_hash(kind: str, request: Request) -> str:
+    """The same for equal requests of one kind and version, different otherwise."""
+    content = msgspec.json.encode([__version__, kind, request])
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work behind a request: a graph from its name or text, an account, a curve, a calibration."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sottovoce import documents
+from sottovoce.accounting import account, account_all
+from sottovoce.errors import FileError, GraphError, InputError
+from sottovoce.graphs import generate_graph, parse_graph, spectrum, weights_by_rule
+from sottovoce.protocols import gossip
+from sottovoce.report.curves import view_curve
+from sottovoce.sensitivities import as_participation
+from sottovoce.views import View
+from sottovoce.web.requests import (
+    AccountRequest,
+    CalibrateRequest,
+    CurveRequest,
+    GraphFile,
+    GraphRequest,
+    PageRequest,
+    Source,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from sottovoce.accounting import AccountTable
+    from sottovoce.graphs import GossipWeights, Graph, Spectrum
+    from sottovoce.web.limits import Limits
+    from sottovoce.web.requests import Request
+
+    Report = Callable[[int, int], None]
+    Run = PageRequest | CurveRequest | AccountRequest | CalibrateRequest
+
+__all__ = ["KINDS", "LimitError", "perform"]
+
+_ENTITIES = re.compile(r"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
+# A request for Δ² alone has no noise and no δ; the table wants some.
+_UNIT, _DELTA = 1.0, 1e-5
+
+
+class LimitError(InputError):
+    """A request that asks for more than this server gives."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Network:
+    graph: Graph
+    weights: GossipWeights
+    spectrum: Spectrum
+
+
+def perform(kind: str, request: Request, limits: Limits, progress: Report) -> bytes:
+    """The result of a request of one of the `KINDS`, as JSON."""
+    document = KINDS[kind][1](request, limits, progress)
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _graph(request: GraphRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+    del progress
+    network = _network(request, limits)
+    return documents.network_document(network.graph, network.weights, network.spectrum)
+
+
+def _page(request: PageRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+    network = _network(request, limits)
+    table = _table(request, network, limits, _UNIT, _DELTA, progress)
+    return documents.page_document(table, network.graph, network.spectrum)
+
+
+def _account(request: AccountRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+    network = _network(request, limits)
+    table = _table(request, network, limits, request.noise_multiplier, request.delta, progress)
+    return documents.account_document(table, network.graph, network.spectrum)
+
+
+def _calibrate(request: CalibrateRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+    network = _network(request, limits)
+    unit = _table(request, network, limits, _UNIT, request.target_delta, progress)
+    table = unit.with_noise(unit.calibrated_noise(request.target_epsilon, request.target_delta))
+    return documents.calibration_document(
+        table,
+        network.graph,
+        network.spectrum,
+        target_epsilon=request.target_epsilon,
+        target_delta=request.target_delta,
+    )
+
+
+def _curve(request: CurveRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+    network = _network(request, limits)
+    one_view = request.view == "everyone" or request.view.startswith("coalition")
+    if not one_view and (request.observers is None or len(request.observers) != 1):
+        raise InputError(
+            f"a curve of the view {request.view} has one observer (name exactly one in observers)"
+        )
+    protocol = gossip(network.weights, rounds=request.rounds)
+    view = View(
+        name=request.view,
+        observers=tuple(_named(network.weights, request.observers) or ()),
+        own_noise=request.own_noise,
+    )
+    targets = _named(network.weights, request.targets)
+    _check_size(request, network, limits)
+    return documents.curve_to_json(
+        view_curve(
+            protocol,
+            view,
+            targets=targets,
+            contribution=request.contribution,
+            participation=as_participation(request.participation),
+            progress=progress,
+        )
+    )
+
+
+KINDS: dict[str, tuple[type, Callable[..., dict[str, Any]]]] = {
+    "graph": (GraphRequest, _graph),
+    "page": (PageRequest, _page),
+    "account": (AccountRequest, _account),
+    "calibrate": (CalibrateRequest, _calibrate),
+    "curve": (CurveRequest, _curve),
+}
+"""Each kind of request, by its name: its type, and what answers it."""
+
+
+def _network(request: GraphRequest, limits: Limits) -> _Network:
+    """The graph and its weights, if they are small enough."""
+    graph = _read(request.graph, limits)
+    _within(graph.n, limits.nodes, "nodes", "take a smaller graph, or the command line")
+    _within(graph.edges, limits.edges, "edges", "take a sparser graph, or the command line")
+    weights = weights_by_rule(graph, request.weights)
+    return _Network(graph=graph, weights=weights, spectrum=spectrum(weights))
+
+
+def _read(source: Source, limits: Limits) -> Graph:
+    """A graph of a family or from text; no file is opened, whatever the name."""
+    if isinstance(source, GraphFile):
+        if _ENTITIES.search(source.text):
+            raise FileError("a graph file must not declare a DOCTYPE or entities (export it again without)")
+        if "\0" in source.text:
+            raise FileError("a graph file must be text; found binary content (write an edge list)")
+        return parse_graph(source.text, f"graph.{source.format}")
+    # A size is refused before the graph is built.
+    for key, value in re.findall(r"([a-z]+)\s*=\s*([0-9]+)", source.name):
+        if key != "seed":
+            size = 2 ** min(int(value), 64) if key == "dim" else int(value)
+            _within(size, limits.nodes, "nodes", f"choose a smaller {key}, or use the command line")
+    return generate_graph(source.name)
+
+
+def _table(
+    request: Run, network: _Network, limits: Limits, noise: float, delta: float, progress: Report
+) -> AccountTable:
+    """The pairs that a request asks for."""
+    _check_size(request, network, limits)
+    observers = _named(network.weights, request.observers)
+    targets = _named(network.weights, request.targets)
+    protocol = gossip(network.weights, rounds=request.rounds)
+    if request.view.startswith("coalition"):
+        if observers is None:
+            raise InputError(
+                f"the view {request.view} needs the members of the coalition (name them in observers)"
+            )
+        return account(
+            protocol,
+            View(name=request.view, observers=tuple(observers), own_noise=request.own_noise),
+            noise_multiplier=noise,
+            delta=delta,
+            relation=request.relation,
+            targets=targets,
+            contribution=request.contribution,
+            participation=request.participation,
+            progress=progress,
+        )
+    if request.view == "everyone" and observers is not None:
+        raise InputError("the view everyone takes no observer (leave observers out)")
+    return account_all(
+        protocol,
+        request.view,
+        noise_multiplier=noise,
+        delta=delta,
+        relation=request.relation,
+        own_noise=request.own_noise,
+        targets=targets,
+        contribution=request.contribution,
+        participation=request.participation,
+        observers=observers,
+        progress=progress,
+    )
+
+
+def _check_size(request: Run, network: _Network, limits: Limits) -> None:
+    """Refuse more rounds or pairs than the server takes, before any work."""
+    _within(request.rounds, limits.rounds, "rounds", "take fewer rounds, or the command line")
+    n = network.graph.n
+    together = request.view == "everyone" or request.view.startswith("coalition")
+    views = 1 if together else n if request.observers is None else len(set(request.observers))
+    pairs = views * (n if request.targets is None else len(set(request.targets)))
+    _within(pairs, limits.pairs, "pairs", "name fewer observers or targets, or use sottovoce sweep")
+
+
+def _within(value: int, most: int, what: str, remedy: str) -> None:
+    if value > most:
+        raise LimitError(f"this server takes at most {most} {what}; got {value} ({remedy})")
+
+
+def _named(weights: GossipWeights, names: Sequence[int | str] | None) -> list[Hashable] | None:
+    """The labels that are written like `names`, each once."""
+    if names is None:
+        return None
+    return list(dict.fromkeys(_label(weights, name) for name in names))
+
+
+def _label(weights: GossipWeights, name: int | str) -> Hashable:
+    try:
+        return weights.labels[weights.index(name)]
+    except GraphError:
+        for label in weights.labels:
+            if str(label) == str(name):
+                return label
+        raise

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce account --report` and `--plot`."""
+
+import html
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+ACCOUNT = ("account", "ring:n=5", "--rounds", "4", "--noise-multiplier", "3")
+
+
+def test_a_report_holds_the_printed_summary_and_the_pairs(sottovoce: Run, tmp_path: Path) -> None:
+    code, out, err = sottovoce(*ACCOUNT, "--report", "r.html", "--plot", "p.svg")
+    assert (code, err) == (0, "")
+    assert out == sottovoce(*ACCOUNT).out
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    headline = out.splitlines()[0]
+    assert headline in html.unescape(text)
+    assert (tmp_path / "p.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "rule"),
+    [("--report", "r.txt", "ends in .html"), ("--plot", "p.gif", "ends in .svg or .png or .pdf")],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_the_work(
+    option: str, name: str, rule: str, sottovoce: Run
+) -> None:
+    code, out, err = sottovoce(
+        "account", "ring:n=1000", "--rounds", "100000", "--noise-multiplier", "1", option, name
+    )
+    assert (code, out) == (2, "")
+    assert rule in err

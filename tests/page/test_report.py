@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report in a browser, opened from disk: every control that it has, and what it must not do."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sottovoce import documents
+from sottovoce.accounting import account, account_all
+from sottovoce.cli.printing import rounded_down, rounded_up
+from sottovoce.documents import page_document
+from sottovoce.graphs import as_graph, spectrum, weights_by_rule
+from sottovoce.protocols import gossip
+from sottovoce.report.curves import table_curves
+from sottovoce.report.html import Section, write_report
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from sottovoce.accounting import Account, AccountTable
+
+    Visit = Callable[..., Page]
+
+
+def shown(page: Page) -> tuple[str, str]:
+    """The ends of the headline's interval."""
+    return page.inner_text("#headline-epsilon"), page.inner_text("#headline-least")
+
+
+def words(account: Account, delta: float | None = None) -> tuple[str, str]:
+    """The same from the library."""
+    ends = account.epsilon(delta)
+    return f"ε ≤ {rounded_up(ends.upper)}", f"at least {rounded_down(ends.lower)}"
+
+
+def settled(page: Page) -> None:
+    """Wait until the page has drawn and written its link."""
+    page.wait_for_timeout(30)
+    page.wait_for_selector("body[data-settled=yes]")
+
+
+@pytest.fixture
+def page(visit: Visit, families_report: Path) -> Page:
+    found = visit(families_report.as_uri())
+    settled(found)
+    return found
+
+
+def press_node(page: Page, name: str, **settings: Any) -> None:
+    place = page.evaluate(
+        "(name) => sottovoce.network.positionOf(sottovoce.model.labels.indexOf(name))", name
+    )
+    page.click("#network", position=place, **settings)
+    settled(page)
+
+
+def test_the_headline_says_what_the_command_line_says(page: Page, families: AccountTable) -> None:
+    worst = families.worst()
+    assert shown(page) == words(worst)
+    assert page.title() == "Families & friends"
+    text = page.inner_text("#verdict")
+    assert f"is what {worst.observers[0]} can learn about {worst.target}" in text
+    assert "method dual" in text
+    assert "Assumption oblivious: contributions are fixed in advance" in text
+    assert "δ = 1e-5" in text
+    assert "20 rounds" in text
+
+
+def test_sections_are_text_and_not_markup(page: Page) -> None:
+    assert "ε ≤ 4.934 <b>bold</b>" in page.inner_text("#sections pre")
+    assert "</script>" in page.inner_text("#sections table")
+    assert page.locator("#sections b").count() == 0
+
+
+def test_noise_and_delta_change_epsilon_at_once(page: Page, families: AccountTable) -> None:
+    page.fill("#noise", "7.5")
+    page.press("#noise", "Enter")
+    settled(page)
+    assert shown(page) == words(families.with_noise(7.5).worst())
+    page.fill("#delta", "1e-9")
+    page.press("#delta", "Enter")
+    settled(page)
+    assert shown(page) == words(families.with_noise(7.5).worst(), 1e-9)
+    assert "δ = 1e-9 · noise multiplier 7.5" in page.inner_text("#headline-terms")
+
+
+def test_the_slider_moves_noise_on_a_logarithmic_scale(page: Page, families: AccountTable) -> None:
+    page.fill("#noise-slider", "1")
+    settled(page)
+    assert page.input_value("#noise") == "10"
+    assert shown(page) == words(families.with_noise(10.0).worst())
+    page.focus("#noise-slider")
+    page.keyboard.press("ArrowRight")
+    settled(page)
+    assert float(page.input_value("#noise")) > 10
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("#noise", "-1", "the noise multiplier must be a finite number above 0; got -1"),
+        ("#noise", "many", "the noise multiplier must be a finite number above 0; got many"),
+        ("#delta", "1", "δ must lie strictly between 0 and 1; got 1"),
+        ("#delta", "", "δ must lie strictly between 0 and 1; got nothing"),
+    ],
+)
+def test_bad_numbers_are_refused_in_words(
+    field: str, value: str, rule: str, page: Page, families: AccountTable
+) -> None:
+    page.fill(field, value)
+    page.press(field, "Enter")
+    assert page.inner_text("#notice-text") == rule
+    assert page.get_attribute(field, "aria-invalid") == "true"
+    assert shown(page) == words(families.worst())
+    page.click("#notice-close")
+    assert page.is_hidden("#notice")
+
+
+def test_noise_is_found_for_a_budget(page: Page, families: AccountTable) -> None:
+    page.fill("#target-epsilon", "0.5")
+    page.click("#find-noise")
+    settled(page)
+    noise = float(page.input_value("#noise"))
+    enough = families.calibrated_noise(0.5, 1e-5)
+    assert enough <= noise <= enough * (1 + 2e-5)
+    assert f"A noise multiplier of {page.input_value('#noise')} keeps every pair" in page.inner_text(
+        "#find-answer"
+    )
+    page.fill("#target-epsilon", "0")
+    page.click("#find-noise")
+    assert page.inner_text("#find-answer") == "ε must be a finite number above 0."
+
+
+def test_a_click_on_a_node_makes_it_the_observer(page: Page, families: AccountTable) -> None:
+    press_node(page, "Medici")
+    assert page.input_value("#observer") == str(families.protocol.index("Medici"))
+    assert shown(page) == words(families.pair("Medici", "Acciaiuoli"))
+    assert "Colours show what Medici can learn" in page.inner_text("#network-note")
+
+
+def test_the_list_chooses_an_observer_too(page: Page, families: AccountTable) -> None:
+    page.select_option("#observer", label="Strozzi")
+    settled(page)
+    row = families.observers.index(("Strozzi",))
+    places = [k for k in range(len(families)) if families.observer_of[k] == row]
+    worst = max(places, key=lambda k: families.mu_upper[k])
+    assert shown(page) == words(families.pair("Strozzi", families.targets[worst]))
+
+
+def test_the_keyboard_reaches_nodes_and_cells(page: Page) -> None:
+    page.focus("#network")
+    before = page.input_value("#observer")
+    page.keyboard.press("ArrowRight")
+    said = page.inner_text("#announce")
+    assert re.fullmatch(r"\w+: ε ≤ [\d.]+, at least [\d.]+ \(\w+\)", said)
+    page.keyboard.press("Enter")
+    settled(page)
+    assert page.input_value("#observer") != before
+    name = page.evaluate("sottovoce.model.names(sottovoce.model.chosen)")
+    assert said.startswith(f"{name}:")
+    page.focus("#heat")
+    for key in ("ArrowDown", "ArrowUp", "ArrowRight", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    settled(page)
+    assert " about " in page.inner_text("#announce")
+    assert page.evaluate("sottovoce.model.target") is not None
+
+
+def test_a_click_on_the_heat_map_chooses_row_and_target(page: Page, families: AccountTable) -> None:
+    cell = page.evaluate("sottovoce.heatmap.cellBox(1, 0)")
+    page.click("#heat", position={"x": cell["x"], "y": cell["y"]})
+    settled(page)
+    labels = families.protocol.labels
+    assert shown(page) == words(families.pair(labels[1], labels[0]))
+    assert f"is what {labels[1]} can learn about {labels[0]}:" in page.inner_text("#headline-who")
+    page.hover("#heat", position={"x": cell["x"], "y": cell["y"]})
+    assert page.inner_text("#tip").startswith(f"{labels[1]} about {labels[0]}: ε ≤ ")
+
+
+def test_the_table_lists_the_worst_pairs_and_chooses_them(page: Page, families: AccountTable) -> None:
+    rows = page.locator("#exposed tbody tr")
+    assert rows.count() == 10
+    order = sorted(range(len(families)), key=lambda k: -families.mu_upper[k])
+    for k, place in enumerate(order[:3]):
+        cells = rows.nth(k).locator("td").all_inner_texts()
+        assert cells[0] == families.targets[place]
+        assert cells[1] == families.observers[families.observer_of[place]][0]
+        assert cells[2] == rounded_up(float(families.epsilon_upper[place]))
+        assert cells[5] == families.method[place]
+    rows.nth(2).locator("button").click()
+    settled(page)
+    third = order[2]
+    pair = families.pair(families.observers[families.observer_of[third]][0], families.targets[third])
+    assert shown(page) == words(pair)
+    page.click("#more-pairs")
+    assert rows.count() == 30
+    page.click("#exposed-scope label:has-text('Chosen observer')")
+    assert rows.count() == 14
+
+
+def test_curves_show_the_worst_beside_local_and_central(page: Page, families: AccountTable) -> None:
+    page.click("#curves summary")
+    table = page.locator("#curves table")
+    head = table.locator("thead th").all_inner_texts()
+    assert head == [
+        "rounds",
+        "ε, local DP",
+        "ε, worst target",
+        "ε, median target",
+        "ε, best target",
+        "ε, central",
+    ]
+    last = table.locator("tbody tr").last
+    worst = families.worst()
+    cells = last.locator("td").all_inner_texts()
+    assert last.locator("th").inner_text() == "20"
+    assert cells[1] == rounded_up(worst.epsilon().upper)
+    middle = table.locator("tbody tr").nth(3)
+    rounds = int(middle.locator("th").inner_text())
+    fewer = account(
+        gossip(families.protocol.weights, rounds=rounds),
+        View.secure_sum(worst.observers[0]),
+        noise_multiplier=4.0,
+        delta=1e-5,
+    )
+    expected = [rounded_up(each.epsilon().upper) for each in (fewer.worst(), fewer.median(), fewer.best())]
+    assert middle.locator("td").all_inner_texts()[1:4] == expected
+    page.select_option("#observer", label="Lamberteschi")
+    settled(page)
+    held = page.evaluate(
+        "[...sottovoce.model.curves.values()].map((c) => sottovoce.model.names(c.observers))"
+    )
+    assert ("Lamberteschi" in held) == (page.locator("#curves svg").count() == 1)
+
+
+def test_the_link_leads_back_to_what_was_shown(page: Page, visit: Visit) -> None:
+    press_node(page, "Medici")
+    page.fill("#noise", "9")
+    page.press("#noise", "Enter")
+    page.fill("#delta", "1e-7")
+    page.press("#delta", "Enter")
+    page.locator("#exposed-scope label:has-text('Chosen observer')").click()
+    page.locator("#exposed tbody button").nth(1).click()
+    settled(page)
+    other = visit(page.url)
+    settled(other)
+    assert "#observer=Medici" in page.url
+    assert shown(other) == shown(page)
+    assert other.inner_text("#verdict") == page.inner_text("#verdict")
+    assert other.url == page.url
+
+
+def test_a_link_that_is_typed_in_is_followed(page: Page, families: AccountTable) -> None:
+    page.evaluate("location.hash = 'observer=Medici&noise=6&delta=1e-6&target=Pazzi'")
+    settled(page)
+    pair = families.with_noise(6.0).pair("Medici", "Pazzi")
+    assert shown(page) == words(pair, 1e-6)
+    page.evaluate("location.hash = 'observer=Nobody&noise=-3&delta=x'")
+    settled(page)
+    assert shown(page)[0].startswith("ε ≤ ")
+
+
+def test_downloads_are_the_files_of_the_command_line(
+    page: Page, families: AccountTable, tmp_path: Path
+) -> None:
+    page.fill("#noise", "5")
+    page.press("#noise", "Enter")
+    table = families.with_noise(5.0)
+    for button in ("csv", "json", "png"):
+        with page.expect_download() as download:
+            page.click(f"#save-{button}")
+        download.value.save_as(tmp_path / f"pairs.{button}")
+    expected = {(pair.observer, pair.target): pair for pair in documents.pairs.table_pairs(table)}
+    from_csv = documents.read_account_csv(tmp_path / "pairs.csv")
+    from_json = documents.read_account_json(tmp_path / "pairs.json")
+    assert from_json.facts["noise_multiplier"] == 5.0
+    assert from_json.facts["assumption"] == "oblivious"
+    for pairs in (from_csv, from_json.pairs):
+        assert len(pairs) == len(expected)
+        for pair in pairs:
+            exact = expected[pair.observer, pair.target]
+            assert pair.sensitivity_squared == exact.sensitivity_squared
+            assert pair.method == exact.method
+            assert exact.epsilon.upper <= pair.epsilon.upper <= exact.epsilon.upper * (1 + 1e-9)
+            assert exact.epsilon.lower * (1 - 1e-9) <= pair.epsilon.lower <= exact.epsilon.lower * (1 + 1e-11)
+            assert pair.mu.lower <= exact.mu.upper
+            assert pair.mu.upper >= exact.mu.lower
+    assert (tmp_path / "pairs.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_light_and_dark(page: Page, visit: Visit, families_report: Path) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.click("#theme")
+    dark = page.evaluate(background)
+    assert light != dark
+    page.click("#theme")
+    assert page.evaluate(background) == light
+    assert visit(families_report.as_uri(), color_scheme="dark").evaluate(background) == dark
+
+
+def test_on_paper_there_are_no_controls(page: Page, tmp_path: Path) -> None:
+    page.emulate_media(media="print")
+    assert page.is_hidden("#controls")
+    assert page.is_hidden("#copy-link")
+    assert page.is_visible("#verdict")
+    assert page.is_visible("#exposed")
+    page.emulate_media(media="screen")
+    page.pdf(path=tmp_path / "report.pdf", format="A4")
+    content = (tmp_path / "report.pdf").read_bytes()
+    assert content.startswith(b"%PDF")
+    # Network and heat map are on the paper, each as a picture.
+    assert content.count(b"/Subtype /Image") >= 2
+
+
+def test_what_needs_the_server_is_off_and_says_so(page: Page, families: AccountTable) -> None:
+    for part in ("#rounds", "#view input >> nth=0", "#own-noise input >> nth=0", "#coalition"):
+        assert page.is_disabled(part), part
+    assert page.is_hidden("#graph")
+    assert "sottovoce serve" in page.inner_text("#static-hint")
+    press_node(page, "Medici", modifiers=["Shift"])
+    assert "run sottovoce serve" in page.inner_text("#notice-text")
+    assert shown(page) == words(families.worst())
+
+
+def test_a_coalition_and_everyone_are_shown_as_they_are(visit: Visit, tmp_path: Path) -> None:
+    graph = as_graph("ring:n=6")
+    weights = weights_by_rule(graph, "metropolis")
+    protocol = gossip(weights, rounds=4)
+    for view in (View.coalition_sums([0, 2]), View.everyone):
+        table = account(protocol, view, noise_multiplier=2.0, delta=1e-5, relation="replace-one")
+        document = page_document(table, graph, spectrum(weights), curves=table_curves(table))
+        path = write_report(tmp_path / f"{view.name}.html", title="r", account=document)
+        page = visit(path.as_uri())
+        settled(page)
+        assert shown(page) == words(table.worst())
+        who = "0 and 2 together" if view.name == "coalition-sums" else "whoever sees every message"
+        assert f"is what {who} can learn" in page.inner_text("#headline-who")
+        assert page.inner_text("#exposed tbody tr >> nth=0").count("everyone") == (view.name == "everyone")
+
+
+def test_a_large_network_is_shown_in_parts(visit: Visit, tmp_path: Path) -> None:
+    graph = as_graph("preferential:n=1200,core=5,links=3,seed=1")
+    weights = weights_by_rule(graph, "metropolis")
+    table = account_all(
+        gossip(weights, rounds=3),
+        "secure-sum",
+        noise_multiplier=4.0,
+        delta=1e-5,
+        observers=list(range(100, 103)),
+    )
+    document = page_document(table, graph, spectrum(weights))
+    path = write_report(tmp_path / "large.html", title="large", account=document)
+    page = visit(path.as_uri())
+    settled(page)
+    assert shown(page) == words(table.worst())
+    assert page.evaluate("sottovoce.network.nodesDrawn()") == 160
+    assert "160 of 1200 nodes are drawn, those nearest to the observer" in page.inner_text("#network-note")
+    page.click("#scope label:has-text('Sample by degree')")
+    settled(page)
+    assert 300 <= page.evaluate("sottovoce.network.nodesDrawn()") <= 302
+    assert "Each tile shows the largest ε of up to 1 × 20 pairs" in page.inner_text("#heat-note")
+    tile = page.evaluate("sottovoce.heatmap.cellBox(1, 0)")
+    page.hover("#heat", position={"x": tile["x"], "y": tile["y"]})
+    row = [k for k in range(len(table)) if table.observer_of[k] == 1 and table.target_indices[k] < 20]
+    assert page.inner_text("#tip") == f"largest ε ≤ {rounded_up(float(table.epsilon_upper[row].max()))}"
+    page.click("#heat", position={"x": tile["x"], "y": tile["y"]})
+    settled(page)
+    assert "Rows observe" in page.inner_text("#heat-note")
+    page.click("#heat-back")
+    settled(page)
+    assert "Each tile" in page.inner_text("#heat-note")
+
+
+def test_a_report_may_hold_sections_alone(visit: Visit, tmp_path: Path) -> None:
+    figure = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30"><style>rect{fill:red}</style>'
+        '<rect width="9" height="9"/></svg>'
+    )
+    sections = [
+        Section(heading="Figure", text="First.\n\nSecond.", figure=figure, figure_text="a red square")
+    ]
+    page = visit(write_report(tmp_path / "only.html", title="A study", sections=sections).as_uri())
+    assert page.is_hidden("main")
+    assert page.is_hidden("#verdict")
+    assert page.inner_text("h1") == "A study"
+    assert page.locator("#sections p").all_inner_texts() == ["First.", "Second."]
+    assert page.evaluate("document.querySelector('#sections img').naturalWidth") == 40
+
+
+def test_names_cannot_break_out_of_the_report(visit: Visit, tmp_path: Path) -> None:
+    file = tmp_path / "odd.csv"
+    evil = '"</script><img src=x onerror=alert(1)>"'
+    file.write_text(f'source,target\n{evil},b\nb,"a;c"\n"a;c",{evil}\n')
+    graph = as_graph(file)
+    weights = weights_by_rule(graph, "metropolis")
+    table = account_all(gossip(weights, rounds=3), "secure-sum", noise_multiplier=2.0, delta=1e-5)
+    document = page_document(table, graph, spectrum(weights))
+    page = visit(write_report(tmp_path / "odd.html", title="<i>odd</i>", account=document).as_uri())
+    settled(page)
+    assert page.locator("img:not(.paper), i").count() == 0
+    assert page.title() == "<i>odd</i>"
+    assert json.loads(page.inner_text("#data") or page.text_content("#data") or "")["graph"]["labels"][
+        0
+    ].startswith("</script>")
+    with page.expect_download() as download:
+        page.click("#save-csv")
+    download.value.save_as(tmp_path / "pairs.csv")
+    names = {pair.observer for pair in documents.read_account_csv(tmp_path / "pairs.csv")}
+    assert names == {(str(label),) for label in graph.labels}

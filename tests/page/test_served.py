@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The served page in a browser: recomputation, graphs of one's own, jobs that end early, a server that is gone."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.page.test_accessibility import violations
+from tests.servers import Server, serving
+
+from sottovoce.accounting import AccountTable, account, account_all
+from sottovoce.cli.printing import rounded_down, rounded_up
+from sottovoce.graphs import metropolis_weights, parse_graph, weights_by_rule
+from sottovoce.protocols import gossip
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from sottovoce.accounting import Account
+
+    Visit = Callable[..., Page]
+
+EDGES = "anna ben\nben cora\ncora dan\ndan anna\nben dan\n"
+GRAPHML = """<?xml version='1.0' encoding='utf-8'?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">
+<node id="anna"/><node id="ben"/><node id="cora"/><node id="dan"/>
+<edge source="anna" target="ben"/><edge source="ben" target="cora"/><edge source="cora" target="dan"/>
+<edge source="dan" target="anna"/><edge source="ben" target="dan"/></graph></graphml>
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving("--max-pairs", "6000", "--time-limit", "40") as found:
+        yield found
+
+
+def shown(page: Page) -> tuple[str, str]:
+    return page.inner_text("#headline-epsilon"), page.inner_text("#headline-least")
+
+
+def words(account: Account) -> tuple[str, str]:
+    ends = account.epsilon()
+    return f"ε ≤ {rounded_up(ends.upper)}", f"at least {rounded_down(ends.lower)}"
+
+
+def idle(page: Page) -> None:
+    """Wait until nothing is computed in the foreground and everything is drawn."""
+    page.wait_for_timeout(30)
+    page.wait_for_selector("#work", state="hidden", timeout=60_000)
+    page.wait_for_selector("body[data-settled=yes]")
+
+
+def until(page: Page, expression: str, seconds: float = 60.0) -> None:
+    """Wait for an expression to hold; the policy of the page forbids it to wait by itself."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(20)
+
+
+def opened(visit: Visit, address: str, **settings: Any) -> Page:
+    page = visit(address, **settings)
+    until(page, "sottovoce.model.document !== null")
+    idle(page)
+    return page
+
+
+def everyone(
+    graph: str = "florentine", rounds: int = 20, view: str = "secure-sum", **settings: Any
+) -> AccountTable:
+    protocol = gossip(metropolis_weights(graph), rounds=rounds)
+    return account_all(protocol, view, noise_multiplier=4.0, delta=1e-5, **settings)
+
+
+def press_node(page: Page, name: str, **settings: Any) -> None:
+    place = page.evaluate(
+        "(name) => sottovoce.network.positionOf(sottovoce.model.labels.indexOf(name))", name
+    )
+    page.click("#network", position=place, **settings)
+
+
+def choose(page: Page, group: str, text: str) -> None:
+    page.click(f"#{group} label:has-text('{text}')")
+
+
+@pytest.fixture
+def page(visit: Visit, server: Server) -> Page:
+    return opened(visit, server.address)
+
+
+def test_the_first_network_is_computed_by_itself(page: Page) -> None:
+    assert shown(page) == words(everyone().worst())
+    page.wait_for_selector("#curves svg")
+    assert page.input_value("#graph") == "florentine"
+    assert violations(page) == []
+
+
+def test_view_own_noise_and_rounds_are_recomputed(page: Page) -> None:
+    choose(page, "view", "Messages")
+    idle(page)
+    assert shown(page) == words(best_of(everyone(view="neighbourhood"), page))
+    assert "neighbourhood, own noise known" in page.inner_text("#headline-terms")
+    choose(page, "own-noise", "hidden")
+    idle(page)
+    assert shown(page) == words(best_of(everyone(view="neighbourhood", own_noise="hidden"), page))
+    page.fill("#rounds", "7")
+    page.press("#rounds", "Enter")
+    idle(page)
+    table = everyone(view="neighbourhood", own_noise="hidden", rounds=7)
+    assert shown(page) == words(best_of(table, page))
+    choose(page, "view", "Single node")
+    idle(page)
+    assert "single-node" in page.inner_text("#headline-terms")
+    choose(page, "view", "Everything")
+    idle(page)
+    assert shown(page) == words(everyone(view="everyone", rounds=7).worst())
+    assert page.is_disabled("#observer")
+    page.fill("#rounds", "2.5")
+    page.press("#rounds", "Enter")
+    assert page.inner_text("#notice-text") == "rounds must be a whole number of at least 1; got 2.5"
+
+
+def best_of(table: AccountTable, page: Page) -> Account:
+    """The worst pair of the observer that the page shows."""
+    name = page.evaluate("sottovoce.model.names(sottovoce.model.chosen)")
+    labels = [label for label in table.protocol.labels if label != name or table.own_noise == "hidden"]
+    return max((table.pair(name, label) for label in labels), key=lambda each: each.mu.upper)
+
+
+def test_a_coalition_is_put_together_by_clicks(page: Page) -> None:
+    press_node(page, "Medici")
+    idle(page)
+    page.check("#coalition")
+    idle(page)
+    press_node(page, "Strozzi")
+    idle(page)
+    protocol = gossip(metropolis_weights("florentine"), rounds=20)
+    members = ["Medici", "Strozzi"]
+    sums = account(protocol, View.coalition_sums(members), noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == words(sums.worst())
+    assert page.locator("#members li").all_inner_texts() == ["Medici×", "Strozzi×"]
+    choose(page, "view", "Messages")
+    idle(page)
+    messages = account(protocol, View.coalition_messages(members), noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == words(messages.worst())
+    page.select_option("#observer", label="Pazzi")
+    idle(page)
+    three = account(protocol, View.coalition_messages([*members, "Pazzi"]), noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == words(three.worst())
+    page.click("#members button >> nth=0")
+    idle(page)
+    assert page.locator("#members li").count() == 2
+    page.uncheck("#coalition")
+    idle(page)
+    assert "secure-sum" in page.inner_text("#headline-terms")
+
+
+def test_a_click_with_shift_starts_a_coalition(page: Page) -> None:
+    press_node(page, "Medici", modifiers=["Shift"])
+    idle(page)
+    assert "coalition-sums" in page.inner_text("#headline-terms")
+    assert page.locator("#members li").count() == 2
+
+
+def test_another_graph_and_other_weights(page: Page) -> None:
+    page.fill("#graph", "ring:n=9")
+    page.click("#load-graph")
+    idle(page)
+    assert shown(page) == words(everyone("ring:n=9").worst())
+    page.select_option("#weights", "lazy")
+    idle(page)
+    protocol = gossip(weights_by_rule("ring:n=9", "lazy"), rounds=20)
+    lazy = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == words(lazy.worst())
+    assert "lazy metropolis weights" in page.inner_text("#facts")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("friends.edgelist", EDGES),
+        ("friends.csv", "source,target\n" + EDGES.replace(" ", ",")),
+        ("friends.graphml", GRAPHML),
+    ],
+)
+def test_a_graph_is_dropped_on_the_page(name: str, text: str, page: Page) -> None:
+    drop(page, name, text)
+    until(page, "sottovoce.model.labels.includes('cora')")
+    idle(page)
+    protocol = gossip(weights_by_rule(parse_graph(text, name), "metropolis"), rounds=20)
+    table = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == words(table.worst())
+    assert page.input_value("#graph") == name
+
+
+def drop(page: Page, name: str, text: str) -> None:
+    """Drag a file over the page and let it go."""
+    transfer = page.evaluate_handle(
+        "([name, text]) => { const t = new DataTransfer(); t.items.add(new File([text], name)); return t; }",
+        [name, text],
+    )
+    page.dispatch_event("body", "dragenter", {"dataTransfer": transfer})
+    assert page.is_visible("#drop")
+    page.dispatch_event("body", "dragover", {"dataTransfer": transfer})
+    page.dispatch_event("body", "drop", {"dataTransfer": transfer})
+    assert page.is_hidden("#drop")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("friends.exe", "x", "friends.exe: the ending must be one of"),
+        ("friends.csv", " \n", "friends.csv: the file is empty"),
+        ("friends.csv", "a,b\na\n", "an edge is written as source, target and perhaps a weight"),
+        ("friends.graphml", '<!DOCTYPE x [<!ENTITY a "b">]><graphml/>', "must not declare a DOCTYPE"),
+        (
+            "friends.csv",
+            "x" * 2_000_001,
+            "friends.csv: the file has 2000001 bytes, and this server takes 2000000",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_in_words(
+    name: str, text: str, message: str, visit: Visit, server: Server
+) -> None:
+    page = opened(visit, server.address)
+    before = shown(page)
+    drop(page, name, text)
+    page.wait_for_selector("#notice", state="visible")
+    assert message in page.inner_text("#notice-text")
+    assert shown(page) == before
+    assert violations(page) == []
+
+
+def test_a_file_is_opened_with_the_button(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "path.txt").write_text("1 2\n2 3\n")
+    with page.expect_file_chooser() as chooser:
+        page.click("#open-file")
+    chooser.value.set_files(tmp_path / "path.txt")
+    until(page, "sottovoce.model.labels.length === 3")
+
+
+def test_the_link_leads_to_the_same_run(page: Page, visit: Visit) -> None:
+    drop(page, "friends.edgelist", EDGES)
+    until(page, "sottovoce.model.labels.includes('cora')")
+    idle(page)
+    choose(page, "view", "Messages")
+    idle(page)
+    page.fill("#rounds", "6")
+    page.press("#rounds", "Enter")
+    idle(page)
+    page.fill("#noise", "2.5")
+    page.press("#noise", "Enter")
+    press_node(page, "dan")
+    idle(page)
+    other = opened(visit, page.url)
+    assert other.inner_text("#verdict") == page.inner_text("#verdict")
+    assert other.url == page.url
+    named = opened(
+        visit,
+        page.url.partition("#")[0] + "#graph=ring:n=7&rounds=3&view=coalition-sums&observer=1&observer=3",
+    )
+    protocol = gossip(metropolis_weights("ring:n=7"), rounds=3)
+    table = account(protocol, View.coalition_sums([1, 3]), noise_multiplier=4.0, delta=1e-5)
+    assert shown(named) == words(table.worst())
+
+
+def test_a_job_is_cancelled_and_the_run_before_stays(page: Page) -> None:
+    before = shown(page)
+    page.fill("#rounds", "9000")
+    page.press("#rounds", "Enter")
+    page.wait_for_selector("#work", state="visible")
+    page.click("#cancel")
+    idle(page)
+    assert page.inner_text("#notice-text") == "Cancelled. What is shown is the run before."
+    assert shown(page) == before
+    page.click("h1")
+    idle(page)
+    assert page.input_value("#rounds") == "20"
+    page.fill("#rounds", "5")
+    page.press("#rounds", "Enter")
+    idle(page)
+    assert shown(page) == words(everyone(rounds=5).worst())
+
+
+def test_progress_is_shown_in_pairs(page: Page) -> None:
+    page.fill("#graph", "erdos-renyi:n=55,p=0.2,seed=3")
+    page.fill("#rounds", "150")
+    page.click("#load-graph")
+    until(page, "/^\\d+ of \\d+ pairs$/.test(document.getElementById('work-text').textContent)")
+    assert page.get_attribute("#main", "aria-busy") == "true"
+    page.click("#cancel")
+    idle(page)
+
+
+def test_limits_are_told(page: Page) -> None:
+    page.fill("#rounds", "10001")
+    page.press("#rounds", "Enter")
+    page.wait_for_selector("#notice", state="visible")
+    assert "this server takes at most 10000 rounds; got 10001" in page.inner_text("#notice-text")
+    page.fill("#graph", "ring:n=5000")
+    page.click("#load-graph")
+    until(page, "document.getElementById('notice-text').textContent.includes('2000 nodes')")
+    page.fill("#graph", "rnig:n=5")
+    page.click("#load-graph")
+    until(page, "document.getElementById('notice-text').textContent.includes('did you mean ring?')")
+
+
+def test_a_large_network_is_computed_observer_by_observer(page: Page) -> None:
+    page.fill("#graph", "preferential:n=1200,core=5,links=3,seed=1")
+    page.fill("#rounds", "3")
+    page.press("#rounds", "Enter")
+    page.click("#load-graph")
+    until(page, "sottovoce.model.labels.length === 1200")
+    idle(page)
+    assert page.evaluate("sottovoce.model.rows.size") == 1
+    assert page.evaluate("sottovoce.network.nodesDrawn()") <= 161
+    page.select_option("#observer", label="777")
+    idle(page)
+    assert page.evaluate("sottovoce.model.rows.size") == 2
+    page.click("#heat-all")
+    idle(page)
+    assert page.evaluate("sottovoce.model.rows.size") >= 5
+    assert "Each tile shows the largest ε" in page.inner_text("#heat-note")
+
+
+def test_a_server_that_is_gone_is_noticed_and_found_again(visit: Visit) -> None:
+    with serving() as first:
+        page = opened(
+            visit,
+            first.address,
+            expected=("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"),
+        )
+        before = shown(page)
+        first.kill()
+        choose(page, "view", "Messages")
+        page.wait_for_selector("#notice", state="visible")
+        assert "The server does not answer" in page.inner_text("#notice-text")
+        assert shown(page) == before
+        assert "secure-sum" in page.inner_text("#headline-terms")
+        with serving(port=first.port):
+            page.click("#notice-action")
+            until(page, "document.getElementById('headline-terms').textContent.includes('neighbourhood')")
+            idle(page)
+            assert page.is_hidden("#notice")
+
+
+def test_the_token_is_asked_for(visit: Visit) -> None:
+    token = "a-token-of-some-length"
+    with serving(SOTTOVOCE_SERVE_TOKEN=token) as server:
+        page = visit(server.address, expected=("401",))
+        page.wait_for_selector("#token-dialog[open]")
+        page.fill("#token", "not the token")
+        page.press("#token", "Enter")
+        page.wait_for_selector("#token-dialog[open]")
+        page.fill("#token", token)
+        page.press("#token", "Enter")
+        until(page, "sottovoce.model.document !== null")
+        idle(page)
+        assert shown(page) == words(everyone().worst())
+        assert token not in page.url

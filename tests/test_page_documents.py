@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON form that the page reads: every pair in its place, and the worst one always there."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from sottovoce.accounting import AccountTable, account, account_all
+from sottovoce.documents import Curve, curve_to_json, network_document, page_document
+from sottovoce.graphs import as_graph, as_weights, spectrum, weights_by_rule
+from sottovoce.interval import Interval
+from sottovoce.protocols import gossip
+from sottovoce.views import View
+
+GRAPH = as_graph("florentine")
+WEIGHTS = weights_by_rule(GRAPH, "metropolis")
+
+
+@pytest.fixture(scope="module")
+def table() -> AccountTable:
+    return account_all(
+        gossip(WEIGHTS, rounds=5), "secure-sum", noise_multiplier=2.0, delta=1e-6, relation="replace-one"
+    )
+
+
+def test_every_pair_is_in_its_place(table: AccountTable) -> None:
+    document = json.loads(json.dumps(page_document(table, GRAPH, spectrum(WEIGHTS)), allow_nan=False))
+    pairs, labels = document["pairs"], document["graph"]["labels"]
+    assert len(pairs["target"]) == len(table) == 210
+    for k in range(0, 210, 13):
+        (observer,) = document["observers"][pairs["observer"][k]]
+        account = table.pair(labels[observer], labels[pairs["target"][k]])
+        assert account.sensitivity_squared == Interval(pairs["lower"][k], pairs["upper"][k])
+        assert document["methods"][pairs["method"][k]] == account.method
+    assert document["factor"] == 2
+    assert document["contributing_rounds"] == 5
+    assert document["observers_left_out"] == 0
+    assert document["assumption_text"].startswith("contributions are fixed in advance")
+
+
+def test_the_network_has_each_edge_once() -> None:
+    document = network_document(GRAPH, WEIGHTS, spectrum(WEIGHTS))
+    assert len(document["links"]) == GRAPH.edges == document["edges"]
+    assert len({frozenset(link) for link in document["links"]}) == GRAPH.edges
+    for a, b in document["links"]:
+        assert GRAPH.adjacency[b, a] == 1
+    matrix = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
+    directed = network_document(as_graph(matrix), as_weights(matrix), spectrum(as_weights(matrix)))
+    assert directed["directed"] is True
+    assert sorted(directed["links"]) == [[0, 2], [1, 0], [2, 1]]
+
+
+@pytest.mark.parametrize("most", [1, 14, 30, 209])
+def test_a_smaller_document_keeps_the_observers_that_learn_most(most: int, table: AccountTable) -> None:
+    document = page_document(table, GRAPH, spectrum(WEIGHTS), most_pairs=most)
+    kept = max(1, most // 14)
+    assert len(document["observers"]) == kept
+    assert document["observers_left_out"] == 15 - kept
+    assert len(document["pairs"]["upper"]) == 14 * kept
+    assert max(document["pairs"]["upper"]) == table.squared_upper.max()
+    left = set(range(15)) - {row for (row,) in document["observers"]}
+    peaks = {row: max(table.squared_upper[table.observer_of == row]) for row in range(15)}
+    assert all(peaks[out] <= min(peaks[row] for (row,) in document["observers"]) for out in left)
+
+
+def test_a_view_without_observers_has_one_row() -> None:
+    found = account(gossip(WEIGHTS, rounds=5), View.everyone, noise_multiplier=2.0, delta=1e-6)
+    document = page_document(found, GRAPH, spectrum(WEIGHTS))
+    assert document["observers"] == [[]]
+    assert set(document["pairs"]["upper"]) == {5.0}
+    assert document["methods"] == ["exact"]
+
+
+def test_a_curve_is_written_by_name() -> None:
+    point = (Interval(1.0, 2.0),)
+    curve = Curve(observers=(3,), rounds=(7,), counts=(6,), worst=point, median=point, best=point)
+    ends = [{"lower": 1.0, "upper": 2.0}]
+    assert curve_to_json(curve) == {
+        "observers": [3],
+        "rounds": [7],
+        "counts": [6],
+        "worst": ends,
+        "median": ends,
+        "best": ends,
+    }

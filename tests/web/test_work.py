@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work: the documents of the command line, typed answers, limits before any work, and no file opened."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from sottovoce import documents
+from sottovoce.accounting import account, account_all, calibrate
+from sottovoce.errors import GraphError, InputError
+from sottovoce.graphs import as_graph, metropolis_weights, spectrum
+from sottovoce.protocols import gossip
+from sottovoce.views import View
+from sottovoce.web.limits import Limits
+from sottovoce.web.schema import RESULTS
+from sottovoce.web.work import KINDS, LimitError, perform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RING = {"kind": "name", "name": "ring:n=6"}
+RUN = {"graph": RING, "rounds": 4}
+PROTOCOL = gossip(metropolis_weights("ring:n=6"), rounds=4)
+
+
+def asked(
+    kind: str,
+    value: dict[str, Any],
+    limits: Limits | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Any:
+    """The answer to a request, which has to be of its described type."""
+    request: Any = msgspec.json.decode(json.dumps(value), type=KINDS[kind][0])
+    content = perform(kind, request, limits or Limits(), progress or (lambda *_: None))
+    msgspec.json.decode(content, type=RESULTS[kind])
+    return json.loads(content)
+
+
+def test_an_account_is_that_of_the_command_line() -> None:
+    value = {
+        **RUN,
+        "noise_multiplier": 3.0,
+        "delta": 1e-6,
+        "relation": "replace-one",
+        "view": "neighbourhood",
+    }
+    found = asked("account", value)
+    table = account_all(PROTOCOL, "neighbourhood", noise_multiplier=3.0, delta=1e-6, relation="replace-one")
+    graph = as_graph("ring:n=6")
+    expected = documents.account_document(table, graph, spectrum(PROTOCOL.weights))
+    assert found == json.loads(documents.as_json(expected))
+
+
+def test_a_coalition_and_a_participation_are_understood() -> None:
+    value = {
+        **RUN,
+        "noise_multiplier": 3.0,
+        "view": "coalition-messages",
+        "observers": ["0", 3],
+        "targets": [1],
+        "participation": "at-most:2",
+        "contribution": "scalar",
+        "own_noise": "hidden",
+    }
+    found = asked("account", value)
+    table = account(
+        PROTOCOL,
+        View.coalition_messages([0, 3], own_noise="hidden"),
+        noise_multiplier=3.0,
+        delta=1e-5,
+        targets=[1],
+        participation="at-most:2",
+        contribution="scalar",
+    )
+    assert found["pairs"][0]["epsilon"]["upper"] == table.epsilon_upper[0]
+    assert found["participation"] == "at-most:2"
+
+
+def test_a_calibration_is_that_of_the_library() -> None:
+    found = asked("calibrate", {**RUN, "target_epsilon": 0.7, "target_delta": 1e-7})
+    assert found["noise_multiplier"] == calibrate(
+        PROTOCOL, "secure-sum", target_epsilon=0.7, target_delta=1e-7
+    )
+
+
+def test_pages_curves_and_graphs() -> None:
+    calls: list[tuple[int, int]] = []
+    page = asked("page", {**RUN, "observers": [2, 2]}, progress=lambda *call: calls.append(call))
+    assert page["observers"] == [[2]]
+    assert calls[-1] == (5, 5)
+    curve = asked("curve", {**RUN, "observers": [2]})
+    assert curve["worst"][-1]["upper"] == max(page["pairs"]["upper"])
+    assert asked("curve", {**RUN, "view": "everyone"})["worst"][-1] == {"lower": 4.0, "upper": 4.0}
+    text = {"kind": "text", "text": "source,target\na,b\nb,c\n", "format": "csv"}
+    assert asked("graph", {"graph": text})["labels"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        (
+            "page",
+            {"graph": {"kind": "name", "name": "ring:n=61"}},
+            "at most 60 nodes; got 61 (choose a smaller n",
+        ),
+        ("page", {"graph": {"kind": "name", "name": "hypercube:dim=40"}}, "at most 60 nodes"),
+        ("page", {"graph": {"kind": "name", "name": "grid:rows=8,cols=8"}}, "at most 60 nodes; got 64"),
+        ("page", {"graph": {"kind": "name", "name": "complete:n=50"}}, "at most 1000 edges; got 1225"),
+        ("page", {"rounds": 51}, "at most 50 rounds; got 51"),
+        ("curve", {"rounds": 51, "observers": [0]}, "at most 50 rounds; got 51"),
+        (
+            "page",
+            {"graph": {"kind": "name", "name": "ring:n=40"}},
+            "at most 900 pairs; got 1600 (name fewer observers",
+        ),
+    ],
+)
+def test_limits_hold_before_any_work(kind: str, changes: dict[str, Any], message: str) -> None:
+    limits = Limits(nodes=60, edges=1000, rounds=50, pairs=900)
+    with pytest.raises(LimitError) as caught:
+        asked(kind, {**RUN, **changes}, limits)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("page", {"observers": [77]}, "no node is called 77"),
+        ("page", {"view": "coalition-sums"}, "needs the members of the coalition (name them in observers)"),
+        ("page", {"view": "everyone", "observers": [1]}, "the view everyone takes no observer"),
+        ("curve", {}, "a curve of the view secure-sum has one observer"),
+        ("curve", {"observers": [0, 1]}, "a curve of the view secure-sum has one observer"),
+        ("page", {"participation": "now and then"}, "participation"),
+        (
+            "graph",
+            {"graph": {"kind": "text", "text": "a \0b"}},
+            "a graph file must be text; found binary content",
+        ),
+        ("graph", {"graph": {"kind": "text", "text": "a"}}, "an edge is written as source, target"),
+    ],
+)
+def test_mistakes_are_told_in_the_words_of_the_library(
+    kind: str, changes: dict[str, Any], message: str
+) -> None:
+    value = {**(RUN if kind != "graph" else {}), **changes}
+    with pytest.raises(InputError) as caught:
+        asked(kind, value)
+    assert message in str(caught.value)
+
+
+PATHS = ["/etc/passwd", "../graph.edgelist", "graph.edgelist", "file:graph.edgelist", "karate.npy"]
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_name_is_never_a_path(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "graph.edgelist").write_text("a b\n")
+    monkeypatch.chdir(tmp_path)
+    asked("graph", {"graph": {"kind": "name", "name": "ring:n=3"}})
+    opened: list[object] = []
+
+    def watched(opener: Callable[..., Any]) -> Callable[..., Any]:
+        def watch(path: object, *rest: Any, **more: Any) -> Any:
+            opened.append(path)
+            return opener(path, *rest, **more)
+
+        return watch
+
+    for place in (builtins, io, os):
+        monkeypatch.setattr(place, "open", watched(place.open))
+    with pytest.raises(GraphError, match="there is no family of graphs called"):
+        asked("graph", {"graph": {"kind": "name", "name": name}})
+    assert opened == []
+
+
+def test_entities_are_not_expanded() -> None:
+    bomb = '<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;">]><graphml>&b;</graphml>'
+    with pytest.raises(InputError, match="must not declare a DOCTYPE or entities"):
+        asked("graph", {"graph": {"kind": "text", "text": bomb, "format": "graphml"}})
