@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import Config, Json, Output, Scenario, Source, account_scenario, network
+from sottovoce.cli.options import (
+    Config,
+    Json,
+    Output,
+    ReportOption,
+    Scenario,
+    Source,
+    account_scenario,
+    network,
+)
 from sottovoce.cli.printing import (
     as_given,
     complain,
@@ -45,13 +54,7 @@ def account(
     ] = None,
     json: Json = False,
     output: Output = None,
-    report: Annotated[
-        Path | None,
-        Parameter(
-            help="Write a report to this .html file: a page to look at, with everything in it.",
-            show_default=False,
-        ),
-    ] = None,
+    report: ReportOption = None,
     plot: Annotated[
         Path | None,
         Parameter(

@@ -75,6 +75,13 @@ Damping = Annotated[
     ),
 ]
 Json = Annotated[bool, Parameter(help="Print one JSON object instead of text.")]
+ReportOption = Annotated[
+    Path | None,
+    Parameter(
+        help="Write a report to this .html file: a page to look at, with everything in it.",
+        show_default=False,
+    ),
+]
 Output = Annotated[
     Path | None, Parameter(help="Write every pair to this CSV file, with all digits.", show_default=False)
 ]

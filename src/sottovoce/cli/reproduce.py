@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import Config, Json  # noqa: TC001 - the parser reads them
+from sottovoce.cli.options import Config, Json, ReportOption  # noqa: TC001 - the parser reads them
 from sottovoce.cli.printing import complain, progress, readable, write_result
 
 if TYPE_CHECKING:
@@ -36,15 +36,20 @@ def reproduce(
             help="The folder for pictures, tables and the page; studies finished there before are kept."
         ),
     ] = Path("reproduction"),
+    report: ReportOption = None,
     json: Json = False,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Run the paper's claims again and write figures, tables and a page that says where each holds."""
-    from sottovoce import report
+    from sottovoce.report import reproduce as run_studies
 
+    if report is not None:
+        from sottovoce.report.html import check_report_path
+
+        check_report_path(report)
     try:
         with progress("studies") as callback:
-            done = report.reproduce(output, part, quick=quick, progress=callback)
+            done = run_studies(output, part, quick=quick, progress=callback)
     except KeyboardInterrupt:
         complain(f"interrupted: finished studies are in {output} (the same command goes on from there)")
         return 130
@@ -55,6 +60,11 @@ def reproduce(
         write_result(as_json(reproduction_document(done.records, done.kept, done.page)))
     else:
         write_result(_text(done))
+    if report is not None:
+        from sottovoce.report.html import write_report
+        from sottovoce.report.reproduction import reproduction_sections
+
+        write_report(report, title="The paper, claim by claim", sections=reproduction_sections(done))
     return 0
 
 

@@ -15,6 +15,7 @@ from sottovoce.cli.options import (
     Json,
     OwnNoise,
     RelationName,
+    ReportOption,
     Rounds,
     Sight,
     Source,
@@ -24,7 +25,7 @@ from sottovoce.cli.options import (
     views,
     whole_number,
 )
-from sottovoce.cli.printing import complain, result_page, write_result
+from sottovoce.cli.printing import complain, plain_text, result_page, write_result
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def train(
     resume: Annotated[
         bool, Parameter(help="Go on with the unfinished run in the output file, bit for bit.")
     ] = False,
+    report: ReportOption = None,
     json: Json = False,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
@@ -189,6 +191,10 @@ def train(
         runs.check_run_path(output, fresh=not resume)
     if resume and output is None:
         raise InputError("--resume goes on with the run in a file (name it with --output)")
+    if report is not None:
+        from sottovoce.report.html import check_report_path
+
+        check_report_path(report)
     chosen = network(graph, weights)
     protocol = gossip(chosen.weights, rounds=rounds)
     task = _task(data, learning, protocol.n)
@@ -223,7 +229,25 @@ def train(
     if output is not None:
         runs.write_run(done, output)
     _print(done, task, protocol, chosen, output, json=json)
+    if report is not None:
+        _report(report, done, task, chosen)
     return 0
+
+
+def _report(path: Path, done: Run, task: Task, chosen: Network) -> None:
+    """The page of all pairs, with the run below it."""
+    from sottovoce.cli.run_tables import run_text
+    from sottovoce.documents import page_document
+    from sottovoce.graphs import spectrum
+    from sottovoce.report.html import write_report
+    from sottovoce.report.runs import run_sections
+
+    found = spectrum(chosen.weights)
+    printed = plain_text(lambda console: run_text(console, done, task, chosen.graph, found, None))
+    account = None if done.table is None else page_document(done.table, chosen.graph, found)
+    write_report(
+        path, title=f"Training on {task.name}", account=account, sections=run_sections(done, printed)
+    )
 
 
 def _task(data: str, learning: Learning, nodes: int) -> Task:

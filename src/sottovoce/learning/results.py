@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sottovoce.accounting import Account
+    from sottovoce.accounting import Account, AccountTable
     from sottovoce.learning.descent import State
     from sottovoce.learning.tasks import Task
 
@@ -44,10 +44,11 @@ class History(NamedTuple):
 class Run:
     """A training run with its account; unfinished if `state.round` is below `rounds`.
 
-    `account` is that of the worst pair in the view that was chosen, under the assumption it names; `unconditional`
-    holds whoever sees whatever. `loss`, `excess_risk` and `accuracy` are those of the mean of the nodes' models,
-    `node_accuracies` (worst, mean) those of the models themselves, and `average_excess_risk` that of the average
-    over rounds; None where they are not defined. They are measured without noise and are not private.
+    `account` is that of the worst pair in the view that was chosen, under the assumption it names (`table` has all
+    pairs, unless the run was read from a file); `unconditional` holds whoever sees whatever. `loss`, `excess_risk` and
+    `accuracy` are those of the mean of the nodes' models, `node_accuracies` (worst, mean) those of the models
+    themselves, and `average_excess_risk` that of the average over rounds; None where they are not defined. They are
+    measured without noise and are not private.
 
     `keys` are those of the noise generators while the run is unfinished: whoever has them can take the noise away, and
     so can whoever knows the seed of a run that is `seeded`.
@@ -62,6 +63,7 @@ class Run:
     noise_std: float
     account: Account
     unconditional: Account
+    table: AccountTable | None = None
     seeded: bool = False
     keys: NDArray[np.uint64] | None = None
     loss: float | None = None

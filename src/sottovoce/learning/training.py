@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sottovoce.accounting import Account, Relation
+    from sottovoce.accounting import Account, AccountTable, Relation
     from sottovoce.learning.descent import Unit, Weighting
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
@@ -68,6 +68,7 @@ class Plan:
     batch_fraction: float
     weighting: Weighting
     account: Account
+    table: AccountTable
     unconditional: Account
     ledger: tuple[tuple[int, float], ...]
     cut: bool
@@ -265,6 +266,7 @@ def plan(
         batch_fraction=batch_fraction,
         weighting=weighting,
         account=worst,
+        table=table,
         unconditional=exposure.everyone(noise_multiplier=noise, delta=target_delta),
         ledger=_ledger(exposure, noise, target_delta, worst),
         cut=cut,
@@ -344,6 +346,7 @@ def _unfinished(chosen: Plan, state: State, history: History, keys: NDArray[np.u
         * sensitivity(chosen.task, chosen.clip, chosen.unit, chosen.batch_fraction),
         account=chosen.account,
         unconditional=chosen.unconditional,
+        table=chosen.table,
         seeded=chosen.seeded,
         keys=keys,
     )

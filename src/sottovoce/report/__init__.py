@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures and pages: what accounts, runs and studies found, drawn with matplotlib or written as self-contained HTML."""
+"""Pictures and pages of what accounts, runs and studies found: matplotlib figures and self-contained HTML."""
 
 from sottovoce.report.reproduction import Reproduction, reproduce
 

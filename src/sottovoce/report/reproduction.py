@@ -19,6 +19,7 @@ from sottovoce.documents.studies import (
     write_study_table,
 )
 from sottovoce.errors import FileError, InputError
+from sottovoce.report.html import Section
 from sottovoce.report.page import results_page
 from sottovoce.studies import STUDIES, studies_of
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from sottovoce.studies import Study
 
-__all__ = ["PAGE", "Reproduction", "reproduce"]
+__all__ = ["PAGE", "Reproduction", "reproduce", "reproduction_sections"]
 
 PAGE = "index.html"
 # The folder of records also tells that a folder is one of reproductions.
@@ -84,6 +85,21 @@ def reproduce(
         if progress is not None:
             progress(SHARE * (number + 1), SHARE * len(chosen))
     return Reproduction(folder=place, records=tuple(records), kept=tuple(kept))
+
+
+def reproduction_sections(done: Reproduction) -> list[Section]:
+    """The parts of a report on the studies asked for: each with its picture and its findings."""
+    return [
+        Section(
+            heading=record.title,
+            text="In the quick size." if record.quick else "",
+            figure=(done.folder / f"{record.study}.svg").read_text(encoding="utf-8"),
+            figure_text=f"{record.title}: the numbers are in the table {record.study}.csv.",
+            columns=("statement", "claim", "measured", "verdict"),
+            rows=[(each.statement, each.claim, each.measured, each.verdict) for each in record.findings],
+        )
+        for record in done.records
+    ]
 
 
 def _prepared(folder: Path) -> Path:

@@ -6,13 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.errors import InputError
+from sottovoce.report.figures import figure_bytes
+from sottovoce.report.html import Section
+from sottovoce.studies.results import above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.learning import Run
 
-__all__ = ["draw_run"]
+__all__ = ["draw_run", "run_sections"]
 
 
 def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
@@ -49,6 +52,34 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
     for place in axes:
         place.set_xlabel("round")
     return axes
+
+
+def run_sections(run: Run, printed: str) -> list[Section]:
+    """The parts of a run's report: what was printed, the curves, and the two accounts beside each other."""
+    account, everyone = run.account, run.unconditional
+    return [
+        Section(heading="Summary", printed=printed),
+        Section(
+            heading="Over the rounds",
+            figure=figure_bytes(draw_run(run)[0].figure, "svg").decode(),
+            figure_text="Loss of the mean model, distance of the models from it, and ε, after each round.",
+        ),
+        Section(
+            heading="What the run gives away",
+            columns=("view", "assumption", "ε at most", "δ", "Δ² at most", "method"),
+            rows=[
+                (
+                    each.view,
+                    each.assumption if each is account and account.view != "everyone" else "none",
+                    above(each.epsilon().upper),
+                    f"{run.settings['target_delta']:g}",
+                    "" if each.sensitivity_squared is None else above(each.sensitivity_squared.upper),
+                    each.method,
+                )
+                for each in ((account,) if account.view == "everyone" else (account, everyone))
+            ],
+        ),
+    ]
 
 
 def _axes() -> Sequence[Any]:
