@@ -105,3 +105,13 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.usefixtures("two_studies")
+def test_a_report_holds_pictures_and_findings(sottovoce: Run, tmp_path: Path) -> None:
+    report = tmp_path / "paper.html"
+    code, _, err = sottovoce(*QUICK[:-1], str(tmp_path / "paper"), "--report", str(report))
+    page = report.read_text(encoding="utf-8")
+    assert (code, err) == (0, "")
+    assert page.count("data:image/svg+xml") == 2
+    assert "does not hold" in page

@@ -243,3 +243,15 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_report_holds_the_pairs_and_the_run(sottovoce: Run, tmp_path: Path) -> None:
+    report = tmp_path / "run.html"
+    code, _, err = sottovoce(*TRAIN, *NOISE, "--view", "secure-sum", "--report", str(report))
+    page = report.read_text(encoding="utf-8")
+    assert (code, err) == (0, "")
+    assert all(words in page for words in ("What the run gives away", "hidden-state", "Over the rounds"))
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    code, _, err = sottovoce(*TRAIN, *NOISE, "--report", "run.txt")
+    assert code == 2
+    assert ".html" in err

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams that turn: their value, and the bound that is close where they are best."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.sensitivities.test_smooth import dense, response_of
+
+from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.sensitivities.dual import solve_dual
+from sottovoce.sensitivities.turning import (
+    closed_loop,
+    constant_stream,
+    gramian,
+    lag_forms,
+    taps,
+    turning_bound,
+    turning_value,
+)
+from sottovoce.views import View
+
+
+def test_values_are_those_of_the_streams() -> None:
+    _, response = response_of("grid:rows=3,cols=4", View.secure_sum(0))
+    sources = response.columns(np.arange(3))
+    frequencies = np.array([0.0, 1.1, np.pi])
+    found = turning_value(response, sources, frequencies)
+    for position, frequency in enumerate(frequencies):
+        angles = frequency * np.arange(response.rounds)
+        shift = dense(response, position) @ np.column_stack([np.cos(angles), np.sin(angles)])
+        assert found[position] == pytest.approx(float((shift**2).sum()), rel=1e-6)
+    constant = constant_stream(response).value(sources)
+    assert constant[0] == pytest.approx(found[0], rel=1e-6)
+
+
+def test_long_streams_are_followed_to_the_end() -> None:
+    rounds = EXPLICIT_ROUNDS + 700
+    _, response = response_of("erdos-renyi:n=20,p=0.3,seed=2", View.secure_sum(0), rounds=rounds)
+    assert len(response.gains.gain) < rounds
+    sources = response.columns(np.array([0, 4]))
+    frequencies = np.array([0.7, np.pi])
+    found = turning_value(response, sources, frequencies)
+    constant = constant_stream(response).value(sources)
+    for place, position in enumerate((0, 4)):
+        angles = frequencies[place] * np.arange(rounds)
+        shift = response.respond(position, np.column_stack([np.cos(angles), np.sin(angles)]))
+        still = response.respond(position, np.ones(rounds))
+        for value, truth in ((found[place], shift), (constant[place], still)):
+            assert 0.99 * float((truth**2).sum()) <= value <= float((truth**2).sum())
+
+
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(1)])
+@pytest.mark.parametrize("start", [2, 16, 100])
+def test_the_bound_is_above_the_dual_and_close_to_it(view: View, start: int) -> None:
+    system, response = response_of("erdos-renyi:n=20,p=0.3,seed=2", view, rounds=200)
+    near = np.flatnonzero(system.hops() == 0)[:3]
+    bounds, _ = turning_bound(response, response.columns(near), start=start)
+    for position, bound in zip(near, bounds, strict=True):
+        F = dense(response, int(position))
+        attained = solve_dual(F.T @ F, tolerance=1e-4).attained
+        assert attained <= bound
+        assert start == 2 or bound <= 1.1 * attained
+
+
+def test_lags_are_counted_in_blocks_that_double() -> None:
+    _, response = response_of("ring:n=9", View.secure_sum(0), rounds=300)
+    loop, whitener = closed_loop(response, 299)
+    source = response.columns(np.array([2]))
+    norms = np.linalg.norm(taps(loop, whitener, 512) @ source, axis=1)[:, 0]
+    forms = lag_forms(loop, whitener, 64, 300)
+    assert forms.lengths.tolist() == [64, 128, 256]
+    expected = sum((end / 2 * (norms[end // 2 : end] ** 2).sum()) ** 0.5 for end in (128, 256, 512))
+    assert norms[64:512].sum() <= forms.norm_sum(source)[0]
+    assert forms.norm_sum(source)[0] == pytest.approx(expected, abs=1e-6)
+    shown = float(source[:, 0] @ gramian(loop, whitener, 300) @ source[:, 0])
+    assert shown == pytest.approx(float((norms**2).sum()), rel=1e-6)
