@@ -105,6 +105,7 @@ def test_the_cost_decides_unless_it_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert not set(sensitivity(protocol, View.secure_sum(0)).method) & {"smooth", "turning"}
     monkeypatch.setattr("sottovoce.sensitivities.measure.MOST_ENTRIES", 1000)
     monkeypatch.setattr("sottovoce.sensitivities.measure.FEW", 0)
+    monkeypatch.setattr("sottovoce.sensitivities.measure.SOLVED_ENTRIES", 0)
     assert set(sensitivity(protocol, View.secure_sum(0)).method) <= {"smooth", "turning", "cap"}
     assert not set(sensitivity(protocol, View.secure_sum(0), effort="fine").method) & {"smooth", "turning"}
 

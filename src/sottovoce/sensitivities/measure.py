@@ -33,7 +33,7 @@ from sottovoce.sensitivities.solve import CLOSE, FormSolution, plain_ends, solve
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from sottovoce.filtering import FilteredResponse, HiddenSystem, QuadraticForms
     from sottovoce.protocols import Contribution, Protocol
@@ -56,8 +56,9 @@ Effort = Literal["auto", "fine", "bulk"]
 EFFORTS = ("auto", "fine", "bulk")
 # Above this many entries of M in all, targets are no longer solved one by one unless that is asked for.
 MOST_ENTRIES = 2 * 10**9
-# Targets whose ends stay apart in bulk are solved one by one if there are so few of them; over long horizons, where
-# that costs more, only those that the observer hears directly.
+# Of the targets whose ends stay apart in bulk, those that the observer hears directly are solved one by one, worst
+# first, up to so many entries of M; the others if they are few and the horizon is not long.
+SOLVED_ENTRIES = 10**8
 FEW = 64
 # The reduction behind bounds of a per cent or so need not be finer than this.
 BULK_GOAL = 1e-7
@@ -219,12 +220,9 @@ def assess(
         lower[reached], upper[reached], method[reached], frequency[reached] = _bulk(
             response, positions[reached], direct[reached], search, progress
         )
-        heard = (reached[direct[reached]], APART)
-        for group, width in (heard,) if _is_long(response) else (heard, (reached, NARROW)):
-            doubtful = group[upper[group] > (1 + width) * lower[group]]
-            if len(doubtful) <= FEW:
-                found = _solved(response, positions[doubtful], search, None)
-                _keep_best(doubtful, found, (lower, upper, method, frequency))
+        for doubtful in _worth_solving_still(reached, direct, lower, upper, response):
+            found = _solved(response, positions[doubtful], search, None)
+            _keep_best(doubtful, found, (lower, upper, method, frequency))
     else:
         lower[reached], upper[reached], method[reached] = _solved(
             response, positions[reached], search, progress
@@ -266,6 +264,23 @@ def _solved(
         if progress is not None:
             progress(done, count)
     return lower, upper, method
+
+
+def _worth_solving_still(
+    reached: np.ndarray,
+    direct: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    response: FilteredResponse,
+) -> Iterator[np.ndarray]:
+    """The places to solve one by one after all: the worst of those heard directly, and all others if they are few."""
+    heard = reached[direct[reached]]
+    doubtful = heard[upper[heard] > (1 + APART) * lower[heard]]
+    worst = np.argsort(lower[doubtful] / upper[doubtful], kind="stable")
+    yield doubtful[worst[: SOLVED_ENTRIES // min(response.rounds, EXPLICIT_ROUNDS) ** 2]]
+    doubtful = reached[upper[reached] > (1 + NARROW) * lower[reached]]
+    if len(doubtful) <= FEW and not _is_long(response):
+        yield doubtful
 
 
 def _keep_best(

@@ -20,7 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
 
-__all__ = ["SmoothTables", "smooth_bound", "smooth_tables"]
+__all__ = ["BLOCKS", "SmoothTables", "smooth_bound", "smooth_tables"]
 
 EPSILON = float(np.finfo(np.float64).eps)
 BLOCKS = 20
