@@ -216,6 +216,9 @@ def test_a_synthetic_problem(sottovoce: Run) -> None:
     assert document["objective"] == "quadratic"
     assert document["account"]["assumption"] == "quadratic"
     assert document["excess_risk"] > 0
+    text = " ".join(sottovoce(*words, "--view", "secure-sum", "--clip", "3").out.split())
+    assert "Losses are quadratic, so the loop that they close is linear and computed as it is." in text
+    assert "without that assumption" not in text
     assert document["seeded"] is False
     assert "by a seed, which must stay secret" in " ".join(sottovoce(*TRAIN, *NOISE).out.split())
     assert "by a seed" not in sottovoce(*words).out

@@ -30,7 +30,7 @@ def test_a_saved_run_is_drawn_as_it_was(tmp_path: Path) -> None:
     assert np.array_equal(drawn[2], run.history.epsilon)
     assert np.asarray(axes[2].lines[1].get_ydata())[0] == run.unconditional.epsilon().upper
     words = [text.get_text() for text in axes[2].get_legend().get_texts()]
-    assert words == ["secure-sum, oblivious", "everyone, all rounds, unconditional"]
+    assert words == ["secure-sum, quadratic", "everyone, all rounds, unconditional"]
     picture = io.BytesIO()
     axes[0].figure.savefig(picture, format="svg")
     assert picture.getvalue().startswith(b"<?xml")

@@ -20,6 +20,7 @@ from sottovoce.studies import (
     observed_targets,
     removed_noise,
     slips,
+    utility,
     vectors,
 )
 
@@ -41,6 +42,7 @@ TINY: dict[str, Any] = {
         rounds=(1, 2, 8), leaves=(2, 4), simulations=2000, epsilons=(0.0, 1.0), grid=61, nodes=3
     ),
     "errata-g": constant_step.Config(rounds=(30, 100), simulated_rounds=(30,), runs=20),
+    "utility": utility.Config(graphs=("complete:n=4", "ring:n=6"), rounds=(4, 16), dimension=2, runs=3),
 }
 
 

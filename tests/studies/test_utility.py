@@ -11,6 +11,7 @@ from sottovoce import View, gaussian, gossip, graphs, sensitivity
 from sottovoce.errors import InputError
 from sottovoce.learning import load_data, synthetic_task, task_from
 from sottovoce.studies import utility
+from sottovoce.studies.results import near
 from sottovoce.studies.utility import METHODS, RULES, Config, Result, constant_sensitivity, run, terms
 
 QUICK = Config.quick()
@@ -58,7 +59,7 @@ def test_measured_risks_are_those_expected(result: Result) -> None:
 def test_every_combination_is_there(result: Result) -> None:
     combinations = {(row.graph, row.rounds, row.rule, row.method) for row in result.rows}
     assert len(result.rows) == len(combinations) == 2 * 2 * len(RULES) * len(METHODS)
-    assert result.table.columns[-1] == "theorem_17_transient"
+    assert result.table.columns[-1] == "theorem_17_start"
     assert {len(row) for row in result.table.rows} == {len(result.table.columns)}
     assert result.table.rows[3][result.table.columns.index("excess_risk")] == result.rows[3].excess_risk
     with pytest.raises(InputError, match="no row for ring:n=9"):
@@ -81,13 +82,31 @@ def test_noise_is_calibrated_to_one_guarantee(result: Result) -> None:
 
 def test_what_survives_of_the_claim(result: Result) -> None:
     verdicts = [finding.verdict for finding in result.findings]
-    assert verdicts == ["does not hold", "holds", "holds", "holds in part", "does not hold"]
+    assert verdicts[:2] == ["does not hold", "holds"]
+    claims = {
+        finding.claim.partition(", up to a factor of 2 ")[2]: finding for finding in result.findings[2:]
+    }
+    assert {claim: finding.verdict for claim, finding in claims.items()} == {
+        "(constant step 1/L, time-averaged; noise for constant contributions, no guarantee)": "does not hold",
+        "(constant step 1/L, time-averaged; noise certified for secure sums)": "does not hold",
+        "(constant step 1/L, time-averaged; noise for everyone's view)": "does not hold",
+        "(tuned step, weighted average; noise for constant contributions, no guarantee)": "holds",
+        "(tuned step, weighted average; noise certified for secure sums)": "holds in part",
+        "(tuned step, weighted average; noise for everyone's view)": "does not hold",
+    }
     last = max(QUICK.rounds)
     # On a complete graph the worst case is the constant one; on a ring honesty costs what Δ² says.
     assert result.over_central("complete:n=8", last, RULES[1], "network") == pytest.approx(8 / 7, rel=0.05)
     honest = result.over_central("ring:n=8", last, RULES[1], "network")
     printed = result.over_central("ring:n=8", last, RULES[1], "constant contribution")
     assert honest > 2 * printed
+    # A trusted server with the constant step does not have that leading term either.
+    constant, tuned = (result.noise_part("ring:n=8", last, rule, "central") for rule in RULES)
+    assert constant > 10 * tuned
+    told = claims["(constant step 1/L, time-averaged; noise certified for secure sums)"].measured
+    same = result.over_central("ring:n=8", last, RULES[0], "network")
+    ratio = result.noise_part("ring:n=8", last, RULES[0], "network") / tuned
+    assert f"{near(ratio, 2)} (ring:n=8, {near(same, 2)} times central with that step)" in told
 
 
 def test_a_constant_contribution_attains_what_is_said() -> None:
@@ -109,10 +128,10 @@ def test_terms_are_those_of_the_theorem() -> None:
     found = terms(config, task, gap=0.1, rounds=100, unit=0.2)
     noise = 3 * math.log(1e6) / 4 * 0.2**2
     assert found.privacy == pytest.approx(noise / (25 * 0.5))
-    assert found.mixing == pytest.approx(noise / (5 * 0.5) / (0.01 * 10))
-    assert found.mixing_squared == pytest.approx(noise / (5 * 0.5) / (1e-4 * 100))
+    assert found.root == pytest.approx(noise / (5 * 0.5) / (0.01 * 10))
+    assert found.mixing == pytest.approx(noise / (5 * 0.5) / (1e-4 * 100))
     assert found.heterogeneity == pytest.approx(2 * 0.25**2 / (0.25 * 0.01 * 1e4))
-    assert found.transient == pytest.approx(2 / 0.1 * math.exp(-0.1 * 0.25 * 100))
+    assert found.start == pytest.approx(2 / 0.1 * math.exp(-0.1 * 0.25 * 100))
 
 
 def test_logistic_regression_says_the_same() -> None:
@@ -131,5 +150,7 @@ def test_logistic_regression_says_the_same() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="runs must be a whole number of at least 2"):
         run(Config(runs=1))
+    with pytest.raises(InputError, match="rounds must be a whole number of at least 2; got 1"):
+        run(Config(rounds=(1, 5)))
     with pytest.raises(InputError, match=r"the study needs a strongly convex loss \(take l2 above 0\)"):
         run(Config(data="breast-cancer", graphs=("ring:n=4",), rounds=(2,), runs=2, l2=0.0))

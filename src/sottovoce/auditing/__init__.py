@@ -3,20 +3,25 @@
 
 from sottovoce.auditing.attack import Attack, fitted_attack, likelihood_attack
 from sottovoce.auditing.confidence import Evidence, clopper_pearson, evidence
-from sottovoce.auditing.results import Audit
+from sottovoce.auditing.results import Audit, TrainingAudit
 from sottovoce.auditing.simulate import Simulator, gossip_simulator
+from sottovoce.auditing.training import CanaryLoss, audit_training, training_simulator
 from sottovoce.auditing.verbs import audit, audit_simulator
 
 __all__ = [
     "Attack",
     "Audit",
+    "CanaryLoss",
     "Evidence",
     "Simulator",
+    "TrainingAudit",
     "audit",
     "audit_simulator",
+    "audit_training",
     "clopper_pearson",
     "evidence",
     "fitted_attack",
     "gossip_simulator",
     "likelihood_attack",
+    "training_simulator",
 ]

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sottovoce.accounting import Account
+from sottovoce.errors import InputError
 from sottovoce.interval import Interval
 
 if TYPE_CHECKING:
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
-__all__ = ["Audit"]
+__all__ = ["Audit", "TrainingAudit", "claimed_ends"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,3 +85,73 @@ class Audit:
     def refuted(self) -> bool:
         """Whether the attack did better than the claim allows."""
         return self.found.epsilon_lower > self.claimed_epsilon or self.found.mu_lower > self.claimed_mu
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingAudit:
+    """What an attack on training runs found about two claims.
+
+    `account` is that of the audited pair under the assumption that it names, `unconditional` that of everyone's
+    messages, which assumes nothing. `claimed_epsilon` and `claimed_mu` are those of `account`, or someone else's. In
+    every second run the target holds a canary: a record whose gradient is signs[t]·clip along one direction,
+    whatever the model. `fitted` says that the weights of the attack come from a third of the `trials`, and not from the
+    likelihood ratio.
+    """
+
+    view: View
+    target: Hashable
+    account: Account
+    unconditional: Account
+    noise_multiplier: float
+    delta: float
+    claimed_epsilon: float
+    claimed_mu: float
+    signs: np.ndarray
+    fitted: bool
+    trials: int
+    found: Evidence
+
+    @property
+    def certified_epsilon_upper(self) -> float:
+        """What ε is at most, at δ, under the assumption of `account`."""
+        return self.account.epsilon(self.delta).upper
+
+    @property
+    def unconditional_epsilon_upper(self) -> float:
+        """What ε is at most, at δ, whatever gradients depend on."""
+        return self.unconditional.epsilon(self.delta).upper
+
+    @property
+    def empirical_epsilon_lower(self) -> float:
+        """What ε is at least, at δ, by the attack alone."""
+        return self.found.epsilon_lower
+
+    @property
+    def empirical_mu_lower(self) -> float:
+        """What μ is at least if the view is a Gaussian mechanism, by the attack alone."""
+        return self.found.mu_lower
+
+    @property
+    def confidence(self) -> float:
+        """With which probability both empirical bounds hold."""
+        return self.found.confidence
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the attack did better than the claim allows."""
+        return self.found.epsilon_lower > self.claimed_epsilon or self.found.mu_lower > self.claimed_mu
+
+    @property
+    def unconditional_refuted(self) -> bool:
+        """Whether the attack did better than any run of this noise allows: then the run is not what it says."""
+        epsilon, mu = claimed_ends(self.unconditional, self.delta)
+        return self.found.epsilon_lower > epsilon or self.found.mu_lower > mu
+
+
+def claimed_ends(claim: Account | float, delta: float) -> tuple[float, float]:
+    """The ε and the μ that a claim goes up to; an ε alone says nothing of μ."""
+    if isinstance(claim, Account):
+        return claim.epsilon(delta).upper, claim.mu.upper
+    if isinstance(claim, bool) or not isinstance(claim, int | float | np.number) or not claim >= 0:
+        raise InputError(f"claim must be an Account or an ε of at least 0; got {claim!r}")
+    return float(claim), math.inf

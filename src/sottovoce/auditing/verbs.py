@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from sottovoce.accounting import RELATIONS, Account, Relation, account
 from sottovoce.auditing.attack import fitted_attack, likelihood_attack, plain_stream
 from sottovoce.auditing.confidence import Evidence, evidence
-from sottovoce.auditing.results import Audit
+from sottovoce.auditing.results import Audit, claimed_ends
 from sottovoce.auditing.simulate import Simulator, gossip_simulator, scene_of
 from sottovoce.errors import InputError, at_least, one_of, positive, probability
 from sottovoce.sensitivities import sensitivity
@@ -105,7 +104,7 @@ def audit(
         targets=[target],
         **terms,  # type: ignore[arg-type]
     )[target]
-    epsilon, mu = _claimed(certified if claim is None else claim, delta)
+    epsilon, mu = claimed_ends(certified if claim is None else claim, delta)
     stream = plain_stream(np.asarray(exposed.witness, dtype=np.float64))
     wanted = _runs(trials, protocol.n * protocol.rounds * stream.shape[1])
     scene = scene_of(protocol, view, target)
@@ -207,15 +206,6 @@ def audit_simulator(
     else:
         scores = [np.concatenate(views_of(world, each)) for world in (0, 1)]
     return evidence(scores[0], scores[1], delta=delta, confidence=confidence)
-
-
-def _claimed(claim: Account | float, delta: float) -> tuple[float, float]:
-    """The ε and the μ that a claim goes up to; an ε alone says nothing of μ."""
-    if isinstance(claim, Account):
-        return claim.epsilon(delta).upper, claim.mu.upper
-    if isinstance(claim, bool) or not isinstance(claim, int | float | np.number) or not claim >= 0:
-        raise InputError(f"claim must be an Account or an ε of at least 0; got {claim!r}")
-    return float(claim), math.inf
 
 
 def _runs(trials: int | None, draws: int) -> int:

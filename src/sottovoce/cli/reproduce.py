@@ -22,8 +22,10 @@ USAGE = "sottovoce reproduce [PART] [OPTIONS]"
 
 def reproduce(
     part: Annotated[
-        Literal["figure-1", "figure-2", "strengths", "errata", "all"],
-        Parameter(help="Which part: a figure, where the paper is right, where it is not, or all."),
+        Literal["figure-1", "figure-2", "strengths", "errata", "utility", "all"],
+        Parameter(
+            help="Which part: a figure, where the paper is right, where it is not, what utility is left, or all."
+        ),
     ] = "all",
     /,
     *,

@@ -69,6 +69,10 @@ def _privacy(run: Run) -> list[str]:
     )
     if account.assumption == "oblivious":
         return [f"{first}. Contributions are fixed in advance, so nothing is assumed about the loop."]
+    if account.assumption == "quadratic":
+        return [
+            f"{first}. Losses are quadratic, so the loop that they close is linear and computed as it is."
+        ]
     return [
         f"{first}, assuming that no gradient carries on what a record has changed in the models.",
         f"ε ≤ {_epsilon(everyone)} without that assumption.",

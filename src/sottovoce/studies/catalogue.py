@@ -19,6 +19,7 @@ from sottovoce.studies import (
     observed_targets,
     removed_noise,
     slips,
+    utility,
     vectors,
 )
 
@@ -145,6 +146,14 @@ STUDIES = (
         full=constant_step.Config(),
         quick=constant_step.Config(rounds=(30, 100, 1000, 10_000), simulated_rounds=(100,), runs=200),
         run=constant_step.run,
+    ),
+    Study(
+        name="utility",
+        part="utility",
+        title="Theorem 17 measured: excess risk at one (ε, δ), over T, n and topology",
+        full=utility.Config(),
+        quick=utility.Config.quick(),
+        run=utility.run,
     ),
 )
 PARTS = tuple(dict.fromkeys(study.part for study in STUDIES))

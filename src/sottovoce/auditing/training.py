@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`audit_training`: train again and again, with and without a canary record, and attack what an observer sees.
+
+The rounds are those of `learning` itself, `init` and `step` with the nodes' own noise; only the loss of the target is
+told to hold one more record. What a view shows is read off its name, as in every audit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from sottovoce.auditing.attack import likelihood_attack
+from sottovoce.auditing.results import TrainingAudit, claimed_ends
+from sottovoce.auditing.simulate import scene_of
+from sottovoce.auditing.verbs import CONFIDENCE, audit_simulator
+from sottovoce.errors import InputError, at_least, one_of, probability
+from sottovoce.learning.descent import init, sensitivity, step
+from sottovoce.learning.noise import NodeNoise
+from sottovoce.sensitivities import sensitivity as exposed
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from sottovoce.accounting import Account
+    from sottovoce.auditing.simulate import Scene, Simulator
+    from sottovoce.learning.descent import Descent
+    from sottovoce.learning.losses import Array, Labels, Loss
+    from sottovoce.learning.shards import Shards
+    from sottovoce.learning.training import Plan
+
+__all__ = ["CanaryLoss", "audit_training", "training_simulator"]
+
+Canary = Literal["witness", "constant"]
+TRIALS = 4_000
+# More rounds than this, over all runs, take hours.
+MOST_ROUNDS = 50_000_000
+# Weights are fitted where there are so many runs for each of them.
+RUNS_PER_WEIGHT = 60
+# A record's gradient stays this much below the clip, as clipped gradients do.
+WITHIN = 1 - 2.0**-30
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CanaryLoss:
+    """A loss, and at one node a further record: its gradient is `gradient` at any model, clipped as all others are."""
+
+    loss: Loss
+    node: int
+    gradient: Array
+
+    @property
+    def name(self) -> str:
+        """That of the loss."""
+        return self.loss.name
+
+    @property
+    def dimension(self) -> int:
+        """That of the loss."""
+        return self.loss.dimension
+
+    @property
+    def start(self) -> Array | None:
+        """That of the loss."""
+        return self.loss.start
+
+    @property
+    def curvature(self) -> Array:
+        """That of the loss."""
+        return self.loss.curvature
+
+    @property
+    def state_free(self) -> bool:
+        """The canary's gradient is; the rest is that of the loss."""
+        return self.loss.state_free
+
+    def clipped_sums(
+        self, models: Array, shards: Shards, weights: Array, clip: float | None
+    ) -> tuple[Array, float]:
+        """Those of the loss, with the canary in its node's sum; the share that was clipped is that of the records."""
+        sums, share = self.loss.clipped_sums(models, shards, weights, clip)
+        norm = float(np.linalg.norm(self.gradient))
+        size = 1.0 if clip is None or norm <= clip * WITHIN else clip * WITHIN / norm
+        sums = sums.copy()
+        sums[self.node] += size * self.gradient
+        return sums, share
+
+    def values(self, model: Array, features: Array, labels: Labels) -> Array:
+        """Those of the loss."""
+        return self.loss.values(model, features, labels)
+
+    def predictions(self, model: Array, features: Array) -> Labels | None:
+        """Those of the loss."""
+        return self.loss.predictions(model, features)
+
+
+def audit_training(
+    plan: Plan,
+    *,
+    target: Hashable = None,
+    claim: Account | float | None = None,
+    canary: Canary = "witness",
+    trials: int = TRIALS,
+    confidence: float = CONFIDENCE,
+    rng: np.random.Generator | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TrainingAudit:
+    """Train many times with and without a canary at the target, and hold what an attack finds against the account.
+
+    The observer sees what its view shows of every message, and the noise that it knows, along the canary's direction.
+    Its score is Fisher's discriminant, fitted to runs that serve for nothing else, or the likelihood ratio of the loop
+    without hidden states where views have too many numbers for that.
+
+    Args:
+        plan: what is trained, as `learning.plan` returns it: task, protocol, view, noise, steps, clip.
+        target: the node that gets the canary, and its worst observer; the worst pair of the view if None.
+        claim: what to audit: an `Account`, or an ε at the δ of the plan; the plan's account of the pair if None.
+        canary: "witness" for the signs behind the lower end of the account, which is about streams that are fixed in
+            advance; "constant" for one sign, which may leak more where gradients depend on models.
+        trials: how many runs to train, half of them with the canary.
+        confidence: with which probability the empirical bounds hold.
+        rng: where the nodes' keys and the canary's direction come from; system entropy if None.
+        progress: called with (runs done, runs in all).
+
+    Guarantee: if the claim holds for the run, it is refuted with probability at most 1 − `confidence`; nothing
+    follows from a claim that is not refuted. An account whose assumption training breaks may be refuted, rightly; one
+    that is unconditional may not.
+    Source: as for `audit_simulator`; canaries with gradients of their own, Nasr et al. 2023.
+
+    >>> from sottovoce import View, gossip, graphs
+    >>> from sottovoce.learning import plan, synthetic_task
+    >>> ring = gossip(graphs.metropolis_weights("ring:n=4"), rounds=3)
+    >>> chosen = plan(synthetic_task(4, dimension=2), ring, view=View.secure_sum(0), noise_multiplier=1.0)
+    >>> found = audit_training(chosen, trials=600, rng=np.random.default_rng(1))
+    >>> found.refuted, found.unconditional_refuted, found.account.assumption
+    (False, False, 'quadratic')
+    """
+    one_of(("witness", "constant"), canary=canary)
+    probability(confidence=confidence)
+    at_least(16, trials=trials)
+    _check(plan, trials)
+    source = np.random.default_rng() if rng is None else rng
+    pair = plan.account
+    if target is not None:
+        table = plan.exposure.table(noise_multiplier=plan.noise_multiplier, delta=plan.delta)
+        pair = table.about(target)
+    seen = plan.exposure.view
+    own = seen.own_noise if isinstance(seen, View) else plan.exposure.own_noise
+    view = (
+        View.everyone
+        if pair.view == "everyone"
+        else View(name=pair.view, observers=pair.observers, own_noise=own)
+    )
+    sizes = plan.schedule.sizes(plan.protocol.rounds)
+    # The loop as it would be if gradients did not depend on models: for signs and weights, which need no precision.
+    damping = float(np.clip(1 - np.median(sizes) * plan.task.linear.mean(), 0, 1))
+    loop = replace(plan.protocol, damping=np.array(damping))
+    scene = scene_of(loop, view, pair.target)
+    signs = np.ones(plan.protocol.rounds)
+    if canary == "witness":
+        found = exposed(loop, view, [pair.target], contribution="scalar")[pair.target]
+        signs = np.sign(np.asarray(found.witness, dtype=np.float64).reshape(plan.protocol.rounds))
+    width = scene.shown.shape[0] + scene.known.size
+    fitted = plan.protocol.rounds * width * RUNS_PER_WEIGHT <= trials
+    evidence = audit_simulator(
+        training_simulator(plan, scene, _direction(plan, source)),
+        (-signs if pair.relation == "replace-one" else np.zeros_like(signs), signs),
+        delta=plan.delta,
+        score=None if fitted else likelihood_attack(scene, signs[:, None]),
+        trials=trials,
+        batch=max(1, min(100, trials // 20)),
+        confidence=confidence,
+        rng=source,
+        progress=progress,
+    )
+    epsilon, mu = claimed_ends(pair if claim is None else claim, plan.delta)
+    return TrainingAudit(
+        view=view,
+        target=pair.target,
+        account=pair,
+        unconditional=plan.unconditional,
+        noise_multiplier=plan.noise_multiplier,
+        delta=plan.delta,
+        claimed_epsilon=epsilon,
+        claimed_mu=mu,
+        signs=signs,
+        fitted=fitted,
+        trials=2 * (trials // 2),
+        found=evidence,
+    )
+
+
+def training_simulator(plan: Plan, scene: Scene, direction: np.ndarray) -> Simulator:
+    """Training runs as a simulator: the stream holds one number a round, the canary's gradient in clips.
+
+    A view has shape T × (m + k): the m observed rows of the messages, then the k noises that the observer knows, along
+    `direction` and in units of what a record moves a gradient by.
+    """
+    unit = sensitivity(plan.task, plan.clip, plan.unit, plan.batch_fraction)
+    sizes = plan.schedule.sizes(plan.protocol.rounds)
+
+    def descent(share: float, noise: NodeNoise) -> Descent:
+        if share == 0:
+            return plan.descent(noise)
+        loss = CanaryLoss(loss=plan.task.loss, node=scene.target, gradient=share * plan.clip * direction)
+        return replace(plan, task=replace(plan.task, loss=loss)).descent(noise)
+
+    def run(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+        views = np.empty((runs, len(stream), scene.shown.shape[0] + scene.known.size))
+        for view in views:
+            keys = rng.integers(2**64, size=(scene.nodes, 2), dtype=np.uint64)
+            noise = NodeNoise(keys, plan.task.dimension)
+            descents = {share: descent(share, noise) for share in set(stream.tolist())}
+            state = init(next(iter(descents.values())))
+            for t, share in enumerate(stream.tolist()):
+                drawn = noise.gaussian(t)[scene.known] @ direction
+                state, info = step(descents[share], state)
+                # A message moves by −η times what the gradient moves by.
+                sent = info.messages @ direction / (-sizes[t] * unit)
+                view[t] = np.concatenate([scene.shown @ sent, plan.noise_multiplier * drawn])
+        return views
+
+    return run
+
+
+def _direction(plan: Plan, rng: np.random.Generator) -> np.ndarray:
+    """A direction without preference, as noise is the same in all of them."""
+    drawn = rng.standard_normal(plan.task.dimension)
+    return np.asarray(drawn / np.linalg.norm(drawn))
+
+
+def _check(plan: Plan, trials: int) -> None:
+    """Refuse plans whose records a canary is not like, and audits that never end."""
+    if plan.unit != "record" or plan.batch_fraction < 1:
+        raise InputError(
+            f"a canary is one record that takes part in every round; got unit {plan.unit!r} and batch_fraction "
+            f"{plan.batch_fraction!r} (audit such runs with audit_simulator and a canary of your own)"
+        )
+    if trials * plan.protocol.rounds > MOST_ROUNDS:
+        raise InputError(
+            f"{trials} runs of {plan.protocol.rounds} rounds each would take hours (ask for fewer trials or rounds)"
+        )

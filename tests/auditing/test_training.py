@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training runs with canaries: honest accounts stand, less noise than claimed is caught, and so is an assumption.
+
+Every audit draws from a fixed seed, so nothing below depends on chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sottovoce import View, gossip
+from sottovoce.auditing import CanaryLoss, audit_training, training_simulator
+from sottovoce.auditing.simulate import scene_of
+from sottovoce.errors import InputError
+from sottovoce.graphs import metropolis_weights
+from sottovoce.learning import (
+    Plan,
+    Task,
+    load_data,
+    plan,
+    quadratic,
+    ridge,
+    shards_of,
+    synthetic_task,
+    task_from,
+)
+
+DELTA = 0.1
+RING = gossip(metropolis_weights("ring:n=4"), rounds=3)
+TASKS = {
+    "quadratic": (synthetic_task(4, dimension=2, records=5), 0.5),
+    "logistic": (task_from(load_data("breast-cancer"), 4, l2=0.01), 1.0),
+}
+EVERY_TASK = pytest.mark.parametrize(("task", "size"), TASKS.values(), ids=TASKS.keys())
+
+
+def planned(task: Task, size: float = 0.5, noise: float = 1.0, **terms: Any) -> Plan:
+    terms = {"view": View.secure_sum(0), **terms}
+    return plan(task, RING, noise_multiplier=noise, target_delta=DELTA, step=size, **terms)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(1)
+
+
+@EVERY_TASK
+@pytest.mark.parametrize("view", [View.secure_sum(0), "everyone"], ids=str)
+def test_honest_accounts_stand_and_less_noise_is_caught(task: Task, size: float, view: Any) -> None:
+    chosen = planned(task, size, view=view)
+    found = audit_training(chosen, trials=3000, rng=rng())
+    assert not found.refuted
+    assert not found.unconditional_refuted
+    assert found.fitted
+    assert (found.target, found.account) == (chosen.account.target, chosen.account)
+    assert found.certified_epsilon_upper == chosen.account.epsilon().upper
+    assert found.unconditional_epsilon_upper == chosen.unconditional.epsilon().upper
+    assert (found.trials, found.confidence) == (3000, 0.999)
+    assert found.empirical_mu_lower <= found.account.mu.upper
+    # The same runs against the account of a trainer that draws twice as much noise.
+    claim = planned(task, size, noise=2.0, view=view).account
+    halved = audit_training(chosen, claim=claim, trials=3000, rng=rng())
+    assert halved.found == found.found
+    assert halved.empirical_mu_lower > claim.mu.upper
+    assert halved.refuted
+
+
+def test_training_breaks_an_account_that_assumes_it_away() -> None:
+    # The leaves other than the target forget what they receive and send it back as gradients instead.
+    features = [np.zeros((1, 1))] * 2 + [np.ones((1, 1))] * 7
+    task = Task(name="star", loss=ridge(1), shards=shards_of(features, [np.zeros(1)] * 9, nominal=1))
+    star = gossip(metropolis_weights("star:n=9"), rounds=6)
+    chosen = plan(task, star, view=View.secure_sum(0), noise_multiplier=1.0, target_delta=DELTA, step=1.0)
+    found = audit_training(chosen, target=1, canary="constant", trials=4000, rng=rng())
+    assert found.account.assumption == "hidden-state"
+    assert found.target == 1
+    assert found.signs.tolist() == [1.0] * 6
+    assert found.empirical_epsilon_lower > found.certified_epsilon_upper
+    assert found.empirical_mu_lower > found.account.mu.upper
+    assert found.refuted
+    assert not found.unconditional_refuted
+
+
+@pytest.mark.parametrize(
+    "view", [View.secure_sum(0), View.neighbourhood(0), View.secure_sum(0, own_noise="hidden")], ids=repr
+)
+def test_a_canary_moves_the_view_as_the_linear_loop_does(view: View) -> None:
+    chosen = planned(synthetic_task(4, dimension=3, records=5), 0.25, view=view)
+    scene = scene_of(replace(RING, damping=np.array(0.75)), view, 2)
+    direction = np.array([2.0, -1.0, 2.0]) / 3
+    run = training_simulator(chosen, scene, direction)
+    stream = np.array([1.0, -1.0, 0.5])
+    moved = run(stream, 4, rng()) - run(np.zeros(3), 4, rng())
+    state = np.zeros(4)
+    for t, contribution in enumerate(stream):
+        state = 0.75 * (RING.weights.matrix.toarray() @ state)
+        state[2] += contribution
+        expected = np.concatenate([scene.shown @ state, np.zeros(scene.known.size)])
+        assert moved[:, t] == pytest.approx(np.tile(expected, (4, 1)), abs=1e-8)
+
+
+def test_a_canary_is_a_record() -> None:
+    base = synthetic_task(3, dimension=2, records=4)
+    gradient = np.array([0.3, -0.4])
+    models = rng().standard_normal((3, 2))
+    shards = base.shards
+    records = [shards.features[0], np.vstack([shards.features[1], -gradient[None]]), shards.features[2]]
+    more = shards_of(records, [np.zeros(len(rows)) for rows in records], nominal=4)
+    plain = quadratic(2)
+    for clip in (0.5, 0.2, 10.0):
+        canary = CanaryLoss(loss=plain, node=1, gradient=gradient)
+        found, _ = canary.clipped_sums(models, shards, shards.present.astype(float), clip)
+        truth, _ = plain.clipped_sums(models, more, more.present.astype(float), clip)
+        assert found == pytest.approx(truth, abs=1e-12)
+    assert (canary.name, canary.dimension, canary.start, canary.state_free) == ("quadratic", 2, None, True)
+    assert canary.curvature is plain.curvature
+    point = np.ones(2)
+    features, labels = shards.pooled
+    assert np.array_equal(canary.values(point, features, labels), plain.values(point, features, labels))
+    assert canary.predictions(point, features) is None
+
+
+def test_few_runs_are_scored_by_the_likelihood_ratio() -> None:
+    heard: list[tuple[int, int]] = []
+    chosen = planned(*TASKS["quadratic"], view="neighbourhood", relation="replace-one")
+    one, two = (
+        audit_training(chosen, trials=300, rng=rng(), progress=lambda *step: heard.append(step))
+        for _ in range(2)
+    )
+    assert not one.fitted
+    assert one.view.name == "neighbourhood"
+    assert one.found == two.found
+    assert heard[-1] == (300, 300)
+    assert not one.refuted
+    # Replacing the record moves twice as far, and 75 judged runs show a good part of it.
+    assert one.empirical_mu_lower > 0.5 * one.account.mu.lower
+    # A bare ε is audited by its definition alone.
+    bare = audit_training(chosen, claim=0.25, trials=300, rng=rng())
+    assert (bare.claimed_epsilon, bare.claimed_mu) == (0.25, np.inf)
+    assert bare.empirical_epsilon_lower > 0.25
+    assert bare.refuted
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "complaint"),
+    [
+        ({"unit": "node"}, {}, "one record that takes part in every round; got unit 'node'"),
+        ({"batch_fraction": 0.5}, {}, "batch_fraction 0.5 .audit such runs with audit_simulator"),
+        ({}, {"trials": 3}, "trials must be a whole number of at least 16; got 3"),
+        ({}, {"trials": 10**9}, "1000000000 runs of 3 rounds each would take hours"),
+        ({}, {"canary": "loud"}, "canary must be one of witness, constant; got 'loud'"),
+        ({}, {"claim": -1.0}, r"claim must be an Account or an ε of at least 0; got -1\.0"),
+        ({}, {"confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], settings: dict[str, Any], complaint: str) -> None:
+    chosen = planned(*TASKS["quadratic"], **changes)
+    with pytest.raises(InputError, match=complaint):
+        audit_training(chosen, **{"trials": 16, **settings})
