@@ -107,7 +107,7 @@ def test_the_same_seed_gives_the_same_output(sottovoce: Run) -> None:
         (("--view", "neighbourhood", "--observer", "0", "--target", "2"), "target         2"),
         (("--relation", "replace-one"), "replace-one: a record is replaced"),
         (("--participation", "at-most:1"), "at-most:1: a target contributes in at most 1 round"),
-        (("--damping", "0.5"), "quadratic: other nodes' contributions"),
+        (("--damping", "0.5"), "quadratic: contributions depend on hidden states"),
     ],
 )
 def test_every_term_of_an_account_can_be_audited(sottovoce: Run, words: tuple[str, ...], phrase: str) -> None:
