@@ -24,7 +24,7 @@ def test_accounts_of_a_closed_loop(sottovoce: Run, forgetful: str) -> None:
     assert (code, err) == (0, "")
     assert "Δ²        1.299–1.301" in out
     assert "damping        0 to 1 (1 - step * curvature of each node's quadratic loss)" in out
-    assert "assumption     quadratic: other nodes' contributions depend on hidden states" in out
+    assert "assumption     quadratic: contributions depend on hidden states" in out
     document = json.loads(sottovoce(*words, "--json").out)
     assert document["assumption"] == "quadratic"
     assert (document["damping"]["min"], document["damping"]["max"]) == (0.0, 1.0)
