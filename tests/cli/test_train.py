@@ -257,3 +257,9 @@ def test_a_report_holds_the_pairs_and_the_run(sottovoce: Run, tmp_path: Path) ->
     code, _, err = sottovoce(*TRAIN, *NOISE, "--report", "run.txt")
     assert code == 2
     assert ".html" in err
+
+
+def test_a_name_that_is_neither_data_nor_a_file_is_refused_as_such(sottovoce: Run) -> None:
+    code, _, err = sottovoce("train", "digit", "--graph", "ring:n=5", "--rounds", "3", *NOISE)
+    assert code == 2
+    assert "the data must be one of digits, breast-cancer, diabetes, or a file" in err

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from pathlib import Path  # noqa: TC003 - the parser reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -256,7 +256,7 @@ def _task(data: str, learning: Learning, nodes: int) -> Task:
 
     if data.partition(":")[0] == "synthetic":
         return parse_synthetic(data, nodes)
-    if data not in DATA_NAMES and learning.loss == "auto":
+    if learning.loss == "auto" and data not in DATA_NAMES and Path(data).exists():
         raise InputError(
             "--loss must be given for a file, as only you know what its labels mean "
             "(ridge, logistic, softmax or quadratic)"
