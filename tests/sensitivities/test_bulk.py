@@ -130,3 +130,26 @@ def test_progress_reaches_the_end() -> None:
     heard: list[tuple[int, int]] = []
     sensitivity(protocol, View.secure_sum(0), effort="bulk", progress=lambda *step: heard.append(step))
     assert heard[-1] == (19, 19)
+
+
+def test_a_loop_that_grows_when_frozen_early_gives_no_bound_rather_than_none_at_all() -> None:
+    weights = np.array(
+        [
+            [0.004, 0, 0.771, 0, 0, 0.225],
+            [0.002, 0.057, 0.001, 0, 0, 0.94],
+            [0, 0.993, 0, 0.007, 0, 0],
+            [0.001, 0.003, 0, 0.995, 0.001, 0],
+            [0.001, 0.001, 0.02, 0.719, 0.259, 0],
+            [0.092, 0.011, 0.004, 0.001, 0.892, 0],
+        ]
+    )
+    view = View(observation=np.array([[4.2, -0.8, 0.8, -3, -0.2, -0.5]]))
+    found = sensitivity(gossip(weights, rounds=50_000), view, effort="bulk")
+    assert np.isfinite(found.squared_lower).all()
+    assert np.all((found.squared_lower <= found.squared_upper) & (found.squared_upper <= 50_000))
+
+
+def test_a_view_of_nothing_with_known_noise_has_a_lower_end_of_0() -> None:
+    view = View(observation=np.zeros((1, 3)), known_noise=[0])
+    found = sensitivity(gossip(np.full((3, 3), 1 / 3), rounds=3), view)
+    assert found.squared_lower.tolist() == [0, 0]

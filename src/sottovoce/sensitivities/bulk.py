@@ -12,7 +12,7 @@ import numpy as np
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.sensitivities.smooth import BLOCKS, smooth_bound, smooth_tables
 from sottovoce.sensitivities.steady import steady_bound, steady_tables
-from sottovoce.sensitivities.turning import constant_stream, turning_bound, turning_value
+from sottovoce.sensitivities.turning import REACH, constant_stream, turning_bound, turning_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,7 @@ LOOKED_AT = 256
 # Rounds after which the gains are frozen, tried in turn for targets heard directly whose ends stay this far apart.
 STARTS, APART = (32, 128, 512), 0.02
 PORTION = 20_000
+MOST_BYTES = 2 * 2**30
 # For so many targets the rounds are cut into fewer blocks: a per cent wider, a third of the cost.
 CROWD, FEWER_BLOCKS = 100_000, 12
 METHOD_NAMES = "<U11"
@@ -58,7 +59,7 @@ def bulk_ends(
     Every target gets the bound for smooth responses and the value of a constant stream. Those that are heard
     directly, and the worst of the others, get the bound for turning streams and the value of one as well.
 
-    Guarantee: attained ≤ Δ² ≤ bound up to the response's own distortion.
+    Guarantee: attained ≤ Δ² ≤ bound up to the distortion of the response and what its frozen gains miss.
     """
     count, is_long = len(positions), response.rounds > EXPLICIT_ROUNDS
     far, steady = far_bound(response, count), constant_stream(response)
@@ -72,6 +73,8 @@ def bulk_ends(
     method = np.full(count, "steady" if is_long else "smooth", dtype=METHOD_NAMES)
     places = _worth_turning(attained, bound, direct)
     for start in STARTS:
+        if _table_bytes(response, start) > MOST_BYTES:
+            break
         _turn(response, positions, places, start, contribution, (attained, bound, method, frequency))
         places = places[direct[places] & (bound[places] > (1 + APART) * attained[places])]
         if places.size == 0 or start >= len(response.gains.gain):
@@ -103,6 +106,12 @@ def _turn(
     higher = doubtful[reached > attained[places[doubtful]]]
     attained[places[doubtful]] = np.maximum(reached, attained[places[doubtful]])
     frequency[places[higher]] = peak[higher]
+
+
+def _table_bytes(response: FilteredResponse, start: int) -> int:
+    """What the tables of `turning_bound` for the first columns take."""
+    m, size = response.rows.shape
+    return int(8 * start * size * ((start + REACH) * m + size))
 
 
 def far_bound(response: FilteredResponse, count: int) -> Callable[[np.ndarray], np.ndarray]:

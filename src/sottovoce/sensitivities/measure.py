@@ -134,9 +134,15 @@ def sensitivity(
     if system.rows.shape[0] == 0:
         return _closed_form(protocol, view, indices, search, 0.0, "unreached")
     upper_side = assess(system, indices, search, progress)
-    lower_side = upper_side
+    lower = upper_side.lower
+    witness_of: Callable[[int], np.ndarray] = upper_side.witness_of
     if upper_side.system.over_informed:
-        lower_side = assess(hidden_system(protocol, observation, complete=False), indices, search, None)
+        told = hidden_system(protocol, observation, complete=False)
+        if told.rows.shape[0]:
+            lower_side = assess(told, indices, search, None)
+            lower, witness_of = lower_side.lower, lower_side.witness_of
+        else:
+            lower, witness_of = np.zeros(len(indices)), lambda _: np.zeros(protocol.rounds)
     return Sensitivities(
         protocol=protocol,
         view=view,
@@ -145,10 +151,10 @@ def sensitivity(
         engine=upper_side.response.engine,
         targets=protocol.names(indices),
         indices=indices,
-        squared_lower=np.minimum(lower_side.lower, upper_side.upper),
+        squared_lower=np.minimum(lower, upper_side.upper),
         squared_upper=upper_side.upper,
         method=upper_side.method,
-        witness_of=lower_side.witness_of,
+        witness_of=witness_of,
     )
 
 
@@ -360,6 +366,9 @@ def widened(
     """
     if distortion >= 0.5:
         return np.zeros_like(attained), np.full_like(bound, np.inf)
+    # What overflowed says nothing.
+    attained = np.where(np.isfinite(attained), attained, 0.0)
+    bound = np.where(np.isfinite(bound), bound, np.inf)
     shift = distortion * np.sqrt(rounds)
     low = np.maximum(np.sqrt(np.maximum(attained, 0)) - shift, 0) / (1 + distortion)
     high = (np.sqrt(bound) + shift) / (1 - distortion)

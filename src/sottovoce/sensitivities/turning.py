@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ends of Δ² for many targets at once that are close where the best stream turns at one frequency: near targets.
 
-With gains frozen after a few rounds F is a Toeplitz matrix S but for its first columns, and freezing only takes noise
-away. So
+With gains frozen after a few rounds F is a Toeplitz matrix S but for its first columns, and freezing only raises M: the
+frozen filter whitens N·diag(Q)·Nᵀ with Q ⪯ I. So
 
     ‖Fc‖² ≤ T·sup_ω φ(ω) + (what the first columns add),   φ(ω) = ‖Σ_ℓ f_ℓ e^{−iωℓ}‖²,
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
 
 __all__ = [
+    "REACH",
     "ROUNDING",
     "ConstantStream",
     "LagForms",
@@ -99,6 +100,7 @@ def gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int) -> np.ndarray:
     return np.asarray((gram + gram.T) / 2 + margin * np.eye(len(loop)))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def turning_bound(
     response: FilteredResponse, sources: np.ndarray, *, start: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +114,7 @@ def turning_bound(
 
     Guarantee: an upper bound for vectors of every dimension. ρ ≥ sup φ: a real trigonometric polynomial of degree N
     lies below its largest value on K > 2N equidistant points divided by cos(πN/K), and longer lags are added by
-    their norms.
+    their norms. Gains that are frozen early may leave a loop that grows: then the bound is infinite where it overflows.
     Source: Ehlich & Zeller, Math. Z. 86 (1964) for the grid.
     """
     rounds, m = response.rounds, response.rows.shape[0]
@@ -138,7 +140,8 @@ def turning_bound(
         states = (deviations @ chosen).transpose(2, 0, 1)
         left[begin : begin + batch] = np.abs(states @ gram @ states.transpose(0, 2, 1)).sum(axis=(1, 2))
     bulk = rounds * peak
-    return (bulk + added + 2 * np.sqrt(bulk * left) + left) * (1 + 1e-9), frequency
+    bound = (bulk + added + 2 * np.sqrt(bulk * left) + left) * (1 + 1e-9)
+    return np.where(np.isfinite(bound), bound, np.inf), frequency
 
 
 def _peaks(rows: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
