@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg.lapack import dtrtrs
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -115,7 +115,7 @@ def _measure(covariance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.n
     seen = rows @ covariance
     root = np.linalg.cholesky(seen @ rows.T)
     # S = L⁻¹ C P, so that K = Sᵀ L⁻¹ and Φ P = P − SᵀS.
-    whitened = linalg.solve_triangular(root, seen, lower=True, check_finite=False)
-    whitener = linalg.solve_triangular(root, rows, lower=True, check_finite=False)
-    gain = linalg.solve_triangular(root, whitened, lower=True, trans="T", check_finite=False).T
+    whitened = dtrtrs(root, seen, lower=True)[0]
+    whitener = dtrtrs(root, rows, lower=True)[0]
+    gain = dtrtrs(root, whitened, lower=True, trans=1)[0].T
     return gain, whitener, covariance - whitened.T @ whitened

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -87,6 +88,16 @@ class FilteredResponse:
         """The dimension r of the state."""
         return int(self.transition.shape[0])
 
+    @cached_property
+    def _adjoint(self) -> np.ndarray | csr_array:
+        """Aᵀ, which a sparse matrix would make anew at every use."""
+        return self.transition.T if isinstance(self.transition, np.ndarray) else self.transition.T.tocsr()
+
+    @cached_property
+    def _seen(self) -> int:
+        """How many leading states the rows read: in a Krylov space the first few."""
+        return int(np.flatnonzero(self.rows.any(axis=0)).max(initial=-1)) + 1
+
     def respond(self, position: int, stream: np.ndarray) -> np.ndarray:
         """F c for one target and a stream c of shape (T,) or (T, d): the whitened shift of the view, round by round."""
         streams = stream.reshape(self.rounds, -1)
@@ -155,13 +166,15 @@ class FilteredResponse:
 
     def before(self, rows: np.ndarray, round_index: int) -> np.ndarray:
         """Rows · A Φ_t: what rows that read the state of the next round read in the one with this 0-based index."""
-        moved = (self.transition.T @ rows.T).T
-        return np.asarray(moved - (moved @ self.gains.gain[self.gains.at(round_index)]) @ self.rows)
+        moved = (self._adjoint @ rows.T).T
+        seen = self._seen
+        moved[:, :seen] -= (moved @ self.gains.gain[self.gains.at(round_index)]) @ self.rows[:, :seen]
+        return np.asarray(moved)
 
     def after(self, states: np.ndarray, round_index: int) -> np.ndarray:
         """A Φ_t · states: what is left of states of the round with this 0-based index when the next one begins."""
-        seen = states - self.gains.gain[self.gains.at(round_index)] @ (self.rows @ states)
-        return np.asarray(self.transition @ seen)
+        shown = self.rows[:, : self._seen] @ states[: self._seen]
+        return np.asarray(self.transition @ (states - self.gains.gain[self.gains.at(round_index)] @ shown))
 
     def whitener(self, round_index: int) -> np.ndarray:
         """L_t⁻¹C for the round with this 0-based index."""

@@ -29,6 +29,8 @@ NARROW = 0.01
 LOOKED_AT = 256
 # Rounds after which the gains are frozen, tried in turn for targets heard directly whose ends stay this far apart.
 STARTS, APART = (32, 128, 512), 0.02
+# So few of them are sooner solved one by one than bounded with the last of these, while M can be formed.
+SOONER_SOLVED = 8
 PORTION = 20_000
 MOST_BYTES = 2 * 2**30
 # For so many targets the rounds are cut into fewer blocks: a per cent wider, a third of the cost.
@@ -77,7 +79,8 @@ def bulk_ends(
             break
         _turn(response, positions, places, start, contribution, (attained, bound, method, frequency))
         places = places[direct[places] & (bound[places] > (1 + APART) * attained[places])]
-        if places.size == 0 or start >= len(response.gains.gain):
+        enough = 0 if is_long or start < STARTS[-2] else SOONER_SOLVED
+        if places.size <= enough or start >= len(response.gains.gain):
             break
     return BulkEnds(attained=attained, bound=bound, method=method, frequency=frequency)
 

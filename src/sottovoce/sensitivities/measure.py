@@ -33,7 +33,7 @@ from sottovoce.sensitivities.solve import CLOSE, FormSolution, plain_ends, solve
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from sottovoce.filtering import FilteredResponse, HiddenSystem, QuadraticForms
     from sottovoce.protocols import Contribution, Protocol
@@ -60,8 +60,8 @@ MOST_ENTRIES = 2 * 10**9
 # first, up to so many entries of M; the others if they are few and the horizon is not long.
 SOLVED_ENTRIES = 10**8
 FEW = 64
-# The reduction behind bounds of a per cent or so need not be finer than this.
-BULK_GOAL = 1e-7
+# Behind bounds of a per cent or so the reduction, and ends that are solved for after all, need not be finer than this.
+BULK_GOAL, BULK_TOLERANCE = 1e-7, 2e-3
 # Where no closed stream is at hand for a long horizon, the lower end comes from this many first rounds.
 EARLY = 512
 
@@ -119,12 +119,13 @@ def sensitivity(
     cap = chosen.largest_count(protocol.rounds)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, targets)
+    in_bulk = _in_bulk(effort, engine, chosen, protocol.rounds, len(indices))
     search = Search(
         contribution=contribution,
         participation=chosen,
         engine=engine,
-        in_bulk=_in_bulk(effort, engine, chosen, protocol.rounds, len(indices)),
-        tolerance=tolerance,
+        in_bulk=in_bulk,
+        tolerance=max(tolerance, BULK_TOLERANCE) if in_bulk else tolerance,
         cap=cap,
     )
     if view.name == "everyone":
@@ -226,9 +227,9 @@ def assess(
         lower[reached], upper[reached], method[reached], frequency[reached] = _bulk(
             response, positions[reached], direct[reached], search, progress
         )
-        for doubtful in _worth_solving_still(reached, direct, lower, upper, response):
-            found = _solved(response, positions[doubtful], search, None)
-            _keep_best(doubtful, found, (lower, upper, method, frequency))
+        doubtful = _worth_solving_still(reached, direct, lower, upper, response)
+        found = _solved(response, positions[doubtful], search, None)
+        _keep_best(doubtful, found, (lower, upper, method, frequency))
     else:
         lower[reached], upper[reached], method[reached] = _solved(
             response, positions[reached], search, progress
@@ -278,15 +279,16 @@ def _worth_solving_still(
     lower: np.ndarray,
     upper: np.ndarray,
     response: FilteredResponse,
-) -> Iterator[np.ndarray]:
+) -> np.ndarray:
     """The places to solve one by one after all: the worst of those heard directly, and all others if they are few."""
     heard = reached[direct[reached]]
     doubtful = heard[upper[heard] > (1 + APART) * lower[heard]]
     worst = np.argsort(lower[doubtful] / upper[doubtful], kind="stable")
-    yield doubtful[worst[: SOLVED_ENTRIES // min(response.rounds, EXPLICIT_ROUNDS) ** 2]]
-    doubtful = reached[upper[reached] > (1 + NARROW) * lower[reached]]
-    if len(doubtful) <= FEW and not _is_long(response):
-        yield doubtful
+    chosen = doubtful[worst[: SOLVED_ENTRIES // min(response.rounds, EXPLICIT_ROUNDS) ** 2]]
+    others = reached[upper[reached] > (1 + NARROW) * lower[reached]]
+    if len(others) > FEW or _is_long(response):
+        return np.asarray(chosen)
+    return np.union1d(chosen, others)
 
 
 def _keep_best(

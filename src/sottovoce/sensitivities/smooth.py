@@ -27,7 +27,7 @@ BLOCKS = 20
 DEGREE = 3
 # Shares of the bound that the smooth part may grow by to make room for the rest; the best one is taken.
 SHARES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
-BATCH_BYTES = 64 * 2**20
+BATCH_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,31 +149,36 @@ class _Block:
 
 
 def _block(response: FilteredResponse, begin: int, end: int, kept: np.ndarray) -> _Block:
-    """Run through the rounds of one block; the Gram matrix of its basis streams within it is added to `kept`."""
-    size, m = response.transition.shape[0], response.rows.shape[0]
-    basis, width = _polynomials(end - begin), DEGREE
-    # The states that the basis streams build up, side by side, and in the last columns those of the block's start.
-    states = np.zeros((size, (width + 1) * size))
-    np.fill_diagonal(states[:, width * size :], 1.0)
-    diagonals = [np.arange(size) * ((width + 1) * size + 1) + q * size for q in range(width)]
-    readers, inner = np.zeros((width, m, size)), np.zeros((width, m, width, size))
-    for t in range(begin, end):
-        weights = basis[t - begin]
-        for q in range(width):
-            states.flat[diagonals[q]] += weights[q]
-        shown = (response.whitener(t) @ states).reshape(-1, width + 1, size)
-        rows = shown[:, :width].reshape(-1, size)
-        kept += rows.T @ rows
-        inner[:, : len(shown)] += weights[:, None, None, None] * shown[:, :width]
-        readers[:, : len(shown)] += weights[:, None, None] * shown[:, width]
+    """Run back through the rounds of one block; the Gram matrix of its basis streams within it is added to `kept`."""
+    size, m, length = response.size, response.rows.shape[0], end - begin
+    basis = _polynomials(length)
+    # What rows of the block's rounds read in round s, and what is left at its end of a state of round s.
+    adjoint, passage = np.zeros((length * m, size)), np.eye(size)
+    shown, ends = np.zeros((DEGREE, length * m, size)), np.zeros((DEGREE, size, size))
+    for t in range(end - 1, begin - 1, -1):
+        place = (t - begin) * m
         if t < response.rounds - 1:
-            states = response.after(states, t)
-    split = states.reshape(size, width + 1, size).transpose(1, 0, 2)
+            adjoint[place + m :] = response.before(adjoint[place + m :], t)
+            passage = response.before(passage, t)
+        whitener = response.whitener(t)
+        adjoint[place : place + len(whitener)] = whitener
+        for q, weight in enumerate(basis[t - begin]):
+            shown[q, place:] += weight * adjoint[place:]
+            ends[q] += weight * passage
+    rows = shown.reshape(-1, size)
+    kept += rows.T @ rows
+    over_rounds = (DEGREE * m, size)
     return _Block(
-        ends=np.ascontiguousarray(split[:width]),
-        passage=np.ascontiguousarray(split[width]),
-        readers=readers.reshape(-1, size),
-        inner=inner.reshape(-1, width, size),
+        ends=ends,
+        passage=passage,
+        readers=np.tensordot(basis, adjoint.reshape(length, -1), axes=(0, 0)).reshape(over_rounds),
+        inner=np.stack(
+            [
+                np.tensordot(basis, each.reshape(length, -1), axes=(0, 0)).reshape(over_rounds)
+                for each in shown
+            ],
+            axis=1,
+        ),
     )
 
 

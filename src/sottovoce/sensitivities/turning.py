@@ -41,8 +41,8 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # The first columns are followed for this many rounds after the gains are frozen.
 REACH = 64
 # φ is a trigonometric polynomial, sampled this many times as often as it has terms.
-OVERSAMPLING = 64
-BATCH_BYTES = 64 * 2**20
+OVERSAMPLING = 32
+BATCH_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -197,16 +197,18 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
     Guarantee: a lower bound of Δ² for vectors (for signs too at the frequencies 0 and π), up to a relative 1e-9 that
     is taken off for rounding.
     """
-    turn = np.exp(1j * frequencies)
+    turn, sources = np.exp(1j * frequencies), np.ascontiguousarray(sources)
     state = np.zeros(sources.shape, dtype=complex)
     total, phase = np.zeros(sources.shape[1]), np.ones_like(turn)
     followed = _followed(response)
     for t in range(followed):
         state = state + sources * phase
-        total += (np.abs(response.whitener(t) @ state) ** 2).sum(axis=0)
+        shown = response.whitener(t) @ state
+        total += (shown.real**2 + shown.imag**2).sum(axis=0)
         phase = phase * turn
         if t < response.rounds - 1:
-            state = response.after(state, t)
+            # Real and imaginary parts side by side: a real matrix is not made complex for them.
+            state = response.after(state.view(np.float64), t).view(complex)
     remaining = response.rounds - 1 - followed
     if remaining > 0:
         loop, whitener = closed_loop(response, followed)
