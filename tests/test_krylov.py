@@ -167,3 +167,33 @@ def test_the_size_asked_for_is_reached_and_the_block_not_cut() -> None:
 def test_no_size_below_one() -> None:
     with pytest.raises(InputError, match="largest must be a whole number of at least 1; got 0"):
         arnoldi(transposed("ring:n=6", True), np.eye(6)[:, :1], size=0)
+
+
+@pytest.mark.parametrize("graph", ["torus:rows=150,cols=140", "preferential:n=21000,core=5,links=3,seed=1"])
+@pytest.mark.parametrize("width", [1, 3])
+def test_long_vectors_stay_orthogonal_though_not_all_are_looked_at(
+    graph: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = transposed(graph, True)
+    V = np.linalg.qr(np.random.default_rng(5).standard_normal((X.shape[0], width)))[0]
+    thrifty = arnoldi(X, V, size=90, symmetric=True)
+    monkeypatch.setattr("sottovoce.krylov.LONG", X.shape[0] + 1)
+    careful = arnoldi(X, V, size=90, symmetric=True)
+    assert np.linalg.norm(thrifty.vectors.T @ thrifty.vectors - np.eye(90)) <= 0.1 * thrifty.rounding
+    inner = left_over(X, thrifty)[:, : 90 - width]
+    assert np.linalg.norm(inner) <= thrifty.rounding
+    assert careful.rounding <= thrifty.rounding <= 1.1 * careful.rounding
+    assert np.allclose(
+        np.linalg.eigvalsh(thrifty.projected), np.linalg.eigvalsh(careful.projected), atol=1e-12
+    )
+
+
+def test_what_drifts_between_two_looks_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    # An eigenvalue far from all others is found within a few steps, and comes back into every later vector.
+    X = scipy.sparse.csr_array(np.diag(np.r_[1.0, np.linspace(0, 0.22, 79)]))
+    V = np.full((80, 1), 80**-0.5)
+    monkeypatch.setattr("sottovoce.krylov.LONG", 0)
+    basis = arnoldi(X, V, size=40, symmetric=True)
+    lost = np.linalg.norm(basis.vectors.T @ basis.vectors - np.eye(basis.size))
+    assert lost > 1e-11
+    assert lost <= basis.rounding <= 100 * lost

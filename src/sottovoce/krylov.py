@@ -22,6 +22,11 @@ __all__ = ["KrylovBasis", "arnoldi", "krylov_bases", "power_error"]
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 POWERS_AT_ONCE = 64
+# A block that shrinks by more than this when it is orthogonalised has lost digits, and is orthogonalised again.
+CANCELLED = 0.05
+# Long vectors of a symmetric matrix are kept orthogonal to the last two blocks by the recurrence, and to all others by
+# looking at two blocks in so many: what builds up in between stays at rounding level, is measured and counted.
+LONG, CYCLE, REPAIRED = 20_000, 8, 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,7 +76,8 @@ def krylov_bases(
     most = min(block.shape[0], largest + block.shape[1])
     store = np.empty((block.shape[0], min(most, 32 + block.shape[1])), order="F")
     newest, start, _ = _independent(block)
-    done, count = 0, newest.shape[1]
+    before, done, count = 0, 0, newest.shape[1]
+    thrifty, step, since = symmetric and block.shape[0] >= LONG, 0, 0
     store[:, :count] = newest
     projected = np.zeros((count, 0))
     dropped = 0.0
@@ -79,9 +85,20 @@ def krylov_bases(
         # X Q_k = Q h + Q₊ f for the newest block Q_k; what is left over, Q₊, is the next block.
         basis = store[:, :count]
         image = matrix @ store[:, done:count]
-        coefficients = _orthogonalise(image, basis)
+        nearby = before if symmetric else 0
+        looked_back = not thrifty or step % CYCLE < REPAIRED
+        oldest = 0 if looked_back else nearby
+        found = _orthogonalise(image, basis[:, oldest:], nearby=nearby - oldest)
+        coefficients = np.pad(found, ((oldest, 0), (0, 0)))
         following, factor, lost = _independent(image)
-        coefficients += _orthogonalise(following, basis) @ factor
+        smallest = float(np.linalg.norm(factor, axis=1).min(initial=1.0))
+        if smallest < CANCELLED:
+            coefficients += _orthogonalise(following, basis, nearby=0) @ factor
+        step, since = step + 1, since + 1
+        if looked_back:
+            # What was found far back has been building up since the last look, in every vector.
+            lost += 2 * since**0.5 * float(np.linalg.norm(coefficients[:nearby])) / max(smallest, CANCELLED)
+            since = 0
         dropped = float(np.hypot(dropped, lost))
         projected = np.pad(projected, ((0, 0), (0, count - done)))
         projected[:, done:] = coefficients
@@ -96,7 +113,7 @@ def krylov_bases(
             wider[:, :count] = basis
             store = wider
         projected = np.vstack([projected, residual])
-        done, count = count, count + following.shape[1]
+        before, done, count = done, count, count + following.shape[1]
         store[:, done:count] = following
 
 
@@ -113,32 +130,36 @@ def power_error(basis: KrylovBasis, powers: int, *, enough: float = np.inf) -> f
     """
     if basis.residual.shape[0] == 0:
         return 0.0
-    width = basis.start.shape[1]
-    # Powers in blocks: [H^k s, …, H^{k+b−1} s] moves on by one product with H^b.
-    block = [basis.start]
+    # Powers in blocks: the rows E, EH, …, EH^{b−1} read H^k s, which moves on by one product with H^b.
+    rows = [basis.residual]
     for _ in range(min(POWERS_AT_ONCE, max(1, powers - 1)) - 1):
-        block.append(basis.projected @ block[-1])
-    coefficients = np.hstack(block)
-    stride = np.linalg.matrix_power(basis.projected, len(block))
-    total = 0.0
-    for k in range(0, powers - 1, len(block)):
-        steps = (basis.residual @ coefficients).reshape(-1, len(block), width)
-        sizes = np.sqrt((steps**2).sum(axis=(0, 2))) if basis.euclidean else np.abs(steps).sum(axis=(0, 2))
-        left = powers - 1 - np.arange(k, min(k + len(block), powers - 1))
+        rows.append(rows[-1] @ basis.projected)
+    readers = np.vstack(rows)
+    stride = np.linalg.matrix_power(basis.projected, len(rows))
+    state, total = basis.start, 0.0
+    for k in range(0, powers - 1, len(rows)):
+        steps = (readers @ state).reshape(len(rows), -1)
+        sizes = np.sqrt((steps**2).sum(axis=1)) if basis.euclidean else np.abs(steps).sum(axis=1)
+        left = powers - 1 - np.arange(k, min(k + len(rows), powers - 1))
         total += float(left @ sizes[: len(left)])
         if total > enough:
             break
-        coefficients = stride @ coefficients
+        state = stride @ state
     return total
 
 
-def _orthogonalise(block: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Take the part in span(basis) out of `block`, twice, in place; return its coefficients."""
+def _orthogonalise(block: np.ndarray, basis: np.ndarray, *, nearby: int) -> np.ndarray:
+    """Take the part in span(basis) out of `block`, twice, in place; return its coefficients.
+
+    The first time only the vectors from `nearby` on are looked at, the others having next to no part in it.
+    """
+    near = basis[:, nearby:]
+    first = near.T @ block
+    block -= near @ first
     coefficients = basis.T @ block
     block -= basis @ coefficients
-    again = basis.T @ block
-    block -= basis @ again
-    return np.asarray(coefficients + again)
+    coefficients[nearby:] += first
+    return np.asarray(coefficients)
 
 
 def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

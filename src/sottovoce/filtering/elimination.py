@@ -9,6 +9,7 @@ An orthonormal basis of those rows says the same, and makes every innovation at 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +46,12 @@ class HiddenSystem:
     rounds: int
     symmetric: bool
     over_informed: bool
+
+    @cached_property
+    def power_norm(self) -> float:
+        """A bound of ‖Aᵏ‖₂ for every k < T: 1 for symmetric A, √n for others, if no row sums to more than 1 in size."""
+        excess = max(1.0, float(abs(self.transition).sum(axis=1).max())) ** self.rounds
+        return excess * (1.0 if self.symmetric else float(np.sqrt(self.unknown.size)))
 
     def hops(self) -> np.ndarray:
         """In how many rounds a contribution of each unknown node reaches the observed rows (infinite if it never does).

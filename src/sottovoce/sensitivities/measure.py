@@ -60,8 +60,8 @@ MOST_ENTRIES = 2 * 10**9
 # first, up to so many entries of M; the others if they are few and the horizon is not long.
 SOLVED_ENTRIES = 10**8
 FEW = 64
-# Behind bounds of a per cent or so the reduction, and ends that are solved for after all, need not be finer than this.
-BULK_GOAL, BULK_TOLERANCE = 1e-7, 2e-3
+# Ends that are solved for beside bounds of a per cent or so need not be closer than this.
+BULK_TOLERANCE = 2e-3
 # Where no closed stream is at hand for a long horizon, the lower end comes from this many first rounds.
 EARLY = 512
 
@@ -215,15 +215,16 @@ def assess(
     progress: Callable[[int, int], None] | None,
 ) -> Assessment:
     """Bounds and witnesses for every target, widened by what rounding and reduction may hide."""
-    response = whitened_response(system, engine=search.engine, goal=BULK_GOAL if search.in_bulk else None)
+    response = whitened_response(system, engine=search.engine, coarse=search.in_bulk)
     positions = np.searchsorted(system.unknown, indices)
     lower, upper = np.zeros(len(indices)), np.zeros(len(indices))
     method = np.full(len(indices), "unreached", dtype=METHOD_NAMES)
-    reached = np.flatnonzero(_is_reached(system.hops()[positions], system.rounds, search.participation))
+    hops = system.hops()[positions]
+    reached = np.flatnonzero(_is_reached(hops, system.rounds, search.participation))
     frequency = None
     if search.in_bulk and not isinstance(response, DenseResponse) and response.size <= MOST_STATES:
         frequency = np.zeros(len(indices))
-        direct = system.hops()[positions] == 0
+        direct = hops == 0
         lower[reached], upper[reached], method[reached], frequency[reached] = _bulk(
             response, positions[reached], direct[reached], search, progress
         )
