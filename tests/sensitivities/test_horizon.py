@@ -208,3 +208,18 @@ def test_explicit_and_long_horizons_join_without_a_step() -> None:
     assert beyond.squared_upper[0] >= written.squared_lower[0]
     assert beyond.squared_upper[0] <= (written.squared_upper[0] + 1) * (1 + 2e-3)
     assert beyond.squared_lower[0] >= written.squared_lower[0] * (1 - 2e-3)
+
+
+def test_a_network_that_hardly_mixes_needs_little_room_for_rounding() -> None:
+    # Nodes 2 and 3 hear of the rest through weights of 1e-5: states stay for 10⁵ rounds, and room adds up in them.
+    weak = 1e-5
+    weights = np.zeros((4, 4))
+    for (i, j), weight in {(0, 1): 0.3, (1, 2): 0.3, (0, 2): weak, (2, 3): weak}.items():
+        weights[i, j] = weights[j, i] = weight
+    weights += np.diag(1 - weights.sum(axis=1))
+    protocol = gossip(weights, rounds=20_000)
+    system = hidden_system(protocol, observe(protocol, View.secure_sum(0)))
+    response = whitened_response(system)
+    assert isinstance(response, FilteredResponse)
+    solution = solved(response, int(np.searchsorted(system.unknown, 2)))
+    assert solution.attained <= solution.bound <= 1.001 * solution.attained

@@ -31,7 +31,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 # How far above sup φ the bulk constant stands: closer costs precision, farther costs noise.
 EXCESSES = (1e-4, 5e-4, 2e-3, 1e-2, 5e-2)
 # Room for rounding in the bulk inequality, relative to the bulk constant; the least that suffices is taken.
-ROOMS = (1e-6, 1e-5, 1e-4)
+ROOMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 # The upper end freezes the gains after this many rounds at the latest: that takes noise away, never adds it.
 FREEZE = 512
 # The start profile is taken from the dual solution of this short horizon.
