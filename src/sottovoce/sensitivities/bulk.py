@@ -29,7 +29,9 @@ NARROW = 0.01
 LOOKED_AT = 256
 # Rounds after which the gains are frozen, tried in turn for targets heard directly whose ends stay this far apart.
 STARTS, APART = (32, 128, 512), 0.02
-# So few of them are sooner solved one by one than bounded with the last of these, while M can be formed.
+# A start-up this many times shorter than the horizon is counted apart; polynomials on blocks take time ∝ T².
+SETTLED, MOST_SMOOTH = 4, 30_000
+# So few of them are sooner solved one by one than bounded with the last of these, or the second in long horizons.
 SOONER_SOLVED = 8
 PORTION = 20_000
 MOST_BYTES = 2 * 2**30
@@ -63,7 +65,7 @@ def bulk_ends(
 
     Guarantee: attained ≤ Δ² ≤ bound up to the distortion of the response and what its frozen gains miss.
     """
-    count, is_long = len(positions), response.rounds > EXPLICIT_ROUNDS
+    count = len(positions)
     far, steady = far_bound(response, count), constant_stream(response)
     attained, bound, frequency = np.empty(count), np.empty(count), np.zeros(count)
     for begin in range(0, count, PORTION):
@@ -72,14 +74,14 @@ def bulk_ends(
         attained[begin : begin + PORTION] = steady.value(sources)
         if progress is not None:
             progress(min(begin + PORTION, count), count)
-    method = np.full(count, "steady" if is_long else "smooth", dtype=METHOD_NAMES)
+    method = np.full(count, "steady" if _settles(response) else "smooth", dtype=METHOD_NAMES)
     places = _worth_turning(attained, bound, direct)
     for start in STARTS:
         if _table_bytes(response, start) > MOST_BYTES:
             break
         _turn(response, positions, places, start, contribution, (attained, bound, method, frequency))
         places = places[direct[places] & (bound[places] > (1 + APART) * attained[places])]
-        enough = 0 if is_long or start < STARTS[-2] else SOONER_SOLVED
+        enough = SOONER_SOLVED if response.rounds > EXPLICIT_ROUNDS or start >= STARTS[-2] else 0
         if places.size <= enough or start >= len(response.gains.gain):
             break
     return BulkEnds(attained=attained, bound=bound, method=method, frequency=frequency)
@@ -117,9 +119,15 @@ def _table_bytes(response: FilteredResponse, start: int) -> int:
     return int(8 * start * size * ((start + REACH) * m + size))
 
 
+def _settles(response: FilteredResponse) -> bool:
+    """Whether the horizon is long, and the start-up a small part of it."""
+    rounds = response.rounds
+    return rounds > MOST_SMOOTH or (rounds > EXPLICIT_ROUNDS and SETTLED * len(response.gains.gain) < rounds)
+
+
 def far_bound(response: FilteredResponse, count: int) -> Callable[[np.ndarray], np.ndarray]:
     """The bound for `count` targets whose response is smooth in time, as a function of their inputs."""
-    if response.rounds > EXPLICIT_ROUNDS:
+    if _settles(response):
         return partial(steady_bound, steady_tables(response))
     blocks = FEWER_BLOCKS if count > CROWD else BLOCKS
     return partial(smooth_bound, smooth_tables(response, blocks=blocks))

@@ -27,19 +27,17 @@ GROWTH = 1.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SteadyTables:
-    """The lags of S from `rows` and `later`; of E on block I of its columns, ‖E‖² = bᵀ`early[I]`b.
+    """The lags of S, first `rows` and then `later`; the norms of E on blocks of its columns, `early`.
 
-    bᵀ`left`b is the squared norm of what E shows after the rounds `looked` at.
+    `left` is what E still shows after the rounds `looked` at.
     """
 
     rounds: int
     looked: int
-    start: int
     rows: np.ndarray
     later: LagForms
-    early: np.ndarray
-    lengths: np.ndarray
-    left: np.ndarray
+    early: LagForms
+    left: LagForms
 
 
 def steady_tables(response: FilteredResponse) -> SteadyTables:
@@ -50,25 +48,26 @@ def steady_tables(response: FilteredResponse) -> SteadyTables:
     gram = gramian(loop, whitener, rounds)
     passage = np.linalg.matrix_power(loop, looked - start)
     edges = _edges(start)
-    early = np.zeros((len(edges) - 1, *loop.shape))
+    early = [np.zeros_like(loop) for _ in edges[1:]]
     left = np.zeros_like(loop)
+    margins = np.zeros(len(edges))
     # Gramians of the pair (state of F, state of S): what it shows from now on, and what after the rounds looked at.
     shown, after = _Pair.of(gram), _Pair.of(passage.T @ gram @ passage)
     for block in range(len(edges) - 2, -1, -1):
         for s in range(edges[block + 1] - 1, edges[block] - 1, -1):
-            shown = shown.before(response, loop, s).seeing(response.gains.whitener[s], whitener)
-            after = after.before(response, loop, s)
+            shown = shown.before(response, s).seeing(response.gains.whitener[s], whitener)
+            after = after.before(response, s)
             early[block] += shown.of_difference()
             left += after.of_difference()
+            margins[block] += shown.margin
+            margins[-1] += after.margin
     return SteadyTables(
         rounds=rounds,
         looked=looked,
-        start=start,
         rows=taps(loop, whitener, min(LAGS, rounds)),
         later=lag_forms(loop, whitener, LAGS, rounds),
-        early=early,
-        lengths=np.diff(edges),
-        left=left,
+        early=LagForms.of(early, np.diff(edges), margins[:-1]),
+        left=LagForms.of([left], np.array([start]), margins[-1:]),
     )
 
 
@@ -86,8 +85,7 @@ def steady_bound(tables: SteadyTables, sources: np.ndarray) -> np.ndarray:
     count, m, size = tables.rows.shape
     lags = (tables.rows.reshape(-1, size) @ sources).reshape(count, m, -1)
     norm = np.sqrt((lags**2).sum(axis=1)).sum(axis=0) + tables.later.norm_sum(sources)
-    early = LagForms(matrices=tables.early, lengths=tables.lengths).norm_sum(sources)
-    left = LagForms(matrices=tables.left[None], lengths=np.array([tables.start])).norm_sum(sources)
+    early, left = tables.early.norm_sum(sources), tables.left.norm_sum(sources)
     bulk = np.sqrt(tables.rounds) * norm
     looked = np.sqrt(tables.looked) * norm
     return np.asarray((bulk**2 + 2 * early * looked + 2 * left * bulk + early**2) * (1 + 1e-9))
@@ -106,12 +104,13 @@ class _Pair:
         """(x − y)ᵀG(x − y)."""
         return cls(first=gram, cross=-gram, second=gram)
 
-    def before(self, response: FilteredResponse, loop: np.ndarray, s: int) -> _Pair:
+    def before(self, response: FilteredResponse, s: int) -> _Pair:
         """The form of the pair one round earlier."""
+        steady = response.rounds
         return _Pair(
             first=response.before(response.before(self.first, s).T, s),
-            cross=response.before((self.cross @ loop).T, s).T,
-            second=loop.T @ self.second @ loop,
+            cross=response.before(response.before(self.cross, steady).T, s).T,
+            second=response.before(response.before(self.second, steady).T, steady),
         )
 
     def seeing(self, first: np.ndarray, second: np.ndarray) -> _Pair:
@@ -123,10 +122,14 @@ class _Pair:
         )
 
     def of_difference(self) -> np.ndarray:
-        """The form where both states are the same input b."""
+        """The form where both states are the same input b, up to `margin`·‖b‖²."""
         whole = self.first + self.cross + self.cross.T + self.second
-        margin = ROUNDING * len(whole) * float(np.linalg.norm(self.first))
-        return np.asarray((whole + whole.T) / 2 + margin * np.eye(len(whole)))
+        return np.asarray((whole + whole.T) / 2)
+
+    @property
+    def margin(self) -> float:
+        """Room for what cancels in the form of a difference."""
+        return ROUNDING * len(self.first) * float(np.linalg.norm(self.first))
 
 
 def _edges(start: int) -> np.ndarray:

@@ -20,6 +20,8 @@ from scipy import fft
 from sottovoce.filtering import EXPLICIT_ROUNDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sottovoce.filtering import FilteredResponse
 
 __all__ = [
@@ -47,20 +49,46 @@ BATCH_BYTES = 4 * 2**20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LagForms:
-    """bᵀ`matrices[k]`b = Σ ‖f_ℓ‖² over `lengths[k]` lags ℓ, one block of lags after the other."""
+    """Quadratic forms of an input b, each the energy Σ ‖f_ℓ‖² of a block of `lengths[k]` lags ℓ.
 
-    matrices: np.ndarray
+    Form k is the squared norm of `roots[begins[k]:begins[k + 1]]`·b, and at most `rests[k]`·‖b‖² more: directions that
+    show less than rounding does are not looked at.
+    """
+
+    roots: np.ndarray
+    begins: np.ndarray
+    rests: np.ndarray
     lengths: np.ndarray
+
+    @classmethod
+    def of(cls, matrices: Sequence[np.ndarray], lengths: np.ndarray, margins: np.ndarray) -> LagForms:
+        """The forms bᵀ`matrices[k]`b, symmetric and positive semidefinite, each known up to its margin."""
+        roots, rests = [], []
+        for matrix, margin in zip(matrices, margins, strict=True):
+            if not np.isfinite(matrix).all():
+                # A loop that grows shows no end of energy.
+                roots.append(np.zeros((1, len(matrix))))
+                rests.append(np.inf)
+                continue
+            values, vectors = np.linalg.eigh(matrix)
+            slack = ROUNDING * len(matrix) * float(np.linalg.norm(matrix)) + margin
+            kept = values >= min(slack, values[-1])
+            roots.append(np.sqrt(np.maximum(values[kept], 0))[:, None] * vectors[:, kept].T)
+            rests.append(2 * slack)
+        return cls(
+            roots=np.vstack(roots) if roots else np.zeros((0, 0)),
+            begins=np.cumsum([0, *map(len, roots)])[:-1],
+            rests=np.array(rests),
+            lengths=lengths,
+        )
 
     def norm_sum(self, sources: np.ndarray) -> np.ndarray:
         """An upper bound of Σ ‖f_ℓ‖ over all the lags, for each column of `sources`."""
-        total = np.zeros(sources.shape[1])
-        squared = (sources**2).sum(axis=0)
-        for matrix, length in zip(self.matrices, self.lengths, strict=True):
-            slack = ROUNDING * len(matrix) * float(np.linalg.norm(matrix)) * squared
-            energy = np.maximum(np.einsum("rj,rj->j", sources, matrix @ sources), 0)
-            total += np.sqrt(length * (energy + slack))
-        return total
+        if self.lengths.size == 0:
+            return np.zeros(sources.shape[1])
+        energies = np.add.reduceat((self.roots @ sources) ** 2, self.begins, axis=0)
+        energies += np.outer(self.rests, (sources**2).sum(axis=0))
+        return np.asarray(np.sqrt(self.lengths) @ np.sqrt(energies))
 
 
 def closed_loop(response: FilteredResponse, round_index: int) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +115,7 @@ def lag_forms(loop: np.ndarray, whitener: np.ndarray, first: int, rounds: int) -
             matrices.append(added)
             lengths.append(length)
         gram, power, length = gram + added, power @ power, 2 * length
-    return LagForms(matrices=np.array(matrices).reshape(-1, *loop.shape), lengths=np.array(lengths))
+    return LagForms.of(matrices, np.array(lengths), np.zeros(len(lengths)))
 
 
 def gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int) -> np.ndarray:
