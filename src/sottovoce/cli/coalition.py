@@ -15,12 +15,10 @@ from sottovoce.cli.options import (
     ParticipationName,
     RelationName,
     Rounds,
-    Sight,
     Source,
     Weights,
     damped,
     network,
-    views,
     whole_number,
 )
 from sottovoce.cli.printing import as_given, complain, progress, result_page, write_result
@@ -86,9 +84,7 @@ def coalition(
 
     rounds_of_target = Participation.parse(participation)
     chosen = network(graph, weights)
-    # A view that names no observer serves to look the target up.
-    ((_, about),) = views(Sight(view="everyone", target=(target,)), chosen.weights)
-    assert about is not None
+    about = chosen.weights.written(target)
 
     from sottovoce.coalitions import worst_coalition
     from sottovoce.graphs import spectrum
@@ -97,7 +93,7 @@ def coalition(
     with progress("coalitions") as callback:
         found = worst_coalition(
             protocol,
-            about[0],
+            about,
             size=size,
             view=view,
             contribution=contribution,

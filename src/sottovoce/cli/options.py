@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.printing import progress
-from sottovoce.errors import GraphError, InputError
+from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -295,15 +295,4 @@ def _check_observers(sight: Sight) -> None:
 
 def _named(weights: GossipWeights, names: Sequence[str]) -> list[Hashable]:
     """The labels that are written like `names`, each once."""
-    return list(dict.fromkeys(_label(weights, name) for name in names))
-
-
-def _label(weights: GossipWeights, name: str) -> Hashable:
-    """The label that is written `name`; an unknown one is an error that lists the closest."""
-    try:
-        return weights.labels[weights.index(name)]
-    except GraphError:
-        for label in weights.labels:
-            if str(label) == name:
-                return label
-        raise
+    return list(dict.fromkeys(map(weights.written, names)))
