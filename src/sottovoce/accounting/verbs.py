@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sottovoce.sensitivities import Effort, Sensitivities
     from sottovoce.views import OwnNoise
 
-__all__ = ["account", "account_all", "calibrate", "central_account", "local_account"]
+__all__ = ["account", "account_all", "calibrate", "central_account", "local_account", "table_of"]
 
 _ONE_OBSERVER = {
     "neighbourhood": View.neighbourhood,
@@ -92,7 +92,7 @@ def account(
         effort=effort,
         progress=progress,
     )
-    return _table([found], noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    return table_of([found], noise_multiplier=noise_multiplier, delta=delta, relation=relation)
 
 
 def account_all(
@@ -162,7 +162,31 @@ def account_all(
         done += size
         if progress is not None:
             progress(done, total)
-    return _table(found, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    return table_of(found, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+
+
+def table_of(
+    found: Sequence[Sensitivities], *, noise_multiplier: float, delta: float, relation: Relation
+) -> AccountTable:
+    """The sensitivities of one or many views of one protocol as a table."""
+    first = found[0]
+    return AccountTable(
+        protocol=first.protocol,
+        view=first.view.name,
+        own_noise=first.view.own_noise,
+        relation=relation,
+        contribution=first.contribution,
+        noise_multiplier=noise_multiplier,
+        delta=delta,
+        observers=tuple(each.view.observers for each in found),
+        observer_of=np.repeat(np.arange(len(found)), [len(each) for each in found]),
+        target_indices=np.concatenate([each.indices for each in found]),
+        squared_lower=np.concatenate([each.squared_lower for each in found]),
+        squared_upper=np.concatenate([each.squared_upper for each in found]),
+        method=np.concatenate([each.method for each in found]),
+        assumption=first.protocol.assumption,
+        participation=first.participation,
+    )
 
 
 def calibrate(
@@ -391,27 +415,3 @@ def _views(
     if view == "everyone":
         return [View.everyone]
     return [_ONE_OBSERVER[view](label, own_noise=own_noise) for label in dict.fromkeys(chosen)]
-
-
-def _table(
-    found: Sequence[Sensitivities], *, noise_multiplier: float, delta: float, relation: Relation
-) -> AccountTable:
-    """The sensitivities of one or many views of one protocol as a table."""
-    first = found[0]
-    return AccountTable(
-        protocol=first.protocol,
-        view=first.view.name,
-        own_noise=first.view.own_noise,
-        relation=relation,
-        contribution=first.contribution,
-        noise_multiplier=noise_multiplier,
-        delta=delta,
-        observers=tuple(each.view.observers for each in found),
-        observer_of=np.repeat(np.arange(len(found)), [len(each) for each in found]),
-        target_indices=np.concatenate([each.indices for each in found]),
-        squared_lower=np.concatenate([each.squared_lower for each in found]),
-        squared_upper=np.concatenate([each.squared_upper for each in found]),
-        method=np.concatenate([each.method for each in found]),
-        assumption=first.protocol.assumption,
-        participation=first.participation,
-    )

@@ -143,17 +143,8 @@ def audit_training(
     at_least(16, trials=trials)
     _check(plan, trials)
     source = np.random.default_rng() if rng is None else rng
-    pair = plan.account
-    if target is not None:
-        table = plan.exposure.table(noise_multiplier=plan.noise_multiplier, delta=plan.delta)
-        pair = table.about(target)
-    seen = plan.exposure.view
-    own = seen.own_noise if isinstance(seen, View) else plan.exposure.own_noise
-    view = (
-        View.everyone
-        if pair.view == "everyone"
-        else View(name=pair.view, observers=pair.observers, own_noise=own)
-    )
+    pair = plan.account if target is None else plan.table.about(target)
+    view = View(name=pair.view, observers=pair.observers, own_noise=plan.table.own_noise)
     sizes = plan.schedule.sizes(plan.protocol.rounds)
     # The loop as it would be if gradients did not depend on models: for signs and weights, which need no precision.
     damping = float(np.clip(1 - np.median(sizes) * plan.task.linear.mean(), 0, 1))
