@@ -16,6 +16,7 @@ from sottovoce.accounting.verbs import (
     calibrate,
     central_account,
     local_account,
+    observer_views,
     table_of,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "calibrate",
     "central_account",
     "local_account",
+    "observer_views",
     "table_of",
 ]
