@@ -192,9 +192,11 @@ def train(
     if resume and output is None:
         raise InputError("--resume goes on with the run in a file (name it with --output)")
     if report is not None:
+        from sottovoce.report.accounts import needs_matplotlib
         from sottovoce.report.html import check_report_path
 
         check_report_path(report)
+        needs_matplotlib()
     chosen = network(graph, weights)
     protocol = gossip(chosen.weights, rounds=rounds)
     task = _task(data, learning, protocol.n)
