@@ -9,7 +9,9 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import (
     Config,
+    Delta,
     Json,
+    NoiseMultiplier,
     Scenario,
     Source,
     account_scenario,
@@ -33,10 +35,8 @@ def audit(
     /,
     *,
     scenario: Scenario,
-    noise_multiplier: Annotated[
-        float, Parameter(help="Standard deviation of each node's noise, in units of the clipping norm.")
-    ],
-    delta: Annotated[float, Parameter(help="The δ at which ε is given.")] = 1e-5,
+    noise_multiplier: NoiseMultiplier,
+    delta: Delta = 1e-5,
     claimed_epsilon: Annotated[
         float | None,
         Parameter(

@@ -29,12 +29,19 @@ __all__ = [
     "Config",
     "Contribution",
     "Damping",
+    "Delta",
+    "Effort",
+    "Engine",
     "Json",
+    "MaxEpsilon",
     "Network",
+    "NoiseMultiplier",
+    "Observers",
     "Output",
     "OwnNoise",
     "ParticipationName",
     "RelationName",
+    "ReportOption",
     "Rounds",
     "Scenario",
     "Sight",
@@ -45,6 +52,7 @@ __all__ = [
     "damped",
     "network",
     "views",
+    "whole_number",
 ]
 
 ViewName = Literal[
@@ -72,6 +80,33 @@ Damping = Annotated[
         help="Account for gradient steps on quadratic losses: what 1 - step * curvature is, as a number for all nodes "
         "or a CSV file of node and number. Without it, contributions do not depend on hidden states.",
         show_default=False,
+    ),
+]
+NoiseMultiplier = Annotated[
+    float, Parameter(help="Standard deviation of each node's noise, in units of the clipping norm.")
+]
+Delta = Annotated[float, Parameter(help="The δ at which ε is given.")]
+MaxEpsilon = Annotated[
+    float | None, Parameter(help="Exit with code 3 if any ε exceeds this budget.", show_default=False)
+]
+Observers = Annotated[
+    tuple[str, ...],
+    Parameter(
+        help="Name of an observing node; repeat it for several (each in turn, or one coalition). Without "
+        "it, every node in turn.",
+        show_default=False,
+        negative_iterable=(),
+    ),
+]
+Engine = Annotated[
+    Literal["auto", "dense", "filter", "reduced"],
+    Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
+]
+Effort = Annotated[
+    Literal["auto", "fine", "bulk"],
+    Parameter(
+        help="Solve for each target (fine), or bound all together within a few per cent (bulk); by default "
+        "fine while that takes minutes."
     ),
 ]
 Json = Annotated[bool, Parameter(help="Print one JSON object instead of text.")]
@@ -134,15 +169,7 @@ class Sight:
     """Who sees what of whom."""
 
     view: ViewOption = "secure-sum"
-    observer: Annotated[
-        tuple[str, ...],
-        Parameter(
-            help="Name of an observing node; repeat it for several (each in turn, or one coalition). Without "
-            "it, every node in turn.",
-            show_default=False,
-            negative_iterable=(),
-        ),
-    ] = ()
+    observer: Observers = ()
     target: Annotated[
         tuple[str, ...],
         Parameter(
@@ -169,17 +196,8 @@ class Scenario:
     sight: Sight = ANY_SIGHT
     participation: ParticipationName = "full"
     relation: RelationName = "add-remove"
-    engine: Annotated[
-        Literal["auto", "dense", "filter", "reduced"],
-        Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
-    ] = "auto"
-    effort: Annotated[
-        Literal["auto", "fine", "bulk"],
-        Parameter(
-            help="Solve for each target (fine), or bound all together within a few per cent (bulk); by default "
-            "fine while that takes minutes."
-        ),
-    ] = "auto"
+    engine: Engine = "auto"
+    effort: Effort = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
