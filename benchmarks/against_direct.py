@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce import View, gossip, graphs, sensitivity
+from sottovoce import View, gossip, graphs, sensitivity, theory
 
 if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights
@@ -27,14 +27,8 @@ GRAPH = "erdos-renyi:n=100,p=0.15,seed=1"
 
 def direct_forms(matrix: np.ndarray, rows: np.ndarray, known: list[int], rounds: int) -> list[np.ndarray]:
     """M = Gᵀ(N Nᵀ)⁺G for every target whose noise is not known, by the definition."""
-    n, m = len(matrix), len(rows)
-    powers = [rows]
-    for _ in range(rounds - 1):
-        powers.append(powers[-1] @ matrix)
-    whole = np.zeros((m * rounds, n * rounds))
-    for t in range(rounds):
-        for s in range(t + 1):
-            whole[t * m : (t + 1) * m, s * n : (s + 1) * n] = powers[t - s]
+    n = len(matrix)
+    whole = theory.system_matrix(matrix, rows, rounds)
     targets = [j for j in range(n) if j not in known]
     noise = whole[:, np.isin(np.arange(n * rounds) % n, targets)]
     inverse = np.linalg.pinv(noise)

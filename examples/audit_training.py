@@ -70,7 +70,7 @@ def main() -> None:
             batch=20_000,
             rng=np.random.default_rng(1),
         )
-        verdict = "refuted" if found.epsilon_lower > 1 or found.mu_lower > certified.mu.upper else "stands"
+        verdict = "refuted" if found.refutes(1.0, certified.mu.upper) else "stands"
         print(f"{name}: ε ≥ {found.epsilon_lower:.3f} with confidence {found.confidence:g}: {verdict}")
 
 

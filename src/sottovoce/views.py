@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
     from sottovoce.protocols import Protocol
 
-__all__ = ["VIEW_NAMES", "Observation", "OwnNoise", "View", "observe", "place_among", "target_indices"]
+__all__ = [
+    "ONE_OBSERVER",
+    "VIEW_NAMES",
+    "Observation",
+    "OwnNoise",
+    "View",
+    "observe",
+    "place_among",
+    "target_indices",
+]
 
 OwnNoise = Literal["known", "hidden"]
 ExactRow = dict[int, Fraction]
@@ -35,6 +44,8 @@ VIEW_NAMES = (
     "coalition-sums",
     "coalition-messages",
 )
+ONE_OBSERVER = ("neighbourhood", "secure-sum", "single-node")
+"""The views that belong to one node, so that each node in turn can have one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,7 +89,7 @@ class View:
             )
         if self.name not in {"custom", "everyone"} and not self.observers:
             raise ViewError(f"the {self.name} view needs at least one observer; got none (name a node)")
-        if self.name in {"neighbourhood", "secure-sum", "single-node"} and len(self.observers) > 1:
+        if self.name in ONE_OBSERVER and len(self.observers) > 1:
             raise ViewError(
                 f"the {self.name} view has one observer; got {list(self.observers)} "
                 "(several observers that pool what they see are a coalition: View.coalition_sums)"

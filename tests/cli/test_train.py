@@ -248,6 +248,15 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_report_that_cannot_be_drawn_is_refused_before_training(
+    sottovoce: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sottovoce.report.accounts.find_spec", lambda _: None)
+    code, out, err = sottovoce(*TRAIN, *NOISE, "--report", str(tmp_path / "run.html"))
+    assert (code, out) == (2, "")
+    assert "drawing needs the package matplotlib" in err
+
+
 def test_a_report_holds_the_pairs_and_the_run(sottovoce: Run, tmp_path: Path) -> None:
     report = tmp_path / "run.html"
     code, _, err = sottovoce(*TRAIN, *NOISE, "--view", "secure-sum", "--report", str(report))

@@ -83,6 +83,14 @@ def test_index_names_the_closest_labels(labels: Any, label: Any, sentence: str) 
         graph_of(TRIANGLE_WITH_LOOP, labels).index(label)
 
 
+def test_a_written_name_finds_the_label_that_reads_the_same() -> None:
+    weights = metropolis_weights(graph_of(TRIANGLE_WITH_LOOP, [(0, 1), 2.5, "c"]))
+    assert [weights.written(name) for name in ("(0, 1)", "2.5", "c")] == [(0, 1), 2.5, "c"]
+    assert metropolis_weights("ring:n=4").written("3") == 3
+    with pytest.raises(GraphError, match=r"^no node is called 'd'; the closest names are"):
+        weights.written("d")
+
+
 def test_an_empty_graph_has_no_node_to_name() -> None:
     with pytest.raises(GraphError, match=r"no node is called 0; the graph has no nodes \(add some\)"):
         graph_of(np.zeros((0, 0))).index(0)

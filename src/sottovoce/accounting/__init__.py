@@ -10,7 +10,15 @@ is the Gaussian-DP parameter from which every other number follows.
 
 from sottovoce.accounting.table import AccountTable
 from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Relation
-from sottovoce.accounting.verbs import account, account_all, calibrate, central_account, local_account
+from sottovoce.accounting.verbs import (
+    account,
+    account_all,
+    calibrate,
+    central_account,
+    local_account,
+    observer_views,
+    table_of,
+)
 
 __all__ = [
     "ASSUMPTIONS",
@@ -24,4 +32,6 @@ __all__ = [
     "calibrate",
     "central_account",
     "local_account",
+    "observer_views",
+    "table_of",
 ]

@@ -12,7 +12,7 @@ from sottovoce.accounting.values import RELATIONS, Account, Relation, mu_ends
 from sottovoce.errors import InputError, ViewError, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.sensitivities import as_participation, sensitivity
-from sottovoce.views import View
+from sottovoce.views import ONE_OBSERVER, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from sottovoce.sensitivities import Effort, Sensitivities
     from sottovoce.views import OwnNoise
 
-__all__ = ["account", "account_all", "calibrate", "central_account", "local_account"]
+__all__ = [
+    "account",
+    "account_all",
+    "calibrate",
+    "central_account",
+    "local_account",
+    "observer_views",
+    "table_of",
+]
 
-_ONE_OBSERVER = {
-    "neighbourhood": View.neighbourhood,
-    "secure-sum": View.secure_sum,
-    "single-node": View.single_node,
-}
 _COALITIONS = {
     "coalition-sums": "View.coalition_sums([…])",
     "coalition-messages": "View.coalition_messages([…])",
@@ -92,7 +95,7 @@ def account(
         effort=effort,
         progress=progress,
     )
-    return _table([found], noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    return table_of([found], noise_multiplier=noise_multiplier, delta=delta, relation=relation)
 
 
 def account_all(
@@ -141,7 +144,7 @@ def account_all(
     """
     _check_settings(noise_multiplier, delta, relation)
     chosen = _participation(participation, protocol)
-    views = _views(protocol, view, own_noise, observers)
+    views = observer_views(protocol, view, own_noise, observers)
     asked = _asked(protocol, views, targets)
     total = sum(size for _, _, size in asked)
     found: list[Sensitivities] = []
@@ -162,7 +165,51 @@ def account_all(
         done += size
         if progress is not None:
             progress(done, total)
-    return _table(found, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    return table_of(found, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+
+
+def observer_views(
+    protocol: Protocol, view: str, own_noise: OwnNoise, observers: Sequence[Hashable] | None
+) -> list[View]:
+    """The view of each observer in turn; a single one where all observers see the same."""
+    if view in _COALITIONS:
+        raise ViewError(
+            f"view must belong to one observer at a time; got {view!r} "
+            f"(name the coalition, as in account(protocol, {_COALITIONS[view]}, …))"
+        )
+    one_of(("everyone", *ONE_OBSERVER), view=view)
+    one_of(("known", "hidden"), own_noise=own_noise)
+    labels = protocol.labels
+    chosen = labels if observers is None else [labels[protocol.index(label)] for label in observers]
+    if not chosen:
+        raise InputError("observers must name at least one node (leave it out for all nodes)")
+    if view == "everyone":
+        return [View.everyone]
+    return [View(name=view, observers=(label,), own_noise=own_noise) for label in dict.fromkeys(chosen)]
+
+
+def table_of(
+    found: Sequence[Sensitivities], *, noise_multiplier: float, delta: float, relation: Relation
+) -> AccountTable:
+    """The sensitivities of one or many views of one protocol as a table."""
+    first = found[0]
+    return AccountTable(
+        protocol=first.protocol,
+        view=first.view.name,
+        own_noise=first.view.own_noise,
+        relation=relation,
+        contribution=first.contribution,
+        noise_multiplier=noise_multiplier,
+        delta=delta,
+        observers=tuple(each.view.observers for each in found),
+        observer_of=np.repeat(np.arange(len(found)), [len(each) for each in found]),
+        target_indices=np.concatenate([each.indices for each in found]),
+        squared_lower=np.concatenate([each.squared_lower for each in found]),
+        squared_upper=np.concatenate([each.squared_upper for each in found]),
+        method=np.concatenate([each.method for each in found]),
+        assumption=first.protocol.assumption,
+        participation=first.participation,
+    )
 
 
 def calibrate(
@@ -371,47 +418,3 @@ def _portion(
     if progress is None:
         return None
     return lambda part, whole: progress(done + size * part // whole, total)
-
-
-def _views(
-    protocol: Protocol, view: str, own_noise: OwnNoise, observers: Sequence[Hashable] | None
-) -> list[View]:
-    """The view of each observer in turn; a single one where all observers see the same."""
-    if view in _COALITIONS:
-        raise ViewError(
-            f"view must belong to one observer at a time; got {view!r} "
-            f"(name the coalition, as in account(protocol, {_COALITIONS[view]}, …))"
-        )
-    one_of(("everyone", *_ONE_OBSERVER), view=view)
-    one_of(("known", "hidden"), own_noise=own_noise)
-    labels = protocol.labels
-    chosen = labels if observers is None else [labels[protocol.index(label)] for label in observers]
-    if not chosen:
-        raise InputError("observers must name at least one node (leave it out for all nodes)")
-    if view == "everyone":
-        return [View.everyone]
-    return [_ONE_OBSERVER[view](label, own_noise=own_noise) for label in dict.fromkeys(chosen)]
-
-
-def _table(
-    found: Sequence[Sensitivities], *, noise_multiplier: float, delta: float, relation: Relation
-) -> AccountTable:
-    """The sensitivities of one or many views of one protocol as a table."""
-    first = found[0]
-    return AccountTable(
-        protocol=first.protocol,
-        view=first.view.name,
-        own_noise=first.view.own_noise,
-        relation=relation,
-        contribution=first.contribution,
-        noise_multiplier=noise_multiplier,
-        delta=delta,
-        observers=tuple(each.view.observers for each in found),
-        observer_of=np.repeat(np.arange(len(found)), [len(each) for each in found]),
-        target_indices=np.concatenate([each.indices for each in found]),
-        squared_lower=np.concatenate([each.squared_lower for each in found]),
-        squared_upper=np.concatenate([each.squared_upper for each in found]),
-        method=np.concatenate([each.method for each in found]),
-        assumption=first.protocol.assumption,
-        participation=first.participation,
-    )

@@ -58,6 +58,10 @@ class Evidence:
     epsilon_rates: Rates
     mu_rates: Rates
 
+    def refutes(self, epsilon: float, mu: float) -> bool:
+        """Whether a view that is said to have at most this ε, at δ, and this μ has been shown to have more."""
+        return self.epsilon_lower > epsilon or self.mu_lower > mu
+
 
 def clopper_pearson(
     successes: NDArray[np.int64], runs: int, error: float

@@ -84,7 +84,7 @@ class Audit:
     @property
     def refuted(self) -> bool:
         """Whether the attack did better than the claim allows."""
-        return self.found.epsilon_lower > self.claimed_epsilon or self.found.mu_lower > self.claimed_mu
+        return self.found.refutes(self.claimed_epsilon, self.claimed_mu)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -139,13 +139,12 @@ class TrainingAudit:
     @property
     def refuted(self) -> bool:
         """Whether the attack did better than the claim allows."""
-        return self.found.epsilon_lower > self.claimed_epsilon or self.found.mu_lower > self.claimed_mu
+        return self.found.refutes(self.claimed_epsilon, self.claimed_mu)
 
     @property
     def unconditional_refuted(self) -> bool:
         """Whether the attack did better than any run of this noise allows: then the run is not what it says."""
-        epsilon, mu = claimed_ends(self.unconditional, self.delta)
-        return self.found.epsilon_lower > epsilon or self.found.mu_lower > mu
+        return self.found.refutes(*claimed_ends(self.unconditional, self.delta))
 
 
 def claimed_ends(claim: Account | float, delta: float) -> tuple[float, float]:

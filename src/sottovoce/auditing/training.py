@@ -18,6 +18,7 @@ from sottovoce.auditing.simulate import scene_of
 from sottovoce.auditing.verbs import CONFIDENCE, audit_simulator
 from sottovoce.errors import InputError, at_least, one_of, probability
 from sottovoce.learning.descent import init, sensitivity, step
+from sottovoce.learning.losses import clipped_rows
 from sottovoce.learning.noise import NodeNoise
 from sottovoce.sensitivities import sensitivity as exposed
 from sottovoce.views import View
@@ -40,8 +41,6 @@ TRIALS = 4_000
 MOST_ROUNDS = 50_000_000
 # Weights are fitted where there are so many runs for each of them.
 RUNS_PER_WEIGHT = 60
-# A record's gradient stays this much below the clip, as clipped gradients do.
-WITHIN = 1 - 2.0**-30
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,10 +81,9 @@ class CanaryLoss:
     ) -> tuple[Array, float]:
         """Those of the loss, with the canary in its node's sum; the share that was clipped is that of the records."""
         sums, share = self.loss.clipped_sums(models, shards, weights, clip)
-        norm = float(np.linalg.norm(self.gradient))
-        size = 1.0 if clip is None or norm <= clip * WITHIN else clip * WITHIN / norm
+        added = self.gradient if clip is None else clipped_rows(self.gradient[None], clip)[0][0]
         sums = sums.copy()
-        sums[self.node] += size * self.gradient
+        sums[self.node] += added
         return sums, share
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:
@@ -143,17 +141,8 @@ def audit_training(
     at_least(16, trials=trials)
     _check(plan, trials)
     source = np.random.default_rng() if rng is None else rng
-    pair = plan.account
-    if target is not None:
-        table = plan.exposure.table(noise_multiplier=plan.noise_multiplier, delta=plan.delta)
-        pair = table.about(target)
-    seen = plan.exposure.view
-    own = seen.own_noise if isinstance(seen, View) else plan.exposure.own_noise
-    view = (
-        View.everyone
-        if pair.view == "everyone"
-        else View(name=pair.view, observers=pair.observers, own_noise=own)
-    )
+    pair = plan.account if target is None else plan.table.about(target)
+    view = View(name=pair.view, observers=pair.observers, own_noise=plan.table.own_noise)
     sizes = plan.schedule.sizes(plan.protocol.rounds)
     # The loop as it would be if gradients did not depend on models: for signs and weights, which need no precision.
     damping = float(np.clip(1 - np.median(sizes) * plan.task.linear.mean(), 0, 1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.accounting import RELATIONS, Account, Relation, account
+from sottovoce.accounting import RELATIONS, Account, Relation, table_of
 from sottovoce.auditing.attack import fitted_attack, likelihood_attack, plain_stream
 from sottovoce.auditing.confidence import Evidence, evidence
 from sottovoce.auditing.results import Audit, claimed_ends
@@ -93,19 +93,11 @@ def audit(
             f"an audit walks through every round of every run, at most {MOST_ROUNDS} of them; got {protocol.rounds} "
             "(audit fewer rounds)"
         )
-    terms = {"contribution": contribution, "participation": participation}
-    exposed = sensitivity(protocol, view, [target], **terms)[target]  # type: ignore[arg-type]
-    certified = account(
-        protocol,
-        view,
-        noise_multiplier=noise_multiplier,
-        delta=delta,
-        relation=relation,
-        targets=[target],
-        **terms,  # type: ignore[arg-type]
-    )[target]
+    exposed = sensitivity(protocol, view, [target], contribution=contribution, participation=participation)
+    table = table_of([exposed], noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    certified = table[target]
     epsilon, mu = claimed_ends(certified if claim is None else claim, delta)
-    stream = plain_stream(np.asarray(exposed.witness, dtype=np.float64))
+    stream = plain_stream(np.asarray(exposed[target].witness, dtype=np.float64))
     wanted = _runs(trials, protocol.n * protocol.rounds * stream.shape[1])
     scene = scene_of(protocol, view, target)
     attack = likelihood_attack(scene, stream)

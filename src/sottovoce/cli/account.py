@@ -10,7 +10,10 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import (
     Config,
+    Delta,
     Json,
+    MaxEpsilon,
+    NoiseMultiplier,
     Output,
     ReportOption,
     Scenario,
@@ -18,15 +21,7 @@ from sottovoce.cli.options import (
     account_scenario,
     network,
 )
-from sottovoce.cli.printing import (
-    as_given,
-    complain,
-    plain_text,
-    progress,
-    result_page,
-    rounded_up,
-    write_result,
-)
+from sottovoce.cli.printing import plain_text, progress, result_page, within_budget, write_result
 from sottovoce.errors import FileError, positive
 
 if TYPE_CHECKING:
@@ -45,13 +40,9 @@ def account(
     /,
     *,
     scenario: Scenario,
-    noise_multiplier: Annotated[
-        float, Parameter(help="Standard deviation of each node's noise, in units of the clipping norm.")
-    ],
-    delta: Annotated[float, Parameter(help="The δ at which ε is given.")] = 1e-5,
-    max_epsilon: Annotated[
-        float | None, Parameter(help="Exit with code 3 if any ε exceeds this budget.", show_default=False)
-    ] = None,
+    noise_multiplier: NoiseMultiplier,
+    delta: Delta = 1e-5,
+    max_epsilon: MaxEpsilon = None,
     json: Json = False,
     output: Output = None,
     report: ReportOption = None,
@@ -66,6 +57,7 @@ def account(
 ) -> int:
     """Say what each observer can learn about each target, as a certified (ε, δ)."""
     from sottovoce.documents import check_csv_path
+    from sottovoce.graphs import spectrum
 
     if max_epsilon is not None:
         positive(max_epsilon=max_epsilon)
@@ -75,26 +67,15 @@ def account(
     chosen = network(graph, scenario.sight.weights)
     table = account_scenario(scenario, chosen, noise_multiplier=noise_multiplier, delta=delta)
     written, failure = _written(table, output, json=json)
-    _print(table, chosen, written, json=json)
+    found = spectrum(chosen.weights)
+    _print(table, chosen, found, written, json=json)
     try:
-        _draw(table, chosen, Path(graph).name, report, plot)
+        _draw(table, chosen, found, Path(graph).name, report, plot)
     except FileError as error:
         failure = failure or error
     if failure is not None:
         raise failure
-    return 0 if max_epsilon is None else _within(table, max_epsilon)
-
-
-def _within(table: AccountTable, max_epsilon: float) -> int:
-    """The exit code for a budget: 0 if every pair keeps it, else 3."""
-    worst = float(table.epsilon_upper.max())
-    if worst <= max_epsilon:
-        return 0
-    complain(
-        f"budget exceeded: the certified ε goes up to {rounded_up(worst)}, above --max-epsilon "
-        f"{as_given(max_epsilon)} (add noise: sottovoce calibrate says how much)"
-    )
-    return 3
+    return 0 if max_epsilon is None else within_budget(float(table.epsilon_upper.max()), max_epsilon)
 
 
 def _written(table: AccountTable, output: Path | None, *, json: bool) -> tuple[Path | None, FileError | None]:
@@ -111,12 +92,12 @@ def _written(table: AccountTable, output: Path | None, *, json: bool) -> tuple[P
     return None, None
 
 
-def _print(table: AccountTable, chosen: Network, written: Path | None, *, json: bool) -> None:
+def _print(
+    table: AccountTable, chosen: Network, found: Spectrum, written: Path | None, *, json: bool
+) -> None:
     """Show the table as JSON or as text."""
     from sottovoce import documents
-    from sottovoce.graphs import spectrum
 
-    found = spectrum(chosen.weights)
     if not json:
         from sottovoce.cli.tables import account_text
 
@@ -140,7 +121,9 @@ def _check_pictures(report: Path | None, plot: Path | None) -> None:
         check_plot_path(plot)
 
 
-def _draw(table: AccountTable, chosen: Network, name: str, report: Path | None, plot: Path | None) -> None:
+def _draw(
+    table: AccountTable, chosen: Network, found: Spectrum, name: str, report: Path | None, plot: Path | None
+) -> None:
     """Write the report and the figure that were asked for."""
     if plot is not None:
         from sottovoce.report.accounts import plot_account
@@ -148,11 +131,9 @@ def _draw(table: AccountTable, chosen: Network, name: str, report: Path | None, 
         plot_account(table, plot)
     if report is not None:
         from sottovoce.documents import page_document
-        from sottovoce.graphs import spectrum
         from sottovoce.report.curves import table_curves
         from sottovoce.report.html import Section, write_report
 
-        found = spectrum(chosen.weights)
         with progress("curves") as callback:
             curves = table_curves(table, progress=callback)
         write_report(

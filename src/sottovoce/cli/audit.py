@@ -9,7 +9,9 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import (
     Config,
+    Delta,
     Json,
+    NoiseMultiplier,
     Scenario,
     Source,
     account_scenario,
@@ -20,9 +22,7 @@ from sottovoce.cli.printing import complain, progress, result_page, rounded_down
 from sottovoce.errors import at_least, positive, probability
 
 if TYPE_CHECKING:
-    from sottovoce.accounting import AccountTable
     from sottovoce.auditing import Audit
-    from sottovoce.views import View
 
 __all__ = ["EXAMPLE", "USAGE", "audit"]
 
@@ -35,10 +35,8 @@ def audit(
     /,
     *,
     scenario: Scenario,
-    noise_multiplier: Annotated[
-        float, Parameter(help="Standard deviation of each node's noise, in units of the clipping norm.")
-    ],
-    delta: Annotated[float, Parameter(help="The δ at which ε is given.")] = 1e-5,
+    noise_multiplier: NoiseMultiplier,
+    delta: Delta = 1e-5,
     claimed_epsilon: Annotated[
         float | None,
         Parameter(
@@ -84,6 +82,7 @@ def audit(
 
     from sottovoce import auditing, documents
     from sottovoce.graphs import spectrum
+    from sottovoce.views import View
 
     chosen = network(graph, scenario.sight.weights)
     table = account_scenario(scenario, chosen, noise_multiplier=noise_multiplier, delta=delta)
@@ -91,7 +90,7 @@ def audit(
     with progress("runs") as callback:
         found = auditing.audit(
             table.protocol,
-            _view(table),
+            View(name=table.view, observers=worst.observers, own_noise=table.own_noise),
             worst.target,
             noise_multiplier=noise_multiplier,
             delta=delta,
@@ -113,16 +112,6 @@ def audit(
         with result_page() as console:
             audit_text(console, found, chosen.graph, claimed=claimed_epsilon is not None, seed=seed)
     return _verdict(found)
-
-
-def _view(table: AccountTable) -> View:
-    """The view of the pair that gives most away."""
-    from sottovoce.views import View
-
-    worst = table.worst()
-    if table.view == "everyone":
-        return View.everyone
-    return View(name=table.view, observers=worst.observers, own_noise=table.own_noise)
 
 
 def _verdict(found: Audit) -> int:

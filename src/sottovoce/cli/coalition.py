@@ -11,16 +11,15 @@ from sottovoce.cli.options import (
     Config,
     Contribution,
     Damping,
+    Delta,
     Json,
     ParticipationName,
     RelationName,
     Rounds,
-    Sight,
     Source,
     Weights,
     damped,
     network,
-    views,
     whole_number,
 )
 from sottovoce.cli.printing import as_given, complain, progress, result_page, write_result
@@ -53,7 +52,7 @@ def coalition(
             show_default=False,
         ),
     ] = None,
-    delta: Annotated[float, Parameter(help="The δ at which ε is given.")] = 1e-5,
+    delta: Delta = 1e-5,
     weights: Weights = "metropolis",
     damping: Damping = None,
     contribution: Contribution = "vector",
@@ -86,9 +85,7 @@ def coalition(
 
     rounds_of_target = Participation.parse(participation)
     chosen = network(graph, weights)
-    # A view that names no observer serves to look the target up.
-    ((_, about),) = views(Sight(view="everyone", target=(target,)), chosen.weights)
-    assert about is not None
+    about = chosen.weights.written(target)
 
     from sottovoce.coalitions import worst_coalition
     from sottovoce.graphs import spectrum
@@ -97,7 +94,7 @@ def coalition(
     with progress("coalitions") as callback:
         found = worst_coalition(
             protocol,
-            about[0],
+            about,
             size=size,
             view=view,
             contribution=contribution,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.printing import progress
-from sottovoce.errors import GraphError, InputError
+from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -29,12 +29,19 @@ __all__ = [
     "Config",
     "Contribution",
     "Damping",
+    "Delta",
+    "Effort",
+    "Engine",
     "Json",
+    "MaxEpsilon",
     "Network",
+    "NoiseMultiplier",
+    "Observers",
     "Output",
     "OwnNoise",
     "ParticipationName",
     "RelationName",
+    "ReportOption",
     "Rounds",
     "Scenario",
     "Sight",
@@ -45,6 +52,7 @@ __all__ = [
     "damped",
     "network",
     "views",
+    "whole_number",
 ]
 
 ViewName = Literal[
@@ -72,6 +80,33 @@ Damping = Annotated[
         help="Account for gradient steps on quadratic losses: what 1 - step * curvature is, as a number for all nodes "
         "or a CSV file of node and number. Without it, contributions do not depend on hidden states.",
         show_default=False,
+    ),
+]
+NoiseMultiplier = Annotated[
+    float, Parameter(help="Standard deviation of each node's noise, in units of the clipping norm.")
+]
+Delta = Annotated[float, Parameter(help="The δ at which ε is given.")]
+MaxEpsilon = Annotated[
+    float | None, Parameter(help="Exit with code 3 if any ε exceeds this budget.", show_default=False)
+]
+Observers = Annotated[
+    tuple[str, ...],
+    Parameter(
+        help="Name of an observing node; repeat it for several (each in turn, or one coalition). Without "
+        "it, every node in turn.",
+        show_default=False,
+        negative_iterable=(),
+    ),
+]
+Engine = Annotated[
+    Literal["auto", "dense", "filter", "reduced"],
+    Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
+]
+Effort = Annotated[
+    Literal["auto", "fine", "bulk"],
+    Parameter(
+        help="Solve for each target (fine), or bound all together within a few per cent (bulk); by default "
+        "fine while that takes minutes."
     ),
 ]
 Json = Annotated[bool, Parameter(help="Print one JSON object instead of text.")]
@@ -134,15 +169,7 @@ class Sight:
     """Who sees what of whom."""
 
     view: ViewOption = "secure-sum"
-    observer: Annotated[
-        tuple[str, ...],
-        Parameter(
-            help="Name of an observing node; repeat it for several (each in turn, or one coalition). Without "
-            "it, every node in turn.",
-            show_default=False,
-            negative_iterable=(),
-        ),
-    ] = ()
+    observer: Observers = ()
     target: Annotated[
         tuple[str, ...],
         Parameter(
@@ -169,17 +196,8 @@ class Scenario:
     sight: Sight = ANY_SIGHT
     participation: ParticipationName = "full"
     relation: RelationName = "add-remove"
-    engine: Annotated[
-        Literal["auto", "dense", "filter", "reduced"],
-        Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
-    ] = "auto"
-    effort: Annotated[
-        Literal["auto", "fine", "bulk"],
-        Parameter(
-            help="Solve for each target (fine), or bound all together within a few per cent (bulk); by default "
-            "fine while that takes minutes."
-        ),
-    ] = "auto"
+    engine: Engine = "auto"
+    effort: Effort = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,15 +313,4 @@ def _check_observers(sight: Sight) -> None:
 
 def _named(weights: GossipWeights, names: Sequence[str]) -> list[Hashable]:
     """The labels that are written like `names`, each once."""
-    return list(dict.fromkeys(_label(weights, name) for name in names))
-
-
-def _label(weights: GossipWeights, name: str) -> Hashable:
-    """The label that is written `name`; an unknown one is an error that lists the closest."""
-    try:
-        return weights.labels[weights.index(name)]
-    except GraphError:
-        for label in weights.labels:
-            if str(label) == name:
-                return label
-        raise
+    return list(dict.fromkeys(map(weights.written, names)))

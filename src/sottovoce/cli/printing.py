@@ -34,6 +34,7 @@ __all__ = [
     "rounded_down",
     "rounded_up",
     "settle_output",
+    "within_budget",
     "write_result",
 ]
 
@@ -93,6 +94,17 @@ def complain(message: str) -> None:
     """One line on stderr."""
     with contextlib.suppress(OSError):
         print(f"sottovoce: {readable(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def within_budget(epsilon: float, most: float) -> int:
+    """The exit code for a budget: 0 if the largest certified ε keeps it, else 3, with a word on what helps."""
+    if epsilon <= most:
+        return 0
+    complain(
+        f"budget exceeded: the certified ε goes up to {rounded_up(epsilon)}, above --max-epsilon {as_given(most)} "
+        "(add noise: sottovoce calibrate says how much)"
+    )
+    return 3
 
 
 def readable(text: object) -> str:

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import Config, Json, RelationName  # noqa: TC001 - the parser reads them
-from sottovoce.cli.printing import as_given, complain, result_page, rounded_up, write_result
+from sottovoce.cli.options import (  # noqa: TC001 - the parser reads them
+    Config,
+    Delta,
+    Json,
+    MaxEpsilon,
+    NoiseMultiplier,
+    RelationName,
+)
+from sottovoce.cli.printing import as_given, result_page, rounded_up, within_budget, write_result
 from sottovoce.errors import positive
 
 if TYPE_CHECKING:
@@ -27,14 +34,10 @@ def summary(
     folder: Annotated[Path, Parameter(help="The folder that `sottovoce sweep` wrote.")],
     /,
     *,
-    noise_multiplier: Annotated[
-        float, Parameter(help="Standard deviation of each node's noise, in units of the clipping norm.")
-    ],
-    delta: Annotated[float, Parameter(help="The δ at which ε is given.")] = 1e-5,
+    noise_multiplier: NoiseMultiplier,
+    delta: Delta = 1e-5,
     relation: RelationName = "add-remove",
-    max_epsilon: Annotated[
-        float | None, Parameter(help="Exit with code 3 if any ε exceeds this budget.", show_default=False)
-    ] = None,
+    max_epsilon: MaxEpsilon = None,
     json: Json = False,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
@@ -52,13 +55,7 @@ def summary(
     else:
         with result_page() as console:
             _text(console, found, folder)
-    if max_epsilon is None or found.epsilon_upper <= max_epsilon:
-        return 0
-    complain(
-        f"budget exceeded: the certified ε goes up to {rounded_up(found.epsilon_upper)}, above --max-epsilon "
-        f"{as_given(max_epsilon)} (add noise: sottovoce calibrate says how much)"
-    )
-    return 3
+    return 0 if max_epsilon is None else within_budget(found.epsilon_upper, max_epsilon)
 
 
 def _text(console: Console, found: Summary, folder: Path) -> None:

@@ -14,6 +14,8 @@ from sottovoce.cli.options import (
     Config,
     Contribution,
     Damping,
+    Effort,
+    Engine,
     OwnNoise,
     ParticipationName,
     Rounds,
@@ -55,17 +57,8 @@ def sweep(
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
-    engine: Annotated[
-        Literal["auto", "dense", "filter", "reduced"],
-        Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
-    ] = "auto",
-    effort: Annotated[
-        Literal["auto", "fine", "bulk"],
-        Parameter(
-            help="Solve for each target (fine), or bound all together within a few per cent (bulk); by default "
-            "fine while that takes minutes."
-        ),
-    ] = "auto",
+    engine: Engine = "auto",
+    effort: Effort = "auto",
     tile: Annotated[
         int | None,
         Parameter(

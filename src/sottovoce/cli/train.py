@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from sottovoce.cli.options import (
     Config,
     Json,
+    Observers,
     OwnNoise,
     RelationName,
     ReportOption,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sottovoce.cli.options import Network
+    from sottovoce.graphs import Spectrum
     from sottovoce.learning import Moment, Run, Task
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
@@ -130,15 +132,7 @@ def train(
     ] = None,
     target_delta: Annotated[float, Parameter(help="The δ at which ε is meant.")] = 1e-5,
     view: ViewOption = "everyone",
-    observer: Annotated[
-        tuple[str, ...],
-        Parameter(
-            help="Name of an observing node; repeat it for several (each in turn, or one coalition). Without it, "
-            "every node in turn.",
-            show_default=False,
-            negative_iterable=(),
-        ),
-    ] = (),
+    observer: Observers = (),
     own_noise: OwnNoise = "known",
     relation: RelationName = "add-remove",
     weights: Weights = "metropolis",
@@ -185,6 +179,7 @@ def train(
 
     from sottovoce import learning as room
     from sottovoce.documents import runs
+    from sottovoce.graphs import spectrum
     from sottovoce.protocols import gossip
 
     if output is not None:
@@ -192,9 +187,11 @@ def train(
     if resume and output is None:
         raise InputError("--resume goes on with the run in a file (name it with --output)")
     if report is not None:
+        from sottovoce.report.accounts import needs_matplotlib
         from sottovoce.report.html import check_report_path
 
         check_report_path(report)
+        needs_matplotlib()
     chosen = network(graph, weights)
     protocol = gossip(chosen.weights, rounds=rounds)
     task = _task(data, learning, protocol.n)
@@ -228,21 +225,20 @@ def train(
         return 130
     if output is not None:
         runs.write_run(done, output)
-    _print(done, task, protocol, chosen, output, json=json)
+    found = spectrum(chosen.weights)
+    _print(done, task, protocol, chosen, found, output, json=json)
     if report is not None:
-        _report(report, done, task, chosen)
+        _report(report, done, task, chosen, found)
     return 0
 
 
-def _report(path: Path, done: Run, task: Task, chosen: Network) -> None:
+def _report(path: Path, done: Run, task: Task, chosen: Network, found: Spectrum) -> None:
     """The page of all pairs, with the run below it."""
     from sottovoce.cli.run_tables import run_text
     from sottovoce.documents import page_document
-    from sottovoce.graphs import spectrum
     from sottovoce.report.html import write_report
     from sottovoce.report.runs import run_sections
 
-    found = spectrum(chosen.weights)
     printed = plain_text(lambda console: run_text(console, done, task, chosen.graph, found, None))
     account = None if done.table is None else page_document(done.table, chosen.graph, found)
     write_report(
@@ -341,14 +337,19 @@ def _watched() -> Iterator[tuple[Callable[[int, int], None] | None, Callable[[Mo
 
 
 def _print(
-    done: Run, task: Task, protocol: Protocol, chosen: Network, output: Path | None, *, json: bool
+    done: Run,
+    task: Task,
+    protocol: Protocol,
+    chosen: Network,
+    found: Spectrum,
+    output: Path | None,
+    *,
+    json: bool,
 ) -> None:
     """Show the run as JSON or as text."""
     from sottovoce.documents import as_json
     from sottovoce.documents.runs import run_document
-    from sottovoce.graphs import spectrum
 
-    found = spectrum(chosen.weights)
     if json:
         write_result(as_json(run_document(done, task, protocol, chosen.graph, found)))
         return

@@ -114,6 +114,7 @@ class CoalitionSearch:
             relation=relation,
             method=method,
             contribution=self.contribution,
+            assumption=self.protocol.assumption,
             view=self.view,
             observers=observers,
             target=self.target,

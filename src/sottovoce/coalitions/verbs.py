@@ -22,8 +22,7 @@ from sottovoce.coalitions.results import (
 from sottovoce.coalitions.search import OutOfTime, Search
 from sottovoce.errors import InputError, at_least, one_of
 from sottovoce.interval import Interval
-from sottovoce.sensitivities import sensitivity
-from sottovoce.sensitivities.measure import as_participation
+from sottovoce.sensitivities import as_participation, sensitivity
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def worst_coalition(
     methods: dict[frozenset[int], str] = {}
 
     def measured(members: frozenset[int]) -> Interval:
-        seen = View(name=view, observers=tuple(protocol.labels[i] for i in sorted(members)))
+        seen = View(name=view, observers=_labels(protocol, members))
         result = sensitivity(protocol, seen, [target], contribution=contribution, participation=chosen)
         methods[members] = str(result.method[0])
         return Interval(float(result.squared_lower[0]), float(result.squared_upper[0]))

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import SCHEMA, damping_facts, graph_facts
-from sottovoce.documents.pairs import plain_label
+from sottovoce.documents.pairs import finite_or_null, plain_label
 
 if TYPE_CHECKING:
     from sottovoce.auditing import Audit
@@ -38,9 +37,9 @@ def audit_document(audit: Audit, graph: Graph, spectrum: Spectrum, *, seed: int 
         "observer": [plain_label(label) for label in audit.view.observers],
         "target": plain_label(audit.target),
         "method": account.method,
-        "certified_epsilon_upper": _finite(audit.certified_epsilon_upper),
-        "claimed_epsilon": _finite(audit.claimed_epsilon),
-        "claimed_mu": _finite(audit.claimed_mu),
+        "certified_epsilon_upper": finite_or_null(audit.certified_epsilon_upper),
+        "claimed_epsilon": finite_or_null(audit.claimed_epsilon),
+        "claimed_mu": finite_or_null(audit.claimed_mu),
         "witness_epsilon": audit.witness_epsilon,
         "attack_mu": audit.attack_mu,
         "empirical_epsilon_lower": audit.empirical_epsilon_lower,
@@ -68,7 +67,3 @@ def _rates(rates: Rates) -> dict[str, Any]:
         "false_alarm_upper": rates.false_alarm_upper,
         "hit_lower": rates.hit_lower,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

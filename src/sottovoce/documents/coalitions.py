@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import SCHEMA, damping_facts, graph_facts
-from sottovoce.documents.pairs import ends_to_json, plain_label
+from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -55,7 +54,7 @@ def coalition_document(
         "coalition": _names(search.coalition),
         "sensitivity_squared": {**found, "method": search.method},
         "upper_bound": search.upper_bound,
-        "gap": search.gap if math.isfinite(search.gap) else None,
+        "gap": finite_or_null(search.gap),
         "exact": search.exact,
         "stopped": search.stopped,
         "evaluated": search.evaluated,

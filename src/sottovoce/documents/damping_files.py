@@ -53,11 +53,8 @@ def read_damping(path: str | os.PathLike[str], weights: GossipWeights) -> NDArra
 def _index(file: Path, weights: GossipWeights, name: str) -> int:
     """The index of the node that is written `name`."""
     try:
-        return weights.index(name)
+        return weights.index(weights.written(name))
     except GraphError as error:
-        for index, label in enumerate(weights.labels):
-            if str(label) == name:
-                return index
         raise FileError(f"{file}: {error}") from None
 
 

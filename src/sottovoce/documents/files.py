@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from sottovoce.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["check_path", "write_whole"]
+__all__ = ["check_path", "write_bytes", "write_whole"]
 
 NAMED_BY = 12
 
@@ -40,31 +40,50 @@ def write_whole(chunks: Iterable[str], directory: Path, named: Callable[[str], s
     """
     _check_directory(directory, directory)
     digest = hashlib.sha256()
-    kept: Path | None = None
+
+    def encoded() -> Iterator[bytes]:
+        for chunk in chunks:
+            content = chunk.encode()
+            digest.update(content)
+            yield content
+
     try:
-        with tempfile.NamedTemporaryFile(dir=directory, prefix=".sottovoce-", delete=False) as draft:
-            kept = Path(draft.name)
-            for chunk in chunks:
-                content = chunk.encode()
-                digest.update(content)
-                draft.write(content)
-            draft.flush()
-            os.fsync(draft.fileno())
-        kept.chmod(0o666 & ~_mask())
-        target = directory / named(digest.hexdigest()[:NAMED_BY])
-        kept.replace(target)
+        return _put(encoded(), directory, lambda: named(digest.hexdigest()[:NAMED_BY]), 0o666 & ~_mask())
     except OSError as error:
         raise FileError(
             f"{directory}: the file cannot be written there: {error.strerror or error} "
             "(make room, or choose another directory)"
         ) from None
-    else:
+
+
+def write_bytes(content: bytes, file: Path, what: str, *, private: bool = False) -> Path:
+    """Put `content` in the place of `file`, whole or not at all; a `private` one is for its owner's eyes alone."""
+    try:
+        return _put([content], file.parent, lambda: file.name, 0o600 if private else 0o666 & ~_mask())
+    except OSError as error:
+        raise FileError(
+            f"{file}: {what} cannot be written: {error.strerror or error} (make room, or choose another place)"
+        ) from None
+
+
+def _put(chunks: Iterable[bytes], directory: Path, named: Callable[[], str], rights: int) -> Path:
+    """Write a draft, which its owner alone can read, and only when it is safely on the disk give it rights and name."""
+    kept: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=directory, prefix=".sottovoce-", delete=False) as draft:
+            kept = Path(draft.name)
+            for chunk in chunks:
+                draft.write(chunk)
+            draft.flush()
+            os.fsync(draft.fileno())
+        kept.chmod(rights)
+        placed = kept.replace(directory / named())
         kept = None
-        return target
     finally:
         if kept is not None:
             with contextlib.suppress(OSError):
                 kept.unlink()
+    return placed
 
 
 def _check_directory(directory: Path, file: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import PAIRS_IN_JSON, SCHEMA, graph_facts, terms
-from sottovoce.documents.pairs import ends_to_json, plain_label
+from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def page_document(
             "target": table.target_indices[places].tolist(),
             "method": codes.tolist(),
             "lower": table.squared_lower[places].tolist(),
-            "upper": _finite(table.squared_upper[places]),
+            "upper": [finite_or_null(value) for value in table.squared_upper[places].tolist()],
         },
         "curves": [curve_to_json(curve) for curve in curves],
     }
@@ -123,10 +123,3 @@ def _kept(table: AccountTable, most_pairs: int) -> tuple[np.ndarray, np.ndarray]
     fits[0] = True
     rows = np.sort(order[fits])
     return rows, np.flatnonzero(np.isin(table.observer_of, rows))
-
-
-def _finite(values: np.ndarray) -> list[float | None]:
-    """Numbers for JSON, null in place of infinity."""
-    return [
-        value if finite else None for value, finite in zip(values.tolist(), np.isfinite(values), strict=True)
-    ]

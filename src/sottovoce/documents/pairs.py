@@ -21,6 +21,8 @@ __all__ = [
     "Pair",
     "account_pair",
     "ends_to_json",
+    "finite_or_null",
+    "interval_from_json",
     "join_labels",
     "pair_from_json",
     "pair_to_json",
@@ -114,10 +116,10 @@ def pair_from_json(value: dict[str, Any]) -> Pair:
     return Pair(
         observer=tuple(value["observer"]),
         target=value["target"],
-        sensitivity_squared=_interval(value["sensitivity_squared"]),
+        sensitivity_squared=interval_from_json(value["sensitivity_squared"]),
         method=value["sensitivity_squared"]["method"],
-        mu=_interval(value["mu"]),
-        epsilon=_interval(value["epsilon"]),
+        mu=interval_from_json(value["mu"]),
+        epsilon=interval_from_json(value["epsilon"]),
     )
 
 
@@ -150,14 +152,15 @@ def read_label(text: str) -> Label:
 def ends_to_json(interval: Interval) -> dict[str, float | None]:
     """Both ends of an interval as a JSON object, null in place of an infinite one."""
     lower, upper = interval.lower, interval.upper
-    return {"lower": _finite(lower), "upper": _finite(upper)}
+    return {"lower": finite_or_null(lower), "upper": finite_or_null(upper)}
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def finite_or_null(value: float | None) -> float | None:
+    """A number for JSON, which has neither infinity nor NaN: null stands for them, and for what is not defined."""
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
-def _interval(value: dict[str, Any]) -> Interval:
+def interval_from_json(value: dict[str, Any]) -> Interval:
     """The interval in a JSON object, where null stands for infinity."""
     ends = [math.inf if value[end] is None else value[end] for end in ("lower", "upper")]
     if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):

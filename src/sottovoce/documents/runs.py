@@ -10,9 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import math
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +18,14 @@ import numpy as np
 from sottovoce._version import __version__
 from sottovoce.accounting import Account
 from sottovoce.documents.accounts import SCHEMA, graph_facts
-from sottovoce.documents.files import check_path
-from sottovoce.documents.pairs import ends_to_json, plain_label
+from sottovoce.documents.files import check_path, write_bytes
+from sottovoce.documents.pairs import ends_to_json, finite_or_null, interval_from_json, plain_label
 from sottovoce.errors import FileError, InputError
-from sottovoce.interval import Interval
 from sottovoce.learning.descent import State
 from sottovoce.learning.results import History, Run
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
     from sottovoce.graphs import Graph, Spectrum
@@ -90,8 +87,7 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
         arrays["keys"] = run.keys
     content = io.BytesIO()
     np.savez(content, **arrays)
-    _write_private(content.getvalue(), file)
-    return file
+    return write_bytes(content.getvalue(), file, "the run", private=True)
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
@@ -143,9 +139,9 @@ def run_document(
         "own_noise": run.settings["own_noise"],
         "accuracy": run.accuracy,
         "node_accuracy": None if accuracies is None else {"min": accuracies[0], "mean": accuracies[1]},
-        "loss": _finite(run.loss),
-        "excess_risk": _finite(run.excess_risk),
-        "average_excess_risk": _finite(run.average_excess_risk),
+        "loss": finite_or_null(run.loss),
+        "excess_risk": finite_or_null(run.excess_risk),
+        "average_excess_risk": finite_or_null(run.average_excess_risk),
         "consensus_distance": run.consensus_distance,
         "account": _account_document(run.account),
         "unconditional": _account_document(run.unconditional),
@@ -156,7 +152,7 @@ def run_document(
 
 def _history_to_json(history: History) -> dict[str, list[float | None]]:
     """One list for each column; what is not a number is null."""
-    columns = {name: [_finite(x) for x in column] for name, column in history._asdict().items()}
+    columns = {name: [finite_or_null(x) for x in column] for name, column in history._asdict().items()}
     return {**columns, "rounds": history.rounds.tolist()}
 
 
@@ -188,7 +184,7 @@ def _account(value: Mapping[str, Any]) -> Account:
     """The account in a JSON object."""
     squared = value["sensitivity_squared"]
     return Account(
-        mu=_interval(value["mu"]),
+        mu=interval_from_json(value["mu"]),
         relation=value["relation"],
         method=value["method"],
         contribution=value["contribution"],
@@ -196,7 +192,7 @@ def _account(value: Mapping[str, Any]) -> Account:
         view=value["view"],
         observers=tuple(value["observers"]),
         target=value["target"],
-        sensitivity_squared=None if squared is None else _interval(squared),
+        sensitivity_squared=None if squared is None else interval_from_json(squared),
         noise_multiplier=value["noise_multiplier"],
         default_delta=value["delta"],
         participation=value["participation"],
@@ -230,37 +226,3 @@ def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
         keys=keys,
         **results,
     )
-
-
-def _interval(value: Mapping[str, float | None]) -> Interval:
-    """The interval in a JSON object, where null stands for infinity."""
-    lower, upper = (
-        math.inf if value[end] is None else float(value[end] or 0.0) for end in ("lower", "upper")
-    )
-    return Interval(lower, upper)
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
-def _write_private(content: bytes, file: Path) -> None:
-    """Put a file in place whole, with rights for its owner alone."""
-    kept: Path | None = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".sottovoce-", delete=False) as draft:
-            kept = Path(draft.name)
-            os.chmod(draft.fileno(), 0o600)  # noqa: PTH101 - by handle, before anything is written
-            draft.write(content)
-            draft.flush()
-            os.fsync(draft.fileno())
-        kept.replace(file)
-        kept = None
-    except OSError as error:
-        raise FileError(
-            f"{file}: the run cannot be written: {error.strerror or error} (make room, or choose another place)"
-        ) from None
-    finally:
-        if kept is not None:
-            with contextlib.suppress(OSError):
-                kept.unlink()

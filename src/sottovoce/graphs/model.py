@@ -116,6 +116,16 @@ class GossipWeights:
         """The position of a node; a string that spells an integer label is understood."""
         return _position(label, self.labels, None if isinstance(self.labels, range) else self._positions)
 
+    def written(self, name: int | str) -> Hashable:
+        """The label of the node that a user or a file calls `name`: itself, or one that reads the same as text."""
+        try:
+            return self.labels[self.index(name)]
+        except GraphError:
+            for label in self.labels:
+                if str(label) == str(name):
+                    return label
+            raise
+
     def neighbours(self, i: int) -> NDArray[np.int64]:
         """The positions of the other nodes that node i receives from, ascending."""
         columns = self.matrix.indices[self.matrix.indptr[i] : self.matrix.indptr[i + 1]]

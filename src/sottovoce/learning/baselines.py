@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sottovoce import gaussian
-from sottovoce.errors import at_least, positive, probability
-from sottovoce.learning.descent import Descent, init, step
+from sottovoce.accounting import RELATIONS
+from sottovoce.errors import at_least, one_of, positive, probability
+from sottovoce.learning.descent import Descent, averaged, init, step
 from sottovoce.learning.noise import NodeNoise, SilentNoise, fresh_keys
 from sottovoce.learning.schedules import Schedule, as_schedule
 from sottovoce.learning.training import train
@@ -60,16 +61,17 @@ def central_descent(
     positive(target_epsilon=target_epsilon, clip=clip)
     probability(target_delta=target_delta)
     at_least(1, rounds=rounds)
-    factor = 2.0 if relation == "replace-one" else 1.0
+    one_of(RELATIONS, relation=relation)
     # A few units up, as the quotient and the root round.
-    noise = factor * float(np.sqrt(rounds)) / gaussian.mu(target_epsilon, target_delta) * (1 + 1e-12)
+    noise = (
+        RELATIONS[relation] * float(np.sqrt(rounds)) / gaussian.mu(target_epsilon, target_delta) * (1 + 1e-12)
+    )
     total = task.nodes * task.shards.nominal
     source = NodeNoise(fresh_keys(1, seed), task.dimension)
     weights = task.shards.present.astype(np.float64)
     model, average = np.zeros(task.dimension), np.zeros(task.dimension)
     for t, size in enumerate(as_schedule(step).sizes(rounds)):
-        weight = 1 / (t + 1) if weighting == "uniform" else 2 / (t + 2)
-        average += weight * (model - average)
+        average = averaged(average, model, t + 1, weighting)
         copies = np.tile(model, (task.nodes, 1))
         gradient = task.loss.clipped_sums(copies, task.shards, weights, clip)[0].sum(axis=0) / total
         noisy = gradient + noise * clip / total * source.gaussian(t)[0]

@@ -28,7 +28,20 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["AVERAGES", "UNITS", "Descent", "Info", "State", "Unit", "Weighting", "init", "step"]
+__all__ = [
+    "AVERAGES",
+    "UNITS",
+    "Descent",
+    "Info",
+    "State",
+    "Unit",
+    "Weighting",
+    "averaged",
+    "consensus_distance",
+    "init",
+    "sensitivity",
+    "step",
+]
 
 Unit = Literal["record", "node"]
 Weighting = Literal["uniform", "linear"]
@@ -142,12 +155,23 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
         noisy = gradient + descent.noise_std * descent.noise.gaussian(t)
         messages = (1 - size * descent.task.linear) * state.models - size * noisy
         models = descent.protocol.weights.matrix @ messages
-        mean = models.mean(axis=0)
-        distance = float(np.sqrt(((models - mean) ** 2).sum(axis=1).mean()))
-    following = State(round=t + 1, models=models, average=_averaged(descent, state))
+        distance = consensus_distance(models)
+    average = averaged(state.average, state.models.mean(axis=0), t + 1, descent.weighting)
+    following = State(round=t + 1, models=models, average=average)
     return following, Info(
         round=t + 1, step=size, clipped=clipped, consensus_distance=distance, messages=messages
     )
+
+
+def averaged(average: Array, model: Array, t: int, weighting: Weighting) -> Array:
+    """The average over t rounds from that over t − 1 and the model before round t: a_t = a_{t−1} + w_t(θ − a_{t−1})."""
+    weight = 1 / t if weighting == "uniform" else 2 / (t + 1)
+    return np.asarray(average + weight * (model - average))
+
+
+def consensus_distance(models: Array) -> float:
+    """The root mean square distance of the nodes' models from their mean."""
+    return float(np.sqrt(((models - models.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
 def _gradients(descent: Descent, state: State) -> tuple[Array, float]:
@@ -162,10 +186,3 @@ def _gradients(descent: Descent, state: State) -> tuple[Array, float]:
         return sums / nominal, clipped
     sums, _ = task.loss.clipped_sums(state.models, shards, weights, None)
     return clipped_rows(sums / nominal, descent.clip)
-
-
-def _averaged(descent: Descent, state: State) -> Array:
-    """The average over the rounds so far, with the mean model before this round: a_t = a_{t−1} + w_t (θ̄ − a_{t−1})."""
-    t = state.round + 1
-    weight = 1 / t if descent.weighting == "uniform" else 2 / (t + 1)
-    return np.asarray(state.average + weight * (state.models.mean(axis=0) - state.average))

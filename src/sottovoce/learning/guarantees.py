@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sottovoce.accounting import AccountTable, account, account_all, local_account
+from sottovoce.accounting import AccountTable, account, account_all, local_account, observer_views
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
 from sottovoce.filtering import hidden_system
 from sottovoce.learning.varying import fits_dense, scale_spread, varying_ends
 from sottovoce.sensitivities import sensitivity
-from sottovoce.views import View, observe, target_indices
+from sottovoce.views import ONE_OBSERVER, View, observe, target_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[np.float64]
 
 __all__ = ["Exposure", "quadratic_damping"]
-
-_OF_ONE = {
-    "neighbourhood": View.neighbourhood,
-    "secure-sum": View.secure_sum,
-    "single-node": View.single_node,
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,7 +59,7 @@ class Exposure:
     def __post_init__(self) -> None:
         """Refuse a view that is none, and damping that is not between 0 and 1."""
         if not isinstance(self.view, View):
-            one_of(("everyone", *_OF_ONE), view=self.view)
+            one_of(("everyone", *ONE_OBSERVER), view=self.view)
         elif self.view.name == "custom":
             raise ViewError(
                 "training is accounted for by named views, such as View.secure_sum(0); got a custom one "
@@ -178,11 +172,7 @@ class Exposure:
         """The views of this exposure, one for each observer in turn."""
         if isinstance(self.view, View):
             return [self.view]
-        labels = self.protocol.labels
-        chosen = labels if self.observers is None else self.observers
-        if not chosen:
-            raise InputError("observers must name at least one node (leave it out for all nodes)")
-        return [_OF_ONE[self.view](label, own_noise=self.own_noise) for label in chosen]
+        return observer_views(self.protocol, self.view, self.own_noise, self.observers)
 
     def _constant(
         self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None

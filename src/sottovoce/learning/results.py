@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sottovoce.learning.descent import consensus_distance
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -85,7 +87,7 @@ class Run:
     @property
     def consensus_distance(self) -> float:
         """The root mean square distance of the nodes' models from their mean."""
-        return float(np.sqrt(((self.state.models - self.model) ** 2).sum(axis=1).mean()))
+        return consensus_distance(self.state.models)
 
     def __repr__(self) -> str:
         """Task, rounds and ε."""

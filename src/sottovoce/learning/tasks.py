@@ -6,7 +6,7 @@ f(θ) = (1/n) Σ_i f_i(θ),   f_i(θ) = (1/nominal) Σ_{r at node i} ℓ_r(θ) +
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -260,8 +260,8 @@ def parse_synthetic(text: str, nodes: int) -> Task:
     2.0
     """
     name, _, rest = text.partition(":")
-    whole = {"dimension": 10, "records": 20, "seed": 0}
-    known = {**whole, "convexity": 1.0, "smoothness": 1.0, "heterogeneity": 1.0, "spread": 0.1}
+    whole = ("dimension", "records", "seed")
+    known = (*whole, "convexity", "smoothness", "heterogeneity", "spread")
     settings: dict[str, Any] = {}
     for part in rest.split(",") if rest else []:
         key, equals, value = part.partition("=")
@@ -297,10 +297,4 @@ def _in_ball(data: Data) -> Data:
     """Each record scaled into the unit ball by itself, with a constant 1 beside its features."""
     norms = np.sqrt((data.features**2).sum(axis=1, keepdims=True))
     inside = data.features / np.maximum(norms, 1.0)
-    return Data(
-        name=data.name,
-        features=np.hstack([inside, np.ones((data.records, 1))]),
-        labels=data.labels,
-        classes=data.classes,
-        published_records=data.published_records,
-    )
+    return replace(data, features=np.hstack([inside, np.ones((data.records, 1))]))

@@ -85,15 +85,19 @@ class Plan:
         later = min(epsilon for horizon, epsilon in self.ledger if horizon >= rounds)
         return min(later, seen_by_all.epsilon().upper)
 
+    @property
+    def noise_std(self) -> float:
+        """σ, the standard deviation of each coordinate of a node's noise."""
+        return self.noise_multiplier * sensitivity(self.task, self.clip, self.unit, self.batch_fraction)
+
     def descent(self, noise: NodeNoise) -> Descent:
         """The rounds to run, with this noise."""
-        moved = sensitivity(self.task, self.clip, self.unit, self.batch_fraction)
         return Descent(
             task=self.task,
             protocol=self.protocol,
             steps=self.schedule.sizes(self.protocol.rounds),
             noise=noise,
-            noise_std=self.noise_multiplier * moved,
+            noise_std=self.noise_std,
             clip=self.clip,
             unit=self.unit,
             batch_fraction=self.batch_fraction,
@@ -342,8 +346,7 @@ def _unfinished(chosen: Plan, state: State, history: History, keys: NDArray[np.u
         state=state,
         history=history,
         noise_multiplier=chosen.noise_multiplier,
-        noise_std=chosen.noise_multiplier
-        * sensitivity(chosen.task, chosen.clip, chosen.unit, chosen.batch_fraction),
+        noise_std=chosen.noise_std,
         account=chosen.account,
         unconditional=chosen.unconditional,
         table=chosen.table,

@@ -28,6 +28,7 @@ SCRIPTS = (
     "curves.js",
     "tables.js",
     "files.js",
+    "messages.js",
     "server.js",
     "main.js",
 )

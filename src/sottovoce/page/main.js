@@ -3,8 +3,9 @@
 "use strict";
 
 (() => {
-  const { model, dom, gaussian, network, heatmap, curves, tables, files, server, layout } = sottovoce;
+  const { model, dom, gaussian, network, heatmap, curves, tables, files, messages, server, layout } = sottovoce;
   const { byId } = dom;
+  const { say, quiet, busy, advance } = messages;
   const ALL_PAIRS = 60;
   const LINK_TEXT = 1500;
   const VIEWS = [
@@ -22,7 +23,6 @@
   let task = null;
   let curveTask = null;
   let asked = "";
-  let retry = null;
   let source = { name: "florentine" };
   const wanted = { view: "secure-sum", own_noise: "known", rounds: 20, weights: "metropolis" };
 
@@ -184,31 +184,6 @@
     if (nodes.length && model.rows.has(model.keyOf(nodes))) model.chosen = nodes;
     model.target = target === null ? null : model.labels.indexOf(target);
     if (model.target < 0) model.target = null;
-  }
-
-  // Messages.
-
-  function say(text, again = null) {
-    byId("notice-text").textContent = text;
-    byId("notice-action").hidden = again === null;
-    byId("notice").hidden = false;
-    retry = again;
-  }
-
-  const quiet = () => (byId("notice").hidden = true);
-
-  function busy(text) {
-    byId("work").hidden = text === null;
-    byId("main").setAttribute("aria-busy", String(text !== null));
-    byId("work-text").textContent = text ?? "";
-    byId("work-progress").removeAttribute("value");
-  }
-
-  function advance(progress) {
-    if (progress === null || progress.total === 0) return;
-    byId("work-progress").max = progress.total;
-    byId("work-progress").value = progress.done;
-    byId("work-text").textContent = `${progress.done} of ${progress.total} pairs`;
   }
 
   // The server's part.
@@ -382,6 +357,7 @@
     tables.begin((members, target) => select(members, target));
     curves.begin();
     files.begin(opened);
+    messages.begin();
     dom.segments(byId("own-noise"), [["known", "known to it"], ["hidden", "hidden"]], "known", (value) => ask({ own_noise: value }));
     field("noise", setNoise, "the noise multiplier must be a finite number above 0");
     field("delta", setDelta, "δ must lie strictly between 0 and 1");
@@ -401,8 +377,6 @@
     });
     byId("heat-all").addEventListener("click", moreObservers);
     byId("cancel").addEventListener("click", () => task !== null && task.cancel());
-    byId("notice-close").addEventListener("click", quiet);
-    byId("notice-action").addEventListener("click", () => retry !== null && retry());
     byId("copy-link").addEventListener("click", copyLink);
     byId("theme").addEventListener("click", () => {
       document.documentElement.dataset.theme = sottovoce.scale.isDark() ? "light" : "dark";

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import AccountTable
 
-__all__ = ["check_plot_path", "draw_pairs", "draw_targets", "plot_account"]
+__all__ = ["check_plot_path", "draw_pairs", "draw_targets", "needs_matplotlib", "plot_account"]
 
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 _BARS = 40
@@ -32,7 +32,7 @@ _RAMP = ("#f4efdf", "#efd9a3", "#e9b366", "#dc8145", "#bd4f45", "#8a2b4f", "#521
 
 def check_plot_path(path: str | os.PathLike[str]) -> Path:
     """The path, if a figure can be put there and drawn at all."""
-    _needs_matplotlib()
+    needs_matplotlib()
     return check_path(path, PLOT_SUFFIXES, "a figure")
 
 
@@ -136,14 +136,14 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The axes that were given, or new ones."""
     if ax is not None:
         return ax
-    _needs_matplotlib()
+    needs_matplotlib()
     import matplotlib.pyplot as plt
 
     made: Axes = plt.subplots(figsize=size, layout="constrained")[1]
     return made
 
 
-def _needs_matplotlib() -> None:
+def needs_matplotlib() -> None:
     """Refuse to draw without the package that draws."""
     if find_spec("matplotlib") is None:
         raise InputError(

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sottovoce.documents.files import write_whole
+from sottovoce._version import __version__
+from sottovoce.documents.files import write_bytes, write_whole
 from sottovoce.documents.studies import (
     StudyRecord,
     read_study_record,
@@ -120,9 +119,8 @@ def _finished(place: Path, study: Study, *, quick: bool) -> StudyRecord | None:
     record = read_study_record(place / RECORDS / f"{study.name}.json")
     if record is None or record.settings != settings_of(study.quick if quick else study.full):
         return None
-    fresh = StudyRecord(study=study.name, title=study.title, settings={}, findings=(), files=())
     whole = all((place / name).is_file() for name in record.files)
-    return record if whole and record.version == fresh.version else None
+    return record if whole and record.version == __version__ else None
 
 
 def _run(
@@ -134,8 +132,8 @@ def _run(
     config = study.quick if quick else study.full
     result = study.run(config, progress)
     figure = drawn(study.name, result)
-    _write_bytes(figure_bytes(figure, "svg"), place / f"{study.name}.svg")
-    _write_bytes(figure_bytes(figure, "png"), place / f"{study.name}.png")
+    for form in ("svg", "png"):
+        write_bytes(figure_bytes(figure, form), place / f"{study.name}.{form}", "the picture")
     write_study_table(result.table, place / f"{study.name}.csv")
     record = StudyRecord(
         study=study.name,
@@ -164,21 +162,3 @@ def _write_page(place: Path) -> None:
     records = [record for record in found if record is not None]
     records = [record for record in records if all((place / name).is_file() for name in record.files)]
     write_whole([results_page(records, place)], place, lambda _: PAGE)
-
-
-def _write_bytes(content: bytes, path: Path) -> None:
-    """Write a file whole or not at all."""
-    draft: Path | None = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".sottovoce-", delete=False) as stream:
-            draft = Path(stream.name)
-            stream.write(content)
-        draft.chmod(0o644)
-        draft.replace(path)
-        draft = None
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror or error} (make room)") from None
-    finally:
-        if draft is not None:
-            with contextlib.suppress(OSError):
-                draft.unlink()

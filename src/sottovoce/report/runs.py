@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.figure import Figure
+
 from sottovoce.errors import InputError
 from sottovoce.report.figures import figure_bytes
 from sottovoce.report.html import Section
@@ -84,12 +86,6 @@ def run_sections(run: Run, printed: str) -> list[Section]:
 
 def _axes() -> Sequence[Any]:
     """Three axes beside each other, on a figure of their own that no window waits for."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError(
-            "drawing needs the package matplotlib, which is not installed (pip install 'sottovoce[plot]')"
-        ) from None
     figure = Figure(figsize=(12, 3.5), layout="constrained")
     axes: Sequence[Any] = figure.subplots(1, 3)
     return axes

@@ -47,8 +47,6 @@ class Result:
     config: Config
     squared: np.ndarray
     epsilon: np.ndarray
-    observer: int
-    target: int
 
     @property
     def slopes(self) -> np.ndarray:
@@ -116,4 +114,4 @@ def run(config: Config, progress: Progress | None = None) -> Result:
     epsilon = gaussian.epsilon(np.sqrt(squared) / config.noise_multiplier, config.delta)
     # A Rényi bound is no Gaussian mechanism: its ε comes from the conversion of Rényi divergences.
     epsilon[0] = [theory.renyi_epsilon(float(x), config.noise_multiplier, config.delta) for x in squared[0]]
-    return Result(config=config, squared=squared, epsilon=epsilon, observer=observer, target=target)
+    return Result(config=config, squared=squared, epsilon=epsilon)

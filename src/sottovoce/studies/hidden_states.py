@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce import gaussian
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.rates import rate
@@ -68,7 +67,6 @@ class Result:
     config: Config
     exact_open: Fraction
     exact_closed: Fraction
-    certified: float
     growth: np.ndarray
     limits: np.ndarray
     simulated: Simulated
@@ -226,7 +224,6 @@ def run(config: Config, progress: Progress | None = None) -> Result:
         config=config,
         exact_open=exact_star(2, Fraction(1), 2),
         exact_closed=exact_star(2, Fraction(0), 2),
-        certified=float(gaussian.delta(1.0, 1.0)),
         growth=growth,
         limits=limits,
         simulated=simulated,

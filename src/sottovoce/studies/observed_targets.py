@@ -11,9 +11,8 @@ import numpy as np
 from sottovoce import theory
 from sottovoce.graphs import as_weights, metropolis_weights
 from sottovoce.protocols import gossip
-from sottovoce.rates import response_spectrum
 from sottovoce.sensitivities import sensitivity
-from sottovoce.studies.pairs import spread
+from sottovoce.studies.pairs import peak_response, spread
 from sottovoce.studies.results import Finding, Table, below, near, steps
 from sottovoce.views import View
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from sottovoce.studies.results import Progress
 
 __all__ = ["Config", "Network", "Result", "run"]
-
-FREQUENCIES = np.linspace(0, np.pi, 13)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +129,7 @@ def run(config: Config, progress: Progress | None = None) -> Result:
         inside = np.isin(targets, seen)
         growth = found.squared_lower / config.rounds
         worst = [int(targets[side][np.argmax(growth[side])]) for side in (inside, ~inside)]
-        limits = [float(response_spectrum(weights, view, node, FREQUENCIES).max()) for node in worst]
+        limits = [peak_response(weights, view, node) for node in worst]
         networks.append(
             Network(
                 name=name,

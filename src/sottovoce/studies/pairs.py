@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of the paper's figures, and random pairs and evenly spread nodes on them."""
+"""The networks of the paper's figures, random pairs and evenly spread nodes on them, and what a pair comes to."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.graphs import metropolis_weights
+from sottovoce.rates import response_spectrum
 
 if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights
+    from sottovoce.views import View
 
-__all__ = ["NETWORKS", "RELATIONS", "DrawnPair", "draw_pair", "network_weights", "spread"]
+__all__ = ["NETWORKS", "RELATIONS", "DrawnPair", "draw_pair", "network_weights", "peak_response", "spread"]
 
 NETWORKS = ("Erdős–Rényi", "preferential attachment")
 RELATIONS = ("neighbours", "not neighbours")
+FREQUENCIES = np.linspace(0, np.pi, 13)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,11 @@ def spread(nodes: np.ndarray, count: int) -> np.ndarray:
     """At most `count` of `nodes`, evenly spread."""
     places = np.linspace(0, nodes.size - 1, min(count, nodes.size)).round().astype(int)
     return np.asarray(nodes[places])
+
+
+def peak_response(weights: GossipWeights, view: View, target: int) -> float:
+    """φ at its largest among some frequencies: a lower bound of the limit of Δ²/T, as each value of φ is."""
+    return float(response_spectrum(weights, view, target, FREQUENCIES).max())
 
 
 def draw_pair(weights: GossipWeights, seed: int) -> DrawnPair:

@@ -10,8 +10,8 @@ import numpy as np
 
 from sottovoce import theory
 from sottovoce.graphs import metropolis_weights
-from sottovoce.rates import rate, response_spectrum
-from sottovoce.studies.pairs import spread
+from sottovoce.rates import rate
+from sottovoce.studies.pairs import peak_response, spread
 from sottovoce.studies.results import Finding, Table, below, near, steps
 from sottovoce.views import View
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sottovoce.studies.results import Progress
 
 __all__ = ["Config", "Network", "Result", "run"]
-
-FREQUENCIES = np.linspace(0, np.pi, 13)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,5 +151,4 @@ def _pooled(weights: GossipWeights, members: int) -> float:
     outside = np.setdiff1d(weights.neighbours(int(together[0])), together)
     row = weights.matrix[[int(together[0])]].toarray()[0]
     target = int(outside[np.argmax(row[outside])])
-    view = View.coalition_sums([int(member) for member in together])
-    return float(response_spectrum(weights, view, target, FREQUENCIES).max())
+    return peak_response(weights, View.coalition_sums([int(member) for member in together]), target)

@@ -37,6 +37,7 @@ from sottovoce.learning import (
     fresh_keys,
     init,
     load_data,
+    sensitivity,
     step,
     synthetic_task,
     task_from,
@@ -282,7 +283,8 @@ def _measured(
     rounds, n = protocol.rounds, protocol.n
     allowed = gaussian.mu(config.target_epsilon, config.target_delta)
     clip = _unclipped(task)
-    unit = clip / task.shards.nominal
+    unit = sensitivity(task, clip, "record")
+    theorem = terms(config, task, gap=gap, rounds=rounds, unit=unit)
     worst = account_all(
         protocol, "secure-sum", noise_multiplier=1.0, delta=config.target_delta, observers=observers
     ).squared_upper.max()
@@ -319,7 +321,7 @@ def _measured(
                     noise_multiplier=noise,
                     excess_risk=float(np.mean(risks)),
                     standard_error=float(np.std(risks, ddof=1) / math.sqrt(len(risks))),
-                    terms=terms(config, task, gap=gap, rounds=rounds, unit=unit),
+                    terms=theorem,
                 )
             )
     return rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce import documents
 from sottovoce.accounting import account, account_all
-from sottovoce.errors import FileError, GraphError, InputError
+from sottovoce.errors import FileError, InputError
 from sottovoce.graphs import generate_graph, parse_graph, spectrum, weights_by_rule
 from sottovoce.protocols import gossip
 from sottovoce.report.curves import view_curve
@@ -214,14 +214,4 @@ def _named(weights: GossipWeights, names: Sequence[int | str] | None) -> list[Ha
     """The labels that are written like `names`, each once."""
     if names is None:
         return None
-    return list(dict.fromkeys(_label(weights, name) for name in names))
-
-
-def _label(weights: GossipWeights, name: int | str) -> Hashable:
-    try:
-        return weights.labels[weights.index(name)]
-    except GraphError:
-        for label in weights.labels:
-            if str(label) == str(name):
-                return label
-        raise
+    return list(dict.fromkeys(map(weights.written, names)))
