@@ -12,7 +12,7 @@ import numpy as np
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.sensitivities.smooth import BLOCKS, smooth_bound, smooth_tables
 from sottovoce.sensitivities.steady import steady_bound, steady_tables
-from sottovoce.sensitivities.turning import REACH, constant_stream, turning_bound, turning_value
+from sottovoce.sensitivities.turning import constant_stream, turning_bound, turning_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,11 +27,12 @@ FEWEST_ROUNDS, MOST_STATES = 64, 600
 # Ends this close need nothing finer; of the targets the observer does not hear at once, so many get it at most.
 NARROW = 0.01
 LOOKED_AT = 256
-# Rounds after which the gains are frozen, tried in turn for targets heard directly whose ends stay this far apart.
-STARTS, APART = (32, 128, 512), 0.02
+# Rounds after which the gains are frozen, rounds for which what that changes is followed, and how many targets get it:
+# tried in turn for the worst of those heard directly while their ends stay this far apart.
+PASSES, APART = ((32, 64, None), (32, 1024, 2048), (128, 1024, 768), (512, 1024, 64)), 0.02
 # A start-up this many times shorter than the horizon is counted apart; polynomials on blocks take time ∝ T².
 SETTLED, MOST_SMOOTH = 4, 30_000
-# So few of them are sooner solved one by one than bounded with the last of these, or the second in long horizons.
+# So few of them are sooner solved one by one.
 SOONER_SOLVED = 8
 PORTION = 20_000
 MOST_BYTES = 2 * 2**30
@@ -76,13 +77,14 @@ def bulk_ends(
             progress(min(begin + PORTION, count), count)
     method = np.full(count, "steady" if _settles(response) else "smooth", dtype=METHOD_NAMES)
     places = _worth_turning(attained, bound, direct)
-    for start in STARTS:
-        if _table_bytes(response, start) > MOST_BYTES:
+    for start, reach, most in PASSES:
+        if _table_bytes(response, start, reach) > MOST_BYTES:
             break
-        _turn(response, positions, places, start, contribution, (attained, bound, method, frequency))
+        places = places[np.argsort(attained[places] / bound[places], kind="stable")[:most]]
+        found = turning_bound(response, response.columns(positions[places]), start=start, reach=reach)
+        _turn(response, positions, places, found, contribution, (attained, bound, method, frequency))
         places = places[direct[places] & (bound[places] > (1 + APART) * attained[places])]
-        enough = SOONER_SOLVED if response.rounds > EXPLICIT_ROUNDS or start >= STARTS[-2] else 0
-        if places.size <= enough or start >= len(response.gains.gain):
+        if places.size <= SOONER_SOLVED or start >= len(response.gains.gain):
             break
     return BulkEnds(attained=attained, bound=bound, method=method, frequency=frequency)
 
@@ -91,32 +93,30 @@ def _turn(
     response: FilteredResponse,
     positions: np.ndarray,
     places: np.ndarray,
-    start: int,
+    turning: tuple[np.ndarray, np.ndarray],
     contribution: Contribution,
     ends: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
-    """Improve the ends (attained, bound, method, frequency) at `places` by streams that turn and the bound for them."""
+    """Improve the ends (attained, bound, method, frequency) at `places` by the bound for `turning` streams and one."""
     attained, bound, method, frequency = ends
-    sources = response.columns(positions[places])
-    found, peak = turning_bound(response, sources, start=start)
+    found, peak = turning
     better = places[found < bound[places]]
     bound[places] = np.minimum(bound[places], found)
     method[better] = "turning"
     # Signs that turn are constant or alternate.
     peak = np.full(len(peak), np.pi) if contribution == "scalar" else peak
-    doubtful = np.flatnonzero(
-        (bound[places] > (1 + NARROW) * attained[places]) & (method[places] == "turning")
-    )
-    reached = turning_value(response, sources[:, doubtful], peak[doubtful])
+    untried = (method[places] == "turning") & (peak != frequency[places])
+    doubtful = np.flatnonzero(untried & (bound[places] > (1 + NARROW) * attained[places]))
+    reached = turning_value(response, response.columns(positions[places[doubtful]]), peak[doubtful])
     higher = doubtful[reached > attained[places[doubtful]]]
     attained[places[doubtful]] = np.maximum(reached, attained[places[doubtful]])
     frequency[places[higher]] = peak[higher]
 
 
-def _table_bytes(response: FilteredResponse, start: int) -> int:
+def _table_bytes(response: FilteredResponse, start: int, reach: int) -> int:
     """What the tables of `turning_bound` for the first columns take."""
     m, size = response.rows.shape
-    return int(8 * start * size * ((start + REACH) * m + size))
+    return int(8 * start * size * (min(response.rounds, start + reach) * m + size))
 
 
 def _settles(response: FilteredResponse) -> bool:

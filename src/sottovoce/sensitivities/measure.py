@@ -57,8 +57,8 @@ EFFORTS = ("auto", "fine", "bulk")
 # Above this many entries of M in all, targets are no longer solved one by one unless that is asked for.
 MOST_ENTRIES = 2 * 10**9
 # Of the targets whose ends stay apart in bulk, those that the observer hears directly are solved one by one, worst
-# first, up to so many entries of M; the others if they are few and the horizon is not long.
-SOLVED_ENTRIES = 10**8
+# first, up to so many entries of M or so many long horizons; the others if they are few and the horizon is not long.
+SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 16
 FEW = 64
 # Ends that are solved for beside bounds of a per cent or so need not be closer than this.
 BULK_TOLERANCE = 2e-3
@@ -285,7 +285,8 @@ def _worth_solving_still(
     heard = reached[direct[reached]]
     doubtful = heard[upper[heard] > (1 + APART) * lower[heard]]
     worst = np.argsort(lower[doubtful] / upper[doubtful], kind="stable")
-    chosen = doubtful[worst[: SOLVED_ENTRIES // min(response.rounds, EXPLICIT_ROUNDS) ** 2]]
+    most = SOLVED_HORIZONS if _is_long(response) else SOLVED_ENTRIES // response.rounds**2
+    chosen = doubtful[worst[:most]]
     others = reached[upper[reached] > (1 + NARROW) * lower[reached]]
     if len(others) > FEW or _is_long(response):
         return np.asarray(chosen)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
 
 __all__ = [
-    "REACH",
     "ROUNDING",
     "ConstantStream",
     "LagForms",
@@ -40,11 +39,11 @@ __all__ = [
 
 # Forms of r × r numbers are summed up to this relative error for each of the r terms.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
-# The first columns are followed for this many rounds after the gains are frozen.
-REACH = 64
 # φ is a trigonometric polynomial, sampled this many times as often as it has terms.
-OVERSAMPLING = 32
+OVERSAMPLING = 64
 BATCH_BYTES = 4 * 2**20
+# The states that are followed through all rounds should stay in the processor's cache.
+FOLLOWED_BYTES = 2**19
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,15 +129,17 @@ def gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int) -> np.ndarray:
 
 @np.errstate(over="ignore", invalid="ignore")
 def turning_bound(
-    response: FilteredResponse, sources: np.ndarray, *, start: int
+    response: FilteredResponse, sources: np.ndarray, *, start: int, reach: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """An upper bound of Δ² for each column b of `sources`, and the frequency at which φ is largest.
 
-    The gains are frozen after `start` rounds: later is closer and dearer. With S the Toeplitz part, E = F − S (zero
-    but for the first τ columns), H rounds that are looked at one by one and ε_s what is left of column s of E at their
-    end, in the Gramian's norm,
+    The gains are frozen after `start` rounds, and what that changes is followed for `reach` rounds more: both are
+    closer and dearer the larger they are. With S the Toeplitz part, E = F − S (zero but for the first τ columns), H
+    rounds that are looked at one by one and ε_s what is left of column s of E at their end, in the Gramian's norm,
 
-        Δ² ≤ Tρ + Σ_st |F_HᵀF_H − S_HᵀS_H|_st + 2√(Tρ)·e + e²,   e² = Σ_st |⟨ε_s, ε_t⟩|.
+        Δ² ≤ Tρ + Σ_st |EᵀS + SᵀE + EᵀE|_st + 2√(Tρ)·e + e²,   e² = Σ_st |⟨ε_s, ε_t⟩|,
+
+    the first sum over the rounds looked at.
 
     Guarantee: an upper bound for vectors of every dimension. ρ ≥ sup φ: a real trigonometric polynomial of degree N
     lies below its largest value on K > 2N equidistant points divided by cos(πN/K), and longer lags are added by
@@ -153,23 +154,39 @@ def turning_bound(
     if rounds > EXPLICIT_ROUNDS:
         later = lag_forms(loop, whitener, EXPLICIT_ROUNDS, rounds)
         peak = (np.sqrt(peak) + later.norm_sum(sources)) ** 2
-    height = min(rounds, steady + REACH)
-    early, deviations = _start(response, loop, rows, steady, height)
-    gram = gramian(loop, whitener, rounds)
-    batch = max(1, BATCH_BYTES // (8 * height**2 * (2 * m + 1)))
+    height = min(rounds, steady + reach)
+    early, deviations = _start(response, rows, steady, height)
+    gram = gramian(loop, whitener, rounds - height) if height < rounds else np.zeros_like(loop)
+    batch = max(1, BATCH_BYTES // (8 * (steady + 1) * height * m * 4))
     added, left = np.empty(sources.shape[1]), np.empty(sources.shape[1])
     for begin in range(0, sources.shape[1], batch):
         chosen = sources[:, begin : begin + batch]
-        toeplitz = _toeplitz(rows[:height], chosen)
-        whole = toeplitz.copy()
-        whole[:, :, :steady] = np.moveaxis(early @ chosen, (0, 1, 2), (2, 1, 0))
-        change = whole.transpose(0, 2, 1) @ whole - toeplitz.transpose(0, 2, 1) @ toeplitz
-        added[begin : begin + batch] = np.abs(change).sum(axis=(1, 2))
+        added[begin : begin + batch] = _added(early, rows[:height], chosen)
         states = (deviations @ chosen).transpose(2, 0, 1)
         left[begin : begin + batch] = np.abs(states @ gram @ states.transpose(0, 2, 1)).sum(axis=(1, 2))
     bulk = rounds * peak
     bound = (bulk + added + 2 * np.sqrt(bulk * left) + left) * (1 + 1e-9)
     return np.where(np.isfinite(bound), bound, np.inf), frequency
+
+
+def _added(early: np.ndarray, rows: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """Σ |EᵀS + SᵀE + EᵀE| over the rounds of `rows`, for each column of `sources`; products with S by FFT."""
+    steady, count = len(early), sources.shape[1]
+    height, m, size = rows.shape
+    lags = np.ascontiguousarray(
+        (rows.reshape(-1, size) @ sources).reshape(height, m, count).transpose(2, 1, 0)
+    )
+    first = (early.reshape(-1, size) @ sources).reshape(steady, height, m, count)
+    change = np.ascontiguousarray(first.transpose(3, 0, 2, 1))
+    for s in range(steady):
+        change[:, s, :, s:] -= lags[:, :, : height - s]
+    points = fft.next_fast_len(2 * height, real=True)
+    spectrum = fft.rfft(change, points) * np.conj(fft.rfft(lags, points))[:, None]
+    cross = fft.irfft(spectrum.sum(axis=2), points)[..., :height]
+    flat = change.reshape(count, steady, m * height)
+    within = cross[..., :steady]
+    within = within + within.transpose(0, 2, 1) + flat @ flat.transpose(0, 2, 1)
+    return np.asarray(np.abs(within).sum(axis=(1, 2)) + 2 * np.abs(cross[..., steady:]).sum(axis=(1, 2)))
 
 
 def _peaks(rows: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -189,31 +206,22 @@ def _peaks(rows: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _start(
-    response: FilteredResponse, loop: np.ndarray, rows: np.ndarray, steady: int, height: int
+    response: FilteredResponse, rows: np.ndarray, steady: int, height: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The first `height` rounds of the first columns of F, (τ, height·m, r), and the states of E at their end."""
-    size, m = loop.shape[0], response.rows.shape[0]
+    size, m = response.size, response.rows.shape[0]
     adjoint = np.zeros((height * m, size))
     adjoint[steady * m :] = rows[: height - steady].reshape(-1, size)
     early, deviations = np.zeros((steady, height * m, size)), np.empty((steady, size, size))
+    loop, _ = closed_loop(response, steady)
     passage = power = np.linalg.matrix_power(loop, height - steady)
     for s in range(steady - 1, -1, -1):
         adjoint[(s + 1) * m :] = response.before(adjoint[(s + 1) * m :], s)
         adjoint[s * m : (s + 1) * m] = response.gains.whitener[s]
         early[s, s * m :] = adjoint[s * m :]
-        passage, power = response.before(passage, s), power @ loop
+        passage, power = response.before(passage, s), response.before(power, steady)
         deviations[s] = passage - power
     return early, deviations
-
-
-def _toeplitz(rows: np.ndarray, sources: np.ndarray) -> np.ndarray:
-    """S over the rounds of `rows`, for each column of `sources`: (targets, height·m, height)."""
-    height, m, size = rows.shape
-    lags = (rows.reshape(-1, size) @ sources).T
-    matrices = np.zeros((len(lags), height * m, height))
-    for s in range(height):
-        matrices[:, s * m :, s] = lags[:, : (height - s) * m]
-    return matrices
 
 
 def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
@@ -225,7 +233,17 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
     Guarantee: a lower bound of Δ² for vectors (for signs too at the frequencies 0 and π), up to a relative 1e-9 that
     is taken off for rounding.
     """
-    turn, sources = np.exp(1j * frequencies), np.ascontiguousarray(sources)
+    values = np.empty(sources.shape[1])
+    batch = max(1, FOLLOWED_BYTES // (16 * response.size))
+    for begin in range(0, sources.shape[1], batch):
+        part = slice(begin, begin + batch)
+        values[part] = _followed_value(response, np.ascontiguousarray(sources[:, part]), frequencies[part])
+    return values * (1 - 1e-9)
+
+
+def _followed_value(response: FilteredResponse, sources: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """`turning_value` for a few targets, rounding aside."""
+    turn = np.exp(1j * frequencies)
     state = np.zeros(sources.shape, dtype=complex)
     total, phase = np.zeros(sources.shape[1]), np.ones_like(turn)
     followed = _followed(response)
@@ -246,7 +264,7 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
         shown = np.sqrt(remaining) * np.linalg.norm(whitener @ steady, axis=0)
         deviation = state + sources * phase - steady * phase
         total += np.maximum(shown - _length(deviation, gramian(loop, whitener, remaining)), 0) ** 2
-    return total * (1 - 1e-9)
+    return total
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
