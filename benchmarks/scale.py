@@ -100,16 +100,20 @@ def main(arguments: list[str] | None = None) -> None:
                         *(f"{row[column]:13.4g}" for column in columns),
                         flush=True,
                     )
+                    _write(chosen.json, rows)
     growth = _growth(rows)
     for entry in growth:
         print(
             f"{entry['graph'][:22]:22} {entry['observer']:9} cost grows as {entry['what']}^{entry['exponent']:.2f}"
         )
     print(f"largest multiple of {PRODUCTS} products: {max(row['ratio'] for row in rows):.1f}")
-    if chosen.json is not None:
-        chosen.json.write_text(
-            json.dumps({"rows": rows, "growth": growth}, indent=1) + "\n", encoding="utf-8"
-        )
+
+
+def _write(file: Path | None, rows: list[dict[str, Any]]) -> None:
+    """What has been measured so far, so that an interruption loses nothing."""
+    if file is not None:
+        content = {"rows": rows, "growth": _growth(rows)}
+        file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _growth(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
