@@ -102,12 +102,16 @@ def test_the_lower_end_is_the_value_of_the_witness() -> None:
 
 def test_the_cost_decides_unless_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = gossip(graphs.metropolis_weights("ring:n=12"), rounds=100)
-    assert not set(sensitivity(protocol, View.secure_sum(0)).method) & {"smooth", "turning"}
+    assert not set(sensitivity(protocol, View.secure_sum(0)).method) & {"smooth", "steady", "turning"}
     monkeypatch.setattr("sottovoce.sensitivities.measure.MOST_ENTRIES", 1000)
     monkeypatch.setattr("sottovoce.sensitivities.measure.FEW", 0)
     monkeypatch.setattr("sottovoce.sensitivities.measure.SOLVED_ENTRIES", 0)
-    assert set(sensitivity(protocol, View.secure_sum(0)).method) <= {"smooth", "turning", "cap"}
-    assert not set(sensitivity(protocol, View.secure_sum(0), effort="fine").method) & {"smooth", "turning"}
+    assert set(sensitivity(protocol, View.secure_sum(0)).method) <= {"smooth", "steady", "turning", "cap"}
+    assert not set(sensitivity(protocol, View.secure_sum(0), effort="fine").method) & {
+        "smooth",
+        "steady",
+        "turning",
+    }
 
 
 def test_participation_and_short_horizons_are_always_solved() -> None:

@@ -61,28 +61,30 @@ def bulk_ends(
 ) -> BulkEnds:
     """Ends for the targets at `positions`; `direct` marks those whose message of a round is seen in that round.
 
-    Every target gets the bound for smooth responses and the value of a constant stream. Those that are heard
-    directly, and the worst of the others, get the bound for turning streams and the value of one as well.
+    Every target gets the bounds for responses that are smooth or settle and the value of a constant stream. Those that
+    are heard directly, and the worst of the others, get the bound for turning streams and the value of one as well.
 
     Guarantee: attained ≤ Δ² ≤ bound up to the distortion of the response and what its frozen gains miss.
     """
     count = len(positions)
-    far, steady = far_bound(response, count), constant_stream(response)
+    far, steady = far_bounds(response, count), constant_stream(response)
     attained, bound, frequency = np.empty(count), np.empty(count), np.zeros(count)
+    method = np.empty(count, dtype=METHOD_NAMES)
     for begin in range(0, count, PORTION):
-        sources = response.columns(positions[begin : begin + PORTION])
-        bound[begin : begin + PORTION] = far(sources)
-        attained[begin : begin + PORTION] = steady.value(sources)
+        part = slice(begin, begin + PORTION)
+        sources = response.columns(positions[part])
+        found = np.stack([each(sources) for each in far.values()])
+        bound[part], method[part] = found.min(axis=0), np.array(list(far))[found.argmin(axis=0)]
+        attained[part] = steady.value(sources)
         if progress is not None:
             progress(min(begin + PORTION, count), count)
-    method = np.full(count, "steady" if _settles(response) else "smooth", dtype=METHOD_NAMES)
     places = _worth_turning(attained, bound, direct)
     for start, reach, most in PASSES:
         if _table_bytes(response, start, reach) > MOST_BYTES:
             break
         places = places[np.argsort(attained[places] / bound[places], kind="stable")[:most]]
-        found = turning_bound(response, response.columns(positions[places]), start=start, reach=reach)
-        _turn(response, positions, places, found, contribution, (attained, bound, method, frequency))
+        turning = turning_bound(response, response.columns(positions[places]), start=start, reach=reach)
+        _turn(response, positions, places, turning, contribution, (attained, bound, method, frequency))
         places = places[direct[places] & (bound[places] > (1 + APART) * attained[places])]
         if places.size <= SOONER_SOLVED or start >= len(response.gains.gain):
             break
@@ -119,18 +121,17 @@ def _table_bytes(response: FilteredResponse, start: int, reach: int) -> int:
     return int(8 * start * size * (min(response.rounds, start + reach) * m + size))
 
 
-def _settles(response: FilteredResponse) -> bool:
-    """Whether the horizon is long, and the start-up a small part of it."""
+def far_bounds(response: FilteredResponse, count: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """The bounds for `count` targets whose response is smooth or settles, by name, as functions of their inputs."""
     rounds = response.rounds
-    return rounds > MOST_SMOOTH or (rounds > EXPLICIT_ROUNDS and SETTLED * len(response.gains.gain) < rounds)
-
-
-def far_bound(response: FilteredResponse, count: int) -> Callable[[np.ndarray], np.ndarray]:
-    """The bound for `count` targets whose response is smooth in time, as a function of their inputs."""
-    if _settles(response):
-        return partial(steady_bound, steady_tables(response))
-    blocks = FEWER_BLOCKS if count > CROWD else BLOCKS
-    return partial(smooth_bound, smooth_tables(response, blocks=blocks))
+    bounds: dict[str, Callable[[np.ndarray], np.ndarray]] = {}
+    settles = rounds > MOST_SMOOTH or SETTLED * len(response.gains.gain) < rounds
+    if settles or (response.gains.frozen and rounds <= EXPLICIT_ROUNDS):
+        bounds["steady"] = partial(steady_bound, steady_tables(response))
+    if not settles or rounds <= EXPLICIT_ROUNDS:
+        blocks = FEWER_BLOCKS if count > CROWD else BLOCKS
+        bounds["smooth"] = partial(smooth_bound, smooth_tables(response, blocks=blocks))
+    return bounds
 
 
 def _worth_turning(attained: np.ndarray, bound: np.ndarray, direct: np.ndarray) -> np.ndarray:

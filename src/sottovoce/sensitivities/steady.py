@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An upper bound of Δ² for many targets at once over horizons far longer than the filter's start-up.
+"""An upper bound of Δ² for many targets at once where the filter settles long before the end.
 
 Once the gains are steady F is a Toeplitz matrix S; E = F − S lives in the first τ columns. All that the bound needs of
 either is a quadratic form of the target's input, so that a target costs a few r × r products, whatever T is.
@@ -74,9 +74,10 @@ def steady_tables(response: FilteredResponse) -> SteadyTables:
 def steady_bound(tables: SteadyTables, sources: np.ndarray) -> np.ndarray:
     """An upper bound of Δ² for each column b of `sources`.
 
-    With ρ = (Σ_ℓ ‖f_ℓ‖)², e = Σ_s ‖E_{:,s}‖ and, of the rounds after the first U, e_U likewise,
+    With g_t = Σ_{ℓ ≤ t} ‖f_ℓ‖, so that (Sc)_t has norm at most g_t, e = Σ_s ‖E_{:,s}‖ and, of the rounds after the
+    first U, e_U likewise,
 
-        Δ² ≤ Tρ + 2e√(Uρ) + 2e_U√(Tρ) + e².
+        Δ² ≤ Σ_t g_t² + 2e√(Σ_{t<U} g_t²) + 2e_U√(Σ_t g_t²) + e².
 
     Guarantee: an upper bound for vectors of every dimension; sums of norms over a block of rounds or lags are taken
     by Cauchy and Schwarz from the squared norm of the block.
@@ -84,11 +85,29 @@ def steady_bound(tables: SteadyTables, sources: np.ndarray) -> np.ndarray:
     """
     count, m, size = tables.rows.shape
     lags = (tables.rows.reshape(-1, size) @ sources).reshape(count, m, -1)
-    norm = np.sqrt((lags**2).sum(axis=1)).sum(axis=0) + tables.later.norm_sum(sources)
+    grown = np.cumsum(np.sqrt((lags**2).sum(axis=1)), axis=0)
+    energies = tables.later.energies(sources)
     early, left = tables.early.norm_sum(sources), tables.left.norm_sum(sources)
-    bulk = np.sqrt(tables.rounds) * norm
-    looked = np.sqrt(tables.looked) * norm
-    return np.asarray((bulk**2 + 2 * early * looked + 2 * left * bulk + early**2) * (1 + 1e-9))
+    bulk, looked = (_shown(tables, grown, energies, rounds) for rounds in (tables.rounds, tables.looked))
+    bound = bulk + 2 * early * np.sqrt(looked) + 2 * left * np.sqrt(bulk) + early**2
+    return np.asarray(bound * (1 + 1e-9))
+
+
+def _shown(tables: SteadyTables, grown: np.ndarray, energies: np.ndarray, rounds: int) -> np.ndarray:
+    """Σ g_t² over so many rounds: the first ones from `grown`, later ones by blocks whose lags have these energies.
+
+    Of a block of lags with energy E the first j have norms that sum to at most √(jE).
+    """
+    total = (grown[:rounds] ** 2).sum(axis=0)
+    before, first = grown[-1], len(grown)
+    for length, energy in zip(tables.later.lengths, energies, strict=True):
+        inside = min(length, rounds - first)
+        if inside <= 0:
+            break
+        roots, firsts = 2 / 3 * (inside + 1) ** 1.5, inside * (inside + 1) / 2
+        total = total + inside * before**2 + 2 * before * np.sqrt(energy) * roots + energy * firsts
+        before, first = before + np.sqrt(length * energy), first + length
+    return np.asarray(total)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -81,13 +81,16 @@ class LagForms:
             lengths=lengths,
         )
 
+    def energies(self, sources: np.ndarray) -> np.ndarray:
+        """Upper bounds of the forms, one row each, for each column of `sources`."""
+        if self.lengths.size == 0:
+            return np.zeros((0, sources.shape[1]))
+        shown = np.add.reduceat((self.roots @ sources) ** 2, self.begins, axis=0)
+        return np.asarray(shown + np.outer(self.rests, (sources**2).sum(axis=0)))
+
     def norm_sum(self, sources: np.ndarray) -> np.ndarray:
         """An upper bound of Σ ‖f_ℓ‖ over all the lags, for each column of `sources`."""
-        if self.lengths.size == 0:
-            return np.zeros(sources.shape[1])
-        energies = np.add.reduceat((self.roots @ sources) ** 2, self.begins, axis=0)
-        energies += np.outer(self.rests, (sources**2).sum(axis=0))
-        return np.asarray(np.sqrt(self.lengths) @ np.sqrt(energies))
+        return np.asarray(np.sqrt(self.lengths) @ np.sqrt(self.energies(sources)))
 
 
 def closed_loop(response: FilteredResponse, round_index: int) -> tuple[np.ndarray, np.ndarray]:
