@@ -27,6 +27,8 @@ FEWEST_ROUNDS, MOST_STATES = 64, 600
 # Ends this close need nothing finer; of the targets the observer does not hear at once, so many get it at most.
 NARROW = 0.01
 LOOKED_AT = 256
+# Ends of far targets that are not further apart need no second bound.
+WIDE = 0.15
 # Rounds after which the gains are frozen, rounds for which what that changes is followed, and how many targets get it:
 # tried in turn for the worst of those heard directly while their ends stay this far apart.
 PASSES, APART = ((32, 64, None), (32, 1024, 2048), (128, 1024, 768), (512, 1024, 64)), 0.02
@@ -68,14 +70,17 @@ def bulk_ends(
     """
     count = len(positions)
     far, steady = far_bounds(response, count), constant_stream(response)
-    attained, bound, frequency = np.empty(count), np.empty(count), np.zeros(count)
-    method = np.empty(count, dtype=METHOD_NAMES)
+    attained, bound, frequency = np.empty(count), np.full(count, np.inf), np.zeros(count)
+    method = np.full(count, "cap", dtype=METHOD_NAMES)
     for begin in range(0, count, PORTION):
         part = slice(begin, begin + PORTION)
         sources = response.columns(positions[part])
-        found = np.stack([each(sources) for each in far.values()])
-        bound[part], method[part] = found.min(axis=0), np.array(list(far))[found.argmin(axis=0)]
         attained[part] = steady.value(sources)
+        for name, bounded in far.items():
+            places = begin + np.flatnonzero(bound[part] > (1 + WIDE) * attained[part])
+            found = bounded(sources[:, places - begin])
+            method[places[found < bound[places]]] = name
+            bound[places] = np.fmin(bound[places], found)
         if progress is not None:
             progress(min(begin + PORTION, count), count)
     places = _worth_turning(attained, bound, direct)
