@@ -58,7 +58,7 @@ EFFORTS = ("auto", "fine", "bulk")
 MOST_ENTRIES = 2 * 10**9
 # Of the targets whose ends stay apart in bulk, those that the observer hears directly are solved one by one, worst
 # first, up to so many entries of M or so many long horizons; the others if they are few and the horizon is not long.
-SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 16
+SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
 # Ends that are solved for beside bounds of a per cent or so need not be closer than this.
 BULK_TOLERANCE = 2e-3
