@@ -283,7 +283,7 @@ def _settling(system: HiddenSystem, coarse: bool) -> dict[str, float]:
     """When to freeze the gains: once next to no noise is lost while M is formed, a little in long horizons."""
     if system.rounds <= EXPLICIT_ROUNDS:
         return {"steady": 1e-4 if coarse else 1e-8}
-    return {"steady": 1e-3 if coarse else 5e-5, "earliest": EXPLICIT_ROUNDS // 4}
+    return {"steady": 2e-4 if coarse else 5e-5, "earliest": EXPLICIT_ROUNDS // 4}
 
 
 def _identity(size: int) -> csr_array:

@@ -19,7 +19,6 @@ from sottovoce.filtering import (
 )
 from sottovoce.participation import Participation
 from sottovoce.sensitivities.bulk import (
-    APART,
     FEWEST_ROUNDS,
     METHOD_NAMES,
     MOST_STATES,
@@ -56,8 +55,9 @@ Effort = Literal["auto", "fine", "bulk"]
 EFFORTS = ("auto", "fine", "bulk")
 # Above this many entries of M in all, targets are no longer solved one by one unless that is asked for.
 MOST_ENTRIES = 2 * 10**9
-# Of the targets whose ends stay apart in bulk, those that the observer hears directly are solved one by one, worst
+# Of the targets whose ends stay this far apart in bulk, those that the observer hears directly are solved one by one, worst
 # first, up to so many entries of M or so many long horizons; the others if they are few and the horizon is not long.
+APART = 0.02
 SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
 # Ends that are solved for beside bounds of a per cent or so need not be closer than this.
