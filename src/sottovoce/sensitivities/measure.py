@@ -55,8 +55,8 @@ Effort = Literal["auto", "fine", "bulk"]
 EFFORTS = ("auto", "fine", "bulk")
 # Above this many entries of M in all, targets are no longer solved one by one unless that is asked for.
 MOST_ENTRIES = 2 * 10**9
-# Of the targets whose ends stay this far apart in bulk, those that the observer hears directly are solved one by one, worst
-# first, up to so many entries of M or so many long horizons; the others if they are few and the horizon is not long.
+# Targets that the observer hears directly and whose ends stay this far apart in bulk are solved one by one: the worst, up
+# to so many entries of M, or all in long horizons if they are so few; others if they are few and the horizon is short.
 APART = 0.02
 SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
@@ -284,13 +284,12 @@ def _worth_solving_still(
     """The places to solve one by one after all: the worst of those heard directly, and all others if they are few."""
     heard = reached[direct[reached]]
     doubtful = heard[upper[heard] > (1 + APART) * lower[heard]]
+    if _is_long(response):
+        return doubtful if len(doubtful) <= SOLVED_HORIZONS else doubtful[:0]
     worst = np.argsort(lower[doubtful] / upper[doubtful], kind="stable")
-    most = SOLVED_HORIZONS if _is_long(response) else SOLVED_ENTRIES // response.rounds**2
-    chosen = doubtful[worst[:most]]
+    chosen = doubtful[worst[: SOLVED_ENTRIES // response.rounds**2]]
     others = reached[upper[reached] > (1 + NARROW) * lower[reached]]
-    if len(others) > FEW or _is_long(response):
-        return np.asarray(chosen)
-    return np.union1d(chosen, others)
+    return np.union1d(chosen, others) if len(others) <= FEW else np.asarray(chosen)
 
 
 def _keep_best(
