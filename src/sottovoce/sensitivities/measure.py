@@ -55,8 +55,8 @@ Effort = Literal["auto", "fine", "bulk"]
 EFFORTS = ("auto", "fine", "bulk")
 # Above this many entries of M in all, targets are no longer solved one by one unless that is asked for.
 MOST_ENTRIES = 2 * 10**9
-# Targets that the observer hears directly and whose ends stay this far apart in bulk are solved one by one: the worst, up
-# to so many entries of M, or all in long horizons if they are so few; others if they are few and the horizon is short.
+# Targets that the observer hears directly and whose ends stay this far apart in bulk are solved one by one: the worst,
+# up to so many entries of M, or all in long horizons if they are so few; others if they are few and T is not large.
 APART = 0.02
 SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
@@ -285,7 +285,7 @@ def _worth_solving_still(
     heard = reached[direct[reached]]
     doubtful = heard[upper[heard] > (1 + APART) * lower[heard]]
     if _is_long(response):
-        return doubtful if len(doubtful) <= SOLVED_HORIZONS else doubtful[:0]
+        return np.asarray(doubtful if len(doubtful) <= SOLVED_HORIZONS else doubtful[:0])
     worst = np.argsort(lower[doubtful] / upper[doubtful], kind="stable")
     chosen = doubtful[worst[: SOLVED_ENTRIES // response.rounds**2]]
     others = reached[upper[reached] > (1 + NARROW) * lower[reached]]
