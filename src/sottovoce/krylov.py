@@ -77,6 +77,7 @@ def krylov_bases(
     store = np.empty((block.shape[0], min(most, 32 + block.shape[1])), order="F")
     newest, start, _ = _independent(block)
     before, done, count = 0, 0, newest.shape[1]
+    units = _product_units(matrix)
     thrifty, step, since = symmetric and block.shape[0] >= LONG, 0, 0
     store[:, :count] = newest
     projected = np.zeros((count, 0))
@@ -104,7 +105,7 @@ def krylov_bases(
         projected[:, done:] = coefficients
         residual = np.pad(factor, ((0, 0), (done, 0)))
         yield _basis(
-            basis, projected, start, residual, following, dropped + _rounding(matrix, count), symmetric
+            basis, projected, start, residual, following, dropped + _rounding(units, count), symmetric
         )
         if following.shape[1] == 0 or count >= largest or most < count + following.shape[1]:
             return
@@ -169,10 +170,24 @@ def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     return left[:, kept], sizes[kept, None] * right[kept], float(np.linalg.norm(sizes[~kept]))
 
 
-def _rounding(matrix: csr_array, count: int) -> float:
+def _product_units(matrix: csr_array) -> float:
+    """How many units of roundoff a product X q errs by at most, in norm, for ‖q‖ = 1 and ‖|X|‖ ≤ 1.
+
+    Row i with k_i terms errs by k_i units of (|X||q|)_i, so that ‖diag(k)|X|‖₂ ≤ √(‖·‖₁‖·‖_∞) of them suffice, and
+    so does the largest k_i.
+    """
+    terms = np.diff(matrix.indptr)
+    if terms.size == 0:
+        return 0.0
+    sizes = matrix.copy()
+    sizes.data = np.abs(matrix.data) * np.repeat(terms, terms)
+    along, across = float(sizes.sum(axis=1).max()), float(sizes.sum(axis=0).max())
+    return min(float(terms.max()), float(np.sqrt(along * across)))
+
+
+def _rounding(product_units: float, count: int) -> float:
     """How far rounding may put X Q = Q H + Q₊ f off, in norm: a dot product of k terms errs by k units."""
-    longest = int(np.diff(matrix.indptr).max(initial=0))
-    return 4 * (longest + count + 4) * UNIT_ROUNDOFF * float(np.sqrt(count))
+    return 4 * (product_units + count + 4) * UNIT_ROUNDOFF * float(np.sqrt(count))
 
 
 def _basis(
