@@ -37,7 +37,7 @@ ENGINES = ("auto", "dense", "filter", "reduced")
 # What the Krylov reduction may cost, as a distortion of the geometry of the noise, before the basis has to grow.
 REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND = 1e-11, 1e-13
 # The same for a response behind bounds of a per cent or so.
-COARSE_GOAL, COARSE_GOAL_PER_ROUND = 1e-7, 2e-12
+COARSE_GOAL, COARSE_GOAL_PER_ROUND = 1e-7, 1e-11
 # Distortions are added to first order; what products of them would add is covered by this factor.
 SECOND_ORDER = 1.01
 BATCH_BYTES = 256 * 2**20
