@@ -233,16 +233,33 @@ def test_every_example_is_run() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
 
 
-def test_the_picture_is_what_its_script_draws() -> None:
-    spec = importlib.util.spec_from_file_location("draw_picture", ROOT / "docs" / "draw_picture.py")
+def script_of(name: str) -> Any:
+    """A script of the documentation as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    # Words, colours and every ε exactly; places to half a pixel, as layouts differ in their last digits.
-    place = re.compile(r'(?<=[" ML])\d+\.\d+')
-    drawn = script.picture()
-    stored = (ROOT / "docs" / "picture.svg").read_text(encoding="utf-8")
+    return script
+
+
+def test_the_picture_is_what_its_script_draws() -> None:
+    assert_same_drawing(script_of("draw_picture").picture(), "picture.svg")
+
+
+def test_the_cost_of_large_networks_is_drawn_and_told_as_it_was_measured() -> None:
+    script = script_of("draw_scale")
+    assert_same_drawing(script.picture().decode(), "scale.svg")
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    rows = script.table()
+    assert len(rows) >= 9
+    assert "\n".join(rows) in page
+
+
+def assert_same_drawing(drawn: str, name: str) -> None:
+    """Words, colours and every ε exactly; places to half a pixel, as layouts differ in their last digits."""
+    place = re.compile(r'(?<=[" ML])-?\d+\.\d+')
+    stored = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert place.sub("#", drawn) == place.sub("#", stored)
     for fresh, old in zip(place.findall(drawn), place.findall(stored), strict=True):
         assert float(fresh) == pytest.approx(float(old), abs=0.5)

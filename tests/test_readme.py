@@ -27,6 +27,7 @@ DOCUMENTS = (
     "docs/learning.md",
     "docs/paper.md",
     "docs/page.md",
+    "docs/scale.md",
 )
 EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
 METHODS = {"abs", "dual", "spectral", "horizon", "smooth", "steady", "turning"} | {
