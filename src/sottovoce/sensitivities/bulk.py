@@ -31,7 +31,7 @@ LOOKED_AT = 256
 WIDE = 0.15
 # Rounds after which the gains are frozen, rounds for which what that changes is followed, and how many targets get it:
 # tried in turn for the worst of those heard directly while their ends stay this far apart.
-PASSES, APART = ((32, 64, None), (32, 1024, 2048), (128, 1024, 768), (512, 1024, 144)), 0.019
+PASSES, APART = ((32, 64, None), (32, 1024, 2048), (128, 1024, 768), (512, 1024, 144)), 0.018
 # A start-up this many times shorter than the horizon is counted apart; polynomials on blocks take time ∝ T².
 SETTLED, MOST_SMOOTH = 4, 30_000
 # So few of them are sooner solved one by one.
