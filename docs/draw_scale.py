@@ -29,9 +29,15 @@ NAMES = {
 GOAL = 30
 
 
+def measured() -> list[dict[str, Any]]:
+    """One row a network, an observer and a number of rounds, as the benchmark wrote them."""
+    rows: list[dict[str, Any]] = json.loads((HERE / "scale.json").read_text(encoding="utf-8"))["rows"]
+    return rows
+
+
 def picture() -> bytes:
     """The whole SVG file."""
-    rows = json.loads((HERE / "scale.json").read_text(encoding="utf-8"))["rows"]
+    rows = measured()
     with looks():
         figure = Figure(figsize=(9, 3.9), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
@@ -45,7 +51,7 @@ def picture() -> bytes:
 
 def table() -> list[str]:
     """The rows of a million nodes as lines of Markdown."""
-    rows = json.loads((HERE / "scale.json").read_text(encoding="utf-8"))["rows"]
+    rows = measured()
     most = max(row["nodes"] for row in rows)
     return [
         f"| {NAMES[row['graph'].split(':')[0], row['observer']][0]} | {row['rounds']:,} | {row['seconds']:.0f} "
@@ -57,7 +63,7 @@ def table() -> list[str]:
 
 
 def _panel(axes: Axes, rows: list[dict[str, Any]], *, along: str, at: tuple[str, int]) -> None:
-    """One line a network and observer, and the cost of 30 times 100 products W·v as a dashed one."""
+    """One line a network and observer, and the cost of 30 times 100 products W·v as a dotted one."""
     chosen = [row for row in rows if row[at[0]] == at[1]]
     for (family, observer), (name, colour, mark) in NAMES.items():
         line = [row for row in chosen if row["graph"].startswith(family) and row["observer"] == observer]
