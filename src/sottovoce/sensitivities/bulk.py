@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,7 @@ LOOKED_AT = 256
 # Ends of far targets that are not further apart need no second bound.
 WIDE = 0.15
 # Rounds after which the gains are frozen, rounds for which what that changes is followed, and how many targets get it:
-# tried in turn for the worst of those heard directly while their ends stay this far apart.
+# tried in turn for the worst of those heard directly while their ends stay this far apart, before they are widened.
 PASSES, APART = ((32, 64, None), (32, 1024, 2048), (128, 1024, 768), (512, 1024, 144)), 0.018
 # A start-up this many times shorter than the horizon is counted apart; polynomials on blocks take time ∝ T².
 SETTLED, MOST_SMOOTH = 4, 30_000
@@ -77,7 +77,9 @@ def bulk_ends(
         sources = response.columns(positions[part])
         attained[part] = steady.value(sources)
         for name, bounded in far.items():
-            places = begin + np.flatnonzero(bound[part] > (1 + WIDE) * attained[part])
+            places = begin + np.flatnonzero(~(bound[part] <= (1 + WIDE) * attained[part]))
+            if places.size == 0:
+                continue
             found = bounded(sources[:, places - begin])
             method[places[found < bound[places]]] = name
             bound[places] = np.fmin(bound[places], found)
@@ -127,15 +129,19 @@ def _table_bytes(response: FilteredResponse, start: int, reach: int) -> int:
 
 
 def far_bounds(response: FilteredResponse, count: int) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-    """The bounds for `count` targets whose response is smooth or settles, by name, as functions of their inputs."""
+    """The bounds for `count` targets whose response is smooth or settles, by name, as functions of their inputs.
+
+    Their tables are made when they are first asked for.
+    """
     rounds = response.rounds
     bounds: dict[str, Callable[[np.ndarray], np.ndarray]] = {}
     settles = rounds > MOST_SMOOTH or SETTLED * len(response.gains.gain) < rounds
     if settles or (response.gains.frozen and rounds <= EXPLICIT_ROUNDS):
-        bounds["steady"] = partial(steady_bound, steady_tables(response))
+        settled = cache(partial(steady_tables, response))
+        bounds["steady"] = lambda sources: steady_bound(settled(), sources)
     if not settles or rounds <= EXPLICIT_ROUNDS:
-        blocks = FEWER_BLOCKS if count > CROWD else BLOCKS
-        bounds["smooth"] = partial(smooth_bound, smooth_tables(response, blocks=blocks))
+        cut = cache(partial(smooth_tables, response, blocks=FEWER_BLOCKS if count > CROWD else BLOCKS))
+        bounds["smooth"] = lambda sources: smooth_bound(cut(), sources)
     return bounds
 
 

@@ -18,13 +18,7 @@ from sottovoce.filtering import (
     whitened_response,
 )
 from sottovoce.participation import Participation
-from sottovoce.sensitivities.bulk import (
-    FEWEST_ROUNDS,
-    METHOD_NAMES,
-    MOST_STATES,
-    NARROW,
-    bulk_ends,
-)
+from sottovoce.sensitivities.bulk import FEWEST_ROUNDS, METHOD_NAMES, MOST_STATES, NARROW, bulk_ends
 from sottovoce.sensitivities.horizon import solve_horizon
 from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
 from sottovoce.sensitivities.results import Sensitivities
@@ -101,9 +95,8 @@ def sensitivity(
 
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included; `method` names the bound behind the upper end,
     the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap` on
-    the number of rounds; in bulk `turning`, `smooth` or `steady`; `enumeration` of all signs,
-    `exact` where every message is seen, `unreached` where nothing arrives. The lower end is the value of an actual
-    stream.
+    the number of rounds; in bulk `turning`, `smooth` or `steady`; `enumeration` of all signs, `exact` where every
+    message is seen, `unreached` where nothing arrives. The lower end is the value of an actual stream.
     Source: Theorem 12 of Koskela & Kulkarni for `abs`; semidefinite duality for `dual`; the cap because M ⪯ I.
 
     >>> from sottovoce import gossip, graphs

@@ -236,38 +236,41 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
     Guarantee: a lower bound of Δ² for vectors (for signs too at the frequencies 0 and π), up to a relative 1e-9 that
     is taken off for rounding.
     """
-    values = np.empty(sources.shape[1])
-    batch = max(1, FOLLOWED_BYTES // (16 * response.size))
-    for begin in range(0, sources.shape[1], batch):
-        part = slice(begin, begin + batch)
-        values[part] = _followed_value(response, np.ascontiguousarray(sources[:, part]), frequencies[part])
-    return values * (1 - 1e-9)
-
-
-def _followed_value(response: FilteredResponse, sources: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """`turning_value` for a few targets, rounding aside."""
-    turn = np.exp(1j * frequencies)
-    state = np.zeros(sources.shape, dtype=complex)
-    total, phase = np.zeros(sources.shape[1]), np.ones_like(turn)
     followed = _followed(response)
-    for t in range(followed):
-        state = state + sources * phase
-        shown = response.whitener(t) @ state
-        total += (shown.real**2 + shown.imag**2).sum(axis=0)
-        phase = phase * turn
-        if t < response.rounds - 1:
-            # Real and imaginary parts side by side: a real matrix is not made complex for them.
-            state = response.after(state.view(np.float64), t).view(complex)
     remaining = response.rounds - 1 - followed
+    turn = np.exp(1j * frequencies)
+    values, states = _follow(response, sources, turn, followed)
     if remaining > 0:
         loop, whitener = closed_loop(response, followed)
-        steady = np.empty_like(state)
+        steady = np.empty_like(states)
         for j, back in enumerate(np.conj(turn)):
             steady[:, j] = np.linalg.solve(np.eye(len(loop)) - back * loop, sources[:, j])
         shown = np.sqrt(remaining) * np.linalg.norm(whitener @ steady, axis=0)
-        deviation = state + sources * phase - steady * phase
-        total += np.maximum(shown - _length(deviation, gramian(loop, whitener, remaining)), 0) ** 2
-    return total
+        deviation = states + (sources - steady) * turn**followed
+        values += np.maximum(shown - _length(deviation, gramian(loop, whitener, remaining)), 0) ** 2
+    return values * (1 - 1e-9)
+
+
+def _follow(
+    response: FilteredResponse, sources: np.ndarray, turn: np.ndarray, rounds: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What streams that turn show in the first `rounds` rounds, squared, and the states that they leave."""
+    shown, states = np.zeros(sources.shape[1]), np.zeros(sources.shape, dtype=complex)
+    batch = max(1, FOLLOWED_BYTES // (16 * response.size))
+    for begin in range(0, sources.shape[1], batch):
+        part = slice(begin, begin + batch)
+        inputs, state = np.ascontiguousarray(sources[:, part]), np.ascontiguousarray(states[:, part])
+        phase = np.ones_like(turn[part])
+        for t in range(rounds):
+            state = state + inputs * phase
+            seen = response.whitener(t) @ state
+            shown[part] += (seen.real**2 + seen.imag**2).sum(axis=0)
+            phase = phase * turn[part]
+            if t < response.rounds - 1:
+                # Real and imaginary parts side by side: a real matrix is not made complex for them.
+                state = response.after(state.view(np.float64), t).view(complex)
+        states[:, part] = state
+    return shown, states
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
