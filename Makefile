@@ -17,7 +17,7 @@ $(READY): pyproject.toml requirements.txt
 	touch $@
 
 demo: $(READY)  ## what every node of the paper's random graph can learn about every other
-	$(BIN)/sottovoce account erdos-renyi:n=100,p=0.15,seed=1 --rounds 100 --noise-multiplier 4 --delta 1e-5 --view secure-sum
+	$(BIN)/sottovoce account erdos-renyi:n=100,p=0.15,seed=1 --rounds 100 --noise-multiplier 4 --delta 1e-5
 
 test: check browser  ## lint, types, architecture, documentation and every test
 	$(BIN)/python -m pytest -n 2

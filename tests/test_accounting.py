@@ -250,7 +250,7 @@ class TestDpEvents:
 
     def test_a_missing_package_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "dp_accounting", None)
-        with pytest.raises(InputError, match=r"pip install 'sottovoce\[events\]'"):
+        with pytest.raises(InputError, match=r"pip install '\.\[events\]'"):
             pair_of().to_dp_event()
 
 
@@ -590,7 +590,7 @@ class TestTable:
 
     def test_a_missing_package_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pandas", None)
-        with pytest.raises(InputError, match=r"pip install 'sottovoce\[frames\]'"):
+        with pytest.raises(InputError, match=r"pip install '\.\[frames\]'"):
             all_sums().to_frame()
 
     def test_nodes_named_by_pairs(self) -> None:

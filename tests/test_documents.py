@@ -46,11 +46,12 @@ def json_of(table: AccountTable, source: str = "ring:n=5", pairs_file: str | Non
 @pytest.mark.parametrize("make", TABLES)
 def test_csv_is_read_back_as_the_same_numbers(make: Any, tmp_path: Path) -> None:
     table = make()
-    path = documents.write_account_csv(table, tmp_path / "pairs.csv")
-    assert documents.read_account_csv(path) == list(table_pairs(table))
+    path = documents.write_account_csv([table], tmp_path / "pairs.csv")
+    assert documents.read_account_csv(path) == {table.view: list(table_pairs(table))}
     header, first, *_ = path.read_text(encoding="utf-8").splitlines()
     assert header == ",".join(documents.COLUMNS)
-    assert repr(float(table.epsilon_upper[0])) == first.split(",")[-1]
+    assert repr(float(table.epsilon_upper[0])) == first.split(",")[-2]
+    assert first.endswith(f",{table.protocol.weights.origin}")
 
 
 @pytest.mark.parametrize("make", TABLES)
@@ -101,8 +102,8 @@ def test_infinite_ends_are_null_in_json_and_inf_in_csv(tmp_path: Path) -> None:
     (pair,) = json.loads(text)["pairs"]
     assert pair["epsilon"] == {"lower": 0.0, "upper": None}
     assert documents.read_account_json(text).pairs[0].epsilon == Interval(0.0, math.inf)
-    path = documents.write_account_csv(table, tmp_path / "pairs.csv")
-    assert documents.read_account_csv(path)[0].mu == Interval(0.0, math.inf)
+    path = documents.write_account_csv([table], tmp_path / "pairs.csv")
+    assert documents.read_account_csv(path)[table.view][0].mu == Interval(0.0, math.inf)
 
 
 def test_numbers_that_are_none_are_refused() -> None:
@@ -129,11 +130,17 @@ def test_names_survive_in_one_field(labels: tuple[int | str, ...]) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "the first line must be observer,target,"),
-        ("a,b\n1,2\n", "the first line must be observer,target,"),
-        (",".join(documents.COLUMNS) + "\n1,2,3\n", "line 2: expected 9 fields"),
-        (",".join(documents.COLUMNS) + "\n0,1,2,1,abs,0,1,0,1\n", "an interval needs lower ≤ upper"),
-        (",".join(documents.COLUMNS) + "\n0,1,x,1,abs,0,1,0,1\n", "could not convert string to float"),
+        ("", "the first line must be view,observer,target,"),
+        ("a,b\n1,2\n", "the first line must be view,observer,target,"),
+        (",".join(documents.COLUMNS) + "\n1,2,3\n", "line 2: expected 11 fields"),
+        (
+            ",".join(documents.COLUMNS) + "\neveryone,0,1,2,1,abs,0,1,0,1,as given\n",
+            "an interval needs lower ≤ upper",
+        ),
+        (
+            ",".join(documents.COLUMNS) + "\neveryone,0,1,x,1,abs,0,1,0,1,as given\n",
+            "could not convert string to float",
+        ),
     ],
 )
 def test_a_csv_file_of_another_kind_is_refused(content: str, sentence: str, tmp_path: Path) -> None:
@@ -229,15 +236,15 @@ def test_a_link_keeps_pointing_to_its_file(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     link = tmp_path / "pairs.csv"
     link.symlink_to(tmp_path / "real" / "there.csv")
-    documents.write_account_csv(table_of("ring:n=5"), link)
+    documents.write_account_csv([table_of("ring:n=5")], link)
     assert link.is_symlink()
-    assert len(documents.read_account_csv(tmp_path / "real" / "there.csv")) == 20
+    assert len(documents.read_account_csv(tmp_path / "real" / "there.csv")["secure-sum"]) == 20
 
 
 def test_a_file_named_by_its_content_is_the_same_each_time(tmp_path: Path) -> None:
-    first = documents.write_named_account_csv(table_of("ring:n=5"), tmp_path)
-    again = documents.write_named_account_csv(table_of("ring:n=5"), tmp_path)
-    other = documents.write_named_account_csv(table_of("ring:n=6"), tmp_path)
+    first = documents.write_named_account_csv([table_of("ring:n=5")], tmp_path)
+    again = documents.write_named_account_csv([table_of("ring:n=5")], tmp_path)
+    other = documents.write_named_account_csv([table_of("ring:n=6")], tmp_path)
     assert first == again != other
     assert len(first.stem.removeprefix("sottovoce-pairs-")) == 12
 

@@ -27,6 +27,7 @@ __all__ = [
     "SottovoceError",
     "ViewError",
     "at_least",
+    "needs",
     "one_of",
     "positive",
     "probability",
@@ -92,6 +93,18 @@ def several(**values: object) -> None:
     for name, value in values.items():
         if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
             raise InputError(f"{name} must be a list of node names; got {value!r} (write [{value!r}])")
+
+
+def needs(what: str, package: str, extra: str) -> InputError:
+    """The error that something needs a package which an extra brings, with what installs it from a clone.
+
+    >>> str(needs("a sweep", "pyarrow", "parquet"))
+    "a sweep needs the package pyarrow, which is not installed (in a clone of Sottovoce: pip install '.[parquet]')"
+    """
+    return InputError(
+        f"{what} needs the package {package}, which is not installed (in a clone of Sottovoce: "
+        f"pip install '.[{extra}]')"
+    )
 
 
 def _is_number(value: object) -> bool:

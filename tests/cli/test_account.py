@@ -16,6 +16,7 @@ from sottovoce.views import VIEW_NAMES, View
 
 Run = Callable[..., Any]
 RING = ("account", "ring:n=5", "--rounds", "4", "--noise-multiplier", "3")
+SUMS = (*RING, "--view", "secure-sum")
 
 
 def ring_table(**settings: Any) -> accounting.AccountTable:
@@ -29,7 +30,7 @@ def test_choices_are_those_of_the_library() -> None:
 
 
 def test_what_a_person_sees(sottovoce: Run) -> None:
-    code, out, err = sottovoce(*RING)
+    code, out, err = sottovoce(*SUMS)
     table = ring_table()
     worst = rounded_up(float(table.epsilon_upper.max()))
     assert (code, err) == (0, "")
@@ -42,6 +43,7 @@ def test_what_a_person_sees(sottovoce: Run) -> None:
         "best",
         "Most exposed nodes",
         "is right at",
+        "weights        metropolis rule on the graph of ring:n=5\n",
         "gap γ          0.4607",
         "with local DP",
         "with central aggregation",
@@ -65,7 +67,7 @@ def test_long_names_stay_within_80_columns_and_no_number_is_cut(sottovoce: Run, 
 
 
 def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
-    code, out, err = sottovoce(*RING, "--json", "--observer", "0", "--target", "1")
+    code, out, err = sottovoce(*SUMS, "--json", "--observer", "0", "--target", "1")
     document = json.loads(out)
     table = ring_table(observers=[0], targets=[1])
     weights = table.protocol.weights
@@ -73,7 +75,14 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
     assert document == {
         "schema": 1,
         "version": __version__,
-        "graph": {"nodes": 5, "edges": 5, "gap": graphs.spectrum(weights).gap, "hash": weights.hash},
+        "graph": {
+            "nodes": 5,
+            "edges": 5,
+            "gap": graphs.spectrum(weights).gap,
+            "hash": weights.hash,
+            "rule": "metropolis",
+            "origin": "metropolis rule on the graph of ring:n=5",
+        },
         "rounds": 4,
         "noise_multiplier": 3.0,
         "delta": 1e-5,
@@ -142,14 +151,14 @@ def test_options_reach_the_accountant(sottovoce: Run) -> None:
 
 
 def test_participation_lowers_epsilon(sottovoce: Run) -> None:
-    full = json.loads(sottovoce(*RING, "--json").out)
-    some = json.loads(sottovoce(*RING, "--json", "--participation", "at-most:2").out)
+    full = json.loads(sottovoce(*SUMS, "--json").out)
+    some = json.loads(sottovoce(*SUMS, "--json", "--participation", "at-most:2").out)
     assert some["participation"] == "at-most:2"
     for one, other in zip(some["pairs"], full["pairs"], strict=True):
         assert one["epsilon"]["upper"] < other["epsilon"]["upper"]
     table = ring_table(participation="at-most:2")
     assert [pair["epsilon"]["upper"] for pair in some["pairs"]] == list(table.epsilon_upper)
-    out = sottovoce(*RING, "--participation", "fixed:2").out
+    out = sottovoce(*SUMS, "--participation", "fixed:2").out
     assert "participation  fixed:2: a target contributes in at most 1 round\n" in out
     local = accounting.local_account(
         table.protocol, noise_multiplier=3.0, delta=1e-5, participation="fixed:2"
@@ -167,17 +176,17 @@ def test_names_beyond_64_bits(sottovoce: Run, tmp_path: Path) -> None:
 
 
 def test_the_csv_file_holds_every_pair(sottovoce: Run, tmp_path: Path) -> None:
-    code, out, _ = sottovoce(*RING, "--output", "pairs.csv")
+    code, out, _ = sottovoce(*SUMS, "--output", "pairs.csv")
     assert code == 0
     assert "written        pairs.csv (every pair, all digits)" in out
-    pairs = documents.read_account_csv(tmp_path / "pairs.csv")
+    pairs = documents.read_account_csv(tmp_path / "pairs.csv")["secure-sum"]
     assert [pair.epsilon.upper for pair in pairs] == list(ring_table().epsilon_upper)
 
 
 def test_a_budget_that_is_kept_and_one_that_is_not(sottovoce: Run) -> None:
     worst = float(ring_table().epsilon_upper.max())
-    assert sottovoce(*RING, "--max-epsilon", repr(worst)).code == 0
-    code, out, err = sottovoce(*RING, "--max-epsilon", repr(worst * 0.999), "--json")
+    assert sottovoce(*SUMS, "--max-epsilon", repr(worst)).code == 0
+    code, out, err = sottovoce(*SUMS, "--max-epsilon", repr(worst * 0.999), "--json")
     assert code == 3
     assert len(json.loads(out)["pairs"]) == 20
     assert err.startswith(
@@ -194,14 +203,14 @@ def _few_pairs_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_few_pairs_in_json")
 @pytest.mark.parametrize("output", [None, "rest.csv"])
 def test_too_many_pairs_for_json_go_to_a_file(output: str | None, sottovoce: Run, tmp_path: Path) -> None:
-    code, out, err = sottovoce(*RING, "--json", *(("--output", output) if output else ()))
+    code, out, err = sottovoce(*SUMS, "--json", *(("--output", output) if output else ()))
     document = json.loads(out)
     assert (code, err) == (0, "")
     assert "pairs" not in document
     assert set(document["summary"]) == {"worst", "median", "best", "most_exposed"}
     name = document["pairs_file"]
     assert name == output or (name.startswith("sottovoce-pairs-") and len(name) == 16 + 12 + 4)
-    assert len(documents.read_account_csv(tmp_path / name)) == 20
+    assert len(documents.read_account_csv(tmp_path / name)["secure-sum"]) == 20
 
 
 @pytest.mark.usefixtures("_few_pairs_in_json")
@@ -212,12 +221,12 @@ def test_a_file_that_fails_late_does_not_lose_the_result(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    code, out, err = sottovoce(*RING, "--json")
+    code, out, err = sottovoce(*SUMS, "--json")
     assert code == 2
     assert json.loads(out)["summary"]["worst"]
     assert json.loads(out)["pairs_file"] is None
     assert "cannot be written there: No space left on device" in err
-    code, out, err = sottovoce(*RING, "--output", "pairs.csv")
+    code, out, err = sottovoce(*SUMS, "--output", "pairs.csv")
     assert code == 2
     assert out.startswith("ε ≤ ")
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,8 @@ from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
 
 Run = Callable[..., Any]
-RING = ("coalition", "ring:n=7", "--target", "0", "--size", "2", "--rounds", "5")
+LOOSE = ("coalition", "ring:n=7", "--target", "0", "--size", "2", "--rounds", "5")
+RING = (*LOOSE, "--view", "coalition-sums")
 NOISE = ("--noise-multiplier", "3", "--delta", "1e-6", "--relation", "replace-one")
 
 
@@ -49,7 +50,10 @@ def test_noise_gives_an_epsilon(sottovoce: Run) -> None:
 
 
 def test_one_observer(sottovoce: Run) -> None:
-    code, out, _ = sottovoce("coalition", "florentine", "--target", "Pazzi", "--size", "1", "--rounds", "4")
+    code, out, _ = sottovoce(
+        *("coalition", "florentine", "--target", "Pazzi", "--size", "1"),
+        *("--rounds", "4", "--view", "coalition-sums"),
+    )
     assert code == 0
     assert out.startswith("No node learns more about node Pazzi than node Salviati: Δ² ≤ ")
 
@@ -66,7 +70,7 @@ def test_a_search_that_is_cut_short_says_so(sottovoce: Run) -> None:
 
 def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
     options = ("--view", "coalition-messages", "--participation", "at-most:3", "--contribution", "scalar")
-    code, out, err = sottovoce(*RING, *NOISE, *options, "--weights", "lazy", "--json")
+    code, out, err = sottovoce(*LOOSE, *NOISE, *options, "--weights", "lazy", "--json")
     weights = graphs.lazy_weights("ring:n=7")
     found = worst_coalition(
         gossip(weights, rounds=5),
@@ -82,7 +86,14 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
     assert json.loads(out) == {
         "schema": 1,
         "version": __version__,
-        "graph": {"nodes": 7, "edges": 7, "gap": graphs.spectrum(weights).gap, "hash": weights.hash},
+        "graph": {
+            "nodes": 7,
+            "edges": 7,
+            "gap": graphs.spectrum(weights).gap,
+            "hash": weights.hash,
+            "rule": "lazy metropolis",
+            "origin": "lazy metropolis rule on the graph of ring:n=7",
+        },
         "rounds": 5,
         "noise_multiplier": 3.0,
         "delta": 1e-6,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 Run = Callable[..., Any]
-STAR = ("star:n=3", "--observer", "0", "--target", "1")
+STAR = ("star:n=3", "--view", "secure-sum", "--observer", "0", "--target", "1")
 
 
 @pytest.fixture
@@ -43,12 +43,14 @@ def test_rates_certificates_coalitions_and_sweeps_take_it_too(sottovoce: Run, fo
     document = json.loads(
         sottovoce(
             *("coalition", "star:n=3", "--target", "1", "--size", "1", "--rounds", "2", "--json"),
+            *("--view", "coalition-sums"),
             *("--damping", forgetful),
         ).out
     )
     assert document["sensitivity_squared"]["upper"] == pytest.approx(1.3, rel=1e-6)
     assert document["assumption"] == "quadratic"
-    assert sottovoce("sweep", "star:n=3", "--rounds", "2", "--damping", forgetful, "--output", "s").code == 0
+    swept = ("sweep", "star:n=3", "--rounds", "2", "--view", "secure-sum", "--output", "s")
+    assert sottovoce(*swept, "--damping", forgetful).code == 0
     code, out, _ = sottovoce("summary", "s", "--noise-multiplier", "1")
     assert code == 0
     assert "damping        hash" in out

@@ -60,6 +60,22 @@ def test_the_environment_alone(sottovoce: Run, monkeypatch: pytest.MonkeyPatch) 
     assert 'SOTTOVOCE_ACCOUNT_DELTA from env: unable to convert "small" into float' in err
 
 
+def test_settings_of_nothing_are_told(sottovoce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = (*WORDS, "--rounds", "2", "--noise-multiplier", "1")
+    monkeypatch.setenv("SOTTOVOCE_ACOUNT_DELTA", "1e-7")
+    monkeypatch.setenv("SOTTOVOCE_COLOUR", "red")
+    monkeypatch.setenv("SOTTOVOCE_SWEEP_OWN_NOISE", "hidden")
+    monkeypatch.setenv("SOTTOVOCE_DEBUG", "0")
+    code, out, err = sottovoce(*words)
+    assert (code, json.loads(out)["delta"]) == (0, 1e-5)
+    assert err == (
+        "sottovoce: warning: the environment variable SOTTOVOCE_ACOUNT_DELTA sets nothing (did you mean "
+        "SOTTOVOCE_ACCOUNT_DELTA?)\n"
+        "sottovoce: warning: the environment variable SOTTOVOCE_COLOUR sets nothing (settings are "
+        "called SOTTOVOCE_COMMAND_OPTION)\n"
+    )
+
+
 def test_a_file_that_is_named(sottovoce: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sottovoce.toml").write_text(FILE)
     (tmp_path / "other.toml").write_text(FILE.replace("1e-6", "1e-9"))
@@ -87,7 +103,7 @@ def test_lists_and_switches(sottovoce: Run, tmp_path: Path) -> None:
         ("delta = 1", "'delta' is not a table of defaults; each command has one (known: account,"),
         ("[account]\ndelt = 1", "[account] has no key 'delt' (did you mean delta?)"),
         ("[account]\nnoise_multiplier = 1", "no key 'noise_multiplier' (did you mean noise-multiplier?)"),
-        ("[account]\nzzz = 1", "[account] has no key 'zzz' (known: rounds, view,"),
+        ("[account]\nzzz = 1", "[account] has no key 'zzz' (known: rounds, participation,"),
         ("[account]\nconfig = 'x'", "[account] has no key 'config'"),
         ("[account", "cannot be read as TOML: Expected ']'"),
         ("[account]\nrounds = 2.5\nnoise-multiplier = 1", '"2.5" from bad.toml into a whole number'),

@@ -15,7 +15,11 @@ Run = Callable[..., Any]
 COMMANDS = ("account", "calibrate", "rate", "certify", "verify", "train")
 RING = ("account", "ring:n=5", "--rounds", "4", "--noise-multiplier", "3")
 RATE = ("rate", "ring:n=5")
-CERTIFY = ("certify", "ring:n=5", "--rounds", "4", "--observer", "0", "--target", "1", "--output", "c.json")
+SUMS = ("--view", "secure-sum")
+CERTIFY = (
+    *("certify", "ring:n=5", "--rounds", "4", *SUMS, "--observer", "0", "--target", "1"),
+    *("--output", "c.json"),
+)
 
 MISTAKES = [
     (("acount",), 'Unknown command "acount". Did you mean "account"?'),
@@ -40,7 +44,7 @@ MISTAKES = [
     ),
     (("account", "rign:n=5", "--rounds", "4", "--noise-multiplier", "3"), "did you mean ring?"),
     (("account", "no.edgelist", "--rounds", "4", "--noise-multiplier", "3"), "there is no such file"),
-    ((*RING, "--weights", "median"), "the rule of the weights must be one of metropolis"),
+    ((*RING, "--weights", "median"), "the rule of the weights must be one of auto, metropolis"),
     ((*RING, "--observer", "9"), "no node is called '9'; the nodes are called 0 to 4"),
     ((*RING, "--target", "x"), "no node is called 'x'; the nodes are called 0 to 4"),
     (
@@ -67,11 +71,11 @@ MISTAKES = [
         "a graph is written to a file that ends in .edgelist or .graphml",
     ),
     (
-        ("calibrate", "ring:n=5", "--rounds", "4"),
+        ("calibrate", "ring:n=5", "--rounds", "4", *SUMS),
         "--target-epsilon is missing (see sottovoce calibrate --help)",
     ),
     (
-        ("calibrate", "ring:n=5", "--rounds", "4", "--target-epsilon", "-1"),
+        ("calibrate", "ring:n=5", "--rounds", "4", *SUMS, "--target-epsilon", "-1"),
         "--target-epsilon must be a finite",
     ),
     (
@@ -82,9 +86,12 @@ MISTAKES = [
     ((*RING, "--participation", "every:0"), "the period of every-k-th participation must be a whole number"),
     ((*RATE, "--view", "coalition-sums"), "needs the members of the coalition (repeat --observer"),
     ((*RATE, "--view", "everyone", "--observer", "1"), "the view everyone takes no observer"),
-    ((*RATE, "--observer", "1", "--target", "1"), "its noise (choose another target, or --own-noise hidden)"),
+    (
+        (*RATE, *SUMS, "--observer", "1", "--target", "1"),
+        "its noise (choose another target, or --own-noise hidden)",
+    ),
     ((*RATE, "--participation", "every:2"), "Unknown option: --participation"),
-    ((*RATE, "--output", "rates.json"), "ends in .csv"),
+    ((*RATE, *SUMS, "--output", "rates.json"), "ends in .csv"),
     (("certify", "ring:n=5"), "--rounds is missing"),
     (CERTIFY[:-2], "--output is missing"),
     ((*CERTIFY[:-1], "claim.txt"), "a certificate is written to a file that ends in .json"),
@@ -94,11 +101,11 @@ MISTAKES = [
     ((*CERTIFY, "--target", "2"), "--target specified multiple times"),
     ((*CERTIFY, "--observer", "2"), "one observer; got 0 and 2 (name one with --observer)"),
     (
-        ("certify", "ring:n=5", "--rounds", "4", "--target", "1", "--output", "claim.json"),
+        ("certify", "ring:n=5", "--rounds", "4", *SUMS, "--target", "1", "--output", "claim.json"),
         "a certificate speaks of one observer; got none",
     ),
     (
-        ("certify", "ring:n=5", "--rounds", "4", "--observer", "1", "--output", "claim.json"),
+        ("certify", "ring:n=5", "--rounds", "4", *SUMS, "--observer", "1", "--output", "claim.json"),
         "--target is missing (see sottovoce certify --help)",
     ),
     (("verify",), "CERTIFICATE is missing"),

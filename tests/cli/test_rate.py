@@ -13,7 +13,8 @@ from sottovoce.cli.printing import rounded_up
 from sottovoce.views import VIEW_NAMES, View
 
 Run = Callable[..., Any]
-RING = ("rate", "ring:n=5")
+LOOSE = ("rate", "ring:n=5")
+RING = (*LOOSE, "--view", "secure-sum")
 
 
 def test_what_a_person_sees(sottovoce: Run) -> None:
@@ -38,7 +39,8 @@ def test_what_a_person_sees(sottovoce: Run) -> None:
 
 
 def test_one_pair_and_a_file(sottovoce: Run, tmp_path: Path) -> None:
-    words = ("rate", "florentine", "--observer", "Medici", "--target", "Pazzi", "--output", "rates.csv")
+    pair = ("--view", "secure-sum", "--observer", "Medici", "--target", "Pazzi")
+    words = ("rate", "florentine", *pair, "--output", "rates.csv")
     code, out, _ = sottovoce(*words)
     assert code == 0
     assert "that is what node Medici learns about node Pazzi." in " ".join(out.split())
@@ -48,8 +50,9 @@ def test_one_pair_and_a_file(sottovoce: Run, tmp_path: Path) -> None:
     with (tmp_path / "rates.csv").open(newline="", encoding="utf-8") as stream:
         header, row = csv.reader(stream)
     assert tuple(header) == documents.RATE_COLUMNS
-    assert row[:2] == ["Medici", "Pazzi"]
-    assert [float(row[2]), float(row[3])] == [found.lower[0], found.upper[0]]
+    assert row[:3] == ["secure-sum", "Medici", "Pazzi"]
+    assert row[-1] == "metropolis rule on the graph of florentine"
+    assert [float(row[3]), float(row[4])] == [found.lower[0], found.upper[0]]
 
 
 def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
@@ -60,7 +63,14 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
     assert json.loads(out) == {
         "schema": 1,
         "version": __version__,
-        "graph": {"nodes": 5, "edges": 5, "gap": graphs.spectrum(weights).gap, "hash": weights.hash},
+        "graph": {
+            "nodes": 5,
+            "edges": 5,
+            "gap": graphs.spectrum(weights).gap,
+            "hash": weights.hash,
+            "rule": "metropolis",
+            "origin": "metropolis rule on the graph of ring:n=5",
+        },
         "view": "secure-sum",
         "own_noise": "known",
         "contribution": "vector",
@@ -81,7 +91,7 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
 def test_every_view(view: str, sottovoce: Run) -> None:
     chosen = ("--observer", "0", "--observer", "2") if view != "everyone" else ()
     for words in ((), ("--json",)):
-        code, out, _ = sottovoce(*RING, "--view", view, *chosen, *words)
+        code, out, _ = sottovoce(*LOOSE, "--view", view, *chosen, *words)
         assert code == 0
     document = json.loads(out)
     assert document["view"] == view

@@ -39,4 +39,7 @@ def test_a_missing_package_is_told(sottovoce: Run, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "uvicorn" else object())
     code, _, err = sottovoce("serve")
     assert code == 2
-    assert "serve needs the package uvicorn, which is not installed (pip install 'sottovoce[web]')" in err
+    assert (
+        "serve needs the package uvicorn, which is not installed (in a clone of Sottovoce: pip install '.[web]')"
+        in err
+    )

@@ -15,9 +15,10 @@ from sottovoce import documents
 from sottovoce.cli.application import app
 
 Run = Callable[..., Any]
-SWEEP = ("sweep", "florentine", "--rounds", "5", "--output", "pairs")
+LOOSE = ("sweep", "florentine", "--rounds", "5", "--output", "pairs")
+SWEEP = (*LOOSE, "--view", "secure-sum")
 SUMMARY = ("summary", "pairs", "--noise-multiplier", "3")
-ACCOUNT = ("account", "florentine", "--rounds", "5", "--noise-multiplier", "3")
+ACCOUNT = ("account", "florentine", "--rounds", "5", "--noise-multiplier", "3", "--view", "secure-sum")
 
 # Sweeps with two workers and, after the first part, waits to be interrupted.
 DRIVER = """
@@ -96,7 +97,7 @@ def test_a_budget_decides_the_exit_code(sottovoce: Run) -> None:
         ((*SWEEP, "--tile", "0"), "--tile must be a whole number of at least 1; got 0"),
         ((*SWEEP, "--tile", "2.5"), 'unable to convert "2.5" into a whole number'),
         ((*SWEEP, "--cluster", "here"), "the cluster must be 'local' or an address such as tcp://host:8786"),
-        ((*SWEEP, "--view", "everyone"), "--view"),
+        ((*LOOSE, "--view", "everyone"), "--view"),
         (SUMMARY, "pairs: there is no sweep, as manifest.json is missing"),
         ((*SUMMARY, "--max-epsilon", "-1"), "--max-epsilon must be a finite number above 0"),
     ],

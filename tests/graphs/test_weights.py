@@ -228,7 +228,7 @@ DIRECTED = nx.DiGraph([(0, 1), (1, 2), (2, 0)])
         (lambda: as_weights(as_graph("ring:n=3")), r"got a Graph \(choose a rule"),
         (
             lambda: weights_by_rule("ring:n=5", "metroplis"),
-            r"must be one of metropolis, lazy, .* or a matrix file \(.npy, .npz, .mtx, .mtx.gz\); got 'metro",
+            r"must be one of auto, metropolis, lazy, .* or a matrix file \(.npy, .npz, .mtx, .mtx.gz\); got 'metro",
         ),
         (
             lambda: weights_by_rule("ring:n=5", "laplacian"),

@@ -132,5 +132,5 @@ def test_holding_out_keeps_every_record_once() -> None:
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(InputError, match=r"pip install 'sottovoce\[learn\]'"):
+    with pytest.raises(InputError, match=r"pip install '\.\[learn\]'"):
         load_data("digits")

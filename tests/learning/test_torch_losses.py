@@ -12,7 +12,7 @@ from sottovoce.learning import load_data, shards_of, split, torch_loss
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match=r"pip install 'sottovoce\[torch\]'"):
+    with pytest.raises(InputError, match=r"pip install '\.\[torch\]'"):
         torch_loss(None, lambda output, _: output)
 
 

@@ -86,7 +86,5 @@ def test_paths_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest.M
     ):
         check_plot_path(tmp_path / "x.jpg")
     monkeypatch.setattr("sottovoce.report.accounts.find_spec", lambda _: None)
-    with pytest.raises(
-        InputError, match=r"drawing needs the package matplotlib.*pip install 'sottovoce\[plot\]'"
-    ):
+    with pytest.raises(InputError, match=r"drawing needs the package matplotlib.*pip install '\.\[plot\]'"):
         check_plot_path(tmp_path / "x.svg")

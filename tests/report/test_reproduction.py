@@ -123,7 +123,7 @@ def test_without_matplotlib_the_remedy_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "matplotlib" else find(name, *rest)
     )
-    with pytest.raises(InputError, match=r"drawing needs matplotlib.*pip install 'sottovoce\[plot\]'"):
+    with pytest.raises(InputError, match=r"drawing needs the package matplotlib.*pip install '\.\[plot\]'"):
         report.reproduce(tmp_path / "paper")
     assert not (tmp_path / "paper").exists()
 

@@ -20,7 +20,7 @@ def test_it_says_what_was_swept(protocol: Protocol, tmp_path: Path) -> None:
     labels = facts.pop("labels")
     assert labels == list(protocol.labels)
     assert facts == {
-        "schema": 1,
+        "schema": 2,
         "version": __version__,
         "weights_hash": protocol.weights.hash,
         "nodes": 15,
@@ -36,6 +36,7 @@ def test_it_says_what_was_swept(protocol: Protocol, tmp_path: Path) -> None:
         "tiles": 4,
         "pairs": 210,
         "rule": "metropolis",
+        "origin": "metropolis rule on the graph of florentine",
         "edges": 20,
         "gap": spectrum(protocol.weights).gap,
         "gap_converged": True,
@@ -67,7 +68,7 @@ def test_the_fingerprint_is_that_of_the_settings(protocol: Protocol, tmp_path: P
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"schema": 2}, "a sweep of schema 1 was expected; got 2"),
+        ({"schema": 1}, "a sweep of schema 2 was expected; got 1"),
         ({"tiles": 7}, "the numbers of nodes, tiles and pairs do not fit"),
         ({"colour": "red"}, "not the manifest of a sweep"),
         ({"tile": 0}, "not the manifest of a sweep"),

@@ -58,7 +58,8 @@ def test_a_package_that_is_missing_is_named(
     name = {"parquet": "pyarrow", "cluster": "distributed"}[extra]
     monkeypatch.setitem(__import__("sys").modules, name, None)
     with pytest.raises(
-        InputError, match=rf"{name}, which is not installed \(pip install 'sottovoce\[{extra}\]'\)"
+        InputError,
+        match=rf"{name}, which is not installed \(in a clone of Sottovoce: pip install '\.\[{extra}\]'\)",
     ):
         getattr(extras, name)()
     with pytest.raises(InputError, match="pip install"):

@@ -11,6 +11,7 @@ is the Gaussian-DP parameter from which every other number follows.
 from sottovoce.accounting.table import AccountTable
 from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Relation
 from sottovoce.accounting.verbs import (
+    Interrupted,
     account,
     account_all,
     calibrate,
@@ -26,6 +27,7 @@ __all__ = [
     "Account",
     "AccountTable",
     "Assumption",
+    "Interrupted",
     "Relation",
     "account",
     "account_all",

@@ -20,7 +20,7 @@ from sottovoce.accounting.values import (
     epsilon_below,
     mu_ends,
 )
-from sottovoce.errors import InputError, NotCertified, at_least, one_of, positive, probability
+from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
 
@@ -233,16 +233,14 @@ class AccountTable:
         return bool(np.all(gaussian.epsilon(upper, delta) <= epsilon))
 
     def to_frame(self) -> DataFrame:
-        """One row for each pair, as a pandas DataFrame. Needs `pip install 'sottovoce[frames]'`.
+        """One row for each pair, as a pandas DataFrame. Needs the extra `frames`.
 
         An observer is a node's name, a tuple of names for a coalition, or the view's name if it has none.
         """
         try:
             import pandas as pd
         except ImportError:
-            raise InputError(
-                "to_frame needs the package pandas, which is not installed (pip install 'sottovoce[frames]')"
-            ) from None
+            raise needs("to_frame", "pandas", "frames") from None
         return pd.DataFrame(
             {
                 "observer": self._observer_names[self.observer_of],

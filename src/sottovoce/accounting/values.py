@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from sottovoce import gaussian
-from sottovoce.errors import InputError, at_least, one_of, probability
+from sottovoce.errors import InputError, at_least, needs, one_of, probability
 from sottovoce.interval import Interval
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Account:
         """The upper end as an event of dp-accounting: GaussianDpEvent(noise_multiplier=1/μ).
 
         The 2 of replace-one is inside μ already, so the accountant must not apply its own; `dp_relation`
-        names the neighbouring relation to give it. Needs `pip install 'sottovoce[events]'`.
+        names the neighbouring relation to give it. Needs the extra `events`.
 
         Guarantee: the event leaks at least as much as `mu.upper` says (a NoOpDpEvent at 0).
 
@@ -292,8 +292,6 @@ def _dp_accounting() -> ModuleType:
     try:
         import dp_accounting
     except ImportError:
-        raise InputError(
-            "events need the package dp-accounting, which is not installed (pip install 'sottovoce[events]')"
-        ) from None
+        raise needs("an event", "dp-accounting", "events") from None
     module: ModuleType = dp_accounting
     return module

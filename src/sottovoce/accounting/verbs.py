@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sottovoce.views import OwnNoise
 
 __all__ = [
+    "Interrupted",
     "account",
     "account_all",
     "calibrate",
@@ -37,6 +38,19 @@ _COALITIONS = {
     "coalition-sums": "View.coalition_sums([…])",
     "coalition-messages": "View.coalition_messages([…])",
 }
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while `account_all` goes through observers: `table` holds the pairs of those that were finished.
+
+    `pairs` is how many were asked for.
+    """
+
+    def __init__(self, table: AccountTable, pairs: int) -> None:
+        """Keep what there is."""
+        super().__init__(f"interrupted after {len(table)} of {pairs} pairs")
+        self.table = table
+        self.pairs = pairs
 
 
 def account(
@@ -133,7 +147,7 @@ def account_all(
         observers: names of the observers; all nodes if None.
         progress: called with (pairs done, pairs in all).
 
-    Guarantee: as for `account`.
+    Guarantee: as for `account`. Ctrl-C raises `Interrupted`, which holds the pairs of all observers that were finished.
 
     >>> from sottovoce import graphs
     >>> from sottovoce.protocols import gossip
@@ -149,22 +163,28 @@ def account_all(
     total = sum(size for _, _, size in asked)
     found: list[Sensitivities] = []
     done = 0
-    for each, names, size in asked:
-        found.append(
-            sensitivity(
-                protocol,
-                each,
-                names,
-                contribution=contribution,
-                participation=chosen,
-                engine=engine,
-                effort=effort,
-                progress=_portion(progress, done, size, total),
+    try:
+        for each, names, size in asked:
+            found.append(
+                sensitivity(
+                    protocol,
+                    each,
+                    names,
+                    contribution=contribution,
+                    participation=chosen,
+                    engine=engine,
+                    effort=effort,
+                    progress=_portion(progress, done, size, total),
+                )
             )
-        )
-        done += size
-        if progress is not None:
-            progress(done, total)
+            done += size
+            if progress is not None:
+                progress(done, total)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        kept = table_of(found, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+        raise Interrupted(kept, total) from None
     return table_of(found, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
 
 

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
+    AnySight,
     Config,
     Delta,
     Json,
@@ -21,18 +23,29 @@ from sottovoce.cli.options import (
     account_scenario,
     network,
 )
-from sottovoce.cli.printing import plain_text, progress, result_page, within_budget, write_result
+from sottovoce.cli.printing import complain, plain_text, progress, result_page, within_budget, write_result
 from sottovoce.errors import FileError, positive
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sottovoce.accounting import AccountTable
     from sottovoce.cli.options import Network
     from sottovoce.graphs import Spectrum
 
-__all__ = ["EXAMPLE", "USAGE", "account"]
+__all__ = ["EXAMPLE", "USAGE", "Accounted", "account"]
 
 EXAMPLE = "sottovoce account karate --rounds 100 --noise-multiplier 4 --observer 3"
 USAGE = "sottovoce account GRAPH --rounds INT --noise-multiplier FLOAT [OPTIONS]"
+ANY_SIGHT = AnySight()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Accounted:
+    """One table for each view, the one with the largest ε first; `reached` says how far an interrupted account got."""
+
+    tables: Sequence[AccountTable]
+    reached: str | None = None
 
 
 def account(
@@ -40,6 +53,7 @@ def account(
     /,
     *,
     scenario: Scenario,
+    sight: AnySight = ANY_SIGHT,
     noise_multiplier: NoiseMultiplier,
     delta: Delta = 1e-5,
     max_epsilon: MaxEpsilon = None,
@@ -55,7 +69,11 @@ def account(
     ] = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
-    """Say what each observer can learn about each target, as a certified (ε, δ)."""
+    """Say what each observer can learn about each target, as a certified (ε, δ).
+
+    Without --view the larger ε of secure-sum and neighbourhood leads; a report or a figure shows that view. Ctrl-C ends
+    the work, keeps the observers that are finished and shows them, with exit code 130.
+    """
     from sottovoce.documents import check_csv_path
     from sottovoce.graphs import spectrum
 
@@ -64,49 +82,92 @@ def account(
     if output is not None:
         check_csv_path(output)
     _check_pictures(report, plot)
-    chosen = network(graph, scenario.sight.weights)
-    table = account_scenario(scenario, chosen, noise_multiplier=noise_multiplier, delta=delta)
-    written, failure = _written(table, output, json=json)
-    found = spectrum(chosen.weights)
-    _print(table, chosen, found, written, json=json)
+    chosen = network(graph, sight.weights)
+    found = _accounted(scenario, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
+    written, failure = _written(found, output, json=json)
+    shape = spectrum(chosen.weights)
+    _print(found, chosen, shape, written, json=json)
     try:
-        _draw(table, chosen, found, Path(graph).name, report, plot)
+        _draw(found, chosen, shape, Path(graph).name, report, plot)
     except FileError as error:
         failure = failure or error
     if failure is not None:
         raise failure
-    return 0 if max_epsilon is None else within_budget(float(table.epsilon_upper.max()), max_epsilon)
+    largest = float(found.tables[0].epsilon_upper.max())
+    code = 0 if max_epsilon is None else within_budget(largest, max_epsilon)
+    if found.reached is None:
+        return code
+    complain(
+        "interrupted: what was finished is shown, and a worse pair may be missing (sottovoce sweep can go on)"
+    )
+    return 130
 
 
-def _written(table: AccountTable, output: Path | None, *, json: bool) -> tuple[Path | None, FileError | None]:
+def _accounted(
+    scenario: Scenario, sight: AnySight, chosen: Network, *, noise_multiplier: float, delta: float
+) -> Accounted:
+    """The tables of all views that are asked for, or of what was finished when an interrupt came."""
+    from sottovoce.accounting import Interrupted
+
+    sights = sight.sights()
+    tables: list[AccountTable] = []
+    reached = None
+    try:
+        # One after the other: an interrupt leaves those that are done.
+        tables.extend(
+            account_scenario(scenario, each, chosen, noise_multiplier=noise_multiplier, delta=delta)
+            for each in sights
+        )
+    except Interrupted as stop:
+        reached = f"Interrupted: {len(stop.table)} of {stop.pairs} pairs of {stop.table.view} are computed"
+        tables.append(stop.table)
+    except KeyboardInterrupt:
+        if not tables:
+            raise
+        reached = f"Interrupted: no pair of {sights[len(tables)].view} is computed"
+    if reached is not None:
+        left = [each.view for each in sights[len(tables) :]]
+        missing = f", none of {left[0]}" if left and not reached.startswith("Interrupted: no ") else ""
+        reached = f"{reached}{missing}; the worst may be higher than what follows."
+    # Of equals the view that shows more leads.
+    tables.sort(key=lambda table: (-float(table.epsilon_upper.max()), table.view))
+    return Accounted(tables=tables, reached=reached)
+
+
+def _written(found: Accounted, output: Path | None, *, json: bool) -> tuple[Path | None, FileError | None]:
     """The file that now holds every pair, if there is one; a failure waits until the result is shown."""
     from sottovoce import documents
 
     try:
         if output is not None:
-            return documents.write_account_csv(table, output), None
-        if json and not documents.fits_json(table):
-            return documents.write_named_account_csv(table), None
+            return documents.write_account_csv(found.tables, output), None
+        if json and not all(map(documents.fits_json, found.tables)):
+            return documents.write_named_account_csv(found.tables), None
     except FileError as failure:
         return None, failure
     return None, None
 
 
-def _print(
-    table: AccountTable, chosen: Network, found: Spectrum, written: Path | None, *, json: bool
-) -> None:
-    """Show the table as JSON or as text."""
+def _print(found: Accounted, chosen: Network, shape: Spectrum, written: Path | None, *, json: bool) -> None:
+    """Show the tables as JSON or as text."""
     from sottovoce import documents
 
     if not json:
         from sottovoce.cli.tables import account_text
 
         with result_page() as console:
-            account_text(console, table, found, chosen.graph, written)
+            account_text(console, found, shape, chosen.graph, written)
         return
     pairs_file = None if written is None else str(written)
-    document = documents.account_document(table, chosen.graph, found, pairs_file=pairs_file)
-    write_result(documents.as_json(document))
+    first, *others = (
+        documents.account_document(table, chosen.graph, shape, pairs_file=pairs_file)
+        for table in found.tables
+    )
+    if others:
+        first["other_views"] = others
+    if found.reached is not None:
+        first["interrupted"] = found.reached
+    write_result(documents.as_json(first))
 
 
 def _check_pictures(report: Path | None, plot: Path | None) -> None:
@@ -122,30 +183,26 @@ def _check_pictures(report: Path | None, plot: Path | None) -> None:
 
 
 def _draw(
-    table: AccountTable, chosen: Network, found: Spectrum, name: str, report: Path | None, plot: Path | None
+    found: Accounted, chosen: Network, shape: Spectrum, name: str, report: Path | None, plot: Path | None
 ) -> None:
-    """Write the report and the figure that were asked for."""
+    """Write the report and the figure that were asked for, of the view that leads."""
+    table = found.tables[0]
     if plot is not None:
         from sottovoce.report.accounts import plot_account
 
         plot_account(table, plot)
     if report is not None:
+        from sottovoce.cli.tables import account_text
         from sottovoce.documents import page_document
         from sottovoce.report.curves import table_curves
         from sottovoce.report.html import Section, write_report
 
         with progress("curves") as callback:
             curves = table_curves(table, progress=callback)
+        printed = plain_text(lambda console: account_text(console, found, shape, chosen.graph, None))
         write_report(
             report,
             title=f"Account of {name}",
-            account=page_document(table, chosen.graph, found, curves=curves),
-            sections=[Section(heading="Summary", printed=_summary(table, chosen, found))],
+            account=page_document(table, chosen.graph, shape, curves=curves),
+            sections=[Section(heading="Summary", printed=printed)],
         )
-
-
-def _summary(table: AccountTable, chosen: Network, found: Spectrum) -> str:
-    """What the command prints, as plain text."""
-    from sottovoce.cli.tables import account_text
-
-    return plain_text(lambda console: account_text(console, table, found, chosen.graph, None))

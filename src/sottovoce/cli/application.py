@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import sys
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
 from cyclopts.config import Env
@@ -30,13 +32,18 @@ from sottovoce.cli import (
 )
 from sottovoce.cli.defaults import file_defaults
 from sottovoce.cli.printing import complain, prepare_streams, result_console, settle_output
-from sottovoce.cli.wording import in_options
+from sottovoce.cli.wording import SEEN_IN_WORDS, in_options
 from sottovoce.errors import InputError, NotCertified
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cyclopts import Argument, ArgumentCollection
+
 __all__ = ["app", "run"]
+
+PREFIX = "SOTTOVOCE_"
+DEBUG = "SOTTOVOCE_DEBUG"
 
 ABOUT = """What each node of a gossip network can learn about each other node, and how much noise is enough.
 
@@ -52,7 +59,7 @@ app = App(
     help_format="plaintext",
     version=__version__,
     version_flags=["--version"],
-    config=(Env("SOTTOVOCE_", show=False), file_defaults),
+    config=(Env(PREFIX, show=False), file_defaults),
     suppress_keyboard_interrupt=False,
     exit_on_error=False,
     print_error=False,
@@ -86,6 +93,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and turn whatever happens into an exit code and at most one line on stderr."""
     prepare_streams()
     try:
+        _warn_of_unknown_settings()
         code = _outcome(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:
         complain("interrupted")
@@ -115,10 +123,58 @@ def _outcome(tokens: list[str]) -> int:
 def _sentence(error: CycloptsError) -> str:
     """What the parser found wrong, as part of a longer sentence."""
     if isinstance(error, MissingArgumentError) and error.argument is not None and not error.argument.tokens:
-        return f"{error.keyword} needs a value" if error.keyword else f"{error.argument.name} is missing"
+        if error.keyword:
+            return f"{error.keyword} needs a value"
+        # A misspelt option is why another is missing.
+        return _unknown_option(error) or _missing(error.argument)
     if isinstance(error, UnusedCliTokensError):
         return f"nothing takes {' '.join(error.unused_tokens or ())}"
     return str(error).strip().rstrip(".")
+
+
+def _unknown_option(error: CycloptsError) -> str | None:
+    """The first option that the command does not have, and the one that was probably meant."""
+    for word in error.unused_tokens or ():
+        if re.match("--.", word):
+            name = word.partition("=")[0]
+            known = [
+                name for argument in _arguments((error.command_chain or ())[0]) for name in argument.names
+            ]
+            near = difflib.get_close_matches(name, known, n=1)
+            return f"Unknown option: {name}." + (f" Did you mean {near[0]}?" if near else "")
+    return None
+
+
+def _missing(argument: Argument) -> str:
+    """An argument that must be given; a view with its choices in words."""
+    if argument.name != "--view":
+        return f"{argument.name} is missing"
+    choices = "; ".join(f"{view}: {SEEN_IN_WORDS[view]}" for view in get_args(argument.hint))
+    return f"--view is missing: say what an observer sees ({choices})"
+
+
+def _arguments(command: str) -> ArgumentCollection:
+    """The arguments of a command."""
+    return app[command].assemble_argument_collection()
+
+
+def _warn_of_unknown_settings() -> None:
+    """A word on environment variables that look like settings of a command and set nothing."""
+    names = [name for name in os.environ if name.startswith(PREFIX)]
+    if not names:
+        return
+    known = {DEBUG} | {
+        PREFIX + f"{command}_{argument.name.removeprefix('--')}".upper().replace("-", "_")
+        for command in app
+        if not command.startswith("-")
+        for argument in _arguments(command)
+        if argument.name.startswith("--")
+    }
+    for name in sorted(set(names) - known):
+        # The prefix makes all of them alike.
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+        remedy = f"did you mean {near[0]}?" if near else f"settings are called {PREFIX}COMMAND_OPTION"
+        complain(f"warning: the environment variable {name} sets nothing ({remedy})")
 
 
 def _help_command(error: CycloptsError) -> str:
@@ -128,12 +184,12 @@ def _help_command(error: CycloptsError) -> str:
 
 def _report(error: Exception) -> None:
     """Say shortly what went wrong inside, or everything for whoever debugs."""
-    if os.environ.get("SOTTOVOCE_DEBUG", "") not in {"", "0"}:
+    if os.environ.get(DEBUG, "") not in {"", "0"}:
         traceback.print_exception(error)
     if isinstance(error, MemoryError):
         complain("error: not enough memory (take fewer rounds, observers or targets)")
     else:
         complain(
             f"internal error: {type(error).__name__}: {error} "
-            "(please report it; SOTTOVOCE_DEBUG=1 shows where it arose)"
+            f"(please report it; {DEBUG}=1 shows where it arose)"
         )

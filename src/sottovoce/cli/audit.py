@@ -13,6 +13,7 @@ from sottovoce.cli.options import (
     Json,
     NoiseMultiplier,
     Scenario,
+    Sight,
     Source,
     account_scenario,
     network,
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLE", "USAGE", "audit"]
 
-EXAMPLE = "sottovoce audit karate --rounds 20 --noise-multiplier 4 --observer 3 --target 7 --seed 1"
-USAGE = "sottovoce audit GRAPH --rounds INT --noise-multiplier FLOAT [OPTIONS]"
+EXAMPLE = "sottovoce audit karate --rounds 20 --view secure-sum --noise-multiplier 4 --observer 3 --target 7 --seed 1"
+USAGE = "sottovoce audit GRAPH --rounds INT --view VIEW --noise-multiplier FLOAT [OPTIONS]"
 
 
 def audit(
@@ -35,6 +36,7 @@ def audit(
     /,
     *,
     scenario: Scenario,
+    sight: Sight,
     noise_multiplier: NoiseMultiplier,
     delta: Delta = 1e-5,
     claimed_epsilon: Annotated[
@@ -84,8 +86,8 @@ def audit(
     from sottovoce.graphs import spectrum
     from sottovoce.views import View
 
-    chosen = network(graph, scenario.sight.weights)
-    table = account_scenario(scenario, chosen, noise_multiplier=noise_multiplier, delta=delta)
+    chosen = network(graph, sight.weights)
+    table = account_scenario(scenario, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
     worst = table.worst()
     with progress("runs") as callback:
         found = auditing.audit(
@@ -95,7 +97,7 @@ def audit(
             noise_multiplier=noise_multiplier,
             delta=delta,
             relation=scenario.relation,
-            contribution=scenario.sight.contribution,
+            contribution=sight.contribution,
             participation=scenario.participation,
             claim=claimed_epsilon,
             trials=trials,

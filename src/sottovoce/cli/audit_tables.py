@@ -12,6 +12,7 @@ from sottovoce.cli.layout import (
     facts,
     members,
     named,
+    network_words,
     paragraph,
     participation_words,
     who,
@@ -87,7 +88,7 @@ def _terms(audit: Audit, graph: Graph) -> list[tuple[str, str]]:
     return [
         ("observer", members(audit.view.observers)),
         ("target", readable(audit.target)),
-        ("network", f"{graph.n} nodes, {graph.edges} edges, {protocol.weights.rule} weights"),
+        *network_words(graph.n, graph.edges, protocol.weights.origin),
         ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(audit.noise_multiplier)}"),
         ("view", f"{audit.view.name}{own}"),
         ("relation", f"{account.relation}: {RELATIONS[account.relation]}"),
@@ -95,6 +96,6 @@ def _terms(audit: Audit, graph: Graph) -> list[tuple[str, str]]:
         ("participation", participation_words(participation, protocol.rounds)),
         *damping_words(protocol.damping),
         ("assumption", f"{account.assumption}: {ASSUMPTIONS[account.assumption]}"),
-        ("weights", protocol.weights.hash),
+        ("hash", protocol.weights.hash),
         ("version", __version__),
     ]

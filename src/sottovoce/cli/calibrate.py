@@ -7,14 +7,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import Config, Json, Output, Scenario, Source, account_scenario, network
+from sottovoce.cli.options import Config, Json, Output, Scenario, Sight, Source, account_scenario, network
 from sottovoce.cli.printing import result_page, write_result
 from sottovoce.errors import FileError, positive, probability
 
 __all__ = ["EXAMPLE", "USAGE", "calibrate"]
 
-EXAMPLE = "sottovoce calibrate karate --rounds 100 --target-epsilon 1"
-USAGE = "sottovoce calibrate GRAPH --rounds INT --target-epsilon FLOAT [OPTIONS]"
+EXAMPLE = "sottovoce calibrate karate --rounds 100 --view neighbourhood --target-epsilon 1"
+USAGE = "sottovoce calibrate GRAPH --rounds INT --view VIEW --target-epsilon FLOAT [OPTIONS]"
 
 
 def calibrate(
@@ -22,6 +22,7 @@ def calibrate(
     /,
     *,
     scenario: Scenario,
+    sight: Sight,
     target_epsilon: Annotated[float, Parameter(help="The ε that no pair may exceed.")],
     target_delta: Annotated[float, Parameter(help="The δ at which that ε is meant.")] = 1e-5,
     json: Json = False,
@@ -36,13 +37,13 @@ def calibrate(
     probability(target_delta=target_delta)
     if output is not None:
         documents.check_csv_path(output)
-    chosen = network(graph, scenario.sight.weights)
+    chosen = network(graph, sight.weights)
     found = spectrum(chosen.weights)
-    unit = account_scenario(scenario, chosen, noise_multiplier=1.0, delta=target_delta)
+    unit = account_scenario(scenario, sight, chosen, noise_multiplier=1.0, delta=target_delta)
     table = unit.with_noise(unit.calibrated_noise(target_epsilon, target_delta))
     failure = None
     try:
-        written = documents.write_account_csv(table, output) if output is not None else None
+        written = documents.write_account_csv([table], output) if output is not None else None
     except FileError as error:
         written, failure = None, error
     if json:

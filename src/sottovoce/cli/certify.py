@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLE", "USAGE", "certify"]
 
-EXAMPLE = "sottovoce certify karate --rounds 50 --observer 3 --target 7 --output certificate.json"
-USAGE = "sottovoce certify GRAPH --rounds INT --observer STR --target STR --output PATH [OPTIONS]"
+EXAMPLE = (
+    "sottovoce certify karate --rounds 50 --view secure-sum --observer 3 --target 7 --output certificate.json"
+)
+USAGE = "sottovoce certify GRAPH --rounds INT --view VIEW --target STR --output PATH [OPTIONS]"
 
 
 def certify(
@@ -45,7 +47,7 @@ def certify(
     /,
     *,
     rounds: Rounds,
-    view: ViewOption = "secure-sum",
+    view: ViewOption,
     observer: Annotated[
         tuple[str, ...],
         Parameter(
@@ -55,7 +57,7 @@ def certify(
         ),
     ] = (),
     target: Annotated[str, Parameter(help="Name of the node to protect.")],
-    weights: Weights = "metropolis",
+    weights: Weights = "auto",
     damping: Damping = None,
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
@@ -93,6 +95,7 @@ def certify(
     except FileError as error:
         failure = error
     document = documents.certificate_document(certificate, None if failure else output)
+    document["graph"] |= {"rule": chosen.weights.rule, "origin": chosen.weights.origin}
     if json:
         write_result(documents.as_json(document))
     else:

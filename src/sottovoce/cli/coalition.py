@@ -27,8 +27,8 @@ from sottovoce.errors import InputError, at_least, positive, probability
 
 __all__ = ["EXAMPLE", "USAGE", "coalition"]
 
-EXAMPLE = "sottovoce coalition karate --target 11 --size 2 --rounds 20 --noise-multiplier 4"
-USAGE = "sottovoce coalition GRAPH --target STR --size INT --rounds INT [OPTIONS]"
+EXAMPLE = "sottovoce coalition karate --target 11 --size 2 --rounds 20 --view coalition-sums"
+USAGE = "sottovoce coalition GRAPH --target STR --size INT --rounds INT --view VIEW [OPTIONS]"
 
 
 def coalition(
@@ -43,7 +43,7 @@ def coalition(
     view: Annotated[
         Literal["coalition-sums", "coalition-messages"],
         Parameter(help="What members see: the weighted sums that they receive, or each message."),
-    ] = "coalition-sums",
+    ],
     noise_multiplier: Annotated[
         float | None,
         Parameter(
@@ -53,7 +53,7 @@ def coalition(
         ),
     ] = None,
     delta: Delta = 1e-5,
-    weights: Weights = "metropolis",
+    weights: Weights = "auto",
     damping: Damping = None,
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",

@@ -12,6 +12,7 @@ from sottovoce.cli.layout import (
     facts,
     members,
     named,
+    network_words,
     paragraph,
     participation_words,
     who,
@@ -95,10 +96,7 @@ def _terms(search: CoalitionSearch, document: Mapping[str, Any]) -> list[tuple[s
     noise = document["noise_multiplier"]
     run = f"{search.protocol.rounds} rounds" + (f", noise multiplier {as_given(noise)}" if noise else "")
     rows = [
-        (
-            "network",
-            f"{graph['nodes']} nodes, {graph['edges']} edges, {search.protocol.weights.rule} weights",
-        ),
+        *network_words(graph["nodes"], graph["edges"], graph["origin"]),
         ("run", run),
         ("view", f"{search.view}, own noise known"),
         ("contribution", search.contribution),
@@ -107,5 +105,5 @@ def _terms(search: CoalitionSearch, document: Mapping[str, Any]) -> list[tuple[s
         ("assumption", f"{search.protocol.assumption}: {ASSUMPTIONS[search.protocol.assumption]}"),
     ]
     if noise is not None:
-        rows.insert(3, ("relation", f"{relation}: {RELATIONS[relation]}"))
+        rows.insert(4, ("relation", f"{relation}: {RELATIONS[relation]}"))
     return rows

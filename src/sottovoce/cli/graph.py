@@ -21,7 +21,7 @@ def graph(
     graph: Source,
     /,
     *,
-    weights: Weights = "metropolis",
+    weights: Weights = "auto",
     json: Json = False,
     output: Annotated[
         Path | None, Parameter(help="Write the graph to this .edgelist or .graphml file.", show_default=False)

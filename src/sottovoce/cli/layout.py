@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from sottovoce.cli.printing import readable
+from sottovoce.cli.printing import as_given, readable, rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from sottovoce.accounting import Account
     from sottovoce.participation import Participation
 
 __all__ = [
     "RELATIONS",
     "damping_words",
+    "epsilon_words",
     "estimate",
     "facts",
     "members",
     "named",
+    "network_words",
     "paragraph",
     "participation_words",
     "plain_table",
@@ -63,6 +66,19 @@ def paragraph(console: Console, text: str, style: str = "") -> None:
 def estimate(value: float, converged: bool) -> str:
     """A number that describes and guarantees nothing."""
     return f"{value:.4g}" if converged else f"about {value:.4g} (the iteration ended early)"
+
+
+def network_words(nodes: int, edges: int, origin: str) -> list[tuple[str, str]]:
+    """Two lines: how large the network is, and where its weights come from."""
+    return [("network", f"{nodes} nodes, {edges} edges"), ("weights", readable(origin))]
+
+
+def epsilon_words(account: Account, delta: float) -> str:
+    """The upper end of ε at a δ; where δ alone covers all, also the least δ that does."""
+    bound = f"ε ≤ {rounded_up(account.epsilon(delta).upper)} at δ = {as_given(delta)}"
+    if account.epsilon(delta).upper > 0 or account.mu.upper == 0:
+        return bound
+    return f"{bound}, and already at δ = {rounded_up(account.delta(0.0).upper)}"
 
 
 def damping_words(damping: NDArray[np.float64] | None) -> list[tuple[str, str]]:

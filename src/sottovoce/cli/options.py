@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from sottovoce.views import View
 
 __all__ = [
-    "ANY_SIGHT",
+    "SEEN",
+    "USUAL_VIEWS",
+    "AnySight",
     "Config",
     "Contribution",
     "Damping",
@@ -46,6 +48,7 @@ __all__ = [
     "Scenario",
     "Sight",
     "Source",
+    "ViewName",
     "ViewOption",
     "Weights",
     "account_scenario",
@@ -70,8 +73,8 @@ Source = Annotated[
 Weights = Annotated[
     str,
     Parameter(
-        help="Gossip weights: metropolis, lazy, maximum-degree, laplacian:STEP, uniform, graph (the weights "
-        "that the graph carries), or a matrix file."
+        help="Gossip weights: graph (those that the graph carries), metropolis, lazy, maximum-degree, "
+        "laplacian:STEP, uniform, or a matrix file; auto is graph where it carries weights, else metropolis."
     ),
 ]
 Damping = Annotated[
@@ -144,13 +147,12 @@ ParticipationName = Annotated[
         "every:4,offset=2, at-most:5, separated:3 or separated:3,at-most=5."
     ),
 ]
-ViewOption = Annotated[
-    ViewName,
-    Parameter(
-        help="What an observer sees: every message, those of its neighbours, the weighted sum it "
-        "receives, its own messages; or what several observers (the coalition) see together."
-    ),
-]
+SEEN = (
+    "What an observer sees: every message, those of its neighbours, the weighted sum it receives, its own messages; "
+    "or what several observers (the coalition) see together."
+)
+ViewOption = Annotated[ViewName, Parameter(help=SEEN)]
+USUAL_VIEWS: tuple[ViewName, ...] = ("secure-sum", "neighbourhood")
 OwnNoise = Annotated[
     Literal["known", "hidden"], Parameter(help="Whether observers know the noise that they drew.")
 ]
@@ -165,10 +167,9 @@ RelationName = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Sight:
-    """Who sees what of whom."""
+class Pairs:
+    """Who observes whom, with which weights and contributions."""
 
-    view: ViewOption = "secure-sum"
     observer: Observers = ()
     target: Annotated[
         tuple[str, ...],
@@ -178,22 +179,44 @@ class Sight:
             negative_iterable=(),
         ),
     ] = ()
-    weights: Weights = "metropolis"
+    weights: Weights = "auto"
     damping: Damping = None
     own_noise: OwnNoise = "known"
     contribution: Contribution = "vector"
 
 
-ANY_SIGHT = Sight()
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Sight(Pairs):
+    """Who sees what of whom."""
+
+    view: ViewOption
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class AnySight(Pairs):
+    """Who sees what of whom, or whom alone: then what is seen is looked at both ways that are usual."""
+
+    view: Annotated[
+        ViewName | None,
+        Parameter(
+            help=f"{SEEN} Without it secure-sum and neighbourhood stand side by side.", show_default=False
+        ),
+    ] = None
+
+    def sights(self) -> list[Sight]:
+        """One for the view that is named, or one for each of the usual two."""
+        rest = {field.name: getattr(self, field.name) for field in fields(Pairs)}
+        return [Sight(view=view, **rest) for view in ((self.view,) if self.view else USUAL_VIEWS)]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Who gossips how long, and who sees what of whom."""
+    """Who gossips how long, what counts as a neighbour, and how it is computed."""
 
     rounds: Rounds
-    sight: Sight = ANY_SIGHT
     participation: ParticipationName = "full"
     relation: RelationName = "add-remove"
     engine: Engine = "auto"
@@ -232,18 +255,17 @@ def damped(network: Network, damping: str | None, *, rounds: int) -> Protocol:
 
 
 def account_scenario(
-    scenario: Scenario, network: Network, *, noise_multiplier: float, delta: float
+    scenario: Scenario, sight: Sight, network: Network, *, noise_multiplier: float, delta: float
 ) -> AccountTable:
     """The table of all pairs that a scenario asks for."""
     from sottovoce.accounting import account, account_all
     from sottovoce.views import View
 
-    sight = scenario.sight
     observers = _named(network.weights, sight.observer)
     targets = _named(network.weights, sight.target) or None
     _check_observers(sight)
     protocol = damped(network, sight.damping, rounds=scenario.rounds)
-    with progress("pairs") as callback:
+    with progress(f"pairs, {sight.view}") as callback:
         if sight.view.startswith("coalition"):
             view = View(name=sight.view, observers=tuple(observers), own_noise=sight.own_noise)
             return account(

@@ -89,6 +89,8 @@ def _claim(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("kind", readable(document["kind"])),
         ("hash", readable(document["hash"])),
     ]
+    if "origin" in document["graph"]:
+        rows.insert(5, ("weights", readable(document["graph"]["origin"])))
     if "damping" in document:
         rows.insert(4, ("damping", "{min:g} to {max:g}, hash {hash}".format(**document["damping"])))
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sottovoce.cli.options import ANY_SIGHT, Config, Json, Output, Sight, Source, damped, network, views
+from sottovoce.cli.options import Config, Json, Output, Sight, Source, damped, network, views
 from sottovoce.cli.printing import progress, result_page, write_result
 from sottovoce.errors import FileError
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLE", "USAGE", "rate"]
 
-EXAMPLE = "sottovoce rate karate --observer 3"
-USAGE = "sottovoce rate GRAPH [OPTIONS]"
+EXAMPLE = "sottovoce rate karate --view secure-sum --observer 3"
+USAGE = "sottovoce rate GRAPH --view VIEW [OPTIONS]"
 
 
 def rate(
     graph: Source,
     /,
     *,
-    sight: Sight = ANY_SIGHT,
+    sight: Sight,
     json: Json = False,
     output: Output = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs

@@ -14,6 +14,7 @@ from sottovoce.cli.layout import (
     facts,
     members,
     named,
+    network_words,
     paragraph,
     plain_table,
     who,
@@ -114,13 +115,13 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
         ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),
         ("constant", "the same limit for contributions that never change"),
         ("average", "over the nodes hidden from the observer, at any frequency"),
-        ("network", f"{graph.n} nodes, {graph.edges} edges, {first.protocol.weights.rule} weights"),
+        *network_words(graph.n, graph.edges, first.protocol.weights.origin),
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("view", f"{first.view.name}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
         ("contribution", first.contribution),
         *damping_words(first.protocol.damping),
         ("assumption", f"{first.protocol.assumption}: {ASSUMPTIONS[first.protocol.assumption]}"),
-        ("weights", first.protocol.weights.hash),
+        ("hash", first.protocol.weights.hash),
         ("version", __version__),
     ]
     if written is not None:

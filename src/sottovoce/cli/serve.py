@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import Config, whole_number
 from sottovoce.cli.printing import write_result
-from sottovoce.errors import InputError
+from sottovoce.errors import needs
 
 __all__ = ["EXAMPLE", "USAGE", "serve"]
 
@@ -70,6 +70,4 @@ def _check_extras() -> None:
 
     missing = [name for name in ("starlette", "uvicorn", "msgspec") if find_spec(name) is None]
     if missing:
-        raise InputError(
-            f"serve needs the package {missing[0]}, which is not installed (pip install 'sottovoce[web]')"
-        )
+        raise needs("serve", missing[0], "web")

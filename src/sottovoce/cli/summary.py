@@ -60,13 +60,13 @@ def summary(
 
 def _text(console: Console, found: Summary, folder: Path) -> None:
     """What `account` shows of a table, from a summary."""
-    from sottovoce.cli.layout import facts, named, paragraph, who
+    from sottovoce.cli.layout import epsilon_words, facts, named, paragraph, who
     from sottovoce.cli.tables import exposed_table, meaning, pairs_table
 
     worst = found.worst
     headline = (
-        f"ε ≤ {rounded_up(worst.epsilon(found.delta).upper)} at δ = {as_given(found.delta)}: of {len(found)} "
-        f"pairs, {who(worst.observers)} can learn most, about {named(worst.target)}."
+        f"{epsilon_words(worst, found.delta)}: of {len(found)} pairs, {who(worst.observers)} can learn most, "
+        f"about {named(worst.target)}."
     )
     paragraph(console, headline, style="bold")
     paragraph(console, meaning(worst, found.relation))
@@ -83,14 +83,14 @@ def _text(console: Console, found: Summary, folder: Path) -> None:
 def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
     """What the numbers rest on, and what to compare them with."""
     from sottovoce.accounting import ASSUMPTIONS
-    from sottovoce.cli.layout import RELATIONS, estimate, participation_words
+    from sottovoce.cli.layout import RELATIONS, estimate, network_words, participation_words
     from sottovoce.participation import Participation
 
     manifest = found.manifest
     local, central = (rounded_up(account.epsilon().upper) for account in (found.local, found.central))
     assumption = found.worst.assumption
     rows = [
-        ("network", f"{manifest.nodes} nodes, {manifest.edges} edges, {manifest.rule} weights"),
+        *network_words(manifest.nodes, manifest.edges, manifest.origin),
         ("gap γ", estimate(manifest.gap, manifest.gap_converged)),
         ("run", f"{manifest.rounds} rounds, noise multiplier {as_given(found.noise_multiplier)}"),
         ("same noise", f"ε ≤ {local} with local DP, ε ≤ {central} with central aggregation"),
@@ -100,10 +100,10 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
         ("participation", participation_words(Participation.parse(manifest.participation), manifest.rounds)),
         ("δ", as_given(found.delta)),
         ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
-        ("weights", manifest.weights_hash),
+        ("hash", manifest.weights_hash),
         ("version", manifest.version),
         ("pairs", f"{folder} (every pair, all digits)"),
     ]
     if manifest.damping_hash is not None:
-        rows.insert(3, ("damping", f"hash {manifest.damping_hash}"))
+        rows.insert(4, ("damping", f"hash {manifest.damping_hash}"))
     return rows

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLE", "USAGE", "sweep"]
 
 EXAMPLE = "sottovoce sweep karate --rounds 100 --view secure-sum --output karate-pairs"
-USAGE = "sottovoce sweep GRAPH --rounds INT --output FOLDER [OPTIONS]"
+USAGE = "sottovoce sweep GRAPH --rounds INT --view VIEW --output FOLDER [OPTIONS]"
 
 
 def sweep(
@@ -51,8 +51,8 @@ def sweep(
             help="What each observer sees: the messages of its neighbours, the weighted sum it receives, or "
             "its own messages."
         ),
-    ] = "secure-sum",
-    weights: Weights = "metropolis",
+    ],
+    weights: Weights = "auto",
     damping: Damping = None,
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",

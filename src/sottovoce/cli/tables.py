@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -11,10 +12,12 @@ from sottovoce._version import __version__
 from sottovoce.cli.layout import (
     RELATIONS,
     damping_words,
+    epsilon_words,
     estimate,
     facts,
     members,
     named,
+    network_words,
     paragraph,
     participation_words,
     plain_table,
@@ -24,39 +27,45 @@ from sottovoce.cli.printing import as_given, interval, readable, rounded_up
 from sottovoce.documents import MOST_EXPOSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table
 
     from sottovoce.accounting import Account, AccountTable
+    from sottovoce.cli.account import Accounted
     from sottovoce.graphs import Graph, Spectrum
 
 __all__ = ["account_text", "calibration_text", "exposed_table", "graph_text", "meaning", "pairs_table"]
 
+HEADINGS = {"neighbourhood": "messages in the clear", "secure-sum": "secure sums"}
+
 
 def account_text(
-    console: Console, table: AccountTable, spectrum: Spectrum, graph: Graph, written: Path | None
+    console: Console, found: Accounted, spectrum: Spectrum, graph: Graph, written: Path | None
 ) -> None:
     """Headline, the telling pairs, the most exposed nodes, and what every number rests on."""
+    table = found.tables[0]
     worst = table.worst()
-    paragraph(console, _headline(table, worst), style="bold")
+    if found.reached is not None:
+        paragraph(console, found.reached, style="bold")
+    paragraph(console, _headline(found.tables), style="bold")
     paragraph(console, meaning(worst, table.relation))
     console.print()
-    chosen = {"worst": worst}
     many = len(table) > 1
-    if many:
-        chosen |= {"median": table.median(), "best": table.best()}
-    console.print(pairs_table(chosen, table.delta))
+    console.print(_telling(found.tables, many=many))
     if many:
         console.print()
-        paragraph(console, "Most exposed nodes, each with the observer that learns most about it:")
+        paragraph(
+            console,
+            f"Most exposed nodes{_with(found.tables)}, each with the observer that learns most about it:",
+        )
         console.print(
             exposed_table((account for _, account in table.most_exposed(MOST_EXPOSED)), table.delta)
         )
     console.print()
-    console.print(facts(_terms(table, spectrum, graph, written)))
+    console.print(facts(_terms(found.tables, spectrum, graph, written)))
 
 
 def calibration_text(
@@ -80,7 +89,7 @@ def calibration_text(
     console.print()
     console.print(pairs_table({"worst": worst}, table.delta))
     console.print()
-    console.print(facts(_terms(table, spectrum, graph, written)))
+    console.print(facts(_terms([table], spectrum, graph, written)))
 
 
 def graph_text(console: Console, document: Mapping[str, Any], written: Path | None) -> None:
@@ -93,7 +102,10 @@ def graph_text(console: Console, document: Mapping[str, Any], written: Path | No
         ("edges", f"{graph['edges']}, {'directed' if graph['directed'] else 'undirected'}"),
         ("degrees", f"{degrees['min']} to {degrees['max']}, median {degrees['median']:g}"),
         ("names", names + (", …" if graph["nodes"] > len(labels) else "")),
-        ("weights", f"{weights['rule']}, {'symmetric' if weights['symmetric'] else 'not symmetric'}"),
+        (
+            "weights",
+            f"{readable(graph['origin'])}; {'symmetric' if weights['symmetric'] else 'not symmetric'}",
+        ),
         ("λ₂", estimate(weights["second_eigenvalue"], weights["converged"])),
         ("λ_n", estimate(weights["smallest_eigenvalue"], weights["converged"])),
         ("ρ", estimate(weights["rho"], weights["converged"])),
@@ -105,19 +117,49 @@ def graph_text(console: Console, document: Mapping[str, Any], written: Path | No
     console.print(facts(rows))
 
 
-def _headline(table: AccountTable, worst: Account) -> str:
-    """The worst ε and whose it is."""
-    bound = f"ε ≤ {rounded_up(worst.epsilon(table.delta).upper)} at δ = {as_given(table.delta)}"
+def _headline(tables: Sequence[AccountTable]) -> str:
+    """The worst ε and whose it is; of two views the larger, and what the other gives."""
+    table = tables[0]
+    worst = table.worst()
+    bound = f"{epsilon_words(worst, table.delta)}{_with(tables)}"
     if len(table) == 1 or not worst.observers:
-        return f"{bound} is what {who(worst.observers)} can learn about {named(worst.target)}."
-    return (
-        f"{bound}: of {len(table)} pairs, {who(worst.observers)} can learn most, about {named(worst.target)}."
-    )
+        first = f"{bound} is what {who(worst.observers)} can learn about {named(worst.target)}."
+    else:
+        first = f"{bound}: of {len(table)} pairs, {who(worst.observers)} can learn most, about {named(worst.target)}."
+    if len(tables) == 1:
+        return first
+    other = tables[1]
+    here, there = (rounded_up(each.worst().epsilon(each.delta).upper) for each in tables)
+    much = "as much" if here == there else f"ε ≤ {there}"
+    return f"{first} {HEADINGS[other.view].capitalize()} would give {much}."
+
+
+def _with(tables: Sequence[AccountTable]) -> str:
+    """Which of two views is meant; nothing where there is one."""
+    return f" with {HEADINGS[tables[0].view]}" if len(tables) > 1 else ""
+
+
+def _telling(tables: Sequence[AccountTable], *, many: bool) -> Table:
+    """The worst, the median and the best pair of one view, or the worst of two views side by side."""
+    table = tables[0]
+    if len(tables) > 1:
+        shown = pairs_table({HEADINGS[each.view]: each.worst() for each in tables}, table.delta)
+        if many:
+            middle = (interval(each.median().epsilon(each.delta)) for each in tables)
+            shown.add_row("median ε", *map(Text, middle))
+        shown.add_row("--view", *(Text(each.view) for each in tables))
+        return shown
+    chosen = {"worst": table.worst()}
+    if many:
+        chosen |= {"median": table.median(), "best": table.best()}
+    return pairs_table(chosen, table.delta)
 
 
 def meaning(worst: Account, relation: str) -> str:
     """ε in words: how often the best guess about a record is right."""
-    right = rounded_up(50 * (1 + worst.advantage().upper), 3)
+    advantage = worst.advantage().upper
+    # What is learnt may be too little to move a float away from 50, and is something all the same.
+    right = rounded_up(math.nextafter(50 * (1 + advantage), math.inf) if advantage else 50.0, 3)
     question = "which of two records it holds" if relation == "replace-one" else "whether a record is there"
     return (
         f"Even the best guess about {named(worst.target)} ({question}) is right at most {right}% of the "
@@ -161,11 +203,12 @@ def exposed_table(accounts: Iterable[Account], delta: float) -> Table:
 
 
 def _terms(
-    table: AccountTable, spectrum: Spectrum, graph: Graph, written: Path | None
+    tables: Sequence[AccountTable], spectrum: Spectrum, graph: Graph, written: Path | None
 ) -> list[tuple[str, str]]:
     """What the numbers rest on, and what to compare them with."""
     from sottovoce.accounting import ASSUMPTIONS, central_account, local_account
 
+    table = tables[0]
     protocol, delta = table.protocol, table.delta
     local, central = (
         rounded_up(
@@ -183,20 +226,27 @@ def _terms(
     )
     own = "" if table.view == "everyone" else f", own noise {table.own_noise}"
     rows = [
-        ("network", f"{graph.n} nodes, {graph.edges} edges, {protocol.weights.rule} weights"),
+        *network_words(graph.n, graph.edges, protocol.weights.origin),
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(table.noise_multiplier)}"),
         ("same noise", f"ε ≤ {local} with local DP, ε ≤ {central} with central aggregation"),
-        ("view", f"{table.view}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
+        ("view", f"{' and '.join(each.view for each in tables)}{own}; {_counted(tables)}"),
         ("relation", f"{table.relation}: {RELATIONS[table.relation]}"),
         ("contribution", table.contribution),
         ("participation", participation_words(table.participation, protocol.rounds)),
         ("δ", as_given(delta)),
         *damping_words(protocol.damping),
         ("assumption", f"{table.assumption}: {ASSUMPTIONS[table.assumption]}"),
-        ("weights", protocol.weights.hash),
+        ("hash", protocol.weights.hash),
         ("version", __version__),
     ]
     if written is not None:
         rows.append(("written", f"{written} (every pair, all digits)"))
     return rows
+
+
+def _counted(tables: Sequence[AccountTable]) -> str:
+    """How many pairs there are, in each view where there are two."""
+    counts = list(dict.fromkeys(len(table) for table in tables))
+    each = " each" if len(tables) > 1 and len(counts) == 1 else ""
+    return f"{' and '.join(map(str, counts))} {'pair' if counts == [1] else 'pairs'}{each}"

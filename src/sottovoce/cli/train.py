@@ -135,7 +135,7 @@ def train(
     observer: Observers = (),
     own_noise: OwnNoise = "known",
     relation: RelationName = "add-remove",
-    weights: Weights = "metropolis",
+    weights: Weights = "auto",
     learning: Learning = ANY_LEARNING,
     max_epsilon: Annotated[
         float | None,

@@ -32,7 +32,7 @@ def verify(
     ] = None,
     weights: Annotated[
         str | None,
-        Parameter(help="The gossip weights on --graph; metropolis if left out.", show_default=False),
+        Parameter(help="The gossip weights on --graph; auto if left out.", show_default=False),
     ] = None,
     json: Json = False,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
@@ -45,7 +45,7 @@ def verify(
             f"--weights {weights} needs a graph to stand on; got none (name it with --graph, or leave it out)"
         )
     claim = certificates.load(certificate)
-    meant = None if graph is None else network(graph, weights or "metropolis").weights
+    meant = None if graph is None else network(graph, weights or "auto").weights
     try:
         found = verification.verify(claim, meant)
     except FileError:

@@ -5,7 +5,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_options"]
+__all__ = ["SEEN_IN_WORDS", "in_options"]
+
+SEEN_IN_WORDS = {
+    "everyone": "every message, as local DP takes it",
+    "neighbourhood": "the messages of its neighbours, sent in the clear",
+    "secure-sum": "the weighted sum it receives alone, by a secure aggregation",
+    "single-node": "the messages it sends itself",
+    "coalition-sums": "members pool the sums they receive",
+    "coalition-messages": "members pool the messages they receive",
+}
 
 OPTIONS = {
     "batch_fraction": "--batch-fraction",
@@ -41,6 +50,7 @@ REMEDIES = {
     "read the file with directed=True": "give it as directed GraphML",
     "metropolis_weights(graph)": "--weights metropolis",
     "uniform_weights(graph)": "--weights uniform",
+    "name a rule that builds": "name with --weights a rule that builds",
 }
 
 

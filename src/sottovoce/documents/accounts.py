@@ -54,12 +54,16 @@ SHOWN_LABELS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class AccountDocument:
-    """An account read back from JSON: `facts` of the run, and its pairs (or a summary and their file)."""
+    """An account read back from JSON: `facts` of the run, and its pairs (or a summary and their file).
+
+    `other_views` are the accounts of the same run in views that show less.
+    """
 
     facts: Mapping[str, Any]
     pairs: tuple[Pair, ...] = ()
     summary: Mapping[str, Pair | tuple[Pair, ...]] | None = None
     pairs_file: str | None = None
+    other_views: tuple[AccountDocument, ...] = ()
 
 
 def account_document(
@@ -143,16 +147,22 @@ def read_account_json(source: str | os.PathLike[str]) -> AccountDocument:
             raise FileError(
                 f"{name}: an account of schema {SCHEMA} was expected (give what account --json wrote)"
             )
-        return AccountDocument(
-            pairs=tuple(pair_from_json(value) for value in facts.pop("pairs", ())),
-            summary=_read_summary(facts.pop("summary", None)),
-            pairs_file=facts.pop("pairs_file", None),
-            facts=facts,
-        )
+        return _document(facts)
     except FileError:
         raise
     except (json.JSONDecodeError, KeyError, TypeError, InputError) as error:
         raise FileError(f"{name}: not an account in JSON: {error} (write the file again)") from None
+
+
+def _document(facts: dict[str, Any]) -> AccountDocument:
+    """An account in a JSON object, with those of other views that it holds."""
+    return AccountDocument(
+        pairs=tuple(pair_from_json(value) for value in facts.pop("pairs", ())),
+        summary=_read_summary(facts.pop("summary", None)),
+        pairs_file=facts.pop("pairs_file", None),
+        other_views=tuple(_document(other) for other in facts.pop("other_views", ())),
+        facts=facts,
+    )
 
 
 def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
@@ -166,8 +176,15 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def graph_facts(weights: GossipWeights, graph: Graph, spectrum: Spectrum) -> dict[str, Any]:
-    """Size, spectral gap and hash of a graph with its weights."""
-    return {"nodes": graph.n, "edges": graph.edges, "gap": spectrum.gap, "hash": weights.hash}
+    """Size, spectral gap and hash of a graph with its weights, their rule, and in words where they come from."""
+    return {
+        "nodes": graph.n,
+        "edges": graph.edges,
+        "gap": spectrum.gap,
+        "hash": weights.hash,
+        "rule": weights.rule,
+        "origin": weights.origin,
+    }
 
 
 def damping_facts(damping: NDArray[np.float64] | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sottovoce.documents.files import check_path, write_whole
-from sottovoce.documents.pairs import Pair, join_labels, read_label, split_labels, table_pairs
+from sottovoce.documents.pairs import Pair, join_labels, read_label, split_labels, table_pairs, write_label
 from sottovoce.errors import FileError, InputError
 from sottovoce.interval import Interval
 
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 COLUMNS = (
+    "view",
     "observer",
     "target",
     "sensitivity_squared_lower",
@@ -44,8 +45,19 @@ COLUMNS = (
     "mu_upper",
     "epsilon_lower",
     "epsilon_upper",
+    "weights",
 )
-RATE_COLUMNS = ("observer", "target", "rate_lower", "rate_upper", "method", "frequency", "constant")
+RATE_COLUMNS = (
+    "view",
+    "observer",
+    "target",
+    "rate_lower",
+    "rate_upper",
+    "method",
+    "frequency",
+    "constant",
+    "weights",
+)
 _LINES = 10_000
 
 
@@ -54,15 +66,15 @@ def check_csv_path(path: str | os.PathLike[str]) -> Path:
     return check_path(path, (".csv",), "the table of pairs")
 
 
-def write_account_csv(table: AccountTable, path: str | os.PathLike[str]) -> Path:
-    """Write every pair of `table` to the file `path`, whole or not at all."""
-    return _write(_account_chunks(table), path)
+def write_account_csv(tables: Iterable[AccountTable], path: str | os.PathLike[str]) -> Path:
+    """Write every pair of `tables`, one for each view, to the file `path`, whole or not at all."""
+    return _write(_account_chunks(tables), path)
 
 
-def write_named_account_csv(table: AccountTable, directory: str | os.PathLike[str] = ".") -> Path:
-    """Write every pair of `table` to sottovoce-pairs-….csv in `directory`, named by its content."""
+def write_named_account_csv(tables: Iterable[AccountTable], directory: str | os.PathLike[str] = ".") -> Path:
+    """Write every pair of `tables` to sottovoce-pairs-….csv in `directory`, named by its content."""
     return write_whole(
-        _account_chunks(table), Path(directory), lambda digest: f"sottovoce-pairs-{digest}.csv"
+        _account_chunks(tables), Path(directory), lambda digest: f"sottovoce-pairs-{digest}.csv"
     )
 
 
@@ -76,8 +88,8 @@ def write_named_rate_csv(table: RateTable, directory: str | os.PathLike[str] = "
     return write_whole(_rate_chunks(table), Path(directory), lambda digest: f"sottovoce-rates-{digest}.csv")
 
 
-def read_account_csv(path: str | os.PathLike[str]) -> list[Pair]:
-    """The pairs in a CSV file, in its order; names that spell whole numbers are read as such."""
+def read_account_csv(path: str | os.PathLike[str]) -> dict[str, list[Pair]]:
+    """The pairs in a CSV file by their view, in its order; names that spell whole numbers are read as such."""
     file = Path(path)
     try:
         with file.open(newline="", encoding="utf-8") as stream:
@@ -87,7 +99,11 @@ def read_account_csv(path: str | os.PathLike[str]) -> list[Pair]:
                     f"{file.name}: the first line must be {','.join(COLUMNS)} (give a file that "
                     "`sottovoce account --output` wrote)"
                 )
-            return [_read_row(row, f"{file.name}, line {rows.line_num}") for row in rows]
+            found: dict[str, list[Pair]] = {}
+            for row in rows:
+                view, pair = _read_row(row, f"{file.name}, line {rows.line_num}")
+                found.setdefault(view, []).append(pair)
+            return found
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FileError(f"{file}: cannot be read: {error} (check the path and the file)") from None
 
@@ -100,12 +116,19 @@ def _write(chunks: Iterable[str], path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _account_chunks(table: AccountTable) -> Iterator[str]:
-    return _chunks(COLUMNS, map(_row, table_pairs(table)))
+def _account_chunks(tables: Iterable[AccountTable]) -> Iterator[str]:
+    rows = (
+        (table.view, *_row(pair), write_label(table.protocol.weights.origin))
+        for table in tables
+        for pair in table_pairs(table)
+    )
+    return _chunks(COLUMNS, rows)
 
 
 def _rate_chunks(table: RateTable) -> Iterator[str]:
-    return _chunks(RATE_COLUMNS, map(_rate_row, table))
+    first = table.found[0]
+    origin = write_label(first.protocol.weights.origin)
+    return _chunks(RATE_COLUMNS, ((first.view.name, *_rate_row(pair), origin) for pair in table))
 
 
 def _chunks(columns: tuple[str, ...], rows: Iterator[Row]) -> Iterator[str]:
@@ -121,7 +144,7 @@ def _row(pair: Pair) -> Row:
     squared, mu, epsilon = pair.sensitivity_squared, pair.mu, pair.epsilon
     return (
         join_labels(pair.observer),
-        pair.target,
+        write_label(pair.target),
         squared.lower,
         squared.upper,
         pair.method,
@@ -135,7 +158,7 @@ def _row(pair: Pair) -> Row:
 def _rate_row(pair: RatePair) -> Row:
     return (
         join_labels(pair.observer),
-        pair.target,
+        write_label(pair.target),
         pair.rate.lower,
         pair.rate.upper,
         pair.method,
@@ -144,10 +167,11 @@ def _rate_row(pair: RatePair) -> Row:
     )
 
 
-def _read_row(row: list[str], where: str) -> Pair:
+def _read_row(row: list[str], where: str) -> tuple[str, Pair]:
+    """The view and the pair of one line."""
     try:
-        observer, target, low2, high2, method, low, high, least, most = row
-        return Pair(
+        view, observer, target, low2, high2, method, low, high, least, most, _weights = row
+        return view, Pair(
             observer=split_labels(observer),
             target=read_label(target),
             sensitivity_squared=Interval(float(low2), float(high2)),

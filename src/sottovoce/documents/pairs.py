@@ -30,10 +30,12 @@ __all__ = [
     "read_label",
     "split_labels",
     "table_pairs",
+    "write_label",
 ]
 
 Label = int | str
 _BLOCK = 50_000
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ def join_labels(labels: Sequence[Label]) -> str:
     >>> join_labels((3, "a;b"))
     '3;a\\;b'
     """
-    return ";".join(re.sub(r"([;\\])", r"\\\1", str(label)) for label in labels)
+    return ";".join(re.sub(r"([;\\])", r"\\\1", write_label(label)) for label in labels)
 
 
 def split_labels(field: str) -> tuple[Label, ...]:
@@ -144,8 +146,23 @@ def split_labels(field: str) -> tuple[Label, ...]:
     return tuple(read_label(re.sub(r"\\(.)", r"\1", part)) for part in parts)
 
 
+def write_label(label: Label) -> str:
+    """A name as a CSV field: one that a spreadsheet would run as a formula gets an apostrophe in front.
+
+    These are names that begin with =, +, -, @, a tab or a line break; and those that look as if they had the apostrophe
+    already, so that `read_label` can take it away again. Whole numbers stay as they are.
+
+    >>> write_label("=1+1"), write_label("'=1+1"), write_label(-3), write_label("d'Este")
+    ("'=1+1", "''=1+1", '-3', "d'Este")
+    """
+    text = str(label)
+    return f"'{text}" if isinstance(label, str) and _FORMULA.match(text) else text
+
+
 def read_label(text: str) -> Label:
-    """A name from a CSV field: what spells a whole number in its usual form is one."""
+    """A name from a CSV field that `write_label` wrote; what spells a whole number in its usual form is one."""
+    if text.startswith("'") and _FORMULA.match(text):
+        return text[1:]
     return int(text) if re.fullmatch(r"0|-?[1-9][0-9]*", text) else text
 
 

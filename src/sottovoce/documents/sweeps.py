@@ -29,6 +29,8 @@ def summary_document(summary: Summary, folder: str | os.PathLike[str]) -> dict[s
             "edges": manifest.edges,
             "gap": manifest.gap,
             "hash": manifest.weights_hash,
+            "rule": manifest.rule,
+            "origin": manifest.origin,
         },
         "rounds": manifest.rounds,
         "noise_multiplier": float(summary.noise_multiplier),

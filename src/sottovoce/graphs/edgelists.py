@@ -227,7 +227,9 @@ def _assemble(
         rows, columns = np.concatenate([rows, columns[other]]), np.concatenate([columns, rows[other]])
         data = np.concatenate([data, data[other]])
     adjacency = scipy.sparse.coo_array((data, (rows, columns)), shape=(n, n)).tocsr()
-    return Graph(adjacency=adjacency, labels=labels, directed=directed, weighted=weights is not None)
+    return Graph(
+        adjacency=adjacency, labels=labels, directed=directed, weighted=weights is not None, name=name
+    )
 
 
 def _shown(text: str) -> str:

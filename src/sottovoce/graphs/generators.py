@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import GraphError
@@ -145,7 +145,7 @@ def generate_graph(spec: str) -> Graph:
     broken = family.conflict(**values)
     if broken is not None:
         raise GraphError(f"{name}: {broken}")
-    return family.make(**values)
+    return replace(family.make(**values), name=spec.strip())
 
 
 def nearest_family(name: str) -> str | None:

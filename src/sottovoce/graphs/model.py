@@ -36,7 +36,8 @@ _SEARCHED_LABELS = 20_000
 class Graph:
     """A graph with named nodes; `adjacency[i, j]` is nonzero when node i receives from node j.
 
-    `labels` name the nodes in index order; `weighted` says whether the entries mean more than presence.
+    `labels` name the nodes in index order; `weighted` says whether the entries mean more than presence, and `name`
+    what the graph was read from.
 
     >>> import scipy
     >>> graph = Graph(adjacency=scipy.sparse.csr_array([[0, 1], [1, 0]]), labels=["anna", "ben"],
@@ -49,6 +50,7 @@ class Graph:
     labels: Sequence[Hashable]
     directed: bool
     weighted: bool
+    name: str = ""
 
     def __post_init__(self) -> None:
         """Bring matrix and labels into canonical form, and refuse what contradicts itself."""
@@ -91,7 +93,8 @@ class Graph:
 class GossipWeights:
     """A gossip matrix W: row i holds the weights with which node i averages what it receives.
 
-    `rule` says how it was built and `symmetric` whether W equals its transpose to the last bit.
+    `rule` says how it was built, `origin` the same in words with what it was built from, and `symmetric` whether W
+    equals its transpose to the last bit.
     `unit` and `shares` say what the weights are exactly (see `exact_row`).
     """
 
@@ -101,6 +104,7 @@ class GossipWeights:
     symmetric: bool
     unit: Fraction | None = None
     shares: Any = None
+    origin: str = "as given"
 
     def __post_init__(self) -> None:
         """Bring matrix and labels into canonical form."""

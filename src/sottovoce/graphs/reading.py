@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy
@@ -15,10 +15,7 @@ from sottovoce.graphs.edgelists import parse_edges
 from sottovoce.graphs.files import file_suffix, file_text
 from sottovoce.graphs.generators import FAMILIES, generate_graph, nearest_family
 from sottovoce.graphs.matrices import read_matrix, square_matrix
-from sottovoce.graphs.model import Graph, is_symmetric, tidy_labels
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+from sottovoce.graphs.model import Graph, is_symmetric
 
 __all__ = ["as_graph", "parse_graph", "read_graph"]
 
@@ -44,11 +41,11 @@ def as_graph(source: object) -> Graph:
     if isinstance(source, str | os.PathLike):
         return read_graph(source)
     if isinstance(source, np.ndarray) or scipy.sparse.issparse(source):
-        return _from_matrix(square_matrix(source))
+        return _from_matrix(square_matrix(source), "a matrix")
     import networkx as nx
 
     if isinstance(source, nx.Graph):
-        return _from_networkx(source)
+        return _from_networkx(source, source.name or "a networkx graph")
     raise GraphError(
         "a graph must be a Graph, a networkx graph, a matrix, a path or a specification; got a "
         f"{type(source).__name__} (for example as_graph('ring:n=10'))"
@@ -68,7 +65,7 @@ def read_graph(path: str | os.PathLike[str], *, directed: bool = False) -> Graph
     if suffix in (*_EDGE_LISTS, *_MARKUP):
         return parse_graph(file_text(path), name, directed=directed)
     if suffix in (".mtx", ".npy", ".npz"):
-        return _from_matrix(read_matrix(path))
+        return _from_matrix(read_matrix(path), name)
     raise FileError(
         f"{name}: the ending must be one of {', '.join(_KNOWN)}, perhaps followed by .gz; found "
         f"{suffix or 'none'} (rename the file after its format)"
@@ -114,16 +111,17 @@ def _delimiter(text: str, suffix: str) -> str | None:
     return "\t" if suffix == ".tsv" and "\t" in first else None
 
 
-def _from_matrix(matrix: Any, labels: Sequence[Hashable] | None = None) -> Graph:  # noqa: ANN401
+def _from_matrix(matrix: Any, name: str) -> Graph:  # noqa: ANN401
     return Graph(
         adjacency=matrix,
-        labels=tidy_labels(labels, matrix.shape[0]),
+        labels=range(matrix.shape[0]),
         directed=not is_symmetric(matrix),
         weighted=bool((matrix.data != 1).any()),
+        name=name,
     )
 
 
-def _from_networkx(graph: Any) -> Graph:  # noqa: ANN401
+def _from_networkx(graph: Any, name: str) -> Graph:  # noqa: ANN401
     """A networkx graph with its names, in its order."""
     if graph.number_of_nodes() == 0:
         raise GraphError("a graph must have nodes; this networkx graph has none (add nodes and edges)")
@@ -144,7 +142,7 @@ def _from_networkx(graph: Any) -> Graph:  # noqa: ANN401
     matrix = scipy.sparse.coo_array((data, (receivers, senders)), shape=(len(labels),) * 2).tocsr()
     if not weighted:
         matrix.data[:] = 1.0
-    return Graph(adjacency=matrix, labels=labels, directed=graph.is_directed(), weighted=weighted)
+    return Graph(adjacency=matrix, labels=labels, directed=graph.is_directed(), weighted=weighted, name=name)
 
 
 def _edge_weight(u: object, v: object, weight: object) -> float:
@@ -179,6 +177,6 @@ def _from_markup(text: str, name: str, suffix: str) -> Graph:
     if None not in names and len(set(names)) == len(names):
         graph = nx.relabel_nodes(graph, dict(zip(graph.nodes, names, strict=True)))
     try:
-        return _from_networkx(graph)
+        return _from_networkx(graph, name)
     except GraphError as error:
         raise FileError(f"{name}: {error}") from None

@@ -14,7 +14,7 @@ from sottovoce.graphs.model import row_indices
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-__all__ = ["ROW_SUM_TOLERANCE", "check_entries", "check_weights", "matrix_period"]
+__all__ = ["ROW_SUM_TOLERANCE", "check_entries", "check_weights", "matrix_period", "uneven_row"]
 
 ROW_SUM_TOLERANCE = 1e-9
 
@@ -40,11 +40,10 @@ def check_weights(matrix: Any, labels: Sequence[Hashable]) -> None:  # noqa: ANN
         size = "an empty graph" if n == 0 else "a graph of one node"
         raise GraphError(f"gossip needs at least 2 nodes; got {size} (add nodes and edges)")
     check_entries(matrix, labels, "gossip weights")
-    sums = np.bincount(row_indices(matrix), weights=matrix.data, minlength=n)
-    worst = int(np.argmax(np.abs(sums - 1)))
-    if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE:
+    uneven = uneven_row(matrix)
+    if uneven is not None:
         raise GraphError(
-            f"gossip weights must have rows that sum to 1; row {labels[worst]!r} sums to {sums[worst]:.12g} "
+            f"gossip weights must have rows that sum to 1; row {labels[uneven[0]]!r} sums to {uneven[1]:.12g} "
             "(build them with metropolis_weights(graph), or pass normalise=True)"
         )
     _check_connected(matrix)
@@ -54,6 +53,13 @@ def check_weights(matrix: Any, labels: Sequence[Hashable]) -> None:  # noqa: ANN
             f"gossip weights must not be periodic; these have period {period}, so values swap for ever and "
             "never settle (let nodes keep a part of their own value: lazy_weights)"
         )
+
+
+def uneven_row(matrix: Any) -> tuple[int, float] | None:  # noqa: ANN401
+    """The row whose sum is furthest from 1, and its sum; None if every row sums to 1 to within 1e-9."""
+    sums = np.bincount(row_indices(matrix), weights=matrix.data, minlength=matrix.shape[0])
+    worst = int(np.argmax(np.abs(sums - 1)))
+    return None if abs(sums[worst] - 1) <= ROW_SUM_TOLERANCE else (worst, float(sums[worst]))
 
 
 def check_entries(matrix: Any, labels: Sequence[Hashable], what: str) -> None:  # noqa: ANN401

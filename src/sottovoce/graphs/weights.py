@@ -15,7 +15,7 @@ from sottovoce.errors import FileError, GraphError
 from sottovoce.graphs.matrices import MATRIX_SUFFIXES, read_matrix, square_matrix
 from sottovoce.graphs.model import GossipWeights, Graph, is_symmetric, row_indices, tidy_labels
 from sottovoce.graphs.reading import as_graph
-from sottovoce.graphs.validation import check_entries, check_weights
+from sottovoce.graphs.validation import check_entries, check_weights, uneven_row
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "AUTO",
     "as_weights",
     "graph_weights",
     "laplacian_weights",
@@ -34,7 +35,9 @@ __all__ = [
     "weights_by_rule",
 ]
 
-_RULES = ("metropolis", "lazy", "maximum-degree", "laplacian:STEP", "uniform", "graph")
+AUTO = "auto"
+_BUILDING = ("metropolis", "lazy", "maximum-degree", "laplacian:STEP", "uniform")
+_RULES = (AUTO, *_BUILDING, "graph")
 
 
 def metropolis_weights(graph: object) -> GossipWeights:
@@ -145,6 +148,7 @@ def lazy_weights(source: object) -> GossipWeights:
         symmetric=weights.symmetric,
         unit=None if weights.unit is None else weights.unit / 2,
         shares=weights.shares,
+        origin=f"lazy {weights.origin}",
     )
 
 
@@ -154,7 +158,7 @@ def graph_weights(graph: object, normalise: bool = False) -> GossipWeights:
     With `normalise` each row is divided by its sum. Self-loops are the weights nodes give themselves.
     """
     value = as_graph(graph)
-    return _given(value.adjacency, value.labels, "graph", normalise)
+    return _given(value.adjacency, value.labels, "graph", normalise, value.name)
 
 
 def matrix_weights(
@@ -167,8 +171,11 @@ def matrix_weights(
     >>> matrix_weights([[3, 1], [1, 3]], labels=["anna", "ben"], normalise=True).exact_row(0)
     {0: Fraction(3, 4), 1: Fraction(1, 4)}
     """
-    loaded = read_matrix(matrix) if isinstance(matrix, str | os.PathLike) else square_matrix(matrix)
-    return _given(loaded, tidy_labels(labels, loaded.shape[0]), "matrix", normalise)
+    if isinstance(matrix, str | os.PathLike):
+        loaded, name = read_matrix(matrix), Path(matrix).name
+    else:
+        loaded, name = square_matrix(matrix), ""
+    return _given(loaded, tidy_labels(labels, loaded.shape[0]), "matrix", normalise, name)
 
 
 def as_weights(source: object) -> GossipWeights:
@@ -187,14 +194,26 @@ def as_weights(source: object) -> GossipWeights:
     )
 
 
-def weights_by_rule(graph: object, rule: str) -> GossipWeights:
+def weights_by_rule(graph: object, rule: str = AUTO) -> GossipWeights:
     """Gossip weights on `graph` by the name of a rule, or from the path of a matrix file.
 
-    Rules: metropolis, lazy, maximum-degree, laplacian:STEP (as in laplacian:1/3), uniform, graph.
+    Rules: auto, metropolis, lazy, maximum-degree, laplacian:STEP (as in laplacian:1/3), uniform, graph.
+
+    auto takes the weights that the graph carries, if it carries some, and Metropolis weights otherwise. Weights whose
+    rows do not sum to 1 are refused: what else they mean is for the caller to say. Entries that are all 1 only say
+    where edges are. Nothing is lost by that: a matrix of zeros and ones whose rows sum to 1 sends each node the value
+    of one other, so it swaps values for ever or falls apart, and `check_weights` would refuse it.
 
     >>> weights_by_rule("ring:n=4", "laplacian:1/4").exact_row(0)
     {0: Fraction(1, 2), 1: Fraction(1, 4), 3: Fraction(1, 4)}
+    >>> weights_by_rule(np.array([[0.5, 0.5], [0.25, 0.75]])).origin
+    'as given in a matrix'
+    >>> weights_by_rule("ring:n=4").origin
+    'metropolis rule on the graph of ring:n=4'
     """
+    if rule == AUTO:
+        value = as_graph(graph)
+        return _own_weights(value) if _carries_weights(value) else metropolis_weights(value)
     plain = {
         "metropolis": metropolis_weights,
         "lazy": lazy_weights,
@@ -219,7 +238,38 @@ def weights_by_rule(graph: object, rule: str) -> GossipWeights:
             f"{Path(rule).name}: a weight matrix must have one row per node; it has {matrix.shape[0]} rows "
             f"and the graph {value.n} nodes (take the matrix of this graph)"
         )
-    return matrix_weights(matrix, value.labels)
+    return _given(matrix, value.labels, "matrix", False, Path(rule).name)
+
+
+def _carries_weights(graph: Graph) -> bool:
+    """Whether the entries of a graph say more than where its edges are."""
+    return graph.weighted and bool((graph.adjacency.data != 1).any())
+
+
+def _own_weights(graph: Graph) -> GossipWeights:
+    """The weights of a graph as its gossip matrix, or an error that names the rules to choose from."""
+    uneven = uneven_row(graph.adjacency)
+    if uneven is None:
+        return graph_weights(graph)
+    row, total = uneven
+    label = graph.labels[row]
+    missing = (
+        ""
+        if total > 1 or graph.adjacency[row, row]
+        else (f"if node {label!r} keeps the rest, say so by an edge from it to itself; ")
+    )
+    raise GraphError(
+        f"{graph.name or 'the graph'}: the weights that a graph carries are its gossip matrix if every row sums to "
+        f"1; row {label!r} sums to {total:.12g} ({missing}scale the rows, or name a rule that builds weights from the "
+        f"edges alone: {', '.join(_BUILDING)})"
+    )
+
+
+def _origin(rule: str, graph: Graph) -> str:
+    """In words: the rule, the graph that it was applied to, and whether weights of its own were left out."""
+    where = f" of {graph.name}" if graph.name else ""
+    aside = ", whose own weights are left out" if _carries_weights(graph) else ""
+    return f"{rule} rule on the graph{where}{aside}"
 
 
 def _step(text: str) -> Fraction:
@@ -269,11 +319,24 @@ def _from_rule(
     matrix.eliminate_zeros()
     check_weights(matrix, graph.labels)
     symmetric = rule != "uniform" or is_symmetric(matrix)
-    return GossipWeights(matrix=matrix, labels=graph.labels, rule=rule, symmetric=symmetric, unit=unit)
+    return GossipWeights(
+        matrix=matrix,
+        labels=graph.labels,
+        rule=rule,
+        symmetric=symmetric,
+        unit=unit,
+        origin=_origin(rule, graph),
+    )
 
 
-def _given(matrix: Any, labels: Sequence[Hashable], rule: str, normalise: bool) -> GossipWeights:  # noqa: ANN401
-    """Checked weights from a canonical matrix, divided by its row sums when asked."""
+def _given(
+    matrix: Any,  # noqa: ANN401
+    labels: Sequence[Hashable],
+    rule: str,
+    normalise: bool,
+    name: str,
+) -> GossipWeights:
+    """Checked weights from a canonical matrix, divided by its row sums when asked; `name` is where it comes from."""
     shares = None
     if normalise:
         check_entries(matrix, labels, "gossip weights")
@@ -297,4 +360,5 @@ def _given(matrix: Any, labels: Sequence[Hashable], rule: str, normalise: bool) 
         symmetric=is_symmetric(matrix),
         unit=Fraction(1) if normalise else None,
         shares=shares,
+        origin="as given" + (f" in {name}" if name else "") + (", rows scaled to 1" if normalise else ""),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sottovoce.errors import FileError, InputError, at_least
+from sottovoce.errors import FileError, InputError, at_least, needs
 from sottovoce.learning.ranges import BREAST_CANCER
 
 if TYPE_CHECKING:
@@ -121,10 +121,7 @@ def _bundled(name: str) -> Data:
     try:
         from sklearn import datasets
     except ImportError:
-        raise InputError(
-            f"the data set {name} needs the package scikit-learn, which is not installed "
-            "(pip install 'sottovoce[learn]')"
-        ) from None
+        raise needs(f"the data set {name}", "scikit-learn", "learn") from None
     if name == "digits":
         found = datasets.load_digits()
         # Grey levels go from 0 to 16.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.errors import InputError
+from sottovoce.errors import needs
 from sottovoce.learning.losses import GradientLoss
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def torch_loss(
         import torch
         from torch.func import functional_call, grad, vmap
     except ImportError:
-        raise InputError(
-            "a torch loss needs the package torch, which is not installed (pip install 'sottovoce[torch]')"
-        ) from None
+        raise needs("a torch loss", "torch", "torch") from None
     shapes = {name: tuple(value.shape) for name, value in module.named_parameters()}
     sizes = [int(np.prod(shape)) for shape in shapes.values()]
     dimension = sum(sizes)

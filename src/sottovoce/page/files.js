@@ -5,7 +5,7 @@ var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.files = (() => {
   const { model, dom, network } = sottovoce;
-  const COLUMNS = ["observer", "target", "sensitivity_squared_lower", "sensitivity_squared_upper", "method", "mu_lower", "mu_upper", "epsilon_lower", "epsilon_upper"];
+  const COLUMNS = ["view", "observer", "target", "sensitivity_squared_lower", "sensitivity_squared_upper", "method", "mu_lower", "mu_upper", "epsilon_lower", "epsilon_upper", "weights"];
   const FORMATS = { edgelist: "edgelist", edges: "edgelist", txt: "edgelist", tsv: "tsv", csv: "csv", graphml: "graphml", gml: "gml" };
 
   function save(content, name, type) {
@@ -20,12 +20,16 @@ sottovoce.files = (() => {
   const quoted = (field) => (/[",\n\r]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field);
   const number = (value) => (Number.isFinite(value) ? String(value) : "inf");
 
+  /** A name or text that a spreadsheet would run as a formula gets an apostrophe in front, which readers take away again. */
+  const harmless = (label) => (typeof label === "string" && /^'*[=+\-@\t\r\n]/.test(label) ? `'${label}` : String(label));
+
   function csv() {
     const lines = [COLUMNS.join(",")];
+    const { view, graph: { labels, origin } } = model.document;
     for (const pair of model.pairs()) {
-      const observer = pair.members.map((node) => model.name(node).replace(/[;\\]/g, "\\$&")).join(";");
+      const observer = pair.members.map((node) => harmless(labels[node]).replace(/[;\\]/g, "\\$&")).join(";");
       const ends = [pair.squared, pair.mu, pair.epsilon].map(({ lower, upper }) => [lower, upper].map(number));
-      lines.push([quoted(observer), quoted(model.name(pair.target)), ...ends[0], pair.method, ...ends[1], ...ends[2]].join(","));
+      lines.push([view, quoted(observer), quoted(harmless(labels[pair.target])), ...ends[0], pair.method, ...ends[1], ...ends[2], quoted(harmless(origin))].join(","));
     }
     return `${lines.join("\n")}\n`;
   }
@@ -35,7 +39,7 @@ sottovoce.files = (() => {
     const { labels } = document.graph;
     const ends = ({ lower, upper }) => ({ lower: finite(lower), upper: finite(upper) });
     const finite = (value) => (Number.isFinite(value) ? value : null);
-    const { nodes, edges, gap, hash } = document.graph;
+    const { nodes, edges, gap, hash, rule, origin } = document.graph;
     const pairs = [...model.pairs()].map((pair) => ({
       observer: pair.members.map((node) => labels[node]),
       target: labels[pair.target],
@@ -44,7 +48,7 @@ sottovoce.files = (() => {
       epsilon: ends(pair.epsilon),
     }));
     const { schema, version, rounds, relation, view, own_noise, contribution, participation, assumption } = document;
-    return `${JSON.stringify({ schema, version, graph: { nodes, edges, gap, hash }, rounds, noise_multiplier: model.noise, delta: model.delta, relation, view, own_noise, contribution, participation, assumption, pairs }, null, 2)}\n`;
+    return `${JSON.stringify({ schema, version, graph: { nodes, edges, gap, hash, rule, origin }, rounds, noise_multiplier: model.noise, delta: model.delta, relation, view, own_noise, contribution, participation, assumption, pairs }, null, 2)}\n`;
   }
 
   /** The format and the text of a graph file, or an error for the person. */

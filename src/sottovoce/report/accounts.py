@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce.accounting import central_account, local_account
 from sottovoce.documents.files import check_path
-from sottovoce.errors import FileError, InputError, at_least
+from sottovoce.errors import FileError, at_least, needs
 
 if TYPE_CHECKING:
     import os
@@ -146,6 +146,4 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 def needs_matplotlib() -> None:
     """Refuse to draw without the package that draws."""
     if find_spec("matplotlib") is None:
-        raise InputError(
-            "drawing needs the package matplotlib, which is not installed (pip install 'sottovoce[plot]')"
-        )
+        raise needs("drawing", "matplotlib", "plot")

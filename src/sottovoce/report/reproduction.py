@@ -17,7 +17,7 @@ from sottovoce.documents.studies import (
     write_study_record,
     write_study_table,
 )
-from sottovoce.errors import FileError, InputError
+from sottovoce.errors import FileError, needs
 from sottovoce.report.html import Section
 from sottovoce.report.page import results_page
 from sottovoce.studies import STUDIES, studies_of
@@ -70,7 +70,7 @@ def reproduce(
     """
     chosen = studies_of(part)
     if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("drawing needs matplotlib, which is not installed (pip install 'sottovoce[plot]')")
+        raise needs("drawing", "matplotlib", "plot")
     place = _prepared(Path(folder))
     records, kept = [], []
     for number, study in enumerate(chosen):

@@ -128,7 +128,7 @@ def _check_versions(client: Any, cluster: str) -> None:  # noqa: ANN401 - the pa
     if found - {__version__}:
         raise InputError(
             f"the workers of the cluster {cluster!r} must have sottovoce {__version__}; found "
-            f"{', '.join(sorted(found))} (install it there with pip install 'sottovoce[cluster]')"
+            f"{', '.join(sorted(found))} (install it there, in a clone of Sottovoce: pip install '.[cluster]')"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sottovoce.errors import InputError
+from sottovoce.errors import needs
 
 __all__ = ["distributed", "pyarrow"]
 
@@ -17,9 +17,7 @@ def pyarrow() -> Any:  # noqa: ANN401 - the package carries no types
         import pyarrow.ipc
         import pyarrow.parquet
     except ImportError:
-        raise InputError(
-            "a sweep needs the package pyarrow, which is not installed (pip install 'sottovoce[parquet]')"
-        ) from None
+        raise needs("a sweep", "pyarrow", "parquet") from None
     return pa
 
 
@@ -28,8 +26,5 @@ def distributed() -> Any:  # noqa: ANN401 - the package carries no types
     try:
         import distributed as found
     except ImportError:
-        raise InputError(
-            "a sweep on a cluster needs the package distributed, which is not installed "
-            "(pip install 'sottovoce[cluster]')"
-        ) from None
+        raise needs("a sweep on a cluster", "distributed", "cluster") from None
     return found

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "Manifest", "described", "described_like"]
 
-SCHEMA = 1
+SCHEMA = 2
 # What describes the network for a reader and follows from the weights.
-DESCRIPTION = ("labels", "rule", "edges", "gap", "gap_converged")
+DESCRIPTION = ("labels", "rule", "origin", "edges", "gap", "gap_converged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,7 @@ class Manifest:
     tiles: int
     pairs: int
     rule: str
+    origin: str
     edges: int
     gap: float
     gap_converged: bool
@@ -148,6 +149,7 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         tiles=-(-n // tile),
         pairs=n * (n - (work.own_noise == "known")),
         rule=weights.rule,
+        origin=weights.origin,
         edges=_edges(protocol),
         gap=gap,
         gap_converged=converged,
