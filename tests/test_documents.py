@@ -1,5 +1,6 @@
 """The JSON and CSV forms: what is written is read back as the same numbers, and files appear whole or not."""
 
+import csv
 import json
 import math
 from pathlib import Path
@@ -125,6 +126,46 @@ def test_names_are_whole_numbers_or_text(label: Any, plain: int | str) -> None:
 )
 def test_names_survive_in_one_field(labels: tuple[int | str, ...]) -> None:
     assert split_labels(join_labels(labels)) == labels
+
+
+FORMULAS = (
+    "=1+1",
+    "+1",
+    "-1",
+    "-x",
+    "@SUM(A1)",
+    "\tcmd",
+    "\r=1",
+    "'=1+1",
+    "''+x",
+    "d'Este",
+    "'quoted'",
+    "-",
+    "a;=b",
+)
+
+
+def test_no_cell_is_a_formula_and_names_come_back(tmp_path: Path) -> None:
+    ring = graphs.as_graph(f"ring:n={len(FORMULAS)}")
+    named = graphs.Graph(
+        adjacency=ring.adjacency, labels=FORMULAS, directed=False, weighted=False, name="=cmd.csv"
+    )
+    protocol = gossip(graphs.metropolis_weights(named), rounds=2)
+    table = account_all(protocol, "secure-sum", noise_multiplier=2.0, delta=1e-5)
+    path = documents.write_account_csv([table], tmp_path / "pairs.csv")
+    with path.open(newline="", encoding="utf-8") as stream:
+        cells = {cell for row in csv.reader(stream) for cell in row}
+    assert not {cell for cell in cells if cell[0] in "=+-@\t\r"}
+    assert {"'=1+1", "'-1", "''=1+1", "d'Este", r"a\;=b"} <= cells
+    found = documents.read_account_csv(path)["secure-sum"]
+    assert [(pair.observer, pair.target) for pair in found] == [
+        (pair.observer, pair.target) for pair in table_pairs(table)
+    ]
+
+
+def test_whole_numbers_below_0_stay_numbers() -> None:
+    assert join_labels((-3, -4)) == "-3;-4"
+    assert split_labels("-3;'-4") == (-3, "-4")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ __all__ = [
     "SottovoceError",
     "ViewError",
     "at_least",
+    "at_most",
     "needs",
     "one_of",
     "positive",
@@ -71,6 +72,13 @@ def at_least(minimum: int, **values: int) -> None:
     for name, value in values.items():
         if not (_is_number(value) and float(value).is_integer() and value >= minimum):
             raise InputError(f"{name} must be a whole number of at least {minimum}; got {value!r}")
+
+
+def at_most(maximum: int, **values: int) -> None:
+    """Refuse any of the named values that exceeds `maximum`."""
+    for name, value in values.items():
+        if value > maximum:
+            raise InputError(f"{name} must be at most {maximum}; got {value!r}")
 
 
 def probability(**values: float) -> None:

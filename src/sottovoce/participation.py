@@ -176,7 +176,7 @@ class Participation:
             case "fixed":
                 return len(self._fixed(rounds))
             case "every":
-                return max(len(phase) for phase in self._phases(rounds))
+                return len(range(0 if self.offset is None else self.offset - 1, rounds, self.size))
             case "at-most":
                 return min(self.size, rounds)
             case _:

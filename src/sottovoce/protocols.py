@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy import sparse
 
-from sottovoce.errors import InputError, at_least
+from sottovoce.errors import InputError, at_least, at_most
 from sottovoce.graphs import GossipWeights, as_weights
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Contribution", "Protocol", "gossip", "hash_of_damping"]
 
 Contribution = Literal["vector", "scalar"]
+# Floats count so far without a gap: Δ² of so many rounds is still the number that is meant.
+MOST_ROUNDS = 2**53
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,6 +136,7 @@ def gossip(
     [[0.5, 0.5], [0.25, 0.25]]
     """
     at_least(1, rounds=rounds)
+    at_most(MOST_ROUNDS, rounds=rounds)
     checked = as_weights(weights)
     return Protocol(weights=checked, rounds=int(rounds), damping=damping)  # type: ignore[arg-type]
 

@@ -27,6 +27,22 @@ MISTAKES = [
     (("account", "ring:n=5"), "--rounds is missing (see sottovoce account --help)"),
     (("account", "ring:n=5", "--rounds", "4"), "--noise-multiplier is missing"),
     (("account", "ring:n=5", "--rounds"), "--rounds needs a value"),
+    (
+        ("account", "ring:n=5", "--round", "4", "--noise-multiplier", "3"),
+        "error: Unknown option: --round. Did you mean --rounds? (see sottovoce account --help)",
+    ),
+    (
+        ("calibrate", "ring:n=5", "--rounds=4", "--target-eps=1"),
+        "Unknown option: --target-eps. Did you mean --target",
+    ),
+    (
+        ("account", "ring:n=5", "--rounds", str(10**23), "--noise-multiplier", "3"),
+        "error: --rounds must be at most 9007199254740992; got 100000000000000000000000",
+    ),
+    (
+        ("account", "ring:n=5", "--rounds", str(10**15), "--noise-multiplier", "3"),
+        "error: --rounds must fit into memory; 1000000000000000 of them need about ",
+    ),
     ((*RING, "more"), "nothing takes more"),
     ((*RING, "--vieww", "everyone"), "Unknown option: --vieww. Did you mean --view?"),
     ((*RING, "--view", "everything"), 'Choose from: "everyone", "neighbourhood"'),

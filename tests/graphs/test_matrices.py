@@ -68,7 +68,7 @@ MISTAKES = [
         npy(np.array([{}], dtype=object), allow_pickle=True),
         r"^w.npy: .*one plain array.*pickled objects\)",
     ),
-    ("w.npy", b"garbage", r"^w.npy: a .npy file must hold one plain array of numbers; numpy says: "),
+    ("w.npy", b"garbage", r"^w.npy: a .npy file must hold one plain array of numbers; found something else"),
     ("w.npy", npy(W)[:-8], r"^w.npy: a .npy file must hold one plain array"),
     ("w.npy", npy(np.ones((2, 3))), r"^w.npy: .*must be square; got 2 x 3 \(one row and column per node\)"),
     ("w.npy", npy(np.ones(3)), r"^w.npy: .*must be square; got an array of 1 dimensions"),

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,9 +135,14 @@ def _chunks(columns: tuple[str, ...], rows: Iterator[Row]) -> Iterator[str]:
     """The header and the rows as text, some thousand lines at a time."""
     yield ",".join(columns) + "\n"
     while block := list(itertools.islice(rows, _LINES)):
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows(block)
-        yield buffer.getvalue()
+        yield "".join(",".join(map(_cell, row)) + "\n" for row in block)
+
+
+def _cell(value: str | float) -> str:
+    """A value as a cell, in quotes where a reader would part it: also at semicolons, where some take them for commas."""
+    text = str(value)
+    # csv.writer would leave a lone carriage return, which its reader takes for the end of a line.
+    return '"{}"'.format(text.replace('"', '""')) if re.search(r'[",;\r\n]', text) else text
 
 
 def _row(pair: Pair) -> Row:

@@ -11,7 +11,8 @@ import numpy as np
 import scipy
 
 from sottovoce.errors import FileError, GraphError
-from sottovoce.graphs.files import file_bytes, file_suffix
+from sottovoce.graphs.contents import foreign_kind
+from sottovoce.graphs.files import BEGINNING, file_bytes, file_suffix
 from sottovoce.graphs.model import canonical_matrix
 from sottovoce.graphs.validation import check_entries
 
@@ -51,6 +52,9 @@ def read_matrix(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401
             f"{suffix or 'no ending'} (save the matrix in one of these formats)"
         )
     content = file_bytes(path)
+    kind = foreign_kind(content[:BEGINNING])
+    if kind is not None and kind[0] not in {"a numpy array", "a zip archive"}:
+        raise FileError(f"{name}: a matrix was expected by its ending; found {kind[0]} ({kind[1]})")
     try:
         return square_matrix(readers[suffix](content, name))
     except GraphError as error:
@@ -58,6 +62,10 @@ def read_matrix(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401
 
 
 def _from_npy(content: bytes, name: str) -> Any:  # noqa: ANN401
+    if not content.startswith(b"\x93NUMPY"):
+        raise FileError(
+            f"{name}: a .npy file must hold one plain array of numbers; found something else (save it with numpy.save)"
+        )
     try:
         return np.load(io.BytesIO(content), allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:

@@ -11,8 +11,9 @@ import numpy as np
 import scipy
 
 from sottovoce.errors import FileError, GraphError
+from sottovoce.graphs.contents import foreign_kind
 from sottovoce.graphs.edgelists import parse_edges
-from sottovoce.graphs.files import file_suffix, file_text
+from sottovoce.graphs.files import BEGINNING, file_beginning, file_suffix, file_text
 from sottovoce.graphs.generators import FAMILIES, generate_graph, nearest_family
 from sottovoce.graphs.matrices import read_matrix, square_matrix
 from sottovoce.graphs.model import Graph, is_symmetric
@@ -62,10 +63,17 @@ def read_graph(path: str | os.PathLike[str], *, directed: bool = False) -> Graph
     name, suffix = file_suffix(path)
     if not Path(path).exists():
         raise FileError(_missing(str(path)))
+    if Path(path).is_dir():
+        raise FileError(f"{path}: a graph is read from a file; found a directory ({_inside(Path(path))})")
     if suffix in (*_EDGE_LISTS, *_MARKUP):
         return parse_graph(file_text(path), name, directed=directed)
     if suffix in (".mtx", ".npy", ".npz"):
         return _from_matrix(read_matrix(path), name)
+    kind = foreign_kind(file_beginning(path))
+    if kind is not None:
+        raise FileError(
+            f"{name}: an edge list, GraphML, GML or a matrix was expected; found {kind[0]} ({kind[1]})"
+        )
     raise FileError(
         f"{name}: the ending must be one of {', '.join(_KNOWN)}, perhaps followed by .gz; found "
         f"{suffix or 'none'} (rename the file after its format)"
@@ -79,6 +87,10 @@ def parse_graph(text: str, name: str, *, directed: bool = False) -> Graph:
     ('anna', 'ben')
     """
     suffix = file_suffix(name)[1]
+    kind = foreign_kind(text[:BEGINNING].encode())
+    if kind is not None and (kind[0] != "GraphML" or suffix != ".graphml"):
+        what = "an edge list" if suffix in _EDGE_LISTS else suffix.removeprefix(".")
+        raise FileError(f"{name}: {what} was expected by its ending; found {kind[0]} ({kind[1]})")
     if suffix in _EDGE_LISTS:
         return parse_edges(text, name, _delimiter(text, suffix), directed=directed)
     if suffix in _MARKUP:
@@ -87,6 +99,15 @@ def parse_graph(text: str, name: str, *, directed: bool = False) -> Graph:
         f"{name}: text is read by an ending that is one of {', '.join((*_EDGE_LISTS, *_MARKUP))}; found "
         f"{suffix or 'none'} (name the text after its format)"
     )
+
+
+def _inside(folder: Path) -> str:
+    """The remedy for a directory: the first graph files that it holds."""
+    try:
+        files = sorted(entry.name for entry in folder.iterdir() if file_suffix(entry)[1] in _KNOWN)
+    except OSError:
+        files = []
+    return f"name a file in it, such as {', '.join(files[:3])}" if files else "name a file"
 
 
 def _missing(path: str) -> str:

@@ -19,6 +19,7 @@ from sottovoce.filtering import (
 )
 from sottovoce.participation import Participation
 from sottovoce.sensitivities.bulk import FEWEST_ROUNDS, METHOD_NAMES, MOST_STATES, NARROW, bulk_ends
+from sottovoce.sensitivities.capacity import check_capacity
 from sottovoce.sensitivities.horizon import solve_horizon
 from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
 from sottovoce.sensitivities.results import Sensitivities
@@ -208,6 +209,7 @@ def assess(
     progress: Callable[[int, int], None] | None,
 ) -> Assessment:
     """Bounds and witnesses for every target, widened by what rounding and reduction may hide."""
+    check_capacity(system, search.participation, search.engine)
     response = whitened_response(system, engine=search.engine, coarse=search.in_bulk)
     positions = np.searchsorted(system.unknown, indices)
     lower, upper = np.zeros(len(indices)), np.zeros(len(indices))

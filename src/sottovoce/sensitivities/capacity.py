@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a horizon fits into memory: refused before the work, and not by the system in the midst of it."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sottovoce.errors import InputError
+from sottovoce.filtering import EXPLICIT_ROUNDS
+
+if TYPE_CHECKING:
+    from sottovoce.filtering import Engine, HiddenSystem
+    from sottovoce.participation import Participation
+
+__all__ = ["check_capacity", "memory_at_hand"]
+
+# Bytes a round, measured above 2048 rounds and rounded up: a stream and its bound hold 40; the sums over separated
+# rounds, in lists, 97.
+LONG, LONG_IN_LISTS = 48, 112
+# A dense covariance is held up to this many times at once, beside the powers of the transition.
+COPIES = 5
+
+
+def check_capacity(system: HiddenSystem, participation: Participation, engine: Engine) -> None:
+    """Refuse more rounds than the memory at hand holds, and say how many it does."""
+    rounds = system.rounds
+    a_round, squared = 0.0, 0.0
+    if engine == "dense":
+        rows, unknown = system.rows.shape
+        a_round, squared = 16.0 * rows * unknown, 8.0 * COPIES * rows**2
+    elif rounds > EXPLICIT_ROUNDS:
+        a_round = LONG_IN_LISTS if participation.kind == "separated" else LONG
+    needed = a_round * rounds + squared * float(rounds) ** 2
+    free = memory_at_hand()
+    if needed <= free:
+        return
+    most = free / a_round
+    if squared:
+        most = (math.sqrt(a_round**2 + 4 * squared * free) - a_round) / (2 * squared)
+    other = ", or another engine" if engine == "dense" else "; rate says what each further round adds"
+    raise InputError(
+        f"rounds must fit into memory; {rounds} of them need about {_size(needed)}, and {_size(free)} are free "
+        f"(take at most {_rounded_down(most)}{other})"
+    )
+
+
+def memory_at_hand() -> float:
+    """How many bytes this process can still take: what the system, its control group and its own limit leave."""
+    return max(0.0, min(_free_in_system(), _free_in_group(), _free_in_limit()))
+
+
+def _free_in_system() -> float:
+    """The memory that the system has free, all that it has where it does not tell, infinite if it tells neither."""
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return 1024.0 * int(line.split()[1])
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
+def _free_in_group() -> float:
+    """What the control group of a container leaves; infinite without one."""
+    for most, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        folder = "/sys/fs/cgroup" if most == "memory.max" else "/sys/fs/cgroup/memory"
+        numbers = [line for name in (most, used) for line in _lines(f"{folder}/{name}")[:1]]
+        if len(numbers) == 2 and all(number.isdigit() for number in numbers):
+            return float(int(numbers[0]) - int(numbers[1]))
+    return math.inf
+
+
+def _free_in_limit() -> float:
+    """What the limit on this process's addresses leaves, as a server sets it for its workers."""
+    try:
+        import resource
+    except ImportError:
+        return math.inf
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    taken = _lines("/proc/self/statm")
+    if soft == resource.RLIM_INFINITY or not taken:
+        return math.inf
+    return float(soft - int(taken[0].split()[0]) * resource.getpagesize())
+
+
+def _lines(path: str) -> list[str]:
+    """The lines of a file that the system may not have."""
+    try:
+        return Path(path).read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _size(count: float) -> str:
+    """Bytes in gibibytes, or mebibytes if they are few."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"
+
+
+def _rounded_down(count: float) -> int:
+    """A whole number at or below `count`, of two digits that count."""
+    step = 10 ** max(0, int(math.log10(max(count, 1))) - 1)
+    return int(count // step * step)
