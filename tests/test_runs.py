@@ -157,7 +157,7 @@ def test_the_json_form() -> None:
     assert read["consensus_distance"] == run.consensus_distance
     assert read["noise_multiplier"] == run.noise_multiplier
     assert read["account"]["epsilon"]["upper"] == run.account.epsilon().upper
-    assert read["account"]["assumption"] == "oblivious"
+    assert read["account"]["assumption"] == read["unconditional"]["assumption"] == "none"
     assert read["unconditional"]["sensitivity_squared"] == {"lower": 6.0, "upper": 6.0}
     assert read["graph"]["hash"] == RING.weights.hash
     assert read["history"]["rounds"] == [1, 2, 3, 4, 5, 6]
