@@ -147,7 +147,8 @@ def train(
     seed: Annotated[
         int | None,
         Parameter(
-            help="Seed of the noise, for runs that can be repeated; by default the system's entropy.",
+            help="Seed of the noise, for simulations that can be repeated; by default keys from the system's entropy, "
+            "and noise that no other message gets.",
             show_default=False,
             converter=whole_number,
         ),
