@@ -94,7 +94,6 @@ def test_damping_multiplies_the_rows_of_the_weights() -> None:
     assert (protocol.weights.matrix.toarray() == W).all()
     assert protocol.exact_row(1) == {0: Fraction(1, 6), 1: Fraction(1, 3)}
     assert protocol.exact_row(2) == {}
-    assert protocol.assumption == "quadratic"
     assert not protocol.symmetric
 
 
@@ -113,7 +112,6 @@ def test_a_damping_of_1_is_the_open_loop(damping: Any) -> None:
     assert protocol.damping is None
     assert protocol.damping_hash is None
     assert protocol.transition is STAR.matrix
-    assert protocol.assumption == "oblivious"
 
 
 @pytest.mark.parametrize(

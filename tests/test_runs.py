@@ -30,7 +30,7 @@ def unfinished() -> Run:
         checkpoint=kept.append,
         checkpoint_every=4,
     )
-    return kept[0]
+    return kept[1]
 
 
 def finished() -> Run:
@@ -46,7 +46,7 @@ def same(first: Run, second: Run) -> bool:
         if field.name in {"state", "history"}:
             if not all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True)):
                 return False
-        elif field.name == "keys":
+        elif field.name in {"keys", "before"}:
             if (mine is None) != (theirs is None) or (mine is not None and not np.array_equal(mine, theirs)):
                 return False
         elif mine != theirs:
@@ -127,6 +127,8 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         ("average", np.zeros(7), "its models and their average do not fit each other"),
         ("keys", np.zeros((2, 2), dtype=np.uint64), "its keys are not two 64-bit numbers for each node"),
         ("keys", None, "its round and its keys do not fit each other"),
+        ("before", None, "its round and the models before it do not fit each other"),
+        ("before", np.zeros((5, 2)), "its round and the models before it do not fit each other"),
         ("history_loss", None, "history_loss"),
     ],
 )
@@ -156,8 +158,8 @@ def test_the_json_form() -> None:
     assert read["excess_risk"] == run.excess_risk
     assert read["consensus_distance"] == run.consensus_distance
     assert read["noise_multiplier"] == run.noise_multiplier
-    assert read["account"]["epsilon"]["upper"] == run.account.epsilon().upper
-    assert read["account"]["assumption"] == "oblivious"
+    assert read["account"]["epsilon"]["upper"] == run.epsilon.upper == 3
+    assert read["account"]["assumption"] == read["unconditional"]["assumption"] == "none"
     assert read["unconditional"]["sensitivity_squared"] == {"lower": 6.0, "upper": 6.0}
     assert read["graph"]["hash"] == RING.weights.hash
     assert read["history"]["rounds"] == [1, 2, 3, 4, 5, 6]

@@ -15,7 +15,7 @@ from tests.reference import dyadic_weights, exact_weights, seen_and_known, views
 from sottovoce.errors import GraphError, InputError, ViewError
 from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.protocols import Protocol, gossip
-from sottovoce.views import VIEW_NAMES, View, observe, target_indices
+from sottovoce.views import ASSUMPTIONS, VIEW_NAMES, View, assumption_of, observe, target_indices
 
 LAW = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -209,3 +209,13 @@ def test_a_text_is_one_name_and_not_many() -> None:
         target_indices(protocol, View.secure_sum(0), np.array([0]), "12")
     with pytest.raises(InputError, match=r"^known_noise must be a list of node names; got '12'"):
         observe(protocol, View(observation=np.ones((1, 20)), known_noise="12"))
+
+
+@pytest.mark.parametrize("name", [*VIEW_NAMES, "custom"])
+def test_only_whoever_sees_all_messages_needs_no_assumption(name: str) -> None:
+    for damping, loop in ((None, "oblivious"), (np.array([0.5, 1.0]), "quadratic")):
+        found = assumption_of(name, damping)
+        assert found == ("none" if name == "everyone" else loop)
+        assert found in ASSUMPTIONS
+    assert assumption_of(View.everyone, None) == "none"
+    assert assumption_of(View(observation=np.eye(2)), None) == "oblivious"

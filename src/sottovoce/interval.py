@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Interval`: a number known between two ends, rounded outward."""
+"""`Interval`: a number known between two ends, rounded outward, and how the ends are written for people."""
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import InputError
@@ -12,7 +14,9 @@ from sottovoce.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Interval"]
+__all__ = ["DIGITS", "Interval", "rounded_down", "rounded_near", "rounded_up"]
+
+DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +88,38 @@ def outward(lower: float, upper: float, *, underflow: bool = False) -> Interval:
         math.nextafter(lower, -math.inf) if lower else lower,
         upper if stays else math.nextafter(upper, math.inf),
     )
+
+
+def rounded_up(value: float, digits: int = DIGITS) -> str:
+    """`value` in a few significant digits, never shown below what it is.
+
+    >>> rounded_up(1.23401), rounded_up(2.5), rounded_up(0.000123456)
+    ('1.235', '2.5', '0.0001235')
+    """
+    return _rounded(value, digits, decimal.ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int = DIGITS) -> str:
+    """`value` in a few significant digits, never shown above what it is."""
+    return _rounded(value, digits, decimal.ROUND_FLOOR)
+
+
+def rounded_near(value: float, digits: int = DIGITS) -> str:
+    """A number that is no bound, rounded to nearest.
+
+    >>> rounded_near(2 / 3)
+    '0.6667'
+    """
+    return _rounded(value, digits, decimal.ROUND_HALF_EVEN)
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞" if value < 0 else "undefined"
+    # A float is a decimal number exactly, so this rounds what is certified and not an approximation of it.
+    short = decimal.Context(prec=digits, rounding=direction).plus(Decimal(float(value)))
+    if short == 0:
+        return "0"
+    plain = -5 < short.adjusted() < 7
+    short = short.normalize()
+    return f"{short:f}" if plain else f"{short:e}"

@@ -78,11 +78,6 @@ class Protocol:
         even = self.damping is None or bool((self.damping == self.damping[0]).all() and self.damping[0] > 0)
         return self.weights.symmetric and even
 
-    @property
-    def assumption(self) -> Literal["oblivious", "quadratic"]:
-        """What a guarantee about this protocol rests on: the loop is open, or closed by quadratic losses."""
-        return "oblivious" if self.damping is None else "quadratic"
-
     @cached_property
     def damping_hash(self) -> str | None:
         """SHA-256 of the damping; None without one."""

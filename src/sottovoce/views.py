@@ -23,18 +23,37 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Protocol
 
 __all__ = [
+    "ASSUMPTIONS",
     "ONE_OBSERVER",
     "VIEW_NAMES",
+    "Assumption",
     "Observation",
     "OwnNoise",
     "View",
+    "assumption_of",
     "observe",
     "place_among",
     "target_indices",
 ]
 
 OwnNoise = Literal["known", "hidden"]
+Assumption = Literal["none", "oblivious", "quadratic", "hidden-state"]
 ExactRow = dict[int, Fraction]
+
+ASSUMPTIONS: dict[Assumption, str] = {
+    "none": "every message is seen, so nothing is assumed about how contributions arise",
+    "oblivious": "contributions are fixed in advance or depend only on what the observer has seen",
+    "quadratic": (
+        "contributions depend on hidden states as gradient steps on quadratic losses of the given damping do; no "
+        "clipping acts, and the gradient of the record that differs does not depend on the state"
+    ),
+    "hidden-state": (
+        "contributions of other nodes, and of the target's other records, are taken to carry nothing of the record "
+        "that differs on, although in training they depend on states that the observer does not see; the number "
+        "without this assumption is that of the everyone view"
+    ),
+}
+"""What a guarantee rests on; a later entry asks for more."""
 
 VIEW_NAMES = (
     "everyone",
@@ -140,6 +159,19 @@ class View:
 
 
 View.everyone = View(name="everyone")
+
+
+def assumption_of(view: View | str, damping: object) -> Assumption:
+    """What a guarantee about a view rests on: nothing if all is seen, an open loop, or one that quadratic losses close.
+
+    `damping` is that of the protocol, None where nothing is damped. Every output reads its assumption from here.
+
+    >>> assumption_of("everyone", None), assumption_of(View.secure_sum(0), None), assumption_of("secure-sum", 0.5)
+    ('none', 'oblivious', 'quadratic')
+    """
+    if (view.name if isinstance(view, View) else view) == "everyone":
+        return "none"
+    return "oblivious" if damping is None else "quadratic"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -112,8 +112,8 @@ def test_a_canary_is_a_record() -> None:
     plain = quadratic(2)
     for clip in (0.5, 0.2, 10.0):
         canary = CanaryLoss(loss=plain, node=1, gradient=gradient)
-        found, _ = canary.clipped_sums(models, shards, shards.present.astype(float), clip)
-        truth, _ = plain.clipped_sums(models, more, more.present.astype(float), clip)
+        found, *_ = canary.clipped_sums(models, shards, shards.present.astype(float), clip)
+        truth, *_ = plain.clipped_sums(models, more, more.present.astype(float), clip)
         assert found == pytest.approx(truth, abs=1e-12)
     assert (canary.name, canary.dimension, canary.start, canary.state_free) == ("quadratic", 2, None, True)
     assert canary.curvature is plain.curvature

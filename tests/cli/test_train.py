@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from sottovoce import gossip, graphs, train
 from sottovoce.documents.runs import read_run
+from sottovoce.interval import rounded_up
 from sottovoce.learning import load_data, task_from
 
 Run = Callable[..., Any]
@@ -41,6 +43,26 @@ training.step = step_and_wait
 sys.exit(main(sys.argv[1:]))
 """
 
+# The same, with every message of the run on stdout, so that what was sent before and after a kill can be compared.
+SENDER = """
+import hashlib, sys, time
+import sottovoce.learning.training as training
+from sottovoce.cli import main
+
+step, stop = training.step, int(sys.argv[1])
+
+def step_and_send(descent, state):
+    found = step(descent, state)
+    print(found[0].round, hashlib.sha256(found[1].messages.tobytes()).hexdigest(), flush=True)
+    if found[0].round == stop:
+        print("waiting", flush=True)
+        time.sleep(60)
+    return found
+
+training.step = step_and_send
+sys.exit(main(sys.argv[2:]))
+"""
+
 
 def test_the_result_is_that_of_the_library(sottovoce: Run) -> None:
     code, out, err = sottovoce(*TRAIN, "--target-epsilon", "4", "--view", "secure-sum", "--json")
@@ -55,7 +77,7 @@ def test_the_result_is_that_of_the_library(sottovoce: Run) -> None:
     )
     for name in ("accuracy", "loss", "excess_risk", "consensus_distance", "noise_multiplier"):
         assert document[name] == getattr(run, name)
-    assert document["account"]["epsilon"]["upper"] == run.account.epsilon().upper <= 4
+    assert document["account"]["epsilon"]["upper"] == 4 >= run.account.epsilon().upper
     assert document["account"]["assumption"] == "hidden-state"
     assert document["unconditional"]["epsilon"]["upper"] == run.unconditional.epsilon().upper > 4
 
@@ -65,15 +87,17 @@ def test_both_numbers_and_the_assumption_are_shown(sottovoce: Run) -> None:
     assert (code, err) == (0, "")
     text = " ".join(out.split())
     assert text.startswith("Accuracy ")
-    assert "is the most that any observer of the secure-sum view learns" in text
-    assert "assuming that no gradient carries on what a record has changed in the models." in text
-    assert "without that assumption." in text
+    assert "assuming nothing, ε ≤ " in text
+    assert "assuming hidden-state (secure-sum view), both at δ = 1e-05." in text
+    assert "The second is the most that any observer of the secure-sum view learns" in text
+    assert "no gradient carries on what a record has changed in the models." in text
     assert "assumption hidden-state" in text
     assert "measured without noise, and therefore not private" in text
     assert max(map(len, out.splitlines())) <= 80
     everyone = " ".join(sottovoce(*TRAIN, *NOISE).out.split())
     assert "whoever sees whatever" in everyone
-    assert "without that assumption" not in everyone
+    assert "assuming nothing" not in everyone
+    assert "assumption none: every message is seen" in everyone
 
 
 def test_a_file_of_ones_own(sottovoce: Run, tmp_path: Path) -> None:
@@ -218,9 +242,11 @@ def test_a_synthetic_problem(sottovoce: Run) -> None:
     assert document["excess_risk"] > 0
     text = " ".join(sottovoce(*words, "--view", "secure-sum", "--clip", "3").out.split())
     assert "Losses are quadratic, so the loop that they close is linear and computed as it is." in text
-    assert "without that assumption" not in text
+    assert "assuming nothing, ε ≤ " in text
     assert document["seeded"] is False
-    assert "by a seed, which must stay secret" in " ".join(sottovoce(*TRAIN, *NOISE).out.split())
+    assert "by a seed, for simulations: whoever knows it can take the noise away" in " ".join(
+        sottovoce(*TRAIN, *NOISE).out.split()
+    )
     assert "by a seed" not in sottovoce(*words).out
 
 
@@ -272,3 +298,96 @@ def test_a_name_that_is_neither_data_nor_a_file_is_refused_as_such(sottovoce: Ru
     code, _, err = sottovoce("train", "digit", "--graph", "ring:n=5", "--rounds", "3", *NOISE)
     assert code == 2
     assert "the data must be one of digits, breast-cancer, diabetes, or a file" in err
+
+
+def killed(words: tuple[str, ...], where: Path, at: int) -> dict[int, str]:
+    """Run a command until a round is done, kill it as nothing can be killed more, and say what it had sent."""
+    command = [sys.executable, "-c", SENDER, str(at), *words]
+    sent = {}
+    with subprocess.Popen(command, cwd=where, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "waiting\n":
+                break
+            done, _, digest = line.strip().partition(" ")
+            sent[int(done)] = digest
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    return sent
+
+
+@pytest.mark.parametrize("at", [1, 5])
+def test_a_killed_run_sends_again_what_it_sent_bit_for_bit(at: int, tmp_path: Path) -> None:
+    """Without a seed: rounds after the checkpoint are lost, and come again with the same noise on the same message."""
+    words = (*TRAIN[:-2], *NOISE, "--batch-fraction", "0.5", "--output", "run.npz", "--checkpoint-every", "3")
+    sent = killed(words, tmp_path, at)
+    assert list(sent) == list(range(1, at + 1))
+    kept = read_run(tmp_path / "run.npz")
+    assert kept.state.round == 3 * (at // 3)
+    assert not kept.seeded
+    again = subprocess.run(
+        [sys.executable, "-c", SENDER, "0", *words, "--resume"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    repeated = {
+        int(done): digest
+        for done, digest in re.findall(r"^(\d+) ([0-9a-f]{64})$", again.stdout, re.MULTILINE)
+    }
+    assert set(repeated) == set(range(max(kept.state.round, 1), 9))
+    for done in set(repeated) & set(sent):
+        assert repeated[done] == sent[done]
+    assert read_run(tmp_path / "run.npz").finished
+    # Another run, of the same words, sends something else.
+    (tmp_path / "run.npz").unlink()
+    assert not set(killed(words, tmp_path, 1).values()) & set(sent.values())
+
+
+@pytest.mark.parametrize("view", ["everyone", "secure-sum"])
+def test_a_run_calibrated_to_4_shows_4_in_every_output(view: str, sottovoce: Run, tmp_path: Path) -> None:
+    words = (*TRAIN, "--target-epsilon", "4", "--view", view)
+    code, out, err = sottovoce(*words, "--report", str(tmp_path / "run.html"), "--output", "run.npz")
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    document = json.loads(sottovoce(*words, "--json").out)
+    run = read_run(tmp_path / "run.npz")
+    assert document["account"]["epsilon"]["upper"] == document["history"]["epsilon"][-1] == 4
+    assert run.epsilon.upper == 4
+    report = (tmp_path / "run.html").read_text()
+    everyone = rounded_up(document["unconditional"]["epsilon"]["upper"])
+    assert document["unconditional"]["assumption"] == "none"
+    if view == "everyone":
+        assert "ε ≤ 4 at δ = 1e-05 for one record of any node, whoever sees whatever" in text
+        assert everyone == "4"
+        rows = [("4", "none")]
+    else:
+        assert f"ε ≤ {everyone} assuming nothing, ε ≤ 4 assuming hidden-state (secure-sum view)" in text
+        assert document["account"]["assumption"] == "hidden-state"
+        assert float(everyone) > 4
+        rows = [(everyone, "none"), ("4", "hidden-state")]
+    table = report[report.index("What the run gives away") :]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", table)
+    found = [(cells[6 * k], cells[6 * k + 1].partition(":")[0]) for k in range(len(rows))]
+    assert found == rows
+    assert "3.999" not in out + report[report.index("Summary") :]
+
+
+def test_what_was_not_finite_is_told_to_nobody(sottovoce: Run, tmp_path: Path) -> None:
+    words = (*TRAIN, *NOISE, "--report", str(tmp_path / "run.html"))
+    assert "zeroed" not in sottovoce(*words).out + sottovoce(*words, "--json").out
+    assert "zeroed" not in (tmp_path / "run.html").read_text()
+
+
+def test_no_output_leads_with_a_number_that_is_assumed(sottovoce: Run) -> None:
+    for data in ("breast-cancer", "synthetic"):
+        words = ("train", data, *TRAIN[2:], *NOISE, "--view", "secure-sum")
+        document = json.loads(sottovoce(*words, "--json").out)
+        bounds = [rounded_up(document[name]["epsilon"]["upper"]) for name in ("unconditional", "account")]
+        said = " ".join(sottovoce(*words).out.split())
+        first, second = f"ε ≤ {bounds[0]} assuming nothing", f"ε ≤ {bounds[1]} assuming"
+        assert said.index(first) < said.index(second)
+        assert said.index(first) == said.index("ε ≤ ")
+        names = list(document)
+        assert names.index("unconditional") + 1 == names.index("account")

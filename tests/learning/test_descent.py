@@ -35,7 +35,7 @@ class Impulses:
     def __init__(self, nodes: int, rounds: int) -> None:
         self.nodes, self.rounds = nodes, rounds
 
-    def gaussian(self, round_index: int) -> np.ndarray:
+    def covering(self, round_index: int, messages: np.ndarray, scale: float) -> np.ndarray:  # noqa: ARG002
         drawn = np.zeros((self.nodes, self.nodes, self.rounds))
         drawn[np.arange(self.nodes), np.arange(self.nodes), round_index] = 1
         return drawn.reshape(self.nodes, -1)
@@ -204,7 +204,7 @@ def test_a_node_as_unit_clips_its_whole_update() -> None:
         task=task,
         protocol=protocol,
         steps=np.array([0.5]),
-        noise=SilentNoise(4, 3),
+        noise=SilentNoise(4),
         noise_std=0.0,
         clip=0.7,
         unit="node",
@@ -223,7 +223,7 @@ def test_batches_are_drawn_by_coins_of_each_record() -> None:
     steps = np.array([0.5])
 
     def sent(fraction: float, seed: int) -> np.ndarray:
-        noise = SilentNoise(4, 2, fresh_keys(4, seed))
+        noise = SilentNoise(4, fresh_keys(4, seed))
         descent = Descent(
             task=task,
             protocol=protocol,
@@ -303,7 +303,7 @@ def test_what_is_refused(change: dict[str, Any], complaint: str) -> None:
         "task": synthetic_task(4, dimension=2),
         "protocol": gossip(graphs.metropolis_weights(GRAPH), rounds=3),
         "steps": np.full(3, 0.1),
-        "noise": SilentNoise(4, 2),
+        "noise": SilentNoise(4),
         "noise_std": 0.1,
     }
     with pytest.raises(InputError, match=complaint):

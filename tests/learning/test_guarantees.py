@@ -97,7 +97,7 @@ def test_everyone_counts_rounds_whatever_the_steps() -> None:
     found = exposure("everyone", 1 / np.arange(1.0, 10.0), np.full((9, 1), 0.5))
     account = found.table(noise_multiplier=3.0, delta=1e-5).worst()
     assert account.mu.lower <= 1.0 <= account.mu.upper
-    assert account.assumption == "oblivious"
+    assert account.assumption == "none"
     assert found.everyone(noise_multiplier=3.0, delta=1e-5, rounds=4).mu.upper == pytest.approx(2 / 3)
     assert exposure(View.everyone, np.ones(9), np.ones((9, 1))).unconditional
 

@@ -1,12 +1,23 @@
 """Clipped sums against finite differences and a plain loop, record by record."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sottovoce.errors import InputError
-from sottovoce.learning import GradientLoss, Loss, logistic, quadratic, ridge, shards_of, softmax
+from sottovoce.learning import (
+    GradientLoss,
+    LinearLoss,
+    Loss,
+    Shards,
+    logistic,
+    quadratic,
+    ridge,
+    shards_of,
+    softmax,
+)
 from sottovoce.learning.losses import clipped_rows
 
 RNG = np.random.default_rng(4)
@@ -44,7 +55,7 @@ def test_sums_are_those_of_a_plain_loop(name: str, clip: float | None) -> None:
     loss, shards = LOSSES[name], shards_for(name)
     models = RNG.standard_normal((3, loss.dimension))
     weights = shards.present * RNG.integers(0, 2, shards.present.shape)
-    sums, share = loss.clipped_sums(models, shards, weights.astype(np.float64), clip)
+    sums, share, _ = loss.clipped_sums(models, shards, weights.astype(np.float64), clip)
     expected = np.zeros_like(models)
     longer = []
     for node, place in np.argwhere(weights):
@@ -132,7 +143,122 @@ def test_what_is_refused() -> None:
 
 
 def test_rows_are_clipped_each_by_itself() -> None:
-    rows, share = clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]), 1.0)
+    rows, share, _ = clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]), 1.0)
     assert np.allclose(rows, np.array([[0.6, 0.8], [0.3, 0.4], [0, 0]]), rtol=1e-8)
     assert np.linalg.norm(rows, axis=1).max() <= 1
     assert share == pytest.approx(1 / 3)
+
+
+def as_gradients(name: str) -> GradientLoss:
+    """A bundled loss as one of one's own: the gradients of its records, one a row."""
+    loss = LOSSES[name]
+
+    def gradients(model: np.ndarray, features: np.ndarray, labels: Any) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if name == "quadratic":
+                return np.asarray(-loss.curvature * features)
+            assert isinstance(loss, LinearLoss)
+            outputs = features @ model.reshape(loss.features, loss.outputs)
+            return np.asarray(
+                [
+                    np.outer(x, r).ravel()
+                    for x, r in zip(features, loss._residuals(outputs[None], labels[None])[0], strict=True)
+                ]
+            )
+
+    return GradientLoss(gradients=gradients, dimension=loss.dimension)
+
+
+def spoilt(name: str, **changes: float) -> tuple[Shards, Shards]:
+    """Shards in which record 0 of node 0 has a strange feature or label, and the same without that record."""
+    shards = shards_for(name)
+    features, labels, present = shards.features.copy(), shards.labels.copy(), shards.present.copy()
+    if "feature" in changes:
+        features[0, 0, 1] = changes["feature"]
+    if "label" in changes:
+        labels = labels.astype(np.float64)
+        labels[0, 0] = changes["label"]
+    present[0, 0] = False
+    return replace(shards, features=features, labels=labels), replace(shards, present=present)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("strange", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("clip", [0.7, None])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_gradient_that_is_not_finite_counts_as_no_gradient(
+    name: str, strange: float, clip: float | None, own: bool
+) -> None:
+    loss = as_gradients(name) if own else LOSSES[name]
+    models = RNG.standard_normal((3, loss.dimension))
+    changed, without = spoilt(name, feature=strange)
+    found = loss.clipped_sums(models, changed, changed.present.astype(float), clip)
+    expected = loss.clipped_sums(models, without, without.present.astype(float), clip)
+    assert np.allclose(found.values, expected.values, rtol=1e-12, atol=1e-14)
+    assert (found.zeroed, expected.zeroed) == (1, 0)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_label_or_a_model_that_overflows_is_zeroed(own: bool) -> None:
+    loss = as_gradients("ridge") if own else LOSSES["ridge"]
+    changed, without = spoilt("ridge", label=np.inf)
+    models = RNG.standard_normal((3, loss.dimension))
+    found = loss.clipped_sums(models, changed, changed.present.astype(float), 0.7)
+    expected = loss.clipped_sums(models, without, without.present.astype(float), 0.7)
+    assert np.allclose(found.values, expected.values)
+    models[1] = np.nan
+    assert loss.clipped_sums(models, without, without.present.astype(float), 0.7).values[1].tolist() == [
+        0,
+        0,
+        0,
+    ]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("size", [1e155, 1e200, 1e307, 1e-200])
+@pytest.mark.parametrize("own", [False, True])
+def test_however_large_a_gradient_is_it_is_clipped_along_its_direction(
+    name: str, size: float, own: bool
+) -> None:
+    loss = as_gradients(name) if own else LOSSES[name]
+    shards = shards_for(name)
+    one = np.zeros(shards.present.shape)
+    one[0, 0] = 1
+    features = shards.features.copy()
+    direction = features[0, 0] / np.abs(features[0, 0]).max()
+    features[0, 0] = size * direction
+    # At zeros the residual does not depend on the features.
+    models = np.zeros((3, loss.dimension))
+    for clip in (0.3, 1e-150):
+        found = loss.clipped_sums(models, replace(shards, features=features), one, clip)
+        plain = LOSSES[name].clipped_sums(models, shards, one, 1e-9).values[0]
+        norm = np.linalg.norm(found.values[0] / clip)
+        assert found.zeroed == 0
+        assert norm <= 1
+        if size * np.abs(plain).max() > clip:
+            assert norm > 1 - 1e-8
+            turned = found.values[0] / np.linalg.norm(found.values[0] / clip) / clip
+            assert np.allclose(turned, plain / np.linalg.norm(plain), atol=1e-8)
+
+
+def test_a_small_feature_does_not_hide_a_large_residual() -> None:
+    shards = shards_for("ridge")
+    features, labels = shards.features.copy(), shards.labels.astype(np.float64)
+    features[0, 0], labels[0, 0] = [1e-200, -1e-200, 1e-200], 1e220
+    one = np.zeros(shards.present.shape)
+    one[0, 0] = 1
+    found = LOSSES["ridge"].clipped_sums(
+        np.zeros((3, 3)), replace(shards, features=features, labels=labels), one, 0.5
+    )
+    assert 0.5 * (1 - 1e-8) < np.linalg.norm(found.values[0]) <= 0.5
+    assert found.clipped == 1
+
+
+@pytest.mark.parametrize("row", [[1e200, -1e200], [np.inf, 0.0], [np.nan, 1.0], [1e308, 1e308]])
+def test_whole_nodes_are_clipped_the_same_way(row: list[float]) -> None:
+    found = clipped_rows(np.array([row, [0.1, 0.1]]), 1.0)
+    finite = bool(np.isfinite(row).all())
+    assert found.zeroed == 1 - finite
+    assert np.linalg.norm(found.values[0]) == pytest.approx(float(finite), abs=1e-8)
+    assert np.linalg.norm(found.values[0]) <= 1
+    assert found.values[1].tolist() == [0.1, 0.1]

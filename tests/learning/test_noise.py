@@ -5,20 +5,27 @@ import pytest
 from scipy import stats
 
 from sottovoce.errors import InputError
-from sottovoce.learning import NodeNoise, SilentNoise, fresh_keys
+from sottovoce.learning import BoundNoise, NodeNoise, SilentNoise, fresh_keys
 
 # Probability with which a sound generator fails one of the checks below; seeds are fixed, so none fails by chance.
 LEVEL = 1e-4
 
 
-def emitted(nodes: int, dimension: int, rounds: int, seed: int) -> np.ndarray:
-    noise = NodeNoise(fresh_keys(nodes, seed), dimension)
-    return np.array([noise.gaussian(t).copy() for t in range(rounds)])
+def emitted(nodes: int, dimension: int, rounds: int, seed: int, *, bound: bool = False) -> np.ndarray:
+    keys = fresh_keys(nodes, seed)
+    noise = BoundNoise(keys) if bound else NodeNoise(keys, dimension)
+    # The same message again and again, which is the hardest to tell apart.
+    messages = np.zeros((nodes, dimension))
+    return np.array([noise.covering(t, messages, 1.0) for t in range(rounds)])
 
 
+BOTH = pytest.mark.parametrize("bound", [False, True])
+
+
+@BOTH
 @pytest.mark.parametrize("dimension", [1, 7, 650, 3000])
-def test_marginals_are_standard_gaussian(dimension: int) -> None:
-    drawn = emitted(5, dimension, max(4, 4000 // dimension), 3).ravel()
+def test_marginals_are_standard_gaussian(dimension: int, bound: bool) -> None:
+    drawn = emitted(5, dimension, max(4, 4000 // dimension), 3, bound=bound).ravel()
     assert stats.kstest(drawn, "norm").pvalue > LEVEL
     # The variance of N samples, N times over, is χ² with N degrees of freedom.
     count = drawn.size
@@ -29,8 +36,9 @@ def test_marginals_are_standard_gaussian(dimension: int) -> None:
     assert stats.binom(count, 2 * stats.norm.sf(3)).cdf(beyond) > LEVEL
 
 
-def test_nodes_rounds_and_coordinates_are_independent() -> None:
-    drawn = emitted(6, 20, 400, 8)
+@BOTH
+def test_nodes_rounds_and_coordinates_are_independent(bound: bool) -> None:
+    drawn = emitted(6, 20, 400, 8, bound=bound)
     for streams in (
         drawn.transpose(1, 0, 2).reshape(6, -1),
         drawn[:, :, :6].transpose(2, 0, 1).reshape(6, -1),
@@ -42,8 +50,9 @@ def test_nodes_rounds_and_coordinates_are_independent() -> None:
         assert np.abs(correlations).max() * np.sqrt(size) < stats.norm.isf(LEVEL / 2 / 15)
 
 
-def test_no_number_is_emitted_twice() -> None:
-    drawn = emitted(10, 30, 500, 1)
+@BOTH
+def test_no_number_is_emitted_twice(bound: bool) -> None:
+    drawn = emitted(10, 30, 500, 1, bound=bound)
     assert len(np.unique(drawn)) == drawn.size
 
 
@@ -94,6 +103,49 @@ def test_what_is_refused() -> None:
 
 
 def test_silence() -> None:
-    silent = SilentNoise(3, 2)
-    assert not silent.gaussian(4).any()
+    silent = SilentNoise(3)
+    assert np.array_equal(silent.covering(4, np.ones((3, 2)), 1.0), np.zeros((3, 2)))
     assert silent.uniform(4, 5).shape == (3, 5)
+
+
+def test_noise_is_bound_to_round_message_and_scale() -> None:
+    keys = fresh_keys(3, 2)
+    noise = BoundNoise(keys)
+    messages = np.random.default_rng(1).standard_normal((3, 5))
+    drawn = noise.covering(4, messages, 0.5)
+    assert np.array_equal(BoundNoise(keys).covering(4, messages.copy(order="F"), 0.5), drawn)
+    moved = messages.copy()
+    moved[1, 3] = np.nextafter(moved[1, 3], np.inf)
+    again = noise.covering(4, moved, 0.5)
+    # One bit of one node: that node alone draws anew, in every coordinate.
+    assert np.array_equal(again[[0, 2]], drawn[[0, 2]])
+    assert not (again[1] == drawn[1]).any()
+    for other in (
+        noise.covering(5, messages, 0.5),
+        noise.covering(4, messages, np.nextafter(0.5, 1)),
+        BoundNoise(fresh_keys(3, 3)).covering(4, messages, 0.5),
+    ):
+        assert not (other == drawn).any()
+
+
+def test_bound_noise_does_not_follow_the_message() -> None:
+    noise = BoundNoise(fresh_keys(1, 6))
+    sizes = np.linspace(-1, 1, 4000)
+    drawn = np.array([noise.covering(0, np.array([[size]]), 1.0)[0, 0] for size in sizes])
+    assert stats.kstest(drawn, "norm").pvalue > LEVEL
+    for other in (sizes[1:], drawn[:-1]):
+        assert abs(np.corrcoef(other, drawn[1:])[0, 1]) * np.sqrt(4000) < stats.norm.isf(LEVEL / 2)
+
+
+def test_bound_coins_are_fair_and_repeat() -> None:
+    noise = BoundNoise(fresh_keys(4, 5))
+    coins = np.array([noise.uniform(t, 200) for t in range(30)])
+    assert stats.kstest(coins.ravel(), "uniform").pvalue > LEVEL
+    assert len(np.unique(coins)) == coins.size
+    assert np.array_equal(noise.uniform(7, 200), coins[7])
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3)])
+def test_bound_noise_refuses_bad_keys(shape: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match="keys must"):
+        BoundNoise(np.zeros(shape, dtype=np.uint64))

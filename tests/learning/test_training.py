@@ -1,5 +1,6 @@
 """Whole runs: accounts, budgets, interruption and resumption, divergence, and accuracy on digits."""
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +10,12 @@ import pytest
 from sottovoce import View, account_all, calibrate, gossip, graphs, train
 from sottovoce.errors import InputError
 from sottovoce.learning import (
+    BoundNoise,
+    Descent,
     GradientLoss,
     Moment,
     NodeNoise,
+    NoiseSource,
     Run,
     SilentNoise,
     Task,
@@ -20,6 +24,7 @@ from sottovoce.learning import (
     init,
     load_data,
     plan,
+    quadratic,
     shards_of,
     step,
     synthetic_task,
@@ -50,7 +55,7 @@ def test_noise_is_calibrated_to_the_view() -> None:
 
 def test_everyone_is_unconditional() -> None:
     run = train(task_from(load_data("diabetes"), 5), ring(8), view="everyone", **SMALL)
-    assert run.account.assumption == "oblivious"
+    assert (run.account.assumption, run.unconditional.assumption) == ("none", "none")
     assert run.account.epsilon() == run.unconditional.epsilon()
     assert run.unconditional.epsilon().upper <= 2.0
 
@@ -160,8 +165,8 @@ def test_an_interrupted_run_goes_on_bit_for_bit(fraction: float) -> None:
             checkpoint_every=5,
             **settings,
         )
-    # One checkpoint after five rounds, and one with the seven that were whole when the interrupt came.
-    assert [run.state.round for run in kept] == [5, 7]
+    # One before the first round, one after five, and one with the seven that were whole when the interrupt came.
+    assert [run.state.round for run in kept] == [0, 5, 7]
     for begun in kept:
         assert not begun.finished
         resumed = train(task, ring(12), resume=begun, **settings)
@@ -205,10 +210,14 @@ def test_a_budget_ends_a_run_before_it_is_exceeded() -> None:
 
 def test_what_is_spent_never_falls_and_ends_at_the_account() -> None:
     chosen = plan(synthetic_task(5, dimension=3), ring(10), view="secure-sum", noise_multiplier=3.0)
-    spent = [chosen.spent(t) for t in range(11)]
-    assert spent == sorted(spent)
-    assert spent[0] == 0
-    assert spent[-1] == chosen.account.epsilon().upper
+    spent, everyone = zip(*(chosen.spent(t) for t in range(11)), strict=True)
+    assert spent == tuple(sorted(spent))
+    assert spent[0] == everyone[0] == 0
+    assert (spent[-1], everyone[-1]) == (
+        chosen.account.epsilon().upper,
+        chosen.unconditional.epsilon().upper,
+    )
+    assert all(mine <= theirs for mine, theirs in zip(spent, everyone, strict=True))
     for t in (1, 3, 7):
         truth = chosen.exposure.table(noise_multiplier=3.0, delta=1e-5, rounds=t).epsilon_lower.max()
         assert spent[t] >= truth
@@ -224,12 +233,12 @@ def test_the_watcher_hears_of_rounds() -> None:
 
 def test_divergence_is_detected_and_said() -> None:
     def gradients(model: np.ndarray, features: np.ndarray, labels: Any) -> np.ndarray:  # noqa: ARG001
-        return np.tile(-1e200 * (1 + np.abs(model)), (len(features), 1))
+        return np.full((len(features), len(model)), -1e307)
 
     shards = shards_of([np.ones((2, 2))] * 5, [np.ones(2)] * 5, nominal=2)
     wild = Task(name="wild", loss=GradientLoss(gradients=gradients, dimension=2), shards=shards)
-    with pytest.raises(InputError, match="training diverged in round 2: models are not finite"):
-        train(wild, ring(5), noise_multiplier=1e-9, clip=1e300, step=1.0)
+    with pytest.raises(InputError, match="training diverged in round 18: models are not finite"):
+        train(wild, ring(20), noise_multiplier=1e-9, clip=1.5e308, step=1.0)
     ridge = task_from(load_data("diabetes"), 5, l2=0.0)
     with pytest.raises(
         InputError, match=r"training diverged in round \d+: the loss has grown to .* smaller step than"
@@ -304,7 +313,7 @@ class Impulse:
     def __init__(self, node: int, when: int, shape: tuple[int, int]) -> None:
         self.node, self.when, self.shape = node, when, shape
 
-    def gaussian(self, round_index: int) -> np.ndarray:
+    def covering(self, round_index: int, messages: np.ndarray, scale: float) -> np.ndarray:  # noqa: ARG002
         drawn = np.zeros(self.shape)
         drawn[self.node] = round_index == self.when
         return drawn
@@ -364,7 +373,7 @@ def test_what_neighbouring_data_shift_is_within_the_account(unit: Any, relation:
         turned = features.copy()
         turned[1] = 0
         other = changed(features=turned)
-    silent = SilentNoise(n, d)
+    silent = SilentNoise(n)
     shift = seen(one, silent, 0.0) - seen(other, silent, 0.0)
     quiet = seen(one, silent, 0.0)
     columns = [
@@ -380,3 +389,197 @@ def test_what_neighbouring_data_shift_is_within_the_account(unit: Any, relation:
     # A record that always adds the same is not the worst case, but not far from it on a ring of five.
     assert attained > 0.5 * certified
     assert chosen.account.assumption == "quadratic"
+
+
+QUIET: dict[str, Any] = {"noise_multiplier": 2.0, "step": 0.1}
+
+
+def task_with(loss: Any) -> Task:
+    rng = np.random.default_rng(3)
+    shards = shards_of(list(rng.standard_normal((5, 4, 3))), [np.zeros(4)] * 5, nominal=4)
+    return Task(name="own", loss=loss, shards=shards)
+
+
+def begun(task: Task, **settings: Any) -> tuple[list[Run], Run]:
+    """The checkpoints of a run of six rounds, before the first and after every second, and the whole run."""
+    kept: list[Run] = []
+    return kept, train(task, ring(6), checkpoint=kept.append, checkpoint_every=2, **QUIET, **settings)
+
+
+def pulling(factor: float) -> GradientLoss:
+    return GradientLoss(gradients=lambda m, x, _: factor * (m - x), dimension=3)
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pulling(1.0), pulling(2.0)),
+        (quadratic(3, 1.0), quadratic(3, 2.0)),
+        (quadratic(3, [1.0, 1.0, 1.0]), quadratic(3, [1.0, 1.0, 1.5])),
+        (
+            GradientLoss(gradients=lambda m, x, _: m - x, dimension=3),
+            GradientLoss(gradients=lambda m, x, _: m + x, dimension=3),
+        ),
+    ],
+)
+def test_another_loss_of_the_same_name_does_not_go_on(first: Any, second: Any, seed: int | None) -> None:
+    kept, whole = begun(task_with(first), seed=seed)
+    for run in kept:
+        with pytest.raises(
+            InputError, match=f"this one is called '{first.name}' too, but its code, parameters or state"
+        ):
+            train(task_with(second), ring(6), resume=run, **QUIET)
+        assert np.array_equal(
+            train(task_with(first), ring(6), resume=run, **QUIET).state.models, whole.state.models
+        )
+
+
+def test_a_loss_that_cannot_be_told_has_no_checkpoints() -> None:
+    lock = threading.Lock()
+
+    def gradients(model: np.ndarray, features: np.ndarray, labels: Any) -> np.ndarray:  # noqa: ARG001
+        with lock:
+            return np.asarray(model - features)
+
+    loss = GradientLoss(gradients=gradients, dimension=3)
+    with pytest.raises(InputError, match=r"lock in .*gradients is a lock, whose state cannot be read"):
+        begun(task_with(loss))
+    assert train(task_with(loss), ring(6), **QUIET).finished
+    kept, whole = begun(task_with(replace(loss, version="1")))
+    same = train(task_with(replace(loss, version="1")), ring(6), resume=kept[1], **QUIET)
+    assert np.array_equal(same.state.models, whole.state.models)
+    with pytest.raises(InputError, match="its code, parameters or state are others"):
+        train(task_with(replace(loss, version="2")), ring(6), resume=kept[1], **QUIET)
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_loss_that_says_it_is_another_is_found_out_by_its_last_round(seed: int | None) -> None:
+    """A version that was not changed with the loss: round 2 is run again before anything is sent, and differs."""
+    kept, _ = begun(task_with(replace(pulling(1.0), version="1")), seed=seed)
+    with pytest.raises(
+        InputError, match="round 2 does not come out as it did before the run was interrupted"
+    ):
+        train(task_with(replace(pulling(1.0 + 1e-15), version="1")), ring(6), resume=kept[1], **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"rounds": 7}, "its rounds is 6, and 7 was asked for"),
+        ({"noise_multiplier": 2.5}, "its noise_multiplier is 2.0, and 2.5 was asked for"),
+        ({"clip": 0.5}, "its clip is 1.0, and 0.5 was asked for"),
+        ({"step": 0.2}, "its step is '0.1', and '0.2' was asked for"),
+        ({"step": "0.1/sqrt(t)"}, "its step is '0.1'"),
+        ({"unit": "node"}, "its unit is 'record'"),
+        ({"relation": "replace-one"}, "its relation is 'add-remove'"),
+        ({"batch_fraction": 0.5}, "its batch_fraction is 1.0"),
+        ({"view": "secure-sum"}, "its view is 'everyone'"),
+        ({"l2": 0.25}, "its l2 is 0.0, and 0.25 was asked for"),
+        ({"weights": "lazy"}, "its weights is"),
+        ({"record": 1.0}, "its records is"),
+        ({"nominal": 5}, "its records is"),
+        ({"seed": 2}, "seed must be that of the run to resume"),
+        ({"made_with": "other"}, "its made_with is"),
+    ],
+)
+def test_whatever_shapes_a_message_must_be_what_it_was(
+    changes: dict[str, Any], complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = task_with(quadratic(3))
+    kept, _ = begun(task)
+    settings = {**QUIET, **changes}
+    rounds, l2 = settings.pop("rounds", 6), settings.pop("l2", 0.0)
+    weights = graphs.weights_by_rule("ring:n=5", settings.pop("weights", "metropolis"))
+    shards = task.shards
+    if "record" in settings:
+        features = shards.features.copy()
+        features[0, 0, 0] += settings.pop("record")
+        shards = replace(shards, features=features)
+    shards = replace(shards, nominal=settings.pop("nominal", 4))
+    if settings.pop("made_with", None):
+        monkeypatch.setattr("sottovoce.learning.plans.made_with", lambda: "another library")
+    with pytest.raises(InputError, match=complaint):
+        train(replace(task, shards=shards, l2=l2), gossip(weights, rounds=rounds), resume=kept[1], **settings)
+
+
+def test_going_on_twice_from_one_checkpoint_says_nothing_new() -> None:
+    """Two runs from one checkpoint, and from a copy of it: the same messages, so that nobody learns more."""
+    kept, whole = begun(task_with(quadratic(3)))
+    again = [
+        train(task_with(quadratic(3)), ring(6), resume=run, **QUIET) for run in (kept[1], replace(kept[1]))
+    ]
+    for run in again:
+        assert np.array_equal(run.state.models, whole.state.models)
+    # With a seed the same holds, and any other seed is refused.
+    seeded, done = begun(task_with(quadratic(3)), seed=4)
+    assert np.array_equal(
+        train(task_with(quadratic(3)), ring(6), resume=seeded[1], seed=4, **QUIET).state.models,
+        done.state.models,
+    )
+
+
+def sent(task: Task, noise: NoiseSource, rounds: int = 3, **settings: Any) -> np.ndarray:
+    chosen = plan(task, ring(rounds), **{**QUIET, **settings})
+    descent = chosen.descent(noise)
+    state, messages = init(descent), []
+    for _ in range(rounds):
+        state, info = step(descent, state)
+        messages.append(info.noise)
+    return np.array(messages)
+
+
+@pytest.mark.parametrize(
+    "change", [{"clip": 0.5}, {"step": 0.11}, {"noise_multiplier": 2.1}, {"loss": quadratic(3, 1.1)}]
+)
+def test_the_same_keys_never_cover_two_messages_with_the_same_noise(change: dict[str, Any]) -> None:
+    """Whatever is let through: without a seed, other messages have other noise, round by round and node by node."""
+    keys = fresh_keys(5, 1)
+    settings = dict(change)
+    task = task_with(quadratic(3))
+    other = task_with(settings.pop("loss", quadratic(3)))
+    first = sent(task, BoundNoise(keys))
+    assert np.array_equal(sent(task, BoundNoise(keys)), first)
+    assert not (sent(other, BoundNoise(keys), **settings) == first).any()
+
+
+def test_gradients_that_are_not_finite_are_counted_and_nowhere_shown() -> None:
+    task = task_with(quadratic(3))
+    features = task.shards.features.copy()
+    features[2, 1] = np.nan
+    spoilt = replace(task, shards=replace(task.shards, features=features))
+    present = task.shards.present.copy()
+    present[2, 1] = False
+    without = replace(task, shards=replace(task.shards, features=features, present=present))
+    kept, run = begun(spoilt, seed=3)
+    assert (run.zeroed, kept[1].zeroed) == (6, 2)
+    bare = train(without, ring(6), seed=3, **QUIET)
+    assert bare.zeroed == 0
+    assert np.array_equal(run.state.models, bare.state.models)
+    assert train(spoilt, ring(6), resume=kept[1], **QUIET).zeroed == 6
+
+
+def test_a_calibrated_run_shows_its_target() -> None:
+    task = task_from(load_data("diabetes"), 5)
+    for view in ("everyone", "secure-sum"):
+        run = train(task, ring(8), view=view, **SMALL)
+        assert run.epsilon.upper == 2
+        assert run.account.epsilon().upper <= 2
+        assert run.history.epsilon[-1] == 2
+        assert run.unconditional_epsilon.upper == run.history.unconditional[-1] >= 2
+        assert "≤ 2" in repr(run)
+    given = train(task, ring(8), noise_multiplier=3.0, seed=1)
+    assert given.epsilon == given.account.epsilon() == given.unconditional_epsilon
+
+
+def test_a_protocol_that_damps_is_refused() -> None:
+    task = synthetic_task(5, dimension=3)
+    damped = gossip(RING, rounds=4, damping=0.5)
+    for view in ("everyone", "secure-sum"):
+        with pytest.raises(
+            InputError,
+            match=r"training runs plain gossip.*damping from 0.5 to 0.5, which would be accounted for",
+        ):
+            train(task, damped, view=view, noise_multiplier=2.0)
+    with pytest.raises(InputError, match=r"leave damping out, and give the loss its l2 or curvature"):
+        Descent(task=task, protocol=damped, steps=np.full(4, 0.1), noise=SilentNoise(5), noise_std=1.0)

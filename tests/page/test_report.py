@@ -11,8 +11,10 @@ import pytest
 
 from sottovoce import documents
 from sottovoce.accounting import account, account_all
+from sottovoce.cli import main
 from sottovoce.cli.printing import rounded_down, rounded_up
 from sottovoce.documents import page_document
+from sottovoce.documents.runs import read_run
 from sottovoce.graphs import as_graph, spectrum, weights_by_rule
 from sottovoce.protocols import gossip
 from sottovoce.report.curves import table_curves
@@ -416,3 +418,24 @@ def test_names_cannot_break_out_of_the_report(visit: Visit, tmp_path: Path) -> N
     download.value.save_as(tmp_path / "pairs.csv")
     names = {pair.observer for pair in documents.read_account_csv(tmp_path / "pairs.csv")["secure-sum"]}
     assert names == {(str(label),) for label in graph.labels}
+
+
+@pytest.mark.parametrize("view", ["everyone", "secure-sum"])
+def test_a_calibrated_run_shows_its_target_and_what_assumes_nothing(
+    visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str
+) -> None:
+    """The page of a training report, against the JSON of the same run."""
+    monkeypatch.chdir(tmp_path)
+    words = ("train", "breast-cancer", "--graph", "ring:n=5", "--rounds", "8", "--seed", "1", "--view", view)
+    assert main((*words, "--target-epsilon", "4", "--report", "run.html", "--output", "run.npz")) == 0
+    run = read_run("run.npz")
+    page = visit((tmp_path / "run.html").as_uri())
+    settled(page)
+    bound = f"ε ≤ {rounded_up(run.epsilon.upper)}"
+    assert bound == "ε ≤ 4"
+    if view == "secure-sum":
+        everyone = rounded_up(run.unconditional_epsilon.upper)
+        bound = f"ε ≤ {everyone} assuming nothing, ε ≤ 4 assuming hidden-state"
+    assert page.inner_text("#headline-epsilon") == bound
+    assert page.inner_text("#exposed tbody tr:first-child td:nth-child(3)") == "4"
+    assert f"Assumption {run.account.assumption}: " in page.inner_text("#verdict")

@@ -27,10 +27,11 @@ def test_a_saved_run_is_drawn_as_it_was(tmp_path: Path) -> None:
     drawn = [np.asarray(place.lines[0].get_ydata()) for place in axes]
     assert np.array_equal(drawn[0], run.history.loss)
     assert np.array_equal(drawn[1], run.history.consensus_distance)
-    assert np.array_equal(drawn[2], run.history.epsilon)
-    assert np.asarray(axes[2].lines[1].get_ydata())[0] == run.unconditional.epsilon().upper
+    assert np.array_equal(drawn[2], run.history.unconditional)
+    assert np.array_equal(np.asarray(axes[2].lines[1].get_ydata()), run.history.epsilon)
+    assert run.history.unconditional[-1] == run.unconditional.epsilon().upper
     words = [text.get_text() for text in axes[2].get_legend().get_texts()]
-    assert words == ["secure-sum, quadratic", "everyone, all rounds, unconditional"]
+    assert words == ["everyone, assumption none", "secure-sum, assumption quadratic"]
     picture = io.BytesIO()
     axes[0].figure.savefig(picture, format="svg")
     assert picture.getvalue().startswith(b"<?xml")

@@ -72,6 +72,12 @@ def test_the_fingerprint_is_that_of_the_settings(protocol: Protocol, tmp_path: P
         ({"tiles": 7}, "the numbers of nodes, tiles and pairs do not fit"),
         ({"colour": "red"}, "not the manifest of a sweep"),
         ({"tile": 0}, "not the manifest of a sweep"),
+        (
+            {"assumption": "hidden-state"},
+            "its assumption must be 'oblivious', which follows from its view and damping; got 'hidden-state'",
+        ),
+        ({"assumption": "anything"}, "its assumption must be 'oblivious'.*got 'anything'"),
+        ({"contribution": "tensor"}, "contribution must be one of vector, scalar"),
     ],
 )
 def test_a_manifest_that_makes_no_sense_is_refused(

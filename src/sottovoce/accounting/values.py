@@ -12,6 +12,7 @@ import numpy as np
 from sottovoce import gaussian
 from sottovoce.errors import InputError, at_least, needs, one_of, probability
 from sottovoce.interval import Interval
+from sottovoce.views import ASSUMPTIONS, Assumption
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -27,24 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["ASSUMPTIONS", "RELATIONS", "Account", "Assumption", "Relation"]
 
 Relation = Literal["add-remove", "replace-one", "zero-out"]
-Assumption = Literal["oblivious", "quadratic", "hidden-state"]
 
 RELATIONS: dict[Relation, int] = {"add-remove": 1, "replace-one": 2, "zero-out": 1}
 """By how many clips a contribution can differ between neighbouring inputs."""
-
-ASSUMPTIONS: dict[Assumption, str] = {
-    "oblivious": "contributions are fixed in advance or depend only on what the observer has seen",
-    "quadratic": (
-        "contributions depend on hidden states as gradient steps on quadratic losses of the given damping do; no "
-        "clipping acts, and the gradient of the record that differs does not depend on the state"
-    ),
-    "hidden-state": (
-        "contributions of other nodes, and of the target's other records, are taken to carry nothing of the record "
-        "that differs on, although in training they depend on states that the observer does not see; the number "
-        "without this assumption is that of the everyone view"
-    ),
-}
-"""What a guarantee rests on; a later entry asks for more."""
 
 # Above the error that `gaussian` states for its upper bounds, so that this much below them is a lower bound.
 _MARGIN = 4e-12

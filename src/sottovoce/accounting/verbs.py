@@ -12,7 +12,7 @@ from sottovoce.accounting.values import RELATIONS, Account, Relation, mu_ends
 from sottovoce.errors import InputError, ViewError, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.sensitivities import as_participation, sensitivity
-from sottovoce.views import ONE_OBSERVER, View
+from sottovoce.views import ONE_OBSERVER, View, assumption_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -227,7 +227,7 @@ def table_of(
         squared_lower=np.concatenate([each.squared_lower for each in found]),
         squared_upper=np.concatenate([each.squared_upper for each in found]),
         method=np.concatenate([each.method for each in found]),
-        assumption=first.protocol.assumption,
+        assumption=assumption_of(first.view, first.protocol.damping),
         participation=first.participation,
     )
 
@@ -385,6 +385,7 @@ def _compared(
         mu=Interval(float(lower), float(upper)),
         relation=relation,
         method=method,
+        assumption=assumption_of(view, None),
         view=view,
         sensitivity_squared=squared,
         noise_multiplier=noise_multiplier,

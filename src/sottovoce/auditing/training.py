@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from sottovoce.accounting import Account
     from sottovoce.auditing.simulate import Scene, Simulator
     from sottovoce.learning.descent import Descent
-    from sottovoce.learning.losses import Array, Labels, Loss
+    from sottovoce.learning.losses import Array, Labels, Loss, Sums
+    from sottovoce.learning.plans import Plan
     from sottovoce.learning.shards import Shards
-    from sottovoce.learning.training import Plan
 
 __all__ = ["CanaryLoss", "audit_training", "training_simulator"]
 
@@ -76,15 +76,13 @@ class CanaryLoss:
         """The canary's gradient is; the rest is that of the loss."""
         return self.loss.state_free
 
-    def clipped_sums(
-        self, models: Array, shards: Shards, weights: Array, clip: float | None
-    ) -> tuple[Array, float]:
-        """Those of the loss, with the canary in its node's sum; the share that was clipped is that of the records."""
-        sums, share = self.loss.clipped_sums(models, shards, weights, clip)
-        added = self.gradient if clip is None else clipped_rows(self.gradient[None], clip)[0][0]
-        sums = sums.copy()
+    def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
+        """Those of the loss, with the canary in its node's sum; what was clipped or zeroed is that of the records."""
+        found = self.loss.clipped_sums(models, shards, weights, clip)
+        added = self.gradient if clip is None else clipped_rows(self.gradient[None], clip).values[0]
+        sums = found.values.copy()
         sums[self.node] += added
-        return sums, share
+        return found._replace(values=sums)
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:
         """Those of the loss."""
@@ -205,8 +203,8 @@ def training_simulator(plan: Plan, scene: Scene, direction: np.ndarray) -> Simul
             descents = {share: descent(share, noise) for share in set(stream.tolist())}
             state = init(next(iter(descents.values())))
             for t, share in enumerate(stream.tolist()):
-                drawn = noise.gaussian(t)[scene.known] @ direction
                 state, info = step(descents[share], state)
+                drawn = info.noise[scene.known] @ direction
                 # A message moves by −η times what the gradient moves by.
                 sent = info.messages @ direction / (-sizes[t] * unit)
                 view[t] = np.concatenate([scene.shown @ sent, plan.noise_multiplier * drawn])

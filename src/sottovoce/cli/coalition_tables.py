@@ -19,6 +19,7 @@ from sottovoce.cli.layout import (
 )
 from sottovoce.cli.printing import as_given, interval, readable, rounded_up
 from sottovoce.interval import Interval
+from sottovoce.views import assumption_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,6 +96,7 @@ def _terms(search: CoalitionSearch, document: Mapping[str, Any]) -> list[tuple[s
     graph, relation = document["graph"], document["relation"]
     noise = document["noise_multiplier"]
     run = f"{search.protocol.rounds} rounds" + (f", noise multiplier {as_given(noise)}" if noise else "")
+    assumption = assumption_of(search.view, search.protocol.damping)
     rows = [
         *network_words(graph["nodes"], graph["edges"], graph["origin"]),
         ("run", run),
@@ -102,7 +104,7 @@ def _terms(search: CoalitionSearch, document: Mapping[str, Any]) -> list[tuple[s
         ("contribution", search.contribution),
         ("participation", participation_words(search.participation, search.protocol.rounds)),
         *damping_words(search.protocol.damping),
-        ("assumption", f"{search.protocol.assumption}: {ASSUMPTIONS[search.protocol.assumption]}"),
+        ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
     ]
     if noise is not None:
         rows.insert(4, ("relation", f"{relation}: {RELATIONS[relation]}"))

@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import contextlib
-import decimal
 import io
-import math
 import os
 import sys
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from sottovoce.errors import FileError
+from sottovoce.interval import DIGITS, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,8 +35,6 @@ __all__ = [
     "within_budget",
     "write_result",
 ]
-
-DIGITS = 4
 
 
 class _ResultConsole(Console):
@@ -112,20 +108,6 @@ def readable(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
-def rounded_up(value: float, digits: int = DIGITS) -> str:
-    """`value` in a few significant digits, never shown below what it is.
-
-    >>> rounded_up(1.23401), rounded_up(2.5), rounded_up(0.000123456)
-    ('1.235', '2.5', '0.0001235')
-    """
-    return _rounded(value, digits, decimal.ROUND_CEILING)
-
-
-def rounded_down(value: float, digits: int = DIGITS) -> str:
-    """`value` in a few significant digits, never shown above what it is."""
-    return _rounded(value, digits, decimal.ROUND_FLOOR)
-
-
 def as_given(value: float) -> str:
     """A number that the user chose, with every digit.
 
@@ -182,18 +164,6 @@ def settle_output() -> bool:
         )
         return False
     return True
-
-
-def _rounded(value: float, digits: int, direction: str) -> str:
-    if not math.isfinite(value):
-        return "∞" if value > 0 else "-∞" if value < 0 else "undefined"
-    # A float is a decimal number exactly, so this rounds what is certified and not an approximation of it.
-    short = decimal.Context(prec=digits, rounding=direction).plus(Decimal(float(value)))
-    if short == 0:
-        return "0"
-    plain = -5 < short.adjusted() < 7
-    short = short.normalize()
-    return f"{short:f}" if plain else f"{short:e}"
 
 
 def _discard_output() -> None:

@@ -20,6 +20,7 @@ from sottovoce.cli.layout import (
     who,
 )
 from sottovoce.cli.printing import interval, readable, rounded_up
+from sottovoce.views import assumption_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,6 +111,7 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
 
     first = table.found[0]
     own = "" if first.view.name == "everyone" else f", own noise {first.view.own_noise}"
+    assumption = assumption_of(first.view, first.protocol.damping)
     rows = [
         ("Δ² a round", "the limit of Δ²/T as the rounds T grow; a finite T can give more"),
         ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),
@@ -120,7 +122,7 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
         ("view", f"{first.view.name}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
         ("contribution", first.contribution),
         *damping_words(first.protocol.damping),
-        ("assumption", f"{first.protocol.assumption}: {ASSUMPTIONS[first.protocol.assumption]}"),
+        ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
         ("hash", first.protocol.weights.hash),
         ("version", __version__),
     ]

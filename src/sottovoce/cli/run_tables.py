@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from sottovoce._version import __version__
 from sottovoce.cli.layout import RELATIONS, estimate, facts, named, paragraph, who
 from sottovoce.cli.printing import as_given, interval, rounded_up
+from sottovoce.views import ASSUMPTIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
 
-    from sottovoce.accounting import Account
     from sottovoce.graphs import Graph, Spectrum
     from sottovoce.learning import Run, Task
 
@@ -28,7 +28,8 @@ def run_text(
 ) -> None:
     """What was learnt, what it gives away and under which assumption, and what it rests on."""
     paragraph(console, _headline(run, task), style="bold")
-    for sentence in _privacy(run):
+    paragraph(console, _epsilons(run), style="bold")
+    for sentence in _meanings(run):
         paragraph(console, sentence)
     if run.cut:
         asked = run.settings["rounds"]
@@ -54,33 +55,36 @@ def _headline(run: Run, task: Task) -> str:
     return f"Accuracy {100 * run.accuracy:.1f}% on {task.test.records} held-out records {where}."
 
 
-def _privacy(run: Run) -> list[str]:
-    """ε of the view with its assumption, and ε without any."""
-    account, everyone = run.account, run.unconditional
-    delta = as_given(run.settings["target_delta"])
-    if account.view == "everyone":
-        return [
-            f"ε ≤ {_epsilon(everyone)} at δ = {delta} for {UNITS[run.settings['unit']]} of any node, whoever sees "
-            "whatever: nothing is assumed about how gradients arise."
-        ]
-    first = (
-        f"ε ≤ {_epsilon(account)} at δ = {delta} is the most that any observer of the {account.view} view learns: "
-        f"{who(account.observers)} about {named(account.target)}"
+def _epsilons(run: Run) -> str:
+    """ε that holds whoever sees whatever, and beside it that of the view with the name of what it rests on."""
+    unit, delta = UNITS[run.settings["unit"]], as_given(run.settings["target_delta"])
+    bound = f"ε ≤ {rounded_up(run.unconditional_epsilon.upper)}"
+    if run.account.assumption == "none":
+        return (
+            f"{bound} at δ = {delta} for {unit} of any node, whoever sees whatever: nothing is assumed about how "
+            "gradients arise."
+        )
+    return (
+        f"{bound} assuming nothing, ε ≤ {rounded_up(run.epsilon.upper)} assuming {run.account.assumption} "
+        f"({run.account.view} view), both at δ = {delta}."
     )
-    if account.assumption == "oblivious":
-        return [f"{first}. Contributions are fixed in advance, so nothing is assumed about the loop."]
-    if account.assumption == "quadratic":
-        return [
-            f"{first}. Losses are quadratic, so the loop that they close is linear and computed as it is."
-        ]
+
+
+def _meanings(run: Run) -> list[str]:
+    """What the two numbers are about; where there is one, the headline has said it."""
+    account = run.account
+    if account.assumption == "none":
+        return []
+    said = {
+        "hidden-state": "It takes it for granted that no gradient carries on what a record has changed in the models.",
+        "quadratic": "Losses are quadratic, so the loop that they close is linear and computed as it is.",
+        "oblivious": "Contributions are fixed in advance.",
+    }
     return [
-        f"{first}, assuming that no gradient carries on what a record has changed in the models.",
-        f"ε ≤ {_epsilon(everyone)} without that assumption.",
+        f"The first holds for {UNITS[run.settings['unit']]} of any node, whoever sees whatever. The second is the most "
+        f"that any observer of the {account.view} view learns: {who(account.observers)} about {named(account.target)}. "
+        f"{said[account.assumption]}"
     ]
-
-
-def _epsilon(account: Account) -> str:
-    return rounded_up(account.epsilon().upper)
 
 
 def _measured(run: Run) -> list[tuple[str, str]]:
@@ -113,8 +117,6 @@ def _terms(
     run: Run, task: Task, graph: Graph, spectrum: Spectrum, written: Path | None
 ) -> list[tuple[str, str]]:
     """What every number rests on."""
-    from sottovoce.accounting import ASSUMPTIONS
-
     settings, account = run.settings, run.account
     squared = account.sensitivity_squared
     rows = [
@@ -148,5 +150,5 @@ def _terms(
 
 def _noise(run: Run) -> str:
     """How much noise there is, and whether it can be drawn again."""
-    seeded = "; by a seed, which must stay secret" if run.seeded else ""
+    seeded = "; by a seed, for simulations: whoever knows it can take the noise away" if run.seeded else ""
     return f"multiplier {rounded_up(run.noise_multiplier, 6)}, deviation {run.noise_std:.4g} a coordinate{seeded}"

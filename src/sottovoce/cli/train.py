@@ -26,7 +26,7 @@ from sottovoce.cli.options import (
     views,
     whole_number,
 )
-from sottovoce.cli.printing import complain, plain_text, result_page, write_result
+from sottovoce.cli.printing import complain, plain_text, result_page, rounded_up, write_result
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
@@ -147,7 +147,8 @@ def train(
     seed: Annotated[
         int | None,
         Parameter(
-            help="Seed of the noise, for runs that can be repeated; by default the system's entropy.",
+            help="Seed of the noise, for simulations that can be repeated; by default keys from the system's entropy, "
+            "and noise that no other message gets.",
             show_default=False,
             converter=whole_number,
         ),
@@ -328,7 +329,7 @@ def _watched() -> Iterator[tuple[Callable[[int, int], None] | None, Callable[[Mo
         def moved(moment: Moment) -> None:
             now = (
                 f"loss {moment.loss:.4g}, consensus distance {moment.consensus_distance:.3g}, "
-                f"ε ≤ {moment.epsilon:.3g}"
+                f"ε ≤ {rounded_up(moment.unconditional, 3)} (in the view {rounded_up(moment.epsilon, 3)})"
             )
             bar.update(pairs, visible=False)
             bar.update(rounds, completed=moment.round, total=moment.rounds, now=now, visible=True)

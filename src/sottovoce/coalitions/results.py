@@ -12,6 +12,7 @@ import numpy as np
 from sottovoce.accounting.values import RELATIONS, Account, mu_ends
 from sottovoce.errors import one_of, positive, probability
 from sottovoce.interval import Interval
+from sottovoce.views import assumption_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -114,7 +115,7 @@ class CoalitionSearch:
             relation=relation,
             method=method,
             contribution=self.contribution,
-            assumption=self.protocol.assumption,
+            assumption=assumption_of(self.view, self.protocol.damping),
             view=self.view,
             observers=observers,
             target=self.target,

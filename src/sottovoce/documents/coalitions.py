@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import SCHEMA, damping_facts, graph_facts
 from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
+from sottovoce.views import assumption_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -47,7 +48,7 @@ def coalition_document(
         "own_noise": "known",
         "contribution": search.contribution,
         "participation": str(search.participation),
-        "assumption": search.protocol.assumption,
+        "assumption": assumption_of(search.view, search.protocol.damping),
         **damping_facts(search.protocol.damping),
         "target": plain_label(search.target),
         "size": search.size,

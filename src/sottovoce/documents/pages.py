@@ -84,6 +84,7 @@ def page_document(
         "contributing_rounds": table.participation.largest_count(table.protocol.rounds),
         "observers": [[index(label) for label in table.observers[row]] for row in rows.tolist()],
         "observers_left_out": len(table.observers) - len(rows),
+        "epsilon_upper": finite_or_null(float(table.epsilon_upper.max())),
         "methods": methods.tolist(),
         "pairs": {
             "observer": renamed[table.observer_of[places]].tolist(),

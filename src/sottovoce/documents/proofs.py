@@ -10,6 +10,7 @@ from sottovoce.documents.accounts import SCHEMA, damping_facts
 from sottovoce.documents.files import check_path
 from sottovoce.documents.pairs import ends_to_json, plain_label
 from sottovoce.interval import Interval
+from sottovoce.views import assumption_of
 
 if TYPE_CHECKING:
     import os
@@ -73,7 +74,7 @@ def _claim(certificate: Certificate) -> dict[str, Any]:
         "contribution": certificate.contribution,
         "participation": certificate.participation,
         "relation": certificate.relation,
-        "assumption": "oblivious" if certificate.damping is None else "quadratic",
+        "assumption": assumption_of(certificate.view, certificate.damping),
         **damping_facts(certificate.damping),
         "sensitivity_squared": {**ends, "method": certificate.method},
     }

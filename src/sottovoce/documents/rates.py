@@ -14,6 +14,7 @@ from sottovoce.documents.accounts import MOST_EXPOSED, SCHEMA, damping_facts, fi
 from sottovoce.documents.pairs import Label, ends_to_json, plain_label
 from sottovoce.errors import InputError
 from sottovoce.interval import Interval
+from sottovoce.views import assumption_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,7 +122,7 @@ def rate_document(
         "view": first.view.name,
         "own_noise": first.view.own_noise,
         "contribution": first.contribution,
-        "assumption": first.protocol.assumption,
+        "assumption": assumption_of(first.view, first.protocol.damping),
         **damping_facts(first.protocol.damping),
     }
     if fits_json(table):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.interval import Interval
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
 
@@ -42,6 +43,7 @@ _NOT_PRIVATE = [
     "excess_risk",
     "average_excess_risk",
     "consensus_distance",
+    "history",
 ]
 
 
@@ -71,6 +73,7 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
         "round": run.state.round,
         "cut": run.cut,
         "seeded": run.seeded,
+        "zeroed": run.zeroed,
         "noise_multiplier": run.noise_multiplier,
         "noise_std": run.noise_std,
         "account": _account_to_json(run.account),
@@ -85,6 +88,8 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
     }
     if run.keys is not None:
         arrays["keys"] = run.keys
+    if run.before is not None:
+        arrays["before"] = run.before
     content = io.BytesIO()
     np.savez(content, **arrays)
     return write_bytes(content.getvalue(), file, "the run", private=True)
@@ -143,8 +148,8 @@ def run_document(
         "excess_risk": finite_or_null(run.excess_risk),
         "average_excess_risk": finite_or_null(run.average_excess_risk),
         "consensus_distance": run.consensus_distance,
-        "account": _account_document(run.account),
-        "unconditional": _account_document(run.unconditional),
+        "unconditional": _account_document(run.unconditional, run.unconditional_epsilon),
+        "account": _account_document(run.account, run.epsilon),
         "history": _history_to_json(run.history),
         "not_private": _NOT_PRIVATE,
     }
@@ -156,9 +161,9 @@ def _history_to_json(history: History) -> dict[str, list[float | None]]:
     return {**columns, "rounds": history.rounds.tolist()}
 
 
-def _account_document(account: Account) -> dict[str, Any]:
-    """An account with its ε at the δ it was made for."""
-    return {**_account_to_json(account), "epsilon": ends_to_json(account.epsilon())}
+def _account_document(account: Account, epsilon: Interval) -> dict[str, Any]:
+    """An account with its ε at the δ it was made for, as every output of the run shows it."""
+    return {**_account_to_json(account), "epsilon": ends_to_json(epsilon)}
 
 
 def _account_to_json(account: Account) -> dict[str, Any]:
@@ -201,7 +206,8 @@ def _account(value: Mapping[str, Any]) -> Account:
 
 def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
     """A run from its header and arrays."""
-    models, average, keys = arrays["models"], arrays["average"], arrays.get("keys")
+    models, average = arrays["models"], arrays["average"]
+    keys, before = arrays.get("keys"), arrays.get("before")
     rounds, done = int(header["rounds"]), int(header["round"])
     if models.ndim != 2 or average.shape != models.shape[1:] or models.dtype != np.float64:
         raise InputError("its models and their average do not fit each other")
@@ -209,6 +215,8 @@ def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
         raise InputError("its round and its keys do not fit each other")
     if keys is not None and (keys.shape != (len(models), 2) or keys.dtype != np.uint64):
         raise InputError("its keys are not two 64-bit numbers for each node")
+    if (before is None) != (done in {0, rounds}) or (before is not None and before.shape != models.shape):
+        raise InputError("its round and the models before it do not fit each other")
     results = {name: header[name] for name in _RESULTS}
     if results["node_accuracies"] is not None:
         results["node_accuracies"] = tuple(results["node_accuracies"])
@@ -217,6 +225,7 @@ def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
         rounds=rounds,
         cut=bool(header["cut"]),
         seeded=bool(header["seeded"]),
+        zeroed=int(header["zeroed"]),
         state=State(round=done, models=models, average=average),
         history=History(**{name: arrays[f"history_{name}"] for name in History._fields}),
         noise_multiplier=float(header["noise_multiplier"]),
@@ -224,5 +233,6 @@ def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
         account=_account(header["account"]),
         unconditional=_account(header["unconditional"]),
         keys=keys,
+        before=before,
         **results,
     )

@@ -20,18 +20,20 @@ from sottovoce.learning.losses import (
     ridge,
     softmax,
 )
-from sottovoce.learning.noise import NodeNoise, NoiseSource, SilentNoise, fresh_keys
+from sottovoce.learning.noise import BoundNoise, NodeNoise, NoiseSource, SilentNoise, fresh_keys
+from sottovoce.learning.plans import Plan, plan
 from sottovoce.learning.results import History, Run
 from sottovoce.learning.schedules import Schedule
 from sottovoce.learning.shards import Shards, shards_of, split
 from sottovoce.learning.tasks import Optimum, Task, parse_synthetic, synthetic_task, task_from
 from sottovoce.learning.torch_losses import torch_loss
-from sottovoce.learning.training import Moment, Plan, plan, train
+from sottovoce.learning.training import Moment, train
 
 __all__ = [
     "DATA_NAMES",
     "LOSS_NAMES",
     "Baseline",
+    "BoundNoise",
     "Data",
     "Descent",
     "Exposure",

@@ -12,7 +12,7 @@ from sottovoce import gaussian
 from sottovoce.accounting import RELATIONS
 from sottovoce.errors import at_least, one_of, positive, probability
 from sottovoce.learning.descent import Descent, averaged, init, step
-from sottovoce.learning.noise import NodeNoise, SilentNoise, fresh_keys
+from sottovoce.learning.noise import SilentNoise, drawn_by, fresh_keys
 from sottovoce.learning.schedules import Schedule, as_schedule
 from sottovoce.learning.training import train
 
@@ -67,15 +67,15 @@ def central_descent(
         RELATIONS[relation] * float(np.sqrt(rounds)) / gaussian.mu(target_epsilon, target_delta) * (1 + 1e-12)
     )
     total = task.nodes * task.shards.nominal
-    source = NodeNoise(fresh_keys(1, seed), task.dimension)
+    source = drawn_by(fresh_keys(1, seed), task.dimension, seeded=seed is not None)
     weights = task.shards.present.astype(np.float64)
     model, average = np.zeros(task.dimension), np.zeros(task.dimension)
     for t, size in enumerate(as_schedule(step).sizes(rounds)):
         average = averaged(average, model, t + 1, weighting)
         copies = np.tile(model, (task.nodes, 1))
-        gradient = task.loss.clipped_sums(copies, task.shards, weights, clip)[0].sum(axis=0) / total
-        noisy = gradient + noise * clip / total * source.gaussian(t)[0]
-        model = ((1 - size * task.linear) * model - size * noisy)[0]
+        gradient = task.loss.clipped_sums(copies, task.shards, weights, clip).values.sum(axis=0) / total
+        bare, scale = (1 - size * task.linear) * model - size * gradient, size * noise * clip / total
+        model = (bare - scale * source.covering(t, bare, scale))[0]
     return Baseline(name="central", model=model, average=average, noise_multiplier=noise)
 
 
@@ -119,7 +119,7 @@ def noiseless_descent(
         task=task,
         protocol=protocol,
         steps=as_schedule(step).sizes(protocol.rounds),
-        noise=SilentNoise(protocol.n, task.dimension),
+        noise=SilentNoise(protocol.n),
         noise_std=0.0,
         clip=clip,
         weighting=weighting,

@@ -22,6 +22,7 @@ from sottovoce.learning.losses import clipped_rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sottovoce.learning.losses import Sums
     from sottovoce.learning.noise import NoiseSource
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
@@ -41,6 +42,7 @@ __all__ = [
     "init",
     "sensitivity",
     "step",
+    "undamped",
 ]
 
 Unit = Literal["record", "node"]
@@ -63,14 +65,17 @@ class State(NamedTuple):
 class Info(NamedTuple):
     """What one round did; none of it is private but the messages, and those as far as the account says.
 
-    `clipped` is the share of gradients that were clipped, `consensus_distance` the root mean square distance of the
-    nodes' models from their mean after the round, `messages` what the nodes sent.
+    `clipped` is the share of gradients that were clipped, `zeroed` how many were not finite and counted as zero,
+    `consensus_distance` the root mean square distance of the nodes' models from their mean after the round, `noise` the
+    standard Gaussian noise that the nodes drew, `messages` what they sent.
     """
 
     round: int
     step: float
     clipped: float
+    zeroed: int
     consensus_distance: float
+    noise: NDArray[np.float64]
     messages: NDArray[np.float64]
 
 
@@ -94,6 +99,7 @@ class Descent:
 
     def __post_init__(self) -> None:
         """Refuse settings under which the rounds are not what the accountant takes them to be."""
+        undamped(self.protocol)
         positive(clip=self.clip)
         one_of(UNITS, unit=self.unit)
         one_of(AVERAGES, weighting=self.weighting)
@@ -124,6 +130,17 @@ class Descent:
         return sensitivity(self.task, self.clip, self.unit, self.batch_fraction)
 
 
+def undamped(protocol: Protocol) -> None:
+    """Refuse a protocol with a damping of its own: in training, what damps is the public part of the loss."""
+    if protocol.damping is not None:
+        low, high = float(protocol.damping.min()), float(protocol.damping.max())
+        raise InputError(
+            "training runs plain gossip, in which nodes damp by 1 − step·curvature of the loss and nothing else; got "
+            f"a protocol with damping from {low:.4g} to {high:.4g}, which would be accounted for and not run (leave "
+            "damping out, and give the loss its l2 or curvature)"
+        )
+
+
 def sensitivity(task: Task, clip: float, unit: Unit, batch_fraction: float = 1.0) -> float:
     """By how much adding or removing one record (or a node's data) can move that node's gradient.
 
@@ -151,15 +168,23 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
     size = float(descent.steps[t])
     # Numbers that overflow are for the caller to find in the models, not for warnings.
     with np.errstate(over="ignore", invalid="ignore"):
-        gradient, clipped = _gradients(descent, state)
-        noisy = gradient + descent.noise_std * descent.noise.gaussian(t)
-        messages = (1 - size * descent.task.linear) * state.models - size * noisy
+        gradient = _gradients(descent, state)
+        bare = (1 - size * descent.task.linear) * state.models - size * gradient.values
+        scale = size * descent.noise_std
+        noise = descent.noise.covering(t, bare, scale)
+        messages = bare - scale * noise
         models = descent.protocol.weights.matrix @ messages
         distance = consensus_distance(models)
-    average = averaged(state.average, state.models.mean(axis=0), t + 1, descent.weighting)
+        average = averaged(state.average, state.models.mean(axis=0), t + 1, descent.weighting)
     following = State(round=t + 1, models=models, average=average)
     return following, Info(
-        round=t + 1, step=size, clipped=clipped, consensus_distance=distance, messages=messages
+        round=t + 1,
+        step=size,
+        clipped=gradient.clipped,
+        zeroed=gradient.zeroed,
+        consensus_distance=distance,
+        noise=noise,
+        messages=messages,
     )
 
 
@@ -174,15 +199,16 @@ def consensus_distance(models: Array) -> float:
     return float(np.sqrt(((models - models.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
-def _gradients(descent: Descent, state: State) -> tuple[Array, float]:
-    """The data's part of each node's gradient, clipped, and the share that was clipped."""
+def _gradients(descent: Descent, state: State) -> Sums:
+    """The data's part of each node's gradient, clipped."""
     task, shards = descent.task, descent.task.shards
     weights = shards.present.astype(np.float64)
     if descent.batch_fraction < 1:
         weights *= descent.noise.uniform(state.round, weights.shape[1]) < descent.batch_fraction
     nominal = descent.batch_fraction * shards.nominal
     if descent.unit == "record":
-        sums, clipped = task.loss.clipped_sums(state.models, shards, weights, descent.clip)
-        return sums / nominal, clipped
-    sums, _ = task.loss.clipped_sums(state.models, shards, weights, None)
-    return clipped_rows(sums / nominal, descent.clip)
+        found = task.loss.clipped_sums(state.models, shards, weights, descent.clip)
+        return found._replace(values=found.values / nominal)
+    found = task.loss.clipped_sums(state.models, shards, weights, None)
+    whole = clipped_rows(found.values / nominal, descent.clip)
+    return whole._replace(zeroed=whole.zeroed + found.zeroed)

@@ -16,9 +16,10 @@ import numpy as np
 from sottovoce.accounting import AccountTable, account, account_all, local_account, observer_views
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
 from sottovoce.filtering import hidden_system
+from sottovoce.learning.descent import undamped
 from sottovoce.learning.varying import fits_dense, scale_spread, varying_ends
 from sottovoce.sensitivities import sensitivity
-from sottovoce.views import ONE_OBSERVER, View, observe, target_indices
+from sottovoce.views import ONE_OBSERVER, View, assumption_of, observe, target_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -57,7 +58,8 @@ class Exposure:
     observers: Sequence[Hashable] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a view that is none, and damping that is not between 0 and 1."""
+        """Refuse a view that is none, a protocol that damps by itself, and damping that is not between 0 and 1."""
+        undamped(self.protocol)
         if not isinstance(self.view, View):
             one_of(("everyone", *ONE_OBSERVER), view=self.view)
         elif self.view.name == "custom":
@@ -71,7 +73,7 @@ class Exposure:
     @property
     def unconditional(self) -> bool:
         """Whether every message is seen, so that nothing is assumed about how contributions arise."""
-        return self.view == "everyone" or (isinstance(self.view, View) and self.view.name == "everyone")
+        return assumption_of(self.view, None) == "none"
 
     def table(
         self,

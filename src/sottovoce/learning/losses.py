@@ -7,12 +7,16 @@ The gradient that node i takes its step with is
 
 h being public and the same whatever the data (regularisation, and the curvature of `quadratic`), ψ_r what record r
 adds. Only ψ_r is clipped, as only it depends on the data. With `unit="node"` the whole second term is clipped.
+
+A ψ_r that is not finite counts as zero, whatever the loss: NaN passes any comparison with a clip, and would announce
+its record in the message. One that is finite is clipped, however large it is: norms whose squares overflow are found
+from the largest entry.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -35,6 +39,7 @@ __all__ = [
     "LinearLoss",
     "Loss",
     "QuadraticLoss",
+    "Sums",
     "clipped_rows",
     "logistic",
     "quadratic",
@@ -45,6 +50,19 @@ __all__ = [
 LOSS_NAMES = ("ridge", "logistic", "softmax", "quadratic")
 # Clipped norms stay this much below the clip, so that rounding does not carry them over it.
 _WITHIN = 1 - 2.0**-30
+# Between these no square of a norm overflows, and none that could exceed a clip vanishes.
+_LARGE, _SMALL = 1e100, 1e-100
+
+
+class Sums(NamedTuple):
+    """Sums of gradients, one row a node; the share of gradients that was clipped; how many were not finite, so zeroed.
+
+    The share and the count come from true records: they are for whoever holds the data, and nobody else.
+    """
+
+    values: Array
+    clipped: float
+    zeroed: int
 
 
 class Loss(Protocol):
@@ -70,10 +88,8 @@ class Loss(Protocol):
     def state_free(self) -> bool:
         """Whether ψ_r does not depend on the model, so that contributions are fixed in advance."""
 
-    def clipped_sums(
-        self, models: Array, shards: Shards, weights: Array, clip: float | None
-    ) -> tuple[Array, float]:
-        """Σ_r weight_r·clip(ψ_r(θ_i)) for each node i (unclipped if None), and the share of records clipped."""
+    def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
+        """Σ_r weight_r·clip(ψ_r(θ_i)) for each node i, unclipped if None; a ψ_r that is not finite counts as zero."""
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:
         """The loss of one model on each of some records, without h∘θ."""
@@ -127,20 +143,18 @@ class LinearLoss:
         """κ, the largest second derivative in the outputs: 1, ¼ or ½."""
         return {"ridge": 1.0, "logistic": 0.25, "softmax": 0.5}[self.kind]
 
-    def clipped_sums(
-        self, models: Array, shards: Shards, weights: Array, clip: float | None
-    ) -> tuple[Array, float]:
+    def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Xᵀ(scaled residuals), batched over the nodes."""
         n = len(models)
-        outputs = shards.features @ models.reshape(n, self.features, self.outputs)
-        residuals = self._residuals(outputs, shards.labels)
-        scale, share = weights, 0.0
-        if clip is not None:
-            norms = shards.norms * np.sqrt(np.einsum("nmk,nmk->nm", residuals, residuals))
-            scale = weights * _shrink(norms, clip)
-            share = _share(norms, clip, weights)
-        sums = shards.features.transpose(0, 2, 1) @ (scale[:, :, None] * residuals)
-        return sums.reshape(n, -1), share
+        features, sizes, broken = shards.scaled
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs = features @ models.reshape(n, self.features, self.outputs)
+            if sizes is not None:
+                outputs *= sizes[:, :, None]
+            residuals = self._residuals(outputs, shards.labels)
+        found = _bounded(residuals, clip, lengths=shards.norms, sizes=sizes)
+        sums = features.transpose(0, 2, 1) @ ((weights * found.factors)[:, :, None] * found.directions)
+        return _summed(sums.reshape(n, -1), found, weights, broken)
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:
         """The loss of each record."""
@@ -202,17 +216,12 @@ class QuadraticLoss:
         """What a record adds is fixed in advance."""
         return True
 
-    def clipped_sums(
-        self, models: Array, shards: Shards, weights: Array, clip: float | None
-    ) -> tuple[Array, float]:
+    def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Σ −h∘x, clipped."""
-        added = -self.curvature * shards.features
-        scale, share = weights, 0.0
-        if clip is not None:
-            norms = np.sqrt(np.einsum("nmp,nmp->nm", added, added))
-            scale = weights * _shrink(norms, clip)
-            share = _share(norms, clip, weights)
-        return np.einsum("nm,nmp->np", scale, added).reshape(models.shape), share
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = _bounded(-self.curvature * shards.features, clip)
+        sums = np.einsum("nm,nmp->np", weights * found.factors, found.directions)
+        return _summed(sums.reshape(models.shape), found, weights)
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:  # noqa: ARG002 - no labels here
         """½ h|x|² − h⟨θ, x⟩: with the public ½ h|θ|² added once, the loss of each record."""
@@ -230,6 +239,9 @@ class GradientLoss:
     `losses(model, features, labels)` returns the loss of each record and `predict(model, features)` a prediction;
     both may be left out. `start` is the public model that every node starts from, zeros if None. Nodes are gone
     through one after the other.
+
+    A run goes on from a checkpoint only with the loss that it began with, told by its code and all that it refers to.
+    `version` tells it instead, where code does not say all: a new one whenever the loss changes is then up to you.
     """
 
     gradients: Callable[[Array, Array, Labels], ArrayLike]
@@ -238,6 +250,7 @@ class GradientLoss:
     predict: Callable[[Array, Array], ArrayLike] | None = None
     start: Array | None = None
     name: str = "custom"
+    version: str | None = None
 
     @property
     def curvature(self) -> Array:
@@ -249,12 +262,10 @@ class GradientLoss:
         """Nothing is known about the gradients, so they may depend on the model."""
         return False
 
-    def clipped_sums(
-        self, models: Array, shards: Shards, weights: Array, clip: float | None
-    ) -> tuple[Array, float]:
+    def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Gradients of each node's records, clipped and summed."""
         sums = np.zeros_like(models)
-        clipped = counted = 0.0
+        clipped = counted = zeroed = 0
         for i, model in enumerate(models):
             chosen = np.flatnonzero(weights[i])
             if chosen.size == 0:
@@ -262,14 +273,12 @@ class GradientLoss:
             rows = self._checked(
                 self.gradients(model, shards.features[i, chosen], shards.labels[i, chosen]), len(chosen)
             )
-            scale = weights[i, chosen]
-            if clip is not None:
-                norms = np.sqrt((rows**2).sum(axis=1))
-                clipped += float((norms > clip).sum())
-                scale = scale * _shrink(norms, clip)
+            found = _bounded(rows, clip)
+            clipped += int(found.clipped.sum())
+            zeroed += int(found.zeroed.sum())
             counted += len(chosen)
-            sums[i] = scale @ rows
-        return sums, clipped / max(counted, 1)
+            sums[i] = (weights[i, chosen] * found.factors) @ found.directions
+        return Sums(sums, clipped / max(counted, 1), zeroed)
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:
         """The loss of each record; undefined if no function was given for it."""
@@ -318,19 +327,64 @@ def quadratic(features: int, curvature: ArrayLike = 1.0) -> QuadraticLoss:
     return QuadraticLoss(features=features, curvature=h)
 
 
-def clipped_rows(rows: Array, clip: float) -> tuple[Array, float]:
-    """Each row scaled down to norm `clip` where it is longer, and the share of rows that were."""
-    norms = np.sqrt((rows**2).sum(axis=1))
-    return rows * _shrink(norms, clip)[:, None], float((norms > clip).mean())
+def clipped_rows(rows: Array, clip: float) -> Sums:
+    """Each row scaled down to norm `clip` where it is longer; one that is not finite becomes zero."""
+    found = _bounded(rows, clip)
+    return Sums(
+        found.factors[:, None] * found.directions, float(found.clipped.mean()), int(found.zeroed.sum())
+    )
 
 
-def _shrink(norms: Array, clip: float) -> Array:
-    """min(1, clip/norm), a little below it where it is not 1."""
+class _Bounded(NamedTuple):
+    """factor·direction is the clipped row; which rows were clipped, and which were not finite."""
+
+    directions: Array
+    factors: Array
+    clipped: NDArray[np.bool_]
+    zeroed: NDArray[np.bool_]
+
+
+def _bounded(
+    rows: Array, clip: float | None, *, lengths: Array | float = 1.0, sizes: Array | None = None
+) -> _Bounded:
+    """Rows along the last axis, each as a direction and the factor that clips it.
+
+    With `lengths` ℓ and `sizes` a the row stands for the outer product a·x·rowᵀ with |x| = ℓ, and factor·direction for
+    what is to be multiplied with x.
+
+    Guarantee: |x|·|factor·direction| ≤ clip, rounding included, whatever floats the rows hold.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        plain = np.sqrt(np.einsum("...k,...k->...", rows, rows))
+    # NaN is not below anything.
+    if sizes is None and plain.max(initial=0.0) < _LARGE and (clip is None or clip > _SMALL):
+        fine = np.zeros(plain.shape, dtype=np.bool_)
+        if clip is None:
+            return _Bounded(rows, np.ones(plain.shape), fine, fine)
+        norms, limit = lengths * plain, clip * _WITHIN
+        return _Bounded(rows, limit / np.maximum(norms, limit), norms > clip, fine)
+    peaks = np.abs(rows).max(axis=-1, initial=0.0)
+    zeroed = ~np.isfinite(peaks)
+    peaks = np.where(zeroed | (peaks == 0), 1.0, peaks)
+    directions = np.where(zeroed[..., None], 0.0, rows) / peaks[..., None]
+    spans = lengths * np.sqrt(np.einsum("...k,...k->...", directions, directions))
+    with np.errstate(over="ignore"):
+        factors = peaks if sizes is None else peaks * sizes
+        norms = factors * spans
+    if clip is None:
+        unbounded = ~np.isfinite(norms)
+        return _Bounded(
+            directions, np.where(unbounded, 0.0, factors), np.zeros_like(zeroed), zeroed | unbounded
+        )
     limit = clip * _WITHIN
-    return np.asarray(limit / np.maximum(norms, limit))
+    within = norms <= limit
+    shrunk = np.where(within, factors, limit / np.where(within, 1.0, spans))
+    return _Bounded(directions, shrunk, norms > clip, zeroed)
 
 
-def _share(norms: Array, clip: float, weights: Array) -> float:
-    """Which share of the records that count was clipped."""
+def _summed(sums: Array, found: _Bounded, weights: Array, broken: NDArray[np.bool_] | None = None) -> Sums:
+    """The sums with what happened to the records that count."""
     counted = weights > 0
-    return float((norms[counted] > clip).mean()) if counted.any() else 0.0
+    zeroed = found.zeroed if broken is None else found.zeroed | broken
+    share = float(found.clipped[counted].mean()) if counted.any() else 0.0
+    return Sums(sums, share, int((zeroed & counted).sum()))

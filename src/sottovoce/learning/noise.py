@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each node's own noise: one generator a node, keyed with 128 bits, that can be asked for any round.
+"""Each node's own noise, by a key of 128 bits that is its own. There are two kinds.
 
-Round t of node i is a fixed stretch of the Philox stream with that node's key, so a run that goes on from a
-checkpoint needs the keys and the number of the round, and gives the same bits.
+`BoundNoise` is for data that matter. It draws from the key, the round and the message that the noise is for,
+
+    ξ = Gaussian(PRF_key(round, scale, message without noise)),   PRF keyed BLAKE2b.
+
+A message that is computed again, bit for bit the same, gets the same noise and shows nobody anything new; one that
+differs in a single bit, or is scaled otherwise, gets noise of its own. So the same noise never covers two messages,
+whose difference would lay the data bare, whatever goes wrong with a run that goes on from a checkpoint.
+
+`NodeNoise` is for simulations, by a seed: round t of node i is a fixed stretch of the Philox stream with that node's
+key, whatever it is added to, so that a run can be repeated on another machine, whose sums round otherwise.
 
 The numbers are Gaussian in floating point: the mathematics of the guarantee is about real numbers, and Philox is
 a statistical generator, not a cryptographic one.
@@ -11,7 +19,9 @@ a statistical generator, not a cryptographic one.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+import struct
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -23,18 +33,19 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[np.float64]
     Keys: TypeAlias = NDArray[np.uint64]
 
-__all__ = ["NodeNoise", "NoiseSource", "SilentNoise", "fresh_keys"]
+__all__ = ["BoundNoise", "NodeNoise", "NoiseSource", "SilentNoise", "drawn_by", "fresh_keys"]
 
 # How many numbers a node draws at once; part of what a key means, so that it must not change.
 _BLOCK = 2048
 _GAUSSIAN, _UNIFORM = 0, 1
+_START = np.zeros(4, dtype=np.uint64)
 
 
 class NoiseSource(Protocol):
     """Standard Gaussian noise for every node and round, and the coins by which records are sampled."""
 
-    def gaussian(self, round_index: int) -> Array:
-        """Independent N(0, 1) numbers, shape (nodes, dimension); rounds count from 0."""
+    def covering(self, round_index: int, messages: Array, scale: float) -> Array:
+        """Independent N(0, 1) numbers that, times `scale`, are to cover these messages; rounds count from 0."""
 
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""
@@ -51,6 +62,11 @@ def fresh_keys(nodes: int, seed: int | None = None) -> Keys:
     return np.array([child.generate_state(2, np.uint64) for child in children])
 
 
+def drawn_by(keys: Keys, dimension: int, *, seeded: bool) -> NoiseSource:
+    """The noise of a run: bound to its messages, or, for a run that a seed repeats, a stream of its own."""
+    return NodeNoise(keys, dimension) if seeded else BoundNoise(keys)
+
+
 class NodeNoise:
     """The noise of all nodes, node i by its own generator with key `keys[i]`.
 
@@ -63,13 +79,7 @@ class NodeNoise:
 
     def __init__(self, keys: Keys, dimension: int) -> None:
         """One generator for each row of `keys`."""
-        if keys.ndim != 2 or keys.shape[1] != 2 or keys.dtype != np.uint64:
-            raise InputError(
-                f"keys must be two 64-bit numbers for each node; got shape {keys.shape}, {keys.dtype}"
-            )
-        if len(np.unique(keys, axis=0)) < len(keys):
-            raise InputError("keys must differ from node to node, or nodes would draw the same noise")
-        self.keys = keys
+        self.keys = _checked(keys)
         self.dimension = dimension
         self._rounds = max(1, _BLOCK // dimension)
         self._bits = [np.random.Philox(key=key) for key in keys]
@@ -87,6 +97,10 @@ class NodeNoise:
             self._drawn = number
         return self._block[:, place]
 
+    def covering(self, round_index: int, messages: Array, scale: float) -> Array:  # noqa: ARG002
+        """The numbers of the round, whatever the messages are."""
+        return self.gaussian(round_index).copy()
+
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""
         coins = np.empty((len(self.keys), count))
@@ -97,27 +111,90 @@ class NodeNoise:
 
     def _place(self, node: int, number: int, stream: int) -> None:
         """Put a node's generator at the start of a stretch of 2¹²⁸ blocks that nothing else uses."""
-        self._bits[node].state = {
-            "bit_generator": "Philox",
-            "state": {"counter": np.array([0, 0, number, stream], dtype=np.uint64), "key": self.keys[node]},
-            "buffer": np.zeros(4, dtype=np.uint64),
-            "buffer_pos": 4,
-            "has_uint32": 0,
-            "uinteger": 0,
-        }
+        counter = np.array([0, 0, number, stream], dtype=np.uint64)
+        self._bits[node].state = _beginning(counter, self.keys[node])  # type: ignore[assignment]
+
+
+class BoundNoise:
+    """The noise of all nodes, drawn for the messages that it covers; node i has the key `keys[i]`.
+
+    >>> import numpy as np
+    >>> noise, messages = BoundNoise(fresh_keys(3)), np.zeros((3, 4))
+    >>> drawn, again = (noise.covering(7, messages, 1.0) for _ in range(2))
+    >>> other = noise.covering(7, messages + 1e-300, 1.0)
+    >>> bool((drawn == again).all()), bool((drawn == other).any())
+    (True, False)
+    """
+
+    def __init__(self, keys: Keys) -> None:
+        """One key for each row of `keys`."""
+        self.keys = _checked(keys)
+        secret = [key.astype("<u8").tobytes() for key in keys]
+        self._covers, self._coins = (
+            [blake2b(key=key, digest_size=16, person=use) for key in secret] for use in (b"noise", b"coins")
+        )
+        self._bits = np.random.Philox(key=0)
+        self._generator = np.random.Generator(self._bits)
+
+    def covering(self, round_index: int, messages: Array, scale: float) -> Array:
+        """Independent N(0, 1) numbers that are the same only for the same round, message and scale."""
+        drawn = np.empty(messages.shape)
+        rows = np.ascontiguousarray(messages, dtype="<f8")
+        about = struct.pack("<Qd", round_index, scale)
+        for node, function in enumerate(self._covers):
+            self._begin(function, about, rows[node].tobytes())
+            self._generator.standard_normal(out=drawn[node])
+        return drawn
+
+    def uniform(self, round_index: int, count: int) -> Array:
+        """Independent numbers in [0, 1), shape (nodes, count)."""
+        coins = np.empty((len(self.keys), count))
+        for node, function in enumerate(self._coins):
+            self._begin(function, struct.pack("<Q", round_index))
+            self._generator.random(out=coins[node])
+        return coins
+
+    def _begin(self, function: blake2b, *parts: bytes) -> None:
+        """Put the generator at the start of the stream that belongs to these parts."""
+        digest = function.copy()
+        for part in parts:
+            digest.update(part)
+        self._bits.state = _beginning(_START, np.frombuffer(digest.digest(), dtype="<u8"))  # type: ignore[assignment]
+
+
+def _checked(keys: Keys) -> Keys:
+    """Keys of 128 bits that differ from node to node."""
+    if keys.ndim != 2 or keys.shape[1] != 2 or keys.dtype != np.uint64:
+        raise InputError(
+            f"keys must be two 64-bit numbers for each node; got shape {keys.shape}, {keys.dtype}"
+        )
+    if len(np.unique(keys, axis=0)) < len(keys):
+        raise InputError("keys must differ from node to node, or nodes would draw the same noise")
+    return keys
+
+
+def _beginning(counter: Keys, key: Keys) -> dict[str, Any]:
+    """The state of a Philox generator that has drawn nothing yet; each key has 2¹²⁸ stretches of its own."""
+    return {
+        "bit_generator": "Philox",
+        "state": {"counter": counter, "key": key},
+        "buffer": _START,
+        "buffer_pos": 4,
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
 
 
 class SilentNoise:
     """No noise at all: for baselines, and for seeing what the noise of a run costs."""
 
-    def __init__(self, nodes: int, dimension: int, keys: Keys | None = None) -> None:
+    def __init__(self, nodes: int, keys: Keys | None = None) -> None:
         """Zeros for every node; coins from generators of the nodes' own."""
-        self._zeros = np.zeros((nodes, dimension))
         self._coins = NodeNoise(fresh_keys(nodes) if keys is None else keys, 1)
 
-    def gaussian(self, round_index: int) -> Array:  # noqa: ARG002 - the same in every round
+    def covering(self, round_index: int, messages: Array, scale: float) -> Array:  # noqa: ARG002
         """Zeros."""
-        return self._zeros
+        return np.zeros_like(messages)
 
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sottovoce.interval import Interval, rounded_up
 from sottovoce.learning.descent import consensus_distance
 
 if TYPE_CHECKING:
@@ -19,23 +20,28 @@ if TYPE_CHECKING:
     from sottovoce.learning.descent import State
     from sottovoce.learning.tasks import Task
 
-__all__ = ["History", "Run", "measured"]
+__all__ = ["History", "Run", "measured", "shown_epsilons"]
 
 
 class History(NamedTuple):
-    """What was measured after some of the rounds, one entry each; `epsilon` is what the view had cost by then."""
+    """What was measured after some of the rounds, one entry each.
+
+    `epsilon` is what the view had cost by then, under the assumption of its account, and `unconditional` what holds
+    without any.
+    """
 
     rounds: NDArray[np.int64]
     loss: NDArray[np.float64]
     consensus_distance: NDArray[np.float64]
     clipped: NDArray[np.float64]
     epsilon: NDArray[np.float64]
+    unconditional: NDArray[np.float64]
 
     @classmethod
     def empty(cls) -> History:
         """Nothing yet."""
         none = np.zeros(0)
-        return cls(np.zeros(0, dtype=np.int64), none, none, none, none)
+        return cls(np.zeros(0, dtype=np.int64), none, none, none, none, none)
 
     def extended(self, *values: float) -> History:
         """With the entries of one more round."""
@@ -52,8 +58,12 @@ class Run:
     themselves, and `average_excess_risk` that of the average over rounds; None where they are not defined. They are
     measured without noise and are not private.
 
-    `keys` are those of the noise generators while the run is unfinished: whoever has them can take the noise away, and
-    so can whoever knows the seed of a run that is `seeded`.
+    `keys` are those of the noise while the run is unfinished: whoever has them can take the noise away, and so can
+    whoever knows the seed of a run that is `seeded`. `before` holds the models before the last round, by which a run
+    that goes on checks that it repeats itself.
+
+    `zeroed` says how many gradients of single records were not finite and counted as zero, over all rounds. It is for
+    whoever holds the data: no output shows it, as one record more would show there.
     """
 
     settings: Mapping[str, Any]
@@ -68,6 +78,8 @@ class Run:
     table: AccountTable | None = None
     seeded: bool = False
     keys: NDArray[np.uint64] | None = None
+    before: NDArray[np.float64] | None = None
+    zeroed: int = 0
     loss: float | None = None
     excess_risk: float | None = None
     average_excess_risk: float | None = None
@@ -89,10 +101,39 @@ class Run:
         """The root mean square distance of the nodes' models from their mean."""
         return consensus_distance(self.state.models)
 
+    @property
+    def epsilon(self) -> Interval:
+        """ε of the view over all rounds, under the assumption of `account`: what every output shows.
+
+        Noise that was chosen for a target proves at most that target, which is then the upper end.
+        """
+        return shown_epsilons(self.account, self.unconditional, self.settings["target_epsilon"])[0]
+
+    @property
+    def unconditional_epsilon(self) -> Interval:
+        """ε over all rounds whoever sees whatever, without any assumption: what every output shows beside `epsilon`."""
+        return shown_epsilons(self.account, self.unconditional, self.settings["target_epsilon"])[1]
+
     def __repr__(self) -> str:
-        """Task, rounds and ε."""
-        epsilon = self.account.epsilon().upper
-        return f"Run({self.settings['task']}, {self.state.round} of {self.rounds} rounds, ε ≤ {epsilon:.4g})"
+        """Task, rounds, and ε without and with an assumption."""
+        shown = f"ε ≤ {rounded_up(self.unconditional_epsilon.upper)}"
+        if self.account.assumption != "none":
+            shown += f", or ≤ {rounded_up(self.epsilon.upper)} assuming {self.account.assumption}"
+        return f"Run({self.settings['task']}, {self.state.round} of {self.rounds} rounds, {shown})"
+
+
+def shown_epsilons(
+    account: Account, unconditional: Account, target: float | None
+) -> tuple[Interval, Interval]:
+    """ε of a run's view and of everyone's, for every output: with a target that noise was chosen for, the target.
+
+    Guarantee: the upper ends hold. Noise is chosen so that what is proved is at most the target; showing the target
+    spares a reader 3.99999999999994, and each output its own way of rounding that.
+    """
+    found, everyone = account.epsilon(), unconditional.epsilon()
+    if target is not None and found.upper <= target:
+        found = Interval(found.lower, target)
+    return found, found if account.assumption == "none" else everyone
 
 
 def measured(task: Task, run: Run) -> Run:

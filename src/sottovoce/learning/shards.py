@@ -25,6 +25,8 @@ __all__ = ["Shards", "shards_of", "split"]
 
 _ATTEMPTS = 200
 _BINS = 10
+# Features beyond this, or below its inverse, are scaled before their squares are summed.
+_FIT = 2.0**100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,9 +69,25 @@ class Shards:
         return np.asarray(self.present.sum(axis=1))
 
     @cached_property
+    def scaled(self) -> tuple[Array, Array | None, NDArray[np.bool_] | None]:
+        """Features whose squares neither overflow nor vanish: x = size·(scaled x), sizes powers of two, shape (n, m).
+
+        Records that are not finite are zeros there, and marked. Where all records are fit, as they should be, these are
+        the features themselves, None and None.
+        """
+        peaks = np.abs(self.features).max(axis=2, initial=0.0)
+        broken = ~np.isfinite(peaks)
+        wild = broken | (peaks > _FIT) | ((peaks > 0) & (peaks < 1 / _FIT))
+        if not wild.any():
+            return self.features, None, None
+        sizes = np.ldexp(1.0, np.where(wild & ~broken, np.frexp(np.where(broken, 1.0, peaks))[1] - 1, 0))
+        return np.where(broken[:, :, None], 0.0, self.features) / sizes[:, :, None], sizes, broken
+
+    @cached_property
     def norms(self) -> Array:
-        """The Euclidean norm of each record's features, shape (n, m)."""
-        return np.asarray(np.sqrt(np.einsum("nmp,nmp->nm", self.features, self.features)))
+        """The Euclidean norm of each record's scaled features, shape (n, m)."""
+        features = self.scaled[0]
+        return np.asarray(np.sqrt(np.einsum("nmp,nmp->nm", features, features)))
 
     @cached_property
     def pooled(self) -> tuple[Array, Array | NDArray[np.int64]]:

@@ -97,7 +97,7 @@ class Task:
         """L: the largest curvature of any f_i, from the records."""
         if isinstance(self.loss, QuadraticLoss):
             return float(self.linear.max())
-        if not isinstance(self.loss, LinearLoss):
+        if not isinstance(self.loss, LinearLoss) or self.shards.scaled[1] is not None:
             return None
         return float(self.loss.output_curvature * self._gram_eigenvalues()[:, -1].max() + self.l2)
 
@@ -106,7 +106,7 @@ class Task:
         """μ: the smallest curvature of any f_i, from the records."""
         if isinstance(self.loss, QuadraticLoss):
             return float(self.linear.min())
-        if not isinstance(self.loss, LinearLoss):
+        if not isinstance(self.loss, LinearLoss) or self.shards.scaled[1] is not None:
             return None
         least = self._gram_eigenvalues()[:, 0].min() if self.loss.kind == "ridge" else 0.0
         return float(max(least, 0.0) + self.l2)
@@ -122,7 +122,7 @@ class Task:
     def gradients(self, models: Array) -> Array:
         """∇f_i at each node's model, from the records and without clipping."""
         weights = self.shards.present.astype(np.float64)
-        sums = self.loss.clipped_sums(models, self.shards, weights, None)[0]
+        sums = self.loss.clipped_sums(models, self.shards, weights, None).values
         return np.asarray(sums / self.shards.nominal + self.linear * models)
 
     def gradient(self, model: Array) -> Array:

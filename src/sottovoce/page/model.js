@@ -19,6 +19,7 @@ sottovoce.model = (() => {
     chosen: [],
     target: null,
     most: 0,
+    largest: 0,
   };
   let ordered = { only: null, rows: null, size: 0, places: [] };
 
@@ -31,6 +32,7 @@ sottovoce.model = (() => {
       if (model.document === null || model.document.graph.hash !== document.graph.hash) takeNetwork(document.graph);
     }
     model.document = document;
+    model.largest = document.pairs.upper.reduce((most, each) => Math.max(most, each ?? Infinity), 0);
     const { observer, target, method, lower, upper } = document.pairs;
     const rows = document.observers.map((members) => ({ members, targets: [], lower: [], upper: [], method: [] }));
     for (let k = 0; k < observer.length; k++) {
@@ -78,7 +80,14 @@ sottovoce.model = (() => {
   }
 
   const factor = () => (model.document ? model.document.factor : 1);
-  const epsilonOf = (lower, upper) => gaussian.pairEnds(lower, upper, factor(), model.noise, model.delta);
+  // What the library proved of the worst pair holds for all below it, without the margin of the browser.
+  function epsilonOf(lower, upper) {
+    const ends = gaussian.pairEnds(lower, upper, factor(), model.noise, model.delta);
+    const { epsilon_upper: proved, noise_multiplier: noise, delta } = model.document;
+    if (proved === null || model.noise !== noise || model.delta !== delta || upper > model.largest) return ends;
+    const least = Math.min(ends.upper, proved);
+    return { lower: Math.min(ends.lower, least), upper: least };
+  }
   const upperOf = (upper) => epsilonOf(upper, upper).upper;
 
   /** Set the end of the colour scale: the largest ε there is. */

@@ -41,7 +41,7 @@ sottovoce.tables = (() => {
       return;
     }
     const { epsilon, method, target } = found;
-    dom.byId("headline-epsilon").textContent = `ε ≤ ${gaussian.roundUp(epsilon.upper)}`;
+    dom.byId("headline-epsilon").textContent = bounds(epsilon);
     dom.byId("headline-least").textContent = `at least ${gaussian.roundDown(epsilon.lower)}`;
     const picked = model.target !== null && target === model.target;
     const guess = gaussian.roundUp(gaussian.guessing(found.mu.upper), 3);
@@ -49,6 +49,14 @@ sottovoce.tables = (() => {
     const own = document.view === "everyone" ? "" : `, own noise ${document.own_noise}`;
     dom.byId("headline-terms").textContent = [`δ = ${gaussian.given(model.delta)}`, `noise multiplier ${gaussian.given(model.noise)}`, `${document.rounds} rounds`, `${document.view}${own}`, `method ${method}: ${METHODS[method] ?? "see the guide"}`].join(" · ");
     dom.byId("headline-assumption").textContent = `Assumption ${document.assumption}: ${document.assumption_text}.`;
+  }
+
+  /** ε of the view; where it rests on what is not proved, ε that assumes nothing comes first, and is as large. */
+  function bounds({ upper }) {
+    const { document } = model;
+    const bound = `ε ≤ ${gaussian.roundUp(upper)}`;
+    if (document.assumption !== "hidden-state") return bound;
+    return `ε ≤ ${gaussian.roundUp(model.upperOf(document.contributing_rounds))} assuming nothing, ${bound} assuming ${document.assumption}`;
   }
 
   function exposed() {

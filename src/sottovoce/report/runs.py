@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from sottovoce.errors import InputError
+from sottovoce.interval import rounded_up
 from sottovoce.report.figures import figure_bytes
 from sottovoce.report.html import Section
-from sottovoce.studies.results import above
+from sottovoce.views import ASSUMPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +24,8 @@ __all__ = ["draw_run", "run_sections"]
 def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
     """Draw what was measured after each round on three axes, made anew if `ax` is None; returns them.
 
-    The first shows the loss of the mean model, the second the distance of models from it, the third ε of the chosen
-    view, by the account and its assumption, and (dashed) ε without any assumption over all rounds.
+    The first shows the loss of the mean model, the second the distance of models from it, the third ε without any
+    assumption and, where another view was chosen, ε of that view under the assumption of its account.
     """
     if len(run.history.rounds) == 0:
         raise InputError("a run is drawn from its history; this one has none yet (let it run a round)")
@@ -38,16 +39,16 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
     ):
         place.plot(history.rounds, values)
         place.set_ylabel(label)
-    account, everyone = run.account, run.unconditional
-    name = account.view if account.view == "everyone" else f"{account.view}, {account.assumption}"
-    axes[2].plot(history.rounds, history.epsilon, drawstyle="steps-post", label=name)
-    if account.view != "everyone":
-        axes[2].axhline(
-            everyone.epsilon().upper,
-            linestyle="--",
-            color="grey",
-            label="everyone, all rounds, unconditional",
-        )
+    axes[2].plot(
+        history.rounds,
+        history.unconditional,
+        drawstyle="steps-post",
+        color="black",
+        label="everyone, assumption none",
+    )
+    if run.account.assumption != "none":
+        name = f"{run.account.view}, assumption {run.account.assumption}"
+        axes[2].plot(history.rounds, history.epsilon, drawstyle="steps-post", linestyle="--", label=name)
     axes[2].set_ylabel(f"ε at δ = {run.settings['target_delta']:g}")
     axes[2].set_ylim(bottom=0)
     axes[2].legend(loc="lower right")
@@ -58,7 +59,7 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
 
 def run_sections(run: Run, printed: str) -> list[Section]:
     """The parts of a run's report: what was printed, the curves, and the two accounts beside each other."""
-    account, everyone = run.account, run.unconditional
+    accounts = [(run.unconditional, run.unconditional_epsilon), (run.account, run.epsilon)]
     return [
         Section(heading="Summary", printed=printed),
         Section(
@@ -68,17 +69,17 @@ def run_sections(run: Run, printed: str) -> list[Section]:
         ),
         Section(
             heading="What the run gives away",
-            columns=("view", "assumption", "ε at most", "δ", "Δ² at most", "method"),
+            columns=("ε at most", "assumption", "view", "δ", "Δ² at most", "method"),
             rows=[
                 (
+                    rounded_up(epsilon.upper),
+                    f"{each.assumption}: {ASSUMPTIONS[each.assumption]}",
                     each.view,
-                    each.assumption if each is account and account.view != "everyone" else "none",
-                    above(each.epsilon().upper),
                     f"{run.settings['target_delta']:g}",
-                    "" if each.sensitivity_squared is None else above(each.sensitivity_squared.upper),
+                    "" if each.sensitivity_squared is None else rounded_up(each.sensitivity_squared.upper),
                     each.method,
                 )
-                for each in ((account,) if account.view == "everyone" else (account, everyone))
+                for each, epsilon in accounts[: 1 if run.account.assumption == "none" else 2]
             ],
         ),
     ]

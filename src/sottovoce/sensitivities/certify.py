@@ -12,7 +12,7 @@ from sottovoce.sensitivities.horizon import FREEZE, dense_transition, solve_hori
 from sottovoce.sensitivities.measure import TOLERANCE, Assessment, Search, as_participation, assess, solve
 from sottovoce.sensitivities.participating import earliest_pattern
 from sottovoce.sensitivities.solve import solve_form
-from sottovoce.views import View, observe, target_indices
+from sottovoce.views import View, assumption_of, observe, target_indices
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -88,7 +88,7 @@ def certify(
         weights_hash=protocol.weights.hash,
         fractions=protocol.weights.unit is not None,
         damping=protocol.damping,
-        assumption=protocol.assumption,
+        assumption=assumption_of(view, protocol.damping),
         rounds=protocol.rounds,
         view=view.name,
         observers=view.observers,

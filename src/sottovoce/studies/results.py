@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-import decimal
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from sottovoce.interval import rounded_down as below
+from sottovoce.interval import rounded_near as near
+from sottovoce.interval import rounded_up as above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "StudyResult", "Table", "Verdict", "above", "below", "near", "steps", "verdict_of"]
 
 Verdict = Literal["holds", "holds in part", "does not hold"]
-DIGITS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,33 +51,6 @@ class StudyResult(Protocol):
         """What the numbers say."""
 
 
-def below(value: float, digits: int = DIGITS) -> str:
-    """A lower end in a few digits, never shown above what it is.
-
-    >>> below(0.16216), below(1.5)
-    ('0.1621', '1.5')
-    """
-    return _rounded(value, digits, decimal.ROUND_FLOOR)
-
-
-def above(value: float, digits: int = DIGITS) -> str:
-    """An upper end in a few digits, never shown below what it is.
-
-    >>> above(0.16216), above(1.5)
-    ('0.1622', '1.5')
-    """
-    return _rounded(value, digits, decimal.ROUND_CEILING)
-
-
-def near(value: float, digits: int = DIGITS) -> str:
-    """A number that is no bound, rounded to nearest.
-
-    >>> near(2 / 3)
-    '0.6667'
-    """
-    return _rounded(value, digits, decimal.ROUND_HALF_EVEN)
-
-
 def steps(progress: Progress | None, total: int) -> Callable[[], None]:
     """A function to call once a step, which tells `progress` how many of `total` are done."""
     done = 0
@@ -95,11 +69,3 @@ def verdict_of(fulfilled: Sequence[bool]) -> Verdict:
     if all(fulfilled):
         return "holds"
     return "holds in part" if any(fulfilled) else "does not hold"
-
-
-def _rounded(value: float, digits: int, direction: str) -> str:
-    short = decimal.Context(prec=digits, rounding=direction).plus(Decimal(float(value)))
-    if short == 0:
-        return "0"
-    short = short.normalize()
-    return f"{short:f}" if -6 < short.adjusted() < 7 else f"{short:e}"

@@ -360,7 +360,7 @@ def _excess(
         task=task,
         protocol=protocol,
         steps=np.full(protocol.rounds, size),
-        noise=NodeNoise(keys, task.dimension) if noise_std else SilentNoise(protocol.n, task.dimension, keys),
+        noise=NodeNoise(keys, task.dimension) if noise_std else SilentNoise(protocol.n, keys),
         noise_std=noise_std,
         clip=clip,
         weighting="linear",

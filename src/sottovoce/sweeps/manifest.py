@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce._version import __version__
-from sottovoce.errors import FileError
+from sottovoce.errors import FileError, one_of
 from sottovoce.graphs import spectrum
+from sottovoce.views import assumption_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from sottovoce.protocols import Protocol
+    from sottovoce.protocols import Contribution, Protocol
     from sottovoce.sweeps.tiles import Work
+    from sottovoce.views import Assumption
 
 __all__ = ["SCHEMA", "Manifest", "described", "described_like"]
 
@@ -38,11 +40,11 @@ class Manifest:
     rounds: int
     view: str
     own_noise: str
-    contribution: str
+    contribution: Contribution
     participation: str
     engine: str
     effort: str
-    assumption: str
+    assumption: Assumption
     tile: int
     tiles: int
     pairs: int
@@ -111,6 +113,13 @@ class Manifest:
             whole = len(found.labels) == found.nodes and found.tiles == -(-found.nodes // found.tile)
             if not whole or found.pairs != found.nodes * found.targets:
                 raise FileError(f"{where}: the numbers of nodes, tiles and pairs do not fit (sweep anew)")
+            one_of(("vector", "scalar"), contribution=found.contribution)
+            rests_on = assumption_of(found.view, found.damping_hash)
+            if found.assumption != rests_on:
+                raise FileError(
+                    f"{where}: its assumption must be {rests_on!r}, which follows from its view and damping; got "
+                    f"{found.assumption!r} (sweep anew)"
+                )
         except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
             if isinstance(error, FileError):
                 raise
@@ -144,7 +153,7 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         participation=str(work.participation),
         engine=work.engine,
         effort=work.effort,
-        assumption=protocol.assumption,
+        assumption=assumption_of(work.view, protocol.damping),
         tile=tile,
         tiles=-(-n // tile),
         pairs=n * (n - (work.own_noise == "known")),

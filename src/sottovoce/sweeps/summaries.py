@@ -15,6 +15,7 @@ from sottovoce.errors import at_least, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
 from sottovoce.sweeps.reading import SweepTable, read_sweep
+from sottovoce.views import assumption_of
 
 if TYPE_CHECKING:
     import os
@@ -216,6 +217,7 @@ class _Pairs:
             mu=self._interval(squared),
             relation=self.relation,
             method="local DP" if kind == "local" else "central aggregation",
+            assumption=assumption_of("everyone" if kind == "local" else "central", None),
             view="everyone" if kind == "local" else "central",
             sensitivity_squared=squared,
             noise_multiplier=self.noise_multiplier,
@@ -233,8 +235,8 @@ class _Pairs:
             mu=self._interval(squared),
             relation=self.relation,
             method=method,
-            contribution="scalar" if manifest.contribution == "scalar" else "vector",
-            assumption="quadratic" if manifest.assumption == "quadratic" else "oblivious",
+            contribution=manifest.contribution,
+            assumption=manifest.assumption,
             view=manifest.view,
             observers=(manifest.labels[observer],),
             target=manifest.labels[target],

@@ -200,6 +200,7 @@ class PageResult(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
     contributing_rounds: int
     observers: list[list[int]]
     observers_left_out: int
+    epsilon_upper: float | None
     methods: list[str]
     pairs: PairColumns
     curves: list[CurveResult]
