@@ -11,6 +11,7 @@ from sottovoce import __version__, accounting, documents, graphs
 from sottovoce.accounting import account, account_all
 from sottovoce.cli import options
 from sottovoce.cli.printing import rounded_up
+from sottovoce.cli.wording import SEEN_IN_WORDS
 from sottovoce.protocols import gossip
 from sottovoce.views import VIEW_NAMES, View
 
@@ -25,7 +26,7 @@ def ring_table(**settings: Any) -> accounting.AccountTable:
 
 
 def test_choices_are_those_of_the_library() -> None:
-    assert get_args(options.ViewName) == VIEW_NAMES
+    assert get_args(options.ViewName) == VIEW_NAMES == tuple(SEEN_IN_WORDS)
     assert get_args(options.Relation) == tuple(accounting.RELATIONS)
 
 
