@@ -11,6 +11,7 @@ from sottovoce import __version__, accounting, documents, graphs
 from sottovoce.accounting import account, account_all
 from sottovoce.cli import options
 from sottovoce.cli.printing import rounded_up
+from sottovoce.cli.wording import SEEN_IN_WORDS
 from sottovoce.protocols import gossip
 from sottovoce.views import VIEW_NAMES, View
 
@@ -25,7 +26,7 @@ def ring_table(**settings: Any) -> accounting.AccountTable:
 
 
 def test_choices_are_those_of_the_library() -> None:
-    assert get_args(options.ViewName) == VIEW_NAMES
+    assert get_args(options.ViewName) == VIEW_NAMES == tuple(SEEN_IN_WORDS)
     assert get_args(options.Relation) == tuple(accounting.RELATIONS)
 
 
@@ -238,3 +239,31 @@ def test_negative_names_are_names(sottovoce: Run, tmp_path: Path) -> None:
     for observer in (("--observer", "-1"), ("--observer=-1",)):
         pairs = json.loads(sottovoce(*words, *observer).out)["pairs"]
         assert {tuple(pair["observer"]) for pair in pairs} == {(-1,)}
+
+
+def test_no_positive_number_is_shown_as_0(sottovoce: Run) -> None:
+    quiet = (*RING[:-1], "1e300", "--view", "secure-sum", "--observer", "0", "--target", "1")
+    table = ring_table(observers=[0], targets=[1]).with_noise(1e300)
+    least = table.worst().delta(0.0).upper
+    assert 0 < least < 1e-299
+    out = " ".join(sottovoce(*quiet).out.split())
+    # (0, δ)-privacy is true at δ = 1e-5, and at a far smaller δ too.
+    assert out.startswith(
+        f"ε ≤ 0 at δ = 1e-05, and already at δ = {rounded_up(least)} is what node 0 can learn"
+    )
+    assert "is right at most 50.1% of the time" in out
+    for delta in (1e-301, 1e-305):
+        code, out, _ = sottovoce(*quiet, "--delta", repr(delta), "--json")
+        (pair,) = json.loads(out)["pairs"]
+        assert code == 0
+        assert pair["epsilon"]["upper"] > 0
+        assert pair["mu"]["lower"] > 0
+        assert not sottovoce(*quiet, "--delta", repr(delta)).out.startswith("ε ≤ 0 ")
+
+
+def test_what_is_not_reached_is_0(sottovoce: Run) -> None:
+    out = sottovoce(
+        "account", "path:n=9", *RING[2:], "--view", "secure-sum", "--observer", "0", "--target", "8"
+    ).out
+    assert out.startswith("ε ≤ 0 at δ = 1e-05 is what node 0 can learn about node 8.")
+    assert "right at most 50% of the" in " ".join(out.split())

@@ -103,7 +103,7 @@ def test_lists_and_switches(sottovoce: Run, tmp_path: Path) -> None:
         ("delta = 1", "'delta' is not a table of defaults; each command has one (known: account,"),
         ("[account]\ndelt = 1", "[account] has no key 'delt' (did you mean delta?)"),
         ("[account]\nnoise_multiplier = 1", "no key 'noise_multiplier' (did you mean noise-multiplier?)"),
-        ("[account]\nzzz = 1", "[account] has no key 'zzz' (known: rounds, participation,"),
+        ("[account]\nzzz = 1", "[account] has no key 'zzz' (known: view, observer,"),
         ("[account]\nconfig = 'x'", "[account] has no key 'config'"),
         ("[account", "cannot be read as TOML: Expected ']'"),
         ("[account]\nrounds = 2.5\nnoise-multiplier = 1", '"2.5" from bad.toml into a whole number'),

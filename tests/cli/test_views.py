@@ -182,7 +182,7 @@ class TestInterrupts:
         assert code == 130
         assert " ".join(out.split()).startswith(f"{said} ε ≤ ")
         assert err == (
-            "sottovoce: interrupted: what was finished is shown, and a worse pair may be missing (sottovoce sweep can "
+            "sottovoce: interrupted: what was finished is shown; a worse pair may be missing (sottovoce sweep can "
             "go on)\n"
         )
         assert {view: len(pairs) for view, pairs in documents.read_account_csv("pairs.csv").items()} == shown
@@ -195,6 +195,13 @@ class TestInterrupts:
         assert code == 130
         assert len(document["pairs"]) == 42
         assert document["interrupted"].startswith("Interrupted: 42 of 210 pairs of secure-sum are computed;")
+
+    def test_no_picture_is_drawn_of_a_part(self, sottovoce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.stop_after(monkeypatch, 3)
+        code, _, err = sottovoce(*FAMILIES, "--report", "part.html")
+        assert code == 130
+        assert "what was finished is shown and no report or figure is drawn;" in err
+        assert not Path("part.html").exists()
 
     def test_a_calibration_is_whole_or_nothing(self, sottovoce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         self.stop_after(monkeypatch, 3)

@@ -149,6 +149,36 @@ def test_an_edge_list_that_leaves_out_what_nodes_keep(sottovoce: Run) -> None:
     assert facts(sottovoce, "graph", "kept.edgelist")["weights"]["rule"] == "graph"
 
 
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize(("name", "mark"), [("w.csv", ","), ("w.txt", " "), ("w.tsv", "\t")])
+def test_a_table_of_numbers_is_a_matrix_too(size: int, name: str, mark: str, sottovoce: Run) -> None:
+    matrix = mixing(size) if size > 2 else np.array([[0.5, 0.5], [0.5, 0.5]])
+    np.savetxt(name, matrix, delimiter=mark, fmt="%.17g")
+    found = facts(sottovoce, "graph", name)
+    assert found["graph"]["hash"] == graphs.matrix_weights(matrix).hash
+    assert found["graph"]["origin"] == f"as given in {name}"
+
+
+def test_tables_that_are_no_matrix_are_refused_or_edges(sottovoce: Run) -> None:
+    np.savetxt("rounded.csv", np.full((6, 6), 1 / 6), delimiter=",", fmt="%.6f")
+    err = sottovoce("graph", "rounded.csv").err
+    assert (
+        "a table of 6 by 6 numbers is a matrix if it holds zeros and ones, or if every row sums to 1" in err
+    )
+    assert "line 1 sums to 1.000002 (write every digit" in err
+    np.savetxt("ones.csv", 1 - np.eye(3), delimiter=",", fmt="%d")
+    assert (
+        "three lines of three zeros and ones may be a matrix or edges" in sottovoce("graph", "ones.csv").err
+    )
+    np.savetxt("ring.csv", graphs.as_graph("ring:n=6").adjacency.toarray(), delimiter=",", fmt="%d")
+    assert facts(sottovoce, "graph", "ring.csv")["graph"]["edges"] == 6
+    Path("three.csv").write_text("0,1,0.5\n1,2,0.5\n2,0,0.5\n")
+    Path("two.csv").write_text("0,1\n1,2\n")
+    assert facts(sottovoce, "graph", "two.csv")["graph"]["nodes"] == 3
+    words = ("graph", "three.csv", "--weights", "metropolis")
+    assert facts(sottovoce, *words)["graph"]["nodes"] == 3
+
+
 @pytest.mark.parametrize(
     "matrix",
     [

@@ -52,8 +52,8 @@ def account(
     graph: Source,
     /,
     *,
-    scenario: Scenario,
     sight: AnySight = ANY_SIGHT,
+    scenario: Scenario,
     noise_multiplier: NoiseMultiplier,
     delta: Delta = 1e-5,
     max_epsilon: MaxEpsilon = None,
@@ -71,8 +71,9 @@ def account(
 ) -> int:
     """Say what each observer can learn about each target, as a certified (ε, δ).
 
-    Without --view the larger ε of secure-sum and neighbourhood leads; a report or a figure shows that view. Ctrl-C ends
-    the work, keeps the observers that are finished and shows them, with exit code 130.
+    Without --view the larger ε of secure-sum and neighbourhood leads; a report or a figure shows that view.
+
+    Ctrl-C keeps and shows the observers that are finished, with exit code 130.
     """
     from sottovoce.documents import check_csv_path
     from sottovoce.graphs import spectrum
@@ -88,7 +89,8 @@ def account(
     shape = spectrum(chosen.weights)
     _print(found, chosen, shape, written, json=json)
     try:
-        _draw(found, chosen, shape, Path(graph).name, report, plot)
+        if found.reached is None:
+            _draw(found, chosen, shape, Path(graph).name, report, plot)
     except FileError as error:
         failure = failure or error
     if failure is not None:
@@ -97,8 +99,9 @@ def account(
     code = 0 if max_epsilon is None else within_budget(largest, max_epsilon)
     if found.reached is None:
         return code
+    drawn = " and no report or figure is drawn" if report or plot else ""
     complain(
-        "interrupted: what was finished is shown, and a worse pair may be missing (sottovoce sweep can go on)"
+        f"interrupted: what was finished is shown{drawn}; a worse pair may be missing (sottovoce sweep can go on)"
     )
     return 130
 

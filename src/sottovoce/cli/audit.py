@@ -35,8 +35,8 @@ def audit(
     graph: Source,
     /,
     *,
-    scenario: Scenario,
     sight: Sight,
+    scenario: Scenario,
     noise_multiplier: NoiseMultiplier,
     delta: Delta = 1e-5,
     claimed_epsilon: Annotated[

@@ -165,6 +165,25 @@ RelationName = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What is seen."""
+
+    view: ViewOption
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MaybeSeen:
+    """What is seen, if that is said."""
+
+    view: Annotated[
+        ViewName | None,
+        Parameter(
+            help=f"{SEEN} Without it secure-sum and neighbourhood stand side by side.", show_default=False
+        ),
+    ] = None
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
@@ -187,23 +206,14 @@ class Pairs:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Sight(Pairs):
+class Sight(Pairs, _Seen):
     """Who sees what of whom."""
-
-    view: ViewOption
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class AnySight(Pairs):
+class AnySight(Pairs, _MaybeSeen):
     """Who sees what of whom, or whom alone: then what is seen is looked at both ways that are usual."""
-
-    view: Annotated[
-        ViewName | None,
-        Parameter(
-            help=f"{SEEN} Without it secure-sum and neighbourhood stand side by side.", show_default=False
-        ),
-    ] = None
 
     def sights(self) -> list[Sight]:
         """One for the view that is named, or one for each of the usual two."""

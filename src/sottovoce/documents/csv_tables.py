@@ -139,7 +139,7 @@ def _chunks(columns: tuple[str, ...], rows: Iterator[Row]) -> Iterator[str]:
 
 
 def _cell(value: str | float) -> str:
-    """A value as a cell, in quotes where a reader would part it: at semicolons too, which some take for commas."""
+    """A value as a cell, in quotes where a reader would part it, be it one that takes semicolons for commas."""
     text = str(value)
     # csv.writer would leave a lone carriage return, which its reader takes for the end of a line.
     return '"{}"'.format(text.replace('"', '""')) if re.search(r'[",;\r\n]', text) else text

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,12 @@ from sottovoce.errors import FileError, GraphError
 from sottovoce.graphs.contents import foreign_kind
 from sottovoce.graphs.files import BEGINNING, file_bytes, file_suffix
 from sottovoce.graphs.model import canonical_matrix
-from sottovoce.graphs.validation import check_entries
+from sottovoce.graphs.validation import ROW_SUM_TOLERANCE, check_entries
 
 if TYPE_CHECKING:
     import os
 
-__all__ = ["MATRIX_SUFFIXES", "read_matrix", "square_matrix"]
+__all__ = ["MATRIX_SUFFIXES", "read_matrix", "square_matrix", "square_table"]
 
 MATRIX_SUFFIXES = (".npy", ".npz", ".mtx", ".mtx.gz")
 
@@ -59,6 +60,48 @@ def read_matrix(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401
         return square_matrix(readers[suffix](content, name))
     except GraphError as error:
         raise FileError(f"{name}: {error}") from None
+
+
+def square_table(text: str, name: str, delimiter: str | None) -> Any | None:  # noqa: ANN401
+    r"""The matrix in a text of numbers alone with as many columns as lines; None where the text is an edge list.
+
+    A matrix has rows that sum to 1, or zeros and ones from four columns on; three columns of zeros and ones may be
+    either and are refused.
+
+    >>> square_table("0.5,0.5\n0.25,0.75\n", "w.csv", ",").toarray().tolist()
+    [[0.5, 0.5], [0.25, 0.75]]
+    """
+    found = (line for line in io.StringIO(text) if line.strip() and line.lstrip()[0] not in "#%")
+    first = next(found, "")
+    size = len(first.split(delimiter))
+    # One line too many tells as well as all of them.
+    lines = [first, *itertools.islice(found, size)]
+    if len(lines) != size or size < 2:
+        return None
+    try:
+        table = np.loadtxt(lines, delimiter=delimiter, comments=None, ndmin=2)
+    except ValueError:
+        return None
+    binary = bool(np.isin(table, (0, 1)).all())
+    if (size > 3 and binary) or (not binary and (table >= 0).all() and _sums_to_1(table)):
+        return square_matrix(table)
+    if size == 3 and binary:
+        raise FileError(
+            f"{name}: three lines of three zeros and ones may be a matrix or edges with weights (save a matrix with "
+            "numpy.save; begin a list of edges with the line source,target,weight)"
+        )
+    if size > 3:
+        worst = int(np.argmax(np.abs(table.sum(axis=1) - 1)))
+        raise FileError(
+            f"{name}: a table of {size} by {size} numbers is a matrix if it holds zeros and ones, or if every row sums "
+            f"to 1 with no number below 0; line {worst + 1} sums to {table[worst].sum():.12g} (write every digit, as "
+            "numpy.save does; edges have two or three columns)"
+        )
+    return None
+
+
+def _sums_to_1(table: Any) -> bool:  # noqa: ANN401
+    return bool((np.abs(table.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE).all())
 
 
 def _from_npy(content: bytes, name: str) -> Any:  # noqa: ANN401

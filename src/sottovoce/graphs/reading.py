@@ -15,7 +15,7 @@ from sottovoce.graphs.contents import foreign_kind
 from sottovoce.graphs.edgelists import parse_edges
 from sottovoce.graphs.files import BEGINNING, file_beginning, file_suffix, file_text
 from sottovoce.graphs.generators import FAMILIES, generate_graph, nearest_family
-from sottovoce.graphs.matrices import read_matrix, square_matrix
+from sottovoce.graphs.matrices import read_matrix, square_matrix, square_table
 from sottovoce.graphs.model import Graph, is_symmetric
 
 __all__ = ["as_graph", "parse_graph", "read_graph"]
@@ -57,8 +57,9 @@ def read_graph(path: str | os.PathLike[str], *, directed: bool = False) -> Graph
     """The graph in a file; the ending says the format, and a final .gz is unpacked.
 
     Edge lists (.edgelist, .edges, .txt, .tsv: white space; .csv: commas) are read as undirected unless
-    `directed`, when an edge u v means that u sends to v. GraphML, GML, Matrix Market, .npy and .npz files
-    say themselves; their matrices are read as row i receives from column j.
+    `directed`, when an edge u v means that u sends to v. Numbers alone, in as many columns as lines, are a matrix, if
+    every row sums to 1 or they are zeros and ones. GraphML, GML, Matrix Market, .npy and .npz files say themselves;
+    matrices are read as row i receives from column j.
     """
     name, suffix = file_suffix(path)
     if not Path(path).exists():
@@ -92,7 +93,11 @@ def parse_graph(text: str, name: str, *, directed: bool = False) -> Graph:
         what = "an edge list" if suffix in _EDGE_LISTS else suffix.removeprefix(".")
         raise FileError(f"{name}: {what} was expected by its ending; found {kind[0]} ({kind[1]})")
     if suffix in _EDGE_LISTS:
-        return parse_edges(text, name, _delimiter(text, suffix), directed=directed)
+        delimiter = _delimiter(text, suffix)
+        matrix = square_table(text, name, delimiter)
+        if matrix is not None:
+            return _from_matrix(matrix, name)
+        return parse_edges(text, name, delimiter, directed=directed)
     if suffix in _MARKUP:
         return _from_markup(text, name, suffix)
     raise FileError(

@@ -33,6 +33,8 @@ def check_capacity(system: HiddenSystem, participation: Participation, engine: E
         a_round, squared = 16.0 * rows * unknown, 8.0 * COPIES * rows**2
     elif rounds > EXPLICIT_ROUNDS:
         a_round = LONG_IN_LISTS if participation.kind == "separated" else LONG
+    else:
+        return
     needed = a_round * rounds + squared * float(rounds) ** 2
     free = memory_at_hand()
     if needed <= free:
