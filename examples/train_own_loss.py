@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from sottovoce import gossip, graphs, train
+from sottovoce.interval import rounded_up
 from sottovoce.learning import Data, GradientLoss, Task, split
 
 NODES, ROUNDS, EPSILON, DELTA = 8, 30, 2.0, 1e-5
@@ -39,8 +40,8 @@ def main() -> None:
         error = float(np.linalg.norm(run.model - truth))
         print(
             f"{view}: noise multiplier {run.noise_multiplier:.2f}, error {error:.3f}, "
-            f"ε ≤ {run.account.epsilon().upper:.3f} ({run.account.assumption}), "
-            f"ε ≤ {run.unconditional.epsilon().upper:.3f} unconditionally"
+            f"ε ≤ {rounded_up(run.unconditional_epsilon.upper)} assuming nothing, "
+            f"ε ≤ {rounded_up(run.epsilon.upper)} assuming {run.account.assumption}"
         )
 
 

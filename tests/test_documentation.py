@@ -27,7 +27,7 @@ EXAMPLES = {
     "calibrate_for_coalition.py": "node 0: noise multiplier 5.517, ε ≤ 1.000000 about node 31\n",
     "certificate_review.py": "forged: verified is False\n",
     "audit_training.py": "Huber steps: ε ≥ 1.142 with confidence 0.999: refuted\n",
-    "train_own_loss.py": "(none), ε ≤ 2.000 unconditionally\n",
+    "train_own_loss.py": "ε ≤ 2 assuming nothing, ε ≤ 2 assuming none\n",
 }
 GUARANTEED = (
     "sottovoce.account",

@@ -1,8 +1,12 @@
 """What tells losses apart: whatever shapes a gradient shows in the fingerprint, or is refused by name."""
 
 import functools
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -160,3 +164,49 @@ def test_sets_and_loops_are_read() -> None:
     loop: list[Any] = [1]
     loop.append(loop)
     assert fingerprint(loop) == fingerprint(loop) != fingerprint([1, [1]])
+
+
+OWN = """
+import numpy as np
+from sottovoce.learning import GradientLoss, quadratic
+from sottovoce.learning.fingerprints import loss_fingerprint
+
+KINDS = {"a", "b", "c", "d"}
+
+
+def scaled(model, features, labels, kinds=("a", "b")):
+    if "b" in {"x", "b", "y"} and kinds[0] in KINDS:
+        return np.array([features[k] * (1, 2)[0] + model for k in range(len(features))])
+    return features * (1, 2)[0]
+
+
+def told():
+    own = GradientLoss(gradients=scaled, losses=lambda m, x, y: x @ m * (1, 2)[0], dimension=2)
+    return loss_fingerprint(own) + loss_fingerprint(quadratic(2, 1.5))
+
+
+def warm():
+    before = told()
+    for _ in range(50):
+        scaled(np.ones(2), np.ones((3, 2)), None)
+    return before if told() == before else "another"
+"""
+
+
+def test_another_process_tells_the_same(tmp_path: Path) -> None:
+    """Compiled just now or read from a cache, whatever the order of sets, before it has run or after."""
+    (tmp_path / "own_losses.py").write_text(OWN)
+    found = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *sys.path])
+        done = subprocess.run(
+            [sys.executable, "-c", "import own_losses; print(own_losses.warm())"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.add(done.stdout)
+    assert len(found) == 1
+    assert found != {"another\n"}

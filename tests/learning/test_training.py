@@ -457,10 +457,11 @@ def test_a_loss_that_cannot_be_told_has_no_checkpoints() -> None:
 def test_a_loss_that_says_it_is_another_is_found_out_by_its_last_round(seed: int | None) -> None:
     """A version that was not changed with the loss: round 2 is run again before anything is sent, and differs."""
     kept, _ = begun(task_with(replace(pulling(1.0), version="1")), seed=seed)
+    other = GradientLoss(gradients=lambda m, x, _: m - x * (1 + 1e-9), dimension=3)
     with pytest.raises(
         InputError, match="round 2 does not come out as it did before the run was interrupted"
     ):
-        train(task_with(replace(pulling(1.0 + 1e-15), version="1")), ring(6), resume=kept[1], **QUIET)
+        train(task_with(replace(other, version="1")), ring(6), resume=kept[1], **QUIET)
 
 
 @pytest.mark.parametrize(
@@ -583,3 +584,38 @@ def test_a_protocol_that_damps_is_refused() -> None:
             train(task, damped, view=view, noise_multiplier=2.0)
     with pytest.raises(InputError, match=r"leave damping out, and give the loss its l2 or curvature"):
         Descent(task=task, protocol=damped, steps=np.full(4, 0.1), noise=SilentNoise(5), noise_std=1.0)
+
+
+def test_a_loss_that_passes_for_another_gets_no_noise_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worst case: a version that lies, and gradients that differ only where the last round did not go."""
+
+    def loss(limit: float) -> GradientLoss:
+        def gradients(model: np.ndarray, features: np.ndarray, labels: Any) -> np.ndarray:  # noqa: ARG001
+            # Every round moves a model by a tenth or so, and little noise by much less.
+            return np.full(features.shape, -0.5 if np.abs(model).max() < limit else -0.4)
+
+        return GradientLoss(gradients=gradients, dimension=3, version="1")
+
+    settings: dict[str, Any] = {"noise_multiplier": 0.01, "step": 0.2}
+    kept: list[Run] = []
+    train(task_with(loss(np.inf)), ring(6), checkpoint=kept.append, checkpoint_every=2, **settings)
+    drawn: list[Any] = []
+
+    def listening(descent: Descent, state: Any) -> Any:
+        found = step(descent, state)
+        drawn.append((found[0].round, found[1].noise, found[1].messages))
+        return found
+
+    monkeypatch.setattr("sottovoce.learning.training.step", listening)
+    # The models are at 0.1 before the round that is run again, at 0.2 after it, and at 0.6 in the end.
+    for limit in (np.inf, 0.35):
+        train(task_with(loss(limit)), ring(6), resume=kept[1], **settings)
+    first, second = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
+    differed = 0
+    for (t, noise, messages), (u, other_noise, other_messages) in zip(first, second, strict=True):
+        assert t == u
+        same = (messages == other_messages).all(axis=1)
+        differed += int((~same).sum())
+        assert np.array_equal((noise == other_noise).all(axis=1), same)
+        assert not (noise == other_noise)[~same].any()
+    assert differed > 0

@@ -24,7 +24,7 @@ from sottovoce._version import __version__
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sottovoce.learning.losses import Loss
 
@@ -108,8 +108,12 @@ class _Reader:
 
     def read(self, value: Any, path: str) -> None:  # noqa: ANN401 - anything at all
         """A value and all that belongs to it; `path` says where it was found."""
+        # Whether values that cannot change are one or many is up to the compiler, so these are read again each time.
         if type(value) in _PLAIN:
             self.word(type(value).__name__, repr(value))
+            return
+        if type(value) in {tuple, frozenset, types.CodeType}:
+            self._fixed(value, path)
             return
         if id(value) in self._met:
             self.word("again", str(self._met[id(value)][0]))
@@ -118,16 +122,14 @@ class _Reader:
         if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
             self.word("array", f"{value.dtype.str} {value.shape}")
             self.word("bytes", np.ascontiguousarray(value).tobytes())
-        elif type(value) in {tuple, list}:
-            self.word(type(value).__name__, str(len(value)))
-            for k, each in enumerate(value):
-                self.read(each, f"{path}[{k}]")
+        elif type(value) is list:
+            self._row(value, path)
         elif type(value) is dict:
             self.word("dict", str(len(value)))
             for key, each in value.items():
                 self.read(key, f"a key of {path}")
                 self.read(each, f"{path}[{key!r}]")
-        elif type(value) in {set, frozenset}:
+        elif type(value) is set:
             self.word("set", " ".join(sorted(map(fingerprint, value))))
         elif isinstance(value, type):
             self._class(value, path)
@@ -139,19 +141,28 @@ class _Reader:
         else:
             self._callable(value, path)
 
+    def _row(self, value: Sequence[Any], path: str) -> None:
+        """Values one after the other."""
+        self.word(type(value).__name__, str(len(value)))
+        for k, each in enumerate(value):
+            self.read(each, f"{path}[{k}]")
+
+    def _fixed(self, value: Any, path: str) -> None:  # noqa: ANN401
+        """Tuples, sets that do not change, and code."""
+        if isinstance(value, types.CodeType):
+            self.word("code", value.co_code)
+            self.word("handlers", value.co_exceptiontable)
+            names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
+            counts = (value.co_argcount, value.co_kwonlyargcount, value.co_posonlyargcount, value.co_flags)
+            self._row((*names, *counts, value.co_consts), path)
+        elif isinstance(value, frozenset):
+            self.word("frozenset", " ".join(sorted(map(fingerprint, value))))
+        else:
+            self._row(value, path)
+
     def _callable(self, value: Any, path: str) -> None:  # noqa: ANN401
-        """Code, functions, methods and modules; anything else is an object."""
+        """Functions, methods and modules; anything else is an object."""
         match value:
-            case types.CodeType():
-                self.word("code", value.co_code)
-                names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
-                counts = (
-                    value.co_argcount,
-                    value.co_kwonlyargcount,
-                    value.co_posonlyargcount,
-                    value.co_flags,
-                )
-                self.read((*names, *counts, value.co_consts), path)
             case types.FunctionType():
                 self._function(value, path)
             case types.MethodType():

@@ -201,7 +201,11 @@ def _taken_up(descent: Descent, resume: Run) -> _Begun:
     else. Nothing of the round is sent.
     """
     done = resume.state
-    if done.round and resume.before is not None:
+    if done.round:
+        if resume.before is None:
+            raise InputError(
+                "the run to resume lacks the models before its last round (take what train kept)"
+            )
         again, _ = step(descent, State(round=done.round - 1, models=resume.before, average=done.average))
         if not np.array_equal(again.models, done.models):
             raise InputError(
