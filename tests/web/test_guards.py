@@ -54,6 +54,10 @@ def test_a_name_that_others_gave_is_refused(host: str) -> None:
         {"Origin": "https://evil.example"},
         {"Origin": "http://127.0.0.1:2"},
         {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": "http://[::1"},
+        {"Origin": "http://[evil]"},
+        {"Origin": "//"},
         {"Sec-Fetch-Site": "cross-site"},
     ],
 )
@@ -85,6 +89,12 @@ def test_the_token_is_asked_for(given: str | None, status: int) -> None:
         assert answer.headers["WWW-Authenticate"] == "Bearer"
         assert TOKEN not in answer.text
     assert fetched("/", token=TOKEN).status_code == 200
+
+
+def test_the_token_is_looked_at_before_anything_else() -> None:
+    strange = {"Host": "evil.example", "Origin": "http://[::1", "Content-Type": "text/plain"}
+    assert fetched("/api/page", strange, "POST", token=TOKEN).status_code == 401
+    assert fetched("/api/nothing", strange, "PUT", token=TOKEN).status_code == 401
 
 
 def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["POLICY", "Guard", "problem"]
+__all__ = ["HEADERS", "POLICY", "Guard", "problem"]
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -68,7 +68,14 @@ class Guard:
         await (refused or self.app)(scope, receive, send_guarded)
 
     def _refusal(self, headers: Headers, path: str) -> Response | None:
-        """Why a request is refused, if it is."""
+        """Why a request is refused, if it is; the token is looked at first."""
+        if self.token is not None and path.startswith("/api/"):
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(
+                given.strip().encode(), self.token.encode()
+            ):
+                told = "the access token is missing or wrong (send it as Authorization: Bearer …)"
+                return problem(401, "access", told, {"WWW-Authenticate": "Bearer"})
         host = headers.get("host", "")
         # A name that someone else's page made point here is not one of ours.
         if self.hosts and _bare(host) not in self.hosts:
@@ -77,19 +84,20 @@ class Guard:
                 403, "access", f"this server answers to {known}; got {host!r} (use its own address)"
             )
         origin = headers.get("origin")
-        if (origin is not None and urlsplit(origin).netloc != host) or (
+        if (origin is not None and _place(origin) != host) or (
             headers.get("sec-fetch-site") == "cross-site" and path.startswith("/api/")
         ):
             return problem(
                 403, "access", "requests from other pages are refused (open the page of this server)"
             )
-        if self.token is not None and path.startswith("/api/"):
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(
-                given.strip().encode(), self.token.encode()
-            ):
-                told = "the access token is missing or wrong (send it as Authorization: Bearer …)"
-                return problem(401, "access", told, {"WWW-Authenticate": "Bearer"})
+        return None
+
+
+def _place(origin: str) -> str | None:
+    """Host and port of an origin; None if it is not one, which is nobody's page."""
+    try:
+        return urlsplit(origin).netloc or None
+    except ValueError:
         return None
 
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker process: reads tasks from stdin, one after another, and writes progress and results to stdout.
 
-A message is its length in four bytes and then MessagePack. To cancel a task is to end the process.
+A message is its length in four bytes and then MessagePack. Whatever arrives while a task is computed means that it is
+to be given up: an order to stop, or the end of a server that is gone.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import select
 import signal
 import struct
-import sys
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -25,18 +27,22 @@ if TYPE_CHECKING:
 
     from sottovoce.web.requests import Request
 
-__all__ = ["HEAD", "Failed", "Message", "Moved", "Ready", "Result", "Task", "framed"]
+__all__ = ["HEAD", "Failed", "Message", "Moved", "Ready", "Result", "Stop", "Stopped", "Task", "framed"]
 
 HEAD = struct.Struct(">I")
 _EVERY = 0.05
 
 
-class Task(msgspec.Struct, frozen=True):
+class Task(msgspec.Struct, frozen=True, tag="task"):
     """A request of some kind, as JSON, and the limits of the server."""
 
     kind: str
     request: bytes
     limits: Limits
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """The order to give up the task, if there still is one."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -63,7 +69,15 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     message: str
 
 
-Message = Ready | Moved | Result | Failed
+class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
+    """The task was given up."""
+
+
+Message = Ready | Moved | Result | Failed | Stopped
+
+
+class _GivenUp(BaseException):
+    """Ends a task from within; nothing that computes may catch it."""
 
 
 def framed(message: msgspec.Struct) -> bytes:
@@ -78,14 +92,34 @@ def main() -> None:
     # Whatever a library prints must not end up among the messages.
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    # Without a buffer, what has not been read can be seen by `select`.
+    orders = io.FileIO(0, closefd=False)
     send = _sender(pipe)
-    send(Ready())
-    while head := sys.stdin.buffer.read(HEAD.size):
-        content = sys.stdin.buffer.read(HEAD.unpack(head)[0])
-        send(answer(msgspec.msgpack.decode(content, type=Task), send))
+    try:
+        send(Ready())
+        while head := _exactly(orders, HEAD.size):
+            order = msgspec.msgpack.decode(_exactly(orders, *HEAD.unpack(head)), type=Task | Stop)
+            if isinstance(order, Task):
+                send(answer(order, send, lambda: bool(select.select([orders], [], [], 0)[0])))
+    except BrokenPipeError:
+        # The server is gone, and nobody wants an answer.
+        os._exit(0)
 
 
-def answer(task: Task, send: Callable[[Message], None]) -> Result | Failed:
+def _exactly(stream: io.FileIO, size: int) -> bytes:
+    """The next bytes of a stream; none if it has ended."""
+    content = bytearray()
+    while len(content) < size:
+        part = stream.read(size - len(content))
+        if not part:
+            return b""
+        content += part
+    return bytes(content)
+
+
+def answer(
+    task: Task, send: Callable[[Message], None], interrupted: Callable[[], bool] = lambda: False
+) -> Result | Failed | Stopped:
     """What becomes of a task; nothing that happens in it ends the process."""
     _bound_memory(task.limits.memory)
     last = 0.0
@@ -96,10 +130,18 @@ def answer(task: Task, send: Callable[[Message], None]) -> Result | Failed:
         if now - last >= _EVERY:
             last = now
             send(Moved(int(done), int(total)))
+            if interrupted():
+                raise _GivenUp
 
     try:
         request: Request = msgspec.json.decode(task.request, type=KINDS[task.kind][0])
-        return Result(perform(task.kind, request, task.limits, progress))
+        content = perform(task.kind, request, task.limits, progress)
+        if len(content) > task.limits.answer:
+            most = f"this server gives at most {task.limits.answer} bytes in one answer; this one has {len(content)}"
+            return Failed("limit", f"{most} (name fewer observers or targets, or use sottovoce sweep)")
+        return Result(content)
+    except _GivenUp:
+        return Stopped()
     except LimitError as error:
         return Failed("limit", str(error))
     except InputError as error:
