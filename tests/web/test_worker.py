@@ -37,7 +37,10 @@ def task(kind: str, limits: Limits | None = None, **request: Any) -> Task:
 
 RING = {"kind": "name", "name": "ring:n=5"}
 # Minutes of work in many small parts.
-PARTS = {"graph": {"kind": "name", "name": "erdos-renyi:n=300,p=0.05,seed=1"}, "rounds": 10_000}
+PARTS: dict[str, Any] = {
+    "graph": {"kind": "name", "name": "erdos-renyi:n=300,p=0.05,seed=1"},
+    "rounds": 10_000,
+}
 
 
 @pytest.fixture

@@ -288,16 +288,24 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
     """
-    if host == "localhost":
-        return True
+    address = host.strip("[]")
+    return host == "localhost" or (_is_address(address) and ipaddress.ip_address(address).is_loopback)
+
+
+def _is_address(text: str) -> bool:
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        ipaddress.ip_address(text)
     except ValueError:
         return False
+    return True
 
 
-def check_access(host: str, *, public: bool, token: str | None) -> None:
+def check_access(host: str, *, public: bool, token: str | None, proxy: str | None = None) -> None:
     """Refuse to listen where others can ask, unless that is meant and a token keeps strangers out."""
+    if proxy is not None and not _is_address(proxy):
+        raise InputError(
+            f"proxy must be the address that a proxy connects from; got {proxy!r} (as in 127.0.0.1)"
+        )
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise InputError(
             f"token must have at least {_SHORTEST_TOKEN} printable ASCII characters; got {len(token)} characters "

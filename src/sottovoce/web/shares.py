@@ -12,8 +12,9 @@ __all__ = ["Shares", "client_name"]
 class Shares:
     """So much in all, of which a client may hold as much as is left free.
 
-    A client gets `amount` if (what it holds) + amount ≤ most − (what all hold). Clients that take all they can are k
-    that hold most / (k + 1) each, so that as much is left for the next one: one client alone never gets more than half.
+    A client gets `amount` if (what it holds) + amount ≤ most − (what all hold). So k clients that take all they can
+    end up with most / (k + 1) each, and as much stays free, of which the next one gets half at once: one client never
+    has more than half of everything, and none shuts out another.
 
     Source: Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches (1998).
 
