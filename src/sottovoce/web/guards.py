@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import hmac
+import re
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import msgspec
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADERS", "POLICY", "Guard", "problem"]
 
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z.-]+))(?::[0-9]{1,5})?")
+_ORIGIN = re.compile(r"https?://([^/?#@\s]+)")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -83,8 +85,7 @@ class Guard:
             return problem(
                 403, "access", f"this server answers to {known}; got {host!r} (use its own address)"
             )
-        origin = headers.get("origin")
-        if (origin is not None and _place(origin) != host) or (
+        if any(_place(origin) != host for origin in headers.getlist("origin")) or (
             headers.get("sec-fetch-site") == "cross-site" and path.startswith("/api/")
         ):
             return problem(
@@ -95,15 +96,11 @@ class Guard:
 
 def _place(origin: str) -> str | None:
     """Host and port of an origin; None if it is not one, which is nobody's page."""
-    try:
-        return urlsplit(origin).netloc or None
-    except ValueError:
-        return None
+    found = _ORIGIN.fullmatch(origin)
+    return found and found[1]
 
 
 def _bare(host: str) -> str:
-    """A host without its port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    """A host without its port; empty if it is not one."""
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).lower() if found else ""

@@ -64,6 +64,11 @@ class Limits:
         return 32 * self.body
 
     @property
+    def waits(self) -> int:
+        """Connections on which the server may keep its client waiting; the others can be dropped for new ones."""
+        return (self.connections + 1) // 2
+
+    @property
     def sending(self) -> int:
         """Bytes of results that may be on their way out."""
         return 4 * self.answer

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -35,9 +36,10 @@ class InParts(Response):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         for content in self.contents:
             for begin in range(0, len(content), _PART):
-                await send(
-                    {"type": "http.response.body", "body": content[begin : begin + _PART], "more_body": True}
-                )
+                part = content[begin : begin + _PART]
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+                # Others come in between, and a client that has gone is noticed.
+                await asyncio.sleep(0)
         await send({"type": "http.response.body", "body": b""})
 
 

@@ -69,7 +69,7 @@ _SHORTEST_TOKEN = 16
 def application(limits: Limits, *, hosts: tuple[str, ...] = _LOCAL, token: str | None = None) -> Starlette:
     """The server as an ASGI application; `hosts` are the names that it answers to, none for any."""
     jobs: Jobs | None = None
-    outbox, inbox = Outbox(limits.sending), Shares(limits.arriving)
+    outbox, inbox, waits = Outbox(limits.sending), Shares(limits.arriving), Shares(limits.waits)
 
     def running() -> Jobs:
         assert jobs is not None
@@ -113,7 +113,7 @@ def application(limits: Limits, *, hosts: tuple[str, ...] = _LOCAL, token: str |
         Route("/api/about", give_about),
         Route("/api/status", give_status),
         *(
-            Route(f"/api/{kind}", _submission(kind, limits, running, inbox, outbox), methods=["POST"])
+            Route(f"/api/{kind}", _submission(kind, limits, running, inbox, outbox, waits), methods=["POST"])
             for kind in KINDS
         ),
         Route("/api/jobs/{id}", job, methods=["GET", "DELETE"]),
@@ -165,7 +165,7 @@ def _client(request: Request) -> str:
 
 
 def _submission(
-    kind: str, limits: Limits, running: Callable[[], Jobs], inbox: Shares, outbox: Outbox
+    kind: str, limits: Limits, running: Callable[[], Jobs], inbox: Shares, outbox: Outbox, waits: Shares
 ) -> Endpoint:
     """What takes requests of one kind."""
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(KINDS[kind][0])
@@ -185,8 +185,12 @@ def _submission(
         except Busy as error:
             return _failure(Problem("busy", str(error)))
         del body, asked
-        if found.state != "done" and seconds > 0:
-            waited = await _waited(request, running(), found, seconds)
+        # To wait is a courtesy: whose share is used up gets the job at once, and asks for it later.
+        if found.state != "done" and seconds > 0 and waits.take(client):
+            try:
+                waited = await _waited(request, running(), found, seconds)
+            finally:
+                waits.give(client)
             if waited is None:
                 return _NO_ONE
             found = waited
