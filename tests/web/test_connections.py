@@ -15,7 +15,7 @@ import pytest
 
 from sottovoce.web.connections import Door
 from sottovoce.web.limits import Limits
-from sottovoce.web.server import bound_socket, server
+from sottovoce.web.listening import bound_socket, server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

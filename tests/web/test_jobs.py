@@ -109,7 +109,9 @@ def test_the_last_ticket_that_is_cancelled_ends_the_job() -> None:
     play(scene)
 
 
-def test_starting_and_cancelling_costs_no_process() -> None:
+def test_starting_and_cancelling_costs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sottovoce.web.crew._STOP_SECONDS", 30.0)
+
     async def scene(jobs: Jobs) -> None:
         await jobs.wait(submit(jobs, QUICK).id, 60)
         before = workers()

@@ -56,7 +56,7 @@ def serve(
     """Serve the page, with live recomputation, to this machine (or to others, with a token)."""
     _check_extras()
     from sottovoce.web.limits import Limits
-    from sottovoce.web.server import bound_socket, check_access, listen
+    from sottovoce.web.listening import bound_socket, check_access, listen
 
     check_access(host, public=public, token=token, proxy=proxy)
     limits = Limits(

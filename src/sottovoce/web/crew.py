@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Computation", "Crew"]
 
 _TASKS_OF_A_WORKER = 200
-_STOP_SECONDS = 2.0
+_STOP_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0
 _STARTS_THAT_FAIL = 3
 
@@ -103,10 +103,11 @@ class Crew:
         failures = 0
         while True:
             if failures:
-                await asyncio.sleep(min(_FIRST_PAUSE * 2 ** (failures - 1), _LONGEST_PAUSE))
+                await asyncio.sleep(min(_FIRST_PAUSE * 2 ** min(failures - 1, 10), _LONGEST_PAUSE))
             try:
                 worker = await Worker.start(self.limits)
-            except WorkerDied as error:
+            except Exception as error:
+                # Whatever it was, those who wait must not wait for ever.
                 failures += 1
                 self._hopeless = self._hopeless or (not self._ready and failures >= _STARTS_THAT_FAIL)
                 self._note(f"a process that computes cannot be started: {error}")
@@ -116,7 +117,7 @@ class Crew:
             try:
                 await self._serve(worker, nudge)
                 failures = 0
-            except WorkerDied as error:
+            except Exception as error:
                 failures = failures + 1 if worker.tasks <= 1 else 1
                 self._note(f"a process that computes was lost: {error}")
             finally:
@@ -166,19 +167,17 @@ class Crew:
                         case Failed(kind, text):
                             return computation.finish("failed", Problem(kind, text))
                         case Stopped():
-                            return None
+                            return computation.finish("cancelled")
         except TimeoutError:
             took = f"the job took longer than {self.limits.seconds:g} seconds"
             remedy = "take fewer rounds, observers or targets, or the command line"
             computation.finish("failed", Problem("time", f"{took} ({remedy})"))
             await worker.end()
-        except WorkerDied:
-            text = "the process that computed this was ended (take fewer rounds, observers or targets)"
-            computation.finish("failed", Problem("internal", text))
-            raise
         finally:
             self.running -= 1
             computation.stop = None
+            text = "the process that computed this was ended (take fewer rounds, observers or targets)"
+            computation.finish("failed", Problem("internal", text))
 
 
 def _stop(worker: Worker, deadline: asyncio.Timeout) -> None:

@@ -56,6 +56,7 @@ class Jobs:
         """End all workers."""
         if self._forgetting is not None:
             self._forgetting.cancel()
+            await asyncio.gather(self._forgetting, return_exceptions=True)
         await self._crew.stop()
 
     def health(self) -> Status:

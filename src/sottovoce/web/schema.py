@@ -134,7 +134,12 @@ def _job(job: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         "get": {
             "summary": "How a job stands, and in the end its result",
             "operationId": "job",
-            "responses": {"200": {"description": "The job", "content": _content(job)}, **missing, **refused},
+            "responses": {
+                "200": {"description": "The job", "content": _content(job)},
+                **missing,
+                **refused,
+                **_errors(answer, "503"),
+            },
         },
         "delete": {
             "summary": "Cancel a job",

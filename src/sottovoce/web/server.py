@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server: the page, the API, and where it may listen."""
+"""The server as an application: the page and the API."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import ipaddress
 import json
 import re
-import socket
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -34,14 +31,13 @@ from sottovoce.web.work import KINDS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    import uvicorn
     from starlette.requests import Request
 
     from sottovoce.web.limits import Limits
 
     Endpoint = Callable[[Request], Awaitable[Response]]
 
-__all__ = ["application", "bound_socket", "check_access", "is_loopback", "listen", "server"]
+__all__ = ["LOCAL", "application"]
 
 EXAMPLES = [
     "florentine",
@@ -62,11 +58,10 @@ _STATUS = {
     "internal": 500,
 }
 _NO_ONE = Response(status_code=499)
-_LOCAL = ("127.0.0.1", "localhost", "::1")
-_SHORTEST_TOKEN = 16
+LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
-def application(limits: Limits, *, hosts: tuple[str, ...] = _LOCAL, token: str | None = None) -> Starlette:
+def application(limits: Limits, *, hosts: tuple[str, ...] = LOCAL, token: str | None = None) -> Starlette:
     """The server as an ASGI application; `hosts` are the names that it answers to, none for any."""
     jobs: Jobs | None = None
     outbox, inbox, waits = Outbox(limits.sending), Shares(limits.arriving), Shares(limits.waits)
@@ -284,92 +279,3 @@ async def _unknown(request: Request, error: Exception) -> Response:
 
 async def _broken(_: Request, error: Exception) -> Response:
     return problem(500, "internal", f"{type(error).__name__} (please report it)")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a server that listens at `host` can be reached from this machine alone.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    address = host.strip("[]")
-    return host == "localhost" or (_is_address(address) and ipaddress.ip_address(address).is_loopback)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def check_access(host: str, *, public: bool, token: str | None, proxy: str | None = None) -> None:
-    """Refuse to listen where others can ask, unless that is meant and a token keeps strangers out."""
-    if proxy is not None and not _is_address(proxy):
-        raise InputError(
-            f"proxy must be the address that a proxy connects from; got {proxy!r} (as in 127.0.0.1)"
-        )
-    if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise InputError(
-            f"token must have at least {_SHORTEST_TOKEN} printable ASCII characters; got {len(token)} characters "
-            "(python -c 'import secrets; print(secrets.token_urlsafe())' makes one)"
-        )
-    if is_loopback(host):
-        return
-    if not public:
-        raise InputError(
-            f"host must be a loopback address unless public access is asked for; got {host!r} "
-            "(pass --public and --token, or --host 127.0.0.1)"
-        )
-    if token is None:
-        raise InputError(
-            f"a server at {host!r} can be reached by others and needs an access token (pass --token, or set "
-            "SOTTOVOCE_SERVE_TOKEN)"
-        )
-
-
-def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens at `host` and `port`; 0 takes any free port."""
-    if not 0 <= port <= 65_535:
-        raise InputError(f"port must be a whole number from 0 to 65535; got {port} (0 takes any free one)")
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host.strip("[]"), port), family=family)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(
-            f"cannot listen at {host}:{port}: {reason} (choose another --port or --host)"
-        ) from None
-
-
-def server(limits: Limits, *, host: str, token: str | None, proxy: str | None = None) -> uvicorn.Server:
-    """The server for an address; `proxy` is the address of one that is trusted to name its clients."""
-    import uvicorn
-
-    from sottovoce.web.connections import KEPT_ALIVE, Connection, Door
-
-    # Who listens everywhere cannot know by which names it is called; the token keeps strangers out.
-    hosts = (*_LOCAL, host.strip("[]")) if is_loopback(host) else ()
-    config = uvicorn.Config(
-        application(limits, hosts=hosts, token=token),
-        http=cast("type[asyncio.Protocol]", functools.partial(Connection, door=Door(limits, proxy=proxy))),
-        # What clients send that is no HTTP is no error of the server.
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        proxy_headers=proxy is not None,
-        forwarded_allow_ips=proxy,
-        timeout_keep_alive=KEPT_ALIVE,
-        timeout_graceful_shutdown=3,
-        lifespan="on",
-        ws="none",
-    )
-    return uvicorn.Server(config)
-
-
-def listen(
-    listener: socket.socket, limits: Limits, *, host: str, token: str | None, proxy: str | None = None
-) -> None:
-    """Serve until interrupted."""
-    server(limits, host=host, token=token, proxy=proxy).run(sockets=[listener])
