@@ -216,7 +216,7 @@ def start_and_cancel(server: Server, quick: bool) -> str:
         seen = seen | server.workers()
     seconds, job = server.done({**QUICK, "rounds": 4})
     seen = seen | server.workers()
-    return f"{count} jobs cost {len(seen - before)} processes; next job: {_ended(seconds, job)}"
+    return f"{count} jobs cost {len(seen - before)} workers; next job: {_ended(seconds, job)}"
 
 
 def tickets(server: Server, quick: bool) -> str:
@@ -231,17 +231,24 @@ def large_grid(server: Server, quick: bool) -> str:
     """A grid of 2000 × 2000 is asked for."""
     del quick
     server.done(QUICK)
-    children = [psutil.Process(pid) for pid in server.workers()]
-    before = sum(child.memory_info().rss for child in children)
+    before = _memory_of_workers(server)
     _, job = server.ask("POST", "/api/graph", {"graph": {"kind": "name", "name": "grid:rows=2000,cols=2000"}})
     begin, most = time.monotonic(), before
     while job is not None and job["state"] in {"waiting", "running"} and time.monotonic() - begin < PATIENCE:
-        with contextlib.suppress(psutil.Error):
-            most = max(most, sum(child.memory_info().rss for child in children))
+        most = max(most, _memory_of_workers(server))
         time.sleep(0.005)
         _, job = server.ask("GET", f"/api/jobs/{job['id']}")
     seconds = time.monotonic() - begin
-    return f"{job['state']} after {seconds:.2f} s, {(most - before) / 1e6:+.0f} MB in the worker"
+    return f"{job['state']} after {seconds:.2f} s, {(most - before) / 1e6:+.0f} MB in the workers"
+
+
+def _memory_of_workers(server: Server) -> int:
+    """Bytes that the workers and their children hold."""
+    total = 0
+    for child in psutil.Process(server.process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            total += child.memory_info().rss
+    return total
 
 
 def malformed_origin(server: Server, quick: bool) -> str:

@@ -9,11 +9,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import psutil
 import pytest
 
 from sottovoce.errors import NotCertified
 from sottovoce.web.limits import Limits
 from sottovoce.web.worker import (
+    ENDED,
     HEAD,
     Failed,
     Message,
@@ -113,6 +115,20 @@ def test_a_worker_ends_when_the_server_is_gone(process: subprocess.Popen[bytes])
     process.stdin.close()
     process.stdout.close()
     assert process.wait(timeout=60) == 0
+
+
+def test_a_child_that_dies_is_told_and_the_worker_goes_on(process: subprocess.Popen[bytes]) -> None:
+    assert isinstance(read(process), Ready)
+    order(process, task("page", **PARTS))
+    assert isinstance(read(process), Moved)
+    for child in psutil.Process(process.pid).children():
+        child.kill()
+    while isinstance(found := read(process), Moved):
+        pass
+    assert isinstance(found, Failed)
+    assert (found.kind, found.message) == ("internal", ENDED)
+    *_, last = send(process, task("page", graph=RING, rounds=3))
+    assert isinstance(last, Result)
 
 
 def test_an_answer_that_is_too_large_is_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,8 @@
 """The crew: workers that are replaced whatever ends them, and what each of them computes.
 
 A worker that ends by itself is replaced after a pause, which doubles as long as its successors do the same. Who waits
-while no worker can be started at all is told so. A task that is cancelled is given up by the worker itself; only if
-that takes too long is the process ended, so that starting and cancelling jobs costs no processes.
+while no worker can be started at all is told so. A task that is cancelled, or takes too long, is given up by the
+worker, which stays: starting and cancelling jobs costs no worker.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sottovoce.web.answers import Problem, Progress, State, Workers
 from sottovoce.web.processes import Worker, WorkerDied
-from sottovoce.web.worker import Failed, Moved, Result, Stopped
+from sottovoce.web.worker import ENDED, Failed, Moved, Result, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,8 +153,10 @@ class Crew:
         """Let a worker compute one thing; afterwards it is ready for the next, or ended."""
         self.running += 1
         computation.state = "running"
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self.limits.seconds, self._take_too_long, computation)
         try:
-            async with asyncio.timeout(self.limits.seconds) as deadline:
+            async with asyncio.timeout(None) as deadline:
                 computation.stop = lambda: _stop(worker, deadline)
                 worker.send(computation.kind, computation.request)
                 while True:
@@ -169,15 +171,19 @@ class Crew:
                         case Stopped():
                             return computation.finish("cancelled")
         except TimeoutError:
-            took = f"the job took longer than {self.limits.seconds:g} seconds"
-            remedy = "take fewer rounds, observers or targets, or the command line"
-            computation.finish("failed", Problem("time", f"{took} ({remedy})"))
             await worker.end()
         finally:
+            timer.cancel()
             self.running -= 1
             computation.stop = None
-            text = "the process that computed this was ended (take fewer rounds, observers or targets)"
-            computation.finish("failed", Problem("internal", text))
+            computation.finish("failed", Problem("internal", ENDED))
+
+    def _take_too_long(self, computation: Computation) -> None:
+        took = f"the job took longer than {self.limits.seconds:g} seconds"
+        remedy = "take fewer rounds, observers or targets, or the command line"
+        computation.finish("failed", Problem("time", f"{took} ({remedy})"))
+        if computation.stop is not None:
+            computation.stop()
 
 
 def _stop(worker: Worker, deadline: asyncio.Timeout) -> None:

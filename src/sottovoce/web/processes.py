@@ -58,6 +58,7 @@ class Worker:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 env=environment,
+                start_new_session=True,
             )
         except OSError as error:
             raise WorkerDied(f"it could not be started: {error.strerror or error}") from None
@@ -102,7 +103,7 @@ class Worker:
         self._write(Task(kind, request, self.limits))
 
     def stop(self) -> None:
-        """Ask the worker to give up its task; it does so the next time that it tells how far it is."""
+        """Ask the worker to give up its task."""
         self._write(Stop())
 
     def _write(self, order: Task | Stop) -> None:
@@ -112,9 +113,8 @@ class Worker:
             self.process.stdin.write(framed(order))
 
     async def end(self) -> None:
-        """End the process; not by `process.kill`, which may take its exit code away from who waits for it."""
+        """End the process and its child; not by `process.kill`, which may take the exit code from who waits for it."""
         self.told_to_end = True
-        if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         await self.process.wait()
