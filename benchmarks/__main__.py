@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run every benchmark in its quick size."""
 
-from benchmarks import against_direct, learning, scale, tightness
+from benchmarks import against_direct, learning, scale, server, tightness
 
 if __name__ == "__main__":
     tightness.main(["--quick"])
     learning.main(["--quick"])
     against_direct.main(["--quick"])
     scale.main(["--quick"])
+    server.main(["--quick"])

@@ -58,7 +58,7 @@ OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}
 OUTSIDE["learning"] |= {"sklearn", "torch"}
 OUTSIDE["report"] |= {"matplotlib"}
-OUTSIDE["web"] |= {"starlette", "uvicorn", "msgspec"}
+OUTSIDE["web"] |= {"starlette", "uvicorn", "h11", "msgspec"}
 OUTSIDE["cli"] |= {"cyclopts", "rich"}
 
 MODULES = sorted(SOURCE.rglob("*.py"))

@@ -20,6 +20,11 @@ Run = Callable[..., Any]
         (("--token", "short"), "token must have at least 16 printable ASCII characters; got 5 characters"),
         (("--port", "70000"), "port must be a whole number from 0 to 65535; got 70000"),
         (("--port", "8.5"), 'unable to convert "8.5" into a whole number'),
+        (
+            ("--proxy", "example.org"),
+            "proxy must be the address that a proxy connects from; got 'example.org'",
+        ),
+        (("--max-answer", "0"), "answer must be a whole number of at least 1; got 0"),
         (("--max-nodes", "0"), "nodes must be a whole number of at least 1; got 0"),
         (("--max-pairs", "100001"), "pairs must be at most 100000"),
         (("--time-limit", "-1"), "seconds must be a finite number above 0; got -1.0"),

@@ -122,3 +122,8 @@ def test_the_vectorised_and_the_patient_reader_agree(monkeypatch: pytest.MonkeyP
     assert (fast.adjacency != slow.adjacency).nnz == 0
     if columns == 2:
         assert fast.edges == len({frozenset(pair) for pair in pairs if pair[0] != pair[1]})
+
+
+def test_a_name_of_very_many_digits_stays_a_name() -> None:
+    name = "9" * 5000
+    assert parse_edges(f"{name} 1\n", "long.edges").labels == (name, "1")

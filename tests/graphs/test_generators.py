@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import GraphError
-from sottovoce.graphs import FAMILIES, generate_graph
+from sottovoce.graphs import FAMILIES, generate_graph, graph_size
 from sottovoce.graphs.generators import nearest_family
 
 SPECS = [
@@ -33,6 +33,19 @@ def test_every_family_by_name(spec: str, n: int, edges: Any) -> None:
     graph = generate_graph(spec)
     assert graph.n == n
     assert edges in (None, graph.edges)
+
+
+@pytest.mark.parametrize(
+    "spec", [*(spec for spec, _, _ in SPECS), "ring:n=2", "exponential:n=2", "exponential:n=13"]
+)
+def test_the_size_is_known_before_the_graph(spec: str) -> None:
+    graph = generate_graph(spec)
+    nodes, edges = graph_size(spec)
+    assert nodes == graph.n
+    if spec.startswith("erdos-renyi"):
+        assert 0 < edges < graph.edges < 2 * edges
+    else:
+        assert edges == graph.edges
 
 
 def test_every_family_is_in_the_list_above() -> None:

@@ -28,7 +28,7 @@ def fetched(
     async def fetch() -> httpx.Response:
         transport = httpx.ASGITransport(app=application(Limits(), **settings))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:1") as client:
-            return await client.request(method, path, headers=dict(headers or {}))
+            return await client.request(method, path, headers=headers)
 
     return asyncio.run(fetch())
 
@@ -39,7 +39,19 @@ def test_own_names_are_answered(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example:1", "", "[::1"]
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost@evil.example:1",
+        "evil.example@localhost",
+        "localhost:1@evil.example",
+        "localhost#evil.example",
+        "localhost/evil.example",
+        "localhost:port",
+        "",
+        "[::1",
+    ],
 )
 def test_a_name_that_others_gave_is_refused(host: str) -> None:
     for path in ("/", "/api/about", "/assets/page.css"):
@@ -54,6 +66,12 @@ def test_a_name_that_others_gave_is_refused(host: str) -> None:
         {"Origin": "https://evil.example"},
         {"Origin": "http://127.0.0.1:2"},
         {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": "http://[::1"},
+        {"Origin": "http://[evil]"},
+        {"Origin": "//"},
+        {"Origin": "http://127.0.0.1:1/page"},
+        {"Origin": "http://evil.example@127.0.0.1:1"},
         {"Sec-Fetch-Site": "cross-site"},
     ],
 )
@@ -62,6 +80,11 @@ def test_other_pages_are_refused(headers: dict[str, str]) -> None:
     assert answer.status_code == 403
     assert "requests from other pages are refused" in answer.json()["error"]["message"]
     assert fetched("/api/about", {"Origin": "http://127.0.0.1:1"}).status_code == 200
+
+
+def test_one_foreign_page_among_two_is_enough() -> None:
+    both = httpx.Headers([("Origin", "http://127.0.0.1:1"), ("Origin", "https://evil.example")])
+    assert fetched("/api/about", both).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -85,6 +108,12 @@ def test_the_token_is_asked_for(given: str | None, status: int) -> None:
         assert answer.headers["WWW-Authenticate"] == "Bearer"
         assert TOKEN not in answer.text
     assert fetched("/", token=TOKEN).status_code == 200
+
+
+def test_the_token_is_looked_at_before_anything_else() -> None:
+    strange = {"Host": "evil.example", "Origin": "http://[::1", "Content-Type": "text/plain"}
+    assert fetched("/api/page", strange, "POST", token=TOKEN).status_code == 401
+    assert fetched("/api/nothing", strange, "PUT", token=TOKEN).status_code == 401
 
 
 def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:

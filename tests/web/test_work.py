@@ -108,9 +108,9 @@ def test_pages_curves_and_graphs() -> None:
         (
             "page",
             {"graph": {"kind": "name", "name": "ring:n=61"}},
-            "at most 60 nodes; got 61 (choose a smaller n",
+            "at most 60 nodes; got 61 (take a smaller graph",
         ),
-        ("page", {"graph": {"kind": "name", "name": "hypercube:dim=40"}}, "at most 60 nodes"),
+        ("page", {"graph": {"kind": "name", "name": "hypercube:dim=24"}}, "at most 60 nodes"),
         ("page", {"graph": {"kind": "name", "name": "grid:rows=8,cols=8"}}, "at most 60 nodes; got 64"),
         ("page", {"graph": {"kind": "name", "name": "complete:n=50"}}, "at most 1000 edges; got 1225"),
         ("page", {"rounds": 51}, "at most 50 rounds; got 51"),
@@ -127,6 +127,31 @@ def test_limits_hold_before_any_work(kind: str, changes: dict[str, Any], message
     with pytest.raises(LimitError) as caught:
         asked(kind, {**RUN, **changes}, limits)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "grid:rows=2000,cols=2000",
+        "torus:rows=1999,cols=1999",
+        "hypercube:dim=20",
+        "complete:n=1900",
+        "erdos-renyi:n=2000,p=0.9",
+        "random-regular:n=2000,d=1998",
+        "small-world:n=2000,k=1998,p=0",
+        "preferential:n=2000,core=1900,links=2",
+        "exponential:n=2001",
+    ],
+)
+def test_a_graph_that_is_too_large_is_never_built(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def built(*_: object) -> None:
+        raise AssertionError(f"{name} was built")
+
+    monkeypatch.setattr("sottovoce.web.work.generate_graph", built)
+    with pytest.raises(
+        LimitError, match=r"this server takes at most [0-9]+ (nodes|edges); got [0-9]+ \(take a"
+    ):
+        asked("graph", {"graph": {"kind": "name", "name": name}})
 
 
 @pytest.mark.parametrize(

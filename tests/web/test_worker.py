@@ -9,11 +9,25 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import psutil
 import pytest
 
 from sottovoce.errors import NotCertified
 from sottovoce.web.limits import Limits
-from sottovoce.web.worker import HEAD, Failed, Message, Moved, Ready, Result, Task, answer, framed
+from sottovoce.web.worker import (
+    ENDED,
+    HEAD,
+    Failed,
+    Message,
+    Moved,
+    Ready,
+    Result,
+    Stop,
+    Stopped,
+    Task,
+    answer,
+    framed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +38,11 @@ def task(kind: str, limits: Limits | None = None, **request: Any) -> Task:
 
 
 RING = {"kind": "name", "name": "ring:n=5"}
+# Minutes of work in many small parts.
+PARTS: dict[str, Any] = {
+    "graph": {"kind": "name", "name": "erdos-renyi:n=300,p=0.05,seed=1"},
+    "rounds": 10_000,
+}
 
 
 @pytest.fixture
@@ -42,11 +61,15 @@ def read(process: subprocess.Popen[bytes]) -> Message:
     return message
 
 
-def send(process: subprocess.Popen[bytes], sent: Task) -> list[Message]:
-    """All messages up to the last one of a task."""
+def order(process: subprocess.Popen[bytes], sent: Task | Stop) -> None:
     assert process.stdin is not None
     process.stdin.write(framed(sent))
     process.stdin.flush()
+
+
+def send(process: subprocess.Popen[bytes], sent: Task) -> list[Message]:
+    """All messages up to the last one of a task."""
+    order(process, sent)
     found = [read(process)]
     while isinstance(found[-1], Moved):
         found.append(read(process))
@@ -67,6 +90,55 @@ def test_one_task_after_another_and_an_end(process: subprocess.Popen[bytes]) -> 
     assert process.stdin is not None
     process.stdin.close()
     assert process.wait(timeout=20) == 0
+
+
+def test_a_task_is_given_up_when_told_and_the_next_one_is_not(process: subprocess.Popen[bytes]) -> None:
+    assert isinstance(read(process), Ready)
+    order(process, task("page", **PARTS))
+    assert isinstance(read(process), Moved)
+    order(process, Stop())
+    while isinstance(found := read(process), Moved):
+        pass
+    assert isinstance(found, Stopped)
+    # An order that comes too late is for nothing.
+    order(process, Stop())
+    *_, last = send(process, task("page", graph=RING, rounds=3))
+    assert isinstance(last, Result)
+
+
+def test_a_worker_ends_when_the_server_is_gone(process: subprocess.Popen[bytes]) -> None:
+    assert isinstance(read(process), Ready)
+    order(process, task("page", **PARTS))
+    assert isinstance(read(process), Moved)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+
+
+def test_a_child_that_dies_is_told_and_the_worker_goes_on(process: subprocess.Popen[bytes]) -> None:
+    assert isinstance(read(process), Ready)
+    order(process, task("page", **PARTS))
+    assert isinstance(read(process), Moved)
+    for child in psutil.Process(process.pid).children():
+        child.kill()
+    while isinstance(found := read(process), Moved):
+        pass
+    assert isinstance(found, Failed)
+    assert (found.kind, found.message) == ("internal", ENDED)
+    *_, last = send(process, task("page", graph=RING, rounds=3))
+    assert isinstance(last, Result)
+
+
+def test_an_answer_that_is_too_large_is_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sottovoce.web.worker._bound_memory", lambda _: None)
+    few = Limits(answer=2000)
+    found = answer(task("account", few, graph=RING, rounds=3, noise_multiplier=2), lambda _: None)
+    assert isinstance(found, Failed)
+    assert found.kind == "limit"
+    assert found.message.startswith("this server gives at most 2000 bytes in one answer; this one has ")
+    assert found.message.endswith(" (name fewer observers or targets, or use sottovoce sweep)")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +166,7 @@ def test_whatever_happens_is_an_answer(
 
 def test_memory_is_bounded(process: subprocess.Popen[bytes]) -> None:
     read(process)
-    few = Limits(memory=600, nodes=100_000, edges=10_000_000, rounds=100_000)
+    few = Limits(memory=600, nodes=100_000, edges=100_000_000, rounds=100_000)
     *_, found = send(process, task("graph", few, graph={"kind": "name", "name": "complete:n=9000"}))
     assert isinstance(found, Failed)
     assert (found.kind, "not enough memory" in found.message) == ("limit", True)

@@ -33,10 +33,20 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    proxy: Annotated[
+        str | None,
+        Parameter(
+            help="Address of a proxy that is trusted to name its clients in X-Forwarded-For.",
+            show_default=False,
+        ),
+    ] = None,
     max_nodes: Annotated[int, Parameter(help="Most nodes of a graph.", converter=whole_number)] = 2000,
     max_rounds: Annotated[int, Parameter(help="Most rounds of a run.", converter=whole_number)] = 10_000,
     max_pairs: Annotated[int, Parameter(help="Most pairs in one answer.", converter=whole_number)] = 100_000,
     max_body: Annotated[int, Parameter(help="Most bytes of a request.", converter=whole_number)] = 2_000_000,
+    max_answer: Annotated[
+        int, Parameter(help="Most bytes of an answer.", converter=whole_number)
+    ] = 32_000_000,
     time_limit: Annotated[float, Parameter(help="Seconds after which a job is ended.")] = 60.0,
     workers: Annotated[
         int, Parameter(help="How many jobs are computed at the same time.", converter=whole_number)
@@ -46,21 +56,22 @@ def serve(
     """Serve the page, with live recomputation, to this machine (or to others, with a token)."""
     _check_extras()
     from sottovoce.web.limits import Limits
-    from sottovoce.web.server import bound_socket, check_access, listen
+    from sottovoce.web.listening import bound_socket, check_access, listen
 
-    check_access(host, public=public, token=token)
+    check_access(host, public=public, token=token, proxy=proxy)
     limits = Limits(
         nodes=max_nodes,
         rounds=max_rounds,
         pairs=max_pairs,
         body=max_body,
+        answer=max_answer,
         seconds=time_limit,
         workers=workers,
     )
     listener = bound_socket(host, port)
     shown = f"[{host}]" if ":" in host else host
     write_result(f"Sottovoce is at http://{shown}:{listener.getsockname()[1]}/ (Ctrl+C ends it)\n")
-    listen(listener, limits, host=host, token=token)
+    listen(listener, limits, host=host, token=token, proxy=proxy)
     return 0
 
 

@@ -4,7 +4,7 @@
 Entry [i, j] of every matrix here is nonzero when node i receives from node j.
 """
 
-from sottovoce.graphs.generators import FAMILIES, generate_graph
+from sottovoce.graphs.generators import FAMILIES, generate_graph, graph_size
 from sottovoce.graphs.model import GossipWeights, Graph
 from sottovoce.graphs.reading import as_graph, parse_graph, read_graph
 from sottovoce.graphs.spectra import Spectrum, spectrum
@@ -30,6 +30,7 @@ __all__ = [
     "as_weights",
     "check_weights",
     "generate_graph",
+    "graph_size",
     "graph_weights",
     "laplacian_weights",
     "lazy_weights",

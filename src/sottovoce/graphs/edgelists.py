@@ -29,7 +29,8 @@ __all__ = ["parse_edges"]
 _SOURCE = ("source", "from", "src", "sender")
 _TARGET = ("target", "to", "dst", "receiver")
 _WEIGHT = ("weight", "w", "value")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+# Python reads no number of more digits than 4300; a name may have them.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 
 
 def parse_edges(text: str, name: str, delimiter: str | None = None, *, directed: bool = False) -> Graph:

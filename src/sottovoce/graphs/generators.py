@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs.model import Graph
 
-__all__ = ["FAMILIES", "Family", "Parameter", "generate_graph", "nearest_family"]
+__all__ = ["FAMILIES", "Family", "Parameter", "generate_graph", "graph_size", "nearest_family"]
 
 NODE_LIMIT = 50_000_000
 
@@ -38,12 +38,14 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """A kind of graph: the function that makes it, its parameters, and a rule that ties them together.
+    """A kind of graph: the function that makes it, its size, its parameters, and a rule that ties them together.
 
-    `conflict` returns the broken rule and its remedy, or None.
+    `size` tells the nodes and the edges from the parameters; chance yields fewer edges with a probability below
+    1e-20. `conflict` returns the broken rule and its remedy, or None.
     """
 
     make: Callable[..., Graph]
+    size: Callable[..., tuple[int, int]]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     conflict: Callable[..., str | None] = lambda **_: None
 
@@ -82,6 +84,17 @@ def _grid_conflict(*, rows: int, cols: int) -> str | None:
     return None
 
 
+def _erdos_renyi_size(*, n: int, p: float, **_: object) -> tuple[int, int]:
+    mean = p * n * (n - 1) / 2
+    # Chernoff: a sum of independent chances stays below its mean by 10 √mean with probability at most e⁻⁵⁰.
+    return n, max(0, int(mean - 10 * math.sqrt(mean)))
+
+
+def _exponential_size(*, n: int) -> tuple[int, int]:
+    steps = [1 << k for k in range((n - 1).bit_length())]
+    return n, n * len({step % n for step in steps} | {-step % n for step in steps}) // 2
+
+
 _NODES = Parameter(lowest=2)
 _SEED = Parameter(lowest=0, highest=2**63 - 1, default=0)
 _CHANCE = Parameter(whole=False, lowest=0, highest=1)
@@ -89,36 +102,55 @@ _SIDE = Parameter(lowest=3)
 
 FAMILIES: Mapping[str, Family] = {
     "erdos-renyi": Family(
-        make=random_families.erdos_renyi, parameters={"n": _NODES, "p": _CHANCE, "seed": _SEED}
+        make=random_families.erdos_renyi,
+        size=_erdos_renyi_size,
+        parameters={"n": _NODES, "p": _CHANCE, "seed": _SEED},
     ),
     "preferential": Family(
         make=random_families.preferential,
+        size=lambda n, core, links, **_: (n, core * (core - 1) // 2 + (n - core) * links),
         parameters={"n": _NODES, "core": Parameter(lowest=2), "links": Parameter(), "seed": _SEED},
         conflict=_preferential_conflict,
     ),
-    "ring": Family(make=families.ring, parameters={"n": _NODES}),
-    "path": Family(make=families.path, parameters={"n": _NODES}),
-    "star": Family(make=families.star, parameters={"n": _NODES}),
-    "complete": Family(make=families.complete, parameters={"n": _NODES}),
-    "grid": Family(
-        make=families.grid, parameters={"rows": Parameter(), "cols": Parameter()}, conflict=_grid_conflict
+    "ring": Family(make=families.ring, size=lambda n: (n, n if n > 2 else 1), parameters={"n": _NODES}),
+    "path": Family(make=families.path, size=lambda n: (n, n - 1), parameters={"n": _NODES}),
+    "star": Family(make=families.star, size=lambda n: (n, n - 1), parameters={"n": _NODES}),
+    "complete": Family(
+        make=families.complete, size=lambda n: (n, n * (n - 1) // 2), parameters={"n": _NODES}
     ),
-    "torus": Family(make=families.torus, parameters={"rows": _SIDE, "cols": _SIDE}, conflict=_grid_conflict),
-    "hypercube": Family(make=families.hypercube, parameters={"dim": Parameter(highest=24)}),
+    "grid": Family(
+        make=families.grid,
+        size=lambda rows, cols: (rows * cols, rows * (cols - 1) + (rows - 1) * cols),
+        parameters={"rows": Parameter(), "cols": Parameter()},
+        conflict=_grid_conflict,
+    ),
+    "torus": Family(
+        make=families.torus,
+        size=lambda rows, cols: (rows * cols, 2 * rows * cols),
+        parameters={"rows": _SIDE, "cols": _SIDE},
+        conflict=_grid_conflict,
+    ),
+    "hypercube": Family(
+        make=families.hypercube,
+        size=lambda dim: (1 << dim, dim << dim >> 1),
+        parameters={"dim": Parameter(highest=24)},
+    ),
     "random-regular": Family(
         make=random_families.random_regular,
+        size=lambda n, d, **_: (n, n * d // 2),
         parameters={"n": _NODES, "d": Parameter(), "seed": _SEED},
         conflict=_regular_conflict,
     ),
     "small-world": Family(
         make=random_families.small_world,
+        size=lambda n, k, **_: (n, n * k // 2),
         parameters={"n": _NODES, "k": Parameter(lowest=2), "p": _CHANCE, "seed": _SEED},
         conflict=_small_world_conflict,
     ),
-    "exponential": Family(make=families.exponential, parameters={"n": _NODES}),
-    "karate": Family(make=families.karate),
-    "les-miserables": Family(make=families.les_miserables),
-    "florentine": Family(make=families.florentine),
+    "exponential": Family(make=families.exponential, size=_exponential_size, parameters={"n": _NODES}),
+    "karate": Family(make=families.karate, size=lambda: (34, 78)),
+    "les-miserables": Family(make=families.les_miserables, size=lambda: (77, 254)),
+    "florentine": Family(make=families.florentine, size=lambda: (15, 20)),
 }
 
 
@@ -132,6 +164,22 @@ def generate_graph(spec: str) -> Graph:
     >>> generate_graph("torus:rows=3,cols=4").edges
     24
     """
+    family, values = _parsed(spec)
+    return replace(family.make(**values), name=spec.strip())
+
+
+def graph_size(spec: str) -> tuple[int, int]:
+    """How many nodes and edges the graph of a specification will have; of edges drawn by chance, rather too few.
+
+    >>> graph_size("grid:rows=2000,cols=2000")
+    (4000000, 7996000)
+    """
+    family, values = _parsed(spec)
+    return family.size(**values)
+
+
+def _parsed(spec: str) -> tuple[Family, dict[str, float]]:
+    """The family that a specification names, and the parameters that it gives."""
     name, _, rest = spec.partition(":")
     name = name.strip()
     if name not in FAMILIES:
@@ -145,7 +193,7 @@ def generate_graph(spec: str) -> Graph:
     broken = family.conflict(**values)
     if broken is not None:
         raise GraphError(f"{name}: {broken}")
-    return replace(family.make(**values), name=spec.strip())
+    return family, values
 
 
 def nearest_family(name: str) -> str | None:

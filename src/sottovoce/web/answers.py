@@ -20,6 +20,8 @@ __all__ = [
     "ProblemKind",
     "Progress",
     "State",
+    "Status",
+    "Workers",
 ]
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -77,6 +79,7 @@ class AboutLimits(msgspec.Struct, frozen=True):
     rounds: int
     pairs: int
     body: int
+    answer: int
     seconds: float
 
 
@@ -86,6 +89,24 @@ class About(msgspec.Struct, frozen=True):
     version: str
     limits: AboutLimits
     examples: list[str]
+
+
+class Workers(msgspec.Struct, frozen=True):
+    """The processes that compute: how many there should be, are ready and are at work, and what was lost."""
+
+    wanted: int
+    ready: int
+    running: int
+    lost: int
+    trouble: str | None
+
+
+class Status(msgspec.Struct, frozen=True):
+    """How the server is: its workers, the jobs that wait for one, and the requests that are remembered."""
+
+    workers: Workers
+    waiting: int
+    tickets: int
 
 
 class Ends(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import hmac
+import re
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import msgspec
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["POLICY", "Guard", "problem"]
+__all__ = ["HEADERS", "POLICY", "Guard", "problem"]
 
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z.-]+))(?::[0-9]{1,5})?")
+_ORIGIN = re.compile(r"https?://([^/?#@\s]+)")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -68,21 +70,7 @@ class Guard:
         await (refused or self.app)(scope, receive, send_guarded)
 
     def _refusal(self, headers: Headers, path: str) -> Response | None:
-        """Why a request is refused, if it is."""
-        host = headers.get("host", "")
-        # A name that someone else's page made point here is not one of ours.
-        if self.hosts and _bare(host) not in self.hosts:
-            known = ", ".join(sorted(self.hosts))
-            return problem(
-                403, "access", f"this server answers to {known}; got {host!r} (use its own address)"
-            )
-        origin = headers.get("origin")
-        if (origin is not None and urlsplit(origin).netloc != host) or (
-            headers.get("sec-fetch-site") == "cross-site" and path.startswith("/api/")
-        ):
-            return problem(
-                403, "access", "requests from other pages are refused (open the page of this server)"
-            )
+        """Why a request is refused, if it is; the token is looked at first."""
         if self.token is not None and path.startswith("/api/"):
             scheme, _, given = headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(
@@ -90,12 +78,29 @@ class Guard:
             ):
                 told = "the access token is missing or wrong (send it as Authorization: Bearer …)"
                 return problem(401, "access", told, {"WWW-Authenticate": "Bearer"})
+        host = headers.get("host", "")
+        # A name that someone else's page made point here is not one of ours.
+        if self.hosts and _bare(host) not in self.hosts:
+            known = ", ".join(sorted(self.hosts))
+            return problem(
+                403, "access", f"this server answers to {known}; got {host!r} (use its own address)"
+            )
+        if any(_place(origin) != host for origin in headers.getlist("origin")) or (
+            headers.get("sec-fetch-site") == "cross-site" and path.startswith("/api/")
+        ):
+            return problem(
+                403, "access", "requests from other pages are refused (open the page of this server)"
+            )
         return None
 
 
+def _place(origin: str) -> str | None:
+    """Host and port of an origin; None if it is not one, which is nobody's page."""
+    found = _ORIGIN.fullmatch(origin)
+    return found and found[1]
+
+
 def _bare(host: str) -> str:
-    """A host without its port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    """A host without its port; empty if it is not one."""
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).lower() if found else ""

@@ -17,6 +17,7 @@ from sottovoce.web.answers import (
     Job,
     NetworkResult,
     PageResult,
+    Status,
 )
 from sottovoce.web.work import KINDS
 
@@ -53,10 +54,13 @@ ERRORS = {
 
 def openapi(*, token: bool) -> dict[str, Any]:
     """The whole description; `token` says whether the server asks for one."""
-    types = [About, Answer, Job, *RESULTS.values(), *(each for each, _ in KINDS.values())]
+    types = [About, Answer, Job, Status, *RESULTS.values(), *(each for each, _ in KINDS.values())]
     refs, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     found = dict(zip(types, refs, strict=True))
-    paths: dict[str, Any] = {"/api/about": {"get": _about(found[About], found[Answer])}}
+    paths: dict[str, Any] = {
+        "/api/about": {"get": _told("about", "Version and limits", found[About], found[Answer])},
+        "/api/status": {"get": _told("status", "How the server is", found[Status], found[Answer])},
+    }
     for kind, (request, _) in KINDS.items():
         paths[f"/api/{kind}"] = {
             "post": _submit(kind, found[request], found[RESULTS[kind]], found[Job], found[Answer])
@@ -86,12 +90,12 @@ def _errors(answer: dict[str, Any], *codes: str) -> dict[str, Any]:
     return {code: {"description": ERRORS[code], "content": _content(answer)} for code in codes}
 
 
-def _about(about: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+def _told(name: str, summary: str, value: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     return {
-        "summary": "Version and limits",
-        "operationId": "about",
+        "summary": summary,
+        "operationId": name,
         "responses": {
-            "200": {"description": "About this server", "content": _content(about)},
+            "200": {"description": summary, "content": _content(value)},
             **_errors(answer, "401", "403"),
         },
     }
@@ -130,7 +134,12 @@ def _job(job: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         "get": {
             "summary": "How a job stands, and in the end its result",
             "operationId": "job",
-            "responses": {"200": {"description": "The job", "content": _content(job)}, **missing, **refused},
+            "responses": {
+                "200": {"description": "The job", "content": _content(job)},
+                **missing,
+                **refused,
+                **_errors(answer, "503"),
+            },
         },
         "delete": {
             "summary": "Cancel a job",

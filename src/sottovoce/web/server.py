@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server: the page, the API, and where it may listen."""
+"""The server as an application: the page and the API."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import json
 import re
-import socket
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
 
 from sottovoce._version import __version__
 from sottovoce.errors import InputError
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
-from sottovoce.web.answers import About, AboutLimits, Problem
+from sottovoce.web.answers import About, AboutLimits, Job, Problem
 from sottovoce.web.guards import Guard, problem
 from sottovoce.web.jobs import Busy, Jobs
 from sottovoce.web.requests import content_hash
 from sottovoce.web.schema import LONGEST_WAIT, openapi
+from sottovoce.web.sending import InParts, Outbox
+from sottovoce.web.shares import Shares, client_name
 from sottovoce.web.work import KINDS
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     Endpoint = Callable[[Request], Awaitable[Response]]
 
-__all__ = ["application", "bound_socket", "check_access", "is_loopback", "listen"]
+__all__ = ["LOCAL", "application"]
 
 EXAMPLES = [
     "florentine",
@@ -47,15 +48,23 @@ EXAMPLES = [
     "erdos-renyi:n=40,p=0.15,seed=1",
     "preferential:n=60,core=4,links=2,seed=1",
 ]
-_STATUS = {"input": 422, "not-certified": 422, "limit": 422, "gone": 503, "time": 504, "internal": 500}
-_BODY_SECONDS = 15.0
-_LOCAL = ("127.0.0.1", "localhost", "::1")
-_SHORTEST_TOKEN = 16
+_STATUS = {
+    "input": 422,
+    "not-certified": 422,
+    "limit": 422,
+    "gone": 503,
+    "busy": 503,
+    "time": 504,
+    "internal": 500,
+}
+_NO_ONE = Response(status_code=499)
+LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
-def application(limits: Limits, *, hosts: tuple[str, ...] = _LOCAL, token: str | None = None) -> Starlette:
+def application(limits: Limits, *, hosts: tuple[str, ...] = LOCAL, token: str | None = None) -> Starlette:
     """The server as an ASGI application; `hosts` are the names that it answers to, none for any."""
     jobs: Jobs | None = None
+    outbox, inbox, waits = Outbox(limits.sending), Shares(limits.arriving), Shares(limits.waits)
 
     def running() -> Jobs:
         assert jobs is not None
@@ -78,13 +87,16 @@ def application(limits: Limits, *, hosts: tuple[str, ...] = _LOCAL, token: str |
     async def give_about(_: Request) -> Response:
         return Response(about, media_type="application/json")
 
+    async def give_status(_: Request) -> Response:
+        return Response(msgspec.json.encode(running().health()), media_type="application/json")
+
     async def job(request: Request) -> Response:
         name = request.path_params["id"]
         try:
             if request.method == "DELETE":
                 running().cancel(name)
                 return Response(status_code=204)
-            return Response(msgspec.json.encode(running().status(name)), media_type="application/json")
+            return outbox.answer(running().status(name), _client(request))
         except KeyError:
             return problem(
                 404, "not-found", "there is no such job (it was cancelled, or forgotten; ask again)"
@@ -94,7 +106,11 @@ def application(limits: Limits, *, hosts: tuple[str, ...] = _LOCAL, token: str |
         *_files(),
         Route("/openapi.json", give_description),
         Route("/api/about", give_about),
-        *(Route(f"/api/{kind}", _submission(kind, limits, running), methods=["POST"]) for kind in KINDS),
+        Route("/api/status", give_status),
+        *(
+            Route(f"/api/{kind}", _submission(kind, limits, running, inbox, outbox, waits), methods=["POST"])
+            for kind in KINDS
+        ),
         Route("/api/jobs/{id}", job, methods=["GET", "DELETE"]),
     ]
     return Starlette(
@@ -112,6 +128,7 @@ def _told(limits: Limits) -> AboutLimits:
         rounds=limits.rounds,
         pairs=limits.pairs,
         body=limits.body,
+        answer=limits.answer,
         seconds=limits.seconds,
     )
 
@@ -128,19 +145,28 @@ def _files() -> list[Route]:
 
     def endpoint(content: bytes, kind: str) -> Endpoint:
         async def give(_: Request) -> Response:
-            return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+            answer = InParts(content, kind=kind)
+            answer.headers["Cache-Control"] = "no-cache"
+            return answer
 
         return give
 
     return [Route(path, endpoint(content, kind)) for path, (content, kind) in files.items()]
 
 
-def _submission(kind: str, limits: Limits, running: Callable[[], Jobs]) -> Endpoint:
+def _client(request: Request) -> str:
+    """Who asks, as far as shares go."""
+    return client_name(request.client.host if request.client else "")
+
+
+def _submission(
+    kind: str, limits: Limits, running: Callable[[], Jobs], inbox: Shares, outbox: Outbox, waits: Shares
+) -> Endpoint:
     """What takes requests of one kind."""
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(KINDS[kind][0])
 
     async def submit(request: Request) -> Response:
-        body = await _body(request, limits.body)
+        body = await _body(request, limits, inbox)
         if isinstance(body, Response):
             return body
         try:
@@ -148,19 +174,47 @@ def _submission(kind: str, limits: Limits, running: Callable[[], Jobs]) -> Endpo
             asked = decoder.decode(body)
         except (msgspec.DecodeError, InputError, UnicodeDecodeError) as error:
             return problem(400, "input", f"{error} (see /openapi.json for what is expected)")
+        client = _client(request)
         try:
-            found = await running().submit(kind, msgspec.json.encode(asked), content_hash(kind, asked))
+            found = running().submit(kind, msgspec.json.encode(asked), content_hash(kind, asked), client)
         except Busy as error:
-            return problem(503, "busy", str(error), {"Retry-After": "5"})
-        if found.state != "done" and seconds > 0:
-            found = await running().wait(found.id, seconds)
+            return _failure(Problem("busy", str(error)))
+        del body, asked
+        # To wait is a courtesy: whose share is used up gets the job at once, and asks for it later.
+        if found.state != "done" and seconds > 0 and waits.take(client):
+            try:
+                waited = await _waited(request, running(), found, seconds)
+            finally:
+                waits.give(client)
+            if waited is None:
+                return _NO_ONE
+            found = waited
         if found.error is not None:
             running().cancel(found.id)
             return _failure(found.error)
-        status = 200 if found.state == "done" else 202
-        return Response(msgspec.json.encode(found), status, media_type="application/json")
+        return outbox.answer(found, client, 200 if found.state == "done" else 202)
 
     return submit
+
+
+async def _waited(request: Request, jobs: Jobs, job: Job, seconds: float) -> Job | None:
+    """The job after some time; None, and it is cancelled, if the client left: no one else knows of it."""
+    waiting = asyncio.create_task(jobs.wait(job.id, seconds))
+    leaving = asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if waiting.done():
+            return waiting.result()
+        jobs.cancel(job.id)
+        return None
+    finally:
+        waiting.cancel()
+        leaving.cancel()
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _waiting_time(parameters: object) -> float:
@@ -177,29 +231,39 @@ def _waiting_time(parameters: object) -> float:
 
 
 def _failure(error: Problem) -> Response:
-    return problem(_STATUS[error.kind], error.kind, error.message)
+    headers = {"Retry-After": "5"} if error.kind == "busy" else None
+    return problem(_STATUS[error.kind], error.kind, error.message, headers)
 
 
-async def _body(request: Request, most: int) -> bytes | Response:
+async def _body(request: Request, limits: Limits, inbox: Shares) -> bytes | Response:
     """The bytes of a request, unless they are too many, too slow, or not JSON."""
-    too_large = problem(
-        413, "limit", f"a request has at most {most} bytes (send a smaller graph, or use the command line)"
-    )
+    told = f"a request has at most {limits.body} bytes (send a smaller graph, or use the command line)"
+    too_large = problem(413, "limit", told)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return problem(415, "media", "requests must be JSON (send Content-Type: application/json)")
     if request.headers.get("content-length", "0").isdecimal() and (
-        int(request.headers.get("content-length", "0")) > most
+        int(request.headers.get("content-length", "0")) > limits.body
     ):
         return too_large
+    client = _client(request)
     content = bytearray()
     try:
-        async with asyncio.timeout(_BODY_SECONDS):
+        async with asyncio.timeout(limits.body_seconds):
             async for chunk in request.stream():
-                content += chunk
-                if len(content) > most:
+                if len(content) + len(chunk) > limits.body:
                     return too_large
+                if not inbox.take(client, len(chunk)):
+                    waits = (
+                        f"{inbox.total} bytes of requests are on their way already (try again in a minute)"
+                    )
+                    return _failure(Problem("busy", waits))
+                content += chunk
     except TimeoutError:
         return problem(408, "time", "the request did not arrive in time (send it again)")
+    except ClientDisconnect:
+        return _NO_ONE
+    finally:
+        inbox.give(client, len(content))
     return bytes(content)
 
 
@@ -215,72 +279,3 @@ async def _unknown(request: Request, error: Exception) -> Response:
 
 async def _broken(_: Request, error: Exception) -> Response:
     return problem(500, "internal", f"{type(error).__name__} (please report it)")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a server that listens at `host` can be reached from this machine alone.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def check_access(host: str, *, public: bool, token: str | None) -> None:
-    """Refuse to listen where others can ask, unless that is meant and a token keeps strangers out."""
-    if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise InputError(
-            f"token must have at least {_SHORTEST_TOKEN} printable ASCII characters; got {len(token)} characters "
-            "(python -c 'import secrets; print(secrets.token_urlsafe())' makes one)"
-        )
-    if is_loopback(host):
-        return
-    if not public:
-        raise InputError(
-            f"host must be a loopback address unless public access is asked for; got {host!r} "
-            "(pass --public and --token, or --host 127.0.0.1)"
-        )
-    if token is None:
-        raise InputError(
-            f"a server at {host!r} can be reached by others and needs an access token (pass --token, or set "
-            "SOTTOVOCE_SERVE_TOKEN)"
-        )
-
-
-def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens at `host` and `port`; 0 takes any free port."""
-    if not 0 <= port <= 65_535:
-        raise InputError(f"port must be a whole number from 0 to 65535; got {port} (0 takes any free one)")
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host.strip("[]"), port), family=family)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(
-            f"cannot listen at {host}:{port}: {reason} (choose another --port or --host)"
-        ) from None
-
-
-def listen(listener: socket.socket, limits: Limits, *, host: str, token: str | None) -> None:
-    """Serve until interrupted."""
-    import uvicorn
-
-    # Who listens everywhere cannot know by which names it is called; the token keeps strangers out.
-    hosts = (*_LOCAL, host.strip("[]")) if is_loopback(host) else ()
-    config = uvicorn.Config(
-        application(limits, hosts=hosts, token=token),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=256,
-        timeout_keep_alive=10,
-        timeout_graceful_shutdown=3,
-        lifespan="on",
-        ws="none",
-    )
-    uvicorn.Server(config).run(sockets=[listener])

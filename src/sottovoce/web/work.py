@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sottovoce import documents
 from sottovoce.accounting import account, account_all
 from sottovoce.errors import FileError, InputError
-from sottovoce.graphs import generate_graph, parse_graph, spectrum, weights_by_rule
+from sottovoce.graphs import generate_graph, graph_size, parse_graph, spectrum, weights_by_rule
 from sottovoce.protocols import gossip
 from sottovoce.report.curves import view_curve
 from sottovoce.sensitivities import as_participation
@@ -132,8 +132,7 @@ KINDS: dict[str, tuple[type, Callable[..., dict[str, Any]]]] = {
 def _network(request: GraphRequest, limits: Limits) -> _Network:
     """The graph and its weights, if they are small enough."""
     graph = _read(request.graph, limits)
-    _within(graph.n, limits.nodes, "nodes", "take a smaller graph, or the command line")
-    _within(graph.edges, limits.edges, "edges", "take a sparser graph, or the command line")
+    _check_graph(graph.n, graph.edges, limits)
     weights = weights_by_rule(graph, request.weights)
     return _Network(graph=graph, weights=weights, spectrum=spectrum(weights))
 
@@ -146,12 +145,14 @@ def _read(source: Source, limits: Limits) -> Graph:
         if "\0" in source.text:
             raise FileError("a graph file must be text; found binary content (write an edge list)")
         return parse_graph(source.text, f"graph.{source.format}")
-    # A size is refused before the graph is built.
-    for key, value in re.findall(r"([a-z]+)\s*=\s*([0-9]+)", source.name):
-        if key != "seed":
-            size = 2 ** min(int(value), 64) if key == "dim" else int(value)
-            _within(size, limits.nodes, "nodes", f"choose a smaller {key}, or use the command line")
+    # What is too large is refused before it is built.
+    _check_graph(*graph_size(source.name), limits)
     return generate_graph(source.name)
+
+
+def _check_graph(nodes: int, edges: int, limits: Limits) -> None:
+    _within(nodes, limits.nodes, "nodes", "take a smaller graph, or the command line")
+    _within(edges, limits.edges, "edges", "take a sparser graph, or the command line")
 
 
 def _table(
