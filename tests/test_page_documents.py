@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,8 @@ def test_every_pair_is_in_its_place(table: AccountTable) -> None:
     assert document["factor"] == 2
     assert document["contributing_rounds"] == 5
     assert document["observers_left_out"] == 0
+    assert (document["pairs_computed"], document["pairs_possible"]) == (210, 210)
+    assert document["epsilon_upper"] == table.epsilon_upper.max()
     assert document["assumption_text"].startswith("contributions are fixed in advance")
 
 
@@ -64,6 +67,52 @@ def test_a_smaller_document_keeps_the_observers_that_learn_most(most: int, table
     left = set(range(15)) - {row for (row,) in document["observers"]}
     peaks = {row: max(table.squared_upper[table.observer_of == row]) for row in range(15)}
     assert all(peaks[out] <= min(peaks[row] for (row,) in document["observers"]) for out in left)
+
+
+@pytest.mark.parametrize(
+    ("view", "own_noise", "observers", "targets", "computed", "possible"),
+    [
+        ("secure-sum", "known", None, None, 210, 210),
+        ("secure-sum", "hidden", None, None, 225, 225),
+        ("secure-sum", "known", ["Medici"], None, 14, 210),
+        ("neighbourhood", "known", ["Medici", "Pazzi"], ["Strozzi"], 2, 210),
+        ("neighbourhood", "hidden", ["Medici"], None, 15, 225),
+        ("everyone", "known", None, None, 15, 15),
+        ("everyone", "known", None, ["Pazzi"], 1, 15),
+    ],
+)
+def test_a_part_of_the_network_is_told_from_the_whole(
+    view: str, own_noise: Any, observers: Any, targets: Any, computed: int, possible: int
+) -> None:
+    found = account_all(
+        gossip(WEIGHTS, rounds=2),
+        view,
+        noise_multiplier=2.0,
+        delta=1e-6,
+        own_noise=own_noise,
+        observers=observers,
+        targets=targets,
+    )
+    document = page_document(found, GRAPH, spectrum(WEIGHTS))
+    assert (document["pairs_computed"], document["pairs_possible"]) == (computed, possible)
+
+
+def test_a_coalition_has_the_pairs_of_those_outside() -> None:
+    protocol = gossip(WEIGHTS, rounds=2)
+    for own_noise, pairs in (("known", 13), ("hidden", 15)):
+        view = View(name="coalition-sums", observers=("Medici", "Pazzi"), own_noise=own_noise)  # type: ignore[arg-type]
+        found = account(protocol, view, noise_multiplier=2.0, delta=1e-6)
+        document = page_document(found, GRAPH, spectrum(WEIGHTS))
+        assert (document["pairs_computed"], document["pairs_possible"]) == (pairs, pairs)
+
+
+def test_other_views_of_a_run_stand_beside_it(table: AccountTable) -> None:
+    other = account_all(table.protocol, "neighbourhood", noise_multiplier=2.0, delta=1e-6)
+    document = page_document(table, GRAPH, spectrum(WEIGHTS), beside=[other])
+    (beside,) = document["beside"]
+    assert beside["view"] == "neighbourhood"
+    assert max(beside["pairs"]["upper"]) == other.squared_upper.max()
+    assert set(document) - set(beside) == {"graph", "beside"}
 
 
 def test_a_view_without_observers_has_one_row() -> None:

@@ -61,6 +61,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
             context = browser.new_context(viewport={"width": 1280, "height": 900}, **settings)
             stack.callback(context.close)
             page = context.new_page()
+            page.set_default_timeout(15_000)
             home = urlsplit(address).netloc
 
             def complain(text: str) -> None:

@@ -43,6 +43,16 @@ def words(account: Account, delta: float | None = None) -> tuple[str, str]:
     return f"ε ≤ {rounded_up(ends.upper)}", f"at least {rounded_down(ends.lower)}"
 
 
+def looked(page: Page) -> tuple[str, str]:
+    """The ends of the second line's interval: the chosen observer, and perhaps the chosen target."""
+    found = re.fullmatch(
+        r"Chosen observer .*?: (ε ≤ [\d.]+), (at least [\d.]+), about .*",
+        page.inner_text("#headline-observer"),
+    )
+    assert found is not None, page.inner_text("#headline-observer")
+    return found[1], found[2]
+
+
 def settled(page: Page) -> None:
     """Wait until the page has drawn and written its link."""
     page.wait_for_timeout(30)
@@ -69,7 +79,9 @@ def test_the_headline_says_what_the_command_line_says(page: Page, families: Acco
     assert shown(page) == words(worst)
     assert page.title() == "Families & friends"
     text = page.inner_text("#verdict")
-    assert f"is what {worst.observers[0]} can learn about {worst.target}" in text
+    assert f"is what {worst.observers[0]} can learn about {worst.target}, the worst of 210 pairs" in text
+    assert page.locator("#verdict.answer").count() == 1
+    assert page.is_hidden("#coverage")
     assert "method dual" in text
     assert "Assumption oblivious: contributions are fixed in advance" in text
     assert "δ = 1e-5" in text
@@ -137,14 +149,85 @@ def test_noise_is_found_for_a_budget(page: Page, families: AccountTable) -> None
         "#find-answer"
     )
     page.fill("#target-epsilon", "0")
+    settled(page)
+    assert page.inner_text("#find-answer") == ""
     page.click("#find-noise")
+    settled(page)
     assert page.inner_text("#find-answer") == "ε must be a finite number above 0."
+
+
+@pytest.mark.parametrize(("field", "value"), [("#noise", "3"), ("#delta", "1e-7"), ("#target-epsilon", "2")])
+def test_what_was_found_goes_with_what_it_was_found_for(field: str, value: str, page: Page) -> None:
+    page.click("#find-noise")
+    settled(page)
+    assert "A noise multiplier of" in page.inner_text("#find-answer")
+    page.fill(field, value)
+    page.press(field, "Tab")
+    settled(page)
+    assert page.inner_text("#find-answer") == ""
+
+
+def test_a_calibrated_run_shows_its_target(visit: Visit, families: AccountTable, tmp_path: Path) -> None:
+    table = families.with_noise(families.calibrated_noise(1.0, 1e-5))
+    document = page_document(table, as_graph("florentine"), spectrum(table.protocol.weights))
+    page = visit(write_report(tmp_path / "one.html", title="r", account=document).as_uri())
+    settled(page)
+    assert page.inner_text("#headline-epsilon") == "ε ≤ 1"
+    page.fill("#noise", gaussian_neighbour(table.noise_multiplier))
+    page.press("#noise", "Enter")
+    settled(page)
+    assert page.inner_text("#headline-epsilon") == "ε ≤ 1.001"
+
+
+def gaussian_neighbour(noise: float) -> str:
+    """A little less noise than that, as text."""
+    return repr(noise * (1 - 1e-6))
+
+
+def test_views_stand_side_by_side_until_one_is_chosen(
+    visit: Visit, families: AccountTable, tmp_path: Path
+) -> None:
+    messages = account_all(families.protocol, "neighbourhood", noise_multiplier=4.0, delta=1e-5)
+    document = page_document(
+        messages, as_graph("florentine"), spectrum(families.protocol.weights), beside=[families]
+    )
+    page = visit(write_report(tmp_path / "both.html", title="r", account=document).as_uri())
+    settled(page)
+    larger, smaller = words(messages.worst()), words(families.worst())
+    assert shown(page) == larger
+    assert page.locator("#sides dd").all_inner_texts() == [", ".join(larger), ", ".join(smaller)]
+    assert page.locator("#sides dt").all_inner_texts() == ["messages in the clear", "secure sums"]
+    assert f"secure sums would give {smaller[0]}" in page.inner_text("#headline-who")
+    page.click("#view label:has-text('Secure sum')")
+    settled(page)
+    assert shown(page) == smaller
+    assert page.is_hidden("#sides")
+    assert "secure sums would give" not in page.inner_text("#verdict")
+
+
+def test_a_report_of_some_observers_says_what_it_does_not_know(visit: Visit, tmp_path: Path) -> None:
+    graph = as_graph("florentine")
+    weights = weights_by_rule(graph, "metropolis")
+    table = account_all(
+        gossip(weights, rounds=20), "secure-sum", noise_multiplier=4.0, delta=1e-5, observers=["Medici"]
+    )
+    document = page_document(table, graph, spectrum(weights))
+    page = visit(write_report(tmp_path / "one.html", title="r", account=document).as_uri())
+    settled(page)
+    assert "14 of 210 pairs computed; the worst may be higher." in page.inner_text("#coverage")
+    assert page.inner_text("#headline-epsilon").endswith(" in part")
+    assert page.locator("#verdict.answer").count() == 0
+    partial = page.evaluate("getComputedStyle(document.getElementById('headline-epsilon')).color")
+    assert partial != page.evaluate("getComputedStyle(document.body).color")
+    assert page.is_hidden("#find-noise")
+    assert "this report does not hold them: run sottovoce calibrate" in page.inner_text("#find-answer")
 
 
 def test_a_click_on_a_node_makes_it_the_observer(page: Page, families: AccountTable) -> None:
     press_node(page, "Medici")
     assert page.input_value("#observer") == str(families.protocol.index("Medici"))
-    assert shown(page) == words(families.pair("Medici", "Acciaiuoli"))
+    assert looked(page) == words(families.pair("Medici", "Acciaiuoli"))
+    assert shown(page) == words(families.worst())
     assert "Colours show what Medici can learn" in page.inner_text("#network-note")
 
 
@@ -154,7 +237,7 @@ def test_the_list_chooses_an_observer_too(page: Page, families: AccountTable) ->
     row = families.observers.index(("Strozzi",))
     places = [k for k in range(len(families)) if families.observer_of[k] == row]
     worst = max(places, key=lambda k: families.mu_upper[k])
-    assert shown(page) == words(families.pair("Strozzi", families.targets[worst]))
+    assert looked(page) == words(families.pair("Strozzi", families.targets[worst]))
 
 
 def test_the_keyboard_reaches_nodes_and_cells(page: Page) -> None:
@@ -181,8 +264,9 @@ def test_a_click_on_the_heat_map_chooses_row_and_target(page: Page, families: Ac
     page.click("#heat", position={"x": cell["x"], "y": cell["y"]})
     settled(page)
     labels = families.protocol.labels
-    assert shown(page) == words(families.pair(labels[1], labels[0]))
-    assert f"is what {labels[1]} can learn about {labels[0]}:" in page.inner_text("#headline-who")
+    assert looked(page) == words(families.pair(labels[1], labels[0]))
+    assert shown(page) == words(families.worst())
+    assert page.inner_text("#headline-observer").endswith(f", about {labels[0]}.")
     page.hover("#heat", position={"x": cell["x"], "y": cell["y"]})
     assert page.inner_text("#tip").startswith(f"{labels[1]} about {labels[0]}: ε ≤ ")
 
@@ -201,7 +285,7 @@ def test_the_table_lists_the_worst_pairs_and_chooses_them(page: Page, families: 
     settled(page)
     third = order[2]
     pair = families.pair(families.observers[families.observer_of[third]][0], families.targets[third])
-    assert shown(page) == words(pair)
+    assert looked(page) == words(pair)
     page.click("#more-pairs")
     assert rows.count() == 30
     page.click("#exposed-scope label:has-text('Chosen observer')")
@@ -264,7 +348,7 @@ def test_a_link_that_is_typed_in_is_followed(page: Page, families: AccountTable)
     page.evaluate("location.hash = 'observer=Medici&noise=6&delta=1e-6&target=Pazzi'")
     settled(page)
     pair = families.with_noise(6.0).pair("Medici", "Pazzi")
-    assert shown(page) == words(pair, 1e-6)
+    assert looked(page) == words(pair, 1e-6)
     page.evaluate("location.hash = 'observer=Nobody&noise=-3&delta=x'")
     settled(page)
     assert shown(page)[0].startswith("ε ≤ ")
@@ -363,7 +447,7 @@ def test_a_large_network_is_shown_in_parts(visit: Visit, tmp_path: Path) -> None
     path = write_report(tmp_path / "large.html", title="large", account=document)
     page = visit(path.as_uri())
     settled(page)
-    assert shown(page) == words(table.worst())
+    assert looked(page) == words(table.worst())
     assert page.evaluate("sottovoce.network.nodesDrawn()") == 160
     assert "160 of 1200 nodes are drawn, those nearest to the observer" in page.inner_text("#network-note")
     page.click("#scope label:has-text('Sample by degree')")

@@ -73,10 +73,15 @@ def opened(visit: Visit, address: str, **settings: Any) -> Page:
 
 
 def everyone(
-    graph: str = "florentine", rounds: int = 20, view: str = "secure-sum", **settings: Any
+    graph: str = "florentine", rounds: int = 20, view: str = "neighbourhood", **settings: Any
 ) -> AccountTable:
     protocol = gossip(metropolis_weights(graph), rounds=rounds)
     return account_all(protocol, view, noise_multiplier=4.0, delta=1e-5, **settings)
+
+
+def looked(page: Page) -> str:
+    """The second line: the chosen observer."""
+    return page.inner_text("#headline-observer")
 
 
 def press_node(page: Page, name: str, **settings: Any) -> None:
@@ -96,25 +101,32 @@ def page(visit: Visit, server: Server) -> Page:
 
 
 def test_the_first_network_is_computed_by_itself(page: Page) -> None:
-    assert shown(page) == words(everyone().worst())
+    larger, smaller = (words(everyone(view=view).worst()) for view in ("neighbourhood", "secure-sum"))
+    assert shown(page) == larger
+    assert page.locator("#sides dd").all_inner_texts() == [", ".join(larger), ", ".join(smaller)]
+    assert f"secure sums would give {smaller[0]}" in page.inner_text("#headline-who")
+    assert page.is_checked("#view input[value=both]")
     page.wait_for_selector("#curves svg")
     assert page.input_value("#graph") == "florentine"
     assert violations(page) == []
 
 
 def test_view_own_noise_and_rounds_are_recomputed(page: Page) -> None:
+    choose(page, "view", "Secure sum")
+    idle(page)
+    assert shown(page) == words(everyone(view="secure-sum").worst())
+    assert page.is_hidden("#sides")
     choose(page, "view", "Messages")
     idle(page)
-    assert shown(page) == words(best_of(everyone(view="neighbourhood"), page))
+    assert shown(page) == words(everyone().worst())
     assert "neighbourhood, own noise known" in page.inner_text("#headline-terms")
     choose(page, "own-noise", "hidden")
     idle(page)
-    assert shown(page) == words(best_of(everyone(view="neighbourhood", own_noise="hidden"), page))
+    assert shown(page) == words(everyone(own_noise="hidden").worst())
     page.fill("#rounds", "7")
     page.press("#rounds", "Enter")
     idle(page)
-    table = everyone(view="neighbourhood", own_noise="hidden", rounds=7)
-    assert shown(page) == words(best_of(table, page))
+    assert shown(page) == words(everyone(own_noise="hidden", rounds=7).worst())
     choose(page, "view", "Single node")
     idle(page)
     assert "single-node" in page.inner_text("#headline-terms")
@@ -127,13 +139,6 @@ def test_view_own_noise_and_rounds_are_recomputed(page: Page) -> None:
     assert page.inner_text("#notice-text") == "rounds must be a whole number of at least 1; got 2.5"
 
 
-def best_of(table: AccountTable, page: Page) -> Account:
-    """The worst pair of the observer that the page shows."""
-    name = page.evaluate("sottovoce.model.names(sottovoce.model.chosen)")
-    labels = [label for label in table.protocol.labels if label != name or table.own_noise == "hidden"]
-    return max((table.pair(name, label) for label in labels), key=lambda each: each.mu.upper)
-
-
 def test_a_coalition_is_put_together_by_clicks(page: Page) -> None:
     press_node(page, "Medici")
     idle(page)
@@ -144,11 +149,14 @@ def test_a_coalition_is_put_together_by_clicks(page: Page) -> None:
     protocol = gossip(metropolis_weights("florentine"), rounds=20)
     members = ["Medici", "Strozzi"]
     sums = account(protocol, View.coalition_sums(members), noise_multiplier=4.0, delta=1e-5)
-    assert shown(page) == words(sums.worst())
+    messages = account(protocol, View.coalition_messages(members), noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == max(words(sums.worst()), words(messages.worst()))
     assert page.locator("#members li").all_inner_texts() == ["Medici×", "Strozzi×"]
+    choose(page, "view", "Secure sum")
+    idle(page)
+    assert shown(page) == words(sums.worst())
     choose(page, "view", "Messages")
     idle(page)
-    messages = account(protocol, View.coalition_messages(members), noise_multiplier=4.0, delta=1e-5)
     assert shown(page) == words(messages.worst())
     page.select_option("#observer", label="Pazzi")
     idle(page)
@@ -159,13 +167,14 @@ def test_a_coalition_is_put_together_by_clicks(page: Page) -> None:
     assert page.locator("#members li").count() == 2
     page.uncheck("#coalition")
     idle(page)
-    assert "secure-sum" in page.inner_text("#headline-terms")
+    assert "neighbourhood" in page.inner_text("#headline-terms")
+    assert page.locator("#members li").count() == 0
 
 
 def test_a_click_with_shift_starts_a_coalition(page: Page) -> None:
-    press_node(page, "Medici", modifiers=["Shift"])
+    press_node(page, "Strozzi", modifiers=["Shift"])
     idle(page)
-    assert "coalition-sums" in page.inner_text("#headline-terms")
+    assert "coalition-messages" in page.inner_text("#headline-terms")
     assert page.locator("#members li").count() == 2
 
 
@@ -177,7 +186,7 @@ def test_another_graph_and_other_weights(page: Page) -> None:
     page.select_option("#weights", "lazy")
     idle(page)
     protocol = gossip(weights_by_rule("ring:n=9", "lazy"), rounds=20)
-    lazy = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    lazy = account_all(protocol, "neighbourhood", noise_multiplier=4.0, delta=1e-5)
     assert shown(page) == words(lazy.worst())
     assert "lazy metropolis weights" in page.inner_text("#facts")
 
@@ -195,7 +204,7 @@ def test_a_graph_is_dropped_on_the_page(name: str, text: str, page: Page) -> Non
     until(page, "sottovoce.model.labels.includes('cora')")
     idle(page)
     protocol = gossip(weights_by_rule(parse_graph(text, name), "metropolis"), rounds=20)
-    table = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    table = account_all(protocol, "neighbourhood", noise_multiplier=4.0, delta=1e-5)
     assert shown(page) == words(table.worst())
     assert page.input_value("#graph") == name
 
@@ -313,22 +322,31 @@ def test_limits_are_told(page: Page) -> None:
     until(page, "document.getElementById('notice-text').textContent.includes('did you mean ring?')")
 
 
-def test_a_large_network_is_computed_observer_by_observer(page: Page) -> None:
-    page.fill("#graph", "preferential:n=1200,core=5,links=3,seed=1")
+def test_a_network_that_is_too_large_says_so_beside_the_number(page: Page) -> None:
     page.fill("#rounds", "3")
     page.press("#rounds", "Enter")
+    page.fill("#graph", "preferential:n=1200,core=5,links=3,seed=1")
     page.click("#load-graph")
     until(page, "sottovoce.model.labels.length === 1200")
     idle(page)
     assert page.evaluate("sottovoce.model.rows.size") == 1
     assert page.evaluate("sottovoce.network.nodesDrawn()") <= 161
+    text = page.inner_text("#coverage")
+    assert "1199 of 1438800 pairs computed in each view; the worst may be higher." in text
+    assert "This server answers for at most 6000 pairs: for all of them run sottovoce account" in text
+    assert page.is_hidden("#coverage-action")
+    assert page.inner_text("#headline-epsilon").endswith(" so far")
+    assert page.locator("#verdict.answer").count() == 0
     page.select_option("#observer", label="777")
     idle(page)
     assert page.evaluate("sottovoce.model.rows.size") == 2
+    assert looked(page).startswith("Chosen observer 777: ε ≤ ")
     page.click("#heat-all")
     idle(page)
     assert page.evaluate("sottovoce.model.rows.size") >= 5
     assert "Each tile shows the largest ε" in page.inner_text("#heat-note")
+    page.click("#find-noise")
+    until(page, "document.getElementById('find-answer').textContent.includes('at most 6000 pairs')")
 
 
 def test_a_server_that_is_gone_is_noticed_and_found_again(visit: Visit) -> None:
@@ -340,14 +358,15 @@ def test_a_server_that_is_gone_is_noticed_and_found_again(visit: Visit) -> None:
         )
         before = shown(page)
         first.kill()
-        choose(page, "view", "Messages")
+        choose(page, "view", "Secure sum")
         page.wait_for_selector("#notice", state="visible")
         assert "The server does not answer" in page.inner_text("#notice-text")
         assert shown(page) == before
-        assert "secure-sum" in page.inner_text("#headline-terms")
+        assert page.is_checked("#view input[value=both]")
+        assert "neighbourhood" in page.inner_text("#headline-terms")
         with serving(port=first.port):
             page.click("#notice-action")
-            until(page, "document.getElementById('headline-terms').textContent.includes('neighbourhood')")
+            until(page, "document.getElementById('headline-terms').textContent.includes('secure-sum')")
             idle(page)
             assert page.is_hidden("#notice")
 

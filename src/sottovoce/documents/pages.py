@@ -11,6 +11,7 @@ import numpy as np
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import PAIRS_IN_JSON, SCHEMA, graph_facts, terms
 from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
+from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,12 +58,24 @@ def page_document(
     spectrum: Spectrum,
     *,
     curves: Sequence[Curve] = (),
+    beside: Sequence[AccountTable] = (),
     most_pairs: int = PAIRS_IN_JSON,
 ) -> dict[str, Any]:
     """The JSON object of the page: every pair of `table`, or of the observers that learn most up to `most_pairs`.
 
-    `observers_left_out` says how many observers are not in it; the worst pair always is.
+    `observers_left_out` says how many observers are not in it; the worst pair of `table` always is. Whether it is the
+    worst of the network is told by `pairs_computed` and `pairs_possible`. Tables `beside` it hold the same run in
+    other views, and the page shows them side by side.
     """
+    return {
+        **_account_part(table, curves, most_pairs),
+        "graph": network_document(graph, table.protocol.weights, spectrum),
+        "beside": [_account_part(other, (), most_pairs) for other in beside],
+    }
+
+
+def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int) -> dict[str, Any]:
+    """Everything that the page shows of one table but the network."""
     # Whoever reads or checks a file needs no accountant.
     from sottovoce.accounting import ASSUMPTIONS, RELATIONS
 
@@ -74,7 +87,6 @@ def page_document(
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "graph": network_document(graph, table.protocol.weights, spectrum),
         "rounds": table.protocol.rounds,
         "noise_multiplier": float(table.noise_multiplier),
         "delta": float(table.delta),
@@ -84,6 +96,8 @@ def page_document(
         "contributing_rounds": table.participation.largest_count(table.protocol.rounds),
         "observers": [[index(label) for label in table.observers[row]] for row in rows.tolist()],
         "observers_left_out": len(table.observers) - len(rows),
+        "pairs_computed": len(table),
+        "pairs_possible": _possible(table),
         "epsilon_upper": finite_or_null(float(table.epsilon_upper.max())),
         "methods": methods.tolist(),
         "pairs": {
@@ -95,6 +109,16 @@ def page_document(
         },
         "curves": [curve_to_json(curve) for curve in curves],
     }
+
+
+def _possible(table: AccountTable) -> int:
+    """How many pairs there are in the view of a table, whoever of its network observes and is observed."""
+    n = table.protocol.n
+    if table.view in ONE_OBSERVER:
+        return n * (n - 1 if table.own_noise == "known" else n)
+    if table.view.startswith("coalition"):
+        return sum(n - (len(members) if table.own_noise == "known" else 0) for members in table.observers)
+    return n if table.view == "everyone" else len(table)
 
 
 def curve_to_json(curve: Curve) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.curves = (() => {
-  const { model, scale, dom, gaussian } = sottovoce;
+  const { state, model, scale, dom, gaussian } = sottovoce;
   const LINES = [
     ["local", "local DP", "--line-local", "6 4"],
     ["worst", "worst target", "--line-worst", ""],
@@ -19,7 +19,7 @@ sottovoce.curves = (() => {
     const host = dom.byId("curves");
     if (curve === undefined || curve.rounds.length === 0) {
       host.replaceChildren(dom.el("p", { className: "empty", textContent: absent() }));
-      dom.byId("curves-note").textContent = "";
+      dom.byId("curves-note").textContent = state.standing("curve")?.text ?? "";
       return;
     }
     const series = values(curve);
@@ -29,7 +29,7 @@ sottovoce.curves = (() => {
   }
 
   function absent() {
-    if (!document.body.classList.contains("static")) return "The curve of this observer is being computed.";
+    if (state.live) return state.standing("curve") === null ? "The curve of this observer is being computed." : "";
     const held = [...model.curves.values()].map((curve) => model.names(curve.observers));
     return held.length ? `The report holds the curves of ${held.slice(0, 4).join("; ")}${held.length > 4 ? ` and ${held.length - 4} more` : ""}.` : "The report holds no curves.";
   }

@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.files = (() => {
-  const { model, dom, network } = sottovoce;
+  const { state, model, dom, network } = sottovoce;
   const COLUMNS = ["view", "observer", "target", "sensitivity_squared_lower", "sensitivity_squared_upper", "method", "mu_lower", "mu_upper", "epsilon_lower", "epsilon_upper", "weights"];
   const FORMATS = { edgelist: "edgelist", edges: "edgelist", txt: "edgelist", tsv: "tsv", csv: "csv", graphml: "graphml", gml: "gml" };
 
@@ -48,7 +48,7 @@ sottovoce.files = (() => {
       epsilon: ends(pair.epsilon),
     }));
     const { schema, version, rounds, relation, view, own_noise, contribution, participation, assumption } = document;
-    return `${JSON.stringify({ schema, version, graph: { nodes, edges, gap, hash, rule, origin }, rounds, noise_multiplier: model.noise, delta: model.delta, relation, view, own_noise, contribution, participation, assumption, pairs }, null, 2)}\n`;
+    return `${JSON.stringify({ schema, version, graph: { nodes, edges, gap, hash, rule, origin }, rounds, noise_multiplier: state.noise, delta: state.delta, relation, view, own_noise, contribution, participation, assumption, pairs }, null, 2)}\n`;
   }
 
   /** The format and the text of a graph file, or an error for the person. */

@@ -84,8 +84,7 @@ sottovoce.heatmap = (() => {
 
   /** Colour positions of Δ², from a table of 400 steps, each taken at its upper end. */
   function lookup() {
-    const worst = model.worstRow();
-    const top = Math.sqrt(worst.upper[model.peak(worst)]) || 1;
+    const top = Math.sqrt(model.worst().squared.upper) || 1;
     const steps = Array.from({ length: 401 }, (_, k) => scale.position(model.upperOf((top * k * top * k) / 160000), model.most));
     return (squared) => steps[Math.min(400, Math.ceil((400 * Math.sqrt(squared)) / top))];
   }

@@ -4,18 +4,26 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.messages = (() => {
+  const { state } = sottovoce;
   const { byId } = sottovoce.dom;
-  let retry = null;
 
-  /** Show a notice; with `again` it offers to try once more. */
+  /** Show a notice until something changes; with `again` it offers to try once more. */
   function say(text, again = null) {
-    byId("notice-text").textContent = text;
-    byId("notice-action").hidden = again === null;
-    byId("notice").hidden = false;
-    retry = again;
+    state.claim("notice", text, { again });
+    draw();
   }
 
-  const quiet = () => (byId("notice").hidden = true);
+  function quiet() {
+    state.forget("notice");
+    draw();
+  }
+
+  function draw() {
+    const notice = state.standing("notice");
+    byId("notice").hidden = notice === null;
+    byId("notice-text").textContent = notice?.text ?? "";
+    byId("notice-action").hidden = (notice?.again ?? null) === null;
+  }
 
   function busy(text) {
     byId("work").hidden = text === null;
@@ -24,17 +32,17 @@ sottovoce.messages = (() => {
     byId("work-progress").removeAttribute("value");
   }
 
-  function advance(progress) {
-    if (progress === null || progress.total === 0) return;
-    byId("work-progress").max = progress.total;
-    byId("work-progress").value = progress.done;
-    byId("work-text").textContent = `${progress.done} of ${progress.total} pairs`;
+  function advance({ done, total }) {
+    if (total === 0) return;
+    byId("work-progress").max = total;
+    byId("work-progress").value = done;
+    byId("work-text").textContent = `${done} of ${total} pairs`;
   }
 
   function begin() {
     byId("notice-close").addEventListener("click", quiet);
-    byId("notice-action").addEventListener("click", () => retry !== null && retry());
+    byId("notice-action").addEventListener("click", () => state.standing("notice")?.again?.());
   }
 
-  return { begin, say, quiet, busy, advance };
+  return { begin, draw, say, quiet, busy, advance };
 })();

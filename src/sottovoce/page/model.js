@@ -1,38 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page knows: a network, rows of Δ² (one a view), curves, and what is chosen. ε comes from Δ² at once.
+// What the page knows: a network, and the answer to a question: for each view rows of Δ² (one an observer) and curves.
+// An answer counts only while its key is that of the question that is asked. ε comes from Δ² at once.
 "use strict";
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.model = (() => {
-  const { gaussian } = sottovoce;
+  const { gaussian, state } = sottovoce;
   const keyOf = (members) => [...members].sort((a, b) => a - b).join(",");
 
-  const model = {
-    document: null,
-    labels: [],
-    links: [],
-    neighbours: [],
-    rows: new Map(),
-    curves: new Map(),
-    noise: 4,
-    delta: 1e-5,
-    chosen: [],
-    target: null,
-    most: 0,
-    largest: 0,
-  };
+  const model = { most: 0 };
+  let network = { key: null, labels: [], raw: [], links: [], neighbours: [] };
+  let answer = null;
   let ordered = { only: null, rows: null, size: 0, places: [] };
 
-  /** Take the pairs of a document; rows of the same run are kept, others dropped. */
-  function take(document) {
-    const same = model.document !== null && identity(model.document) === identity(document);
-    if (!same) {
-      model.rows = new Map();
-      model.curves = new Map();
-      if (model.document === null || model.document.graph.hash !== document.graph.hash) takeNetwork(document.graph);
+  /** The answer to what is asked, or null. */
+  const current = () => (answer !== null && answer.key === state.key() ? answer : null);
+
+  /** The network of what is asked, empty until it is known. */
+  const known = () => (network.key === state.networkKey() ? network : { key: null, labels: [], raw: [], links: [], neighbours: [] });
+
+  /** Take the network that a question is about. */
+  function takeNetwork(question, { labels, links }) {
+    const neighbours = labels.map(() => []);
+    for (const [a, b] of links) {
+      neighbours[a].push(b);
+      neighbours[b].push(a);
     }
-    model.document = document;
-    model.largest = document.pairs.upper.reduce((most, each) => Math.max(most, each ?? Infinity), 0);
+    network = { key: state.networkKey(question), raw: labels, labels: labels.map(String), links, neighbours };
+  }
+
+  /** Take the pairs of one view; those of an older question are left alone. `chosen` is for the first pairs of an answer. */
+  function take(question, document, chosen = []) {
+    const key = state.key(question);
+    if (key !== state.key()) return false;
+    if (answer === null || answer.key !== key) answer = { key, question, network, parts: new Map(), chosen, target: null };
+    const part = answer.parts.get(document.view) ?? { document, rows: new Map(), curves: new Map(), anchors: [] };
+    answer.parts.set(document.view, part);
     const { observer, target, method, lower, upper } = document.pairs;
     const rows = document.observers.map((members) => ({ members, targets: [], lower: [], upper: [], method: [] }));
     for (let k = 0; k < observer.length; k++) {
@@ -42,27 +45,29 @@ sottovoce.model = (() => {
       row.upper.push(upper[k] ?? Infinity);
       row.method.push(document.methods[method[k]]);
     }
-    for (const row of rows) model.rows.set(keyOf(row.members), row);
-    document.curves.forEach(takeCurve);
-    if (!model.rows.has(keyOf(model.chosen))) model.chosen = worstRow().members;
+    for (const row of rows) part.rows.set(keyOf(row.members), row);
+    for (const curve of document.curves) takeCurve(document.view, curve);
+    return true;
+  }
+
+  const takeCurve = (view, curve) => current()?.parts.get(view)?.curves.set(keyOf(curve.observers), curve);
+
+  /** Let the first pairs of an answer decide who is looked at, unless that is known. */
+  function settle() {
+    const found = current();
+    if (found !== null && !leading().rows.has(keyOf(found.chosen)) && found.chosen.length === 0) found.chosen = worst().members;
     measure();
   }
 
-  const identity = (document) =>
-    JSON.stringify([document.graph.hash, ...["rounds", "view", "own_noise", "relation", "contribution", "participation", "assumption"].map((key) => document[key])]);
-
-  function takeNetwork(graph) {
-    model.labels = graph.labels.map(String);
-    model.links = graph.links;
-    model.neighbours = model.labels.map(() => []);
-    for (const [a, b] of graph.links) {
-      model.neighbours[a].push(b);
-      model.neighbours[b].push(a);
-    }
-    model.target = null;
+  /** Go back to the question that was answered last, if there is one. */
+  function goBack() {
+    if (answer === null) return;
+    state.change(answer.question);
+    network = answer.network;
   }
 
-  const takeCurve = (curve) => model.curves.set(keyOf(curve.observers), curve);
+  /** Whom the last answer about the same network looked at. */
+  const lastChosen = () => (answer !== null && answer.network === known() ? answer.chosen : []);
 
   /** The largest Δ² of a row, which is also its largest ε whatever the noise. */
   function peak(row) {
@@ -71,58 +76,112 @@ sottovoce.model = (() => {
     return place;
   }
 
-  function worstRow() {
+  function worstOf(part) {
     let worst = null;
-    for (const row of model.rows.values()) {
-      if (worst === null || row.upper[peak(row)] > worst.upper[peak(worst)]) worst = row;
+    for (const row of part.rows.values()) {
+      const place = peak(row);
+      if (worst === null || row.upper[place] > worst.row.upper[worst.place]) worst = { row, place };
     }
     return worst;
   }
 
-  const factor = () => (model.document ? model.document.factor : 1);
-  // What the library proved of the worst pair holds for all below it, without the margin of the browser.
-  function epsilonOf(lower, upper) {
-    const ends = gaussian.pairEnds(lower, upper, factor(), model.noise, model.delta);
-    const { epsilon_upper: proved, noise_multiplier: noise, delta } = model.document;
-    if (proved === null || model.noise !== noise || model.delta !== delta || upper > model.largest) return ends;
-    const least = Math.min(ends.upper, proved);
-    return { lower: Math.min(ends.lower, least), upper: least };
+  /** The view with the larger worst pair, which is the one that is shown. */
+  function leading() {
+    const found = current();
+    if (found === null) return null;
+    let [best, most] = [null, -1];
+    for (const view of state.viewsOf(found.question)) {
+      const part = found.parts.get(view);
+      if (part === undefined) continue;
+      const { row, place } = worstOf(part);
+      if (row.upper[place] > most) [best, most] = [part, row.upper[place]];
+    }
+    return best;
+  }
+
+  // ε never falls with Δ² and never grows with the noise or δ: what the library proved at one point holds beyond it,
+  // without the margin of the browser.
+  const anchor = (view, point) => current()?.parts.get(view)?.anchors.push(point);
+
+  function epsilonOf(lower, upper, part = leading()) {
+    const ends = gaussian.pairEnds(lower, upper, part.document.factor, state.noise, state.delta);
+    for (const { squared, noise, delta, epsilon } of part.anchors) {
+      if (upper <= squared && state.noise >= noise && state.delta >= delta) ends.upper = Math.min(ends.upper, epsilon);
+    }
+    return { lower: Math.min(ends.lower, ends.upper), upper: ends.upper };
   }
   const upperOf = (upper) => epsilonOf(upper, upper).upper;
 
   /** Set the end of the colour scale: the largest ε there is. */
   function measure() {
-    const worst = worstRow();
-    model.most = worst === null ? 0 : upperOf(worst.upper[peak(worst)]);
+    const part = leading();
+    if (part === null) return;
+    const { row, place } = worstOf(part);
+    model.most = upperOf(row.upper[place]);
   }
 
-  const row = () => model.rows.get(keyOf(model.chosen)) ?? null;
-
   /** One pair of a row with everything that is shown of it. */
-  function pair(row, place) {
+  function pair(row, place, part = leading()) {
     const [lower, upper] = [row.lower[place], row.upper[place]];
     return {
+      view: part.document.view,
       members: row.members,
       target: row.targets[place],
       method: row.method[place],
       squared: { lower, upper },
-      mu: muEnds(lower, upper),
-      epsilon: epsilonOf(lower, upper),
+      mu: muEnds(lower, upper, part.document.factor),
+      epsilon: epsilonOf(lower, upper, part),
     };
   }
 
   /** μ = factor·Δ/noise, a unit or two in the last place outwards. */
-  function muEnds(lower, upper) {
-    const [low, high] = [lower, upper].map((squared) => (factor() * Math.sqrt(squared)) / model.noise);
+  function muEnds(lower, upper, factor) {
+    const [low, high] = [lower, upper].map((squared) => (factor * Math.sqrt(squared)) / state.noise);
     return { lower: low * (1 - 1e-15), upper: high * (1 + 1e-15) };
   }
 
-  /** The pair the headline speaks of: the chosen target if there is one, else the observer's worst. */
-  function headline() {
+  /** The worst pair of a view of the answer, of the leading one if none is named. */
+  function worst(view = null) {
+    const part = view === null ? leading() : current()?.parts.get(view) ?? null;
+    if (part === null) return null;
+    const { row, place } = worstOf(part);
+    return pair(row, place, part);
+  }
+
+  const row = () => leading()?.rows.get(keyOf(model.chosen)) ?? null;
+
+  /** What the second line speaks of: the chosen target if there is one, else the worst of the chosen observer. */
+  function looked() {
     const found = row();
     if (found === null) return null;
     const place = model.target === null ? -1 : found.targets.indexOf(model.target);
     return pair(found, place >= 0 ? place : peak(found));
+  }
+
+  /** How many of how many pairs are known, in the view of which least is known. */
+  function coverage() {
+    const found = current();
+    if (found === null) return null;
+    let least = null;
+    for (const view of state.viewsOf(found.question)) {
+      const part = found.parts.get(view);
+      const possible = [...found.parts.values()][0].document.pairs_possible;
+      let done = 0;
+      if (part !== undefined) {
+        for (const each of part.rows.values()) done += each.targets.length;
+        // A report leaves out whole observers that learn less than those that it holds.
+        if (part.document.observers_left_out) done = part.document.pairs_computed;
+      }
+      if (least === null || done < least.done) least = { done, possible };
+    }
+    return { ...least, complete: least.done === least.possible };
+  }
+
+  /** The nodes that no row of every view is known of yet. */
+  function missing() {
+    const found = current();
+    const parts = state.viewsOf(found.question).map((view) => found.parts.get(view));
+    return model.labels.map((_, node) => node).filter((node) => parts.some((part) => part === undefined || !part.rows.has(String(node))));
   }
 
   /** ε above for each node as the chosen observer sees it; null where its noise is known. */
@@ -135,20 +194,21 @@ sottovoce.model = (() => {
 
   /** The most exposed pairs of all rows or of one, worst first. Δ² gives the order, whatever the noise. */
   function exposed(count, only = null) {
-    if (ordered.only !== only || ordered.rows !== model.rows || ordered.size !== model.rows.size) {
+    const { rows } = leading();
+    if (ordered.only !== only || ordered.rows !== rows || ordered.size !== rows.size) {
       const places = [];
-      for (const each of only === null ? model.rows.values() : [only]) {
+      for (const each of only === null ? rows.values() : [only]) {
         each.upper.forEach((upper, place) => places.push([upper, each, place]));
       }
       places.sort((a, b) => b[0] - a[0]);
-      ordered = { only, rows: model.rows, size: model.rows.size, places };
+      ordered = { only, rows, size: rows.size, places };
     }
     const { places } = ordered;
     return { total: places.length, pairs: places.slice(0, count).map(([, each, place]) => pair(each, place)) };
   }
 
   function* pairs() {
-    for (const each of model.rows.values()) for (let k = 0; k < each.upper.length; k++) yield pair(each, k);
+    for (const each of leading().rows.values()) for (let k = 0; k < each.upper.length; k++) yield pair(each, k);
   }
 
   const name = (node) => model.labels[node];
@@ -158,8 +218,20 @@ sottovoce.model = (() => {
     return members.length === 1 ? last : `${members.slice(0, -1).map(name).join(", ")} and ${last} together`;
   }
 
+  const kept = (place, otherwise) => ({
+    get: () => current()?.[place] ?? otherwise,
+    set: (value) => current() !== null && (answer[place] = value),
+  });
+  Object.defineProperties(model, {
+    chosen: kept("chosen", []),
+    target: kept("target", null),
+    document: { get: () => leading()?.document ?? null },
+    rows: { get: () => leading()?.rows ?? new Map() },
+    curves: { get: () => leading()?.curves ?? new Map() },
+    ...Object.fromEntries(["labels", "raw", "links", "neighbours"].map((each) => [each, { get: () => known()[each] }])),
+  });
   return Object.assign(model, {
-    take, takeCurve, keyOf, peak, row, pair, headline, exposure, exposed, pairs, measure, worstRow,
-    upperOf, epsilonOf, identity, factorOf: factor, name, names,
+    take, takeCurve, takeNetwork, settle, goBack, lastChosen, known, anchor, keyOf, peak, row, pair, worst, looked, coverage, missing, exposure,
+    exposed, pairs, measure, upperOf, name, names,
   });
 })();

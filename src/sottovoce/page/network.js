@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.network = (() => {
-  const { model, scale, dom, layout, gaussian } = sottovoce;
+  const { state, model, scale, dom, layout, gaussian } = sottovoce;
   const LARGE = 1000;
   const PART = 160;
   const OVERVIEW = 300;
@@ -18,7 +18,7 @@ sottovoce.network = (() => {
 
   /** Draw what has changed: the graph itself, or only colours and marks. */
   function draw() {
-    if (model.document === null) return;
+    if (model.document === null) return empty();
     const nodes = part();
     const signature = `${model.document.graph.hash}|${nodes === null ? "all" : nodes.join(",")}`;
     if (signature !== shown) {
@@ -27,6 +27,18 @@ sottovoce.network = (() => {
     } else paint();
     legend();
     note(nodes);
+    return undefined;
+  }
+
+  /** Nothing is known yet of what is asked: the shape of the network may stay, its colours may not. */
+  function empty() {
+    dom.tip.hide();
+    dom.byId("network-note").textContent = "";
+    dom.byId("announce").textContent = "";
+    if (cy === null) return;
+    if (model.labels.length) return paint();
+    cy.destroy();
+    [cy, shown] = [null, ""];
   }
 
   /** The nodes that are drawn of a large graph, or null for all. */
@@ -202,7 +214,7 @@ sottovoce.network = (() => {
   function note(nodes) {
     const total = model.labels.length;
     const how = nodes === null ? `${total} nodes, ${model.document.graph.edges} edges.` : `${nodes.length} of ${total} nodes are drawn${scope === "around" ? ", those nearest to the observer" : ", spread over all degrees"}.`;
-    dom.byId("network-note").textContent = `${how} Click a node to let it observe${dom.byId("coalition").checked ? "; click again to leave the coalition" : ""}. Colours show what ${model.names(model.chosen)} can learn.`;
+    dom.byId("network-note").textContent = `${how} Click a node to let it observe${state.question.pooled !== null ? "; click again to leave the coalition" : ""}. Colours show what ${model.names(model.chosen)} can learn.`;
   }
 
   /** The next node from the cursor in a direction, as seen on the screen. */
@@ -253,5 +265,8 @@ sottovoce.network = (() => {
   /** Where a node is on the screen, for those who drive the page from outside. */
   const positionOf = (node) => cy.getElementById(String(node)).renderedPosition();
 
-  return { begin, draw, fit, picture, sheet, positionOf, nodesDrawn: () => (cy === null ? 0 : cy.nodes().length) };
+  /** The network was moved on the screen: clicks have to find its nodes again. */
+  const moved = () => cy !== null && cy.resize();
+
+  return { begin, draw, fit, moved, picture, sheet, positionOf, nodesDrawn: () => (cy === null ? 0 : cy.nodes().length) };
 })();

@@ -50,15 +50,18 @@ sottovoce.server = (() => {
     return content;
   }
 
-  /** Run one job; `task.cancel()` ends it here and on the server, after the question that is under way. */
+  /** Run one job; `task.cancel()` ends it here at once, and on the server after the question that is under way. */
   function run(path, body, progress) {
     const task = { cancelled: false, id: null, asking: false };
     const giveBack = () => call("DELETE", `api/jobs/${task.id}`).catch(() => {});
-    task.cancel = () => {
-      if (task.cancelled || task.over) return;
-      task.cancelled = true;
-      if (task.id !== null && !task.asking) giveBack();
-    };
+    const ended = new Promise((_, reject) => {
+      task.cancel = () => {
+        if (task.cancelled || task.over) return;
+        task.cancelled = true;
+        if (task.id !== null && !task.asking) giveBack();
+        reject(new Cancelled("cancelled"));
+      };
+    });
     const ask = async (...words) => {
       task.asking = true;
       const job = await call(...words).finally(() => (task.asking = false));
@@ -69,7 +72,7 @@ sottovoce.server = (() => {
       }
       return job;
     };
-    task.result = (async () => {
+    const work = (async () => {
       let job = await ask("POST", path, body);
       for (let wait = 40; ; wait = Math.min(400, wait * 1.5)) {
         if (job.state === "done") return job.result;
@@ -80,6 +83,7 @@ sottovoce.server = (() => {
         job = await ask("GET", `api/jobs/${task.id}`);
       }
     })().finally(() => (task.over = true));
+    task.result = Promise.race([work, ended]);
     return task;
   }
 

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and tables: the headline with its interval, method and assumption; exposed pairs; facts; sections.
+// Tables: exposed pairs, and what the numbers rest on.
 "use strict";
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.tables = (() => {
   const { model, dom, gaussian } = sottovoce;
-  const METHODS = {
-    abs: "sum of absolute entries",
-    dual: "dual certificate",
-    spectral: "largest eigenvalue",
-    horizon: "bounded-real recursion",
-    cap: "number of contributing rounds",
-    enumeration: "all sign patterns",
-    exact: "closed form",
-    unreached: "nothing arrives within T rounds",
-  };
   const RELATIONS = {
     "add-remove": "a record is there or is not",
     "replace-one": "a record is replaced by another, which moves a contribution twice as far",
@@ -26,37 +16,8 @@ sottovoce.tables = (() => {
 
   function draw() {
     if (model.document === null) return;
-    headline();
     exposed();
     facts();
-  }
-
-  function headline() {
-    const { document } = model;
-    const found = model.headline();
-    if (found === null) {
-      dom.byId("headline-epsilon").textContent = "…";
-      dom.byId("headline-least").textContent = "";
-      dom.byId("headline-who").textContent = `Nothing computed yet for ${model.names(model.chosen)}.`;
-      return;
-    }
-    const { epsilon, method, target } = found;
-    dom.byId("headline-epsilon").textContent = bounds(epsilon);
-    dom.byId("headline-least").textContent = `at least ${gaussian.roundDown(epsilon.lower)}`;
-    const picked = model.target !== null && target === model.target;
-    const guess = gaussian.roundUp(gaussian.guessing(found.mu.upper), 3);
-    dom.byId("headline-who").textContent = `is what ${model.names(model.chosen)} can learn about ${model.name(target)}${picked ? "" : ", its most exposed target"}: even the best guess is right at most ${guess}% of the time, a coin 50%.`;
-    const own = document.view === "everyone" ? "" : `, own noise ${document.own_noise}`;
-    dom.byId("headline-terms").textContent = [`δ = ${gaussian.given(model.delta)}`, `noise multiplier ${gaussian.given(model.noise)}`, `${document.rounds} rounds`, `${document.view}${own}`, `method ${method}: ${METHODS[method] ?? "see the guide"}`].join(" · ");
-    dom.byId("headline-assumption").textContent = `Assumption ${document.assumption}: ${document.assumption_text}.`;
-  }
-
-  /** ε of the view; where it rests on what is not proved, ε that assumes nothing comes first, and is as large. */
-  function bounds({ upper }) {
-    const { document } = model;
-    const bound = `ε ≤ ${gaussian.roundUp(upper)}`;
-    if (document.assumption !== "hidden-state") return bound;
-    return `ε ≤ ${gaussian.roundUp(model.upperOf(document.contributing_rounds))} assuming nothing, ${bound} assuming ${document.assumption}`;
   }
 
   function exposed() {

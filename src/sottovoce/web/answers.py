@@ -210,10 +210,9 @@ class PairColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     upper: list[float | None]
 
 
-class PageResult(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Δ² of every pair by columns, with the network."""
+class _Part(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Δ² of every pair of one view by columns."""
 
-    graph: NetworkResult
     noise_multiplier: float
     delta: float
     assumption_text: str
@@ -221,7 +220,16 @@ class PageResult(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
     contributing_rounds: int
     observers: list[list[int]]
     observers_left_out: int
+    pairs_computed: int
+    pairs_possible: int
     epsilon_upper: float | None
     methods: list[str]
     pairs: PairColumns
     curves: list[CurveResult]
+
+
+class PageResult(_Part, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Δ² of every pair by columns, with the network."""
+
+    graph: NetworkResult
+    beside: list[_Part]

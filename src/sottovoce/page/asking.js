@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a question to its answer: first the network, then one observer or all, then in the background whoever is left.
+"use strict";
+var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
+
+sottovoce.asking = (() => {
+  const { state, model, jobs, server, messages, layout, gaussian } = sottovoce;
+  /** So many nodes are asked for at once; of larger networks one observer comes first. */
+  const SMALL = 60;
+  const FIRST_PAIRS = 1500;
+  const MOST_OBSERVERS = 64;
+  let redraw = () => {};
+  let filling = { key: null };
+
+  /** A graph as the server reads it. */
+  const graphOf = ({ name, text, format }) => (name ? { kind: "name", name } : { kind: "text", text, format });
+
+  /** A question about one view and some observers (positions, or null for all) as the server reads it. */
+  const request = ({ source, weights, rounds, own_noise }, view, observers) => ({
+    graph: graphOf(source), weights, rounds, own_noise, view,
+    observers: view === "everyone" || observers === null ? null : observers.map((node) => model.raw[node]),
+  });
+  const pages = (question, observers) => state.viewsOf(question).map((view) => ["api/page", request(question, view, observers)]);
+  const whileAsked = (key) => () => state.key() === key;
+
+  /** Run requests while the page says that it works; whoever looks may cancel them. */
+  async function openly(lane, text, stands, requests) {
+    messages.busy(text);
+    try {
+      return await jobs.run(lane, stands, requests, messages.advance);
+    } finally {
+      if (!jobs.running("front") && !jobs.running("row")) messages.busy(null);
+    }
+  }
+
+  /** Ask a question that differs from the present one by `changes`; `names` says who is looked at, by name. */
+  async function ask(changes, names = null) {
+    const before = state.key();
+    state.change(changes);
+    const asked = state.key();
+    if (asked === before && names === null && (jobs.running("front") || model.document !== null)) return redraw();
+    jobs.sweep();
+    redraw();
+    try {
+      await answer(names);
+      messages.quiet();
+    } catch (error) {
+      if (error instanceof jobs.Superseded) return undefined;
+      model.goBack();
+      redraw();
+      if (error instanceof server.Cancelled) messages.say(model.document === null ? "Cancelled." : "Cancelled. What is shown is the run before.");
+      else messages.say(error.message, error instanceof server.Gone ? () => ask(changes, names) : null);
+      return undefined;
+    }
+    redraw();
+    fill();
+    return curve();
+  }
+
+  async function answer(names) {
+    const reading = state.key();
+    if (model.known().key === null) {
+      const { source, weights } = state.question;
+      const [graph] = await openly("front", "Reading the network…", whileAsked(reading), [["api/graph", { graph: graphOf(source), weights }]]);
+      model.takeNetwork(state.question, graph);
+    }
+    const named = (names?.observers ?? []).map((name) => model.labels.indexOf(name)).filter((node) => node >= 0);
+    if (names?.pooled && named.length) state.change({ pooled: named });
+    const { question } = state;
+    if (model.document === null) {
+      const chosen = starting(question, named);
+      const observers = question.pooled ?? (model.labels.length <= SMALL || !chosen.length ? null : chosen);
+      const found = await openly("front", "Computing…", whileAsked(state.key()), pages(question, observers));
+      for (const document of found) model.take(question, document, chosen);
+      model.settle();
+    } else if (named.length && question.pooled === null) await observe(named[named.length - 1]);
+    const target = model.labels.indexOf(names?.target ?? null);
+    if (target >= 0) model.target = target;
+  }
+
+  /** Whom to look at first: who is named, who was looked at before, or in a large network its hub. */
+  function starting({ sight, pooled }, named) {
+    if (sight === "everyone") return [];
+    if (pooled !== null) return pooled;
+    const before = named.length ? named : model.lastChosen();
+    if (before.length || model.labels.length <= SMALL) return before.slice(-1);
+    return [model.neighbours.reduce((best, list, node) => (list.length > model.neighbours[best].length ? node : best), 0)];
+  }
+
+  /** Look at an observer; what is not known of it yet is asked for. */
+  async function observe(node, target = null) {
+    model.chosen = [node];
+    model.target = target;
+    redraw();
+    if (model.row() === null) await rows([node], `Computing what ${model.name(node)} can learn…`);
+    return curve();
+  }
+
+  async function rows(observers, text) {
+    const { question } = state;
+    try {
+      const found = await openly("row", text, whileAsked(state.key()), pages(question, observers));
+      for (const document of found) model.take(question, document);
+      model.measure();
+    } catch (error) {
+      if (error instanceof jobs.Superseded) return;
+      messages.say(error instanceof server.Cancelled ? "Cancelled." : error.message);
+    }
+    redraw();
+  }
+
+  /** As many observers as the server answers at once, spread over all degrees. */
+  function more() {
+    const most = Math.max(1, Math.floor(state.limits.pairs / model.labels.length));
+    const sample = layout.byDegree(model.neighbours, most).filter((node) => !model.rows.has(String(node)));
+    return rows(sample.slice(0, most), "Computing more observers…");
+  }
+
+  /** All observers that are left, some at a time, until all pairs of the network are known. */
+  async function fill() {
+    const covered = model.coverage();
+    if (!state.live || covered === null || covered.complete || tooLarge()) return;
+    const { question } = state;
+    const key = state.key();
+    const mine = (filling = { key, ahead: 0, error: null, stopped: false });
+    let size = Math.max(1, Math.floor(FIRST_PAIRS / model.labels.length));
+    redraw();
+    try {
+      for (let rest = model.missing(); rest.length; rest = model.missing()) {
+        const began = performance.now();
+        const found = await jobs.run("back", whileAsked(key), pages(question, rest.slice(0, size)), ({ done }) => {
+          mine.ahead = done / state.viewsOf(question).length;
+          redraw();
+        });
+        mine.ahead = 0;
+        for (const document of found) model.take(question, document);
+        model.measure();
+        const took = performance.now() - began;
+        if (took < 1500) size = Math.min(2 * size, MOST_OBSERVERS);
+        else if (took > 5000) size = Math.max(1, Math.floor(size / 2));
+        redraw();
+      }
+    } catch (error) {
+      if (error instanceof jobs.Superseded) return;
+      mine.stopped = true;
+      mine.error = error instanceof server.Cancelled ? null : error.message;
+    }
+    redraw();
+  }
+
+  const tooLarge = () => model.document !== null && model.document.pairs_possible > state.limits.pairs;
+  const wholeViews = () => state.question.pooled === null && state.question.sight !== "everyone";
+
+  /** How the background stands: pairs ahead of those that are known, stopped or not, and why. */
+  const progress = () => (filling.key === state.key() ? filling : { ahead: 0, error: null, stopped: true });
+
+  /** What the command line is to be asked where the page cannot know. */
+  function command(verb = "account") {
+    const { source, weights, rounds, sight, own_noise } = state.question;
+    const quoted = (word) => (/^[\w.:=,/+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+    const words = ["sottovoce", verb, quoted(source.name ?? source.file ?? "GRAPH"), "--rounds", String(rounds)];
+    words.push(...(verb === "account" ? ["--noise-multiplier", gaussian.given(state.noise), "--delta", gaussian.given(state.delta)] : []));
+    if (sight !== state.BOTH) words.push("--view", state.viewsOf()[0]);
+    words.push("--weights", weights, ...(own_noise === "known" ? [] : ["--own-noise", own_noise]));
+    return words.join(" ");
+  }
+
+  /** The curve of what is looked at, in the background. */
+  async function curve() {
+    const { chosen } = model;
+    if (!state.live || model.document === null || model.curves.has(model.keyOf(chosen))) return;
+    const { question } = state;
+    const [key, who] = [state.key(), model.keyOf(chosen)];
+    const { view } = model.document;
+    try {
+      const stands = () => state.key() === key && model.keyOf(model.chosen) === who;
+      const [found] = await jobs.run("curve", stands, [["api/curve", request(question, view, chosen)]]);
+      model.takeCurve(view, found);
+    } catch (error) {
+      if (error instanceof jobs.Superseded || error instanceof server.Cancelled) return;
+      state.claim("curve", `No curve: ${error.message}`);
+    }
+    redraw();
+  }
+
+  return {
+    begin: (onRedraw) => (redraw = onRedraw),
+    ask, observe, more, fill, curve, request, tooLarge, wholeViews, progress, command,
+    stop: () => jobs.cancel("back"),
+  };
+})();

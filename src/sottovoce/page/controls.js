@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings: they say what is asked, and ask for what is set.
+"use strict";
+var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
+
+sottovoce.controls = (() => {
+  const { state, model, dom, gaussian, asking, find, files, kept, link, messages } = sottovoce;
+  const { byId } = dom;
+  const { say, quiet } = messages;
+  let redraw = () => {};
+
+  /** Let the controls say what is asked. */
+  function draw() {
+    const { question } = state;
+    const pooled = question.pooled !== null;
+    byId("coalition").checked = pooled;
+    views();
+    dom.pick(byId("own-noise"), question.own_noise);
+    byId("weights").value = question.weights;
+    if (document.activeElement !== byId("graph")) byId("graph").value = question.source.name ?? question.source.file ?? "a file of your own";
+    for (const [id, value] of [["rounds", question.rounds], ["noise", state.noise], ["delta", state.delta]]) {
+      if (document.activeElement !== byId(id)) byId(id).value = gaussian.given(value);
+    }
+    if (document.activeElement !== byId("noise-slider")) byId("noise-slider").value = String(Math.log10(state.noise));
+    observers(pooled);
+    members();
+    find.draw();
+    byId("heat-all").hidden = !state.live || !asking.wholeViews() || !asking.tooLarge() || model.rows.size >= Math.floor(state.limits.pairs / model.labels.length);
+  }
+
+  function observers(pooled) {
+    const select = byId("observer");
+    const key = `${model.known().key}|${state.live}|${model.rows.size}`;
+    if (select.dataset.key !== key) {
+      select.dataset.key = key;
+      const nodes = state.live ? model.labels.map((_, node) => node) : [...new Set([...model.rows.values()].flatMap((row) => row.members))];
+      select.replaceChildren(...nodes.map((node) => dom.el("option", { value: String(node), textContent: model.name(node) })));
+    }
+    select.disabled = state.question.sight === "everyone" || (!state.live && pooled);
+    if (model.chosen.length) select.value = String(model.chosen[model.chosen.length - 1]);
+    byId("observer-label").textContent = pooled ? "Add a member" : "Who observes";
+  }
+
+  /** The views to choose from: all that one observer or a coalition may have, in a report those that it holds. */
+  function views() {
+    const { sight, pooled } = state.question;
+    const held = state.live ? null : byId("view").dataset.held?.split(" ") ?? [];
+    const askable = (each) => each.sight !== "custom" && (pooled === null || each.pooled || each.sight === state.BOTH);
+    const offered = state.SIGHTS.filter((each) => (held === null ? askable(each) : held.includes(each.sight)));
+    const host = byId("view");
+    const kind = offered.map((each) => each.sight).join(" ");
+    if (host.dataset.kind !== kind) {
+      host.dataset.kind = kind;
+      dom.segments(host, offered.map((each) => [each.sight, each.label]), sight, (value) => (state.live ? asking.ask({ sight: value }) : heldView(value)));
+    }
+    dom.pick(host, sight);
+    const found = state.SIGHTS.find((each) => each.sight === sight);
+    const panels = sight === state.BOTH && model.document !== null ? ` The panels show ${state.byView.get(model.document.view).title}.` : "";
+    byId("view-hint").textContent = `Seen: ${found.words}.${panels}`;
+  }
+
+  /** Another view of those that a report holds. */
+  function heldView(sight) {
+    sottovoce.still.look(sight);
+    redraw();
+  }
+
+  function members() {
+    const host = byId("members");
+    const { pooled } = state.question;
+    host.hidden = pooled === null;
+    host.replaceChildren(...(pooled ?? []).map((node) => {
+      const leave = dom.el("button", { type: "button", textContent: "×", onclick: () => choose(node, true) });
+      leave.setAttribute("aria-label", `Remove ${model.name(node)} from the coalition`);
+      leave.disabled = !state.live || pooled.length < 2;
+      return dom.el("li", {}, model.name(node), leave);
+    }));
+  }
+
+  /** Choose a node as observer, or let it join or leave the coalition. */
+  function choose(node, join = false) {
+    if (node === undefined || node === null) return undefined;
+    const { sight, pooled } = state.question;
+    if (sight === "everyone") return say("Whoever sees every message learns the same about each node; choose another view to set an observer.");
+    if (!join && pooled === null) return select([node], null);
+    if (!state.live) return say("A coalition is computed by the server: run sottovoce serve.");
+    const before = pooled ?? model.chosen;
+    const next = before.includes(node) ? before.filter((other) => other !== node) : [...before, node];
+    return next.length ? asking.ask({ pooled: next }) : undefined;
+  }
+
+  /** Look at a row that is there, or ask the server for it. */
+  function select(nodes, target) {
+    if (model.document === null) return undefined;
+    if (model.rows.has(model.keyOf(nodes))) {
+      model.chosen = [...nodes];
+      model.target = target;
+      redraw();
+      return asking.curve();
+    }
+    if (state.live) return asking.observe(nodes[0], target);
+    return say(`The report holds no account of what ${model.names(nodes)} can learn (run sottovoce serve, or write the report without --observer).`);
+  }
+
+  function set(name, value, allowed) {
+    if (!allowed) return false;
+    state[name] = value;
+    model.measure();
+    redraw();
+    return true;
+  }
+  const setNoise = (value) => set("noise", value, value > 0 && Number.isFinite(value));
+  const setDelta = (value) => set("delta", value, value > 0 && value < 1);
+  const setRounds = (value) => Number.isInteger(value) && value >= 1 && (asking.ask({ rounds: value }), true);
+
+  /** A field that is read when it is left or with Enter, and says what is wrong. */
+  function field(id, accept, rule) {
+    const input = byId(id);
+    const check = () => {
+      const good = accept(input.value.trim() === "" ? NaN : Number(input.value));
+      input.setAttribute("aria-invalid", String(!good));
+      if (!good) say(`${rule}; got ${input.value || "nothing"}`);
+      else quiet();
+    };
+    input.addEventListener("change", check);
+    input.addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), check()));
+  }
+
+  /** Load another graph; who was looked at and pooled belongs to the one before. */
+  const load = (source) => asking.ask({ source, pooled: null });
+
+  async function opened(file) {
+    if (!state.live) return say("A report holds one run; load graphs with sottovoce serve.");
+    try {
+      const read = { ...(await files.read(file, state.limits.body)), file: file.name };
+      const id = link.carried(read) ? null : await kept.put(read);
+      const source = state.ownGraph({ ...read, id });
+      await load(source);
+      if (!link.carried(read) && id === null && state.question.source === source) {
+        say(`This browser keeps nothing for this page: after a reload ${file.name} has to be dropped again.`);
+      }
+    } catch (error) {
+      say(error.message);
+    }
+    return undefined;
+  }
+
+  function begin(onRedraw) {
+    redraw = onRedraw;
+    files.begin(opened);
+    find.begin(onRedraw);
+    dom.segments(byId("own-noise"), [["known", "known to it"], ["hidden", "hidden"]], "known", (value) => asking.ask({ own_noise: value }));
+    field("noise", setNoise, "the noise multiplier must be a finite number above 0");
+    field("delta", setDelta, "δ must lie strictly between 0 and 1");
+    field("rounds", setRounds, "rounds must be a whole number of at least 1");
+    byId("noise-slider").addEventListener("input", (event) => setNoise(Number((10 ** Number(event.target.value)).toPrecision(3))));
+    byId("observer").addEventListener("change", (event) => choose(Number(event.target.value), state.question.pooled !== null));
+    byId("coalition").addEventListener("change", (event) => {
+      const start = model.chosen.length ? model.chosen : [0];
+      asking.ask({ pooled: event.target.checked ? start : null });
+    });
+    byId("weights").addEventListener("change", (event) => asking.ask({ weights: event.target.value }));
+    byId("controls").addEventListener("submit", (event) => {
+      event.preventDefault();
+      const name = byId("graph").value.trim();
+      if (name) load({ name });
+    });
+    byId("heat-all").addEventListener("click", asking.more);
+  }
+
+  return { begin, draw, choose, select };
+})();

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A report: one run that is held in the file, and no server behind it.
+"use strict";
+var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
+
+sottovoce.still = (() => {
+  const { state, model, dom } = sottovoce;
+  let parts = [];
+
+  /** Show the account of a report; false if it holds none. */
+  function begin(words) {
+    document.body.classList.add("static");
+    const content = JSON.parse(dom.byId("data").textContent);
+    parts = content === null ? [] : [content, ...(content.beside ?? [])].map((part) => ({ ...part, graph: content.graph }));
+    const sights = parts.map((part) => state.byView.get(part.view)?.sight ?? "messages");
+    const offered = parts.length > 1 ? [state.BOTH, ...sights] : sights;
+    dom.byId("view").dataset.held = offered.join(" ");
+    for (const group of document.querySelectorAll("[data-live]")) {
+      if (offered.length > 1 && group.querySelector("#view")) {
+        delete group.dataset.live;
+        continue;
+      }
+      if (group.tagName === "FIELDSET") group.disabled = true;
+      for (const input of group.querySelectorAll("input, select, button")) input.disabled = true;
+    }
+    if (content === null) {
+      document.body.classList.add("no-account");
+      return false;
+    }
+    if (!words.has("noise")) state.noise = content.noise_multiplier;
+    if (!words.has("delta")) state.delta = content.delta;
+    look(offered[0]);
+    return true;
+  }
+
+  /** Let a view of the report be what is asked, which it answers. */
+  function look(sight) {
+    const [{ graph, rounds, own_noise, view, observers }] = parts;
+    const pooled = view.startsWith("coalition") ? observers[0] : null;
+    state.change({ source: { name: graph.name ?? "GRAPH" }, weights: graph.weights, rounds, sight, own_noise, pooled });
+    if (model.known().key === null) model.takeNetwork(state.question, graph);
+    const before = model.lastChosen();
+    for (const part of parts) {
+      if (!state.viewsOf().includes(part.view)) continue;
+      model.take(state.question, part, before);
+      if (part.epsilon_upper !== null) {
+        const squared = part.pairs.upper.reduce((most, each) => Math.max(most, each ?? Infinity), 0);
+        model.anchor(part.view, { squared, noise: part.noise_multiplier, delta: part.delta, epsilon: part.epsilon_upper });
+      }
+    }
+    model.settle();
+  }
+
+  /** Look at those whom a link names, if the report holds them. */
+  function apply({ observers, target }) {
+    const nodes = observers.map((name) => model.labels.indexOf(name)).filter((node) => node >= 0);
+    if (nodes.length && model.rows.has(model.keyOf(nodes))) model.chosen = nodes;
+    const node = model.labels.indexOf(target);
+    model.target = node < 0 ? null : node;
+  }
+
+  return { begin, look, apply };
+})();
