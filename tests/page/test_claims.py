@@ -15,7 +15,7 @@ from tests.servers import Server, serving
 
 from sottovoce.accounting import account_all, calibrate
 from sottovoce.cli.printing import rounded_up
-from sottovoce.graphs import metropolis_weights, parse_graph
+from sottovoce.graphs import graph_weights, metropolis_weights, parse_graph
 from sottovoce.protocols import gossip
 from sottovoce.views import View
 
@@ -358,3 +358,41 @@ def test_a_browser_that_keeps_nothing_says_so(page: Page) -> None:
         "#notice-text"
     )
     assert "Shown instead is florentine" in page.inner_text("#notice-text")
+
+
+OWN = "anna,anna,0.75\nanna,ben,0.25\nben,ben,0.25\nben,cora,0.5\ncora,cora,0.5\n"
+
+
+def test_the_weights_of_a_file_are_the_gossip_matrix(page: Page) -> None:
+    text = "source,target,weight\n" + OWN
+    choose(page, "view", "Secure sum")
+    idle(page)
+    drop(page, "friends.csv", text)
+    until(page, "sottovoce.model.labels.includes('cora') && sottovoce.model.document !== null")
+    idle(page)
+    protocol = gossip(graph_weights(parse_graph(text, "friends.csv")), rounds=20)
+    table = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == words(table.worst())
+    assert "weights: as given in friends.csv" in page.inner_text("#headline-terms")
+    assert page.inner_text("#weights-hint") == "Used: as given in friends.csv."
+    page.select_option("#weights", "metropolis")
+    idle(page)
+    assert "whose own weights are left out" in page.inner_text("#headline-terms")
+    assert "whose own weights are left out" in page.inner_text("#facts")
+    assert shown(page) != words(table.worst())
+
+
+def test_weights_that_are_no_gossip_matrix_are_refused_with_the_choices(page: Page) -> None:
+    before = shown(page)
+    drop(page, "friends.csv", "source,target,weight\nanna,ben,3\nben,cora,4\n")
+    until(page, "!document.getElementById('notice').hidden")
+    text = page.inner_text("#notice-text")
+    assert "friends.csv" in text
+    assert "metropolis, lazy, maximum-degree" in text
+    assert shown(page) == before
+    assert page.input_value("#graph") == "florentine"
+    page.select_option("#weights", "uniform")
+    until(page, "sottovoce.model.labels.includes('cora') && sottovoce.model.document !== null")
+    idle(page)
+    assert page.is_hidden("#notice")
+    assert "weights: uniform rule on the graph of friends.csv" in page.inner_text("#headline-terms")

@@ -188,7 +188,7 @@ def test_another_graph_and_other_weights(page: Page) -> None:
     protocol = gossip(weights_by_rule("ring:n=9", "lazy"), rounds=20)
     lazy = account_all(protocol, "neighbourhood", noise_multiplier=4.0, delta=1e-5)
     assert shown(page) == words(lazy.worst())
-    assert "lazy metropolis weights" in page.inner_text("#facts")
+    assert "lazy metropolis: lazy metropolis rule on the graph of ring:n=9" in page.inner_text("#facts")
 
 
 @pytest.mark.parametrize(

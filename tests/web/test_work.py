@@ -86,7 +86,7 @@ def test_a_coalition_and_a_participation_are_understood() -> None:
 def test_a_calibration_is_that_of_the_library() -> None:
     found = asked("calibrate", {**RUN, "target_epsilon": 0.7, "target_delta": 1e-7})
     assert found["noise_multiplier"] == calibrate(
-        PROTOCOL, "secure-sum", target_epsilon=0.7, target_delta=1e-7
+        PROTOCOL, "neighbourhood", target_epsilon=0.7, target_delta=1e-7
     )
 
 
@@ -100,6 +100,19 @@ def test_pages_curves_and_graphs() -> None:
     assert asked("curve", {**RUN, "view": "everyone"})["worst"][-1] == {"lower": 4.0, "upper": 4.0}
     text = {"kind": "text", "text": "source,target\na,b\nb,c\n", "format": "csv"}
     assert asked("graph", {"graph": text})["labels"] == ["a", "b", "c"]
+
+
+def test_the_weights_that_a_file_carries_are_used_and_named() -> None:
+    own = "a,a,0.5\na,b,0.5\nb,b,0.25\nb,c,0.25\nc,c,0.75\n"
+    file = {"kind": "text", "text": "source,target,weight\n" + own, "format": "csv", "name": "friends.csv"}
+    found = asked("graph", {"graph": file})
+    assert (found["rule"], found["origin"]) == ("graph", "as given in friends.csv")
+    chosen = asked("graph", {"graph": file, "weights": "metropolis"})
+    assert chosen["origin"] == "metropolis rule on the graph of friends.csv, whose own weights are left out"
+    with pytest.raises(GraphError, match=r"friends.csv: .* row 'c' sums to 1.75 .*metropolis, lazy"):
+        asked("graph", {"graph": {**file, "text": file["text"].replace("c,c,0.75", "c,c,1.5")}})
+    elsewhere = asked("graph", {"graph": {**file, "name": "/etc/passwd"}})
+    assert elsewhere["origin"] == "as given in graph.csv"
 
 
 @pytest.mark.parametrize(
@@ -160,8 +173,8 @@ def test_a_graph_that_is_too_large_is_never_built(name: str, monkeypatch: pytest
         ("page", {"observers": [77]}, "no node is called 77"),
         ("page", {"view": "coalition-sums"}, "needs the members of the coalition (name them in observers)"),
         ("page", {"view": "everyone", "observers": [1]}, "the view everyone takes no observer"),
-        ("curve", {}, "a curve of the view secure-sum has one observer"),
-        ("curve", {"observers": [0, 1]}, "a curve of the view secure-sum has one observer"),
+        ("curve", {}, "a curve of the view neighbourhood has one observer"),
+        ("curve", {"observers": [0, 1]}, "a curve of the view neighbourhood has one observer"),
         ("page", {"participation": "now and then"}, "participation"),
         (
             "graph",

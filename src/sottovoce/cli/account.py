@@ -206,6 +206,6 @@ def _draw(
         write_report(
             report,
             title=f"Account of {name}",
-            account=page_document(table, chosen.graph, shape, curves=curves),
+            account=page_document(table, chosen.graph, shape, curves=curves, beside=found.tables[1:]),
             sections=[Section(heading="Summary", printed=printed)],
         )

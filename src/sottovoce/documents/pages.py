@@ -46,7 +46,6 @@ def network_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -
     return {
         **graph_facts(weights, graph, spectrum),
         "directed": graph.directed,
-        "weights": weights.rule,
         "labels": [plain_label(label) for label in graph.labels],
         "links": np.stack([senders[kept], receivers[kept]], axis=1).tolist(),
     }

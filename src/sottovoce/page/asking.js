@@ -9,11 +9,12 @@ sottovoce.asking = (() => {
   const SMALL = 60;
   const FIRST_PAIRS = 1500;
   const MOST_OBSERVERS = 64;
+  const RULES = [...document.getElementById("weights").options].map((option) => option.value);
   let redraw = () => {};
   let filling = { key: null };
 
   /** A graph as the server reads it. */
-  const graphOf = ({ name, text, format }) => (name ? { kind: "name", name } : { kind: "text", text, format });
+  const graphOf = ({ name, text, format, file }) => (name ? { kind: "name", name } : { kind: "text", text, format, name: file ?? null });
 
   /** A question about one view and some observers (positions, or null for all) as the server reads it. */
   const request = ({ source, weights, rounds, own_noise }, view, observers) => ({
@@ -41,6 +42,7 @@ sottovoce.asking = (() => {
     if (asked === before && names === null && (jobs.running("front") || model.document !== null)) return redraw();
     jobs.sweep();
     redraw();
+    const { source } = state.question;
     try {
       await answer(names);
       messages.quiet();
@@ -49,7 +51,7 @@ sottovoce.asking = (() => {
       model.goBack();
       redraw();
       if (error instanceof server.Cancelled) messages.say(model.document === null ? "Cancelled." : "Cancelled. What is shown is the run before.");
-      else messages.say(error.message, error instanceof server.Gone ? () => ask(changes, names) : null);
+      else messages.say(error.message, { again: error instanceof server.Gone ? () => ask(changes, names) : null, refused: source });
       return undefined;
     }
     redraw();
@@ -160,8 +162,9 @@ sottovoce.asking = (() => {
     const quoted = (word) => (/^[\w.:=,/+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
     const words = ["sottovoce", verb, quoted(source.name ?? source.file ?? "GRAPH"), "--rounds", String(rounds)];
     words.push(...(verb === "account" ? ["--noise-multiplier", gaussian.given(state.noise), "--delta", gaussian.given(state.delta)] : []));
-    if (sight !== state.BOTH) words.push("--view", state.viewsOf()[0]);
-    words.push("--weights", weights, ...(own_noise === "known" ? [] : ["--own-noise", own_noise]));
+    if (sight !== state.BOTH || verb !== "account") words.push("--view", model.document.view);
+    if (weights !== "auto" && RULES.includes(weights)) words.push("--weights", weights);
+    if (own_noise !== "known") words.push("--own-noise", own_noise);
     return words.join(" ");
   }
 

@@ -17,6 +17,7 @@ sottovoce.controls = (() => {
     views();
     dom.pick(byId("own-noise"), question.own_noise);
     byId("weights").value = question.weights;
+    byId("weights-hint").textContent = model.document === null ? "" : `Used: ${model.document.graph.origin}.`;
     if (document.activeElement !== byId("graph")) byId("graph").value = question.source.name ?? question.source.file ?? "a file of your own";
     for (const [id, value] of [["rounds", question.rounds], ["noise", state.noise], ["delta", state.delta]]) {
       if (document.activeElement !== byId(id)) byId(id).value = gaussian.given(value);
@@ -126,6 +127,12 @@ sottovoce.controls = (() => {
     input.addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), check()));
   }
 
+  /** Another rule for the weights: of the graph that was refused just now, or of the one that is shown. */
+  function weigh(weights) {
+    const source = state.standing("notice")?.refused ?? state.question.source;
+    asking.ask(source === state.question.source ? { weights } : { source, pooled: null, weights });
+  }
+
   /** Load another graph; who was looked at and pooled belongs to the one before. */
   const load = (source) => asking.ask({ source, pooled: null });
 
@@ -159,7 +166,7 @@ sottovoce.controls = (() => {
       const start = model.chosen.length ? model.chosen : [0];
       asking.ask({ pooled: event.target.checked ? start : null });
     });
-    byId("weights").addEventListener("change", (event) => asking.ask({ weights: event.target.value }));
+    byId("weights").addEventListener("change", (event) => weigh(event.target.value));
     byId("controls").addEventListener("submit", (event) => {
       event.preventDefault();
       const name = byId("graph").value.trim();

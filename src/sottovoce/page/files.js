@@ -25,8 +25,8 @@ sottovoce.files = (() => {
 
   function csv() {
     const lines = [COLUMNS.join(",")];
-    const { view, graph: { labels, origin } } = model.document;
-    for (const pair of model.pairs()) {
+    const { labels, origin } = model.document.graph;
+    for (const { view, ...pair } of model.tables().flatMap(({ pairs }) => pairs)) {
       const observer = pair.members.map((node) => harmless(labels[node]).replace(/[;\\]/g, "\\$&")).join(";");
       const ends = [pair.squared, pair.mu, pair.epsilon].map(({ lower, upper }) => [lower, upper].map(number));
       lines.push([view, quoted(observer), quoted(harmless(labels[pair.target])), ...ends[0], pair.method, ...ends[1], ...ends[2], quoted(harmless(origin))].join(","));
@@ -34,13 +34,18 @@ sottovoce.files = (() => {
     return `${lines.join("\n")}\n`;
   }
 
+  /** The JSON object of each view, the one that leads with those beside it. */
   function json() {
-    const { document } = model;
+    const [first, ...others] = model.tables().map(account);
+    return `${JSON.stringify(others.length ? { ...first, other_views: others } : first, null, 2)}\n`;
+  }
+
+  function account({ document, pairs: found }) {
     const { labels } = document.graph;
     const ends = ({ lower, upper }) => ({ lower: finite(lower), upper: finite(upper) });
     const finite = (value) => (Number.isFinite(value) ? value : null);
     const { nodes, edges, gap, hash, rule, origin } = document.graph;
-    const pairs = [...model.pairs()].map((pair) => ({
+    const pairs = found.map((pair) => ({
       observer: pair.members.map((node) => labels[node]),
       target: labels[pair.target],
       sensitivity_squared: { ...ends(pair.squared), method: pair.method },
@@ -48,7 +53,7 @@ sottovoce.files = (() => {
       epsilon: ends(pair.epsilon),
     }));
     const { schema, version, rounds, relation, view, own_noise, contribution, participation, assumption } = document;
-    return `${JSON.stringify({ schema, version, graph: { nodes, edges, gap, hash, rule, origin }, rounds, noise_multiplier: state.noise, delta: state.delta, relation, view, own_noise, contribution, participation, assumption, pairs }, null, 2)}\n`;
+    return { schema, version, graph: { nodes, edges, gap, hash, rule, origin }, rounds, noise_multiplier: state.noise, delta: state.delta, relation, view, own_noise, contribution, participation, assumption, pairs };
   }
 
   /** The format and the text of a graph file, or an error for the person. */

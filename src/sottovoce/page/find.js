@@ -74,8 +74,12 @@ sottovoce.find = (() => {
     const absent = !state.live && !(model.coverage()?.complete ?? false);
     for (const part of document.querySelectorAll(".find")) part.hidden = absent;
     byId("find-scope").hidden = !state.live || !asking.wholeViews();
-    const reason = `The noise for a budget is found from all pairs, and this report does not hold them: run ${asking.command("calibrate")} --target-epsilon ${byId("target-epsilon").value || "1"}`;
-    byId("find-answer").textContent = absent && model.document !== null ? reason : state.standing("find")?.text ?? "";
+    byId("find-answer").textContent = absent ? reason() : state.standing("find")?.text ?? "";
+  }
+
+  function reason() {
+    if (model.document === null) return "";
+    return `The noise for a budget is found from all pairs, and this report does not hold them: run ${asking.command("calibrate")} --target-epsilon ${byId("target-epsilon").value || "1"}`;
   }
 
   function begin(onRedraw) {

@@ -95,7 +95,7 @@
       byId("graph-names").replaceChildren(...about.examples.map((value) => dom.el("option", { value })));
     } catch (error) {
       messages.busy(null);
-      messages.say(error.message, () => location.reload());
+      messages.say(error.message, { again: () => location.reload() });
       return;
     }
     await follow();

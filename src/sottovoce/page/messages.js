@@ -7,9 +7,9 @@ sottovoce.messages = (() => {
   const { state } = sottovoce;
   const { byId } = sottovoce.dom;
 
-  /** Show a notice until something changes; with `again` it offers to try once more. */
-  function say(text, again = null) {
-    state.claim("notice", text, { again });
+  /** Show a notice until something changes; with `again` it offers to try once more, `refused` is the graph it speaks of. */
+  function say(text, more = {}) {
+    state.claim("notice", text, more);
     draw();
   }
 

@@ -207,8 +207,14 @@ sottovoce.model = (() => {
     return { total: places.length, pairs: places.slice(0, count).map(([, each, place]) => pair(each, place)) };
   }
 
-  function* pairs() {
-    for (const each of leading().rows.values()) for (let k = 0; k < each.upper.length; k++) yield pair(each, k);
+  /** Every pair of every view that is shown, the view that leads first. */
+  function tables() {
+    const first = leading();
+    const parts = [...current().parts.values()].sort((a, b) => (b === first) - (a === first));
+    return parts.map((part) => ({
+      document: part.document,
+      pairs: [...part.rows.values()].flatMap((row) => row.upper.map((_, place) => pair(row, place, part))),
+    }));
   }
 
   const name = (node) => model.labels[node];
@@ -232,6 +238,6 @@ sottovoce.model = (() => {
   });
   return Object.assign(model, {
     take, takeCurve, takeNetwork, settle, goBack, lastChosen, known, anchor, keyOf, peak, row, pair, worst, looked, coverage, missing, exposure,
-    exposed, pairs, measure, upperOf, name, names,
+    exposed, tables, measure, upperOf, name, names,
   });
 })();

@@ -21,7 +21,7 @@ sottovoce.state = (() => {
   const state = {
     live: document.getElementById("data") === null,
     limits: { body: 1000000, pairs: 100000, rounds: 10000 },
-    question: Object.freeze({ source: Object.freeze({ name: "florentine" }), weights: "metropolis", rounds: 20, sight: BOTH, own_noise: "known", pooled: null }),
+    question: Object.freeze({ source: Object.freeze({ name: "florentine" }), weights: "auto", rounds: 20, sight: BOTH, own_noise: "known", pooled: null }),
     noise: 4,
     delta: 1e-5,
   };

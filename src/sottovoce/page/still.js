@@ -37,7 +37,7 @@ sottovoce.still = (() => {
   function look(sight) {
     const [{ graph, rounds, own_noise, view, observers }] = parts;
     const pooled = view.startsWith("coalition") ? observers[0] : null;
-    state.change({ source: { name: graph.name ?? "GRAPH" }, weights: graph.weights, rounds, sight, own_noise, pooled });
+    state.change({ source: { name: "GRAPH" }, weights: graph.rule, rounds, sight, own_noise, pooled });
     if (model.known().key === null) model.takeNetwork(state.question, graph);
     const before = model.lastChosen();
     for (const part of parts) {

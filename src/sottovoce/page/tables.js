@@ -52,7 +52,8 @@ sottovoce.tables = (() => {
     const local = gaussian.roundUp(model.upperOf(document.contributing_rounds));
     const central = gaussian.roundUp(model.upperOf((document.contributing_rounds / graph.nodes) * (1 + 1e-15)));
     const rows = [
-      ["Network", `${graph.nodes} nodes, ${graph.edges} edges, ${graph.weights} weights`],
+      ["Network", `${graph.nodes} nodes, ${graph.edges} edges`],
+      ["Gossip weights", `${graph.rule}: ${graph.origin}`],
       ["Spectral gap", Number(graph.gap.toPrecision(4))],
       ["Same noise", `ε ≤ ${local} with local DP, ε ≤ ${central} with central aggregation`],
       ["Relation", `${document.relation}: ${RELATIONS[document.relation]}`],

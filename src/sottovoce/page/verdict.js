@@ -51,7 +51,7 @@ sottovoce.verdict = (() => {
       observer: looked(worst),
       terms: [
         `δ = ${gaussian.given(state.delta)}`, `noise multiplier ${gaussian.given(state.noise)}`, `${document.rounds} rounds`, `${document.view}${own}`,
-        `${document.graph.weights} weights`, `method ${worst.method}: ${METHODS[worst.method] ?? "see the guide"}`,
+        `weights: ${document.graph.origin}`, `method ${worst.method}: ${METHODS[worst.method] ?? "see the guide"}`,
       ].join(" · "),
       assumption: `Assumption ${document.assumption}: ${document.assumption_text}.`,
     };

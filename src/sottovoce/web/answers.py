@@ -135,23 +135,20 @@ class PairResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GraphFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Size, spectral gap and hash of a graph with its weights."""
+    """Size, spectral gap and hash of a graph with its weights, their rule, and in words where they come from."""
 
     nodes: int
     edges: int
     gap: float
     hash: str
+    rule: str
+    origin: str
 
 
-class NetworkResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NetworkResult(GraphFacts, frozen=True, forbid_unknown_fields=True):
     """A graph to draw: each edge once, as the positions of its ends."""
 
-    nodes: int
-    edges: int
-    gap: float
-    hash: str
     directed: bool
-    weights: str
     labels: list[Label]
     links: list[tuple[int, int]]
 

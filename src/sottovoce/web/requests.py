@@ -31,9 +31,9 @@ Probability = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Rule = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^(metropolis|lazy|maximum-degree|uniform|graph|laplacian:[0-9./]{1,20})$",
-        description="How gossip weights are built; no file can be named.",
-        examples=["metropolis"],
+        pattern=r"^(auto|metropolis|lazy|maximum-degree|uniform|graph|laplacian:[0-9./]{1,20})$",
+        description="How gossip weights are built; auto takes those that the graph carries, else Metropolis.",
+        examples=["auto", "metropolis"],
     ),
 ]
 Participation = Annotated[
@@ -52,10 +52,11 @@ class NamedGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="n
 
 
 class GraphFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="text", tag_field="kind"):
-    """The text of a graph file and its format."""
+    """The text of a graph file, its format, and what messages call it; nothing is opened by that name."""
 
     text: Annotated[str, msgspec.Meta(min_length=1, examples=["a b\nb c\nc a\n"])]
     format: Literal["edgelist", "csv", "tsv", "graphml", "gml"] = "edgelist"
+    name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
 
 
 Source = NamedGraph | GraphFile
@@ -65,14 +66,14 @@ class GraphRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Read a graph."""
 
     graph: Source
-    weights: Rule = "metropolis"
+    weights: Rule = "auto"
 
 
 class _Run(GraphRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Who gossips how long, and who sees what of whom."""
 
     rounds: Rounds
-    view: ViewName = "secure-sum"
+    view: ViewName = "neighbourhood"
     own_noise: Literal["known", "hidden"] = "known"
     observers: Names | None = None
     targets: Names | None = None

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "LimitError", "perform"]
 
 _ENTITIES = re.compile(r"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
+ENDINGS = {"edgelist": (".edgelist", ".edges", ".txt")}
 # A request for Δ² alone has no noise and no δ; the table wants some.
 _UNIT, _DELTA = 1.0, 1e-5
 
@@ -144,7 +145,7 @@ def _read(source: Source, limits: Limits) -> Graph:
             raise FileError("a graph file must not declare a DOCTYPE or entities (export it again without)")
         if "\0" in source.text:
             raise FileError("a graph file must be text; found binary content (write an edge list)")
-        return parse_graph(source.text, f"graph.{source.format}")
+        return parse_graph(source.text, _called(source))
     # What is too large is refused before it is built.
     _check_graph(*graph_size(source.name), limits)
     return generate_graph(source.name)
@@ -153,6 +154,13 @@ def _read(source: Source, limits: Limits) -> Graph:
 def _check_graph(nodes: int, edges: int, limits: Limits) -> None:
     _within(nodes, limits.nodes, "nodes", "take a smaller graph, or the command line")
     _within(edges, limits.edges, "edges", "take a sparser graph, or the command line")
+
+
+def _called(source: GraphFile) -> str:
+    """What a graph file is called: by its own name if that ends like its format."""
+    name = source.name or ""
+    endings = ENDINGS.get(source.format, (f".{source.format}",))
+    return name if name.lower().endswith(endings) else f"graph.{source.format}"
 
 
 def _table(
