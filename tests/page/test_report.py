@@ -197,7 +197,7 @@ def test_views_stand_side_by_side_until_one_is_chosen(
     assert shown(page) == larger
     assert page.locator("#sides dd").all_inner_texts() == [", ".join(larger), ", ".join(smaller)]
     assert page.locator("#sides dt").all_inner_texts() == ["messages in the clear", "secure sums"]
-    assert f"secure sums would give {smaller[0]}" in page.inner_text("#headline-who")
+    assert f"secure sums would give {smaller[0]}" in page.inner_text("#headline-otherwise")
     page.click("#view label:has-text('Secure sum')")
     settled(page)
     assert shown(page) == smaller

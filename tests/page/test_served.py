@@ -104,7 +104,7 @@ def test_the_first_network_is_computed_by_itself(page: Page) -> None:
     larger, smaller = (words(everyone(view=view).worst()) for view in ("neighbourhood", "secure-sum"))
     assert shown(page) == larger
     assert page.locator("#sides dd").all_inner_texts() == [", ".join(larger), ", ".join(smaller)]
-    assert f"secure sums would give {smaller[0]}" in page.inner_text("#headline-who")
+    assert f"secure sums would give {smaller[0]}" in page.inner_text("#headline-otherwise")
     assert page.is_checked("#view input[value=both]")
     page.wait_for_selector("#curves svg")
     assert page.input_value("#graph") == "florentine"

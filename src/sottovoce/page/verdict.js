@@ -17,7 +17,7 @@ sottovoce.verdict = (() => {
     exact: "closed form",
     unreached: "nothing arrives within T rounds",
   };
-  const PLACES = ["epsilon", "least", "who", "observer", "terms", "assumption"];
+  const PLACES = ["epsilon", "least", "who", "guess", "otherwise", "observer", "terms", "assumption"];
 
   const title = (view) => state.byView.get(view)?.title ?? view;
   const atMost = ({ upper }) => `ε ≤ ${gaussian.roundUp(upper)}`;
@@ -47,7 +47,9 @@ sottovoce.verdict = (() => {
     return {
       epsilon: `${atMost(worst.epsilon)}${covered.complete ? "" : state.live ? " so far" : " in part"}`,
       least: atLeast(worst.epsilon),
-      who: `is what ${model.names(worst.members)} can learn about ${model.name(worst.target)}, ${rank}: even the best guess is right at most ${guess}% of the time, a coin 50%.${otherwise(worst.view)}`,
+      who: `is what ${model.names(worst.members)} can learn about ${model.name(worst.target)}, ${rank}.`,
+      guess: `Even the best guess is right at most ${guess}% of the time, a coin 50%.`,
+      otherwise: otherwise(worst.view),
       observer: looked(worst),
       terms: [
         `δ = ${gaussian.given(state.delta)}`, `noise multiplier ${gaussian.given(state.noise)}`, `${document.rounds} rounds`, `${document.view}${own}`,
@@ -61,7 +63,7 @@ sottovoce.verdict = (() => {
   function otherwise(view) {
     return state.viewsOf().filter((other) => other !== view).map((other) => {
       const worst = model.worst(other);
-      return worst === null ? "" : ` That is for ${title(view)}; ${title(other)} would give ${atMost(worst.epsilon)}.`;
+      return worst === null ? "" : `That is for ${title(view)}; ${title(other)} would give ${atMost(worst.epsilon)}.`;
     }).join("");
   }
 
@@ -76,7 +78,7 @@ sottovoce.verdict = (() => {
     if (found === null) return `Chosen observer ${who}: not computed yet.`;
     const picked = model.target !== null && found.target === model.target;
     const same = model.keyOf(worst.members) === model.keyOf(found.members) && worst.target === found.target;
-    return `Chosen observer ${who}: ${atMost(found.epsilon)}, ${atLeast(found.epsilon)}, about ${model.name(found.target)}${picked ? "" : ", its most exposed target"}${same ? "; that is the worst pair" : ""}.`;
+    return `Chosen observer ${who}: ${atMost(found.epsilon)}, ${atLeast(found.epsilon)}, about ${model.name(found.target)}${same ? ": the pair above" : picked ? "" : ", its most exposed target"}.`;
   }
 
   /** Both views side by side where none was chosen. */
