@@ -396,3 +396,24 @@ def test_weights_that_are_no_gossip_matrix_are_refused_with_the_choices(page: Pa
     idle(page)
     assert page.is_hidden("#notice")
     assert "weights: uniform rule on the graph of friends.csv" in page.inner_text("#headline-terms")
+
+
+def test_the_graph_that_was_asked_for_last_is_shown_however_long_the_other_takes_to_read(page: Page) -> None:
+    page.evaluate("sottovoce.kept.put = () => new Promise((resolve) => setTimeout(() => resolve('x'), 600))")
+    drop(page, "slow.edgelist", RING * 2)
+    drop(page, "quick.edgelist", "anna ben\nben cora\ncora anna\n")
+    until(page, "sottovoce.model.labels.includes('cora') && sottovoce.model.document !== null")
+    page.wait_for_timeout(900)
+    idle(page)
+    assert page.input_value("#graph") == "quick.edgelist"
+    assert page.evaluate("sottovoce.model.labels.length") == 3
+
+
+def test_a_file_of_some_pairs_is_called_so(page: Page) -> None:
+    Gate(page, "api/page", lambda body: len(body["observers"] or ()) > 1)
+    page.evaluate("location.hash = 'graph=ring:n=70&rounds=5'")
+    until(page, "sottovoce.model.rows.size === 1")
+    idle(page)
+    with page.expect_download() as download:
+        page.click("#save-csv")
+    assert download.value.suggested_filename == "sottovoce-pairs-69-of-4830.csv"

@@ -252,11 +252,14 @@ def test_the_keyboard_reaches_nodes_and_cells(page: Page) -> None:
     name = page.evaluate("sottovoce.model.names(sottovoce.model.chosen)")
     assert said.startswith(f"{name}:")
     page.focus("#heat")
-    for key in ("ArrowDown", "ArrowUp", "ArrowRight", "ArrowRight", "Enter"):
+    for key in ("ArrowDown", "ArrowUp", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
     settled(page)
     assert " about " in page.inner_text("#announce")
+    page.keyboard.press("Enter")
+    settled(page)
     assert page.evaluate("sottovoce.model.target") is not None
+    assert page.inner_text("#announce") == ""
 
 
 def test_a_click_on_the_heat_map_chooses_row_and_target(page: Page, families: AccountTable) -> None:

@@ -130,10 +130,16 @@ sottovoce.asking = (() => {
     try {
       for (let rest = model.missing(); rest.length; rest = model.missing()) {
         const began = performance.now();
-        const found = await jobs.run("back", whileAsked(key), pages(question, rest.slice(0, size)), ({ done }) => {
-          mine.ahead = done / state.viewsOf(question).length;
-          redraw();
-        });
+        const requests = pages(question, rest.slice(0, size));
+        const found = [];
+        // One after the other: whoever asks something meanwhile finds a worker free.
+        for (const each of requests) {
+          const ahead = ({ done, total }) => {
+            mine.ahead = (found.length * total + done) / requests.length;
+            redraw();
+          };
+          found.push(...(await jobs.run("back", whileAsked(key), [each], ahead)));
+        }
         mine.ahead = 0;
         for (const document of found) model.take(question, document);
         model.measure();

@@ -8,6 +8,7 @@ sottovoce.controls = (() => {
   const { byId } = dom;
   const { say, quiet } = messages;
   let redraw = () => {};
+  let turn = 0;
 
   /** Let the controls say what is asked. */
   function draw() {
@@ -134,13 +135,19 @@ sottovoce.controls = (() => {
   }
 
   /** Load another graph; who was looked at and pooled belongs to the one before. */
-  const load = (source) => asking.ask({ source, pooled: null });
+  function load(source) {
+    turn += 1;
+    return asking.ask({ source, pooled: null });
+  }
 
   async function opened(file) {
     if (!state.live) return say("A report holds one run; load graphs with sottovoce serve.");
+    const mine = (turn += 1);
     try {
       const read = { ...(await files.read(file, state.limits.body)), file: file.name };
       const id = link.carried(read) ? null : await kept.put(read);
+      // Another graph was asked for while this one was read.
+      if (mine !== turn) return undefined;
       const source = state.ownGraph({ ...read, id });
       await load(source);
       if (!link.carried(read) && id === null && state.question.source === source) {

@@ -23,6 +23,12 @@ sottovoce.files = (() => {
   /** A name or text that a spreadsheet would run as a formula gets an apostrophe in front, which readers take away again. */
   const harmless = (label) => (typeof label === "string" && /^'*[=+\-@\t\r\n]/.test(label) ? `'${label}` : String(label));
 
+  /** A file that does not hold all pairs says so in its name. */
+  function called(name, ending) {
+    const { done, possible, complete } = model.coverage();
+    return complete ? `${name}.${ending}` : `${name}-${done}-of-${possible}.${ending}`;
+  }
+
   function csv() {
     const lines = [COLUMNS.join(",")];
     const { labels, origin } = model.document.graph;
@@ -67,8 +73,8 @@ sottovoce.files = (() => {
   }
 
   function begin(opened) {
-    dom.byId("save-csv").addEventListener("click", () => save(csv(), "sottovoce-pairs.csv", "text/csv"));
-    dom.byId("save-json").addEventListener("click", () => save(json(), "sottovoce-account.json", "application/json"));
+    dom.byId("save-csv").addEventListener("click", () => save(csv(), called("sottovoce-pairs", "csv"), "text/csv"));
+    dom.byId("save-json").addEventListener("click", () => save(json(), called("sottovoce-account", "json"), "application/json"));
     dom.byId("save-png").addEventListener("click", async () => save(await network.picture(), "sottovoce-network.png", "image/png"));
     dom.byId("open-file").addEventListener("click", () => dom.byId("file").click());
     dom.byId("file").addEventListener("change", (event) => {

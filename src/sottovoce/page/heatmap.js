@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.heatmap = (() => {
-  const { model, scale, dom, gaussian } = sottovoce;
+  const { model, scale, dom, gaussian, messages } = sottovoce;
   const TILES = 60;
   let rows = [];
   let part = null;
@@ -246,7 +246,7 @@ sottovoce.heatmap = (() => {
           column: Math.min(frame.columns - 1, Math.max(0, from.column + dc)),
         };
         paint();
-        dom.byId("announce").textContent = describe(cursor);
+        messages.announce(describe(cursor));
       } else if (event.key === "Enter" && cursor !== null) pressed(cursor);
       else if (event.key === "Escape" && part.zoomed) back();
       else return;

@@ -7,6 +7,8 @@
   const { byId } = dom;
 
   let pending = false;
+  let drawn = "";
+  let followed = 0;
   function redraw() {
     document.body.dataset.settled = "no";
     if (pending) return;
@@ -19,6 +21,8 @@
 
   function draw() {
     jobs.sweep();
+    if (drawn !== state.inputs()) dom.tip.hide();
+    drawn = state.inputs();
     document.body.classList.toggle("blank", model.document === null);
     for (const part of [verdict, network, heatmap, curves, tables, controls, messages]) part.draw();
     link.write();
@@ -52,7 +56,9 @@
 
   /** Show what the link says. */
   async function follow() {
+    const mine = (followed += 1);
     const { changes, names, notice } = await link.read();
+    if (mine !== followed) return;
     model.measure();
     if (state.live) await asking.ask(changes, names);
     else still.apply(names);
@@ -66,11 +72,12 @@
     addEventListener("beforeprint", () => {
       before = document.documentElement.dataset.theme;
       document.documentElement.dataset.theme = "light";
-      if (model.document === null) return;
+      const papers = ["network-paper", "heat-paper"].map(byId);
+      if (model.document === null) return papers.forEach((paper) => paper.removeAttribute("src"));
       for (const part of [network, heatmap, curves, tables]) part.draw();
       // Canvases keep the size of the screen; pictures fit the paper.
-      byId("network-paper").src = network.sheet();
-      byId("heat-paper").src = byId("heat").toDataURL();
+      [papers[0].src, papers[1].src] = [network.sheet(), byId("heat").toDataURL()];
+      return undefined;
     });
     addEventListener("afterprint", () => {
       if (before === undefined) delete document.documentElement.dataset.theme;

@@ -18,7 +18,14 @@ sottovoce.messages = (() => {
     draw();
   }
 
+  /** Say in words what the cursor is on, for those who do not see it. */
+  function announce(text) {
+    state.claim("announce", text);
+    draw();
+  }
+
   function draw() {
+    byId("announce").textContent = state.standing("announce")?.text ?? "";
     const notice = state.standing("notice");
     byId("notice").hidden = notice === null;
     byId("notice-text").textContent = notice?.text ?? "";
@@ -44,5 +51,5 @@ sottovoce.messages = (() => {
     byId("notice-action").addEventListener("click", () => state.standing("notice")?.again?.());
   }
 
-  return { begin, draw, say, quiet, busy, advance };
+  return { begin, draw, say, quiet, announce, busy, advance };
 })();

@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.network = (() => {
-  const { state, model, scale, dom, layout, gaussian } = sottovoce;
+  const { state, model, scale, dom, layout, gaussian, messages } = sottovoce;
   const LARGE = 1000;
   const PART = 160;
   const OVERVIEW = 300;
@@ -32,9 +32,7 @@ sottovoce.network = (() => {
 
   /** Nothing is known yet of what is asked: the shape of the network may stay, its colours may not. */
   function empty() {
-    dom.tip.hide();
     dom.byId("network-note").textContent = "";
-    dom.byId("announce").textContent = "";
     if (cy === null) return;
     if (model.labels.length) return paint();
     cy.destroy();
@@ -235,7 +233,7 @@ sottovoce.network = (() => {
     if (best !== null) cursor = best.data("node");
     else cursor = from.data("node");
     paint();
-    dom.byId("announce").textContent = describe(cursor);
+    messages.announce(describe(cursor));
   }
 
   function begin(onChoose) {
