@@ -45,7 +45,7 @@ sottovoce.verdict = (() => {
     const own = document.view === "everyone" ? "" : `, own noise ${document.own_noise}`;
     const rank = covered.complete ? `the worst of ${covered.possible} pairs` : `the worst of the ${covered.done} pairs that are computed`;
     return {
-      epsilon: `${atMost(worst.epsilon)}${covered.complete ? "" : state.live ? " so far" : " in part"}`,
+      epsilon: `${bounds(worst.epsilon)}${covered.complete ? "" : state.live ? " so far" : " in part"}`,
       least: atLeast(worst.epsilon),
       who: `is what ${model.names(worst.members)} can learn about ${model.name(worst.target)}, ${rank}.`,
       guess: `Even the best guess is right at most ${guess}% of the time, a coin 50%.`,
@@ -57,6 +57,13 @@ sottovoce.verdict = (() => {
       ].join(" · "),
       assumption: `Assumption ${document.assumption}: ${document.assumption_text}.`,
     };
+  }
+
+  /** ε of the view; where it rests on what is not proved, ε that assumes nothing comes first, and is as large. */
+  function bounds(epsilon) {
+    const { assumption, contributing_rounds } = model.document;
+    if (assumption !== "hidden-state") return atMost(epsilon);
+    return `${atMost({ upper: model.upperOf(contributing_rounds) })} assuming nothing, ${atMost(epsilon)} assuming ${assumption}`;
   }
 
   /** What the view that was not chosen would give. */
