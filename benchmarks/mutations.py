@@ -3,8 +3,8 @@
 
 Honest certificates of all kinds are changed in one to three places, most of them with a claim made bolder as well, and
 hashed again as a forger would. Each mutant is read and verified on the graph. An accepted claim must hold the truth,
-which `tests/reference.py` computes from the definition in whole numbers; nothing may end in anything but a verdict or an
-error on purpose.
+which `tests/reference.py` computes from the definition in whole numbers; nothing may end in anything but a verdict or
+an error on purpose.
 
     python -m benchmarks.mutations [--count 20000] [--seed 1]
 """
