@@ -596,6 +596,8 @@ def test_epsilon_follows_from_what_is_proved() -> None:
     assert found["add-remove"] == found["zero-out"] == pytest.approx(2.3014, abs=1e-3)
     assert found["replace-one"] > 2 * found["add-remove"]
     assert verify(replace(certificate, mechanism=None), weights).epsilon is None
+    endless = Mechanism(noise_multiplier=1e-300, delta=1e-5)
+    assert verify(replace(certificate, mechanism=endless), weights).epsilon is None
     halved = replace(certificate, squared_lower=0.0, squared_upper=certificate.squared_upper / 2)
     again = verify(halved, weights)
     assert not again.verified

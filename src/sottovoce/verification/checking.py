@@ -35,8 +35,8 @@ __all__ = ["Check", "Verdict", "Verification", "verify"]
 
 Verdict = Literal["verified", "consistent", "refused"]
 
+MOST_ROUNDS = 4096
 MOST_ROWS = 8000
-MOST_STATES = 1_000_000
 MOST_NUMBERS = 40_000_000
 MOST_START = 4096
 MOST_PARTICIPATION = 100_000
@@ -174,11 +174,11 @@ def _verify_dense(
         return 0.0, float(cap), []
     m, n, rounds = len(asked.rows), asked.weights.n, certificate.rounds
     d = 1 if proof.witness is None else proof.witness.shape[1]
-    if m * rounds > MOST_ROWS or n * rounds > MOST_STATES or max(m * rounds, d) * n > MOST_NUMBERS:
+    if rounds > MOST_ROUNDS or m * rounds > MOST_ROWS or max(m * rounds, d) * n > MOST_NUMBERS:
         raise NotCertified(
             f"this claim is too large to be rebuilt densely: {m} rows x {rounds} rounds x {n} nodes "
-            f"(at most {MOST_ROWS} rows x rounds, {MOST_STATES} nodes x rounds and {MOST_NUMBERS} of all "
-            "three; use a certificate of kind horizon, fewer rounds, or a witness of fewer columns)"
+            f"(at most {MOST_ROUNDS} rounds, {MOST_ROWS} rows x rounds and {MOST_NUMBERS} of all three; use a "
+            "certificate of kind horizon, fewer rounds, or a witness of fewer columns)"
         )
     hidden = hidden_nodes(asked, complete=True)
     form = dense_form(hidden, rounds)
@@ -300,6 +300,10 @@ def _verify_horizon(
     cap = participation.largest_count(rounds)
     if start > MOST_START:
         raise NotCertified(f"a start of {start} rounds is longer than is checked here (at most {MOST_START})")
+    if len(asked.rows) * asked.weights.n > MOST_NUMBERS:
+        raise NotCertified(
+            f"a view of {len(asked.rows)} rows over {asked.weights.n} nodes is too large to be reduced here"
+        )
     hidden = hidden_nodes(asked, complete=True)
     if not hidden.rows.shape[0]:
         raise NotCertified(
@@ -406,10 +410,11 @@ def _conclude(
 
 
 def _epsilon(certificate: Certificate, squared_upper: float) -> float | None:
-    """The ε that follows from a proved Δ² and the mechanism in the file; None where either is missing."""
+    """The ε that follows from a proved Δ² and the mechanism in the file; None where one is missing or ε has no end."""
     mechanism = certificate.mechanism
     if mechanism is None or math.isinf(squared_upper):
         return None
     factor = 2 if mechanism.relation == "replace-one" else 1
     mu = factor * math.sqrt(squared_upper) / mechanism.noise_multiplier
-    return float(gaussian.epsilon(mu * (1 + 4 * UNIT_ROUNDOFF), mechanism.delta))
+    epsilon = float(gaussian.epsilon(mu * (1 + 4 * UNIT_ROUNDOFF), mechanism.delta))
+    return epsilon if math.isfinite(epsilon) else None
