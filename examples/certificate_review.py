@@ -13,9 +13,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from sottovoce import View, certificates, certify, gaussian, gossip, graphs, verify
+from sottovoce import View, certificates, certify, gossip, graphs, verify
 
-NOISE, DELTA = 4.0, 1e-5
+MECHANISM = certificates.Mechanism(noise_multiplier=4.0, delta=1e-5)
 
 
 def main() -> None:
@@ -23,7 +23,8 @@ def main() -> None:
     weights = graphs.metropolis_weights("florentine")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "medici.json"
-        certificate = certify(gossip(weights, rounds=20), View.secure_sum("Medici"), "Acciaiuoli")
+        families = gossip(weights, rounds=20)
+        certificate = certify(families, View.secure_sum("Medici"), "Acciaiuoli", mechanism=MECHANISM)
         certificates.save(certificate, file)
 
         received = certificates.load(file)
@@ -32,8 +33,9 @@ def main() -> None:
         print(f"{'holds' if check.holds else 'fails'}: {check.name}")
     for sentence in verdict.trusted:
         print(f"trusted: {sentence}")
-    mu = math.sqrt(received.squared_upper) / NOISE
-    print(f"Δ² ≤ {received.squared_upper:.4f}, so ε ≤ {gaussian.epsilon(mu, DELTA):.4f} at δ = {DELTA:g}")
+    assert verdict.epsilon is not None
+    epsilon = math.ceil(verdict.epsilon * 1e4) / 1e4
+    print(f"{verdict.verdict}: Δ² ≤ {verdict.squared.upper:.4f}, so ε ≤ {epsilon} at δ = {MECHANISM.delta:g}")
 
     forged = replace(received, squared_lower=0.0, squared_upper=received.squared_upper / 2)
     print(f"forged: verified is {verify(forged, weights).verified}")

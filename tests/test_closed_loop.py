@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from sottovoce import View, account, account_all, certify, gossip, rate, sensitivity, verify, worst_coalition
-from sottovoce.certificates import load, save
+from sottovoce.certificates import gossip_program, load, save
 from sottovoce.errors import InputError
 from sottovoce.graphs import metropolis_weights, uniform_weights
-from sottovoce.sweeps import Manifest, summarise, sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,56 +122,24 @@ def test_certificates_carry_the_damping(tmp_path: Path) -> None:
     for rounds, kind in ((6, "dense"), (3000, "horizon")):
         closed = star(2, rounds, closed=True, centre=0.5)
         proof = certify(closed, View.secure_sum(0), 1)
-        assert proof.kind == kind
+        assert proof.proof.kind == kind
         assert proof.assumption == "quadratic"
         again = load(save(proof, tmp_path / "closed.json"))
-        assert again.damping is not None
-        assert again.damping.tolist() == [0.5, 1, 0]
+        assert again.program["instructions"][0]["terms"]["model"] == [0.5, 1, 0]
         found = verify(again, closed.weights)
         assert found.verified
-        assert "damping" in {check.name for check in found.checks}
-        assert any("quadratic losses of the stored damping" in sentence for sentence in found.trusted)
+        assert ("program", True, "gossip, its model damped") in found.checks
+        assert any("quadratic losses of the stated factors" in sentence for sentence in found.trusted)
 
 
 def test_files_of_the_open_loop_do_not_speak_of_damping(tmp_path: Path) -> None:
     file = save(certify(star(2, 6, closed=False), View.secure_sum(0), 1), tmp_path / "open.json")
-    assert "damping" not in file.read_text()
-    assert load(file).damping is None
+    assert load(file).program["instructions"][0]["terms"]["model"] == 1
+    assert load(file).assumption == "oblivious"
 
 
 def test_a_certificate_of_a_loop_that_runs_away_is_refused(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     closed = star(2, 4, closed=True)
-    proof = replace(certify(closed, View.secure_sum(0), 1), damping=np.array([1, 1, 1.25]))
-    found = verify(load(save(proof, tmp_path / "away.json")), closed.weights)
-    assert not found.verified
-    assert found.reason == "the damping must lie between -1 and 1; one has size 1.25"
-    with pytest.raises(InputError, match="damping must have 3 entries, one a label; it has 2"):
-        replace(proof, damping=np.array([1, 1]))
-
-
-def test_sweeps_tell_dampings_apart(tmp_path: Path) -> None:
-    plain, closed = star(3, 4, closed=False), star(3, 4, closed=True)
-    done = sweep(closed, "secure-sum", tmp_path / "closed")
-    again = Manifest.from_json(done.manifest.to_json(), "it")
-    assert again == done.manifest
-    assert again.damping_hash == closed.damping_hash
-    assert again.assumption == "quadratic"
-    opened = sweep(plain, "secure-sum", tmp_path / "open").manifest
-    assert opened.fingerprint != again.fingerprint
-    with pytest.raises(InputError, match="its assumption is 'quadratic', and 'oblivious' was asked for"):
-        sweep(plain, "secure-sum", tmp_path / "closed", resume=True)
-    other = star(3, 4, closed=True, centre=0.5)
-    with pytest.raises(InputError, match="its damping_hash is"):
-        sweep(other, "secure-sum", tmp_path / "closed", resume=True)
-    found = summarise(tmp_path / "closed", noise_multiplier=2, delta=1e-5)
-    table = account_all(closed, "secure-sum", noise_multiplier=2, delta=1e-5)
-    assert found.worst.epsilon().upper == table.worst().epsilon().upper
-    assert found.worst.assumption == "quadratic"
-
-
-def test_a_closed_loop_travels_to_other_processes() -> None:
-    closed = star(3, 4, closed=True)
-    other = pickle.loads(pickle.dumps(closed))
-    assert (other.transition != closed.transition).nnz == 0
+    proof = replace(certify(closed, View.secure_sum(0), 1), program=gossip_program([1, 1, 1.25]))
+    with pytest.raises(InputError, match="the factor of the model must lie between -1 and 1"):
+        verify(load(save(proof, tmp_path / "away.json")), closed.weights)

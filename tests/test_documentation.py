@@ -101,7 +101,10 @@ GUARANTEED = (
     "sottovoce.verification.forms.dominating",
     "sottovoce.verification.forms.witness_value",
     "sottovoce.verification.hidden.hidden_nodes",
-    "sottovoce.verification.horizon.check_horizon",
+    "sottovoce.verification.horizon.dominates",
+    "sottovoce.verification.horizon.filtered",
+    "sottovoce.verification.reduction.distortion",
+    "sottovoce.verification.reduction.models",
 )
 
 

@@ -158,7 +158,7 @@ class Participation:
         at_least(1, rounds=rounds)
         match self.kind:
             case "every":
-                return len(self._phases(rounds))
+                return 1 if self.offset is not None else min(self.size, rounds)
             case "at-most":
                 return math.comb(rounds, min(self.size, rounds))
             case "separated":

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sottovoce import certificates, graphs
+from sottovoce import __version__, certificates, graphs
+from sottovoce.certificates import DenseProof
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View
@@ -64,7 +65,10 @@ def test_a_certificate_in_words(sottovoce: Run) -> None:
 
 
 def test_a_certificate_in_json_agrees_with_the_sensitivity(sottovoce: Run, tmp_path: Path) -> None:
-    settings = ("--participation", "at-most:3", "--contribution", "scalar", "--relation", "replace-one")
+    settings = (
+        *("--participation", "at-most:3", "--contribution", "scalar"),
+        *("--noise-multiplier", "4", "--relation", "replace-one", "--delta", "1e-6"),
+    )
     code, out, err = sottovoce(*CERTIFY, *settings, "--weights", "lazy", "--tolerance", "1e-5", "--json")
     document = json.loads(out)
     assert (code, err) == (0, "")
@@ -73,11 +77,11 @@ def test_a_certificate_in_json_agrees_with_the_sensitivity(sottovoce: Run, tmp_p
     weights = graphs.lazy_weights("ring:n=5")
     assert document == {
         "schema": 1,
-        "version": stored.version,
+        "version": __version__,
         "certificate": "claim.json",
         "hash": stored.hash,
         "kind": "dense",
-        "graph": {"nodes": 5, "hash": weights.hash, "rule": weights.rule, "origin": weights.origin},
+        "graph": {"hash": weights.hash, "rule": weights.rule, "origin": weights.origin},
         "rounds": 6,
         "view": "secure-sum",
         "own_noise": "known",
@@ -85,10 +89,14 @@ def test_a_certificate_in_json_agrees_with_the_sensitivity(sottovoce: Run, tmp_p
         "target": 1,
         "contribution": "scalar",
         "participation": "at-most:3",
-        "relation": "replace-one",
         "assumption": "oblivious",
+        "mechanism": {"noise_multiplier": 4.0, "delta": 1e-6, "relation": "replace-one"},
     }
-    assert ends == {"lower": stored.squared_lower, "upper": stored.squared_upper, "method": stored.method}
+    assert ends == {
+        "lower": stored.squared_lower,
+        "upper": stored.squared_upper,
+        "method": stored.proof.method,
+    }
     found = sensitivity(
         gossip(weights, rounds=6),
         View.secure_sum(0),
@@ -143,24 +151,54 @@ def test_a_link_keeps_pointing_to_its_file(sottovoce: Run, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("claim")
 def test_a_true_claim_is_verified(sottovoce: Run) -> None:
-    code, out, err = sottovoce(*VERIFY)
+    code, out, err = sottovoce(*VERIFY, "--graph", "ring:n=5")
     assert (code, err) == (0, "")
     first, *lines = out.splitlines()
     assert first.startswith("Verified: ")
     assert first.endswith(" is proved.")
-    assert any(line.startswith("upper end     holds  diag(y) ⪰ M is proved") for line in lines)
-    assert any(line.startswith("lower end     holds  the witness attains") for line in lines)
+    assert any(line.startswith("weights    holds  the graph at hand has the hash") for line in lines)
+    assert any(line.startswith("upper end  holds  diag(y) ⪰ M is proved") for line in lines)
+    assert any(line.startswith("lower end  holds  the witness attains") for line in lines)
     assert "Taken on trust:" in lines
-    assert "-  that the weights in the file are those of your network (--graph checks it)" in lines
-    out = sottovoce(*VERIFY, "--graph", "ring:n=5").out
-    assert "graph         holds  the graph at hand has the hash" in out
-    assert "(--graph checks it)" not in out
+    assert "ε ≤" not in out
+    assert "name the graph" not in out
+
+
+@pytest.mark.usefixtures("claim")
+def test_without_a_graph_the_verdict_has_another_name_and_code(sottovoce: Run) -> None:
+    code, out, err = sottovoce(*VERIFY)
+    assert code == 3
+    assert out.startswith("Consistent, not verified: ")
+    assert "-  that the weights in the file are those of your network" in out
+    assert err == (
+        "sottovoce: not verified: the claim is consistent with the weights in the file, but no graph was named "
+        "(--graph)\n"
+    )
+    document = json.loads(sottovoce(*VERIFY, "--json").out)
+    assert (document["verdict"], document["verified"]) == ("consistent", False)
+
+
+def test_epsilon_follows_from_the_noise_in_the_file(sottovoce: Run) -> None:
+    assert sottovoce(*CERTIFY, "--noise-multiplier", "4").code == 0
+    code, out, _ = sottovoce(*VERIFY, "--graph", "ring:n=5")
+    assert code == 0
+    said = next(line for line in out.splitlines() if line.startswith("ε ≤ "))
+    assert "at δ = 1e-05 follows, with noise multiplier 4, add-remove." in said
+    document = json.loads(sottovoce(*VERIFY, "--graph", "ring:n=5", "--json").out)
+    words = ("--noise-multiplier", "4", "--observer", "0", "--target", "1", "--view", "secure-sum", "--json")
+    account = json.loads(sottovoce("account", "ring:n=5", "--rounds", "6", *words).out)
+    assert document["epsilon"] == pytest.approx(account["pairs"][0]["epsilon"]["upper"], rel=1e-5)
+    code, _, err = sottovoce(*CERTIFY, "--relation", "replace-one")
+    assert code == 2
+    assert "--relation replace-one changes what follows for ε, and no noise is given" in err
 
 
 def test_a_verification_in_json(sottovoce: Run, claim: Path) -> None:
     document = json.loads(sottovoce(*VERIFY, "--json", "--graph", "ring:n=5").out)
     stored = certificates.load(claim)
     assert document["verified"] is document["upper_holds"] is document["lower_holds"] is True
+    assert document["verdict"] == "verified"
+    assert document["epsilon"] is None
     assert document["reason"] is None
     assert document["hash"] == stored.hash
     assert document["sensitivity_squared"]["upper"] == stored.squared_upper
@@ -199,22 +237,33 @@ def test_another_graph_is_not_the_one_certified(words: tuple[str, ...], sottovoc
 
 def test_a_y_that_proves_nothing_is_found_out(sottovoce: Run, claim: Path) -> None:
     stored = certificates.load(claim)
-    assert stored.y is not None
-    changed(claim, y=stored.y / 2, squared_upper=stored.squared_upper / 2, squared_lower=0.0, witness=None)
+    assert isinstance(stored.proof, DenseProof)
+    assert stored.proof.y is not None
+    half = DenseProof(y=stored.proof.y / 2)
+    changed(claim, proof=half, squared_upper=stored.squared_upper / 2, squared_lower=0.0)
     code, out, err = sottovoce(*VERIFY)
     assert code == 3
     assert out.startswith("Not verified: ")
-    assert "upper end     fails" in out
-    assert "lower end     holds" in out
+    assert "upper end  fails" in out
+    assert "lower end  holds" in out
     assert err.startswith("sottovoce: not verified: diag(y) − M is not proved positive semidefinite")
 
 
 def test_a_witness_that_attains_less_is_found_out(sottovoce: Run, claim: Path) -> None:
-    changed(claim, witness=np.zeros((6, 1)))
+    stored = certificates.load(claim)
+    assert isinstance(stored.proof, DenseProof)
+    changed(claim, proof=DenseProof(y=stored.proof.y, witness=np.zeros((6, 1))))
     code, out, err = sottovoce(*VERIFY)
     assert code == 3
-    assert "lower end     fails" in out
-    assert "the witness attains at least 0.0" in err
+    assert "lower end  fails" in out
+    assert "the witness attains 0.0" in err
+
+
+def test_a_file_of_the_old_form_is_refused_with_the_reason(sottovoce: Run, claim: Path) -> None:
+    claim.write_text(json.dumps({"schema": 1, "weights": None}), encoding="utf-8")
+    code, out, err = sottovoce(*VERIFY, "--graph", "ring:n=5")
+    assert (code, out) == (2, "")
+    assert "has the form of schema 1, whose rounded weights decide no rank" in err
 
 
 def test_a_participation_that_nobody_spells_is_the_fault_of_the_file(sottovoce: Run, claim: Path) -> None:
@@ -225,16 +274,16 @@ def test_a_participation_that_nobody_spells_is_the_fault_of_the_file(sottovoce: 
 
 
 def test_a_claim_that_is_too_large_to_check_is_not_certified(sottovoce: Run, claim: Path) -> None:
-    changed(claim, rounds=10_000, y=np.full(10_000, 0.5), witness=None, squared_lower=0.0)
+    changed(claim, rounds=10_000, proof=DenseProof(y=np.full(10_000, 0.5)), squared_lower=0.0)
     code, out, err = sottovoce(*VERIFY)
     assert (code, out) == (3, "")
     assert err.startswith("sottovoce: not certified: this claim is too large to be rebuilt densely")
 
 
 def test_text_from_a_file_cannot_steer_the_terminal(sottovoce: Run, claim: Path) -> None:
-    changed(claim, method="\x1b[31mred\r", relation="\x07")
-    code, out, _ = sottovoce(*VERIFY)
+    changed(claim, rule="\x1b[31mred\r\x07")
+    code, out, _ = sottovoce(*VERIFY, "--graph", "ring:n=5")
     assert code == 0
     assert "\x1b" not in out
     assert "\x07" not in out
-    assert "\\x1b[31mred\\r" in out
+    assert "\\x1b[31mred\\r\\x07" in out

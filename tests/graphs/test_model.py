@@ -8,8 +8,18 @@ import pytest
 import scipy
 
 from sottovoce.errors import GraphError
-from sottovoce.graphs import GossipWeights, Graph, as_graph, lazy_weights, matrix_weights, metropolis_weights
+from sottovoce.graphs import (
+    GossipWeights,
+    Graph,
+    as_graph,
+    laplacian_weights,
+    lazy_weights,
+    matrix_weights,
+    metropolis_weights,
+    weights_by_rule,
+)
 from sottovoce.graphs.model import canonical_matrix, is_symmetric, tidy_labels
+from sottovoce.graphs.rationals import quotients
 
 TRIANGLE_WITH_LOOP = np.array([[1.0, 1, 1], [1, 0, 1], [1, 1, 0]])
 
@@ -156,14 +166,60 @@ def test_exact_rows_survive_large_degrees() -> None:
 
 def test_the_hash_is_the_same_everywhere() -> None:
     assert metropolis_weights("ring:n=4").hash == (
-        "dafe8b00cfab8dc9bb164c50650374eb8ae5b771988d5b4a0db7041087e06ce4"
+        "7c46506de32a737bcb126799528efc7f49eb57a9970c6c1fd92c5b4b8fd8f0b7"
     )
 
 
 def test_the_hash_sees_weights_and_labels_but_not_how_they_are_held() -> None:
-    ring = metropolis_weights("ring:n=4")
+    ring = laplacian_weights("ring:n=4", Fraction(1, 4))
     listed = GossipWeights(matrix=ring.matrix.toarray(), labels=[0, 1, 2, 3], rule="x", symmetric=True)
     named = GossipWeights(matrix=ring.matrix, labels=["0", "1", "2", "3"], rule="x", symmetric=True)
+    assert ring.quotients is not None
+    assert listed.quotients is None
     assert listed.hash == ring.hash
     assert named.hash != ring.hash
     assert lazy_weights(ring).hash != ring.hash
+
+
+def test_unlike_rationals_with_the_same_floats_have_unlike_hashes() -> None:
+    # Equal thirds hide more than floats that sum to 1 + 2⁻⁵⁴: what decides a rank must be in the hash.
+    thirds = metropolis_weights("complete:n=3")
+    floats = matrix_weights(thirds.matrix)
+    assert np.array_equal(thirds.matrix.toarray(), floats.matrix.toarray())
+    assert thirds.exact_row(0) != floats.exact_row(0)
+    assert thirds.hash != floats.hash
+    shares = [[3.0, 1, 1], [1, 3, 1], [1, 1, 3]]
+    bent = [[3.0, 1, np.nextafter(1, 0)], [1, 3, 1], [1, 1, 3]]
+    one, other = (matrix_weights(s, normalise=True) for s in (shares, bent))
+    assert one.exact_row(0) == {0: Fraction(3, 5), 1: Fraction(1, 5), 2: Fraction(1, 5)}
+    assert other.exact_row(0)[2] == Fraction(2**53 - 1, 5 * 2**53 - 1)
+    assert one.hash != other.hash
+
+
+def test_a_step_is_the_number_that_was_given() -> None:
+    third = 0.3333333333333333
+    written = weights_by_rule("ring:n=5", "laplacian:1/3")
+    assert written.exact_row(0)[1] == Fraction(1, 3)
+    assert laplacian_weights("ring:n=5", third).exact_row(0)[1] == Fraction(third)
+    assert laplacian_weights("ring:n=5", third).hash != written.hash
+    assert weights_by_rule("ring:n=5", f"laplacian:{third}").exact_row(0)[1] == Fraction("0.3333333333333333")
+    # Neither unit / k nor a small fraction: kept to the last digit.
+    fine = Fraction(10**30, 3 * 10**30 + 1)
+    assert lazy_weights(laplacian_weights("ring:n=5", fine)).exact_row(0)[1] == fine / 2
+
+
+def test_symmetry_and_quotients_are_looked_at() -> None:
+    bent = np.array([[0.5, 0.5], [0.25, 0.75]])
+    with pytest.raises(GraphError, match="must equal their transpose to the last bit; these do not"):
+        GossipWeights(matrix=bent, labels=range(2), rule="x", symmetric=True)
+    exact = quotients(np.array([1, 1]), np.array([2, 3]))
+    with pytest.raises(GraphError, match="must round to the entries of the matrix"):
+        GossipWeights(matrix=bent, labels=range(2), rule="x", symmetric=False, quotients=exact)
+    with pytest.raises(GraphError, match="must round to the entries of the matrix"):
+        GossipWeights(
+            matrix=np.array([[0.4, 0.5], [0.25, 0.75]]),
+            labels=range(2),
+            rule="x",
+            symmetric=False,
+            quotients=quotients(np.array([1, 1]), np.array([2, 4])),
+        )

@@ -21,6 +21,7 @@ from tests.reference import (
     semidefinite_maximum,
 )
 
+from sottovoce.certificates import gossip_program
 from sottovoce.filtering import hidden_system
 from sottovoce.graphs import GossipWeights, metropolis_weights, uniform_weights
 from sottovoce.protocols import Protocol, gossip
@@ -121,7 +122,7 @@ def test_a_certificate_of_the_open_loop_does_not_pass_for_a_closed_one(leaves: i
     assert verify(proof, weights).verified
     damping = np.zeros(leaves + 1)
     damping[1] = 1
-    found = verify(replace(proof, damping=damping), weights)
+    found = verify(replace(proof, program=gossip_program(damping)), weights)
     assert not found.upper_holds
     assert found.squared.upper > 1.2 * proof.squared_upper
 

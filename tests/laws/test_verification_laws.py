@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sottovoce.certificates import Certificate, SparseRows
-from sottovoce.graphs import GossipWeights
+from sottovoce.certificates import Certificate, DenseProof, StatedView, gossip_program
+from sottovoce.graphs import matrix_weights
 from sottovoce.verification import verify
 
 ALWAYS = settings(derandomize=True, deadline=None, max_examples=120)
@@ -56,30 +56,23 @@ def _form(W: Any, C: Any, known: Any, target: Any, rounds: Any) -> Any:
 
 def _result(scene: Any, y: Any, witness: Any = None, lower: Any = 0.0, upper: Any = None) -> Any:
     W, C, known, target, rounds = scene
-    weights = GossipWeights(
-        matrix=scipy.sparse.csr_array(W), labels=range(len(W)), rule="law", symmetric=True
+    weights = matrix_weights(W)
+    rows = tuple(tuple((j, Fraction(float(x))) for j, x in enumerate(row) if x) for row in C)
+    certificate = Certificate(
+        weights_hash=weights.hash,
+        rule="law",
+        weights=None,
+        program=gossip_program(),
+        rounds=rounds,
+        view=StatedView(name="custom", rows=rows, known_noise=tuple(known)),
+        target=target,
+        contribution="vector",
+        participation="full",
+        squared_lower=lower,
+        squared_upper=max(lower, float(np.sum(y)) * (1 + 1e-14) if upper is None else upper),
+        proof=DenseProof(y=y, witness=witness),
     )
-    return verify(
-        Certificate(
-            labels=weights.labels,
-            weights=SparseRows.of(weights.matrix),
-            weights_hash=weights.hash,
-            rounds=rounds,
-            view="custom",
-            observers=(),
-            own_noise="known",
-            observation=SparseRows.of(scipy.sparse.csr_array(C)),
-            known_noise=np.array(known, dtype=np.int64),
-            target=target,
-            contribution="vector",
-            participation="full",
-            squared_lower=lower,
-            squared_upper=max(lower, float(np.sum(y)) * (1 + 1e-14) if upper is None else upper),
-            method="law",
-            y=y,
-            witness=witness,
-        )
-    )
+    return verify(certificate, weights)
 
 
 @ALWAYS

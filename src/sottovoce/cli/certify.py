@@ -12,6 +12,7 @@ from sottovoce.cli.options import (
     Config,
     Contribution,
     Damping,
+    Delta,
     Json,
     OwnNoise,
     ParticipationName,
@@ -62,6 +63,14 @@ def certify(
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
+    noise_multiplier: Annotated[
+        float | None,
+        Parameter(
+            help="Have verify say the ε that follows for this noise, in units of the clipping norm.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Delta = 1e-5,
     relation: RelationName = "add-remove",
     tolerance: Annotated[
         float | None,
@@ -75,7 +84,16 @@ def certify(
     from sottovoce import certificates, documents
     from sottovoce.participation import Participation
 
-    settings: dict[str, Any] = {"participation": Participation.parse(participation), "relation": relation}
+    settings: dict[str, Any] = {"participation": Participation.parse(participation)}
+    if noise_multiplier is not None:
+        settings["mechanism"] = certificates.Mechanism(
+            noise_multiplier=noise_multiplier, delta=delta, relation=relation
+        )
+    elif relation != "add-remove":
+        raise InputError(
+            f"--relation {relation} changes what follows for ε, and no noise is given (add --noise-multiplier, or "
+            "leave it out)"
+        )
     if tolerance is not None:
         positive(tolerance=tolerance)
         settings["tolerance"] = tolerance

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from sottovoce.cli.layout import RELATIONS, facts, members, paragraph, plain_table
-from sottovoce.cli.printing import readable, rounded_down, rounded_up
+from sottovoce.cli.printing import as_given, readable, rounded_down, rounded_up
 from sottovoce.interval import Interval
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["certificate_text", "verification_text"]
 
 DIGITS = 6
+VERDICTS = {"verified": "Verified", "consistent": "Consistent, not verified", "refused": "Not verified"}
 
 
 def certificate_text(console: Console, document: Mapping[str, Any]) -> None:
@@ -34,8 +35,14 @@ def certificate_text(console: Console, document: Mapping[str, Any]) -> None:
 
 def verification_text(console: Console, document: Mapping[str, Any], proved: Interval) -> None:
     """The verdict, each check, what was taken on trust, and the claim."""
-    verdict = "Verified" if document["verified"] else "Not verified"
+    verdict = VERDICTS[document["verdict"]]
     paragraph(console, f"{verdict}: {_claimed(document)} is claimed, {_proved(proved)}.", style="bold")
+    if document["epsilon"] is not None:
+        noise, delta = (as_given(document["mechanism"][name]) for name in ("noise_multiplier", "delta"))
+        follows = (
+            f"ε ≤ {rounded_up(document['epsilon'])} at δ = {delta} follows, with noise multiplier {noise}"
+        )
+        paragraph(console, f"{follows}, {document['mechanism']['relation']}.")
     console.print()
     table = plain_table()
     table.add_column("check", overflow="fold")
@@ -74,23 +81,23 @@ def _bounds(squared: Interval) -> str:
 
 def _claim(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a certificate is about."""
-    relation = document["relation"]
-    meaning = f": {RELATIONS[relation]}" if relation in RELATIONS else ""
-    own = "" if document["view"] == "everyone" else f", own noise {document['own_noise']}"
+    own = "" if document["view"] in {"everyone", "custom"} else f", own noise {document['own_noise']}"
+    graph, mechanism = document["graph"], document["mechanism"]
     rows = [
         ("observer", members(document["observer"])),
         ("target", readable(document["target"])),
         ("view", readable(f"{document['view']}{own}")),
         ("run", readable(f"{document['rounds']} rounds, participation {document['participation']}")),
-        ("network", readable(f"{document['graph']['nodes']} nodes, hash {document['graph']['hash']}")),
-        ("relation", readable(f"{relation}{meaning}")),
+        ("network", readable(f"hash {graph['hash']}")),
+        ("weights", readable(graph.get("origin", f"said to be {graph['rule']}; the hash decides"))),
         ("contribution", readable(document["contribution"])),
         ("bound", readable(document["sensitivity_squared"]["method"])),
         ("kind", readable(document["kind"])),
         ("hash", readable(document["hash"])),
     ]
-    if "origin" in document["graph"]:
-        rows.insert(5, ("weights", readable(document["graph"]["origin"])))
-    if "damping" in document:
-        rows.insert(4, ("damping", "{min:g} to {max:g}, hash {hash}".format(**document["damping"])))
+    if mechanism is not None:
+        relation = mechanism["relation"]
+        noise, delta = as_given(mechanism["noise_multiplier"]), as_given(mechanism["delta"])
+        rows.insert(6, ("relation", f"{relation}: {RELATIONS[relation]}"))
+        rows.insert(6, ("mechanism", f"noise multiplier {noise}, δ = {delta}"))
     return rows

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - the parser reads the annotations
 from typing import Annotated
 
@@ -37,7 +36,10 @@ def verify(
     json: Json = False,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
-    """Check a certificate from its file alone; exit with code 3 if it does not prove its claim."""
+    """Check a certificate on the graph it speaks of; exit with code 3 unless everything that decides it is proved.
+
+    Without --graph the weights in the file are taken, and the best verdict is that the claim is consistent with them.
+    """
     from sottovoce import certificates, documents, verification
 
     if weights is not None and graph is None:
@@ -52,9 +54,6 @@ def verify(
         raise
     except InputError as error:
         raise FileError(f"{certificate}: {error}") from None
-    if found.trusted and meant is None:
-        unnamed = "that the weights in the file are those of your network (--graph checks it)"
-        found = replace(found, trusted=(*found.trusted, unnamed))
     document = documents.verification_document(claim, found, certificate)
     if json:
         write_result(documents.as_json(document))
@@ -65,5 +64,9 @@ def verify(
             verification_text(console, document, found.squared)
     if found.verified:
         return 0
-    complain(f"not verified: {found.reason}")
+    reason = (
+        found.reason
+        or "the claim is consistent with the weights in the file, but no graph was named (--graph)"
+    )
+    complain(f"not verified: {reason}")
     return 3

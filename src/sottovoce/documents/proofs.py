@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sottovoce._version import __version__
-from sottovoce.documents.accounts import SCHEMA, damping_facts
+from sottovoce.documents.accounts import SCHEMA
 from sottovoce.documents.files import check_path
 from sottovoce.documents.pairs import ends_to_json, plain_label
 from sottovoce.interval import Interval
-from sottovoce.views import assumption_of
 
 if TYPE_CHECKING:
     import os
@@ -46,10 +46,12 @@ def verification_document(
         "version": __version__,
         "certificate": str(path),
         **_claim(certificate),
+        "verdict": verification.verdict,
         "verified": verification.verified,
         "upper_holds": verification.upper_holds,
         "lower_holds": verification.lower_holds,
         "proved": ends_to_json(verification.squared),
+        "epsilon": verification.epsilon,
         "checks": [
             {"name": check.name, "holds": check.holds, "detail": check.detail}
             for check in verification.checks
@@ -62,19 +64,19 @@ def verification_document(
 def _claim(certificate: Certificate) -> dict[str, Any]:
     """What a certificate says, without what proves it."""
     ends = ends_to_json(Interval(certificate.squared_lower, certificate.squared_upper))
+    mechanism = certificate.mechanism
     return {
         "hash": certificate.hash,
-        "kind": certificate.kind,
-        "graph": {"nodes": len(certificate.labels), "hash": certificate.weights_hash},
+        "kind": certificate.proof.kind,
+        "graph": {"hash": certificate.weights_hash, "rule": certificate.rule},
         "rounds": certificate.rounds,
-        "view": certificate.view,
-        "own_noise": certificate.own_noise,
-        "observer": [plain_label(label) for label in certificate.observers],
-        "target": plain_label(certificate.labels[certificate.target]),
+        "view": certificate.view.name,
+        "own_noise": certificate.view.own_noise,
+        "observer": [plain_label(label) for label in certificate.view.observers],
+        "target": plain_label(certificate.target),
         "contribution": certificate.contribution,
         "participation": certificate.participation,
-        "relation": certificate.relation,
-        "assumption": assumption_of(certificate.view, certificate.damping),
-        **damping_facts(certificate.damping),
-        "sensitivity_squared": {**ends, "method": certificate.method},
+        "assumption": certificate.assumption,
+        "sensitivity_squared": {**ends, "method": certificate.proof.method},
+        "mechanism": None if mechanism is None else asdict(mechanism),
     }

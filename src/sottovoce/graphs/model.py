@@ -21,11 +21,14 @@ import numpy as np
 import scipy
 
 from sottovoce.errors import GraphError
+from sottovoce.graphs.rationals import sums_to_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
+
+    from sottovoce.graphs.rationals import Quotients
 
 __all__ = ["GossipWeights", "Graph", "canonical_matrix", "is_symmetric", "row_indices", "tidy_labels"]
 
@@ -91,25 +94,49 @@ class Graph:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GossipWeights:
-    """A gossip matrix W: row i holds the weights with which node i averages what it receives.
+    """A gossip matrix W of exact rationals: row i holds the weights with which node i averages what it receives.
 
-    `rule` says how it was built, `origin` the same in words with what it was built from, and `symmetric` whether W
+    With `quotients` p/q, one for each entry off the diagonal in storage order, W is p/q there and what is left to 1 on
+    the diagonal, and `matrix` is W rounded to floats. Without them W is `matrix`: every float is the rational it is.
+    `rule` says how W was built, `origin` the same in words with what it was built from, and `symmetric` that `matrix`
     equals its transpose to the last bit.
-    `unit` and `shares` say what the weights are exactly (see `exact_row`).
     """
 
     matrix: Any
     labels: Sequence[Hashable]
     rule: str
     symmetric: bool
-    unit: Fraction | None = None
-    shares: Any = None
+    quotients: Quotients | None = None
     origin: str = "as given"
 
     def __post_init__(self) -> None:
-        """Bring matrix and labels into canonical form."""
+        """Bring matrix and labels into canonical form, and refuse what contradicts itself."""
         object.__setattr__(self, "matrix", canonical_matrix(self.matrix))
         object.__setattr__(self, "labels", tidy_labels(self.labels, self.matrix.shape[0]))
+        if self.symmetric and not is_symmetric(self.matrix):
+            raise GraphError(
+                "weights that are said to be symmetric must equal their transpose to the last bit; these do not "
+                "(pass symmetric=False)"
+            )
+        if self.quotients is not None and not self._rounds_to_matrix(self.quotients):
+            raise GraphError(
+                "the quotients of gossip weights must round to the entries of the matrix, and leave its diagonal "
+                "to 1; these do not (build both from the same numbers)"
+            )
+
+    def _rounds_to_matrix(self, quotients: Quotients) -> bool:
+        """Whether the matrix is what the quotients round to: to the last bit, and to rounding on the diagonal."""
+        off = self._off_diagonal
+        if not quotients.numerators.size == quotients.denominators.size == np.count_nonzero(off):
+            return False
+        if not np.array_equal(quotients.rounded(), self.matrix.data[off]):
+            return False
+        sums = np.bincount(row_indices(self.matrix), weights=self.matrix.data, minlength=self.n)
+        return bool((np.abs(sums - 1) <= 4 * (np.diff(self.matrix.indptr) + 2) * 2.0**-53).all())
+
+    @cached_property
+    def _off_diagonal(self) -> NDArray[np.bool_]:
+        return np.asarray(row_indices(self.matrix) != self.matrix.indices)
 
     @property
     def n(self) -> int:
@@ -138,38 +165,55 @@ class GossipWeights:
     def exact_row(self, i: int) -> dict[int, Fraction]:
         """Row i of W in rational numbers, so that the rank of a few rows can be decided exactly.
 
-        Off the diagonal the weights are unit / k with whole k when a rule built them, unit · a / Σa when
-        they were normalised from shares a, and else the stored floats taken as they are:
+            W[i, j] = p/q off the diagonal, W[i, i] = 1 − Σ_{j ≠ i} W[i, j];   or the floats as the rationals they are.
 
-            W[i, i] = 1 − Σ_{j ≠ i} W[i, j]   (rule or shares),   Fraction(W[i, i])   (floats).
-
-        Guarantee: exact; agrees with `matrix` to rounding, and rows of a rule sum to exactly 1.
+        Guarantee: exact. Nothing is recovered from rounded numbers; rows of a rule sum to exactly 1.
 
         >>> from sottovoce.graphs import metropolis_weights
         >>> metropolis_weights("path:n=3").exact_row(0)
         {0: Fraction(2, 3), 1: Fraction(1, 3)}
         """
-        start, stop = self.matrix.indptr[i], self.matrix.indptr[i + 1]
-        columns = [int(j) for j in self.matrix.indices[start:stop]]
-        floats = [float(w) for w in self.matrix.data[start:stop]]
-        if self.unit is None:
-            return {j: Fraction(w) for j, w in zip(columns, floats, strict=True)}
-        if self.shares is None:
-            # A stored weight is unit / k to a relative 2⁻⁵², so rounding recovers every k below 2⁵⁰.
-            scale = float(self.unit)
-            row = {j: self.unit / round(scale / w) for j, w in zip(columns, floats, strict=True) if j != i}
-        else:
-            row = _normalised_row(self.shares, i, self.unit)
+        span = slice(self.matrix.indptr[i], self.matrix.indptr[i + 1])
+        columns = self.matrix.indices[span].tolist()
+        if self.quotients is None:
+            return {j: Fraction(w) for j, w in zip(columns, self.matrix.data[span].tolist(), strict=True)}
+        starts = self._off_diagonal_starts
+        others = self.quotients.fractions(slice(starts[i], starts[i + 1]))
+        row = dict(zip((j for j in columns if j != i), others, strict=True))
         row[i] = 1 - sum(row.values(), start=Fraction(0))
         return {j: w for j, w in sorted(row.items()) if w}
 
     @cached_property
+    def _off_diagonal_starts(self) -> NDArray[np.int64]:
+        """Where each row begins among the entries off the diagonal."""
+        return np.asarray(np.concatenate([[0], np.cumsum(self._off_diagonal)])[self.matrix.indptr])
+
+    @cached_property
     def hash(self) -> str:
-        """SHA-256 of matrix and labels in a platform-independent form: the graph-and-weights hash."""
-        digest = hashlib.sha256(f"sottovoce weights {self.n}\n".encode())
-        digest.update(self.matrix.indptr.astype("<i8").tobytes())
-        digest.update(self.matrix.indices.astype("<i8").tobytes())
-        digest.update(self.matrix.data.astype("<f8").tobytes())
+        """SHA-256 of the exact weights and the labels in a platform-independent form: the graph-and-weights hash.
+
+        Where a row sums to exactly 1 its diagonal follows from the rest and is left out; elsewhere it is written as the
+        float that it is. Off the diagonal stands the nearest float, and p and q in lowest terms where W is not that
+        float.
+
+        Guarantee: the same rationals and labels give the same hash, however they are held; unlike ones are told apart.
+        """
+        off = self._off_diagonal
+        digest = hashlib.sha256(f"sottovoce rational weights {self.n}\n".encode())
+        digest.update(self._off_diagonal_starts.astype("<i8").tobytes())
+        digest.update(self.matrix.indices[off].astype("<i8").tobytes())
+        digest.update(self.matrix.data[off].astype("<f8").tobytes())
+        if self.quotients is None:
+            starts, data = self.matrix.indptr.tolist(), self.matrix.data.tolist()
+            whole = np.array([sums_to_one(data[a:b]) for a, b in itertools.pairwise(starts)])
+            rounded = np.zeros(np.count_nonzero(off), dtype=bool)
+        else:
+            whole, rounded = np.ones(self.n, dtype=bool), ~self.quotients.are_floats()
+        digest.update(rounded.tobytes())
+        for part in () if self.quotients is None or not rounded.any() else self.quotients.digest(rounded):
+            digest.update(part)
+        digest.update(whole.tobytes())
+        digest.update(self.matrix.diagonal()[~whole].astype("<f8").tobytes())
         names = iter(self.labels)
         while block := list(itertools.islice(names, 65_536)):
             digest.update("".join(f"{label!r}\n" for label in block).encode())
@@ -232,17 +276,6 @@ def tidy_labels(labels: Iterable[Hashable] | None, n: int) -> Sequence[Hashable]
         repeated = next(label for label in names if label in seen or seen.add(label))  # type: ignore[func-returns-value]
         raise GraphError(f"labels must be distinct; {repeated!r} occurs twice (rename one of the nodes)")
     return tuple(names)
-
-
-def _normalised_row(shares: Any, i: int, unit: Fraction) -> dict[int, Fraction]:  # noqa: ANN401
-    """The off-diagonal entries unit · a / Σa of row i."""
-    start, stop = shares.indptr[i], shares.indptr[i + 1]
-    parts = {
-        int(j): Fraction(float(a))
-        for j, a in zip(shares.indices[start:stop], shares.data[start:stop], strict=True)
-    }
-    whole = sum(parts.values(), start=Fraction(0))
-    return {j: unit * a / whole for j, a in parts.items() if j != i}
 
 
 def _position(label: Hashable, labels: Sequence[Hashable], positions: dict[Hashable, int] | None) -> int:

@@ -14,6 +14,7 @@ import scipy
 from sottovoce.errors import FileError, GraphError
 from sottovoce.graphs.matrices import MATRIX_SUFFIXES, read_matrix, square_matrix
 from sottovoce.graphs.model import GossipWeights, Graph, is_symmetric, row_indices, tidy_labels
+from sottovoce.graphs.rationals import Quotients, quotients, row_shares
 from sottovoce.graphs.reading import as_graph
 from sottovoce.graphs.validation import check_entries, check_weights, uneven_row
 
@@ -38,6 +39,8 @@ __all__ = [
 AUTO = "auto"
 _BUILDING = ("metropolis", "lazy", "maximum-degree", "laplacian:STEP", "uniform")
 _RULES = (AUTO, *_BUILDING, "graph")
+# Denominators up to here can be doubled without leaving int64.
+_LARGEST_DOUBLED = 2**62 - 1
 
 
 def metropolis_weights(graph: object) -> GossipWeights:
@@ -54,9 +57,7 @@ def metropolis_weights(graph: object) -> GossipWeights:
     """
     value, rows, columns = _undirected(graph, "metropolis_weights")
     d = value.degrees
-    return _from_rule(
-        value, rows, columns, 1.0 / (1 + np.maximum(d[rows], d[columns])), Fraction(1), "metropolis"
-    )
+    return _from_rule(value, rows, columns, quotients(1, 1 + np.maximum(d[rows], d[columns])), "metropolis")
 
 
 def maximum_degree_weights(graph: object) -> GossipWeights:
@@ -72,8 +73,8 @@ def maximum_degree_weights(graph: object) -> GossipWeights:
     {0: Fraction(1, 4), 1: Fraction(3, 4)}
     """
     value, rows, columns = _undirected(graph, "maximum_degree_weights")
-    weight = 1.0 / (1 + int(value.degrees.max(initial=0)))
-    return _from_rule(value, rows, columns, np.full(rows.size, weight), Fraction(1), "maximum-degree")
+    everywhere = np.full(rows.size, 1 + int(value.degrees.max(initial=0)))
+    return _from_rule(value, rows, columns, quotients(1, everywhere), "maximum-degree")
 
 
 def laplacian_weights(graph: object, step: float | Fraction) -> GossipWeights:
@@ -103,8 +104,9 @@ def laplacian_weights(graph: object, step: float | Fraction) -> GossipWeights:
     # Degree times α is rounded once, from the exact product, so that a diagonal of 0 is 0 and not 1e-17.
     occurring, which = np.unique(value.degrees, return_inverse=True)
     kept = np.array([float(1 - alpha * int(d)) for d in occurring])[which]
-    data = np.full(rows.size, float(alpha))
-    return _from_rule(value, rows, columns, data, alpha, f"laplacian:{step!s}", diagonal=kept)
+    one = quotients(alpha.numerator, alpha.denominator)
+    everywhere = Quotients(*(np.repeat(part, rows.size) for part in one))
+    return _from_rule(value, rows, columns, everywhere, f"laplacian:{step!s}", diagonal=kept)
 
 
 def uniform_weights(graph: object) -> GossipWeights:
@@ -123,7 +125,7 @@ def uniform_weights(graph: object) -> GossipWeights:
     """
     value = as_graph(graph)
     rows, columns = _off_diagonal(value)
-    return _from_rule(value, rows, columns, 1.0 / (1 + value.degrees[rows]), Fraction(1), "uniform")
+    return _from_rule(value, rows, columns, quotients(1, 1 + value.degrees[rows]), "uniform")
 
 
 def lazy_weights(source: object) -> GossipWeights:
@@ -146,10 +148,19 @@ def lazy_weights(source: object) -> GossipWeights:
         labels=weights.labels,
         rule=f"lazy {weights.rule}",
         symmetric=weights.symmetric,
-        unit=None if weights.unit is None else weights.unit / 2,
-        shares=weights.shares,
+        quotients=_halves(weights),
         origin=f"lazy {weights.origin}",
     )
+
+
+def _halves(weights: GossipWeights) -> Quotients | None:
+    """The quotients of lazy weights; None where they are the floats themselves."""
+    if weights.quotients is None:
+        return None
+    numerators, denominators = weights.quotients
+    if denominators.max(initial=0) > _LARGEST_DOUBLED:
+        denominators = denominators.astype(object)
+    return quotients(numerators, 2 * denominators)
 
 
 def graph_weights(graph: object, normalise: bool = False) -> GossipWeights:
@@ -305,14 +316,13 @@ def _from_rule(
     graph: Graph,
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
-    data: NDArray[np.float64],
-    unit: Fraction,
+    exact: Quotients,
     rule: str,
     *,
     diagonal: NDArray[np.float64] | None = None,
 ) -> GossipWeights:
     """Checked weights with the given entries off the diagonal and the rest of each row on it."""
-    n = graph.n
+    n, data = graph.n, exact.rounded()
     kept = 1.0 - np.bincount(rows, weights=data, minlength=n) if diagonal is None else diagonal
     off = scipy.sparse.csr_array((data, columns, np.searchsorted(rows, np.arange(n + 1))), shape=(n, n))
     matrix = off + scipy.sparse.dia_array((kept[np.newaxis], [0]), shape=(n, n)).tocsr()
@@ -324,7 +334,7 @@ def _from_rule(
         labels=graph.labels,
         rule=rule,
         symmetric=symmetric,
-        unit=unit,
+        quotients=exact,
         origin=_origin(rule, graph),
     )
 
@@ -337,28 +347,28 @@ def _given(
     name: str,
 ) -> GossipWeights:
     """Checked weights from a canonical matrix, divided by its row sums when asked; `name` is where it comes from."""
-    shares = None
+    exact = None
     if normalise:
         check_entries(matrix, labels, "gossip weights")
-        shares, sums = (
-            matrix,
-            np.bincount(row_indices(matrix), weights=matrix.data, minlength=matrix.shape[0]),
-        )
+        rows = row_indices(matrix)
+        sums = np.bincount(rows, weights=matrix.data, minlength=matrix.shape[0])
         if not sums.all():
             empty = labels[int(np.argmin(sums))]
             raise GraphError(
                 f"rows must hold a weight above 0 to be normalised; row {empty!r} sums to 0 (give the node "
                 "an edge or a weight of its own)"
             )
+        shares = row_shares(matrix.data, rows)
         matrix = matrix.copy()
-        matrix.data /= sums[row_indices(matrix)]
+        matrix.data = shares.rounded()
+        off = rows != matrix.indices
+        exact = Quotients(*(part[off] for part in shares))
     check_weights(matrix, labels)
     return GossipWeights(
         matrix=matrix,
         labels=labels,
         rule=rule,
         symmetric=is_symmetric(matrix),
-        unit=Fraction(1) if normalise else None,
-        shares=shares,
+        quotients=exact,
         origin="as given" + (f" in {name}" if name else "") + (", rows scaled to 1" if normalise else ""),
     )

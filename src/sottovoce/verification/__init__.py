@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check a certificate from its file alone, by code that shares nothing with what found it."""
+"""Check a certificate on the graph it speaks of, by code that shares nothing with what found it."""
 
-from sottovoce.verification.checking import Check, Verification, verify
+from sottovoce.verification.checking import Check, Verdict, Verification, verify
 
-__all__ = ["Check", "Verification", "verify"]
+__all__ = ["Check", "Verdict", "Verification", "verify"]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,8 +25,7 @@ class Form:
     """M as computed, and how far it may be from the truth.
 
     On the rounds `alive` (elsewhere M is exactly 0) the error is at most `margin` in the norm of D⁻¹ · D⁻¹
-    with D = diag(scale), scale_t ≈ √M_tt. `powers` bounds ‖Σ_k Zᵏ ⊗ Aᵏ‖₂ and `angle` the turn of the row
-    space.
+    with D = diag(scale), scale_t ≈ √M_tt. `powers` bounds ‖Σ_k Zᵏ ⊗ Aᵏ‖₂.
     """
 
     matrix: NDArray[np.float64]
@@ -36,44 +35,43 @@ class Form:
     factor: NDArray[np.float64]
     gain: NDArray[np.float64]
     hidden: HiddenNodes
-    target: int
     powers: float
     first_power: float
-    angle: float
 
 
-def gamma(count: float) -> float:
-    """Higham's γ_count = count·u / (1 − count·u)."""
-    product = count * UNIT_ROUNDOFF
-    return product / (1 - product)
-
-
-def dense_form(hidden: HiddenNodes, target: int, rounds: int) -> Form:
+def dense_form(hidden: HiddenNodes, rounds: int) -> Form:
     """M for one target from block-Toeplitz matrices with blocks C Aᵏ, and a bound of its error.
 
         K(t, s) = Σ_i C A^{t−i} (C A^{s−i})ᵀ = L Lᵀ,   G(t, s) = C A^{t−s} e_j,   F = L⁻¹ G,   M = Fᵀ F.
 
     Guarantee: with independent rows K ⪰ 1/κ², κ = (1 + ‖A‖)/σ_min(C), so an error δK moves D⁻¹MD⁻¹ by at most
     φ²κ²‖δK‖ (φ = ‖F D⁻¹‖) to first order, and δG by 2φκ‖δG D⁻¹‖; ‖δK‖ ≤ γ·trace for the factorisation and
-    γ·(trace with absolute values) for K itself. All terms are doubled for what is of higher order.
+    γ·(trace with absolute values) for K itself, and rows that rounding turned enter both. All terms
+    are doubled for what is of higher order.
     Source: Higham, Accuracy and Stability, Thms 8.5, 10.3 and Eq. 3.13.
     """
-    A, rows = hidden.transition, hidden.rows
+    A, rows, target = hidden.transition, hidden.rows, hidden.target
     r, u = rows.shape
     first, powers = _power_norms(A, rounds)
+    if not r:
+        return _still(hidden, rounds, powers, first)
     responses = [rows]
     sizes = [np.abs(rows)]
+    reached = [rows != 0]
     signed = bool((rows < 0).any() or (A.data < 0).any())
+    pattern = (A != 0).T.astype(np.float32)
     for _ in range(rounds - 1):
         responses.append((A.T @ responses[-1].T).T)
         sizes.append((abs(A).T @ sizes[-1].T).T if signed else responses[-1])
+        reached.append((pattern @ reached[-1].T.astype(np.float32)).T > 0)
     kept = r * (rounds - 1) + hidden.last
     K = _gram(np.stack(responses), rounds)[:kept, :kept]
     G = _toeplitz([response[:, target] for response in responses])[:kept]
     absolute = _toeplitz([size[:, target] for size in sizes])[:kept]
-    alive = np.asarray(absolute.any(axis=0))
+    # Decided on the pattern: a signal too weak for a float is a signal.
+    alive = np.asarray(_toeplitz([seen[:, target] for seen in reached])[:kept].any(axis=0))
     if not alive.any():
-        return _still(hidden, target, rounds, powers, first)
+        return _still(hidden, rounds, powers, first)
     try:
         L = linalg.cholesky(K, lower=True)
     except linalg.LinAlgError:
@@ -83,7 +81,9 @@ def dense_form(hidden: HiddenNodes, target: int, rounds: int) -> Form:
         ) from None
     F = linalg.solve_triangular(L, G, lower=True)
     M = F.T @ F
-    scale = np.where(alive, np.maximum(np.sqrt(np.diag(M)), 1e-140), 1.0)
+    # Where signs cancel M_tt can be 0 although its parts are not; the scale stays above their rounding.
+    parts = np.linalg.norm(absolute, axis=0)
+    scale = np.where(alive, np.maximum(np.maximum(np.sqrt(np.diag(M)), 1e-3 * parts), 1e-140), 1.0)
     scaled = np.abs(M / np.outer(scale, scale))
     phi = float(np.sqrt(1.01 * scaled.sum(axis=1).max()))
     wide = float(np.sqrt(np.count_nonzero(alive)))
@@ -94,20 +94,20 @@ def dense_form(hidden: HiddenNodes, target: int, rounds: int) -> Form:
     whole = float(sum((rounds - k) * np.square(size).sum() for k, size in enumerate(sizes)))
     error_K = 1.01 * (gamma(kept + 2) * trace + gamma(2 * steps + u + rounds + 4) * whole)
     error_G = gamma(steps) * float(np.linalg.norm(absolute / scale))
-    angle = powers * (kappa * hidden.turned + hidden.absolute)
-    if kappa**2 * error_K > 0.01 or angle > 0.01:
+    if hidden.turned:
+        # The rows are off by at most `turned`, on the columns that they touch, and N = C (I − Z ⊗ A)⁻¹ by so much more.
+        error_K += 2.02 * hidden.turned * (1 + hidden.turned) * powers**2
+        error_G += 1.01 * hidden.turned * float(np.linalg.norm(_toeplitz(_arriving(hidden, rounds)) / scale))
+    if kappa**2 * error_K > 0.01:
         raise NotCertified(
             "rounding may hide too much: the observer's rows are so close to dependent that this claim "
-            f"cannot be checked in double precision (error {max(kappa**2 * error_K, angle):.1e})"
+            f"cannot be checked in double precision (error {kappa**2 * error_K:.1e})"
         )
-    least = float(scale[alive].min())
     margin = 2 * (
         (phi * kappa) ** 2 * error_K
         + 2 * phi * kappa * error_G
         + 2 * phi * wide * kappa * gamma(kept) * float(np.sqrt(trace))
         + gamma(kept + 2) * wide**2
-        + 2 * angle * phi / least
-        + (angle / least) ** 2
     )
     return Form(
         matrix=M,
@@ -117,10 +117,8 @@ def dense_form(hidden: HiddenNodes, target: int, rounds: int) -> Form:
         factor=L,
         gain=G,
         hidden=hidden,
-        target=target,
         powers=powers,
         first_power=first,
-        angle=angle,
     )
 
 
@@ -129,36 +127,35 @@ def dominating(
 ) -> tuple[NDArray[np.float64], float]:
     """A vector that dominates M on `rounds` for certain: y itself, or y raised by as much as the proof lacks.
 
-    The second value is the least eigenvalue of D⁻¹(diag(y) − M)D⁻¹ as computed, for the record.
+    The second value is the least eigenvalue of I − Y^{−1/2} M Y^{−1/2}, Y = diag(y), as computed, for the record.
 
-    Guarantee: diag(result) ⪰ M on these rounds. Cholesky succeeds on the computed matrix less the margin of
-    M and (dimension + 3)·2u·trace, which proves that the exact one is positive semidefinite.
+    Guarantee: diag(result) ⪰ M on these rounds. In units of √y the error of M is at most margin·scale²/y on the
+    diagonal. Cholesky succeeds on the computed matrix less that and (dimension + 8)·2u·trace, which proves that the
+    exact one is positive semidefinite.
     Source: Rump, Verification of positive definiteness (2006), Cor. 2.4; Higham, Thm 10.7.
     """
     raised = y.copy()
     here = rounds[form.alive[rounds]]
     if not here.size:
         return raised, 0.0
-    scale = form.scale[here]
-    M = form.matrix[np.ix_(here, here)] / np.outer(scale, scale)
-    M = (M + M.T) / 2
-
-    def needed(candidate: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        B = np.diag(candidate[here] / scale**2) - M
-        size = float(np.abs(np.diag(B)).sum() + np.abs(np.diag(M)).sum())
-        return B, form.margin + 2 * (here.size + 8) * UNIT_ROUNDOFF * size
-
-    B, shift = needed(raised)
-    least = float(np.linalg.eigvalsh(B)[0])
-    for _ in range(3):
+    least_needed = (
+        np.maximum(np.diag(form.matrix)[here], 0.0) * (1 + 1e-15) + 2 * form.margin * form.scale[here] ** 2
+    )
+    raised[here] = np.maximum(raised[here], np.maximum(least_needed, 1e-290))
+    least = None
+    for _ in range(4):
+        root = np.sqrt(raised[here])
+        M = form.matrix[np.ix_(here, here)] / root[:, None] / root
+        B = np.diag(1 - form.margin * np.square(form.scale[here] / root)) - (M + M.T) / 2
+        lowest = float(np.linalg.eigvalsh(B)[0])
+        least = lowest if least is None else least
+        shift = 2 * (here.size + 8) * UNIT_ROUNDOFF * (here.size + float(np.abs(np.diag(M)).sum()))
         if _factors(B - shift * np.eye(here.size)):
             return raised, least
-        lift = 2 * shift + max(0.0, shift - float(np.linalg.eigvalsh(B)[0]))
-        raised[here] = np.nextafter(raised[here] + lift * scale**2, np.inf)
-        B, shift = needed(raised)
+        raised[here] = np.nextafter(raised[here] * (1 + 3 * shift + max(0.0, -lowest)), np.inf)
     # Never reached in practice; M ⪯ I always holds, because M is a part of a projector.
     raised[here] = np.maximum(raised[here], 1.0)
-    return raised, least
+    return raised, least if least is not None else 0.0
 
 
 def witness_value(form: Form, contributions: NDArray[np.float64]) -> float:
@@ -182,7 +179,7 @@ def witness_value(form: Form, contributions: NDArray[np.float64]) -> float:
     inner, squares = [], []
     for s in range(rounds - 1, -1, -1):
         Y = A.T @ Y + rows.T @ Z[s * r : (s + 1) * r]
-        inner.append(float(contributions[s] @ Y[form.target]))
+        inner.append(float(contributions[s] @ Y[hidden.target]))
         squares.append(float(np.square(Y).sum()))
     total, norm_squared = float(np.sum(inner)), float(np.sum(squares))
     c, y = float(np.linalg.norm(contributions)), float(np.sqrt(norm_squared))
@@ -190,13 +187,27 @@ def witness_value(form: Form, contributions: NDArray[np.float64]) -> float:
     local = gamma(longest + r + 2 + 2 * hidden.relative) * (
         form.first_power * y + float(np.linalg.norm(rows)) * float(np.linalg.norm(Z))
     )
-    away = form.powers * local
-    residual = float(np.sqrt(max(c * c - 2 * total + norm_squared, 0.0))) + away
-    error = 2 * residual * away + away**2 + gamma(u * d + rounds + 4) * (2 * c * y + norm_squared)
-    return 2 * total - norm_squared - 1.01 * error - 4 * form.angle * c * c
+    # Rows that are turned by δC are other rows' combinations, off by δCᵀ Z.
+    away = form.powers * (local + 1.01 * hidden.turned * float(np.linalg.norm(Z)))
+    summed = gamma(u * d + rounds + 4)
+    residual = float(np.sqrt(max(c * c - 2 * total + norm_squared, 0.0) + summed * (c + y) ** 2)) + away
+    error = 2 * residual * away + away**2 + summed * (2 * c * y + norm_squared)
+    return 2 * total - norm_squared - 1.01 * error
 
 
-def _still(hidden: HiddenNodes, target: int, rounds: int, powers: float, first: float) -> Form:
+def _arriving(hidden: HiddenNodes, rounds: int) -> list[NDArray[np.float64]]:
+    """How much of one contribution of the target is on the observed columns after k rounds, in norm, for each k."""
+    size, seen = abs(hidden.transition), hidden.rows.any(axis=0)
+    signal = np.zeros(hidden.unknown.size)
+    signal[hidden.target] = 1.0
+    norms = []
+    for _ in range(rounds):
+        norms.append(np.array([1.01 * np.linalg.norm(signal[seen])]))
+        signal = size @ signal
+    return norms
+
+
+def _still(hidden: HiddenNodes, rounds: int, powers: float, first: float) -> Form:
     """The form of a target whose signal does not reach the observer within the horizon: exactly 0."""
     return Form(
         matrix=np.zeros((rounds, rounds)),
@@ -206,10 +217,8 @@ def _still(hidden: HiddenNodes, target: int, rounds: int, powers: float, first: 
         factor=np.zeros((0, 0)),
         gain=np.zeros((0, rounds)),
         hidden=hidden,
-        target=target,
         powers=powers,
         first_power=first,
-        angle=0.0,
     )
 
 

@@ -3,39 +3,32 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
 
-from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.errors import NotCertified
+from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sottovoce.certificates import HorizonModel
+    from sottovoce.certificates import HorizonProof
+    from sottovoce.verification.reduction import Model
 
-__all__ = ["HorizonProof", "check_horizon"]
+__all__ = ["Filtered", "affordable", "dominates", "filtered"]
 
-# Every product of matrices here has at most four factors; eight units a dimension cover it with room to
-# spare.
-_UNITS = 8.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class HorizonProof:
-    """Whether diag(y) ⪰ M' is proved, `failure` saying where not; M ⪯ (1 + noise_excess)·M'."""
-
-    holds: bool
-    noise_excess: float
-    failure: str
+# Products of matrices that one check may take: rounds of the start times states to the third power.
+MOST_WORK = 2e10
+# Room in the inequality of the bulk, relative to the rate, for rounding; the least that suffices is taken.
+_ROOMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Gain:
-    """One round of the filter: CᵀR⁻¹C and Φ, with bounds of the norm of the rounding in each."""
+    """One round of the filter: CᵀR⁻¹C and Φ = I − PCᵀR⁻¹C, with bounds of the norm of the rounding in each."""
 
     information: NDArray[np.float64]
     keep: NDArray[np.float64]
@@ -43,121 +36,193 @@ class _Gain:
     keep_error: float
 
 
-def check_horizon(model: HorizonModel) -> HorizonProof:
-    """Whether y = (start, rate, rate, …) dominates the model's form for every number of rounds.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Filtered:
+    """The gains of rounds 1..τ+1 of a model, exact for noise at most 1 + `excess` times as large."""
 
-        R_t = C P_t Cᵀ,  Φ_t = I − P_t Cᵀ R_t⁻¹ C,  P_{t+1} = A Φ_t P_t Aᵀ + I,  P_1 = I,   t = 1..τ+1
-        N_t = Cᵀ R_t⁻¹ C + Φ_tᵀ V_t Φ_t,  s_t = y_t − bᵀ N_t b > 0,
-        V_{t−1} = Aᵀ N_t A + (Aᵀ N_t b)(Aᵀ N_t b)ᵀ / s_t,   from V_τ = V down to t = 1.
+    model: Model
+    gains: list[_Gain]
+    excess: float
 
-    After round τ the gains stay those of round τ + 1. There one inequality, V ⪰ (right-hand side at V) with
-    s > 0, holds every V_t below V by induction from V_T = 0, because the right-hand side is monotone in V.
 
-    Guarantee: if it holds, Δ² of the model is at most (1 + e)(Σ start + (T − τ)·rate) for every T > τ.
-    Gains that are frozen, or rounded, are the exact filter of noise I + E_t with E_t = P_{t+1} − A Φ_t P_t
-    Aᵀ − I as computed; noise at most (1 + e) times as large hides at most so much more: M ⪯ (1 + e) M', e =
-    max λ_max(E_t). Rounding moves N_t and V_t up and s_t down, by 8·(r + m)·u times the norms of the factors.
-    Source: the finite-horizon bounded-real lemma; Green and Limebeer, Linear Robust Control (1995), Ch. 3.
+def affordable(states: int, start: int) -> bool:
+    """Whether a filter of so many states is run through so many rounds here."""
+    return (start + 1) * states**3 <= MOST_WORK
+
+
+def filtered(model: Model, start: int) -> Filtered:
+    """The filter of a model through `start` + 1 rounds, the last gain to be kept for ever.
+
+        R_t = C P_t Cᵀ,  Φ_t = I − P_t Cᵀ R_t⁻¹ C,  P_{t+1} = A Φ_t P_t Aᵀ + I,  P_1 = I
+
+    Guarantee: gains that are frozen, or rounded, are the exact filter of noise I + E_t with E_t the difference of the
+    two sides of the recursion, as stored. Noise at most (1 + e) times as large hides at most so much more:
+    M ⪯ (1 + e) M', e = max λ_max(E_t).
     """
-    gains, excess, failure = _filter(model)
-    if failure:
-        return HorizonProof(holds=False, noise_excess=0.0, failure=failure)
-    if not _positive(model.bound, 0.0):
-        return _refused(excess, "the stored bound V is not positive definite")
-    V, s = _step(model, gains[-1], model.bound, model.rate)
-    if s <= 0:
-        return _refused(excess, f"the rate {model.rate:.12g} is too small: s = {s:.3g} in the bulk")
-    rounding = 4 * UNIT_ROUNDOFF * float(np.linalg.norm(model.bound) + np.linalg.norm(V))
-    if not _positive(model.bound - V, rounding):
-        least = float(np.linalg.eigvalsh(model.bound - V)[0])
-        return _refused(excess, f"V does not cover the bulk: the inequality fails by {-least:.3g}")
-    V = model.bound
-    for t in range(model.start.size, 0, -1):
-        V, s = _step(model, gains[t - 1], V, float(model.start[t - 1]))
-        if s <= 0:
-            return _refused(excess, f"y is too small in round {t}: s = {s:.3g}")
-    return HorizonProof(holds=True, noise_excess=excess, failure="")
-
-
-def _refused(excess: float, failure: str) -> HorizonProof:
-    return HorizonProof(holds=False, noise_excess=excess, failure=failure)
-
-
-def _filter(model: HorizonModel) -> tuple[list[_Gain], float, str]:
-    """The gains of rounds 1..τ+1, and by how much the noise they are exact for may exceed I."""
     A, C = model.transition, model.rows
     m, r = C.shape
-    unit = _UNITS * (r + m) * UNIT_ROUNDOFF
-    P = np.eye(r)
-    gains = []
-    excess = 0.0
-    for t in range(1, model.start.size + 2):
-        R = C @ P @ C.T
-        sizes = np.linalg.eigvalsh((R + R.T) / 2)
-        if not sizes[0] > 1e3 * unit * sizes[-1]:
-            return [], 0.0, f"the rows of the model are dependent: the innovation of round {t} has no noise"
-        inverse = linalg.inv(R)
-        through = P @ C.T @ inverse
+    if not affordable(r, start):
+        raise NotCertified(f"a start of {start} rounds with {r} states takes more work than is done here")
+    g = 2 * gamma(r + m + 4)
+    size_A, size_C, stretch, width = _size(A), _size(C), _spectral(A), _spectral(C)
+    P, excess, gains = np.eye(r), 0.0, []
+    for t in range(start + 1):
+        size_P = _size(P)
+        H, spread = P @ C.T, np.abs(P) @ np.abs(C.T)
+        R = C @ H
+        H_error, R_error = g * _size(spread), g * _size(np.abs(C) @ spread)
+        inverse = linalg.inv((R + R.T) / 2)
+        size_X = _size(inverse)
+        # ‖R⁻¹ − X‖ ≤ ‖X‖ρ/(1 − ρ) with ρ ≥ ‖I − X R‖ for the exact R.
+        rho = _size(np.eye(m) - inverse @ R) + size_X * (g * _size(R) + 2 * R_error)
+        if rho > 0.01:
+            raise NotCertified("the innovations of the model cannot be told from rounding: not checked here")
+        inverse_error = 1.02 * size_X * rho
+        through = H @ inverse
+        size_H = _size(H)
+        through_error = (size_H + H_error) * (inverse_error + g * size_X) + 1.02 * H_error * size_X
         keep = np.eye(r) - through @ C
-        spread = float(sizes[-1] / sizes[0])
-        size_C = float(np.linalg.norm(C))
+        keep_error = through_error * width + g * (1 + _size(through) * size_C)
         gains.append(
             _Gain(
                 information=C.T @ inverse @ C,
                 keep=keep,
-                error=unit * spread * size_C**2 * float(np.linalg.norm(inverse)),
-                keep_error=unit * spread * (math.sqrt(r) + float(np.linalg.norm(through)) * size_C),
+                error=width**2 * inverse_error + 2 * g * size_C**2 * size_X,
+                keep_error=keep_error,
             )
         )
-        following = A @ (keep @ P) @ A.T + np.eye(r)
+        kept = keep @ P
+        following = A @ kept @ A.T + np.eye(r)
         following = (following + following.T) / 2
-        size = float(np.linalg.norm(P))
-        rounding = (
-            unit
-            * spread
-            * (
-                1
-                + float(np.linalg.norm(A)) ** 2
-                * size
-                * (math.sqrt(r) + float(np.linalg.norm(through)) * size_C)
-            )
+        rounding = stretch**2 * size_P * (keep_error + g * _size(keep)) + 4 * g * stretch * size_A * _size(
+            kept
         )
-        frozen = t == model.start.size + 1
-        drift = max(0.0, float(np.linalg.eigvalsh(P - following)[-1])) if frozen else 0.0
+        rounding += 2 * g * _size(following)
+        drift = max(0.0, float(np.linalg.eigvalsh(P - following)[-1])) if t == start else 0.0
         excess = max(excess, drift + rounding)
         P = following
-    return gains, excess, ""
+    return Filtered(model=model, gains=gains, excess=1.01 * excess)
 
 
-def _step(
-    model: HorizonModel, gain: _Gain, V: NDArray[np.float64], y: float
-) -> tuple[NDArray[np.float64], float]:
+def dominates(found: Filtered, proof: HorizonProof) -> str:
+    """Why y = (start, rate, rate, …) is not proved to dominate the model's form; empty if it is.
+
+        N_t = Cᵀ R_t⁻¹ C + Φ_tᵀ V_t Φ_t,  s_t = y_t − bᵀ N_t b > 0,
+        V_{t−1} = Aᵀ N_t A + (Aᵀ N_t b)(Aᵀ N_t b)ᵀ / s_t,   from V_τ = V down to t = 1.
+
+    After round τ the gains stay those of round τ + 1. There one inequality, V ⪰ (right-hand side at V) with
+    s > 0, holds every V_t below V by induction from V_T = 0, because the right-hand side is monotone in V. V itself is
+    found here.
+
+    Guarantee: if the answer is empty, ‖Fc‖² ≤ Σ y_t ‖c_t‖² for the model with the gains of `found`, for every T > τ and
+    every dimension of contributions. Rounding moves N_t and V_t up and s_t down.
+    Source: the finite-horizon bounded-real lemma; Green and Limebeer, Linear Robust Control (1995), Ch. 3.
+    """
+    model = found.model
+    bound, failure = None, "no V was found"
+    for room in _ROOMS:
+        V = _candidate(model, found.gains[-1], proof.rate, room * proof.rate)
+        if V is None:
+            break
+        mapped, s = _step(model, found.gains[-1], V, proof.rate)
+        if s <= 0:
+            failure = f"s = {s:.3g} in the bulk"
+        elif _positive(V - mapped, 4 * UNIT_ROUNDOFF * (_size(V) + _size(mapped))) and _positive(V, 0.0):
+            bound = V
+            break
+        else:
+            failure = f"V does not cover the bulk with room {room:g}"
+    if bound is None:
+        return f"the rate {proof.rate:.12g} is too small: {failure}"
+    V = bound
+    for t in range(proof.start.size, 0, -1):
+        V, s = _step(model, found.gains[t - 1], V, float(proof.start[t - 1]))
+        if s <= 0:
+            return f"y is too small in round {t}: s = {s:.3g}"
+    return ""
+
+
+def _candidate(model: Model, gain: _Gain, rate: float, room: float) -> NDArray[np.float64] | None:
+    """A V that should satisfy the inequality of the bulk; None where there is none. What it is worth is checked."""
+    A, b = model.transition, model.source
+    r = b.size
+    Q = (gain.information + gain.information.T) / 2 + room * np.eye(r)
+    N = _fixed_point(A @ gain.keep, b, Q, rate)
+    s = -1.0 if N is None else rate - float(b @ N @ b)
+    if N is None or s <= 0:
+        return None
+    g = A.T @ N @ b
+    V = A.T @ N @ A + np.outer(g, g) / s
+    return np.asarray((V + V.T) / 2 + room / (2 * (1 + np.linalg.norm(gain.keep, 2)) ** 2) * np.eye(r))
+
+
+def _fixed_point(
+    B: NDArray[np.float64], b: NDArray[np.float64], Q: NDArray[np.float64], rate: float
+) -> NDArray[np.float64] | None:
+    """N = Q + Bᵀ N B + Bᵀ N b bᵀ N B / (rate − bᵀ N b), the smallest, by doubling; None where it runs away.
+
+    Source: Anderson, Second-order convergent algorithms for the steady-state Riccati equation (1978).
+    """
+    r = b.size
+    step, gain, N = B, -np.outer(b, b) / rate, Q
+    for _ in range(60):
+        try:
+            moved, spread = np.split(
+                np.linalg.solve(np.eye(r) + gain @ N, np.hstack([step, gain])), 2, axis=1
+            )
+        except np.linalg.LinAlgError:
+            return None
+        with np.errstate(all="ignore"):
+            more = step.T @ N @ moved
+            gain = gain + step @ spread @ step.T
+            step = step @ moved
+            N = N + (more + more.T) / 2
+        size = float(np.linalg.norm(more))
+        if not np.isfinite(size) or size > 1e12 or float(np.trace(more)) < -float(np.trace(Q)):
+            return None
+        if size <= 1e-14 * float(np.linalg.norm(N)):
+            return np.asarray(N)
+    return None
+
+
+def _step(model: Model, gain: _Gain, V: NDArray[np.float64], y: float) -> tuple[NDArray[np.float64], float]:
     """An upper bound of V_{t−1} and a lower bound of s_t; the bound is 0 where s_t is not positive."""
     A, b = model.transition, model.source
     m, r = model.rows.shape
-    unit = _UNITS * (r + m) * UNIT_ROUNDOFF
-    size_V = float(np.linalg.norm(V))
-    size_keep = float(np.linalg.norm(gain.keep))
-    error = gain.error + size_V * (unit * size_keep**2 + 2 * gain.keep_error * size_keep + gain.keep_error**2)
+    g = 2 * gamma(r + m + 4)
+    size_V, size_keep, size_A, size_b = _size(V), _size(gain.keep), _size(A), _size(b)
+    error = gain.error + size_V * (
+        2 * g * size_keep**2 + 2 * gain.keep_error * size_keep + gain.keep_error**2
+    )
     N = gain.information + gain.keep.T @ V @ gain.keep
-    N = (N + N.T) / 2 + 2 * error * np.eye(r)
-    size_N = float(np.linalg.norm(N))
-    size_b = float(np.linalg.norm(b))
-    s = y - float(b @ N @ b) - unit * (size_N * size_b**2 + y)
+    N = (N + N.T) / 2 + (1.01 * error + g * (_size(gain.information) + size_V * size_keep**2)) * np.eye(r)
+    size_N = _size(N)
+    s = y - float(b @ N @ b)
+    s -= 4 * g * (size_N * size_b**2 + abs(y))
     if s <= 0:
         return np.zeros_like(V), s
-    g = A.T @ (N @ b)
-    before = A.T @ N @ A + np.outer(g, g) / s
-    size_A = float(np.linalg.norm(A))
-    allowance = unit * size_A**2 * size_N * (1 + 2 * size_N * size_b**2 / s)
-    return (before + before.T) / 2 + 2 * allowance * np.eye(r), s
+    w = A.T @ (N @ b)
+    w_error = 2 * g * size_A * size_N * size_b
+    size_w = _size(w)
+    before = A.T @ N @ A + np.outer(w, w) / s
+    allowance = 3 * g * size_A**2 * size_N + (2 * size_w * w_error + w_error**2 + g * size_w**2) / s
+    return (before + before.T) / 2 + 1.01 * allowance * np.eye(r), s
+
+
+def _size(matrix: NDArray[np.float64]) -> float:
+    """The Frobenius norm, rounded up."""
+    return float(np.linalg.norm(matrix)) * (1 + gamma(matrix.size + 4))
+
+
+def _spectral(matrix: NDArray[np.float64]) -> float:
+    """An upper bound of the spectral norm."""
+    return 1.01 * float(np.sqrt(np.linalg.norm(matrix, 1) * np.linalg.norm(matrix, np.inf)))
 
 
 def _positive(matrix: NDArray[np.float64], margin: float) -> bool:
-    """Whether a symmetric matrix is positive definite beyond doubt (Rump 2006)."""
+    """Whether a symmetric matrix is positive definite by more than `margin`, beyond doubt (Rump 2006)."""
     n = matrix.shape[0]
-    size = float(np.abs(np.diag(matrix)).sum())
-    shift = margin + 2 * (n + 8) * UNIT_ROUNDOFF * size
+    shift = margin + 2 * (n + 8) * UNIT_ROUNDOFF * (float(np.abs(np.diag(matrix)).sum()) + margin)
     try:
         linalg.cholesky(matrix - shift * np.eye(n), lower=True)
     except linalg.LinAlgError:

@@ -1,109 +1,157 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the numbers in a certificate mean what its words say: rows and known noise, and a stored model."""
+"""What the words of a certificate mean on a gossip matrix: damping, rows, known noise and target, in rationals."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from sottovoce.verification.hidden import hidden_nodes, rational_weights
+from sottovoce.certificates.numbers import exact
+from sottovoce.certificates.values import PLAIN_GOSSIP
+from sottovoce.errors import InputError, NotCertified
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Hashable, Sequence
 
-    from sottovoce.certificates import Certificate, HorizonModel, SparseRows
-    from sottovoce.verification.hidden import RationalWeights
+    from sottovoce.certificates import Certificate, StatedView
+    from sottovoce.graphs import GossipWeights
 
-__all__ = ["LARGEST_REBUILT", "model_mismatch", "view_mismatch"]
+__all__ = ["ExactRow", "Question", "question"]
 
-# A stored model is compared with its graph up to this many nodes and responses.
-LARGEST_REBUILT = 2000
-_MOST_RESPONSES = 256
+ExactRow = dict[int, Fraction]
 
 
-def view_mismatch(certificate: Certificate) -> str:
-    """How the stored rows and known noise differ from what the named view means on the stored weights; empty if not.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """One target and what is seen of it: s_t = D W s_{t−1} + x_t + u_t over all nodes, `rows` of s_t in every round.
 
-    A custom view means its rows, whatever they are.
+    `damping` is D, one rational a node, or None for D = I. `known` are the nodes whose noise the observer knows.
     """
-    if certificate.view == "custom" or certificate.weights is None:
-        return ""
-    place = {label: k for k, label in enumerate(certificate.labels)}
-    unknown = [label for label in certificate.observers if label not in place]
-    if unknown:
-        return f"the observer {unknown[0]!r} is not a node of the graph"
-    observers = sorted(place[label] for label in certificate.observers)
-    rows = _named_rows(certificate.view, observers, certificate.weights)
-    if rows is None:
-        return f"no view is called {certificate.view!r}"
-    told = certificate.own_noise == "known" and certificate.view != "everyone"
-    if sorted(certificate.known_noise.tolist()) != (observers if told else []):
-        return f"the known noise is not that of the {certificate.view} view"
-    stored = [certificate.observation.row(k) for k in range(certificate.observation.rows)]
-    if sorted(map(_key, stored)) != sorted(map(_key, rows)):
-        return f"the observed rows are not those of the {certificate.view} view"
-    return ""
+
+    weights: GossipWeights
+    damping: tuple[Fraction, ...] | None
+    rows: tuple[ExactRow, ...]
+    known: frozenset[int]
+    observers: tuple[int, ...]
+    target: int
+    rounds: int
+
+    def moved_row(self, node: int) -> ExactRow:
+        """Row `node` of A = D W."""
+        row = self.weights.exact_row(node)
+        if self.damping is None:
+            return row
+        factor = self.damping[node]
+        return {j: factor * x for j, x in row.items()} if factor else {}
 
 
-def _named_rows(name: str, observers: list[int], weights: SparseRows) -> list[dict[int, float]] | None:
-    """The rows that a named view sees of each round's messages; None for a name that is not one."""
-    senders = {j for i in observers for j in weights.row(i) if j != i}
-    match name:
-        case "everyone":
-            seen = [*range(weights.rows)]
-        case "neighbourhood":
-            seen = [*{*observers, *senders}]
-        case "single-node":
-            seen = observers
-        case "coalition-messages":
-            seen = [*(senders - set(observers))]
-        case "secure-sum" | "coalition-sums":
-            return [weights.row(i) for i in observers]
-        case _:
-            return None
-    return [{i: 1.0} for i in seen]
+def question(certificate: Certificate, weights: GossipWeights) -> Question:
+    """What a certificate asks on `weights`, compiled from its program and its view.
 
+    Guarantee: exact; every number is a rational of the weights or of the file.
 
-def _key(row: dict[int, float]) -> list[tuple[int, float]]:
-    """A row in a form that can be sorted and compared."""
-    return sorted(row.items())
-
-
-def model_mismatch(certificate: Certificate, model: HorizonModel) -> tuple[float, int]:
-    """How far the stored model is from the graph in its first responses, and how many of them were compared.
-
-    With V_ℓ = C Aˡ over the hidden nodes and R_ℓ = C_r A_rˡ, the numbers ⟨V_ℓ e_j, V_k e_j⟩ and tr(V_ℓ V_kᵀ), which no
-    choice of basis changes, must be ⟨R_ℓ b, R_k b⟩ and tr(R_ℓ R_kᵀ). Twice as many responses as there are states are
-    compared and a few more, at most 256; for several observed rows these numbers do not fix the model altogether.
+    Raises InputError where the file contradicts the weights or itself, NotCertified for a program that is not checked
+    here.
     """
-    hidden = hidden_nodes(certificate, _rationals(certificate), complete=True)
-    count = min(certificate.rounds, 2 * model.source.size + 8, _MOST_RESPONSES)
-    target = int(np.searchsorted(hidden.unknown, certificate.target))
-    graph, reduced = [np.asarray(hidden.rows)], [model.rows]
-    for _ in range(count - 1):
-        graph.append(np.asarray((hidden.transition.T @ graph[-1].T).T))
-        reduced.append(reduced[-1] @ model.transition)
-    signals = (np.stack(graph)[:, :, target], np.stack(reduced) @ model.source)
-    away = max(
-        _apart(*(np.asarray(signal @ signal.T) for signal in signals)),
-        _apart(*(_traces(np.stack(rows)) for rows in (graph, reduced))),
+    damping = _damping(certificate, weights.n)
+    place = _Places(weights.labels)
+    target = place(certificate.target, "target")
+    rows, known = _seen(certificate.view, weights, place)
+    if target in known:
+        raise InputError(
+            f"the target {certificate.target!r} has noise that the observer knows: there is no claim"
+        )
+    if len(known) == weights.n:
+        raise InputError("the observer knows the noise of every node, so nothing is hidden")
+    return Question(
+        weights=weights,
+        damping=damping,
+        rows=rows,
+        known=frozenset(known),
+        observers=tuple(place(label, "observer") for label in certificate.view.observers),
+        target=target,
+        rounds=certificate.rounds,
     )
-    return away, count
 
 
-def _rationals(certificate: Certificate) -> RationalWeights:
-    """The stored weights in rationals."""
-    assert certificate.weights is not None
-    return rational_weights(certificate.weights, fractions=certificate.fractions)
+def _damping(certificate: Certificate, n: int) -> tuple[Fraction, ...] | None:
+    """D of a gossip program, one number a node; any other program is refused."""
+    if list(certificate.encoder) != [1] or type(certificate.encoder[0]) not in {int, float}:
+        raise NotCertified(
+            f"the encoder {str(list(certificate.encoder))[:60]} is not checked here (only [1]: fresh noise each round)"
+        )
+    plain = copy.deepcopy(dict(certificate.program))
+    try:
+        terms = plain["instructions"][0]["terms"]
+        factor, terms["model"] = terms["model"], 1
+    except (KeyError, IndexError, TypeError):
+        factor, plain = None, {}
+    if not _same(plain, PLAIN_GOSSIP):
+        raise NotCertified(
+            "the program is not checked here: only gossip, message = model + contribution + u and exchange → model, "
+            "with a number a node on the model, is"
+        )
+    if not isinstance(factor, list):
+        factor = [factor] * n
+    if len(factor) != n:
+        raise InputError(f"the model needs one factor for each of the {n} nodes; got {len(factor)}")
+    numbers = tuple(exact("the factor of the model", number) for number in factor)
+    if any(abs(number) > 1 for number in numbers):
+        raise InputError("the factor of the model must lie between -1 and 1; beyond, the loop runs away")
+    return None if all(number == 1 for number in numbers) else numbers
 
 
-def _traces(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """tr(V_ℓ V_kᵀ) for all ℓ and k."""
-    flat = rows.reshape(len(rows), -1)
-    return np.asarray(flat @ flat.T)
+def _same(one: Any, other: Any) -> bool:  # noqa: ANN401
+    """Whether two JSON values are equal, and true is not taken for 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
-def _apart(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """The largest difference of two matrices."""
-    return float(np.abs(one - other).max())
+class _Places:
+    """The index of a node by its name, to the letter: 1, "1" and true are three names."""
+
+    def __init__(self, labels: Sequence[Hashable]) -> None:
+        self.labels = labels
+        self.table = None if isinstance(labels, range) else {label: k for k, label in enumerate(labels)}
+
+    def __call__(self, label: Hashable, what: str) -> int:
+        place = None
+        if self.table is not None:
+            place = self.table.get(label)
+        elif type(label) is int and label in self.labels:
+            place = self.labels.index(label)
+        if place is None or repr(self.labels[place]) != repr(label):
+            raise InputError(f"the {what} {label!r} is not a node of the graph")
+        return place
+
+
+def _seen(view: StatedView, weights: GossipWeights, place: _Places) -> tuple[tuple[ExactRow, ...], set[int]]:
+    """The rows that a view sees of each round's messages, and the nodes whose noise it knows."""
+    if view.name == "custom":
+        known = {place(label, "node of known noise") for label in view.known_noise}
+        if len(known) < len(view.known_noise):
+            raise InputError("the nodes of known noise must differ from each other")
+        if any(j >= weights.n for row in view.rows for j, _ in row):
+            raise InputError(f"the rows of the view must name node indices below {weights.n}")
+        return tuple({j: x for j, x in row if x} for row in view.rows), known
+    observers = sorted({place(label, "observer") for label in view.observers})
+    if len(observers) < len(view.observers) or (view.name != "everyone" and not observers):
+        raise InputError(f"the {view.name} view needs observers that differ from each other")
+    if view.name in {"neighbourhood", "secure-sum", "single-node"} and len(observers) > 1:
+        raise InputError(f"the {view.name} view has one observer; got {len(observers)}")
+    known = set(observers) if view.own_noise == "known" else set()
+    if view.name in {"secure-sum", "coalition-sums"}:
+        return tuple(weights.exact_row(i) for i in observers), known
+    senders = {j for i in observers for j in weights.exact_row(i) if j != i}
+    seen: set[int] = {
+        "everyone": set(range(weights.n)),
+        "neighbourhood": {*observers, *senders},
+        "single-node": {*observers},
+        "coalition-messages": senders - set(observers),
+    }[view.name]
+    return tuple({i: Fraction(1)} for i in sorted(seen)), known

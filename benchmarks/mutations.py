@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of certificates whose fields were changed: whatever is still verified is held against exact rationals.
+
+Honest certificates of all kinds are changed in one to three places, most of them with a claim made bolder as well, and
+hashed again as a forger would. Each mutant is read and verified on the graph. An accepted claim must hold the truth,
+which `tests/reference.py` computes from the definition in whole numbers; nothing may end in anything but a verdict or
+an error on purpose.
+
+    python -m benchmarks.mutations [--count 20000] [--seed 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import copy
+import hashlib
+import itertools
+import json
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tests.reference import ExactForm, exact_form, exact_weights
+
+from sottovoce.certificates import Certificate, HorizonProof, Mechanism, from_text, to_text
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.graphs import (
+    GossipWeights,
+    laplacian_weights,
+    matrix_weights,
+    metropolis_weights,
+    uniform_weights,
+)
+from sottovoce.protocols import gossip
+from sottovoce.sensitivities import certify
+from sottovoce.verification import verify
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sottovoce.certificates import StatedView
+
+MOST_SECONDS = 20.0
+MOST_ROUNDS = 7
+TOLERANCE = 1e-9
+"""How far floats, in which the maximum over vectors is computed, may be from the truth."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many mutants ended how, and every one that should not have."""
+
+    ends: dict[str, int]
+    failures: list[str]
+
+
+@cache
+def weights_at_hand() -> dict[str, GossipWeights]:
+    """The graphs: rules and floats, symmetric and not, with equal sums and with sums that are nearly equal."""
+    bent = np.full((4, 4), 0.25)
+    bent[0, 1:3] = np.nextafter(bent[0, 1:3], [1.0, 0.0])
+    directed = np.array([[0.5, 0.25, 0, 0.25], [0.5, 0.5, 0, 0], [0, 0.75, 0.25, 0], [0.125, 0, 0.375, 0.5]])
+    return {
+        "ring": metropolis_weights("ring:n=5"),
+        "complete": metropolis_weights("complete:n=4"),
+        "star": uniform_weights("star:n=4"),
+        "nearly": laplacian_weights("complete:n=3", 0.3333333333333333),
+        "bent": matrix_weights(bent),
+        "directed": matrix_weights(directed, labels=["a", "b", "c", "d"]),
+    }
+
+
+@cache
+def honest() -> tuple[tuple[str, Certificate], ...]:
+    """Honest certificates of all kinds, each with the name of its graph; every one is verified on it."""
+    return tuple(_honest())
+
+
+def _honest() -> Iterator[tuple[str, Certificate]]:
+    graphs = weights_at_hand()
+    settings = itertools.cycle(
+        ["full", "every:2", "at-most:2", "separated:2", "fixed:1,3", "separated:2,at-most=2"]
+    )
+    dampings = itertools.cycle([None, None, "some"])
+    for name, weights in graphs.items():
+        labels = list(weights.labels)
+        first, second, last = labels[0], labels[1], labels[-1]
+        rows = np.array([[1.0, 0.5, 0, 0, 0][: weights.n], [0, 0.1, 0.25, 0, 0][: weights.n]])
+        for view in (
+            View.everyone,
+            View.secure_sum(first),
+            View.neighbourhood(first, own_noise="hidden"),
+            View.single_node(second),
+            View.coalition_sums([first, second], own_noise="hidden"),
+            View.coalition_messages([first]),
+            View(observation=rows, known_noise=[first]),
+        ):
+            damping = None if next(dampings) is None else [1.0, 0.5, -0.25, 0.1, 1.0][: weights.n]
+            participation, rounds = next(settings), 4
+            protocol = gossip(weights, rounds=rounds, damping=damping)
+            mechanism = Mechanism(noise_multiplier=2.0, delta=1e-5) if view.name == "secure-sum" else None
+            try:
+                made = certify(protocol, view, last, participation=participation, mechanism=mechanism)
+            except NotCertified:
+                continue
+            yield name, made
+        for damping in (None, [0.5, 1.0, -0.5, 0.0, 1.0][: weights.n]):
+            yield (
+                name,
+                _short_horizon(gossip(weights, rounds=5, damping=damping), View.secure_sum(first), last),
+            )
+
+
+def _short_horizon(protocol: Any, view: View, target: Any) -> Certificate:  # noqa: ANN401
+    """A certificate of kind horizon over so few rounds that its truth can be computed; its rate is sought."""
+    dense = certify(protocol, view, target)
+    for rate in np.geomspace(0.05, 1.0, 12):
+        for start in (1.0, 3.0):
+            proof = HorizonProof(start=np.full(2, start * rate), rate=float(rate))
+            upper = min((3 + 2 * start) * float(rate) * (1 + 1e-6), 5.0)
+            made = Certificate(
+                **{**vars(dense), "proof": proof, "squared_lower": 0.0, "squared_upper": upper}
+            )
+            if verify(made, protocol.weights).verified:
+                return made
+    raise AssertionError("no rate up to 1 was proved")
+
+
+def hashed(document: dict[str, Any]) -> str:
+    """The text of a document with the hash that belongs to it, as a forger would write it."""
+    body = {name: value for name, value in document.items() if name != "hash"}
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps({**body, "hash": hashlib.sha256(canonical.encode()).hexdigest()})
+
+
+def mutants(seed: int, count: int) -> Iterator[tuple[str, str, str]]:
+    """Texts of changed certificates: the graph's name, what was changed, and the text."""
+    rng = np.random.default_rng(seed)
+    originals = [(name, json.loads(to_text(certificate))) for name, certificate in honest()]
+    for _ in range(count):
+        name, original = originals[rng.integers(len(originals))]
+        document = copy.deepcopy(original)
+        changed = []
+        for _ in range(rng.choice([1, 1, 1, 2, 3])):
+            if rng.random() < 0.2:
+                donor = originals[rng.integers(len(originals))][1]
+                part = str(rng.choice(["view", "proof", "claim", "protocol", "target", "participation"]))
+                document[part] = copy.deepcopy(donor[part])
+                changed.append(f"{part} of another")
+            else:
+                changed.append(_mutated(document, rng))
+        if rng.random() < 0.5 and isinstance(document.get("claim"), dict):
+            changed.append(_bolder(document, rng))
+        yield name, "; ".join(changed), hashed(document)
+
+
+def _mutated(document: dict[str, Any], rng: np.random.Generator) -> str:
+    """Change one place of a document, whichever it is; say which."""
+    place: list[Any] = []
+    holder: Any = document
+    while True:
+        keys = (
+            [key for key in holder if key != "hash"] if isinstance(holder, dict) else list(range(len(holder)))
+        )
+        if not keys:
+            return "nothing"
+        key = keys[rng.integers(len(keys))]
+        place.append(key)
+        inner = holder[key]
+        if isinstance(inner, dict | list) and inner and rng.random() < 0.93:
+            holder = inner
+            continue
+        sensible = _ways(inner)
+        ways = sensible if sensible and rng.random() < 0.85 else [*_JUNK, [inner]]
+        way = ways[rng.integers(len(ways))]
+        if way is ...:
+            del holder[key]
+        else:
+            holder[key] = way
+        return f"{'.'.join(map(str, place))} = {str(way)[:40]}"
+
+
+_JUNK: list[Any] = [..., None, True, "x", [], {}, 0, -1, 1, 0.5, 2**63, 1e308, 10**30]
+
+
+def _ways(value: Any) -> list[Any]:  # noqa: ANN401
+    """What a value may be changed to without ceasing to be of its kind."""
+    if isinstance(value, bool) or value is None:
+        return [[1.0], [1.0, 1.0, 1.0, 1.0], {"noise_multiplier": 1.0, "delta": 0.1, "relation": "zero-out"}]
+    if isinstance(value, int):
+        return [value + 1, value - 1, value + 2, value * 2, float(value), str(value), value * 1.5]
+    if isinstance(value, float):
+        factors = (1 + 1e-15, 1 - 1e-12, 1 - 1e-9, 1 - 1e-6, 0.999, 0.9, 0.5, 2, 1e-6, 1e6, -1)
+        return [*(value * factor for factor in factors), value + 1, round(value, 3), str(value)]
+    if isinstance(value, str):
+        words = [
+            "full",
+            "every:2",
+            "every:3,offset=1",
+            "at-most:1",
+            "at-most:3",
+            "separated:3",
+            "fixed:1",
+            "fixed:2",
+        ]
+        words += [
+            "secure-sum",
+            "neighbourhood",
+            "single-node",
+            "coalition-sums",
+            "coalition-messages",
+            "everyone",
+        ]
+        words += [
+            "known",
+            "hidden",
+            "vector",
+            "scalar",
+            "dense",
+            "horizon",
+            "model",
+            "u",
+            "1/3",
+            "1/2",
+            "1/4",
+            "2/6",
+        ]
+        words += [
+            "replace-one",
+            "zero-out",
+            "0.3333333333333333",
+            "every:" + "9" * 30,
+            value + "0",
+            value[:-1],
+        ]
+        # A word of the same vocabulary is likelier to be read than any.
+        near = [
+            word for word in words if word.partition(":")[0] in _VOCABULARY.get(value.partition(":")[0], ())
+        ]
+        return [*words, *near * 5]
+    if isinstance(value, list):
+        return [value[:-1], value[1:], [*value, *value[:1]], value[::-1], [*value, 0]]
+    return [{**value, "more": 1}, dict(list(value.items())[:-1])]
+
+
+_VOCABULARIES = (
+    ("full", "every", "at-most", "separated", "fixed"),
+    ("secure-sum", "neighbourhood", "single-node", "coalition-sums", "coalition-messages", "everyone"),
+    ("known", "hidden"),
+    ("vector", "scalar"),
+)
+_VOCABULARY = {word: words for words in _VOCABULARIES for word in words}
+
+
+def _bolder(document: dict[str, Any], rng: np.random.Generator) -> str:
+    """Make the claim say more than it did, in a way that the proof might follow."""
+    factor = float(rng.choice([1 - 1e-7, 0.9999, 0.99, 0.9, 0.5, 0.01]))
+    claim, proof = document["claim"], document.get("proof")
+    try:
+        if rng.random() < 0.3:
+            claim["lower"] = min(claim["lower"] / factor, claim["upper"])
+            return f"lower / {factor}"
+        claim["upper"] *= factor
+        claim["lower"] = min(claim["lower"], claim["upper"])
+        if isinstance(proof, dict) and rng.random() < 0.7:
+            for name in ("y", "start"):
+                if isinstance(proof.get(name), list):
+                    proof[name] = [x * factor for x in proof[name]]
+            if "rate" in proof:
+                proof["rate"] *= factor
+    except (TypeError, KeyError):
+        return "claim as it was"
+    return f"upper * {factor}"
+
+
+def patterns(text: str, rounds: int) -> list[tuple[int, ...]]:
+    """All sets of rounds that a spelling allows, tried one by one."""
+    kind, _, rest = text.partition(":")
+    numbers = [int(part.split("=")[-1]) for part in rest.split(",") if part]
+
+    def allowed(chosen: tuple[int, ...]) -> bool:
+        apart = min((b - a for a, b in itertools.pairwise(chosen)), default=rounds)
+        match kind:
+            case "full":
+                return True
+            case "fixed":
+                return all(t + 1 in numbers for t in chosen)
+            case "every":
+                phases = {t % numbers[0] for t in chosen}
+                return len(phases) < 2 and (len(numbers) == 1 or phases <= {numbers[1] - 1})
+            case "at-most":
+                return len(chosen) <= numbers[0]
+            case _:
+                return apart >= numbers[0] and (len(numbers) == 1 or len(chosen) <= numbers[1])
+
+    sets = [
+        chosen
+        for size in range(rounds, 0, -1)
+        for chosen in itertools.combinations(range(rounds), size)
+        if allowed(chosen)
+    ]
+    return [chosen for chosen in sets if not any(set(chosen) < set(other) for other in sets)]
+
+
+def _rows(
+    view: StatedView, W: list[list[Fraction]], place: dict[Any, int]
+) -> tuple[list[list[Fraction]], list[int]]:
+    """What a stated view sees and whose noise it knows, from the table of threat models."""
+    n = len(W)
+    unit = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
+    if view.name == "custom":
+        rows = [[dict(row).get(j, Fraction(0)) for j in range(n)] for row in view.rows]
+        return rows, [place[label] for label in view.known_noise]
+    who = [place[label] for label in view.observers]
+    known = who if view.own_noise == "known" else []
+    senders = sorted({j for i in who for j in range(n) if W[i][j] and j != i})
+    match view.name:
+        case "everyone":
+            return unit, []
+        case "neighbourhood":
+            return [unit[j] for j in sorted({*who, *senders})], known
+        case "single-node":
+            return [unit[i] for i in who], known
+        case "coalition-messages":
+            return [unit[j] for j in senders if j not in who], known
+        case _:
+            return [W[i] for i in who], known
+
+
+@cache
+def _form(graph: str, view: StatedView, factors: tuple[Fraction, ...], target: int, rounds: int) -> ExactForm:
+    """M of what a certificate asks, exactly."""
+    weights = weights_at_hand()[graph]
+    W = exact_weights(weights)
+    rows, known = _rows(view, W, {label: k for k, label in enumerate(weights.labels)})
+    A = [[factors[i] * x for x in row] for i, row in enumerate(W)]
+    if not rows:
+        return ExactForm(np.zeros((rounds, rounds), dtype=object), 1)
+    return exact_form(A, rows, known, target, rounds)
+
+
+def truth(graph: str, certificate: Certificate) -> tuple[float, float]:
+    """Two numbers between which Δ² lies: equal for scalars, and close for vectors."""
+    weights = weights_at_hand()[graph]
+    factors = certificate.program["instructions"][0]["terms"]["model"]
+    listed = factors if isinstance(factors, list) else [factors] * weights.n
+    target = list(weights.labels).index(certificate.target)
+    exact = tuple(Fraction(factor) for factor in listed)
+    form = _form(graph, certificate.view, exact, target, certificate.rounds)
+    low = high = 0.0
+    for chosen in patterns(certificate.participation, certificate.rounds):
+        part = form.within(np.array(chosen))
+        signs = float(part.scalar_maximum())
+        top = signs if certificate.contribution == "scalar" else _vector_maximum(part.floats, signs)
+        low, high = max(low, signs), max(high, top)
+    return low, high
+
+
+def _vector_maximum(M: np.ndarray, at_least: float) -> float:
+    """An upper bound of max Σ M_st ⟨c_s, c_t⟩ over unit vectors, close to it: y from the fixed point, lifted."""
+    C = np.random.default_rng(0).normal(size=(len(M), len(M)))
+    best = math.inf
+    for step in range(400):
+        C = C / np.maximum(np.linalg.norm(C, axis=1, keepdims=True), 1e-300)
+        C = M @ C
+        if step % 40 == 39:
+            y = np.linalg.norm(C, axis=1)
+            best = min(best, float(np.sum(y + max(0.0, -float(np.linalg.eigvalsh(np.diag(y) - M)[0])))))
+    return max(best, at_least)
+
+
+def outcome(graph: str, text: str) -> tuple[str, str]:
+    """How a mutant ended, and why this must not be (empty if it may)."""
+    begun = time.perf_counter()
+    try:
+        certificate = from_text(text)
+        found = verify(certificate, weights_at_hand()[graph])
+    except InputError:
+        return "not read", ""
+    except NotCertified:
+        return "not checked", ""
+    except Exception as error:
+        return "crashed", f"{type(error).__name__}: {error}"
+    if time.perf_counter() - begun > MOST_SECONDS:
+        return "slow", f"{time.perf_counter() - begun:.1f} seconds"
+    if not found.verified:
+        return "refused", ""
+    if certificate.rounds > MOST_ROUNDS:
+        capped = certificate.squared_upper >= certificate.rounds and certificate.squared_lower == 0
+        return ("verified, the cap" if capped else "verified, too long to try"), ""
+    low, high = truth(graph, certificate)
+    room = TOLERANCE * max(high, 1e-12)
+    if certificate.squared_upper < low - room or certificate.squared_lower > high + room:
+        return "false", f"[{certificate.squared_lower}, {certificate.squared_upper}] against [{low}, {high}]"
+    if not found.squared.lower - room <= high or not low <= found.squared.upper + room:
+        return "false", f"proved {found.squared} against [{low}, {high}]"
+    return "verified, true", ""
+
+
+def run(seed: int, count: int, *, progress: Callable[[int], None] | None = None) -> Tally:
+    """Try `count` mutants."""
+    ends: collections.Counter[str] = collections.Counter()
+    failures = []
+    for k, (graph, changed, text) in enumerate(mutants(seed, count)):
+        end, wrong = outcome(graph, text)
+        ends[end] += 1
+        if wrong:
+            failures.append(f"{graph}: {changed}: {end}: {wrong}")
+        if progress is not None and k % 1000 == 999:
+            progress(k + 1)
+    return Tally(dict(ends), failures)
+
+
+def main() -> None:
+    """Print how the mutants ended, and every failure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    tally = run(chosen.seed, chosen.count, progress=lambda k: print(f"{k} mutants", flush=True))
+    for end, count in sorted(tally.ends.items()):
+        print(f"{count:8}  {end}")
+    for failure in tally.failures:
+        print(f"FAILURE  {failure}")
+    raise SystemExit(3 if tally.failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a certificate says: the protocol, the view, the claim, and the hints that prove it."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from sottovoce.certificates.numbers import exact, float_array, whole_array, written
+from sottovoce.errors import InputError, one_of, positive, probability
+from sottovoce.graphs import GossipWeights
+from sottovoce.graphs.model import is_symmetric, row_indices
+from sottovoce.graphs.rationals import quotients
+from sottovoce.graphs.validation import check_weights
+from sottovoce.views import VIEW_NAMES, assumption_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from sottovoce.certificates.numbers import Floats
+    from sottovoce.views import Assumption
+
+__all__ = [
+    "PLAIN_GOSSIP",
+    "SCHEMA",
+    "Certificate",
+    "DenseProof",
+    "HorizonProof",
+    "Mechanism",
+    "StatedView",
+    "StoredWeights",
+    "gossip_program",
+]
+
+SCHEMA = 2
+# Floats count so far without a gap.
+MOST_ROUNDS = 2**53
+MOST_LABEL_DEPTH = 8
+RELATIONS = ("add-remove", "replace-one", "zero-out")
+
+PLAIN_GOSSIP: dict[str, Any] = {
+    "keeps": ["model"],
+    "draws": [{"name": "u"}],
+    "instructions": [
+        {"combine": "message", "terms": {"model": 1, "contribution": 1, "u": 1}},
+        {"exchange": "message", "into": "model"},
+    ],
+    "model": "model",
+}
+"""The program of gossip averaging: message = model + contribution + u, exchange → model."""
+
+
+def gossip_program(damping: Iterable[float] | None = None) -> dict[str, Any]:
+    """The program of gossip in its file form; `damping`, one number a node, multiplies the model in the message."""
+    program = copy.deepcopy(PLAIN_GOSSIP)
+    if damping is not None:
+        program["instructions"][0]["terms"]["model"] = [written(Fraction(float(d))) for d in damping]
+    return program
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoredWeights:
+    """A gossip matrix of exact rationals in compressed rows: what stands off the diagonal, and the diagonal.
+
+    `values` are numbers of a file (see `sottovoce.certificates.numbers`); `diagonal` holds one float a node, or is None
+    where each row's is what is left to 1.
+    """
+
+    labels: Sequence[Hashable]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    values: Sequence[int | float | str]
+    diagonal: Floats | None
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not describe a matrix without its diagonal."""
+        for label in () if isinstance(self.labels, range) else self.labels:
+            check_label(label)
+        n = len(self.labels)
+        _freeze(self, indptr=whole_array("indptr", self.indptr), indices=whole_array("indices", self.indices))
+        if self.indptr.size != n + 1 or self.indptr[0] != 0 or (np.diff(self.indptr) < 0).any():
+            raise InputError(f"indptr must have {n + 1} entries for {n} labels, start at 0 and never fall")
+        stored = int(self.indptr[-1])
+        for name, array in (("indices", self.indices), ("values", self.values)):
+            if len(array) != stored:
+                raise InputError(f"{name} must have {stored} entries, as indptr says; it has {len(array)}")
+        if stored and not 0 <= self.indices.min() <= self.indices.max() < n:
+            raise InputError(f"indices must lie between 0 and {n - 1}")
+        owners = np.repeat(np.arange(n), np.diff(self.indptr))
+        if (owners == self.indices).any():
+            raise InputError("indices must leave out the diagonal, which has a field of its own")
+        if stored and not ((np.diff(owners) > 0) | (np.diff(self.indices) > 0)).all():
+            raise InputError("indices must ascend within each row")
+        if self.diagonal is not None:
+            _freeze(self, diagonal=float_array("diagonal", self.diagonal, 1))
+            if self.diagonal.size != n:
+                raise InputError(f"diagonal must have {n} entries, one a label; it has {self.diagonal.size}")
+            if not all(type(value) is float for value in self.values):
+                raise InputError("weights with a diagonal of floats must be floats off it, too")
+
+    @classmethod
+    def of(cls, weights: GossipWeights) -> StoredWeights:
+        """The stored form of gossip weights."""
+        matrix = weights.matrix
+        off = row_indices(matrix) != matrix.indices
+        values: list[Any] = matrix.data[off].tolist()
+        if weights.quotients is not None:
+            values = [written(value) for value in weights.quotients.fractions()]
+        return cls(
+            labels=weights.labels,
+            indptr=np.concatenate([[0], np.cumsum(off)])[matrix.indptr],
+            indices=matrix.indices[off].astype(np.int64),
+            values=values,
+            diagonal=None if weights.quotients is not None else matrix.diagonal(),
+        )
+
+    def gossip_weights(self, rule: str) -> GossipWeights:
+        """The weights themselves, checked as any weights are that come from outside."""
+        n = len(self.labels)
+        numbers = [exact("a weight", value) for value in self.values]
+        if not all(0 < number <= 1 for number in numbers):
+            raise InputError(
+                "weights off the diagonal must lie above 0 and not above 1 (leave out what is 0)"
+            )
+        parts = (number.numerator for number in numbers), (number.denominator for number in numbers)
+        held = quotients(*(np.array(list(part), dtype=object) for part in parts))
+        off = sparse.csr_array((held.rounded(), self.indices, self.indptr), shape=(n, n))
+        if self.diagonal is None:
+            spans = itertools.pairwise(self.indptr.tolist())
+            kept = np.array([float(1 - sum(numbers[a:b])) for a, b in spans])
+        else:
+            kept = np.asarray(self.diagonal)
+        matrix = sparse.csr_array(off + sparse.dia_array((kept[np.newaxis], [0]), shape=(n, n)).tocsr())
+        matrix.eliminate_zeros()
+        check_weights(matrix, self.labels)
+        return GossipWeights(
+            matrix=matrix,
+            labels=self.labels,
+            rule=rule,
+            symmetric=is_symmetric(matrix),
+            quotients=None if self.diagonal is not None else held,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedView:
+    """A view by name, with its observers; or, for a custom one, its rows in rationals and the nodes of known noise.
+
+    A row is a tuple of pairs (index of a node, number).
+    """
+
+    name: str
+    observers: tuple[Hashable, ...] = ()
+    own_noise: str = "known"
+    rows: tuple[tuple[tuple[int, Fraction], ...], ...] = ()
+    known_noise: tuple[Hashable, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a name that is none, and fields that belong to another kind of view."""
+        one_of(("custom", *VIEW_NAMES), view=self.name)
+        one_of(("known", "hidden"), own_noise=self.own_noise)
+        for label in (*self.observers, *self.known_noise):
+            check_label(label)
+        if self.name == "everyone" and (self.observers or self.own_noise != "known"):
+            raise InputError("the everyone view has no observers and no noise of its own")
+        for row in self.rows:
+            columns = [j for j, _ in row]
+            if not all(type(j) is int and j >= 0 for j in columns) or sorted(set(columns)) != columns:
+                raise InputError(f"the rows of a view must name ascending node indices; got {columns[:20]}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DenseProof:
+    """Hints for a claim that is rebuilt whole: y with diag(y) ⪰ M, and a witness with one row a round.
+
+    Without y the upper end is the number of rounds, without a witness the lower end is 0.
+    """
+
+    y: Floats | None = None
+    witness: Floats | None = None
+    kind: Literal["dense"] = "dense"
+
+    def __post_init__(self) -> None:
+        """Bring the arrays into form."""
+        if self.y is not None:
+            _freeze(self, y=float_array("y", self.y, 1))
+        if self.witness is not None:
+            given = np.asarray(self.witness) if isinstance(self.witness, np.ndarray) else self.witness
+            flat = isinstance(given, np.ndarray) and given.ndim == 1
+            _freeze(self, witness=float_array("witness", given[:, None] if flat else given, 2))
+
+    @property
+    def method(self) -> str:
+        """The name of what the upper end rests on."""
+        return "cap" if self.y is None else "dual"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HorizonProof:
+    """Hints for a claim on very many rounds: y_1..y_τ as `start`, and the constant `rate` of every later round."""
+
+    start: Floats
+    rate: float
+    kind: Literal["horizon"] = "horizon"
+
+    def __post_init__(self) -> None:
+        """Bring the numbers into form."""
+        _freeze(self, start=float_array("start", self.start, 1), rate=_number("rate", self.rate))
+        if (self.start < 0).any():
+            raise InputError("start must hold no negative number")
+        positive(rate=self.rate)
+
+    @property
+    def method(self) -> str:
+        """The name of what the upper end rests on."""
+        return "horizon"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """What turns a sensitivity into an (ε, δ): noise in units of the clipping norm, δ, neighbouring relation."""
+
+    noise_multiplier: float
+    delta: float
+    relation: str = "add-remove"
+
+    def __post_init__(self) -> None:
+        """Refuse numbers on which no guarantee stands."""
+        positive(noise_multiplier=self.noise_multiplier)
+        probability(delta=self.delta)
+        one_of(RELATIONS, relation=self.relation)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Certificate:
+    """A claim on the squared sensitivity Δ² of one target towards one observer, and the hints that prove it.
+
+    The claim is squared_lower ≤ Δ² ≤ squared_upper in units in which a contribution moves by at most 1 in each round
+    that `participation` allows. The protocol is its weights (their hash, and the rationals themselves unless the
+    network is large), its `program`, `rounds` and `encoder`. `rule` is how the weights are said to have been built, for
+    whoever has to build them again: the hash decides. `mechanism` is there if an (ε, δ) is asked for, too.
+    """
+
+    weights_hash: str
+    rule: str
+    weights: StoredWeights | None
+    program: Mapping[str, Any]
+    rounds: int
+    encoder: Sequence[Any] = (1,)
+    view: StatedView
+    target: Hashable
+    contribution: Literal["vector", "scalar"]
+    participation: str
+    squared_lower: float
+    squared_upper: float
+    proof: DenseProof | HorizonProof
+    mechanism: Mechanism | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a certificate that contradicts itself."""
+        one_of(("vector", "scalar"), contribution=self.contribution)
+        for name in ("weights_hash", "participation", "rule"):
+            if not isinstance(getattr(self, name), str):
+                raise InputError(f"{name} must be text; got {getattr(self, name)!r}")
+        if type(self.rounds) is not int or not 1 <= self.rounds <= MOST_ROUNDS:
+            raise InputError(f"rounds must be a whole number from 1 to {MOST_ROUNDS}; got {self.rounds!r}")
+        if not isinstance(self.program, dict) or not isinstance(self.encoder, list | tuple):
+            raise InputError("program must be a JSON object and encoder a list of numbers")
+        _freeze(self, encoder=tuple(self.encoder))
+        check_label(self.target)
+        for name in ("squared_lower", "squared_upper"):
+            _freeze(self, **{name: _number(name, getattr(self, name))})
+        if not 0 <= self.squared_lower <= self.squared_upper:
+            raise InputError(
+                f"the claim needs 0 ≤ lower ≤ upper; got {self.squared_lower!r} and {self.squared_upper!r}"
+            )
+        if isinstance(self.proof, DenseProof):
+            for name in ("y", "witness"):
+                array = getattr(self.proof, name)
+                if array is not None and array.shape[0] != self.rounds:
+                    raise InputError(
+                        f"{name} must have one entry for each of the {self.rounds} rounds; it has {len(array)}"
+                    )
+        elif self.proof.start.size >= self.rounds:
+            raise InputError(
+                f"the start of {self.proof.start.size} rounds must be shorter than the horizon of {self.rounds}"
+            )
+
+    @property
+    def assumption(self) -> Assumption:
+        """What a claim of this kind rests on: nothing where all messages are seen, else how contributions arise."""
+        return assumption_of(self.view.name, None if self.program == PLAIN_GOSSIP else self.program)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical form: what the file carries as its `hash`."""
+        from sottovoce.certificates.files import canonical, document_of
+
+        return hashlib.sha256(canonical(document_of(self)).encode()).hexdigest()
+
+
+def check_label(label: object, depth: int = 0) -> None:
+    """Refuse a node's name that a file cannot hold."""
+    if isinstance(label, tuple) and depth < MOST_LABEL_DEPTH:
+        for part in label:
+            check_label(part, depth + 1)
+        return
+    if not (
+        label is None
+        or isinstance(label, bool | int | str)
+        or (isinstance(label, float) and bool(np.isfinite(label)))
+    ):
+        raise InputError(
+            "a node's name in a certificate must be text, a number or a tuple of such, at most "
+            f"{MOST_LABEL_DEPTH} deep; got {repr(label)[:60]} (rename the nodes)"
+        )
+
+
+def _number(name: str, value: object) -> float:
+    """A finite float."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InputError(f"{name} must be a finite number; got {value!r}")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = np.inf
+    if not np.isfinite(result):
+        raise InputError(f"{name} must be a finite number; got {value!r}")
+    return result
+
+
+def _freeze(value: object, **parts: object) -> None:
+    """Set fields of a frozen value while it is being built."""
+    for name, part in parts.items():
+        object.__setattr__(value, name, part)

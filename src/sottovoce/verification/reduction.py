@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small model of the hidden nodes, made here from the graph, with a proved bound of what it leaves out.
+
+The hidden nodes s_t = A s_{t−1} + x_t + u_t, seen through C, are modelled by z_t = H z_{t−1} + Qᵀ(x_t + u_t), seen
+through D, with Q from block Arnoldi on Aᵀ started from Cᵀ. Over T rounds let Z be the shift by one round,
+S = (I − Z ⊗ A)⁻¹, N = C S, P the projector on the row space of N, and Θ = L⁻¹ D (I − Z ⊗ H)⁻¹ the whitened map of the
+model, Θ Θᵀ = I. With the residuals R₀ = C − D Qᵀ and R = Qᵀ A − H Qᵀ,
+
+    Θ Qᵀ = L⁻¹ N − (L⁻¹ R₀ + Θ Z R) S,   so   ‖Θ Qᵀ (I − P)‖ ≤ (‖L⁻¹‖ ‖R₀‖ + ‖Θ Z R‖) ‖S (I − P)‖ = d.
+
+Both row spaces have the same dimension. So the projectors on them differ by at most d/√(1 − η), η ≥ ‖QᵀQ − I‖, and for
+contributions c of target j
+
+    ‖P e_j c‖ ≤ (‖Θ Qᵀ e_j c‖ + d ‖c‖) / √(1 − η).
+
+The left side squared is what the graph's observer learns; the first term on the right, what the model's does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.errors import NotCertified
+from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from sottovoce.verification.hidden import HiddenNodes
+
+__all__ = ["Model", "distortion", "models"]
+
+MOST_STATES = 400
+MOST_NUMBERS = 40_000_000
+_FIRST_STATES = 32
+_MOST_POWERS = 4000
+_MOST_DOUBLINGS = 16
+_SETTLING = 300
+_PERRON_STEPS = 300
+# A node that nothing reaches would have no weight in a leading vector; a floor keeps the weights comparable.
+_FLOORS = (1e-200, 1e-6, 1e-4, 1e-2, 0.3)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """z_t = H z_{t−1} + b c_t + noise of covariance I, seen through D, and bounds of what it leaves out.
+
+    R is at most `leak` in the rows from `closed` on, whose images are not in the model, and `residual` in the others;
+    R₀ is at most `row_residual`, ‖S‖ at most `growth` and ‖QᵀQ − I‖ at most `skew`.
+    """
+
+    transition: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    source: NDArray[np.float64]
+    closed: int
+    leak: float
+    residual: float
+    row_residual: float
+    growth: float
+    skew: float
+
+
+def models(hidden: HiddenNodes, rounds: int) -> Iterator[Model]:
+    """Models of growing size; the last one has all states, or as many as are affordable.
+
+    Guarantee: the bounds of `Model` hold for the exact rationals behind `hidden`, over `rounds` rounds. No number of a
+    certificate has a part in them.
+    """
+    m, n = hidden.rows.shape
+    most = min(n, MOST_STATES, MOST_NUMBERS // n)
+    if most < min(n, 2 * m):
+        raise NotCertified(
+            f"a view of {m} rows over {n} hidden nodes is too large to be reduced here (take a smaller view, or at "
+            "most 2048 rounds)"
+        )
+    growth = _growth(hidden, rounds)
+    transposed = hidden.transition.T.tocsr()
+    Q = np.zeros((n, most))
+    Q[:, :m] = np.linalg.qr(hidden.rows.T)[0]
+    size, closed = m, 0
+    limit = min(most, max(_FIRST_STATES, 4 * m))
+    while True:
+        while size < limit and closed < size:
+            vector = transposed @ Q[:, closed]
+            before = float(np.linalg.norm(vector))
+            vector = _cleared(Q[:, :size], vector)
+            if np.linalg.norm(vector) > 1e-13 * max(before, 1e-3):
+                vector = _cleared(Q[:, :size], vector / np.linalg.norm(vector))
+                Q[:, size] = vector / np.linalg.norm(vector)
+                size += 1
+            closed += 1
+        yield _model(hidden, Q[:, :size], closed, growth)
+        if closed == size or limit == most:
+            return
+        limit = min(most, 2 * limit)
+
+
+def _cleared(Q: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The vector without its part in the columns of Q, twice over."""
+    for _ in range(2):
+        vector = vector - Q @ (Q.T @ vector)
+    return vector
+
+
+def _model(hidden: HiddenNodes, Q: NDArray[np.float64], closed: int, growth: float) -> Model:
+    """The model on the columns of Q, with its residuals measured and their rounding added."""
+    A, C = hidden.transition, hidden.rows
+    n, r = Q.shape
+    D = C @ Q
+    image = (A.T @ Q).T
+    H = image @ Q
+    R = image - H @ Q.T
+    # Entry (i, k) of Qᵀ A rounds by γ times Σ |Q_ji A_jk|, and A itself is known to `relative` units.
+    lengths = np.diff(A.tocsc().indptr)
+    doubt = (abs(A).T @ np.abs(Q)).T * (2.1 * (lengths + 2 + hidden.relative) * UNIT_ROUNDOFF)
+    doubt += 2 * gamma(r + 2) * (np.abs(H) @ np.abs(Q.T))
+    R0 = C - D @ Q.T
+    lost = 2 * gamma(r + 2) * (np.abs(D) @ np.abs(Q.T))
+    lost += 2 * hidden.relative * UNIT_ROUNDOFF * np.abs(C)
+    gram = Q.T @ Q - np.eye(r)
+    return Model(
+        transition=H,
+        rows=D,
+        source=np.array(Q[hidden.target]),
+        closed=closed,
+        leak=_norm(np.abs(R[closed:]) + doubt[closed:]),
+        residual=_norm(np.abs(R[:closed]) + doubt[:closed]),
+        row_residual=_norm(np.abs(R0) + lost) + 1.01 * hidden.turned,
+        growth=growth,
+        skew=_norm(gram) + 2 * gamma(n + 2) * r,
+    )
+
+
+def _norm(matrix: NDArray[np.float64]) -> float:
+    """The Frobenius norm, rounded up."""
+    return float(np.linalg.norm(matrix)) * (1 + gamma(matrix.size + 4))
+
+
+def _spectral(matrix: NDArray[np.float64]) -> float:
+    """The spectral norm, rounded up."""
+    return float(np.linalg.norm(matrix, 2)) + gamma(8 * sum(matrix.shape)) * _norm(matrix)
+
+
+def _growth(hidden: HiddenNodes, rounds: int) -> float:
+    """An upper bound of ‖S (I − P)‖ over `rounds` rounds.
+
+    For any K, S (I − P) = (I − Z ⊗ (A − K C))⁻¹ (I − P), because what C shows of the states is in the rows of N. So
+    columns of nodes that are seen alone, and rows of nodes whose inflow is seen, may be cleared. With Π the projector
+    on the nodes of neither kind, powers of the cleared matrix are at most ‖A‖² ‖(Π A Π)ᵏ⁻²‖, and
+
+        ‖S (I − P)‖ ≤ 1 + ‖A‖ + ‖A‖² Σ_{k < T} ‖(Π A Π)ᵏ‖.
+    """
+    size = abs(hidden.transition)
+    rest = np.ones(size.shape[0], dtype=bool)
+    rest[[*hidden.alone, *hidden.received]] = False
+    norm = 1.0001 * float(np.sqrt(size.sum(axis=0).max() * size.sum(axis=1).max()))
+    return 1 + norm + norm**2 * _summed(size[rest][:, rest], hidden.relative, rounds)
+
+
+def _summed(size: Any, relative: int, rounds: int) -> float:  # noqa: ANN401
+    """An upper bound of Σ_{k < T} ‖Aᵏ‖₂ for every |A| ≤ `size` (known to `relative` units).
+
+    ‖Aᵏ‖₂ ≤ √n ‖Aᵏ‖_∞; and with positive x, y and E = diag(√(x/y)) the Schur test gives
+    ‖E⁻¹ A E‖₂² ≤ max(|A|x / x)·max(|A|ᵀy / y) = ρ², so ‖Aᵏ‖₂ ≤ (max E / min E) ρᵏ.
+    Vectors near the leading ones make ρ nearly the spectral radius.
+    """
+    if not size.nnz:
+        return 1.0
+    longest = max(int(np.diff(matrix.indptr).max(initial=1)) for matrix in (size, size.tocsc()))
+    rounding = 1 + 4 * gamma(longest + 2) + 2 * relative * UNIT_ROUNDOFF
+    found = [_geometric(float(np.sqrt(size.shape[0])), float(size.sum(axis=1).max()) * rounding, rounds)]
+    leading = _leading(size), _leading(size.T.tocsr())
+    for floor in _FLOORS:
+        across, down = (np.maximum(vector, floor) for vector in leading)
+        rho = float(np.sqrt(((size @ across) / across).max() * ((size.T @ down) / down).max())) * rounding
+        stretch = np.sqrt(across / down)
+        found.append(_geometric(1.0001 * float(stretch.max() / stretch.min()), rho, rounds))
+    if not np.isfinite(min(found)):
+        raise NotCertified(f"over {rounds} rounds the loop may grow beyond what is checked here")
+    return min(found)
+
+
+def _geometric(factor: float, rho: float, rounds: int) -> float:
+    """factor·Σ_{k < T} ρᵏ, rounded up; infinite where it grows by more than a power of e."""
+    if rho < 1:
+        return 1.0001 * factor * min(float(rounds), 1 / (1 - rho))
+    powered = rounds * float(np.log(rho))
+    return 1.0001 * factor * rounds * float(np.exp(powered)) if powered <= 1 else np.inf
+
+
+def _leading(matrix: Any) -> NDArray[np.float64]:  # noqa: ANN401
+    """A positive vector near the leading eigenvector of a non-negative matrix."""
+    vector = np.ones(matrix.shape[0])
+    for _ in range(_PERRON_STEPS):
+        # Half a step keeps periodic parts from swinging.
+        vector = (vector + matrix @ vector) / 2
+        vector = np.maximum(vector / vector.max(), 1e-200)
+    return vector
+
+
+def distortion(model: Model) -> float:
+    """d: how much more the graph may tell than the model, per unit of ‖c‖; infinite where this could not be bounded.
+
+    ‖Θ Z R‖ ≤ residual + leak·‖Θ Z B‖, B the unit columns from `closed` on. For any `injection` K and A_K = H − K D,
+
+        ‖Θ Z B‖ ≤ (1 + ‖A_K‖)/σ_min(D) · Σ_i ‖D A_Kⁱ B‖,
+
+    because D (I − Z ⊗ H)⁻¹ is an invertible map times D (I − Z ⊗ A_K)⁻¹, whose least singular value is at least
+    σ_min(D)/(1 + ‖A_K‖). With a good K the sum converges fast and is small: what was cut is hardly seen.
+
+    Guarantee: upper bound, rounding included.
+    """
+    H, D = model.transition, model.rows
+    m, r = D.shape
+    least = float(np.linalg.svd(D, compute_uv=False)[-1]) - gamma(8 * (r + m)) * _norm(D)
+    if least < 0.5:
+        return np.inf
+    inverse = (1 + _spectral(H)) / least
+    visible = 0.0
+    if model.closed < r:
+        injection = _injection(H, D)
+        visible = (1 + _spectral(H - injection @ D)) / least * _seen(model, injection)
+    return 1.01 * (inverse * model.row_residual + model.residual + visible * model.leak) * model.growth
+
+
+def _injection(H: NDArray[np.float64], D: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The gain of a filter that has run for a while: a good K, and none that anything rests on."""
+    P, gain = np.eye(len(H)), np.zeros_like(D.T)
+    for _ in range(_SETTLING):
+        before, gain = gain, np.asarray(np.linalg.solve(D @ P @ D.T, D @ P).T, dtype=np.float64)
+        if np.abs(gain - before).max() < 1e-9:
+            break
+        P = H @ (P - gain @ (D @ P)) @ H.T + np.eye(len(H))
+        P = (P + P.T) / 2
+    return np.asarray(H @ gain)
+
+
+def _seen(model: Model, injection: NDArray[np.float64]) -> float:
+    """An upper bound of Σ_i ‖D A_Kⁱ B‖, infinite where the powers of A_K do not fall."""
+    H, D = model.transition, model.rows
+    m, r = D.shape
+    A_K = H - injection @ D
+    # g bounds what a product with the computed A_K is off from one with H − K D, relative to the other factor.
+    g = 2 * gamma(r + m + 4) * _norm(np.abs(H) + np.abs(injection) @ np.abs(D))
+    power, error, total = A_K, g, 1.0
+    for _ in range(_MOST_DOUBLINGS):
+        # total ≥ Σ_{k < 2^i} ‖A_Kᵏ‖ and power ≈ A_K^(2^i), off by at most error.
+        size = _spectral(power) + error
+        if size < 0.5:
+            break
+        total *= 1 + size
+        error = 2 * size * error + error**2 + 2 * gamma(r + 2) * size**2
+        power = power @ power
+    else:
+        return np.inf
+    total *= 1.01 / (1 - size)
+    blocks = np.eye(r)[:, model.closed :]
+    seen, sizes = 0.0, 0.0
+    for _ in range(_MOST_POWERS):
+        seen += _norm(D @ blocks) + gamma(r + 2) * _norm(D) * _norm(blocks)
+        sizes += _norm(blocks)
+        if _norm(blocks) < 1e-17:
+            break
+        blocks = A_K @ blocks
+    # The rounding of step i, and what is left in the end, is seen by no more than ‖D‖ Σ ‖A_Kᵏ‖ times its norm.
+    return 1.01 * (seen + _norm(D) * total * (g * sizes + _norm(blocks)))
