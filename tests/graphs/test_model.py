@@ -167,3 +167,10 @@ def test_the_hash_sees_weights_and_labels_but_not_how_they_are_held() -> None:
     assert listed.hash == ring.hash
     assert named.hash != ring.hash
     assert lazy_weights(ring).hash != ring.hash
+
+
+def test_weights_that_are_called_symmetric_are_looked_at() -> None:
+    uneven = np.array([[0.5, 0.5], [0.25, 0.75]])
+    with pytest.raises(GraphError, match=r"must equal their transpose to the last bit.*symmetric=False"):
+        GossipWeights(matrix=uneven, labels=range(2), rule="x", symmetric=True)
+    assert not GossipWeights(matrix=uneven, labels=range(2), rule="x", symmetric=False).symmetric

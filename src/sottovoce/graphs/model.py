@@ -110,6 +110,11 @@ class GossipWeights:
         """Bring matrix and labels into canonical form."""
         object.__setattr__(self, "matrix", canonical_matrix(self.matrix))
         object.__setattr__(self, "labels", tidy_labels(self.labels, self.matrix.shape[0]))
+        if self.symmetric and not is_symmetric(self.matrix):
+            raise GraphError(
+                "symmetric gossip weights must equal their transpose to the last bit; these do not "
+                "(pass symmetric=False)"
+            )
 
     @property
     def n(self) -> int:
