@@ -231,7 +231,7 @@ def _skew(vectors: np.ndarray) -> float:
         gram += some.T @ some
     rounding = (min(length, terms) + length // terms + 4) * UNIT_ROUNDOFF * float(np.trace(gram))
     gram.flat[:: count + 1] -= 1.0
-    return 1.001 * (float(np.linalg.norm(gram)) + rounding)
+    return 1.001 * float(np.linalg.norm(gram) + rounding)
 
 
 class _Looks:

@@ -97,7 +97,7 @@ def test_where_rounds_are_no_longer_all_followed(place: str, monkeypatch: pytest
 @pytest.mark.parametrize("rounds", [bulk.FEWEST_ROUNDS - 1, EXPLICIT_ROUNDS])
 def test_tables_where_targets_are_bounded_together(place: str, rounds: int) -> None:
     weights, _, pair = PLACES[place]
-    targets = [k for k in range(2, min(weights.n, 12), 2)] + pair
+    targets = [*range(2, min(weights.n, 12), 2), *pair]
     before, after = (ends(place, rounds + k, targets, effort="bulk") for k in (0, 1))
     moves_little(before, after, 0.1)
 

@@ -116,7 +116,9 @@ def exactly(response: FilteredResponse, rounds: int, first: int) -> tuple[Any, A
 
 @pytest.mark.parametrize("graph", ["ring:n=12", "erdos-renyi:n=20,p=0.3,seed=2", "star:n=9"])
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(1)])
-def test_sums_over_lags_hold_in_256_bits_and_are_not_a_thousand_times_too_large(graph: str, view: View) -> None:
+def test_sums_over_lags_hold_in_256_bits_and_are_not_a_thousand_times_too_large(
+    graph: str, view: View
+) -> None:
     # 64 and 128 lags: powers of two, so that no block is longer than what is asked for.
     _, response = response_of(graph, view, rounds=200)
     loop, whitener = closed_loop(response, 199)
@@ -127,11 +129,17 @@ def test_sums_over_lags_hold_in_256_bits_and_are_not_a_thousand_times_too_large(
         room = found - exact
         # The stated bound is positive semidefinite above the truth, by no more than a thousand units.
         assert min(mpmath.eigsy((room + room.T) / 2, eigvals_only=True)) >= 0
-        assert mpmath.mnorm(room, "f") <= 1000 * response.size * mpmath.mpf(2) ** -53 * mpmath.mnorm(exact, "f")
+        assert mpmath.mnorm(room, "f") <= 1000 * response.size * mpmath.mpf(2) ** -53 * mpmath.mnorm(
+            exact, "f"
+        )
         forms = lag_forms(loop, whitener, 64, 128, off=off)
         assert forms.lengths.tolist() == [64]
         sources = response.columns(np.arange(response.inputs.shape[1]))
         for bound, source in zip(forms.energies(sources)[0], sources.T, strict=True):
             b = mpmath.matrix(source.tolist())
             truth = (b.T * later * b)[0]
-            assert truth <= bound <= truth + 1000 * response.size * mpmath.mpf(2) ** -53 * mpmath.mnorm(exact, "f")
+            assert (
+                truth
+                <= bound
+                <= truth + 1000 * response.size * mpmath.mpf(2) ** -53 * mpmath.mnorm(exact, "f")
+            )

@@ -342,7 +342,9 @@ def _reduced(system: HiddenSystem, basis: KrylovBasis, coarse: bool) -> Filtered
     changes nothing but the covariance of the noise, in every round by the same share.
     """
     basis = replace(
-        basis, vectors=np.array(basis.vectors), projected=_banded(basis) if system.symmetric else basis.projected
+        basis,
+        vectors=np.array(basis.vectors),
+        projected=_banded(basis) if system.symmetric else basis.projected,
     )
     defect = measured_defect(system.transition.T.tocsr(), system.rows.T, basis)
     transition = _sparse(basis.projected) if system.symmetric else np.ascontiguousarray(basis.projected.T)

@@ -67,8 +67,5 @@ def _all_signs() -> np.ndarray:
     phases = (0.25, 0.5 * PERIOD / np.maximum(PERIOD // np.gcd(np.arange(count), PERIOD), 1)[:, None])
     # A shift by a quarter of a step keeps every sign away from the zeros of the cosine.
     return np.vstack(
-        [
-            np.where(np.cos(2 * np.pi * (steps + phase + 1e-3) / PERIOD) >= 0, 1.0, -1.0)
-            for phase in phases
-        ]
+        [np.where(np.cos(2 * np.pi * (steps + phase + 1e-3) / PERIOD) >= 0, 1.0, -1.0) for phase in phases]
     )

@@ -120,14 +120,16 @@ class _Run:
 
     def values(self, streams: np.ndarray) -> np.ndarray:
         """‖F c‖² for each column c of `streams`."""
-        return np.sum([(part**2).sum(axis=0) for part in self.shown(streams)], axis=0)
+        return np.asarray(np.sum([(part**2).sum(axis=0) for part in self.shown(streams)], axis=0))
 
 
 def _fixed_point(run: _Run, frequency: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Vectors C with rows of norm 1, M C and Σ ⟨c_t, (MC)_t⟩, where repeating M has led to from a plain stream."""
     rounds = run.response.rounds
     angles = frequency * np.arange(rounds)
-    plain = np.column_stack([constant_signs(rounds), np.cos(angles), np.sin(angles), alternating_signs(rounds)])
+    plain = np.column_stack(
+        [constant_signs(rounds), np.cos(angles), np.sin(angles), alternating_signs(rounds)]
+    )
     constant, cosine, sine, alternating = run.values(plain)
     kinds = {(0,): constant, (1, 2): cosine + sine, (3,): alternating}
     best = max(kinds, key=lambda kind: kinds[kind])
@@ -152,7 +154,9 @@ def _fixed_point(run: _Run, frequency: float) -> tuple[np.ndarray, np.ndarray, f
 
 def _is_close(streams: np.ndarray, product: np.ndarray) -> bool:
     """Whether Σ ‖(MC)_t‖ is next to Σ ⟨c_t, (MC)_t⟩, as it is at a fixed point."""
-    return float(np.linalg.norm(product, axis=1).sum()) <= float(np.sum(streams * product)) * (1 + LIFTS[0] / 4)
+    return float(np.linalg.norm(product, axis=1).sum()) <= float(np.sum(streams * product)) * (
+        1 + LIFTS[0] / 4
+    )
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -101,7 +101,11 @@ def loop_error(response: FilteredResponse, round_index: int) -> float:
     gain, rows = np.abs(response.gains.gain[response.gains.at(round_index)]), np.abs(response.rows)
     spread = np.eye(response.size) + gain @ rows
     transition = response.transition
-    terms = response.size if isinstance(transition, np.ndarray) else int(np.diff(transition.indptr).max(initial=1))
+    terms = (
+        response.size
+        if isinstance(transition, np.ndarray)
+        else int(np.diff(transition.indptr).max(initial=1))
+    )
     size = float(np.linalg.norm(abs(transition) @ spread))
     return 1.001 * UNIT_ROUNDOFF * (terms + len(rows) + 4) * size
 

@@ -61,7 +61,7 @@ def long_ends(
     weak = weak[ends.upper[weak] > (1 + WEAK) * np.maximum(ends.lower, attained)[weak]]
     weak = weak[np.argsort((ends.lower / ends.upper)[weak], kind="stable")]
     start = len(response.gains.gain)
-    late = response.gains.frozen and FREEZE < start and 2 * start < response.rounds
+    late = response.gains.frozen and start > FREEZE and 2 * start < response.rounds
     cost = 2 * start if late else min(response.rounds, MOST_FOLLOWED)
     for i in weak[: max(1, FOLLOWED_IN_ALL // cost)]:
         followed = _settling_late if late else _by_following
@@ -162,9 +162,7 @@ def _by_following(response: FilteredResponse, position: int, search: Search) -> 
     solution = solve_followed(response, position, contribution=search.contribution)
     bound = np.inf if solution.y is None else search.participation.largest_sum(solution.y)
     rounding = response.recursion_error(min(response.rounds, MOST_FOLLOWED))
-    ends = _one(
-        response, search, solution.attained if full else 0.0, bound, response.distortion + rounding
-    )
+    ends = _one(response, search, solution.attained if full else 0.0, bound, response.distortion + rounding)
     if full:
         ends.streams[0] = solution.stream
     return ends

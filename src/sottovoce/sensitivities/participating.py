@@ -201,13 +201,17 @@ def _branched(form: np.ndarray, count: int) -> float:
     apart = sizes - np.diag(diagonal)
 
     def bounded(chosen: tuple[int, ...], still: np.ndarray) -> tuple[float, int]:
-        held = list(chosen)
+        held = np.array(chosen, dtype=np.int64)
         value, left = float(sizes[np.ix_(held, held)].sum()), count - len(held)
         if left <= 0 or still.size == 0:
             return value, -1
         inner = apart[np.ix_(still, still)]
         most = min(left - 1, still.size)
-        pairs = np.partition(inner, still.size - most, axis=1)[:, still.size - most :].sum(axis=1) if most else 0.0
+        pairs = (
+            np.partition(inner, still.size - most, axis=1)[:, still.size - most :].sum(axis=1)
+            if most
+            else 0.0
+        )
         adds = 2 * sizes[np.ix_(still, held)].sum(axis=1) + diagonal[still] + pairs
         top = adds if adds.size <= left else np.partition(adds, adds.size - left)[-left:]
         return value + float(top.sum()), int(np.argmax(adds))
