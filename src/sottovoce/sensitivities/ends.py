@@ -34,8 +34,8 @@ class Search:
 class Ends:
     """The ends of several targets and what is behind them, in arrays that `improve` brings closer.
 
-    A lower end belongs to the stream that turns by `frequency`; where that is NaN, to the one in `streams`, or to one
-    that is solved for again when it is asked for.
+    A lower end belongs to the stream that turns by `frequency`; where that is NaN, to the one in `streams` (0 after
+    its own rounds), or to one that is solved for again when it is asked for.
     """
 
     lower: np.ndarray

@@ -35,7 +35,7 @@ ASIDE = 0.15
 class FollowedSolution:
     """attained ≤ Δ² ≤ Σ `y` for the model as stored, over its T rounds; `y` is None where nothing was proved.
 
-    The lower end belongs to `stream`, which is 0 after the rounds that were followed.
+    The lower end belongs to `stream`, over the rounds that were followed, and 0 after them.
     """
 
     attained: float
@@ -70,9 +70,7 @@ def solve_followed(
             break
     if contribution == "scalar":
         streams, attained = _best_signs(run, streams)
-    stream = np.zeros((response.rounds, *streams.shape[1:]))
-    stream[:followed] = streams
-    return FollowedSolution(attained=attained * (1 - 1e-9), stream=stream, y=y)
+    return FollowedSolution(attained=attained * (1 - 1e-9), stream=streams, y=y)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -198,7 +198,8 @@ class Assessment:
         if np.isfinite(frequency):
             return turning_stream(frequency, self.system.rounds, self.search.contribution)
         if place in self.ends.streams:
-            return self.ends.streams[place]
+            early = self.ends.streams[place]
+            return np.concatenate([early, np.zeros((self.system.rounds - len(early), *early.shape[1:]))])
         position = int(self.positions[place])
         if _is_long(self.response):
             return plain_stream(self.response, position, self.search)
