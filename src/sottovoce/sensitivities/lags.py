@@ -118,6 +118,7 @@ def taps(loop: np.ndarray, whitener: np.ndarray, count: int) -> np.ndarray:
     return rows
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def lag_forms(
     loop: np.ndarray, whitener: np.ndarray, first: int, rounds: int, *, off: float = 0.0
 ) -> LagForms:
@@ -134,6 +135,7 @@ def lag_forms(
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int, *, off: float = 0.0) -> np.ndarray:
     """Σ (DB^ℓ)ᵀDB^ℓ over at least `rounds` lags, from above: zᵀGz is what a state z still shows at most.
 
@@ -158,7 +160,6 @@ class _Doubling:
     gram_error: float
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def _doublings(loop: np.ndarray, whitener: np.ndarray, rounds: int, off: float) -> Iterator[_Doubling]:
     """The sums G_k of 2^k lags, until there are `rounds`, with bounds of the norms of their errors.
 

@@ -64,8 +64,12 @@ def long_ends(
     late = response.gains.frozen and start > FREEZE and 2 * start < response.rounds
     cost = 2 * start if late else min(response.rounds, MOST_FOLLOWED)
     for i in weak[: max(1, FOLLOWED_IN_ALL // cost)]:
-        followed = _settling_late if late else _by_following
-        ends.improve(np.array([i]), followed(response, int(positions[i]), search))
+        position = int(positions[i])
+        if late:
+            ends.improve(np.array([i]), _settling_late(response, position, search))
+            if response.rounds > MOST_FOLLOWED or ends.upper[i] <= (1 + WEAK) * ends.lower[i]:
+                continue
+        ends.improve(np.array([i]), _by_following(response, position, search))
     return ends
 
 
