@@ -35,7 +35,7 @@ def reference_form(W: Any, C: Any, known: Any, target: Any, rounds: Any) -> Any:
 
 def certificate_for(W: Any, C: Any, known: Any, target: Any, rounds: Any, **changes: Any) -> Any:
     weights = GossipWeights(
-        matrix=scipy.sparse.csr_array(W), labels=range(len(W)), rule="test", symmetric=True
+        matrix=scipy.sparse.csr_array(W), labels=range(len(W)), rule="test", symmetric=False
     )
     values: dict[str, Any] = {
         "labels": weights.labels,

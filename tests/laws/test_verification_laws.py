@@ -57,7 +57,7 @@ def _form(W: Any, C: Any, known: Any, target: Any, rounds: Any) -> Any:
 def _result(scene: Any, y: Any, witness: Any = None, lower: Any = 0.0, upper: Any = None) -> Any:
     W, C, known, target, rounds = scene
     weights = GossipWeights(
-        matrix=scipy.sparse.csr_array(W), labels=range(len(W)), rule="law", symmetric=True
+        matrix=scipy.sparse.csr_array(W), labels=range(len(W)), rule="law", symmetric=False
     )
     return verify(
         Certificate(
