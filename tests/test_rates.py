@@ -309,3 +309,31 @@ def test_large_networks_without_a_bound_are_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(steady_module, "LARGE", 20)
     with pytest.raises(NotCertified, match=r"30 unknown nodes: above 20 .*\(bound Δ² over T rounds"):
         rate(uniform_weights("star:n=30"), alone(0))
+
+
+def two_cliques(size: int, coupling: float) -> GossipWeights:
+    """Two cliques that average within, joined by one weak link."""
+    W = np.kron(np.eye(2), np.full((size, size), 1 / size))
+    W[0, size] = W[size, 0] = coupling
+    W[0, 0] -= coupling
+    W[size, size] -= coupling
+    return matrix_weights(W)
+
+
+@pytest.mark.parametrize(("size", "coupling"), [(5, 1e-10), (10, 1e-9), (10, 1e-11)])
+def test_weakly_coupled_cliques_have_a_rate(size: int, coupling: float) -> None:
+    # One observer in each clique: either hears its own clique, so the rate is next to 1 / size.
+    weights = two_cliques(size, coupling)
+    for first in (0, 1):
+        found = rate(weights, View.coalition_sums([first, size + first], own_noise="hidden"))
+        assert (found.lower <= 1 / size * (1 + 1e-6)).all()
+        assert (found.upper >= 1 / size * (1 - 1e-6)).all()
+        assert widest(found) < 1e-4
+
+
+def test_a_covariance_that_rounding_makes_indefinite_is_not_certified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(steady_module, "_doubled", lambda transition, _: -np.eye(len(transition)))
+    with pytest.raises(NotCertified, match="does not settle"):
+        rate(metropolis_weights("ring:n=5"), View.secure_sum(0))

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Block Arnoldi and Lanczos with full reorthogonalisation and residuals that bound what was cut.
+"""Block Arnoldi and Lanczos with residuals that bound what was cut, and what rounding did measured afterwards.
 
 Knows neither graphs nor privacy: it compresses the powers X^ℓ V of a sparse matrix X on a thin block V.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,30 +19,37 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-__all__ = ["KrylovBasis", "arnoldi", "krylov_bases", "power_error"]
+__all__ = ["Defect", "KrylovBasis", "arnoldi", "krylov_bases", "measured_defect", "power_error"]
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 POWERS_AT_ONCE = 64
 # A block that shrinks by more than this when it is orthogonalised has lost digits, and is orthogonalised again.
 CANCELLED = 0.05
 # Long vectors of a symmetric matrix are kept orthogonal to the last two blocks by the recurrence, and to all others by
-# looking at two blocks in so many: what builds up in between stays at rounding level, is measured and counted.
-LONG, CYCLE, REPAIRED = 20_000, 8, 2
+# looking at two blocks running and then at none of the next few: none at first, twice as many after every look that
+# found nothing but rounding, up to so many, and none again after one that found more.
+LONG, LONGEST_PAUSE, REPAIRED = 20_000, 6, 2
+# Rounding in a coefficient, in units.
+FOUND = 32
+# Columns that are taken at once where a basis is measured, and the fewest terms of a dot product.
+COLUMNS_AT_ONCE, FEWEST_TERMS = 32, 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KrylovBasis:
     """X Q = Q H + (what is left over), with Q orthonormal and the starting block V = Q `start`.
 
-    `residual` is a small factor with ‖(X Q − Q H) v‖ ≤ ‖residual v‖, Euclidean or (for X that are not symmetric)
-    in ℓ¹; `rounding` bounds, in the Euclidean norm, what floating point and deflation add to that relation.
+    What is left over is Q₊ `factor`, Q₊ the vectors that would come next (`following`). `residual` is a small factor
+    with ‖Q₊ factor v‖ ≤ ‖residual v‖, Euclidean or (for X that are not symmetric) in ℓ¹. All of this holds up to
+    rounding, which `measured_defect` finds.
     """
 
     vectors: np.ndarray
     projected: np.ndarray
     start: np.ndarray
+    following: np.ndarray
+    factor: np.ndarray
     residual: np.ndarray
-    rounding: float
     euclidean: bool
 
     @property
@@ -75,38 +83,30 @@ def krylov_bases(
     at_least(1, largest=largest)
     most = min(block.shape[0], largest + block.shape[1])
     store = np.empty((block.shape[0], min(most, 32 + block.shape[1])), order="F")
-    newest, start, _ = _independent(block)
+    newest, start = _independent(block)
     before, done, count = 0, 0, newest.shape[1]
-    units = _product_units(matrix)
-    thrifty, step, since = symmetric and block.shape[0] >= LONG, 0, 0
+    looks = _Looks(pausing=symmetric and block.shape[0] >= LONG)
     store[:, :count] = newest
     projected = np.zeros((count, 0))
-    dropped = 0.0
     while True:
         # X Q_k = Q h + Q₊ f for the newest block Q_k; what is left over, Q₊, is the next block.
         basis = store[:, :count]
         image = matrix @ store[:, done:count]
         nearby = before if symmetric else 0
-        looked_back = not thrifty or step % CYCLE < REPAIRED
+        looked_back = looks.due()
         oldest = 0 if looked_back else nearby
         found = _orthogonalise(image, basis[:, oldest:], nearby=nearby - oldest)
         coefficients = np.pad(found, ((oldest, 0), (0, 0)))
-        following, factor, lost = _independent(image)
+        following, factor = _independent(image)
         smallest = float(np.linalg.norm(factor, axis=1).min(initial=1.0))
         if smallest < CANCELLED:
             coefficients += _orthogonalise(following, basis, nearby=0) @ factor
-        step, since = step + 1, since + 1
         if looked_back:
-            # What was found far back has been building up since the last look, in every vector.
-            lost += 2 * since**0.5 * float(np.linalg.norm(coefficients[:nearby])) / max(smallest, CANCELLED)
-            since = 0
-        dropped = float(np.hypot(dropped, lost))
+            looks.found(float(np.linalg.norm(coefficients[:nearby])) / max(smallest, CANCELLED), count)
         projected = np.pad(projected, ((0, 0), (0, count - done)))
         projected[:, done:] = coefficients
         residual = np.pad(factor, ((0, 0), (done, 0)))
-        yield _basis(
-            basis, projected, start, residual, following, dropped + _rounding(units, count), symmetric
-        )
+        yield _basis(basis, projected, start, residual, following, symmetric)
         if following.shape[1] == 0 or count >= largest or most < count + following.shape[1]:
             return
         if store.shape[1] < count + following.shape[1]:
@@ -125,8 +125,8 @@ def power_error(basis: KrylovBasis, powers: int, *, enough: float = np.inf) -> f
     before it, and the residual of step k is counted once for each of the powers − 1 − k later errors. The sum is given
     up (and what it has come to returned) once it exceeds `enough`.
 
-    Guarantee: upper bound, if ‖X‖ ≤ 1 in the norm the basis was built for, of what the cut alone costs; rounding
-    acts as a change of X by at most `basis.rounding` and is left to the caller.
+    Guarantee: upper bound, if ‖X‖ ≤ 1 in the norm the basis was built for, of what the cut alone costs; what
+    `measured_defect` says of the relation acts as a change of X and is left to the caller.
     Source: Saad, *Iterative Methods for Sparse Linear Systems*, 2nd ed., Section 6.3, applied to powers.
     """
     if basis.residual.shape[0] == 0:
@@ -163,31 +163,116 @@ def _orthogonalise(block: np.ndarray, basis: np.ndarray, *, nearby: int) -> np.n
     return np.asarray(coefficients)
 
 
-def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Orthonormal columns Q and a factor R with block = Q R + dropped, and the size of what was dropped."""
+def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal columns Q and a factor R with block = Q R, but for what is dropped at rounding level."""
     left, sizes, right = np.linalg.svd(block, full_matrices=False)
     kept = sizes > 64 * UNIT_ROUNDOFF * max(1, block.shape[1])
-    return left[:, kept], sizes[kept, None] * right[kept], float(np.linalg.norm(sizes[~kept]))
+    return left[:, kept], sizes[kept, None] * right[kept]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Defect:
+    """How far a basis as stored is from its three relations, as norms.
+
+    ‖X Q − Q H − Q₊ f‖ ≤ `relation`, ‖V − Q start‖ ≤ `start` and ‖QᵀQ − I‖ ≤ `skew`.
+    """
+
+    relation: float
+    start: float
+    skew: float
+
+
+def measured_defect(matrix: csr_array, block: np.ndarray, basis: KrylovBasis) -> Defect:
+    """What rounding and deflation have put the relations of a basis off by, measured.
+
+    Guarantee: upper bounds in the Euclidean norm, for Q, H, Q₊ and f as stored; the rounding of the measurement is
+    added. A sum of k products errs by at most γ_k = ku/(1 − ku) times the sum of their sizes, in any order. With ‖q_i‖
+    at most ν that is, for column j of X Q, ν·‖diag(k)|X|‖ units (k_i being the terms of row i), for column j of Q H
+    (k_j + 1)·ν·Σ_i |h_ij| units, and for entry (i, j) of QᵀQ, added up in blocks of b of its n terms,
+    (b + n/b)·(|Q|ᵀ|Q|)_ij, of which the Frobenius norm is at most ‖Q‖²_F.
+    Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
+    """
+    vectors, count = basis.vectors, basis.size
+    skew = _skew(vectors)
+    longest = float(np.sqrt(1 + skew))
+    combined = np.vstack([basis.projected, basis.factor])
+    squares = 0.0
+    for begin in range(0, count, COLUMNS_AT_ONCE):
+        part = slice(begin, begin + COLUMNS_AT_ONCE)
+        rest = matrix @ vectors[:, part]
+        weights = basis.projected[:, part]
+        used = np.flatnonzero(weights.any(axis=1))
+        if used.size:
+            near = slice(used[0], used[-1] + 1)
+            rest -= vectors[:, near] @ weights[near]
+        if combined[count:, part].any():
+            rest -= basis.following @ combined[count:, part]
+        squares += float(np.vdot(rest, rest))
+    terms = np.count_nonzero(combined, axis=0)
+    sums = (terms + 4) * np.abs(combined).sum(axis=0)
+    units = (_product_units(matrix) + 4) * np.sqrt(count) + float(np.linalg.norm(sums))
+    skewed = _skew(basis.following) * float(np.linalg.norm(basis.factor))
+    first = block - vectors @ basis.start
+    spread = (np.count_nonzero(basis.start, axis=0) + 4) * np.abs(basis.start).sum(axis=0)
+    # What products of roundings and the sums behind the norms add is far below this per mille.
+    return Defect(
+        relation=1.001 * float(squares**0.5 + units * UNIT_ROUNDOFF * longest + skewed),
+        start=1.001 * float(np.linalg.norm(first) + np.linalg.norm(spread) * UNIT_ROUNDOFF * longest),
+        skew=skew,
+    )
+
+
+def _skew(vectors: np.ndarray) -> float:
+    """An upper bound of ‖QᵀQ − I‖, as `measured_defect` derives it."""
+    length, count = vectors.shape
+    gram, terms = np.zeros((count, count)), max(FEWEST_TERMS, math.isqrt(length))
+    for begin in range(0, length, terms):
+        some = vectors[begin : begin + terms]
+        gram += some.T @ some
+    rounding = (min(length, terms) + length // terms + 4) * UNIT_ROUNDOFF * float(np.trace(gram))
+    gram.flat[:: count + 1] -= 1.0
+    return 1.001 * float(np.linalg.norm(gram) + rounding)
+
+
+class _Looks:
+    """When to look at all vectors so far: always, or with pauses that grow while looks find rounding alone."""
+
+    def __init__(self, *, pausing: bool) -> None:
+        """Begin with a look, and without pauses."""
+        self._pausing, self._pause, self._left, self._running = pausing, 0, 0, 0
+        self._worst = 0.0
+
+    def due(self) -> bool:
+        """Whether to look at this step."""
+        if self._left:
+            self._left -= 1
+            return False
+        return True
+
+    def found(self, size: float, count: int) -> None:
+        """Take in how large a part in the older vectors a look has found, and decide on the next pause."""
+        self._running, self._worst = self._running + 1, max(self._worst, size)
+        if not self._pausing or self._running < REPAIRED:
+            return
+        calm = self._worst <= FOUND * UNIT_ROUNDOFF * count**0.5
+        self._pause = min(LONGEST_PAUSE, max(1, 2 * self._pause)) if calm else 0
+        self._left, self._running, self._worst = self._pause, 0, 0.0
 
 
 def _product_units(matrix: csr_array) -> float:
-    """How many units of roundoff a product X q errs by at most, in norm, for ‖q‖ = 1 and ‖|X|‖ ≤ 1.
+    """How many units of roundoff a product X q errs by at most, in norm, for ‖q‖ = 1.
 
     Row i with k_i terms errs by k_i units of (|X||q|)_i, so that ‖diag(k)|X|‖₂ ≤ √(‖·‖₁‖·‖_∞) of them suffice, and
-    so does the largest k_i.
+    so does the largest k_i times √(‖X‖₁‖X‖_∞).
     """
     terms = np.diff(matrix.indptr)
-    if terms.size == 0:
+    if terms.size == 0 or matrix.nnz == 0:
         return 0.0
-    sizes = matrix.copy()
-    sizes.data = np.abs(matrix.data) * np.repeat(terms, terms)
-    along, across = float(sizes.sum(axis=1).max()), float(sizes.sum(axis=0).max())
-    return min(float(terms.max()), float(np.sqrt(along * across)))
-
-
-def _rounding(product_units: float, count: int) -> float:
-    """How far rounding may put X Q = Q H + Q₊ f off, in norm: a dot product of k terms errs by k units."""
-    return 4 * (product_units + count + 4) * UNIT_ROUNDOFF * float(np.sqrt(count))
+    sizes = abs(matrix)
+    plain = float(np.sqrt(sizes.sum(axis=1).max() * sizes.sum(axis=0).max()))
+    sizes.data = sizes.data * np.repeat(terms, terms)
+    counted = float(np.sqrt(sizes.sum(axis=1).max() * sizes.sum(axis=0).max()))
+    return min(float(terms.max()) * plain, counted)
 
 
 def _basis(
@@ -196,7 +281,6 @@ def _basis(
     start: np.ndarray,
     residual: np.ndarray,
     following: np.ndarray,
-    rounding: float,
     symmetric: bool,
 ) -> KrylovBasis:
     """The value for the vectors so far, its residual factor in the norm that X contracts in."""
@@ -207,7 +291,8 @@ def _basis(
         vectors=vectors,
         projected=(projected + projected.T) / 2 if symmetric else projected.copy(),
         start=np.pad(start, ((0, padding), (0, 0))),
+        following=following,
+        factor=residual,
         residual=factor,
-        rounding=rounding,
         euclidean=symmetric,
     )

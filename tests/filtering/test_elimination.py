@@ -153,3 +153,19 @@ def test_scaling_and_mixing_rows_changes_nothing(seed: int) -> None:
     plain = system_of(weights, View(observation=rows))
     again = system_of(weights, View(observation=mixed))
     assert np.allclose(plain.rows.T @ plain.rows, again.rows.T @ again.rows, atol=1e-12)
+
+
+def test_hops_are_those_of_the_graph_where_floats_underflow() -> None:
+    # 1e-200 times 1e-200 is no float, but it is no 0 either: what node 2 sends does reach node 0.
+    chain = matrix_weights(np.array([[1 - 1e-200, 1e-200, 0], [0, 1 - 1e-200, 1e-200], [0.5, 0, 0.5]]))
+    damped = gossip(chain, rounds=6, damping=[1, 1e-200, 1])
+    assert damped.transition[1, 2] == 0
+    assert hidden_system(damped, observe(damped, View.secure_sum(0))).hops().tolist() == [0, 1]
+    cut = gossip(chain, rounds=6, damping=[1, 0, 1])
+    assert hidden_system(cut, observe(cut, View.secure_sum(0))).hops().tolist() == [0, np.inf]
+
+
+def test_a_row_reads_what_it_says_and_not_what_is_left_of_it_in_floats() -> None:
+    weights = metropolis_weights("path:n=4")
+    view = View(observation=[[1e300, 0, 0, 1e-300]], known_noise=[])
+    assert system_of(weights, view).hops().tolist() == [0, 1, 1, 0]

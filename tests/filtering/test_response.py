@@ -203,3 +203,17 @@ def test_the_exact_value_lies_between_narrow_ends() -> None:
 def test_an_unknown_engine_is_refused() -> None:
     with pytest.raises(InputError, match="engine must be one of auto, dense, filter, reduced; got 'quick'"):
         respond(GRAPHS["ring"], VIEWS["sum"], 3, "quick")
+
+
+@pytest.mark.parametrize("rounds", [200, 2000])
+def test_long_vectors_cost_no_accuracy_in_a_dense_network(
+    rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Dense networks mix within a few rounds, so that what is not looked at grows tenfold from step to step.
+    protocol = gossip(metropolis_weights("erdos-renyi:n=900,p=0.15,seed=3"), rounds=rounds)
+    hub = int(np.argmax(np.diff(protocol.weights.matrix.indptr)))
+    system = hidden_system(protocol, observe(protocol, View.secure_sum(hub)))
+    careful = whitened_response(system)
+    monkeypatch.setattr("sottovoce.krylov.LONG", 0)
+    thrifty = whitened_response(system)
+    assert thrifty.distortion <= 2 * careful.distortion

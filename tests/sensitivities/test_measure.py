@@ -311,3 +311,14 @@ def test_words_are_checked_whatever_the_view() -> None:
         sensitivity(protocol, View.everyone, engine="bogus")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="participation must be a Participation or its spelling, such as"):
         sensitivity(protocol, View.secure_sum(0), participation=5)  # type: ignore[arg-type]
+
+
+def test_only_the_distance_says_that_nothing_arrives() -> None:
+    chain = matrix_weights(np.array([[1 - 1e-200, 1e-200, 0], [0, 1 - 1e-200, 1e-200], [0.5, 0, 0.5]]))
+    damped = gossip(chain, rounds=6, damping=[1, 1e-200, 1])
+    found = sensitivity(damped, View.secure_sum(0), [2])
+    assert found.squared_upper[0] > 0
+    assert found.method[0] != "unreached"
+    cut = sensitivity(gossip(chain, rounds=6, damping=[1, 0, 1]), View.secure_sum(0), [2])
+    assert cut.squared_upper[0] == 0
+    assert cut.method[0] == "unreached"

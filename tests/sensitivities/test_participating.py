@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import importlib
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +12,8 @@ from sottovoce.graphs import metropolis_weights
 from sottovoce.participation import Participation
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import participating
-from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
+from sottovoce.sensitivities.dual import is_dominated
+from sottovoce.sensitivities.participating import earliest_pattern, solve_largest, solve_participation
 from sottovoce.sensitivities.solve import solve_form
 from sottovoce.sensitivities.witnesses import value_of
 from sottovoce.views import View, observe
@@ -68,3 +73,55 @@ def test_full_participation_is_the_plain_form() -> None:
     (form, *_) = some_forms()
     whole = solve_participation(form, Participation.full(), contribution="scalar", tolerance=2e-4)
     assert whole.attained == solve_form(form, contribution="scalar", tolerance=2e-4).attained
+
+
+def exhausted(form: np.ndarray, count: int) -> float:
+    """The largest bound of any pattern of `count` rounds, each pattern solved by itself where it could be the worst."""
+    patterns = np.array(list(itertools.combinations(range(len(form)), count)))
+    inner = form[patterns[:, :, None], patterns[:, None, :]]
+    sums = np.abs(inner).sum(axis=(1, 2))
+    worst = 0.0
+    for k in np.argsort(-sums):
+        if sums[k] <= worst:
+            break
+        worst = max(worst, solve_form(inner[k], contribution="vector", tolerance=1e-4).bound)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("graph", "view", "target", "rounds", "count"),
+    [
+        ("ring:n=6", View.secure_sum(0), 2, 12, 5),
+        ("ring:n=9", View.secure_sum(0), 1, 15, 4),
+        ("path:n=7", View.single_node(0, own_noise="hidden"), 3, 14, 7),
+        ("path:n=5", View.secure_sum(2), 4, 13, 6),
+        ("erdos-renyi:n=9,p=0.5,seed=4", View.secure_sum(0), 5, 12, 6),
+        ("erdos-renyi:n=12,p=0.4,seed=2", View.neighbourhood(0), 7, 13, 5),
+    ],
+)
+def test_at_most_so_many_rounds_need_no_more_than_the_worst_pattern(
+    graph: str, view: View, target: int, rounds: int, count: int
+) -> None:
+    protocol = gossip(metropolis_weights(graph), rounds=rounds)
+    system = hidden_system(protocol, observe(protocol, view))
+    (forms,) = whitened_response(system).forms(np.searchsorted(system.unknown, [target]))
+    form, family = forms.matrices[0], Participation.at_most(count)
+    assert family.pattern_count(rounds) > participating.ENUMERABLE_PATTERNS
+    found = solve_participation(form, family, contribution="vector", tolerance=2e-4)
+    worst = exhausted(form, count)
+    assert found.attained <= worst
+    assert worst * (1 - 2e-4) <= found.bound <= 1.01 * worst
+
+
+def test_the_least_sum_of_the_largest_is_that_of_a_general_solver() -> None:
+    cvxpy: Any = importlib.import_module("cvxpy")
+    rng = np.random.default_rng(4)
+    for rounds, count in ((8, 3), (12, 5), (12, 11)):
+        root = rng.standard_normal((rounds, rounds)) / rounds
+        form = root @ root.T
+        y = cvxpy.Variable(rounds)
+        least = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_largest(y, count)), [cvxpy.diag(y) - form >> 0])
+        least.solve(solver=cvxpy.CLARABEL)
+        (found,) = solve_largest(form, count, tolerance=1e-4)
+        assert is_dominated(form, found)
+        assert least.value * (1 - 1e-6) <= np.sort(found)[-count:].sum() <= least.value * (1 + 2e-3)

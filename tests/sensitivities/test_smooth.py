@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from typing import TYPE_CHECKING, Any
 
+import mpmath
 import numpy as np
 import pytest
 
 from sottovoce import gossip, graphs
 from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
+from sottovoce.sensitivities.horizon import dense_transition
 from sottovoce.sensitivities.smooth import DEGREE, smooth_bound, smooth_tables
 from sottovoce.views import View, observe
 
@@ -74,3 +77,47 @@ def test_far_targets_are_nearly_exact() -> None:
     bounds = smooth_bound(smooth_tables(response), sources)
     constant = [float((response.respond(int(j), np.ones(400)) ** 2).sum()) for j in far]
     assert np.all(bounds <= 1.02 * np.array(constant))
+
+
+def exact_tables(response: FilteredResponse, edges: np.ndarray, b: np.ndarray) -> tuple[Any, Any, Any]:
+    """The squared Frobenius norms of F, FΠ and ΠFΠ for the model as stored, in the precision that is set."""
+    A, C, source = (
+        mpmath.matrix(np.asarray(x).tolist()) for x in (dense_transition(response), response.rows, b)
+    )
+    columns = []
+    for s in range(response.rounds):
+        state, column = source, [mpmath.zeros(len(response.rows), 1) for _ in range(s)]
+        for t in range(s, response.rounds):
+            shown = mpmath.matrix(response.whitener(t).tolist()) * state
+            column.append(shown)
+            gain = mpmath.matrix(response.gains.gain[response.gains.at(t)].tolist())
+            state = A * (state - gain * (C * state))
+        columns.append(column)
+    rounds, m = response.rounds, len(response.rows)
+    F = [mpmath.matrix([[columns[s][t][p] for s in range(rounds)] for t in range(rounds)]) for p in range(m)]
+    basis = mpmath.zeros(rounds, (len(edges) - 1) * DEGREE)
+    for i, (begin, end) in enumerate(itertools.pairwise(edges.tolist())):
+        points = mpmath.matrix(np.vander(np.linspace(-1, 1, end - begin), DEGREE, increasing=True).tolist())
+        piece, _ = mpmath.qr(points, mode="skinny")
+        for t in range(end - begin):
+            for q in range(DEGREE):
+                basis[begin + t, i * DEGREE + q] = piece[t, q]
+    sizes = [[mpmath.mnorm(part, "f") ** 2 for part in (x, x * basis, basis.T * x * basis)] for x in F]
+    total, kept, inner = (sum(column) for column in zip(*sizes, strict=True))
+    return total, kept, inner
+
+
+@pytest.mark.parametrize("graph", ["ring:n=7", "star:n=6"])
+@pytest.mark.parametrize("rounds", [12, 30])
+def test_the_allowance_for_rounding_holds_against_100_bits(graph: str, rounds: int) -> None:
+    _, response = response_of(graph, View.secure_sum(0), rounds=rounds)
+    tables = smooth_tables(response, blocks=3)
+    for position in (0, 2):
+        b = response.source(position)
+        with mpmath.workprec(100):
+            total, kept, inner = exact_tables(response, tables.edges, b)
+        slack = tables.rounding * float(b @ b)
+        coarse = tables.coarse @ b
+        for found, truth in ((b @ tables.total @ b, total), (b @ tables.kept @ b, kept)):
+            assert abs(found - truth) <= slack / 4
+        assert abs(float((coarse**2).sum()) - inner) <= slack / 4

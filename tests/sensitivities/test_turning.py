@@ -9,15 +9,8 @@ from tests.sensitivities.test_smooth import dense, response_of
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.sensitivities.dual import solve_dual
-from sottovoce.sensitivities.turning import (
-    closed_loop,
-    constant_stream,
-    gramian,
-    lag_forms,
-    taps,
-    turning_bound,
-    turning_value,
-)
+from sottovoce.sensitivities.lags import closed_loop, gramian, lag_forms, taps
+from sottovoce.sensitivities.turning import constant_stream, turning_bound, turning_value
 from sottovoce.views import View
 
 

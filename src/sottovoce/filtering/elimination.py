@@ -35,7 +35,8 @@ class HiddenSystem:
     `rows` is seen of rounds 1..T−1 and `last_rows` of round T (fewer, when a row is learnt only a round later).
     Both have orthonormal rows; `rows_error` bounds how far rounding may have turned them, and what it did to A = D W
     where nodes damp what they receive.
-    `over_informed` says that the observer was given more than its view says (an upper bound, then).
+    `over_informed` says that the observer was given more than its view says (an upper bound, then). `links` has an
+    entry wherever A has one and `read` says which nodes the rows read, before anything was rounded.
     """
 
     unknown: np.ndarray
@@ -46,6 +47,8 @@ class HiddenSystem:
     rounds: int
     symmetric: bool
     over_informed: bool
+    links: csr_array
+    read: np.ndarray
 
     @cached_property
     def power_norm(self) -> float:
@@ -60,10 +63,8 @@ class HiddenSystem:
         """
         n = self.unknown.size
         # One extra node that receives from every observed node; distances to it are hops + 1.
-        seen = sparse.csr_array(np.any(self.rows != 0, axis=0, keepdims=True).astype(np.float64))
-        joined = sparse.block_array(
-            [[abs(self.transition), None], [seen, sparse.csr_array((1, 1))]], format="csr"
-        )
+        seen = sparse.csr_array(self.read[None].astype(np.float64))
+        joined = sparse.block_array([[self.links, None], [seen, sparse.csr_array((1, 1))]], format="csr")
         return np.asarray(csgraph.dijkstra(joined, unweighted=True, indices=n)[:n] - 1)
 
 
@@ -125,8 +126,19 @@ def _eliminate(
         rounds=protocol.rounds,
         symmetric=protocol.symmetric,
         over_informed=bool(undetermined),
+        links=_links(protocol)[unknown][:, unknown],
+        read=np.isin(np.arange(unknown.size), [j for row in soon.pivots.values() for j in row]),
     )
     return system, undetermined
+
+
+def _links(protocol: Protocol) -> csr_array:
+    """1 wherever A = D W has an entry: also where the float of a product of tiny numbers is 0."""
+    links = protocol.weights.matrix.copy()
+    passes = np.ones(protocol.n) if protocol.damping is None else (protocol.damping != 0).astype(np.float64)
+    links.data = np.repeat(passes, np.diff(links.indptr))
+    links.eliminate_zeros()
+    return sparse.csr_array(links)
 
 
 def _product_error(protocol: Protocol, size: int) -> float:

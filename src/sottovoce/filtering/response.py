@@ -13,7 +13,7 @@ from scipy import linalg
 from sottovoce.errors import NotCertified, one_of
 from sottovoce.filtering.gram import Impulses, gram_matrices
 from sottovoce.filtering.kalman import EPSILON, Gains, filter_gains
-from sottovoce.krylov import KrylovBasis, krylov_bases, power_error
+from sottovoce.krylov import KrylovBasis, krylov_bases, measured_defect, power_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -336,18 +336,25 @@ def _cut(system: HiddenSystem, basis: KrylovBasis, *, enough: float = np.inf) ->
 
 
 def _reduced(system: HiddenSystem, basis: KrylovBasis, coarse: bool) -> FilteredResponse:
-    """The filter on the Krylov space: transition QᵀAQ, rows CQ, inputs the rows of Q, noise covariance QᵀQ = I."""
-    vectors = np.array(basis.vectors)
-    transition, dropped = (
-        _banded(basis) if system.symmetric else (np.ascontiguousarray(basis.projected.T), 0.0)
+    """The filter on the Krylov space: transition QᵀAQ, rows CQ, inputs the rows of Q, noise covariance QᵀQ = I.
+
+    Powers of A on the rows are those of QᵀAQ on CQ as far as X Q = Q H + Q₊ f holds; how far Q is from orthonormal
+    changes nothing but the covariance of the noise, in every round by the same share.
+    """
+    basis = replace(
+        basis,
+        vectors=np.array(basis.vectors),
+        projected=_banded(basis) if system.symmetric else basis.projected,
     )
+    defect = measured_defect(system.transition.T.tocsr(), system.rows.T, basis)
+    transition = _sparse(basis.projected) if system.symmetric else np.ascontiguousarray(basis.projected.T)
     rows = basis.start.T.copy()
-    last_rows = rows if system.last_rows is system.rows else system.last_rows @ vectors
+    last_rows = rows if system.last_rows is system.rows else system.last_rows @ basis.vectors
     gains = filter_gains(transition, rows, last_rows, system.rounds, **_settling(system, coarse))
     return FilteredResponse(
         transition=transition,
         rows=rows,
-        inputs=vectors.T,
+        inputs=basis.vectors.T,
         gains=gains,
         rounds=system.rounds,
         distortion=SECOND_ORDER
@@ -355,18 +362,23 @@ def _reduced(system: HiddenSystem, basis: KrylovBasis, coarse: bool) -> Filtered
             gains.distortion
             + _given_error(system)
             + _cut(system, basis)
-            + _reach(system) * (basis.rounding + dropped)
+            + _reach(system) * (defect.relation + (1 + system.power_norm) * defect.start)
+            + defect.skew
         ),
         engine="reduced",
     )
 
 
-def _banded(basis: KrylovBasis) -> tuple[csr_array, float]:
-    """QᵀAQ without the rounding errors that fill it, Lanczos having made it block tridiagonal; and their norm."""
+def _banded(basis: KrylovBasis) -> np.ndarray:
+    """QᵀAQ without the rounding errors that fill it, Lanczos having made it block tridiagonal."""
+    return np.where(np.abs(basis.projected) > 4 * EPSILON, basis.projected, 0.0)
+
+
+def _sparse(matrix: np.ndarray) -> csr_array:
+    """A matrix with many zeros as such."""
     from scipy import sparse
 
-    band = np.where(np.abs(basis.projected) > 4 * EPSILON, basis.projected, 0.0)
-    return sparse.csr_array(band), float(np.linalg.norm(basis.projected - band))
+    return sparse.csr_array(matrix)
 
 
 def _dense(system: HiddenSystem) -> DenseResponse:

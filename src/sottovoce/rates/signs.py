@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sottovoce.rates.pieces import Piece
     from sottovoce.rates.supremum import Suprema
 
-__all__ = ["sign_limits"]
+__all__ = ["periodic_signs", "sign_limits", "sign_patterns"]
 
 # A number of rounds with many divisors: all streams tried repeat after it.
 PERIOD = 720
@@ -30,7 +30,7 @@ def sign_limits(found: list[Piece], inputs: np.ndarray, ends: Suprema) -> tuple[
 
     Guarantee: lower bound.
     """
-    weights, frequencies = _patterns()
+    weights, frequencies = sign_patterns()
     rows, which = rows_at(found, frequencies)
     values = np.empty((len(frequencies), inputs.shape[1]))
     for k, number in enumerate(which):
@@ -45,16 +45,27 @@ def sign_limits(found: list[Piece], inputs: np.ndarray, ends: Suprema) -> tuple[
 
 
 @cache
-def _patterns() -> tuple[np.ndarray, np.ndarray]:
+def sign_patterns() -> tuple[np.ndarray, np.ndarray]:
     """|ĉ_ν|² of every stream, in two phases each, folded onto frequencies 0..π; and those frequencies."""
     count = PERIOD // 2 + 1
+    power = np.abs(np.fft.fft(_all_signs(), axis=1) / PERIOD) ** 2
+    folded = power[:, :count].copy()
+    folded[:, 1:-1] += power[:, : PERIOD // 2 : -1]
+    return folded, 2 * np.pi * np.arange(count) / PERIOD
+
+
+def periodic_signs(pattern: int) -> np.ndarray:
+    """The signs of a stream of `sign_patterns`, over one period."""
+    return np.asarray(_all_signs()[pattern])
+
+
+@cache
+def _all_signs() -> np.ndarray:
+    """The signs of cos(ωt + phase) for all multiples ω of 2π/720 up to π, in one phase and then in the other."""
+    count = PERIOD // 2 + 1
     steps = np.arange(count)[:, None] * np.arange(PERIOD) % PERIOD
-    folded = []
-    for phase in (0.25, 0.5 * PERIOD / np.maximum(PERIOD // np.gcd(np.arange(count), PERIOD), 1)[:, None]):
-        # A shift by a quarter of a step keeps every sign away from the zeros of the cosine.
-        signs = np.where(np.cos(2 * np.pi * (steps + phase + 1e-3) / PERIOD) >= 0, 1.0, -1.0)
-        power = np.abs(np.fft.fft(signs, axis=1) / PERIOD) ** 2
-        both = power[:, :count].copy()
-        both[:, 1:-1] += power[:, : PERIOD // 2 : -1]
-        folded.append(both)
-    return np.vstack(folded), 2 * np.pi * np.arange(count) / PERIOD
+    phases = (0.25, 0.5 * PERIOD / np.maximum(PERIOD // np.gcd(np.arange(count), PERIOD), 1)[:, None])
+    # A shift by a quarter of a step keeps every sign away from the zeros of the cosine.
+    return np.vstack(
+        [np.where(np.cos(2 * np.pi * (steps + phase + 1e-3) / PERIOD) >= 0, 1.0, -1.0) for phase in phases]
+    )

@@ -21,7 +21,13 @@ import numpy as np
 from scipy import linalg, sparse
 
 from sottovoce.errors import NotCertified
-from sottovoce.rates.reduction import Reduction, SpectralRange, reductions, spectral_range
+from sottovoce.rates.reduction import (
+    Reduction,
+    SpectralRange,
+    largest_eigenvalue,
+    reductions,
+    spectral_range,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -164,19 +170,14 @@ def _solved(
     """Solve, take one plain step to see how far from steady the solution is, and add up the errors."""
     size, m = transition.shape[0], rows.shape[0]
     dense = transition if isinstance(transition, np.ndarray) else transition.toarray()
-    covariance = _doubled(dense, rows)
-    moved = math.inf
-    for _ in range(4):
-        gain, whitener, root, following = _plain_step(transition, rows, covariance)
-        step = float(np.linalg.norm(following - covariance))
-        if not step < moved:
-            break
-        moved, kept = step, (gain, whitener, root, covariance)
-        covariance = following
-    gain, whitener, root, covariance = kept
+    try:
+        moved, (gain, whitener, root, covariance) = _settled(transition, rows, _doubled(dense, rows))
+    except np.linalg.LinAlgError:
+        # Rounding alone can take a covariance this large out of the positive definite matrices.
+        raise _not_steady(math.inf) from None
     carried = np.asarray(transition @ gain)
     longest = size if isinstance(transition, np.ndarray) else int(np.diff(transition.indptr).max(initial=1))
-    norm = float(linalg.eigvalsh(covariance, subset_by_index=[size - 1, size - 1])[0])
+    norm = largest_eigenvalue(covariance)
     condition = float(np.linalg.cond(root)) ** 2
     reach = float(np.linalg.norm(carried)) * float(np.linalg.norm(root))
     # The step errs by (row length + m)·ε·‖P‖; a gain off by δK is process noise of size ‖A δK L‖.
@@ -211,6 +212,23 @@ def _solved(
         loop_error=loop_error,
         loop_bound=2 * norm * (1 + 2 * distortion),
     )
+
+
+def _settled(
+    transition: np.ndarray | csr_array, rows: np.ndarray, covariance: np.ndarray
+) -> tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """How far a plain step moves P at the steadiest of a few, and gain, whitener, root and P there."""
+    moved = math.inf
+    for _ in range(4):
+        gain, whitener, root, following = _plain_step(transition, rows, covariance)
+        step = float(np.linalg.norm(following - covariance))
+        if not step < moved:
+            break
+        moved, kept = step, (gain, whitener, root, covariance)
+        covariance = following
+    if not np.isfinite(moved):
+        raise _not_steady(moved)
+    return moved, kept
 
 
 def _coupling(closed_loop: np.ndarray, whitener: np.ndarray, reduction: Reduction) -> float:

@@ -19,13 +19,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg, optimize
 
+from sottovoce.rates.signs import periodic_signs, sign_patterns
 from sottovoce.sensitivities.dual import solve_dual
+from sottovoce.sensitivities.witnesses import flip_signs, value_of
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
     from sottovoce.protocols import Contribution
 
-__all__ = ["FREEZE", "HorizonSolution", "dense_transition", "solve_horizon"]
+__all__ = [
+    "FREEZE",
+    "HorizonSolution",
+    "dense_transition",
+    "is_proved",
+    "peak_frequency",
+    "solve_horizon",
+    "whole_model",
+]
 
 EPSILON = float(np.finfo(np.float64).eps)
 # How far above sup φ the bulk constant stands: closer costs precision, farther costs noise.
@@ -43,10 +53,12 @@ class HorizonSolution:
     """attained ≤ Δ² ≤ bound for the model as stored, over its T rounds.
 
     The upper end is Σ `start` + (T − len(start))·`bulk`, proved with the matrix `value` under gains frozen after the
-    start; the lower end belongs to `stream`: unit vectors that turn by `frequency` each round, or periodic signs.
+    start; the lower end belongs to `stream`: unit vectors that turn by `frequency` each round, which attain `reached`,
+    or periodic signs.
     """
 
     attained: float
+    reached: float
     bound: float
     start: np.ndarray
     bulk: float
@@ -85,9 +97,15 @@ class _Model:
 
 
 def solve_horizon(
-    response: FilteredResponse, position: int, *, contribution: Contribution = "vector"
+    response: FilteredResponse,
+    position: int,
+    *,
+    contribution: Contribution = "vector",
+    profile: np.ndarray | None = None,
 ) -> HorizonSolution | None:
     """Ends of Δ² for the target at `position`, or None if no bound below the cap T is found.
+
+    The gains are frozen after the rounds for which a guess of y is given (`profile`), or after `FREEZE` rounds.
 
     Guarantee: attained ≤ Δ² ≤ bound for vectors of every dimension, for the model as stored; every step's rounding is
     covered by inflating V. The round T, which may show fewer rows, is counted as if it showed all.
@@ -96,11 +114,13 @@ def solve_horizon(
     """
     whole = _model(response, position, len(response.gains.gain))
     frequency, _ = _peak(whole)
-    signs = _periodic_signs(frequency) if contribution == "scalar" else None
-    attained = _attained(whole, frequency) if signs is None else _attained_signs(whole, signs)
-    model = _model(response, position, FREEZE)
+    reached = _attained(whole, frequency)
+    attained, signs = _best_signs(whole, frequency) if contribution == "scalar" else (reached, None)
+    model = _model(response, position, FREEZE if profile is None else len(profile) + 1)
     _, peak = _peak(model)
-    profile = _short_profile(response, position, len(model.gains), peak)
+    if profile is None:
+        profile = _short_profile(response, position, len(model.gains))
+    profile = np.maximum(profile, peak)
     for excess in EXCESSES:
         bulk = peak * (1 + excess)
         value = _bulk_value(model, bulk)
@@ -109,6 +129,7 @@ def solve_horizon(
             bound = float(start.sum()) + (model.rounds - len(start)) * bulk
             return HorizonSolution(
                 attained=attained,
+                reached=reached,
                 bound=float(np.nextafter(bound * (1 + 4 * EPSILON * (len(start) + 1)), np.inf)),
                 start=start,
                 bulk=bulk,
@@ -131,8 +152,8 @@ def _model(response: FilteredResponse, position: int, freeze: int) -> _Model:
     )
 
 
-def _short_profile(response: FilteredResponse, position: int, frozen_at: int, peak: float) -> np.ndarray:
-    """The y of a short horizon's dual solution for the rounds before the gains are frozen, at least the bulk level."""
+def _short_profile(response: FilteredResponse, position: int, frozen_at: int) -> np.ndarray:
+    """The y of a short horizon's dual solution for the rounds before the gains are frozen."""
     # Only a guess that the recursion will judge, so gains that hardly move may be taken as settled.
     moved = np.abs(response.gains.gain[:frozen_at] - response.gains.gain[frozen_at - 1]).max(axis=(1, 2))
     settled = int(np.argmax(moved <= 1e-6))
@@ -141,7 +162,7 @@ def _short_profile(response: FilteredResponse, position: int, frozen_at: int, pe
     y = solve_dual(forms.matrices[0], tolerance=2e-4).y
     if y is None:
         y = np.abs(forms.matrices[0]).sum(axis=1)
-    return np.asarray(np.maximum(y[: frozen_at - 1], peak))
+    return np.asarray(y[: frozen_at - 1])
 
 
 def _weight(model: _Model, value: np.ndarray, k: int) -> np.ndarray:
@@ -238,18 +259,37 @@ def _proved_start(model: _Model, value: np.ndarray, profile: np.ndarray, lift: f
 
     The rounds before the bulk are walked backwards with their own gains.
     """
-    identity = np.eye(len(value))
     for factor in (1.0, 4.0, 16.0, 64.0, 256.0):
         lifted = profile + factor * lift
-        current = value
-        for k in range(len(lifted) - 1, -1, -1):
-            current, gap, error = _step(model, current, k, lifted[k])
-            if gap <= 0:
-                break
-            current = current + error * identity
-        else:
+        if _walks_back(model, value, lifted):
             return lifted
     return None
+
+
+def _walks_back(model: _Model, value: np.ndarray, y: np.ndarray) -> bool:
+    """Whether the recursion, from V = `value`, accepts the first rounds under y, each with its own gains."""
+    identity = np.eye(len(value))
+    for k in range(len(y) - 1, -1, -1):
+        value, gap, error = _step(model, value, min(k, len(model.gains) - 1), y[k])
+        if not gap > 0:
+            return False
+        value = value + error * identity
+    return True
+
+
+def is_proved(model: _Model, y: np.ndarray) -> bool:
+    """Whether diag(y) ⪰ M for the model over len(y) rounds, by the recursion from V = 0; True is a proof."""
+    return _walks_back(model, np.zeros_like(model.transition), y)
+
+
+def whole_model(response: FilteredResponse, position: int) -> _Model:
+    """The response of one target with all its gains."""
+    return _model(response, position, len(response.gains.gain))
+
+
+def peak_frequency(model: _Model) -> float:
+    """The frequency of the largest steady response, an estimate."""
+    return _peak(model)[0]
 
 
 def _peak(model: _Model) -> tuple[float, float]:
@@ -315,11 +355,38 @@ def _attained(model: _Model, frequency: float) -> float:
     return float(total + rest) * (1 - 1e-9)
 
 
-def _periodic_signs(frequency: float) -> np.ndarray:
-    """One period of sign(cos(2πpt/q)) for the fraction p/q of a turn, q small, that is nearest to `frequency`."""
-    turns = Fraction(frequency / (2 * np.pi)).limit_denominator(48)
-    phases = 2 * np.pi * float(turns) * np.arange(turns.denominator) + 0.1 / turns.denominator
-    return np.where(np.cos(phases) < 0, -1.0, 1.0)
+def _best_signs(model: _Model, frequency: float) -> tuple[float, np.ndarray]:
+    """The best of a few periodic streams of signs, from below, and its signs.
+
+    In the long run a stream of period 720 reaches Σ_ν |ĉ_ν|² φ(ω_ν) a round, a form of its signs that is circulant: the
+    best patterns are improved by flips. The signs of cos(2πpt/q) for fractions p/q of a turn, q small and large, next
+    to the frequency of the peak are tried as well.
+    """
+    weights, frequencies = sign_patterns()
+    spectrum = _Spectrum(closed=model.closed_loop, whitener=model.whiteners[-1], source=model.source)
+    power = np.array([spectrum(angle) for angle in frequencies])
+    form = linalg.circulant(np.fft.irfft(power, 2 * (len(power) - 1)))
+    starts = [periodic_signs(int(k)) for k in np.argsort(-(weights @ power), kind="stable")[:3]]
+    flipped = max((flip_signs(form, start) for start in starts), key=lambda signs: value_of(form, signs))
+    streams = [_shortest(flipped), *(_signs_of_turns(frequency, largest) for largest in (48, 1000))]
+    values = [_attained_signs(model, signs) for signs in streams]
+    best = int(np.argmax(values))
+    return values[best], streams[best]
+
+
+def _shortest(signs: np.ndarray) -> np.ndarray:
+    """The shortest piece that repeats to give `signs`."""
+    for period in range(1, len(signs)):
+        if len(signs) % period == 0 and (signs.reshape(-1, period) == signs[:period]).all():
+            return signs[:period]
+    return signs
+
+
+def _signs_of_turns(frequency: float, largest: int) -> np.ndarray:
+    """One period of sign(cos(2πpt/q)) for the fraction p/q of a turn, q ≤ largest, that is nearest to `frequency`."""
+    turns = Fraction(frequency / (2 * np.pi)).limit_denominator(largest)
+    steps = np.arange(turns.denominator) * turns.numerator % turns.denominator
+    return np.where(np.cos((2 * np.pi * steps + 0.1) / turns.denominator) < 0, -1.0, 1.0)
 
 
 def _attained_signs(model: _Model, signs: np.ndarray) -> float:
@@ -344,7 +411,8 @@ def _attained_signs(model: _Model, signs: np.ndarray) -> float:
     for t in range(model.rounds - 1):
         k = min(t, len(model.gains) - 1)
         state = model.transition @ state + model.source * signs[t % period]
-        if t >= len(model.gains) and t % period == 0:
+        # Rounds past the last whole period are not counted, so they must be few.
+        if t >= len(model.gains) and t % period == 0 and model.rounds - t >= 50 * period:
             deviation = float(np.linalg.norm(state - steady))
             if deviation <= 1e-6 * (1 + float(np.linalg.norm(steady))):
                 break

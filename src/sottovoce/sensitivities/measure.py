@@ -18,12 +18,13 @@ from sottovoce.filtering import (
     whitened_response,
 )
 from sottovoce.participation import Participation
-from sottovoce.sensitivities.bulk import FEWEST_ROUNDS, METHOD_NAMES, MOST_STATES, NARROW, bulk_ends
+from sottovoce.sensitivities.bulk import FEWEST_ROUNDS, METHOD_NAMES, MOST_STATES, NARROW
 from sottovoce.sensitivities.capacity import check_capacity
-from sottovoce.sensitivities.horizon import solve_horizon
+from sottovoce.sensitivities.ends import Ends, Search, widened
+from sottovoce.sensitivities.long import long_ends, plain_stream, together, turning_stream
 from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
 from sottovoce.sensitivities.results import Sensitivities
-from sottovoce.sensitivities.solve import CLOSE, FormSolution, plain_ends, solve_form
+from sottovoce.sensitivities.solve import CLOSE, FormSolution, plain_ends
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
@@ -55,10 +56,10 @@ MOST_ENTRIES = 2 * 10**9
 APART = 0.02
 SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
+# In long horizons far ones are, if their ends stay so far apart; more of either kind where states are this few.
+TOO_WIDE, SMALL = 0.05, 100
 # Ends that are solved for beside bounds of a per cent or so need not be closer than this.
 BULK_TOLERANCE = 2e-3
-# Where no closed stream is at hand for a long horizon, the lower end comes from this many first rounds.
-EARLY = 512
 
 
 def sensitivity(
@@ -166,18 +167,6 @@ def as_participation(participation: Participation | str | None) -> Participation
     return participation
 
 
-@dataclass(frozen=True, kw_only=True)
-class Search:
-    """What to maximise over, and how to look for it; `cap` is the largest number of rounds of a pattern."""
-
-    contribution: Contribution
-    participation: Participation
-    engine: Engine
-    in_bulk: bool
-    tolerance: float
-    cap: int
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Assessment:
     """The ends of every target's interval under one hidden system."""
@@ -186,18 +175,34 @@ class Assessment:
     response: FilteredResponse | DenseResponse
     search: Search
     positions: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    method: np.ndarray
-    frequency: np.ndarray | None
+    ends: Ends
+
+    @property
+    def lower(self) -> np.ndarray:
+        """The lower ends of Δ²."""
+        return self.ends.lower
+
+    @property
+    def upper(self) -> np.ndarray:
+        """The upper ends of Δ²."""
+        return self.ends.upper
+
+    @property
+    def method(self) -> np.ndarray:
+        """The names of the bounds behind the upper ends."""
+        return self.ends.method
 
     def witness_of(self, place: int) -> np.ndarray:
         """The stream behind the lower end of the target at `place`, found again."""
+        frequency = float(self.ends.frequency[place])
+        if np.isfinite(frequency):
+            return turning_stream(frequency, self.system.rounds, self.search.contribution)
+        if place in self.ends.streams:
+            early = self.ends.streams[place]
+            return np.concatenate([early, np.zeros((self.system.rounds - len(early), *early.shape[1:]))])
         position = int(self.positions[place])
-        if self.frequency is not None and np.isfinite(self.frequency[place]):
-            return turning_stream(float(self.frequency[place]), self.system.rounds, self.search.contribution)
         if _is_long(self.response):
-            return _long_ends(self.response, position, self.search)[3]
+            return plain_stream(self.response, position, self.search)
         (forms,) = self.response.forms(np.array([position]))
         return solve(forms.matrices[0], self.search).witness
 
@@ -212,93 +217,54 @@ def assess(
     check_capacity(system, search.participation, search.engine)
     response = whitened_response(system, engine=search.engine, coarse=search.in_bulk)
     positions = np.searchsorted(system.unknown, indices)
-    lower, upper = np.zeros(len(indices)), np.zeros(len(indices))
-    method = np.full(len(indices), "unreached", dtype=METHOD_NAMES)
     hops = system.hops()[positions]
-    reached = np.flatnonzero(_is_reached(hops, system.rounds, search.participation))
-    frequency = None
+    in_time = _is_reached(hops, system.rounds, search.participation)
+    reached, direct = np.flatnonzero(in_time), hops == 0
+    ends = Ends.unknown(len(indices), search.cap)
+    ends.upper[~in_time], ends.method[~in_time] = 0.0, "unreached"
     if search.in_bulk and not isinstance(response, DenseResponse) and response.size <= MOST_STATES:
-        frequency = np.zeros(len(indices))
-        direct = hops == 0
-        lower[reached], upper[reached], method[reached], frequency[reached] = _bulk(
-            response, positions[reached], direct[reached], search, progress
-        )
-        doubtful = _worth_solving_still(reached, direct, lower, upper, response)
-        found = _solved(response, positions[doubtful], search, None)
-        _keep_best(doubtful, found, (lower, upper, method, frequency))
+        found = together(response, positions[reached], direct[reached], search, progress)
+        ends.improve(reached, found)
+        doubtful = _worth_solving_still(reached, direct, ends, response)
+        ends.improve(doubtful, _solved(response, positions[doubtful], direct[doubtful], search, None))
     else:
-        lower[reached], upper[reached], method[reached] = _solved(
-            response, positions[reached], search, progress
-        )
-    return Assessment(
-        system=system,
-        response=response,
-        search=search,
-        positions=positions,
-        lower=lower,
-        upper=upper,
-        method=method,
-        frequency=frequency,
-    )
+        ends.improve(reached, _solved(response, positions[reached], direct[reached], search, progress))
+    return Assessment(system=system, response=response, search=search, positions=positions, ends=ends)
 
 
 def _solved(
     response: FilteredResponse | DenseResponse,
     positions: np.ndarray,
+    direct: np.ndarray,
     search: Search,
     progress: Callable[[int, int], None] | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> Ends:
     """Certified ends and the names of the winning bounds for targets that are solved one by one."""
-    count = len(positions)
-    lower, upper, method = np.empty(count), np.empty(count), np.empty(count, dtype=METHOD_NAMES)
-    done = 0
     if _is_long(response):
-        for done, position in enumerate(positions, start=1):
-            lower[done - 1], upper[done - 1], method[done - 1], _ = _long_ends(
-                response, int(position), search
-            )
-            if progress is not None:
-                progress(done, count)
-        return lower, upper, method
+        return long_ends(response, positions, direct, search, progress)
+    ends, done = Ends.unknown(len(positions), search.cap), 0
     for forms in response.forms(positions):
         places = slice(done, done + len(forms.positions))
-        lower[places], upper[places], method[places] = _ends(forms, search)
+        ends.lower[places], ends.upper[places], ends.method[places] = _ends(forms, search)
         done += len(forms.positions)
         if progress is not None:
-            progress(done, count)
-    return lower, upper, method
+            progress(done, len(positions))
+    return ends
 
 
 def _worth_solving_still(
-    reached: np.ndarray,
-    direct: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    response: FilteredResponse,
+    reached: np.ndarray, direct: np.ndarray, ends: Ends, response: FilteredResponse
 ) -> np.ndarray:
     """The places to solve one by one after all: the worst of those heard directly, and all others if they are few."""
-    heard = reached[direct[reached]]
-    doubtful = heard[upper[heard] > (1 + APART) * lower[heard]]
+    ratio = np.divide(ends.upper, ends.lower, out=np.full(len(direct), np.inf), where=ends.lower > 0)
+    doubtful = reached[direct[reached] & (ratio[reached] > 1 + APART)]
     if _is_long(response):
-        return np.asarray(doubtful if len(doubtful) <= SOLVED_HORIZONS else doubtful[:0])
-    worst = np.argsort(lower[doubtful] / upper[doubtful], kind="stable")
-    chosen = doubtful[worst[: SOLVED_ENTRIES // response.rounds**2]]
-    others = reached[upper[reached] > (1 + NARROW) * lower[reached]]
+        most = FEW if response.size <= SMALL else SOLVED_HORIZONS
+        far = reached[~direct[reached] & (ratio[reached] > 1 + TOO_WIDE)]
+        return np.union1d(*(some if len(some) <= most else some[:0] for some in (doubtful, far)))
+    chosen = doubtful[np.argsort(-ratio[doubtful], kind="stable")[: SOLVED_ENTRIES // response.rounds**2]]
+    others = reached[ratio[reached] > 1 + NARROW]
     return np.union1d(chosen, others) if len(others) <= FEW else np.asarray(chosen)
-
-
-def _keep_best(
-    places: np.ndarray,
-    found: tuple[np.ndarray, np.ndarray, np.ndarray],
-    ends: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-) -> None:
-    """Put what was found into the ends at `places` where it is closer; a stream solved for has no frequency."""
-    lower, upper, method, frequency = ends
-    below, above = places[found[1] < upper[places]], places[found[0] > lower[places]]
-    method[below] = found[2][found[1] < upper[places]]
-    upper[places] = np.minimum(upper[places], found[1])
-    lower[places] = np.maximum(lower[places], found[0])
-    frequency[above] = np.nan
 
 
 def _in_bulk(effort: Effort, engine: Engine, participation: Participation, rounds: int, count: int) -> bool:
@@ -306,35 +272,6 @@ def _in_bulk(effort: Effort, engine: Engine, participation: Participation, round
     if participation.kind != "full" or rounds < FEWEST_ROUNDS or engine == "dense" or effort == "fine":
         return False
     return effort == "bulk" or count * min(rounds, EXPLICIT_ROUNDS) ** 2 > MOST_ENTRIES
-
-
-def _bulk(
-    response: FilteredResponse,
-    positions: np.ndarray,
-    direct: np.ndarray,
-    search: Search,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Certified ends, the names of the winning bounds and the frequencies of the streams, for all targets at once."""
-    ends = bulk_ends(response, positions, direct, contribution=search.contribution, progress=progress)
-    followed = min(response.rounds, len(response.gains.gain) + EXPLICIT_ROUNDS)
-    lower, upper = widened(
-        ends.attained,
-        ends.bound,
-        distortion=response.distortion + response.recursion_error(followed),
-        missing=response.gains.missing,
-        rounds=search.cap,
-    )
-    ends.method[upper > search.cap] = "cap"
-    return np.minimum(lower, search.cap), np.minimum(upper, search.cap), ends.method, ends.frequency
-
-
-def turning_stream(frequency: float, rounds: int, contribution: Contribution) -> np.ndarray:
-    """Unit vectors that turn by `frequency` each round, (T, 2); signs, (T,), where it is 0 or signs are asked for."""
-    angles = frequency * np.arange(rounds)
-    if frequency == 0 or contribution == "scalar":
-        return np.asarray(np.cos(angles).round())
-    return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
 def _is_reached(hops: np.ndarray, rounds: int, participation: Participation) -> np.ndarray:
@@ -353,24 +290,6 @@ def solve(form: np.ndarray, search: Search) -> FormSolution:
     return solve_participation(
         form, search.participation, contribution=search.contribution, tolerance=search.tolerance
     )
-
-
-def widened(
-    attained: np.ndarray, bound: np.ndarray, *, distortion: float, missing: float, rounds: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of Δ² that hold for the true form, streams being of norm at most √rounds.
-
-    √(1 − missing)·(√attained − d√rounds)/(1 + d) and (√bound + d√rounds)/(1 − d), squared.
-    """
-    if distortion >= 0.5:
-        return np.zeros_like(attained), np.full_like(bound, np.inf)
-    # What overflowed says nothing.
-    attained = np.where(np.isfinite(attained), attained, 0.0)
-    bound = np.where(np.isfinite(bound), bound, np.inf)
-    shift = distortion * np.sqrt(rounds)
-    low = np.maximum(np.sqrt(np.maximum(attained, 0)) - shift, 0) / (1 + distortion)
-    high = (np.sqrt(bound) + shift) / (1 - distortion)
-    return (1 - missing) * low**2, high**2
 
 
 def _ends(forms: QuadraticForms, search: Search) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -411,48 +330,6 @@ def _worth_solving(
 def _is_long(response: FilteredResponse | DenseResponse) -> TypeGuard[FilteredResponse]:
     """Whether the horizon is too long for a T × T matrix."""
     return not isinstance(response, DenseResponse) and response.rounds > EXPLICIT_ROUNDS
-
-
-def _long_ends(
-    response: FilteredResponse, position: int, search: Search
-) -> tuple[float, float, str, np.ndarray]:
-    """The ends of one target over a long horizon, the bound behind the upper one, and the stream behind the lower."""
-    full = search.participation.kind == "full"
-    solution = solve_horizon(response, position, contribution=search.contribution)
-    distortion = response.distortion
-    if full and solution is not None:
-        attained, stream = solution.attained, solution.stream(response.rounds)
-    else:
-        attained, stream, distortion = _early_stream(response, position, search)
-    bound = np.inf
-    if solution is not None:
-        y = np.concatenate([solution.start, np.full(response.rounds - len(solution.start), solution.bulk)])
-        bound = solution.bound if full else search.participation.largest_sum(y)
-    lower, upper = widened(
-        np.array([attained]),
-        np.array([bound]),
-        distortion=distortion,
-        missing=response.gains.missing,
-        rounds=search.cap,
-    )
-    method = "horizon" if upper[0] <= search.cap else "cap"
-    return float(min(lower[0], search.cap)), float(min(upper[0], search.cap)), method, stream
-
-
-def _early_stream(
-    response: FilteredResponse, position: int, search: Search
-) -> tuple[float, np.ndarray, float]:
-    """What a stream that contributes early on only, within one pattern, attains; the stream; and the distortion."""
-    short = response.shortened(EARLY)
-    pattern = np.flatnonzero(earliest_pattern(search.participation, response.rounds)[: short.rounds])
-    (forms,) = short.forms(np.array([position]))
-    if pattern.size == 0:
-        return 0.0, np.zeros(response.rounds), forms.distortion
-    inner = forms.matrices[0][np.ix_(pattern, pattern)]
-    found = solve_form(inner, contribution=search.contribution, tolerance=search.tolerance)
-    stream = np.zeros((response.rounds, *found.witness.shape[1:]))
-    stream[pattern] = found.witness
-    return found.attained - float(forms.rounding[0]), stream, forms.distortion
 
 
 def _closed_form(

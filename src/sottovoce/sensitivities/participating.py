@@ -3,22 +3,28 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sottovoce.sensitivities.bounds import spectral_bound
+from sottovoce.sensitivities.dual import is_dominated
 from sottovoce.sensitivities.solve import FormSolution, solve_form
 
 if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution
 
-__all__ = ["earliest_pattern", "solve_participation"]
+__all__ = ["earliest_pattern", "solve_largest", "solve_participation"]
 
 # Families with at most this many patterns are gone through one by one.
 ENUMERABLE_PATTERNS = 512
 MIXTURES = np.linspace(0.0, 1.0, 21)
+# Up to this many rounds y is sought for the largest patterns rather than for all rounds.
+MOST_WEIGHED, REPETITIONS, VECTORS = 1024, 600, 6
+# Sets of rounds that are looked at in the search for the one with the largest sum of absolute values.
+NODES = 3000
 # Up to this many rounds every row is summed over its own worst pattern.
 SHORT_ENOUGH = 256
 
@@ -29,8 +35,9 @@ def solve_participation(
     """The ends of max_π max_c Σ_{s,t ∈ π} M_st ⟨c_s, c_t⟩ over the patterns π of `participation`.
 
     Fixed and every-k-th patterns, and families of few patterns, are solved on M restricted to each pattern. For the
-    rest any y with diag(y) ⪰ M gives the bound max_π Σ_{t ∈ π} y_t (mixtures of the dual y and the constant λ_max(M)
-    are tried), and so do absolute values summed within patterns; the witness is the best of a few patterns.
+    rest any y with diag(y) ⪰ M gives the bound max_π Σ_{t ∈ π} y_t (tried are mixtures of the dual y and the constant
+    λ_max(M), and the y of `solve_largest`), and so do absolute values summed within patterns; the witness is the best
+    of a few patterns.
 
     Guarantee: attained ≤ Δ² ≤ bound for the form as stored; for patterns that are gone through one by one the two ends
     are as close as for full participation.
@@ -83,8 +90,12 @@ def _mixed(
     assert whole.y is not None, "bounds for vectors are sums of y"
     # Feasible y form a convex set, so every mixture of two of them is feasible too.
     mixtures = [(1 - share) * whole.y + share * level for share in MIXTURES]
+    if participation.largest_count(rounds) < rounds <= MOST_WEIGHED:
+        mixtures += solve_largest(form, participation.largest_count(rounds), tolerance=tolerance)
     best = min(mixtures, key=participation.largest_sum)
     bounds = [(participation.largest_sum(best), "dual"), (_absolute_within(form, participation), "abs")]
+    if participation.kind == "at-most":
+        bounds.append((_branched(form, participation.size), "abs"))
     candidates = [
         _grown(form, participation),
         _heaviest(participation, best),
@@ -105,6 +116,60 @@ def _mixed(
     )
 
 
+def solve_largest(form: np.ndarray, count: int, *, tolerance: float) -> list[np.ndarray]:
+    """A y with diag(y) ⪰ M whose `count` largest entries have nearly the least sum; none if none is proved.
+
+        min over y, diag(y) ⪰ M, of the sum of the k largest y_t  =  max ⟨M, X⟩ over X ⪰ 0, X_tt ≤ 1, Σ X_tt ≤ k.
+
+    With C the Gram vectors of X and G = M C, the best C for G has ‖c_t‖ = min(1, ‖g_t‖/λ), λ such that Σ ‖c_t‖² = k;
+    since M ⪰ 0 repeating this never lowers ⟨M, X⟩. At a fixed point y_t = max(λ, ‖g_t‖), and both sides are equal.
+
+    Guarantee: y is proved by `is_dominated`, for the form as stored.
+    Source: semidefinite duality for the sum of the k largest (Boyd & Vandenberghe, *Convex Optimization*, Section 5.9),
+    and the generalised power method of Journée et al., JMLR 11 (2010).
+
+    >>> M = np.array([[1.0, -0.5, 0.0], [-0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    >>> (y,) = solve_largest(M, 1, tolerance=1e-3)
+    >>> bool(1 <= y.max() < 1.72)
+    True
+    """
+    rng = np.random.default_rng(len(form))
+    vectors = np.linalg.eigh(form)[1][:, ::-1][:, :VECTORS]
+    streams = vectors + 0.01 * rng.standard_normal(vectors.shape)
+    previous, momentum, level, value = streams, 1.0, 0.0, 0.0
+    for repetition in range(1, REPETITIONS + 1):
+        ahead = streams + (momentum - 1) / (momentum + 2) * (streams - previous)
+        product = form @ ahead
+        sizes = np.linalg.norm(product, axis=1)
+        level = _level(sizes, count)
+        if level == 0:
+            return []
+        following = product / np.maximum(sizes, level)[:, None]
+        momentum = 1.0 if np.sum((following - streams) * (streams - previous)) < 0 else momentum + 1
+        previous, streams = streams, following
+        if repetition % 50 == 0:
+            before, value = value, float(np.sum(streams * (form @ streams)))
+            if value <= before * (1 + tolerance / 20):
+                break
+    sizes = np.linalg.norm(form @ streams, axis=1)
+    y = np.maximum(_level(sizes, count), sizes)
+    for lift in 2.0 ** np.arange(-2, 9) * tolerance * value / count:
+        if is_dominated(form, y + lift):
+            return [y + lift]
+    return []
+
+
+def _level(sizes: np.ndarray, count: int) -> float:
+    """λ with Σ min(1, (size/λ)²) = count, for more sizes than that; 0 if they are too few to add up to it."""
+    squares = np.sort(sizes**2)[::-1]
+    rest = np.cumsum(squares[::-1])[::-1]
+    for full in range(count):
+        level = rest[full] / (count - full)
+        if squares[full] <= level:
+            return float(np.sqrt(level))
+    return 0.0
+
+
 def _absolute_within(form: np.ndarray, participation: Participation) -> float:
     """The largest sum π of r_t, t ∈ π, where r_t is the most that |M_t·| sums to over one pattern.
 
@@ -119,6 +184,50 @@ def _absolute_within(form: np.ndarray, participation: Participation) -> float:
     else:
         within = sizes.sum(axis=1) * (1 + 1e-13)
     return participation.largest_sum(within)
+
+
+def _branched(form: np.ndarray, count: int) -> float:
+    """The largest Σ_{s,t ∈ π} |M_st| over sets π of `count` rounds, or a bound of it, by branch and bound.
+
+    A set that holds the rounds S and r more of the rounds still open adds at most the r largest of
+
+        2 Σ_{s ∈ S} |M_ts| + |M_tt| + (the r − 1 largest |M_tu| of open rounds u)
+
+    to the sum over S. Sets with the largest bound are split first, by whether they hold the round that adds most; after
+    `NODES` of them the largest bound that is left is as good as any.
+    """
+    sizes = np.abs(form)
+    diagonal = np.diagonal(sizes)
+    apart = sizes - np.diag(diagonal)
+
+    def bounded(chosen: tuple[int, ...], still: np.ndarray) -> tuple[float, int]:
+        held = np.array(chosen, dtype=np.int64)
+        value, left = float(sizes[np.ix_(held, held)].sum()), count - len(held)
+        if left <= 0 or still.size == 0:
+            return value, -1
+        inner = apart[np.ix_(still, still)]
+        most = min(left - 1, still.size)
+        pairs = (
+            np.partition(inner, still.size - most, axis=1)[:, still.size - most :].sum(axis=1)
+            if most
+            else 0.0
+        )
+        adds = 2 * sizes[np.ix_(still, held)].sum(axis=1) + diagonal[still] + pairs
+        top = adds if adds.size <= left else np.partition(adds, adds.size - left)[-left:]
+        return value + float(top.sum()), int(np.argmax(adds))
+
+    every = np.arange(len(form))
+    bound, top = bounded((), every)
+    heap: list[tuple[float, int, tuple[int, ...], np.ndarray, int]] = [(-bound, 0, (), every, top)]
+    number = 0
+    while heap[0][4] >= 0 and number < NODES:
+        _, _, chosen, still, top = heapq.heappop(heap)
+        rest = np.delete(still, top)
+        for held in ((*chosen, int(still[top])), chosen):
+            number += 1
+            bound, following = bounded(held, rest)
+            heapq.heappush(heap, (-bound, number, held, rest, following))
+    return -heap[0][0] * (1 + 1e-12)
 
 
 def _grown(form: np.ndarray, participation: Participation) -> np.ndarray:

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.sensitivities.turning import ROUNDING, LagForms, closed_loop, gramian, lag_forms, taps
+from sottovoce.sensitivities.lags import (
+    ROUNDING,
+    LagForms,
+    closed_loop,
+    gramian,
+    lag_forms,
+    loop_error,
+    taps,
+)
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
@@ -45,7 +53,8 @@ def steady_tables(response: FilteredResponse) -> SteadyTables:
     rounds, start = response.rounds, len(response.gains.gain) - 1
     loop, whitener = closed_loop(response, start)
     looked = min(rounds, 4 * start + LAGS)
-    gram = gramian(loop, whitener, rounds)
+    off = loop_error(response, start)
+    gram = gramian(loop, whitener, rounds, off=off)
     passage = np.linalg.matrix_power(loop, looked - start)
     edges = _edges(start)
     early = [np.zeros_like(loop) for _ in edges[1:]]
@@ -65,7 +74,7 @@ def steady_tables(response: FilteredResponse) -> SteadyTables:
         rounds=rounds,
         looked=looked,
         rows=taps(loop, whitener, min(LAGS, rounds)),
-        later=lag_forms(loop, whitener, LAGS, rounds),
+        later=lag_forms(loop, whitener, LAGS, rounds, off=off),
         early=LagForms.of(early, np.diff(edges), margins[:-1]),
         left=LagForms.of([left], np.array([start]), margins[-1:]),
     )

@@ -18,116 +18,18 @@ import numpy as np
 from scipy import fft
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.sensitivities.lags import ROUNDING, closed_loop, gramian, lag_forms, loop_error, taps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sottovoce.filtering import FilteredResponse
 
-__all__ = [
-    "ROUNDING",
-    "ConstantStream",
-    "LagForms",
-    "closed_loop",
-    "constant_stream",
-    "gramian",
-    "lag_forms",
-    "taps",
-    "turning_bound",
-    "turning_value",
-]
+__all__ = ["ConstantStream", "constant_stream", "turning_bound", "turning_value"]
 
-# Forms of r × r numbers are summed up to this relative error for each of the r terms.
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
 # φ is a trigonometric polynomial, sampled this many times as often as it has terms.
 OVERSAMPLING = 64
 BATCH_BYTES = 4 * 2**20
 # The states that are followed through all rounds should stay in the processor's cache.
 FOLLOWED_BYTES = 2**19
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LagForms:
-    """Quadratic forms of an input b, each the energy Σ ‖f_ℓ‖² of a block of `lengths[k]` lags ℓ.
-
-    Form k is the squared norm of `roots[begins[k]:begins[k + 1]]`·b, and at most `rests[k]`·‖b‖² more: directions that
-    show less than rounding does are not looked at.
-    """
-
-    roots: np.ndarray
-    begins: np.ndarray
-    rests: np.ndarray
-    lengths: np.ndarray
-
-    @classmethod
-    def of(cls, matrices: Sequence[np.ndarray], lengths: np.ndarray, margins: np.ndarray) -> LagForms:
-        """The forms bᵀ`matrices[k]`b, symmetric and positive semidefinite, each known up to its margin."""
-        roots, rests = [], []
-        for matrix, margin in zip(matrices, margins, strict=True):
-            if not np.isfinite(matrix).all():
-                # A loop that grows shows no end of energy.
-                roots.append(np.zeros((1, len(matrix))))
-                rests.append(np.inf)
-                continue
-            values, vectors = np.linalg.eigh(matrix)
-            slack = ROUNDING * len(matrix) * float(np.linalg.norm(matrix)) + margin
-            kept = values >= min(slack, values[-1])
-            roots.append(np.sqrt(np.maximum(values[kept], 0))[:, None] * vectors[:, kept].T)
-            rests.append(2 * slack)
-        return cls(
-            roots=np.vstack(roots) if roots else np.zeros((0, 0)),
-            begins=np.cumsum([0, *map(len, roots)])[:-1],
-            rests=np.array(rests),
-            lengths=lengths,
-        )
-
-    def energies(self, sources: np.ndarray) -> np.ndarray:
-        """Upper bounds of the forms, one row each, for each column of `sources`."""
-        if self.lengths.size == 0:
-            return np.zeros((0, sources.shape[1]))
-        shown = np.add.reduceat((self.roots @ sources) ** 2, self.begins, axis=0)
-        return np.asarray(shown + np.outer(self.rests, (sources**2).sum(axis=0)))
-
-    def norm_sum(self, sources: np.ndarray) -> np.ndarray:
-        """An upper bound of Σ ‖f_ℓ‖ over all the lags, for each column of `sources`."""
-        return np.asarray(np.sqrt(self.lengths) @ np.sqrt(self.energies(sources)))
-
-
-def closed_loop(response: FilteredResponse, round_index: int) -> tuple[np.ndarray, np.ndarray]:
-    """B = AΦ and D = L⁻¹C with the gains of a 0-based round, as dense matrices."""
-    k = response.gains.at(round_index)
-    return response.after(np.eye(response.transition.shape[0]), k), response.gains.whitener[k]
-
-
-def taps(loop: np.ndarray, whitener: np.ndarray, count: int) -> np.ndarray:
-    """D B^ℓ for ℓ < count, as (count, m, r)."""
-    rows = np.empty((count, *whitener.shape))
-    for lag in range(count):
-        rows[lag] = rows[lag - 1] @ loop if lag else whitener
-    return rows
-
-
-def lag_forms(loop: np.ndarray, whitener: np.ndarray, first: int, rounds: int) -> LagForms:
-    """The lags from `first`, a power of two, up to `rounds` at least, in blocks that double."""
-    matrices, lengths = [], []
-    gram, power, length = whitener.T @ whitener, loop, 1
-    while length < rounds:
-        added = power.T @ gram @ power
-        if length >= first:
-            matrices.append(added)
-            lengths.append(length)
-        gram, power, length = gram + added, power @ power, 2 * length
-    return LagForms.of(matrices, np.array(lengths), np.zeros(len(lengths)))
-
-
-def gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int) -> np.ndarray:
-    """Σ (DB^ℓ)ᵀDB^ℓ over at least `rounds` lags, with a margin for rounding: zᵀGz is what a state z still shows."""
-    gram, power, length = whitener.T @ whitener, loop, 1
-    while length < rounds:
-        gram = gram + power.T @ gram @ power
-        power, length = power @ power, 2 * length
-    margin = ROUNDING * len(loop) * float(np.linalg.norm(gram))
-    return np.asarray((gram + gram.T) / 2 + margin * np.eye(len(loop)))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -152,14 +54,15 @@ def turning_bound(
     rounds, m = response.rounds, response.rows.shape[0]
     steady = min(start, len(response.gains.gain)) - 1
     loop, whitener = closed_loop(response, steady)
+    off = loop_error(response, steady)
     rows = taps(loop, whitener, min(rounds, EXPLICIT_ROUNDS))
     peak, frequency = _peaks(rows, sources)
     if rounds > EXPLICIT_ROUNDS:
-        later = lag_forms(loop, whitener, EXPLICIT_ROUNDS, rounds)
+        later = lag_forms(loop, whitener, EXPLICIT_ROUNDS, rounds, off=off)
         peak = (np.sqrt(peak) + later.norm_sum(sources)) ** 2
     height = min(rounds, steady + reach)
     early, deviations = _start(response, rows, steady, height)
-    gram = gramian(loop, whitener, rounds - height) if height < rounds else np.zeros_like(loop)
+    gram = gramian(loop, whitener, rounds - height, off=off) if height < rounds else np.zeros_like(loop)
     batch = max(1, BATCH_BYTES // (8 * (steady + 1) * height * m * 4))
     added, left = np.empty(sources.shape[1]), np.empty(sources.shape[1])
     for begin in range(0, sources.shape[1], batch):
@@ -242,12 +145,13 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
     values, states = _follow(response, sources, turn, followed)
     if remaining > 0:
         loop, whitener = closed_loop(response, followed)
+        off = loop_error(response, followed)
         steady = np.empty_like(states)
         for j, back in enumerate(np.conj(turn)):
             steady[:, j] = np.linalg.solve(np.eye(len(loop)) - back * loop, sources[:, j])
         shown = np.sqrt(remaining) * np.linalg.norm(whitener @ steady, axis=0)
         deviation = states + (sources - steady) * turn**followed
-        values += np.maximum(shown - _length(deviation, gramian(loop, whitener, remaining)), 0) ** 2
+        values += np.maximum(shown - _length(deviation, gramian(loop, whitener, remaining, off=off)), 0) ** 2
     return values * (1 - 1e-9)
 
 
@@ -322,7 +226,7 @@ def constant_stream(response: FilteredResponse) -> ConstantStream:
         remaining=remaining,
         shown=whitener @ steady,
         deviation=state + identity - steady,
-        gram=gramian(loop, whitener, remaining),
+        gram=gramian(loop, whitener, remaining, off=loop_error(response, followed)),
     )
 
 

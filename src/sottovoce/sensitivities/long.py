@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends of Δ² over horizons too long for a T × T matrix: the closest of all that can be afforded.
+
+A short start and a constant serve where the filter settles soon; bounds for all targets at once, and the dual problem
+followed round by round, where it does not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.sensitivities.bulk import MOST_STATES, bulk_ends
+from sottovoce.sensitivities.ends import Ends, widened
+from sottovoce.sensitivities.following import MOST_FOLLOWED, solve_followed
+from sottovoce.sensitivities.horizon import FREEZE, HorizonSolution, solve_horizon
+from sottovoce.sensitivities.participating import earliest_pattern
+from sottovoce.sensitivities.solve import solve_form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sottovoce.filtering import FilteredResponse
+    from sottovoce.protocols import Contribution
+    from sottovoce.sensitivities.ends import Search
+
+__all__ = ["long_ends", "plain_stream", "together", "turning_stream"]
+
+# A bound this far above what a stream of vectors attains is worth another way.
+WEAK = 0.01
+# So many rounds are followed in all for the targets whose bounds stay weak, the worst first.
+FOLLOWED_IN_ALL = 200_000
+# The stream behind a lower end within a pattern contributes in this many first rounds only.
+EARLY = 512
+
+
+def long_ends(
+    response: FilteredResponse,
+    positions: np.ndarray,
+    direct: np.ndarray,
+    search: Search,
+    progress: Callable[[int, int], None] | None,
+) -> Ends:
+    """The ends of the targets at `positions`, those heard `direct`ly marked, and what is behind them."""
+    count, full = len(positions), search.participation.kind == "full"
+    ends, attained = Ends.unknown(count, search.cap), np.zeros(count)
+    settled = np.zeros(count, dtype=bool)
+    for i, position in enumerate(positions):
+        solution = solve_horizon(response, int(position), contribution=search.contribution)
+        ends.improve(np.array([i]), _by_horizon(response, int(position), search, solution))
+        if solution is not None:
+            attained[i] = solution.reached
+            settled[i] = solution.bound <= (1 + WEAK) * solution.reached
+        if progress is not None:
+            progress(i + 1, count)
+    weak = np.flatnonzero(~settled)
+    if full and weak.size and response.size <= MOST_STATES:
+        ends.improve(weak, together(response, positions[weak], direct[weak], search, None))
+    weak = weak[ends.upper[weak] > (1 + WEAK) * np.maximum(ends.lower, attained)[weak]]
+    weak = weak[np.argsort((ends.lower / ends.upper)[weak], kind="stable")]
+    start = len(response.gains.gain)
+    late = response.gains.frozen and start > FREEZE and 2 * start < response.rounds
+    cost = 2 * start if late else min(response.rounds, MOST_FOLLOWED)
+    for i in weak[: max(1, FOLLOWED_IN_ALL // cost)]:
+        position = int(positions[i])
+        if late:
+            ends.improve(np.array([i]), _settling_late(response, position, search))
+            if response.rounds > MOST_FOLLOWED or ends.upper[i] <= (1 + WEAK) * ends.lower[i]:
+                continue
+        ends.improve(np.array([i]), _by_following(response, position, search))
+    return ends
+
+
+def together(
+    response: FilteredResponse,
+    positions: np.ndarray,
+    direct: np.ndarray,
+    search: Search,
+    progress: Callable[[int, int], None] | None,
+) -> Ends:
+    """Certified ends, the names of the winning bounds and the frequencies of the streams, for all targets at once."""
+    found = bulk_ends(response, positions, direct, contribution=search.contribution, progress=progress)
+    followed = min(response.rounds, len(response.gains.gain) + EXPLICIT_ROUNDS)
+    distortion = response.distortion + response.recursion_error(followed)
+    ends = _widened(response, search, found.attained, found.bound, found.method, distortion)
+    ends.frequency[:] = found.frequency
+    return ends
+
+
+def plain_stream(response: FilteredResponse, position: int, search: Search) -> np.ndarray:
+    """The stream behind the lower end of `solve_horizon`, or early in one pattern, found again."""
+    if search.participation.kind == "full":
+        solution = solve_horizon(response, position, contribution=search.contribution)
+        if solution is not None:
+            return solution.stream(response.rounds)
+    return _early_stream(response, position, search)[1]
+
+
+def turning_stream(frequency: float, rounds: int, contribution: Contribution) -> np.ndarray:
+    """Unit vectors that turn by `frequency` each round, (T, 2); signs, (T,), where it is 0 or signs are asked for."""
+    angles = frequency * np.arange(rounds)
+    if frequency == 0 or contribution == "scalar":
+        return np.asarray(np.cos(angles).round())
+    return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def _widened(
+    response: FilteredResponse,
+    search: Search,
+    attained: np.ndarray,
+    bound: np.ndarray,
+    method: np.ndarray,
+    distortion: float,
+) -> Ends:
+    """The ends that hold for the true form, capped."""
+    ends = Ends.unknown(len(attained), search.cap)
+    missing = response.gains.missing
+    lower, upper = widened(attained, bound, distortion=distortion, missing=missing, rounds=search.cap)
+    ends.method[:] = np.where(upper > search.cap, "cap", method)
+    ends.lower[:], ends.upper[:] = np.minimum(lower, search.cap), np.minimum(upper, search.cap)
+    return ends
+
+
+def _one(
+    response: FilteredResponse, search: Search, attained: float, bound: float, distortion: float
+) -> Ends:
+    """The ends of one target from a proved y."""
+    method = np.array(["horizon"])
+    return _widened(response, search, np.array([attained]), np.array([bound]), method, distortion)
+
+
+def _by_horizon(
+    response: FilteredResponse, position: int, search: Search, solution: HorizonSolution | None
+) -> Ends:
+    """The ends of one target from what `solve_horizon` has found, and a stream early on where that does not serve."""
+    full = search.participation.kind == "full"
+    distortion = response.distortion
+    attained = solution.attained if full and solution is not None else 0.0
+    bound = np.inf
+    if solution is not None:
+        y = np.concatenate([solution.start, np.full(response.rounds - len(solution.start), solution.bulk)])
+        bound = solution.bound if full else search.participation.largest_sum(y)
+    ends = _one(response, search, attained, bound, distortion)
+    if solution is None or not full:
+        early, _, distortion = _early_stream(response, position, search)
+        ends.improve(np.zeros(1, dtype=np.int64), _one(response, search, early, np.inf, distortion))
+    return ends
+
+
+def _settling_late(response: FilteredResponse, position: int, search: Search) -> Ends:
+    """The ends of one target whose gains are frozen only when they have settled, thousands of rounds on."""
+    start = len(response.gains.gain)
+    short = solve_followed(response.shortened(2 * start), position)
+    if short.y is None:
+        return Ends.unknown(1, search.cap)
+    profile = short.y[: start - 1]
+    solution = solve_horizon(response, position, contribution=search.contribution, profile=profile)
+    return _by_horizon(response, position, search, solution)
+
+
+def _by_following(response: FilteredResponse, position: int, search: Search) -> Ends:
+    """The ends of one target from the dual problem followed round by round."""
+    full = search.participation.kind == "full"
+    solution = solve_followed(response, position, contribution=search.contribution)
+    bound = np.inf if solution.y is None else search.participation.largest_sum(solution.y)
+    rounding = response.recursion_error(min(response.rounds, MOST_FOLLOWED))
+    ends = _one(response, search, solution.attained if full else 0.0, bound, response.distortion + rounding)
+    if full:
+        ends.streams[0] = solution.stream
+    return ends
+
+
+def _early_stream(
+    response: FilteredResponse, position: int, search: Search
+) -> tuple[float, np.ndarray, float]:
+    """What a stream that contributes early on only, within one pattern, attains; the stream; and the distortion."""
+    short = response.shortened(EARLY)
+    pattern = np.flatnonzero(earliest_pattern(search.participation, response.rounds)[: short.rounds])
+    (forms,) = short.forms(np.array([position]))
+    if pattern.size == 0:
+        return 0.0, np.zeros(response.rounds), forms.distortion
+    inner = forms.matrices[0][np.ix_(pattern, pattern)]
+    found = solve_form(inner, contribution=search.contribution, tolerance=search.tolerance)
+    stream = np.zeros((response.rounds, *found.witness.shape[1:]))
+    stream[pattern] = found.witness
+    return found.attained - float(forms.rounding[0]), stream, forms.distortion
