@@ -89,6 +89,8 @@ class ShiftProof:
             raise InputError(f"fractions must be true or false; got {self.fractions!r}")
         for name in ("known_noise", "support"):
             _freeze(self, **{name: _nodes(name, getattr(self, name), n)})
+        if np.intersect1d(self.support, self.known_noise).size:
+            raise InputError("the support must hold hidden nodes only; it holds one whose noise is known")
         if type(self.target) is not int or not 0 <= self.target < n or self.target in self.known_noise:
             raise InputError(f"target must be a node whose noise is not known; got {self.target!r}")
         for name in ("levels", "lower", "upper"):

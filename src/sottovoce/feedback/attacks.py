@@ -37,6 +37,8 @@ STEEP = 4.0
 # What a float sum of positive terms may be off by, with much to spare.
 CAUTION = 1e-9
 MOST_DENSE = 1500
+# Few enough slopes are also started at random.
+RANDOM_BELOW, RANDOM = 48, 16
 LONGEST = 4096
 ANGLES = np.pi * np.arange(9) / 8
 
@@ -238,10 +240,16 @@ def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]
         return power
 
     few = T * T * p * m > MOST_NUMBERS
-    starts = [(a.slopes[0], a.angle) for a in more] + [(d, 0.0) for d in _choices(lower, upper, target)]
+    ends, rng = _choices(lower, upper, target), np.random.default_rng(0)
+    turned = [np.exp(1j * a.angle * np.arange(T)) for a in more] + [np.ones(T)] * len(ends)
+    starts = [*zip([np.tile(d, T) for d in (*(a.slopes[0] for a in more), *ends)], turned, strict=True)]
+    if T * m <= RANDOM_BELOW:
+        for _ in range(RANDOM):
+            tossed = np.where(rng.random(T * m) < 0.5, *np.tile([lower, upper], T))
+            starts.append((tossed, rng.choice([-1.0, 1.0], T)))
     best: tuple[float, np.ndarray, np.ndarray, np.ndarray] = (-1.0, upper, np.zeros(0), delta)
-    for first, angle in starts[: 1 if few else None]:
-        stream, slopes = delta * np.exp(1j * angle * np.arange(T)), np.tile(first, T)
+    for first, turns in starts[: 1 if few else None]:
+        stream, slopes = delta * turns, first
         for _ in range(3):
             value, slopes, w = _climbed(
                 power_of(stream), slopes, np.tile(lower, T), np.tile(upper, T), most=8 if few else MOST_FLIPS
