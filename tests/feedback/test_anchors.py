@@ -11,9 +11,10 @@ import pytest
 
 from sottovoce import View, graphs
 from sottovoce.feedback import Training, training, training_sensitivity
-from sottovoce.feedback.barrier import Phase, Rows, minimise
+from sottovoce.feedback.barrier import minimise
 from sottovoce.feedback.chains import proved, round_by_round, setting, steady, steps_of
 from sottovoce.feedback.closed import cap, memory_one, memory_one_rates, twins
+from sottovoce.feedback.phases import Phase, Rows
 
 
 def case_of(

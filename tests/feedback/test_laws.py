@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from sottovoce.errors import InputError, ViewError
 from sottovoce.feedback import training_pairs, training_sensitivity
 from sottovoce.graphs import matrix_weights
 
+SUM = View.secure_sum(0)
 GRAPH = "random-regular:n=9,d=4,seed=5"
 
 
-def upper(view: View = View.secure_sum(0), target: Any = 3, weights: Any = None, **options: Any) -> float:
+def upper(view: View = SUM, target: Any = 3, weights: Any = None, **options: Any) -> float:
     chosen: dict[str, Any] = {"rounds": 8, "updates": (0.5, 1)} | options
     weights = graphs.metropolis_weights(GRAPH) if weights is None else weights
     return training_sensitivity(weights, view, target, **chosen).squared.upper
@@ -49,7 +51,7 @@ def test_averaging_is_below_the_ball_that_holds_nothing_else() -> None:
 def test_a_larger_ball_never_gives_less(view: View) -> None:
     balls = [(1, 1), (0.9, 1), (0.5, 1), (0.5, 1.2), (0, 1.2), (-1, 1.2), (-1, 2)]
     bounds = [upper(view, updates=ball, effort="fine") for ball in balls]
-    assert all(b <= a * (1 + 1e-5) for b, a in zip(bounds, bounds[1:], strict=False))
+    assert all(b <= a * (1 + 1e-5) for b, a in itertools.pairwise(bounds))
     assert bounds[-1] <= 8 * (1 + 1e-9)
 
 
@@ -102,7 +104,7 @@ def test_the_last_round_of_a_single_node_costs_nothing() -> None:
 def test_longer_training_tells_more_and_layers_join_the_steady_rate() -> None:
     weights = graphs.metropolis_weights("ring:n=6")
     bounds = [upper(View.secure_sum(0), 3, weights, rounds=T) for T in (1, 4, 16, 40, 1000)]
-    assert all(a < b for a, b in zip(bounds, bounds[1:], strict=False))
+    assert all(a < b for a, b in itertools.pairwise(bounds))
     steady = upper(View.secure_sum(0), 3, weights, rounds=10**6, effort="quick") / 10**6
     assert bounds[-2] <= 0.99 * 40 * steady
     assert bounds[-1] <= 1000 * steady * (1 + 1e-3)
@@ -118,11 +120,11 @@ def test_pairs_are_all_proved_and_the_worst_is_that_of_the_inequality() -> None:
     assert seen == [(k + 1, 12) for k in range(12)]
     assert {(i, j) for i, j, _ in found} == {(i, int(j)) for i in range(3) for j in weights.neighbours(i)}
     observer, target, worst = found.worst
-    single = upper(View.secure_sum(observer), target, weights, rounds=20, effort="quick")
+    single = upper(View.secure_sum(observer), target, weights, rounds=20)
     assert worst == pytest.approx(single, rel=1e-3)
     assert found.refined[int(found.squared_upper.argmax())]
     for i, j, value in list(found)[::4]:
-        assert upper(View.secure_sum(i), j, weights, rounds=20, effort="quick") <= value * (1 + 2e-3)
+        assert upper(View.secure_sum(i), j, weights, rounds=20) <= value * (1 + 2e-3)
 
 
 def test_pairs_that_cannot_be_the_worst_are_settled_without_the_inequality() -> None:

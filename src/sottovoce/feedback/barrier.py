@@ -19,99 +19,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
+from sottovoce.feedback.phases import Phase, Rows, Solution
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Phase", "Rows", "Solution", "minimise"]
+__all__ = ["minimise"]
 
 # Where no direction of P is bounded by the inequality its mean eigenvalue stays below this.
 LARGEST_MEAN = 1e4
 SHRINK, CENTRED = 0.15, 0.5
 MOST_STEPS = 400
-NEGLIGIBLE = 1e-7
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Rows:
-    """The rows of [B₁ B₂ b]: `upper` carries 1 − β of its group, `lower` carries β of its group.
-
-    `upper_group` and `lower_group` say to which of `groups` groups a row belongs. A group without lower rows (r = 0)
-    has β = 0.
-    """
-
-    groups: int
-    upper: np.ndarray
-    lower: np.ndarray
-    upper_group: np.ndarray
-    lower_group: np.ndarray
-
-    @property
-    def width(self) -> int:
-        """How many columns B₁ and B₂ have."""
-        return int(self.upper.shape[1] - 1) // 2
-
-    @property
-    def free(self) -> np.ndarray:
-        """The groups whose β is to be chosen."""
-        return np.unique(self.lower_group)
-
-    @classmethod
-    def grouped(cls, upper: np.ndarray, lower: np.ndarray, groups: Sequence[np.ndarray]) -> Rows:
-        """The rows of nodes in groups that share one β, those of a large group turned into few.
-
-        D is constant in a group, so an orthogonal transformation of its rows changes nothing.
-        """
-        kept: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-        owners: tuple[list[int], list[int]] = ([], [])
-        for g, nodes in enumerate(groups):
-            for side, rows in enumerate((upper, lower)):
-                few = _compressed(rows[nodes])
-                if side == 0 and len(few) < len(nodes):
-                    # Directions that no column reaches still ask for 1 − β ≥ 0.
-                    few = np.vstack([few, np.zeros_like(rows[:1])])
-                kept[side].append(few)
-                owners[side].extend([g] * len(few))
-        return cls(
-            groups=len(groups),
-            upper=np.vstack(kept[0]),
-            lower=np.vstack(kept[1]),
-            upper_group=np.array(owners[0], dtype=np.int64),
-            lower_group=np.array(owners[1], dtype=np.int64),
-        )
-
-
-def _compressed(rows: np.ndarray) -> np.ndarray:
-    """Few rows with the same Gram matrix, up to what a proof repairs later."""
-    present = rows[np.any(rows != 0, axis=1)]
-    if len(present) <= 1:
-        return present
-    _, sizes, turned = np.linalg.svd(present, full_matrices=False)
-    large = sizes > NEGLIGIBLE
-    return np.asarray(sizes[large, None] * turned[large])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Phase:
-    """One inequality of a chain: whose P stands before it, what its κ weighs, and whether its own P is given.
-
-    `previous` is the index of the phase whose P enters with a minus (None: nothing does), `weight` is 0 where the
-    target does not contribute, and `given` is a factor of a P that is not to be chosen.
-    """
-
-    previous: int | None
-    weight: float
-    given: np.ndarray | None = None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Solution:
-    """Factors L of P = L Lᵀ, multipliers β of all groups and κ for each phase; `closed` if the gap was reached."""
-
-    factors: tuple[np.ndarray, ...]
-    multipliers: tuple[np.ndarray, ...]
-    kappas: np.ndarray
-    steps: int
-    closed: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -196,6 +114,11 @@ class _Problem:
             )
             size += own + self.free.size + (1 if phase.weight else 0)
         self.size = size
+        # Unknowns of a phase meet those of the phase before, and no others.
+        behind = [p if phase.previous is None else phase.previous for p, phase in enumerate(phases)]
+        first = [min(self.places[p].P.start, self.places[k].P.start) for p, k in enumerate(behind)]
+        last = [max(self._stop(p), self._stop(k)) for p, k in enumerate(behind)]
+        self.band = max(b - a - 1 for a, b in zip(first, last, strict=True))
         self.columns = np.vstack([rows.upper, rows.lower])
         self.turn = np.zeros((self.free.size, len(self.columns)))
         for place, g in enumerate(self.free):
@@ -207,6 +130,10 @@ class _Problem:
             + (1 if phase.weight else 0)
             for phase in phases
         )
+
+    def _stop(self, p: int) -> int:
+        """Where the unknowns of a phase end."""
+        return max(int(self.places[p].beta.stop), self.places[p].kappa + 1)
 
     def first_point(self) -> _Point:
         """P = ε I for the first ε that is feasible, β in the middle and κ a quarter."""
@@ -309,11 +236,19 @@ class _Problem:
             self._add_phase(p, point, states[p], nu, gradient, hessian)
         hessian[np.diag_indices(self.size)] *= 1 + 1e-13
         try:
-            factor = linalg.cho_factor(hessian, lower=True)
-            direction = -linalg.cho_solve(factor, gradient)
+            direction = -self._solved(hessian, gradient)
         except linalg.LinAlgError:
             direction = -linalg.lstsq(hessian, gradient)[0]
         return direction, math.sqrt(max(0.0, float(-gradient @ direction)))
+
+    def _solved(self, hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """The solution of a positive definite system; a chain without end couples neighbours only, so it is banded."""
+        if 4 * self.band > self.size:
+            return np.asarray(linalg.cho_solve(linalg.cho_factor(hessian, lower=True), gradient))
+        bands = np.zeros((self.band + 1, self.size))
+        for k in range(self.band + 1):
+            bands[k, : self.size - k] = np.diagonal(hessian, -k)
+        return np.asarray(linalg.solveh_banded(bands, gradient, lower=True))
 
     def _add_phase(
         self, p: int, point: _Point, state: _State, nu: float, gradient: np.ndarray, hessian: np.ndarray

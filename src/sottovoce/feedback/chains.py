@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.feedback.barrier import Phase, Rows, Solution, minimise
-from sottovoce.feedback.subspaces import groups_by, unseen_basis
+from sottovoce.feedback.barrier import minimise
+from sottovoce.feedback.phases import Phase, Rows, Solution
+from sottovoce.feedback.subspaces import MOST_COLUMNS, groups_by, unseen_basis
 from sottovoce.shifts import ShiftProof, ShiftStep
 from sottovoce.verification.shift import check_shift
 
@@ -79,12 +80,17 @@ class Setting:
 
 
 def setting(
-    case: Training, target: int, *, basis: np.ndarray | None = None, influence: np.ndarray | None = None
+    case: Training,
+    target: int,
+    *,
+    columns: int = MOST_COLUMNS,
+    basis: np.ndarray | None = None,
+    influence: np.ndarray | None = None,
 ) -> Setting:
-    """The inequality for the hidden node at position `target`, in a basis and in groups."""
+    """The inequality for the hidden node at position `target`, in a basis of so many columns and in groups."""
     assert case.slopes is not None
     loop = case.loop
-    X = unseen_basis(case, target) if basis is None else basis
+    X = unseen_basis(case, target, most=columns) if basis is None else basis
     moved = np.asarray(loop.transition @ X)
     c, r = case.slopes.centre[loop.unknown], case.slopes.radius[loop.unknown]
     noise = np.sqrt(case.levels[loop.unknown])
@@ -99,12 +105,14 @@ def setting(
     return Setting(case=case, target=target, basis=X, groups=groups, rows=Rows.grouped(upper, lower, groups))
 
 
-def steady(case: Training, target: int, *, gap: float = 1e-5) -> tuple[Setting, Solution]:
+def steady(
+    case: Training, target: int, *, gap: float = 1e-5, columns: int = MOST_COLUMNS
+) -> tuple[Setting, Solution]:
     """One Π, β and κ for all rounds: the best rate 1/κ that the basis allows.
 
     With more nodes than groups it is solved twice: the first solution says which nodes matter.
     """
-    first = setting(case, target)
+    first = setting(case, target, columns=columns)
     chain = [Phase(previous=0, weight=1.0)]
     if len(first.groups) == case.loop.unknown.size:
         return first, minimise(first.rows, chain, gap=gap)

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
     from sottovoce.feedback.problem import Training
 
-__all__ = ["groups_by", "unseen_basis"]
+__all__ = ["MOST_COLUMNS", "groups_by", "unseen_basis"]
 
-# All that is not seen is searched up to this many dimensions.
-WHOLE = 24
-POWERS, MOST_UNITS, MOST_COLUMNS = 5, 24, 26
+# All that is not seen is searched up to this many dimensions, a part of that size beyond.
+MOST_COLUMNS = 24
+POWERS, MOST_UNITS = 5, 24
 # Up to so many nodes each has a β of its own; of more only the most important ones do, and the others share one with
 # those that matter as much.
 ALONE, CLASSES = 120, 8
 ALONE_OF_MANY = 48
 
 
-def unseen_basis(case: Training, target: int, *, most: int = MOST_COLUMNS, whole: int = WHOLE) -> np.ndarray:
+def unseen_basis(case: Training, target: int, *, most: int = MOST_COLUMNS) -> np.ndarray:
     """Columns over the hidden nodes that are not seen, orthonormal to rounding; `target` is a position.
 
-    Everything up to `whole` dimensions; beyond that what the target and the observed rows reach in a few rounds,
+    Everything up to `most` dimensions; beyond that what the target and the observed rows reach in a few rounds,
 
         b, A b, …, A⁵ b, Aᵀ w, …, (Aᵀ)⁵ w  (w the sum of the observed rows),  and units of observed nodes,
 
@@ -41,7 +41,7 @@ def unseen_basis(case: Training, target: int, *, most: int = MOST_COLUMNS, whole
     C = case.rows
     m = C.shape[1]
     project = _projector(C)
-    if m - C.shape[0] <= whole:
+    if m - C.shape[0] <= most:
         return _independent(project(np.eye(m)), m)
     A = case.loop.transition
     b = np.zeros(m)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from sottovoce.feedback.chains import layered, periodic, proved, round_by_round,
 from sottovoce.feedback.closed import cap, memory_one, memory_one_rates, twins
 from sottovoce.feedback.problem import training
 from sottovoce.feedback.results import TrainingPairs, TrainingSensitivity
+from sottovoce.feedback.subspaces import MOST_COLUMNS
 from sottovoce.interval import Interval
 from sottovoce.views import View, target_indices
 
@@ -31,10 +33,13 @@ __all__ = ["Effort", "training_pairs", "training_sensitivity"]
 Effort = Literal["auto", "quick", "fine"]
 # Each round has a step of its own as long as the Newton system has at most so many unknowns.
 MOST_UNKNOWNS = 900
-# A start and an end of so many rounds each, where the rounds are too many for steps of their own.
+# A start and an end of so many rounds each, where the rounds are too many for steps of their own but not so many that
+# it makes no difference.
 LAYER = 6
+LAYERED = {"quick": 0, "auto": 500, "fine": 10**9}
 MOST_PERIOD = 12
 GAPS = {"auto": 1e-4, "quick": 1e-3, "fine": 1e-6}
+COLUMNS = {"auto": MOST_COLUMNS, "quick": 14, "fine": MOST_COLUMNS + 8}
 
 
 def training_sensitivity(
@@ -119,7 +124,7 @@ def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | N
     gap = GAPS[effort]
     rounds, family = case.charged, case.participation
     if effort != "quick" and family.kind in {"full", "fixed", "every"}:
-        here = setting(case, place)
+        here = setting(case, place, columns=COLUMNS[effort])
         # Before the first contribution there is no difference; rounds are counted from there.
         first = (family.offset or 1) - 1 if family.kind == "every" else 0
         length = rounds - first
@@ -128,11 +133,11 @@ def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | N
         if length * here.unknowns <= MOST_UNKNOWNS:
             return [round_by_round(here, _charged(case, length), gap=gap)]
     found: list[Proved | None] = []
-    here, solution = steady(case, place, gap=gap)
+    here, solution = steady(case, place, gap=gap, columns=COLUMNS[effort])
     found.append(proved(here, bulk=steps_of(here, solution, last=False)))
     if family.kind == "every" and 1 < family.size <= MOST_PERIOD:
         found.append(periodic(here, family.size, gap=gap))
-    elif effort != "quick" and rounds > 2 * LAYER and LAYER * here.unknowns <= 2 * MOST_UNKNOWNS:
+    elif rounds > 2 * LAYER and LAYER * here.unknowns <= 2 * MOST_UNKNOWNS and rounds <= LAYERED[effort]:
         found.append(layered(here, solution, LAYER, gap=max(gap, 1e-4)))
     return found
 
@@ -160,15 +165,15 @@ def training_pairs(
     pairs: Literal["neighbours", "all"] = "neighbours",
     noise_levels: ArrayLike | None = None,
     participation: Participation | str | None = None,
-    slack: float = 0.0,
-    effort: Effort = "quick",
+    slack: float = 1e-3,
+    effort: Effort = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingPairs:
     """A proved upper bound on Δ² for every pair of observer and target, as sharp as the worst one needs.
 
-    Bounds by one round of memory come first, for all targets of an observer together. The matrix inequality is then
-    solved for the pair with the largest bound left, until no bound left exceeds the largest that is solved by more than
-    a part `slack`. So the largest number is that of the inequality, and each other pair is proved to lie below it.
+    Bounds by one round of memory come first, for all targets of an observer together. The pair with the largest bound
+    left is then sharpened by the matrix inequality, first in a small and then in a large subspace, until a pair that
+    needs no more work is the largest. So the worst is found early, and each other pair is proved to lie below it.
 
     Args:
         weights: the gossip matrix.
@@ -179,7 +184,7 @@ def training_pairs(
         pairs: only targets that the observer hears, or all.
         noise_levels: q, one variance a node in units of σ²; 1 if None.
         participation: the rounds in which a record takes part; all if None.
-        slack: stop earlier, with an answer that is larger by at most this part.
+        slack: a pair that exceeds the largest settled one by no more than this part is not sharpened further.
         effort: as in `training_sensitivity`, for the inequality.
         progress: called with (pairs settled, pairs in all).
 
@@ -194,12 +199,12 @@ def training_pairs(
     """
     one_of(GAPS, effort=effort)
     one_of(("neighbours", "all"), pairs=pairs)
-    if slack:
-        positive(slack=slack)
+    stages: tuple[Effort, ...] = ("quick",) if effort == "quick" else ("quick", effort)
+    positive(slack=slack)
     if isinstance(updates, str):
         raise InputError("training_pairs compares smooth maps; got updates='any' (use training_sensitivity)")
     cases: dict[Hashable, Training] = {}
-    queue: list[tuple[float, Hashable, int]] = []
+    queue: list[tuple[float, int, Hashable, int]] = []
     for observer in weights.labels if observers is None else observers:
         case = cases[observer] = training(
             weights,
@@ -212,21 +217,27 @@ def training_pairs(
         rates = memory_one_rates(case) * case.count
         heard = np.isin(case.loop.unknown, case.weights.neighbours(case.weights.index(observer)))
         places = np.flatnonzero(heard) if pairs == "neighbours" else np.arange(case.loop.unknown.size)
-        queue += [(float(rates[k]), observer, int(k)) for k in places]
-    queue.sort(key=lambda one: -one[0])
+        queue += [(-float(rates[k]), len(queue) + i, observer, int(k)) for i, k in enumerate(places)]
     settled: list[tuple[Hashable, int, Proved, bool]] = []
-    largest = 0.0
-    for bound, observer, place in queue:
+    solved: dict[int, tuple[Proved, int]] = {}
+    heapq.heapify(queue)
+    total, largest = len(queue), 0.0
+    while queue:
+        bound, number, observer, place = heapq.heappop(queue)
         case = cases[observer]
-        refined = bound > largest * (1 + slack)
-        found = _candidates(case, place, effort) if refined else [cap(case, place), _projected(case, place)]
-        best = min(found, key=lambda one: one.squared_upper)
-        if not refined and best.squared_upper > largest * (1 + slack):
-            refined, best = True, min(_candidates(case, place, effort), key=lambda one: one.squared_upper)
+        found, stage = solved.pop(number, (None, 0))
+        if stage < len(stages) and -bound > largest * (1 + slack):
+            # Still the largest: sharpen it, and come back to it when it is the largest again.
+            sharper = min(_candidates(case, place, stages[stage]), key=lambda one: one.squared_upper)
+            best = sharper if found is None else min(found, sharper, key=lambda one: one.squared_upper)
+            solved[number] = best, stage + 1
+            heapq.heappush(queue, (-best.squared_upper, number, observer, place))
+            continue
+        best = found or min(cap(case, place), _projected(case, place), key=lambda one: one.squared_upper)
         largest = max(largest, best.squared_upper)
-        settled.append((observer, place, best, refined))
+        settled.append((observer, place, best, stage > 0))
         if progress is not None:
-            progress(len(settled), len(queue))
+            progress(len(settled), total)
     return TrainingPairs(
         observers=tuple(one[0] for one in settled),
         targets=tuple(weights.labels[int(cases[one[0]].loop.unknown[one[1]])] for one in settled),
