@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bound for training costs and how close it is: one pair against n, all pairs, the subspace, a reference solver.
+"""What a bound for training costs and how close it is: one pair against n, steps, all pairs, subspaces.
 
     python -m benchmarks.training_certificate [--quick] [--nodes 100 1000 …] [--pairs GRAPH …] [--json FILE]
 
@@ -24,6 +24,8 @@ from sottovoce.feedback.chains import proved, steady, steps_of
 
 BALLS = ((0.9, 1.0), (0.0, 1.0), (-1.0, 1.0))
 ROUNDS = 1000
+STEPS = (0.01, 0.1, 0.5, 1.0, 2.0, 4.0)
+EVEN = ("ring:n=100", "torus:rows=10,cols=10", "hypercube:dim=6")
 
 
 def rate(case: Training, place: int, *, gap: float, columns: int = 24) -> float:
@@ -46,7 +48,7 @@ def one_pair(n: int) -> list[dict[str, Any]]:
         place = case.loop.position(target)
         upper = rate(case, place, gap=1e-4)
         seconds = time.process_time() - begin
-        lower = best_attack(case, place).squared / ROUNDS if n <= 1000 else 0.0
+        lower = best_attack(case, place).squared / ROUNDS
         rows.append(
             {
                 "nodes": n,
@@ -97,6 +99,16 @@ def subspaces(graph: str, ball: tuple[float, float]) -> list[dict[str, Any]]:
     return rows
 
 
+def steps(graph: str) -> dict[str, Any]:
+    """The rate of a neighbour against ηL for convex losses, in a graph that looks the same from every node."""
+    weights = graphs.metropolis_weights(graph)
+    rates = {}
+    for reach in STEPS:
+        case = training(weights, View.secure_sum(0), rounds=ROUNDS, updates=(1 - reach, 1.0))
+        rates[reach] = rate(case, case.loop.position(int(weights.neighbours(0)[0])), gap=1e-4)
+    return {"graph": graph, "rates": rates}
+
+
 def reference(n: int, ball: tuple[float, float]) -> dict[str, Any]:
     """The same inequality by cvxpy and Clarabel: time and value of both."""
     import cvxpy
@@ -134,7 +146,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--pairs", nargs="*", default=["erdos-renyi:n=100,p=0.15,seed=1"], metavar="GRAPH")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(arguments)
-    answers: dict[str, list[Any]] = {"one pair": [], "subspaces": [], "reference": [], "all pairs": []}
+    answers: dict[str, list[Any]] = {
+        "one pair": [],
+        "subspaces": [],
+        "steps": [],
+        "reference": [],
+        "all pairs": [],
+    }
     print(f"{'6-regular, n':>12} {'ball':>12} {'upper':>8} {'attained':>8} {'seconds':>8} {'x 100 W·v':>10}")
     for n in [100] if chosen.quick else chosen.nodes:
         for row in one_pair(n):
@@ -147,6 +165,11 @@ def main(arguments: list[str] | None = None) -> None:
     for row in subspaces(graph, (0.0, 1.0)):
         answers["subspaces"].append(row)
         print(f"{graph}: {row['columns']:3} columns {row['upper']:.5f} in {row['seconds']:.2f} s")
+    print(f"{'a neighbour, ηL =':>24}", *(f"{reach:>7g}" for reach in STEPS))
+    for graph in ["ring:n=12"] if chosen.quick else EVEN:
+        row = steps(graph)
+        answers["steps"].append(row)
+        print(f"{graph:>24}", *(f"{value:7.4f}" for value in row["rates"].values()))
     row = reference(8 if chosen.quick else 16, (0.5, 1.0))
     answers["reference"].append(row)
     print(

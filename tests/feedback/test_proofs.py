@@ -103,6 +103,38 @@ def test_a_step_holds_if_and_only_if_the_matrix_is_positive(seed: int) -> None:
     assert min(agreed.values()) >= 3
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_last_step_holds_if_and_only_if_what_is_shown_is_paid_for(seed: int) -> None:
+    """Π infinite on what is not seen: F restricted to x in the span of the rows. Far from the observer Y may be 0."""
+    rng = np.random.default_rng(seed)
+    weights = graphs.metropolis_weights("ring:n=9")
+    ends = rng.uniform(-1, 0.5, 9), rng.uniform(0.5, 1.2, 9)
+    case = training(weights, View.secure_sum(0), rounds=2, updates=ends, noise_levels=rng.uniform(0.5, 2, 9))
+    U, R, target = case.loop.unknown, case.rows.toarray(), 0
+    agreed = {True: 0, False: 0}
+    for turn in range(60):
+        far = np.arange(8) if turn % 2 else np.arange(3, 5)
+        Y = np.zeros((8, 3))
+        Y[far] = rng.uniform(0, 0.9) * rng.normal(size=(far.size, 3))
+        Y -= R.T @ R @ Y
+        beta = rng.uniform(0.05, 1.1, 8) * case.levels[U]
+        kappa = float(rng.uniform(0.05, 3))
+        F = dense_inequality(case, target, np.zeros((8, 1)), Y, beta, kappa)
+        turned = np.block([[R, np.zeros_like(R)], [np.zeros((8, 8)), np.eye(8)]])
+        least = float(np.linalg.eigvalsh(turned @ F @ turned.T)[0])
+        everywhere = np.zeros(9)
+        everywhere[U] = beta
+        first = ShiftStep(factor=Y, multipliers=case.levels / 2, kappa=1e-3)
+        last = ShiftStep(factor=np.zeros((0, 0)), multipliers=everywhere, kappa=kappa, last=True)
+        holds = check_shift(
+            case.proof(int(U[target]), "shift", support=U, end=(first, last)), case.loop
+        ).holds
+        if abs(least) > 1e-7:
+            assert holds == (least > 0)
+            agreed[holds] += 1
+    assert min(agreed.values()) >= 3
+
+
 def changed_step(proof: ShiftProof, **changes: Any) -> ShiftProof:
     """The proof with the second of its last steps changed."""
     steps = list(proof.end)

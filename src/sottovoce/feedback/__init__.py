@@ -6,6 +6,7 @@ the target's signal on, and Δ² of averaging is no bound. This room bounds Δ²
 """
 
 from sottovoce.feedback.attacks import Attack, best_attack
+from sottovoce.feedback.balls import update_slopes
 from sottovoce.feedback.problem import Slopes, Training, training
 from sottovoce.feedback.results import TrainingPairs, TrainingSensitivity
 from sottovoce.feedback.verbs import training_pairs, training_sensitivity
@@ -20,4 +21,5 @@ __all__ = [
     "training",
     "training_pairs",
     "training_sensitivity",
+    "update_slopes",
 ]

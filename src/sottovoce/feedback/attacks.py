@@ -15,6 +15,7 @@ numbers, which stand for vectors in the plane: what turns from round to round ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,10 +37,11 @@ MOST_FLIPS = 60
 STEEP = 4.0
 # What a float sum of positive terms may be off by, with much to spare.
 CAUTION = 1e-9
-MOST_DENSE = 1500
+# Above so many hidden nodes slopes that stay the same are tried, not searched for.
+MOST_DENSE = 400
 # Few enough slopes are also started at random.
 RANDOM_BELOW, RANDOM = 48, 16
-LONGEST = 4096
+LONGEST, LONGEST_OF_MANY = 4096, 256
 ANGLES = np.pi * np.arange(9) / 8
 
 
@@ -71,20 +73,19 @@ def best_attack(case: Training, target: int) -> Attack:
     """
     pattern = _pattern(case)
     rounds = case.charged
-    window = min(rounds, MOST_ROUNDS)
     C = case.rows.shape
+    window = min(rounds, MOST_ROUNDS, max(2, math.isqrt(8 * MOST_NUMBERS // max(1, C[0] * C[1]))))
     found = []
     if not rounds or not C[0] or not pattern.size:
         return Attack(
             squared=0.0, slopes=np.zeros((1, C[1])), statistic=np.zeros((1, C[0])), contributions=np.zeros(1)
         )
     constant = pattern.size == rounds
-    if constant and C[1] <= MOST_DENSE:
-        found.append(_lasting(case, target))
-    if window * window * C[0] * C[1] <= 8 * MOST_NUMBERS or not found:
-        delta = np.zeros(window, dtype=complex)
-        delta[pattern[pattern < window]] = 1.0
-        found.append(_changing(case, target, delta, found))
+    if constant:
+        found.append((_lasting if C[1] <= MOST_DENSE else _tried)(case, target))
+    delta = np.zeros(window, dtype=complex)
+    delta[pattern[pattern < window]] = 1.0
+    found.append(_changing(case, target, delta, found))
     return max(found, key=lambda attack: attack.squared)
 
 
@@ -179,14 +180,30 @@ def _lasting(case: Training, target: int) -> Attack:
     )
 
 
+def _tried(case: Training, target: int) -> Attack:
+    """The best of a few slopes, turns and plain sums that stay the same in all rounds."""
+    w = np.ones(case.rows.shape[0])
+    tries = [(d, float(angle)) for d in _choices(*_ends(case), target) for angle in ANGLES[::4]]
+    values = [_lasting_value(case, target, d, w, angle) for d, angle in tries]
+    d, angle = tries[int(np.argmax(values))]
+    return Attack(
+        squared=max(values),
+        slopes=d[None],
+        statistic=w[None],
+        contributions=np.ones(1, dtype=complex),
+        angle=angle,
+    )
+
+
 def _lasting_value(case: Training, target: int, d: np.ndarray, w: np.ndarray, angle: float) -> float:
-    """The power over all rounds of weights that turn by an angle; over the first 4096 if it has not settled by then."""
+    """The power over all rounds of weights that turn by an angle; over the first ones if it has not settled by then."""
     A, levels = case.loop.transition, case.levels[case.loop.unknown]
     shown = np.asarray(case.rows.T @ w, dtype=complex)
     # `state` is λ_t turned back to the angle of its round, where contributions are 1.
     state, signal, variance = shown, 0.0, 0.0
     rounds, turn = case.charged, np.exp(1j * angle)
-    for k in range(min(rounds, LONGEST)):
+    longest = LONGEST if state.size <= MOST_DENSE else LONGEST_OF_MANY
+    for k in range(min(rounds, longest)):
         signal += float(state[target].real)
         variance += float(levels @ np.abs(state) ** 2)
         following = shown + turn * np.asarray(A.T @ (d * state))

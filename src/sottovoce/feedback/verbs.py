@@ -195,7 +195,7 @@ def training_pairs(
     >>> ring = graphs.metropolis_weights("ring:n=6")
     >>> found = training_pairs(ring, rounds=10, updates=(0.9, 1), observers=[0])
     >>> len(found), round(found.worst[2], 2)
-    (2, 5.23)
+    (2, 5.2)
     """
     one_of(GAPS, effort=effort)
     one_of(("neighbours", "all"), pairs=pairs)

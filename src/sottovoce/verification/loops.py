@@ -122,6 +122,13 @@ class Kernel:
             )
         return full, error
 
+    def rows(self) -> Floats:
+        """Rows in floats that span what is seen: [I, solved] at (pivots, free)."""
+        shown = np.zeros((self.pivots.size, self.size))
+        shown[np.arange(self.pivots.size), self.pivots] = 1.0
+        shown[:, self.free] = self.solved.toarray()
+        return shown
+
 
 def kernel(rows: Iterable[ExactRow], support: NDArray[np.int64]) -> Kernel:
     """The kernel of exact rows on the entries `support`, by Gauss–Jordan elimination in rationals."""

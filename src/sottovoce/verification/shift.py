@@ -45,7 +45,8 @@ __all__ = ["ShiftCheck", "check_shift"]
 
 # Where q − β is below this part of q, β − q/2 becomes a column of B₂ and q/2 stays in D.
 _THIN = 1e-3
-_UP = 1 + 4 * UNIT_ROUNDOFF
+_UNITS = 4 * UNIT_ROUNDOFF
+_UP = 1 + _UNITS
 _MOST_COLUMNS = 1500
 
 
@@ -135,46 +136,73 @@ def _unproved(
     proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
 ) -> str:
     """Why a step after another is not proved; empty if it is."""
+    try:
+        with np.errstate(all="ignore"):
+            V, error = _matrix(proof, loop, unseen, previous, step)
+    except _Hopeless as reason:
+        return str(reason)
+    except np.linalg.LinAlgError:
+        return "its matrices are singular"
+    return _contraction(V, error)
+
+
+class _Hopeless(Exception):  # noqa: N818 - a verdict, not a mistake
+    """A step of which it can be said beforehand that it will not be proved."""
+
+
+def _matrix(
+    proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
+) -> tuple[Floats, float]:
+    """V in floats, and a bound of the Frobenius norm of what it is off by."""
     assert proof.lower is not None
     assert proof.upper is not None
     U = loop.unknown
+    target = loop.position(proof.target)
     lower, upper = proof.lower[U], proof.upper[U]
     centre, radius = (lower + upper) / 2, (upper - lower) / 2
     q, beta = proof.levels[U], step.multipliers[U]
-    if previous is None:
-        Y, off = np.zeros((U.size, 0)), np.zeros((U.size, 0))
-    else:
+    Y, off = np.zeros((2, U.size, 0))
+    if previous is not None:
         Y, off = loop.moved(*_spread(proof, loop, unseen, previous.factor))
-    units = 4 * UNIT_ROUNDOFF
     above, below = centre[:, None] * Y, radius[:, None] * Y
-    above_off = np.abs(centre)[:, None] * off + units * np.abs(above)
-    below_off = radius[:, None] * off + units * np.abs(below)
-    X, X_off = _spread(proof, loop, unseen, step.factor) if not step.last else (Y, off)
-    used = np.any((X != 0) | (X_off != 0), axis=1) | np.any((above != 0) | (above_off != 0), axis=1)
-    used[loop.position(proof.target)] = True
+    above_off = np.abs(centre)[:, None] * off + _UNITS * np.abs(above)
+    below_off = radius[:, None] * off + _UNITS * np.abs(below)
+    X, X_off = np.zeros((2, U.size, 0)) if step.last else _spread(proof, loop, unseen, step.factor)
+    shown = (
+        kernel(loop.last_rows or loop.rows, np.arange(U.size)).rows() if step.last else np.zeros((0, U.size))
+    )
+
+    # Rows of V outside `used` are 0 whatever stands in D, as long as β ≤ q.
+    used = _nonzero(X, X_off) | _nonzero(above, above_off) | np.any(shown != 0, axis=0)
+    used[target] = True
     thin = np.flatnonzero((beta > q) | (used & (q - beta < _THIN * q)))
     if Y.shape[1] + 1 + thin.size > _MOST_COLUMNS:
-        return f"{thin.size} multipliers reach the noise level; at most {_MOST_COLUMNS} columns are checked"
+        raise _Hopeless(f"{thin.size} multipliers reach the noise level, too many to be checked")
     extra = np.zeros((U.size, 1 + thin.size))
-    extra[loop.position(proof.target), 0] = math.sqrt(step.kappa) * _UP
+    extra[target, 0] = math.sqrt(step.kappa) * _UP
     extra[thin, 1 + np.arange(thin.size)] = np.sqrt(beta[thin] - q[thin] / 2) * _UP
-    above, below = np.hstack([above, extra]), np.hstack([below, np.zeros_like(extra)])
-    above_off, below_off = (np.hstack([part, np.zeros_like(extra)]) for part in (above_off, below_off))
-    # Where nothing arrives and β ≤ q the row of V is 0, whatever stands in D.
     D = np.where(used, (q - beta) * (1 - 2 * UNIT_ROUNDOFF), q)
     D[thin] = q[thin] / 2
+
+    above, above_off = np.hstack([above, extra]), np.hstack([above_off, np.zeros_like(extra)])
+    below, below_off = (np.hstack([part, np.zeros_like(extra)]) for part in (below, below_off))
     if step.last:
-        Z, rest, rest_off = _last_rest(loop, D, above, above_off)
+        Z, rest, rest_off = _last_rest(loop, shown, D, above, above_off)
     else:
         Z, rest, rest_off = _rest(X, X_off, D, above, above_off)
-    reached = np.any((below != 0) | (below_off != 0), axis=1)
-    if (beta[reached] <= 0).any():
-        return "a multiplier is 0 at a node whose map bends"
-    scale, scale_below = _UP / np.sqrt(D), _UP / np.sqrt(beta[reached])
-    V = np.vstack([Z, scale[:, None] * rest, scale_below[:, None] * below[reached]])
-    E = [scale[:, None] * rest_off, scale_below[:, None] * below_off[reached]]
-    error = math.sqrt(sum(float(np.einsum("ij,ij->", part, part)) for part in E)) * 1.01
-    return _contraction(V, error + units * float(np.linalg.norm(V)))
+    bent = _nonzero(below, below_off)
+    if (beta[bent] <= 0).any():
+        raise _Hopeless("a multiplier is 0 at a node whose map bends")
+    scale, scale_bent = _UP / np.sqrt(D)[:, None], _UP / np.sqrt(beta[bent])[:, None]
+    V = np.vstack([Z, scale * rest, scale_bent * below[bent]])
+    parts = scale * rest_off, scale_bent * below_off[bent]
+    error = math.sqrt(sum(float(np.einsum("ij,ij->", part, part)) for part in parts))
+    return V, 1.01 * error + _UNITS * float(np.linalg.norm(V))
+
+
+def _nonzero(matrix: Floats, off: Floats) -> NDArray[np.bool_]:
+    """The rows of which it is not certain that they are 0."""
+    return np.asarray(np.any((matrix != 0) | (off != 0), axis=1))
 
 
 def unseen_of(proof: ShiftProof, loop: HiddenLoop) -> Kernel:
@@ -194,21 +222,19 @@ def _spread(proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, factor: Floats)
 def _rest(X: Floats, X_off: Floats, D: Floats, above: Floats, off: Floats) -> tuple[Floats, Floats, Floats]:
     """Some Z, and B₂ − B₁Z on the upper rows with its rounding."""
     weighted = X / D[:, None]
-    Z = linalg.solve(np.eye(X.shape[1]) + X.T @ weighted, weighted.T @ above, assume_a="pos")
+    Z = np.linalg.solve(np.eye(X.shape[1]) + X.T @ weighted, weighted.T @ above)
     units = (X.shape[1] + 3) * UNIT_ROUNDOFF * 1.01
     rest_off = off + X_off @ np.abs(Z) + units * (np.abs(X) @ np.abs(Z) + np.abs(above))
     return Z, above - X @ Z, rest_off
 
 
-def _last_rest(loop: HiddenLoop, D: Floats, above: Floats, off: Floats) -> tuple[Floats, Floats, Floats]:
+def _last_rest(
+    loop: HiddenLoop, shown: Floats, D: Floats, above: Floats, off: Floats
+) -> tuple[Floats, Floats, Floats]:
     """What the last round shows of B₂: B₂ less something that is not seen, chosen to leave little in the norm of D."""
     unseen = kernel(loop.last_rows or loop.rows, np.arange(loop.unknown.size))
-    # Rows [I, solved] at (pivots, free) span what is seen.
-    seen = np.zeros((unseen.pivots.size, loop.unknown.size))
-    seen[np.arange(unseen.pivots.size), unseen.pivots] = 1.0
-    seen[:, unseen.free] = unseen.solved.toarray()
-    shown = linalg.solve((seen * D) @ seen.T, seen @ above, assume_a="pos")
-    passed, passed_off = unseen.lifted(above - D[:, None] * (seen.T @ shown))
+    kept = np.linalg.solve((shown * D) @ shown.T, shown @ above)
+    passed, passed_off = unseen.lifted(above - D[:, None] * (shown.T @ kept))
     rest_off = off + passed_off + 2 * UNIT_ROUNDOFF * (np.abs(above) + np.abs(passed))
     return np.zeros((0, above.shape[1])), above - passed, rest_off
 
