@@ -10,6 +10,7 @@ or of one pair (all pairs).
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import time
 from pathlib import Path
@@ -111,8 +112,7 @@ def steps(graph: str) -> dict[str, Any]:
 
 def reference(n: int, ball: tuple[float, float]) -> dict[str, Any]:
     """The same inequality by cvxpy and Clarabel: time and value of both."""
-    import cvxpy
-
+    cvxpy: Any = importlib.import_module("cvxpy")
     case = training(graphs.metropolis_weights(f"ring:n={n}"), View.secure_sum(0), rounds=ROUNDS, updates=ball)
     begin = time.process_time()
     ours = rate(case, 0, gap=1e-5)
@@ -157,10 +157,9 @@ def main(arguments: list[str] | None = None) -> None:
     for n in [100] if chosen.quick else chosen.nodes:
         for row in one_pair(n):
             answers["one pair"].append(row)
-            ball = "[{:g}, {:g}]".format(*row["ball"])
-            print(
-                f"{n:12} {ball:>12} {row['upper']:8.4f} {row['lower']:8.4f} {row['seconds']:8.2f} {row['ratio']:10.1f}"
-            )
+            slopes = "[{:g}, {:g}]".format(*row["ball"])
+            print(f"{n:12} {slopes:>12} {row['upper']:8.4f} {row['lower']:8.4f}", end=" ")
+            print(f"{row['seconds']:8.2f} {row['ratio']:10.1f}")
     graph = "random-regular:n=100,d=6,seed=1" if chosen.quick else "erdos-renyi:n=100,p=0.15,seed=1"
     for row in subspaces(graph, (0.0, 1.0)):
         answers["subspaces"].append(row)

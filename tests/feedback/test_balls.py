@@ -53,7 +53,7 @@ def test_a_projection_pair_attains_the_radius_of_clipping() -> None:
     largest = 0.0
     for angle in np.linspace(0, np.pi, 2001):
         u, v = np.array([1.0, 0.0]), np.array([np.cos(angle), np.sin(angle)])
-        largest = max(largest, np.linalg.norm(np.outer(u, u) @ np.outer(v, v) - 3 / 8 * np.eye(2), 2))
+        largest = max(largest, float(np.linalg.norm(np.outer(u, u) @ np.outer(v, v) - 3 / 8 * np.eye(2), 2)))
     assert largest == pytest.approx(3 * np.sqrt(3) / 8, abs=1e-6)
 
 

@@ -159,5 +159,7 @@ def test_bad_input_is_named(options: Any, sentence: str) -> None:
 def test_views_must_fit() -> None:
     with pytest.raises(ViewError, match="must be a View"):
         upper("secure-sum")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="at most 4000 nodes"):
+        training_pairs(graphs.metropolis_weights("ring:n=4001"), rounds=3, updates=(0, 1))
     with pytest.raises(InputError, match="updates='any'"):
         training_pairs(graphs.metropolis_weights(GRAPH), rounds=3, updates="any")  # type: ignore[arg-type]

@@ -132,8 +132,11 @@ def _alike(case: Training, target: int) -> np.ndarray:
 
     A.sort_indices()
     C.sort_indices()
-    heads = A.indptr
-    same = np.flatnonzero(np.diff(heads) == heads[target + 1] - heads[target])
+    # Who hears the target hears its twins.
+    hearers = A.indices[A.indptr[target] : A.indptr[target + 1]]
+    if not hearers.size:
+        return np.array([target])
+    same = np.unique(case.loop.transition[[int(hearers[0])]].indices)
     key = column(A, target), column(C, target)
     return np.array([k for k in same.tolist() if (column(A, k), column(C, k)) == key], dtype=np.int64)
 

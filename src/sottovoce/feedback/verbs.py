@@ -38,6 +38,7 @@ MOST_UNKNOWNS = 900
 LAYER = 6
 LAYERED = {"quick": 0, "auto": 500, "fine": 10**9}
 MOST_PERIOD = 12
+MOST_NODES = 4000
 GAPS = {"auto": 1e-4, "quick": 1e-3, "fine": 1e-6}
 COLUMNS = {"auto": MOST_COLUMNS, "quick": 14, "fine": MOST_COLUMNS + 8}
 
@@ -203,6 +204,11 @@ def training_pairs(
     positive(slack=slack)
     if isinstance(updates, str):
         raise InputError("training_pairs compares smooth maps; got updates='any' (use training_sensitivity)")
+    if weights.n > MOST_NODES:
+        raise InputError(
+            f"training_pairs compares pairs of at most {MOST_NODES} nodes; this network has {weights.n} "
+            "(ask for single pairs with training_sensitivity)"
+        )
     cases: dict[Hashable, Training] = {}
     queue: list[tuple[float, int, Hashable, int]] = []
     for observer in weights.labels if observers is None else observers:

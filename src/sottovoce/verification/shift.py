@@ -222,7 +222,7 @@ def _spread(proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, factor: Floats)
 def _rest(X: Floats, X_off: Floats, D: Floats, above: Floats, off: Floats) -> tuple[Floats, Floats, Floats]:
     """Some Z, and B₂ − B₁Z on the upper rows with its rounding."""
     weighted = X / D[:, None]
-    Z = np.linalg.solve(np.eye(X.shape[1]) + X.T @ weighted, weighted.T @ above)
+    Z: Floats = np.linalg.solve(np.eye(X.shape[1]) + X.T @ weighted, weighted.T @ above).astype(np.float64)
     units = (X.shape[1] + 3) * UNIT_ROUNDOFF * 1.01
     rest_off = off + X_off @ np.abs(Z) + units * (np.abs(X) @ np.abs(Z) + np.abs(above))
     return Z, above - X @ Z, rest_off
