@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run every benchmark in its quick size."""
 
-from benchmarks import against_direct, learning, scale, server, tightness
+from benchmarks import against_direct, learning, scale, server, tightness, training_certificate
 
 if __name__ == "__main__":
     tightness.main(["--quick"])
@@ -9,3 +9,4 @@ if __name__ == "__main__":
     against_direct.main(["--quick"])
     scale.main(["--quick"])
     server.main(["--quick"])
+    training_certificate.main(["--quick"])

@@ -22,10 +22,12 @@ ROWS = (
     ("views",),
     ("participation",),
     ("certificates",),
+    ("shifts",),
     ("filtering",),
     ("rates",),
     ("sensitivities",),
     ("verification",),
+    ("feedback",),
     ("theory",),
     ("accounting",),
     ("coalitions",),
@@ -42,6 +44,7 @@ ROWS = (
 ORDER = {room: place for place, row in enumerate(ROWS) for room in row}
 FORBIDDEN = {
     "verification": {"filtering", "rates", "sensitivities"},
+    "feedback": {"filtering", "rates", "sensitivities"},
     "theory": {"sensitivities"},
     "auditing": {"krylov", "filtering", "rates", "verification"},
 }

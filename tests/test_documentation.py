@@ -53,6 +53,13 @@ GUARANTEED = (
     "sottovoce.auditing.confidence.epsilon_shown",
     "sottovoce.auditing.confidence.evidence",
     "sottovoce.auditing.confidence.mu_shown",
+    "sottovoce.feedback.attacks.best_attack",
+    "sottovoce.feedback.barrier.minimise",
+    "sottovoce.feedback.closed.memory_one",
+    "sottovoce.feedback.closed.twins",
+    "sottovoce.feedback.training_pairs",
+    "sottovoce.feedback.training_sensitivity",
+    "sottovoce.feedback.update_slopes",
     "sottovoce.filtering.elimination.hidden_system",
     "sottovoce.filtering.kalman.filter_gains",
     "sottovoce.filtering.rowspace.independent_rows",
@@ -105,8 +112,10 @@ GUARANTEED = (
     "sottovoce.verification.hidden.hidden_nodes",
     "sottovoce.verification.horizon.dominates",
     "sottovoce.verification.horizon.filtered",
+    "sottovoce.verification.loops.hidden_loop",
     "sottovoce.verification.reduction.distortion",
     "sottovoce.verification.reduction.models",
+    "sottovoce.verification.shift.check_shift",
 )
 
 

@@ -28,6 +28,7 @@ DOCUMENTS = (
     "docs/paper.md",
     "docs/page.md",
     "docs/scale.md",
+    "docs/training.md",
 )
 EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
 METHODS = {"abs", "dual", "spectral", "horizon", "smooth", "steady", "turning"} | {

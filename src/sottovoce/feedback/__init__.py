@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training with hidden states: what a view can tell when hidden nodes react to what they received.
+
+In averaging, contributions are fixed in advance. In training, the gradients of hidden nodes depend on models that carry
+the target's signal on, and Δ² of averaging is no bound. This room bounds Δ² for all update maps in a ball of slopes.
+"""
+
+from sottovoce.feedback.attacks import Attack, best_attack
+from sottovoce.feedback.balls import update_slopes
+from sottovoce.feedback.problem import Slopes, Training, training
+from sottovoce.feedback.results import TrainingPairs, TrainingSensitivity
+from sottovoce.feedback.verbs import training_pairs, training_sensitivity
+
+__all__ = [
+    "Attack",
+    "Slopes",
+    "Training",
+    "TrainingPairs",
+    "TrainingSensitivity",
+    "best_attack",
+    "training",
+    "training_pairs",
+    "training_sensitivity",
+    "update_slopes",
+]

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lower ends: linear loops inside the ball whose Δ² is known exactly, made as bad as a search can make them.
+
+Where every hidden node's map is linear with slope d_t^k between its ends,
+
+    s_t = D_t A s_{t−1} + b δ_t + u_t,     y_t = C s_t,
+
+a statistic Σ_t ⟨w_t, y_t⟩ moves by Σ_t δ_t (λ_t)_j against noise of variance Σ_t λ_tᵀ Q λ_t, where
+
+    λ_t = Cᵀ w_t + Aᵀ D_{t+1} λ_{t+1}.
+
+So Δ² ≥ (Σ δ_t (λ_t)_j)² / Σ λ_tᵀ Q λ_t for any slopes in the ball and any w. Contributions and weights are complex
+numbers, which stand for vectors in the plane: what turns from round to round can tell more than what stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg
+
+if TYPE_CHECKING:
+    from sottovoce.feedback.problem import Training
+
+__all__ = ["Attack", "best_attack", "statistic_value"]
+
+# Slopes to what they attain, which flips help, and the statistic.
+Rate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
+# Slopes that change from round to round are searched over so many rounds and numbers; else they stay the same.
+MOST_ROUNDS, MOST_NUMBERS = 24, 400_000
+MOST_FLIPS = 60
+# Maps of which nothing is known may have any slopes; these are tried.
+STEEP = 4.0
+# What a float sum of positive terms may be off by, with much to spare.
+CAUTION = 1e-9
+# Above so many hidden nodes slopes that stay the same are tried, not searched for.
+MOST_DENSE = 400
+# Few enough slopes are also started at random.
+RANDOM_BELOW, RANDOM = 48, 16
+LONGEST, LONGEST_OF_MANY = 4096, 256
+ANGLES = np.pi * np.arange(9) / 8
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Attack:
+    """Slopes and a statistic whose power is `squared`: what Δ² is at least.
+
+    `slopes` has a row for each round that is used and a column for each hidden node, or one row if they stay the same;
+    `statistic` and `contributions` are complex, with a row for each such round; if there is one row, both turn by
+    `angle` from round to round.
+    """
+
+    squared: float
+    slopes: np.ndarray
+    statistic: np.ndarray
+    contributions: np.ndarray
+    angle: float = 0.0
+
+
+def best_attack(case: Training, target: int) -> Attack:
+    """The most telling linear loop that was found in the ball of a `case`, against the node at position `target`.
+
+    Slopes are at the ends of the ball, one choice for every node (and for every round, if these are few); those whose
+    flip promises most by the gradient are flipped while that helps.
+
+    Guarantee: `squared` is the power of an actual statistic against an actual loop in the ball, evaluated in floats and
+    lowered by a part of 1e-9; so Δ² is at least that.
+    Source: Neyman–Pearson for a shift of a Gaussian statistic.
+    """
+    pattern = _pattern(case)
+    rounds = case.charged
+    C = case.rows.shape
+    window = min(rounds, MOST_ROUNDS, max(2, math.isqrt(8 * MOST_NUMBERS // max(1, C[0] * C[1]))))
+    found = []
+    if not rounds or not C[0] or not pattern.size:
+        return Attack(
+            squared=0.0, slopes=np.zeros((1, C[1])), statistic=np.zeros((1, C[0])), contributions=np.zeros(1)
+        )
+    constant = pattern.size == rounds
+    if constant:
+        found.append((_lasting if C[1] <= MOST_DENSE else _tried)(case, target))
+    delta = np.zeros(window, dtype=complex)
+    delta[pattern[pattern < window]] = 1.0
+    found.append(_changing(case, target, delta, found))
+    return max(found, key=lambda attack: attack.squared)
+
+
+def statistic_value(
+    case: Training, target: int, slopes: np.ndarray, statistic: np.ndarray, contributions: np.ndarray
+) -> float:
+    """(Σ δ_t (λ_t)_j)² / Σ λ_tᵀ Q λ_t over the first rounds, for slopes and weights of each of them.
+
+    >>> from sottovoce.feedback.problem import training
+    >>> from sottovoce import graphs, View
+    >>> star = training(graphs.metropolis_weights("star:n=3"), View.secure_sum(0), rounds=1, updates=(0, 1))
+    >>> round(statistic_value(star, 0, np.ones((1, 2)), np.ones((1, 1)), np.ones(1)), 3)
+    0.5
+    """
+    C, A = case.rows, case.loop.transition
+    levels = case.levels[case.loop.unknown]
+    state = np.zeros(C.shape[1], dtype=complex)
+    signal = variance = 0.0
+    for t in range(len(contributions) - 1, -1, -1):
+        state = np.asarray(C.T @ statistic[t] + state)
+        signal += float((np.conj(contributions[t]) * state[target]).real)
+        variance += float(levels @ np.abs(state) ** 2)
+        state = np.asarray(A.T @ (slopes[t] * state))
+    return float(signal**2 / variance) if variance > 0 else 0.0
+
+
+def _pattern(case: Training) -> np.ndarray:
+    """Rounds in which the target may contribute, early ones if there is a choice."""
+    family, rounds = case.participation, case.protocol.rounds
+    match family.kind:
+        case "at-most":
+            pattern = np.arange(min(family.size, rounds))
+        case "separated":
+            pattern = np.arange(0, rounds, family.size)[: family.limit]
+        case _:
+            pattern = next(family.patterns(rounds))
+    return pattern[pattern < case.charged]
+
+
+def _ends(case: Training) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of the slopes of the hidden nodes."""
+    U = case.loop.unknown
+    if case.slopes is None:
+        return np.full(U.size, -STEEP), np.full(U.size, STEEP)
+    return case.slopes.lower[U], case.slopes.upper[U]
+
+
+def _choices(lower: np.ndarray, upper: np.ndarray, target: int) -> list[np.ndarray]:
+    """Slopes to begin with."""
+    alone = lower.copy()
+    alone[target] = upper[target]
+    return [upper, lower, alone, np.clip(0.0, lower, upper)]
+
+
+def _lasting(case: Training, target: int) -> Attack:
+    """Slopes that stay the same and a stream that turns by θ a round: b·Λ(Λ*QΛ)⁻¹Λ*·b, Λ = (I − e^{iθ}AᵀD)⁻¹Cᵀ."""
+    lower, upper = _ends(case)
+    A, C = case.loop.transition.toarray(), case.rows.toarray()
+    levels = case.levels[case.loop.unknown]
+    m = len(A)
+    b = 1.0 * (np.arange(m) == target)
+
+    def rate_at(angle: float) -> Rate:
+        turn = np.exp(1j * angle) if 0 < angle < np.pi else np.cos(angle)
+
+        def rate(d: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+            loop = np.eye(m) - turn * A.T * d
+            try:
+                reach = np.linalg.solve(loop, C.T)
+                w = linalg.lstsq((reach.conj().T * levels) @ reach, reach[target].conj())[0]
+                state = reach @ w
+                back = np.linalg.solve(loop.conj().T, b - levels * state)
+            except np.linalg.LinAlgError:
+                return -1.0, np.zeros(m), np.zeros(len(C))
+            return float(state[target].real), 2 * (np.conj(turn) * state.conj() * (A @ back)).real, w
+
+        return rate
+
+    choices = _choices(lower, upper, target)
+    tried = [(rate_at(angle)(d)[0], k, i) for k, angle in enumerate(ANGLES) for i, d in enumerate(choices)]
+    found = []
+    for _, k, i in sorted(tried, reverse=True)[:3]:
+        value, d, w = _climbed(rate_at(ANGLES[k]), choices[i], lower, upper)
+        found.append((value, k, d, w))
+    _, k, d, w = max(found, key=lambda one: one[:2])
+    return Attack(
+        squared=_lasting_value(case, target, d, w, ANGLES[k]),
+        slopes=d[None],
+        statistic=w[None],
+        contributions=np.ones(1, dtype=complex),
+        angle=float(ANGLES[k]),
+    )
+
+
+def _tried(case: Training, target: int) -> Attack:
+    """The best of a few slopes, turns and plain sums that stay the same in all rounds."""
+    w = np.ones(case.rows.shape[0])
+    tries = [(d, float(angle)) for d in _choices(*_ends(case), target) for angle in ANGLES[::4]]
+    values = [_lasting_value(case, target, d, w, angle) for d, angle in tries]
+    d, angle = tries[int(np.argmax(values))]
+    return Attack(
+        squared=max(values),
+        slopes=d[None],
+        statistic=w[None],
+        contributions=np.ones(1, dtype=complex),
+        angle=angle,
+    )
+
+
+def _lasting_value(case: Training, target: int, d: np.ndarray, w: np.ndarray, angle: float) -> float:
+    """The power over all rounds of weights that turn by an angle; over the first ones if it has not settled by then."""
+    A, levels = case.loop.transition, case.levels[case.loop.unknown]
+    shown = np.asarray(case.rows.T @ w, dtype=complex)
+    # `state` is λ_t turned back to the angle of its round, where contributions are 1.
+    state, signal, variance = shown, 0.0, 0.0
+    rounds, turn = case.charged, np.exp(1j * angle)
+    longest = LONGEST if state.size <= MOST_DENSE else LONGEST_OF_MANY
+    for k in range(min(rounds, longest)):
+        signal += float(state[target].real)
+        variance += float(levels @ np.abs(state) ** 2)
+        following = shown + turn * np.asarray(A.T @ (d * state))
+        if not np.isfinite(following).all() or np.abs(following).max() > 1e100:
+            return 0.0
+        settled = np.abs(following - state).max() <= 1e-14 * np.abs(state).max()
+        state = following
+        if settled:
+            left = rounds - k - 1
+            signal += left * float(state[target].real)
+            variance += left * float(levels @ np.abs(state) ** 2)
+            break
+    return signal**2 / variance * (1 - CAUTION) if variance > 0 else 0.0
+
+
+def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]) -> Attack:
+    """Slopes and directions that may differ from round to round, with the best statistic for them."""
+    lower, upper = _ends(case)
+    T = delta.size
+    A = case.loop.transition
+    levels = case.levels[case.loop.unknown]
+    C = case.rows.toarray()
+    p, m = C.shape
+
+    def shown_by(D: np.ndarray) -> np.ndarray:
+        shown = np.zeros((T, p, T, m))
+        for t in range(T):
+            rows = C
+            shown[t, :, t] = rows
+            for s in range(t - 1, -1, -1):
+                rows = np.asarray((A.T @ (rows * D[s + 1]).T).T)
+                shown[t, :, s] = rows
+        return shown
+
+    def power_of(stream: np.ndarray) -> Rate:
+        def power(slopes: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+            D = slopes.reshape(T, m)
+            shown = shown_by(D)
+            flat = shown.reshape(T * p, T * m)
+            signal = shown[:, :, :, target].reshape(T * p, T) @ stream
+            w = linalg.lstsq((flat * np.tile(levels, T)) @ flat.T, signal, cond=1e-11)[0]
+            states = (w @ flat).reshape(T, m)
+            back, slope = np.zeros(m, dtype=complex), np.zeros((T, m))
+            for t in range(T):
+                moved = np.asarray(A @ back)
+                slope[t] = 2 * (states[t].conj() * moved).real
+                back = D[t] * moved - levels * states[t]
+                back[target] += stream[t]
+            return float((w.conj() @ signal).real), slope.ravel(), w
+
+        return power
+
+    few = T * T * p * m > MOST_NUMBERS
+    ends, rng = _choices(lower, upper, target), np.random.default_rng(0)
+    turned = [np.exp(1j * a.angle * np.arange(T)) for a in more] + [np.ones(T)] * len(ends)
+    starts = [*zip([np.tile(d, T) for d in (*(a.slopes[0] for a in more), *ends)], turned, strict=True)]
+    if T * m <= RANDOM_BELOW:
+        for _ in range(RANDOM):
+            tossed = np.where(rng.random(T * m) < 0.5, *np.tile([lower, upper], T))
+            starts.append((tossed, rng.choice([-1.0, 1.0], T)))
+    best: tuple[float, np.ndarray, np.ndarray, np.ndarray] = (-1.0, upper, np.zeros(0), delta)
+    for first, turns in starts[: 1 if few else None]:
+        stream, slopes = delta * turns, first
+        for _ in range(3):
+            value, slopes, w = _climbed(
+                power_of(stream), slopes, np.tile(lower, T), np.tile(upper, T), most=8 if few else MOST_FLIPS
+            )
+            if value <= best[0] * (1 + 1e-6):
+                break
+            best = (value, slopes, w, stream)
+            states = np.tensordot(w.reshape(T, p), shown_by(slopes.reshape(T, m))[..., target], 2)
+            stream = np.where(delta != 0, states / np.maximum(np.abs(states), 1e-300), 0.0)
+    slopes, w, stream = best[1].reshape(T, m), best[2].reshape(T, p), best[3]
+    value = statistic_value(case, target, slopes, w, stream)
+    return Attack(squared=value * (1 - CAUTION), slopes=slopes, statistic=w, contributions=stream)
+
+
+def _climbed(
+    rate: Rate, first: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, most: int = MOST_FLIPS
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The value, slopes and weights after flips to the other end that promise most, as many at once as help."""
+    d = first.copy()
+    value, slope, w = rate(d)
+    share = 1.0
+    for _ in range(most):
+        other = np.where(slope > 0, upper, lower)
+        gain = slope * (other - d)
+        ready = np.flatnonzero(gain > 1e-12)
+        if not ready.size:
+            break
+        order = ready[np.argsort(-gain[ready], kind="stable")]
+        improved = False
+        while True:
+            chosen = order[: max(1, int(share * order.size))]
+            tried = d.copy()
+            tried[chosen] = other[chosen]
+            reached, next_slope, next_w = rate(tried)
+            if reached > value * (1 + 1e-12):
+                d, value, slope, w = tried, reached, next_slope, next_w
+                improved = True
+                share = min(1.0, 2 * share)
+                break
+            if chosen.size == 1:
+                break
+            share /= 3
+        if not improved:
+            break
+    return value, d, w

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds that need no matrix inequality: one round of memory for smooth maps, twins for maps of any kind, the cap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg
+
+from sottovoce.feedback.chains import Proved
+from sottovoce.feedback.subspaces import unseen_basis
+from sottovoce.shifts import ShiftStep
+from sottovoce.verification.loops import kernel
+from sottovoce.verification.shift import check_shift
+
+if TYPE_CHECKING:
+    from sottovoce.feedback.problem import Training
+    from sottovoce.shifts import Method
+
+__all__ = ["cap", "memory_one", "memory_one_rates", "twins"]
+
+SWEEPS = 60
+GRID = np.linspace(0, 1, 41)
+# Above so many hidden nodes only nodes with equal columns are looked for, not all that no input shows.
+MOST_ELIMINATED = 60
+
+
+def cap(case: Training, target: int) -> Proved:
+    """Σδ²/q_j: what the target's own noise gives, whatever the others do."""
+    return _checked(case, target, "cap", np.zeros(0))
+
+
+def memory_one(case: Training, target: int, basis: np.ndarray | None = None) -> Proved:
+    """The best bound by differences that live for one round.
+
+        Δ² ≤ Σδ_t² · Σ_k (|b_k − x_k| + ℓ_k |(A x)_k|)²/q_k     for any x with C x = 0.
+
+    With (s + t)² = min over 0 < θ < 1 of s²/θ + t²/(1 − θ) the best x solves weighted least squares, over and over.
+
+    Guarantee: an upper bound for every x; the one that is found is checked with rounding counted.
+    Source: Corollary 2 of docs/training.md.
+    """
+    assert case.slopes is not None
+    U = case.loop.unknown
+    X = unseen_basis(case, target) if basis is None else basis
+    reach = case.slopes.reach[U]
+    moved = reach[:, None] * np.asarray(case.loop.transition @ X)
+    used = np.any(X != 0, axis=1) | np.any(moved != 0, axis=1)
+    own, after = X[used], moved[used]
+    b = np.zeros(U.size)
+    b[target] = 1.0
+    b, noise = b[used], case.levels[U][used]
+    y, best, value = own.T @ b, np.zeros(X.shape[1]), float((b**2 / noise).sum())
+    for sweep in range(SWEEPS):
+        s, t = np.abs(b - own @ y), np.abs(after @ y)
+        reached = float(((s + t) ** 2 / noise).sum())
+        if reached < value:
+            best, value = y, reached
+        tiny = 10.0 ** (-2 - sweep / 6)
+        share = (s + tiny) / (s + t + 2 * tiny)
+        left, right = 1 / (share * noise), 1 / ((1 - share) * noise)
+        normal = (own.T * left) @ own + (after.T * right) @ after
+        normal[np.diag_indices_from(normal)] += 1e-14 * max(1.0, float(np.trace(normal)))
+        y = linalg.solve(normal, (own.T * left) @ b, assume_a="pos")
+    return _checked(case, target, "memory-one", X @ best)
+
+
+def memory_one_rates(case: Training) -> np.ndarray:
+    """The bound by one round of memory for all hidden nodes at once, with x = γ·(part of b that is not seen).
+
+    Guarantee: to rounding only, and dense in the number of nodes: it orders the work, `memory_one` proves.
+    """
+    assert case.slopes is not None
+    U = case.loop.unknown
+    C = case.rows.toarray()
+    P = np.eye(U.size) - linalg.pinv(C) @ C
+    moved = case.slopes.reach[U][:, None] * np.abs(case.loop.transition @ P)
+    inverse = (1 / case.levels[U])[:, None]
+    rates = [((np.abs(np.eye(U.size) - g * P) + g * moved) ** 2 * inverse).sum(axis=0) for g in GRID]
+    return np.asarray(np.min(rates, axis=0))
+
+
+def twins(case: Training, target: int) -> Proved | None:
+    """The bound for maps of which nothing is known: differences that nobody's input shows; None if there are none.
+
+        Δ² ≤ Σδ_t² · min ‖b − x‖²_{1/q}   over x with C x = 0 and A x = 0.
+
+    Nodes with equal columns of W ("twins": same closed neighbourhood, same weights) give 1/s for s hidden twins.
+
+    Guarantee: an upper bound for arbitrary measurable maps; A x = 0 holds exactly, in rationals.
+    Source: Corollary 3 of docs/training.md.
+    """
+    loop = case.loop
+    m = loop.unknown.size
+    alike = _alike(case, target)
+    support = alike
+    if m <= MOST_ELIMINATED:
+        both = np.vstack([loop.transition.toarray(), case.rows.toarray()])
+        if np.linalg.matrix_rank(both, tol=1e-9) == m:
+            return None
+        support = np.arange(m)
+    if support.size < 2:
+        return None
+    unseen = (
+        kernel([*loop.rows, *loop.inflow(loop.unknown.tolist())], support) if m <= MOST_ELIMINATED else None
+    )
+    if unseen is None:
+        # Equal columns: anything that sums to 0 over them.
+        basis = np.vstack([np.eye(support.size - 1), -np.ones((1, support.size - 1))])
+    else:
+        basis = np.zeros((m, unseen.free.size))
+        basis[unseen.free, np.arange(unseen.free.size)] = 1.0
+        basis[unseen.pivots] = -unseen.solved.toarray()
+    if not basis.shape[1]:
+        return None
+    weight = 1 / np.sqrt(case.levels[loop.unknown[support]])
+    b = 1.0 * (support == target)
+    coefficients = linalg.lstsq(weight[:, None] * basis, weight * b)[0]
+    x = np.zeros(m)
+    x[support] = basis @ coefficients
+    return _checked(case, target, "twins", x) if np.any(x != 0) else None
+
+
+def _alike(case: Training, target: int) -> np.ndarray:
+    """The positions whose columns of A and C equal those of the target to 12 digits; the check decides in rationals."""
+    A, C = case.loop.transition.tocsc(), case.rows.tocsc()
+
+    def column(matrix, k: int) -> bytes:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        span = slice(matrix.indptr[k], matrix.indptr[k + 1])
+        return matrix.indices[span].tobytes() + np.round(matrix.data[span], 12).tobytes()  # type: ignore[no-any-return]
+
+    A.sort_indices()
+    C.sort_indices()
+    # Who hears the target hears its twins.
+    hearers = A.indices[A.indptr[target] : A.indptr[target + 1]]
+    if not hearers.size:
+        return np.array([target])
+    same = np.unique(case.loop.transition[[int(hearers[0])]].indices)
+    key = column(A, target), column(C, target)
+    return np.array([k for k in same.tolist() if (column(A, k), column(C, k)) == key], dtype=np.int64)
+
+
+def _checked(case: Training, target: int, method: Method, x: np.ndarray) -> Proved:
+    """The proof by one vector (or none), and what the check makes of it."""
+    U = case.loop.unknown
+    support = np.flatnonzero(x)
+    step = ShiftStep(factor=x[support][:, None], multipliers=np.zeros(case.protocol.n), kappa=0.0)
+    proof = case.proof(int(U[target]), method, support=U[support], bulk=() if method == "cap" else (step,))
+    check = check_shift(proof, case.loop)
+    assert check.holds, check.failure
+    return Proved(proof=proof, squared_upper=check.squared_upper)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training as the certificate sees it: who is hidden, through which rows, with which slopes and how much noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import scipy.sparse.linalg
+from scipy import sparse
+
+from sottovoce.certificates import SparseRows
+from sottovoce.errors import InputError
+from sottovoce.participation import Participation
+from sottovoce.protocols import gossip
+from sottovoce.shifts import Method, ShiftProof, ShiftStep
+from sottovoce.verification.loops import HiddenLoop, hidden_loop, kernel
+from sottovoce.views import View, observe
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from numpy.typing import ArrayLike
+
+    from sottovoce.graphs import GossipWeights
+    from sottovoce.protocols import Protocol
+
+__all__ = ["Slopes", "Training", "training"]
+
+Updates = tuple["ArrayLike", "ArrayLike"] | Literal["any"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Slopes:
+    """The ball of every node's update map: ‖g(z′) − g(z) − c(z′ − z)‖ ≤ r‖z′ − z‖ with c ± r = `upper`, `lower`.
+
+    For d = 1 these are the least and the largest slope; a gradient step of size η on a convex loss of smoothness L has
+    slopes in [1 − ηL, 1].
+
+    >>> Slopes.of((0.5, 1), 3).centre.tolist()
+    [0.75, 0.75, 0.75]
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @classmethod
+    def of(cls, updates: tuple[ArrayLike, ArrayLike], n: int) -> Slopes:
+        """One pair for all nodes, or one number a node for either end."""
+        try:
+            lower, upper = (
+                np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), n)) for end in updates
+            )
+        except (TypeError, ValueError):
+            raise InputError(
+                f"updates must be a pair (lower, upper) of slopes, numbers or one a node of {n} nodes, or 'any'; "
+                f"got {updates!r}"
+            ) from None
+        bad = ~(np.isfinite(lower) & np.isfinite(upper) & (lower <= upper))
+        if bad.any():
+            k = int(np.argmax(bad))
+            raise InputError(
+                f"slopes must be finite with lower ≤ upper; node {k} has ({float(lower[k])!r}, {float(upper[k])!r})"
+            )
+        lower.flags.writeable = upper.flags.writeable = False
+        return cls(lower=lower, upper=upper)
+
+    @property
+    def centre(self) -> np.ndarray:
+        """The centre c = (lower + upper)/2."""
+        return np.asarray((self.lower + self.upper) / 2)
+
+    @property
+    def radius(self) -> np.ndarray:
+        """The radius r = (upper − lower)/2."""
+        return np.asarray((self.upper - self.lower) / 2)
+
+    @property
+    def reach(self) -> np.ndarray:
+        """The Lipschitz constant ℓ = |c| + r."""
+        return np.asarray(np.maximum(np.abs(self.lower), np.abs(self.upper)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Training:
+    """One view of T rounds of training: the hidden loop with its slopes and noise levels.
+
+    `slopes` is None where nothing is known of the update maps. `levels` holds one variance a node in units of σ².
+    """
+
+    protocol: Protocol
+    view: View
+    participation: Participation
+    slopes: Slopes | None
+    levels: np.ndarray
+    loop: HiddenLoop
+    observation: SparseRows
+    known: np.ndarray
+
+    @property
+    def weights(self) -> GossipWeights:
+        """The gossip weights."""
+        return self.protocol.weights
+
+    @property
+    def charged(self) -> int:
+        """How many rounds can cost anything: all, or all but the last where that one shows nothing."""
+        return self.protocol.rounds if self.loop.last_rows else self.protocol.rounds - 1
+
+    @property
+    def count(self) -> int:
+        """The largest number of charged rounds in which the target contributes."""
+        return min(self.charged, self.participation.largest_count(self.protocol.rounds))
+
+    @cached_property
+    def rows(self) -> sparse.csr_array:
+        """Independent rows of C in floats, over the hidden nodes, each of length 1."""
+        m = self.loop.unknown.size
+        unseen = kernel(self.loop.rows, np.arange(m))
+        count = unseen.pivots.size
+        unit = sparse.csr_array((np.ones(count), (np.arange(count), unseen.pivots)), shape=(count, m))
+        columns = sparse.csr_array(
+            (np.ones(unseen.free.size), (np.arange(unseen.free.size), unseen.free)),
+            shape=(unseen.free.size, m),
+        )
+        rows = sparse.csr_array(unit + unseen.solved @ columns)
+        return sparse.csr_array(sparse.diags_array(1 / scipy.sparse.linalg.norm(rows, axis=1)) @ rows)
+
+    @cached_property
+    def stored_weights(self) -> SparseRows:
+        """W as a proof stores it."""
+        return SparseRows.of(self.weights.matrix)
+
+    def proof(
+        self,
+        target: int,
+        method: Method,
+        *,
+        support: np.ndarray,
+        start: tuple[ShiftStep, ...] = (),
+        bulk: tuple[ShiftStep, ...] = (),
+        end: tuple[ShiftStep, ...] = (),
+    ) -> ShiftProof:
+        """A proof about the node of index `target`, `support` given by node indices."""
+        return ShiftProof(
+            method=method,
+            weights=self.stored_weights,
+            fractions=self.weights.unit is not None,
+            observation=self.observation,
+            known_noise=self.known,
+            target=int(target),
+            rounds=self.protocol.rounds,
+            participation=str(self.participation),
+            levels=self.levels,
+            lower=None if self.slopes is None else self.slopes.lower,
+            upper=None if self.slopes is None else self.slopes.upper,
+            support=support,
+            start=start,
+            bulk=bulk,
+            end=end,
+        )
+
+
+def training(
+    weights: GossipWeights,
+    view: View,
+    *,
+    rounds: int,
+    updates: Updates,
+    noise_levels: ArrayLike | None = None,
+    participation: Participation | str | None = None,
+) -> Training:
+    """The values checked and put together; see `training_sensitivity` for what they mean."""
+    protocol = gossip(weights, rounds=rounds)
+    observation = observe(protocol, view)
+    stored = SparseRows.of(protocol.weights.matrix)
+    rows = SparseRows.of(observation.rows)
+    slopes = None if isinstance(updates, str) else Slopes.of(updates, protocol.n)
+    if isinstance(updates, str) and updates != "any":
+        raise InputError(f"updates must be a pair (lower, upper) of slopes, or 'any'; got {updates!r}")
+    chosen = Participation.parse(participation) if isinstance(participation, str) else participation
+    return Training(
+        protocol=protocol,
+        view=view,
+        participation=chosen or Participation.full(),
+        slopes=slopes,
+        levels=_levels(noise_levels, protocol.n, protocol.labels),
+        loop=hidden_loop(
+            stored, fractions=protocol.weights.unit is not None, observation=rows, known=observation.known
+        ),
+        observation=rows,
+        known=observation.known,
+    )
+
+
+def _levels(given: ArrayLike | None, n: int, labels: Hashable) -> np.ndarray:
+    """One positive number a node."""
+    try:
+        levels = np.array(np.broadcast_to(np.asarray(1.0 if given is None else given, dtype=np.float64), n))
+    except (TypeError, ValueError):
+        raise InputError(f"noise_levels must be one number a node, for {n} nodes; got {given!r}") from None
+    bad = ~(np.isfinite(levels) & (levels > 0))
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise InputError(
+            f"noise_levels must be finite and above 0; node {labels[k]!r} has {float(levels[k])!r} "  # type: ignore[index]
+            "(a node without noise is no hidden node: give its noise to the observer)"
+        )
+    levels.flags.writeable = False
+    return levels

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bounds for training return: an interval with its method, its assumption, its proof and its attack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    import numpy as np
+
+    from sottovoce.feedback.attacks import Attack
+    from sottovoce.interval import Interval
+    from sottovoce.shifts import Method, ShiftProof
+
+__all__ = ["Assumption", "TrainingPairs", "TrainingSensitivity"]
+
+Assumption = Literal["smooth", "none"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingSensitivity:
+    """Δ² of one target in training, for every update map in the ball.
+
+    The upper end is what `proof` proves; the lower end is attained by the linear loop in `attack`, so no bound for this
+    ball is below it. `assumption` is `smooth` where the upper end rests on the ball of slopes and `none` where it holds
+    for maps of any kind.
+    """
+
+    target: Hashable
+    squared: Interval
+    method: Method
+    assumption: Assumption
+    proof: ShiftProof
+    attack: Attack
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingPairs:
+    """Upper bounds on Δ² for many pairs of observer and target, in the order in which they were settled.
+
+    `method` says what proves each. With `refined` the matrix inequality was solved for a pair; for the others a bound
+    that needs none is already below the largest.
+    """
+
+    observers: tuple[Hashable, ...]
+    targets: tuple[Hashable, ...]
+    squared_upper: np.ndarray
+    method: tuple[Method, ...]
+    refined: np.ndarray
+
+    def __len__(self) -> int:
+        """How many pairs there are."""
+        return len(self.targets)
+
+    def __iter__(self) -> Iterator[tuple[Hashable, Hashable, float]]:
+        """Observer, target and upper bound, one pair after the other."""
+        return iter(zip(self.observers, self.targets, self.squared_upper.tolist(), strict=True))
+
+    @property
+    def worst(self) -> tuple[Hashable, Hashable, float]:
+        """The pair with the largest upper bound: no other pair has more than that."""
+        place = int(self.squared_upper.argmax())
+        return self.observers[place], self.targets[place], float(self.squared_upper[place])

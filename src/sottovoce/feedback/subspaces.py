@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the hidden differences are looked for: all that is not seen, or a small part of it; and who shares a β.
+
+Whatever is left out only restricts the search. The bound stays valid.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scipy.sparse import csr_array
+
+    from sottovoce.feedback.problem import Training
+
+__all__ = ["MOST_COLUMNS", "groups_by", "unseen_basis"]
+
+# All that is not seen is searched up to this many dimensions, a part of that size beyond.
+MOST_COLUMNS = 24
+POWERS, MOST_UNITS = 5, 24
+# Up to so many nodes each has a β of its own; of more only the most important ones do, and the others share one with
+# those that matter as much.
+ALONE, CLASSES = 120, 8
+ALONE_OF_MANY = 48
+
+
+def unseen_basis(case: Training, target: int, *, most: int = MOST_COLUMNS) -> np.ndarray:
+    """Columns over the hidden nodes that are not seen, orthonormal to rounding; `target` is a position.
+
+    Everything up to `most` dimensions; beyond that what the target and the observed rows reach in a few rounds,
+
+        b, A b, …, A⁵ b, Aᵀ w, …, (Aᵀ)⁵ w  (w the sum of the observed rows),  and units of observed nodes,
+
+    each less its part in the rows that are seen.
+    """
+    C = case.rows
+    m = C.shape[1]
+    project = _projector(C)
+    if m - C.shape[0] <= most:
+        return _independent(project(np.eye(m)), m)
+    A = case.loop.transition
+    b = np.zeros(m)
+    b[target] = 1.0
+    seen = np.asarray(abs(C).sum(axis=0)).ravel()
+    forward, backward = [b], [np.asarray(C.sum(axis=0)).ravel()]
+    for _ in range(POWERS):
+        forward.append(np.asarray(A @ forward[-1]))
+        backward.append(np.asarray(A.T @ backward[-1]))
+    heard = np.flatnonzero(seen)
+    if heard.size > MOST_UNITS:
+        heard = heard[np.argsort(-seen[heard], kind="stable")[:MOST_UNITS]]
+    units = np.zeros((m, heard.size))
+    units[heard, np.arange(heard.size)] = 1.0
+    vectors = [v for pair in zip(forward, backward[1:], strict=False) for v in pair]
+    return _independent(project(np.column_stack([*vectors, units, A @ units])), most)
+
+
+def groups_by(influence: np.ndarray) -> list[np.ndarray]:
+    """The nodes in groups that share a β: the most important ones alone, the others by size of `influence`."""
+    if influence.size <= ALONE:
+        return [np.array([k]) for k in range(influence.size)]
+    order = np.argsort(-influence, kind="stable")
+    alone, classes = ALONE_OF_MANY, CLASSES
+    rest = order[alone:]
+    sizes = np.log(np.maximum(influence[rest], 1e-12 * max(float(influence[rest[0]]), 1e-300)))
+    edges = np.linspace(sizes.max(), sizes.min(), classes + 1)[1:-1]
+    place = np.searchsorted(-edges, -sizes)
+    shared = [rest[place == k] for k in range(classes)]
+    return [*(order[k : k + 1] for k in range(alone)), *(part for part in shared if part.size)]
+
+
+def _projector(C: csr_array) -> Callable[[np.ndarray], np.ndarray]:
+    """The map v ↦ v less its part in the rows of C, which may depend on each other."""
+    gram = (C @ C.T).toarray()
+    inverse = linalg.pinvh(gram) if gram.size else gram
+
+    def project(v: np.ndarray) -> np.ndarray:
+        for _ in range(2):
+            v = v - C.T @ (inverse @ (C @ v))
+        return np.asarray(v)
+
+    return project
+
+
+def _independent(vectors: np.ndarray, most: int) -> np.ndarray:
+    """An orthonormal basis of the span of the first columns that are independent, `most` at most."""
+    kept: list[np.ndarray] = []
+    for v in vectors.T:
+        size = np.linalg.norm(v)
+        if len(kept) == most or size < 1e-9:
+            continue
+        rest = v / size
+        if kept:
+            basis = np.column_stack(kept)
+            for _ in range(2):
+                rest = rest - basis @ (basis.T @ rest)
+        left = np.linalg.norm(rest)
+        if left > 1e-7:
+            kept.append(rest / left)
+    return np.column_stack(kept) if kept else np.zeros((vectors.shape[0], 0))

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hidden nodes of a training run, and differences of their messages that an observer does not see, exactly.
+
+Nodes K whose noise is known can be worked out by the observer; the others, U, follow
+
+    s_t = g_t(z_t) + u_t,     z_{t+1} = A s_t + (what K sends),     A = W_UU,
+
+and rows C of s_t are seen. A difference e with C e = 0 is not seen. Rows are rationals and zero means zero: what a
+factor has at the pivots of C is not stored but defined by C e = 0, and only its rounding is bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sottovoce.verification.hidden import UNIT_ROUNDOFF, RationalWeights, rational_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sottovoce.certificates import SparseRows
+
+__all__ = ["HiddenLoop", "Kernel", "hidden_loop", "kernel"]
+
+Floats = NDArray[np.float64]
+ExactRow = dict[int, Fraction]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HiddenLoop:
+    """The hidden nodes U (`unknown`), A over them and the rows that are seen, by position in U.
+
+    `rows` are seen of all rounds but the last and `last_rows` of the last. Entries of A are within `relative`
+    units of 2⁻⁵³ of the rationals that they stand for, and those of its diagonal within `absolute` beyond that.
+    """
+
+    unknown: NDArray[np.int64]
+    transition: sparse.csr_array
+    rows: tuple[ExactRow, ...]
+    last_rows: tuple[ExactRow, ...]
+    relative: int
+    absolute: float
+    weights: RationalWeights
+
+    @cached_property
+    def sizes(self) -> sparse.csr_array:
+        """The sizes |A|."""
+        return abs(self.transition)
+
+    def position(self, node: int) -> int:
+        """Where a hidden node stands in U."""
+        return int(np.searchsorted(self.unknown, node))
+
+    def moved(self, X: Floats, error: Floats) -> tuple[Floats, Floats]:
+        """A X in floats, and a bound of how far each entry may be from the truth, for X within `error` of the truth."""
+        terms = int(np.diff(self.transition.indptr).max(initial=0))
+        units = (terms + 2 + self.relative) * UNIT_ROUNDOFF * 1.01
+        sizes = np.abs(X)
+        off = units * (self.sizes @ sizes) + self.absolute * sizes + 1.01 * (self.sizes @ error)
+        return np.asarray(self.transition @ X), np.asarray(off)
+
+    def inflow(self, nodes: Iterable[int]) -> list[ExactRow]:
+        """The rows of W of the given nodes, on hidden nodes, by position."""
+        return [_restricted(self.weights.row(node), self.unknown) for node in nodes]
+
+
+def hidden_loop(
+    weights: SparseRows, *, fractions: bool, observation: SparseRows, known: NDArray[np.int64]
+) -> HiddenLoop:
+    """What stays hidden from an observer who knows the noise of the nodes `known`.
+
+    Everything that flows into a known node counts as seen in the round before, whether the view determines it or not:
+    the observer then knows what the known nodes send, whatever their maps are.
+
+    Guarantee: the observer of the result sees at least what the view shows.
+    """
+    exact = rational_weights(weights, fractions=fractions)
+    unknown = np.setdiff1d(np.arange(weights.rows), known)
+    fresh = [_restricted(row, unknown) for row in _observed_rows(observation, exact)]
+    inflow = [_restricted(exact.row(int(node)), unknown) for node in known]
+    matrix = sparse.csr_array(
+        (weights.data, weights.indices, weights.indptr), shape=(weights.rows, weights.rows)
+    )
+    return HiddenLoop(
+        unknown=unknown,
+        transition=sparse.csr_array(matrix[unknown][:, unknown]),
+        rows=tuple(row for row in (*fresh, *inflow) if row),
+        last_rows=tuple(row for row in fresh if row),
+        relative=exact.relative,
+        absolute=exact.absolute,
+        weights=exact,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kernel:
+    """The vectors x on `support` with R x = 0 for some exact rows R: free entries, and the pivots they determine.
+
+    x[pivots] = −`solved` x[free], by position within the support; `terms` bounds how many terms a sum has.
+    """
+
+    size: int
+    pivots: NDArray[np.int64]
+    free: NDArray[np.int64]
+    solved: sparse.csr_array
+    terms: int
+
+    def lifted(self, X: Floats) -> tuple[Floats, Floats]:
+        """X with its pivot rows replaced by what the free rows determine, and a bound of the rounding in each entry."""
+        full, error = np.array(X), np.zeros_like(X)
+        if self.pivots.size:
+            full[self.pivots] = -(self.solved @ X[self.free])
+            error[self.pivots] = (
+                (self.terms + 2) * UNIT_ROUNDOFF * 1.01 * (abs(self.solved) @ np.abs(X[self.free]))
+            )
+        return full, error
+
+    def rows(self) -> Floats:
+        """Rows in floats that span what is seen: [I, solved] at (pivots, free)."""
+        shown = np.zeros((self.pivots.size, self.size))
+        shown[np.arange(self.pivots.size), self.pivots] = 1.0
+        shown[:, self.free] = self.solved.toarray()
+        return shown
+
+
+def kernel(rows: Iterable[ExactRow], support: NDArray[np.int64]) -> Kernel:
+    """The kernel of exact rows on the entries `support`, by Gauss–Jordan elimination in rationals."""
+    place = {int(k): i for i, k in enumerate(support)}
+    lines: dict[int, ExactRow] = {}
+    for row in rows:
+        rest = {place[j]: x for j, x in row.items() if j in place and x}
+        for pivot in [j for j in rest if j in lines]:
+            _subtract(rest, rest[pivot], lines[pivot])
+        if not rest:
+            continue
+        pivot = max(rest, key=lambda j: (abs(rest[j]), -j))
+        new = {j: x / rest[pivot] for j, x in rest.items()}
+        for line in lines.values():
+            if pivot in line:
+                _subtract(line, line[pivot], new)
+        lines[pivot] = new
+    pivots = np.array(sorted(lines), dtype=np.int64)
+    free = np.setdiff1d(np.arange(support.size), pivots)
+    column = {int(k): i for i, k in enumerate(free)}
+    entries = [
+        (i, column[j], float(x))
+        for i, pivot in enumerate(pivots.tolist())
+        for j, x in lines[pivot].items()
+        if j != pivot
+    ]
+    solved = sparse.csr_array(
+        ([e[2] for e in entries], ([e[0] for e in entries], [e[1] for e in entries])),
+        shape=(pivots.size, free.size),
+    )
+    terms = int(np.diff(solved.indptr).max(initial=0))
+    return Kernel(size=support.size, pivots=pivots, free=free, solved=solved, terms=terms)
+
+
+def _subtract(row: ExactRow, factor: Fraction, line: ExactRow) -> None:
+    """Put row ← row − factor·line, without zeros."""
+    for j, x in line.items():
+        value = row.get(j, Fraction(0)) - factor * x
+        if value:
+            row[j] = value
+        else:
+            row.pop(j, None)
+
+
+def _restricted(row: ExactRow, unknown: NDArray[np.int64]) -> ExactRow:
+    """The part of a row on hidden nodes, by their position."""
+    nodes = np.fromiter(row, dtype=np.int64, count=len(row))
+    places = np.searchsorted(unknown, nodes)
+    inside = np.minimum(places, unknown.size - 1)
+    hidden = unknown[inside] == nodes if unknown.size else np.zeros(nodes.size, dtype=bool)
+    return {int(p): row[int(j)] for p, j, h in zip(places, nodes, hidden, strict=True) if h and row[int(j)]}
+
+
+def _observed_rows(observation: SparseRows, weights: RationalWeights) -> Iterable[ExactRow]:
+    """The rows of a view in rationals; a row that is one of the gossip matrix means the rationals of that row."""
+    stored = weights.stored
+    counts, firsts = np.diff(stored.indptr), stored.indptr[:-1]
+    for k in range(observation.rows):
+        span = slice(observation.indptr[k], observation.indptr[k + 1])
+        indices, data = observation.indices[span], observation.data[span]
+        same = None
+        if weights.recovered is not None and indices.size > 1:
+            alike = np.flatnonzero(counts == indices.size)
+            alike = alike[stored.indices[firsts[alike]] == indices[0]]
+            for i in alike.tolist():
+                there = slice(firsts[i], firsts[i] + indices.size)
+                if (stored.indices[there] == indices).all() and (stored.data[there] == data).all():
+                    same = i
+                    break
+        exact = {int(j): Fraction(float(x)) for j, x in zip(indices, data, strict=True)}
+        yield exact if same is None else weights.row(same)

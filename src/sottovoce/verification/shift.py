@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check a bound for training: each step of the proof is a matrix that must not stretch, rounding counted.
+
+A step lets differences e = X η of the hidden nodes' messages pass that the observer does not see (C X = 0), and shifts
+the noise against all the rest. With D = diag(q − β, β) on the pairs (x, s), it is paid for if
+
+    B₂B₂ᵀ ⪯ B₁B₁ᵀ + D,     B₁ = [X; 0],   B₂ = [c A Y, √κ b; r A Y, 0],    Y the factor of the round before,
+
+and this holds as soon as some Z makes
+
+    V = [Z; D^{-½}(B₂ − B₁Z)]   a contraction: VᵀV ⪯ I,
+
+because then B₂ = [B₁, D^½] V. Any Z will do, so it is computed in floats and nothing about it needs proof. V has as
+many columns as B₂, whatever the number of nodes.
+
+Rounding. X is exact at free entries and within a known bound at the pivots (`loops.Kernel`). Each product of matrices
+is off by at most γ_k |·||·|, entry by entry. Square roots and D enter rounded to the side that makes V larger. So the
+true V is within E of the computed one, and ‖V‖ ≤ 1 follows from VᵀV ⪯ (1 − ‖E‖_F)² I, which a Cholesky factorisation
+with the margin of Rump (2006) proves.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg
+
+from sottovoce.errors import InputError
+from sottovoce.participation import Participation
+from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.verification.loops import HiddenLoop, Kernel, hidden_loop, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sottovoce.shifts import ShiftProof, ShiftStep
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["ShiftCheck", "check_shift"]
+
+# Where q − β is below this part of q, β − q/2 becomes a column of B₂ and q/2 stays in D.
+_THIN = 1e-3
+_UNITS = 4 * UNIT_ROUNDOFF
+_UP = 1 + _UNITS
+_MOST_COLUMNS = 1500
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftCheck:
+    """Whether a proof holds, the bound on Δ² that it proves (infinite if not), and where it fails."""
+
+    holds: bool
+    squared_upper: float
+    failure: str
+
+
+def check_shift(proof: ShiftProof, loop: HiddenLoop | None = None) -> ShiftCheck:
+    """Whether a proof proves a bound on Δ², and which.
+
+    Guarantee: if it holds, the view is μ-GDP for this target with μ = √squared_upper/σ, in both orders, for all update
+    maps in the ball, whatever the observer sends. On trust: that the maps lie in the ball, that the noise has
+    the given levels, and that a contribution moves a message by at most 1 in a round that takes part.
+    Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
+    """
+    if loop is None:
+        loop = hidden_loop(
+            proof.weights,
+            fractions=proof.fractions,
+            observation=proof.observation,
+            known=proof.known_noise,
+        )
+    rounds = proof.rounds if loop.last_rows else proof.rounds - 1
+    if not loop.rows or not rounds:
+        return ShiftCheck(holds=True, squared_upper=0.0, failure="")
+    level = float(proof.levels[proof.target])
+    match proof.method:
+        case "cap":
+            charge, failure = math.nextafter(1 / level, math.inf), ""
+        case "memory-one":
+            charge, failure = _memory_one(proof, loop)
+        case "twins":
+            charge, failure = _twins(proof, loop)
+        case _:
+            return _check_steps(proof, loop, rounds)
+    if failure:
+        return _refused(failure)
+    count = Participation.parse(proof.participation).largest_count(proof.rounds)
+    return _proved(charge * min(count, rounds))
+
+
+def _check_steps(proof: ShiftProof, loop: HiddenLoop, rounds: int) -> ShiftCheck:
+    """Every pair of steps that follow each other, and the sum of what the rounds cost."""
+    if proof.lower is None:
+        return _refused("a proof by steps needs lower and upper slopes")
+    participation = Participation.parse(proof.participation)
+    # Before the first round that takes part there is no difference, so that round counts as the first.
+    first = (participation.offset or 1) - 1 if participation.kind == "every" else 0
+    if first >= rounds:
+        return _proved(0.0)
+    try:
+        order = proof.order(rounds - first)
+    except InputError as error:
+        return _refused(str(error))
+    steps = proof.steps
+    if any(steps[k].last for k in order[:-1]):
+        return _refused("a step of the last round stands before the last round")
+    pairs = {
+        (-1, int(order[0])),
+        *map(tuple, np.unique(np.stack([order[:-1], order[1:]], axis=1), axis=0).tolist()),
+    }
+    unseen = unseen_of(proof, loop)
+    for before, now in sorted(pairs):
+        previous = None if before < 0 else steps[before]
+        if failure := _unproved(proof, loop, unseen, previous, steps[now]):
+            return _refused(f"step {now + 1} after step {before + 1}: {failure}")
+    charges = np.array([math.nextafter(1 / s.kappa, math.inf) if s.kappa else math.inf for s in steps])[order]
+    match participation.kind:
+        case "every":
+            charges = charges[:: participation.size]
+            participation = Participation.full()
+        case "fixed":
+            taken = [k - 1 for k in participation.rounds if k <= rounds]
+            charges = charges[taken]
+            participation = Participation.full()
+    if not np.isfinite(charges).all():
+        return _refused("a round in which the target may contribute has κ = 0")
+    return _proved(participation.largest_sum(charges) if charges.size else 0.0)
+
+
+def _unproved(
+    proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
+) -> str:
+    """Why a step after another is not proved; empty if it is."""
+    try:
+        with np.errstate(all="ignore"):
+            V, error = _matrix(proof, loop, unseen, previous, step)
+    except _Hopeless as reason:
+        return str(reason)
+    except np.linalg.LinAlgError:
+        return "its matrices are singular"
+    return _contraction(V, error)
+
+
+class _Hopeless(Exception):  # noqa: N818 - a verdict, not a mistake
+    """A step of which it can be said beforehand that it will not be proved."""
+
+
+def _matrix(
+    proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
+) -> tuple[Floats, float]:
+    """V in floats, and a bound of the Frobenius norm of what it is off by."""
+    assert proof.lower is not None
+    assert proof.upper is not None
+    U = loop.unknown
+    target = loop.position(proof.target)
+    lower, upper = proof.lower[U], proof.upper[U]
+    centre, radius = (lower + upper) / 2, (upper - lower) / 2
+    q, beta = proof.levels[U], step.multipliers[U]
+    Y, off = np.zeros((2, U.size, 0))
+    if previous is not None:
+        Y, off = loop.moved(*_spread(proof, loop, unseen, previous.factor))
+    above, below = centre[:, None] * Y, radius[:, None] * Y
+    above_off = np.abs(centre)[:, None] * off + _UNITS * np.abs(above)
+    below_off = radius[:, None] * off + _UNITS * np.abs(below)
+    X, X_off = np.zeros((2, U.size, 0)) if step.last else _spread(proof, loop, unseen, step.factor)
+    shown = (
+        kernel(loop.last_rows or loop.rows, np.arange(U.size)).rows() if step.last else np.zeros((0, U.size))
+    )
+
+    # Rows of V outside `used` are 0 whatever stands in D, as long as β ≤ q.
+    used = _nonzero(X, X_off) | _nonzero(above, above_off) | np.any(shown != 0, axis=0)
+    used[target] = True
+    thin = np.flatnonzero((beta > q) | (used & (q - beta < _THIN * q)))
+    if Y.shape[1] + 1 + thin.size > _MOST_COLUMNS:
+        raise _Hopeless(f"{thin.size} multipliers reach the noise level, too many to be checked")
+    extra = np.zeros((U.size, 1 + thin.size))
+    extra[target, 0] = math.sqrt(step.kappa) * _UP
+    extra[thin, 1 + np.arange(thin.size)] = np.sqrt(beta[thin] - q[thin] / 2) * _UP
+    D = np.where(used, (q - beta) * (1 - 2 * UNIT_ROUNDOFF), q)
+    D[thin] = q[thin] / 2
+
+    above, above_off = np.hstack([above, extra]), np.hstack([above_off, np.zeros_like(extra)])
+    below, below_off = (np.hstack([part, np.zeros_like(extra)]) for part in (below, below_off))
+    if step.last:
+        Z, rest, rest_off = _last_rest(loop, shown, D, above, above_off)
+    else:
+        Z, rest, rest_off = _rest(X, X_off, D, above, above_off)
+    bent = _nonzero(below, below_off)
+    if (beta[bent] <= 0).any():
+        raise _Hopeless("a multiplier is 0 at a node whose map bends")
+    scale, scale_bent = _UP / np.sqrt(D)[:, None], _UP / np.sqrt(beta[bent])[:, None]
+    V = np.vstack([Z, scale * rest, scale_bent * below[bent]])
+    parts = scale * rest_off, scale_bent * below_off[bent]
+    error = math.sqrt(sum(float(np.einsum("ij,ij->", part, part)) for part in parts))
+    return V, 1.01 * error + _UNITS * float(np.linalg.norm(V))
+
+
+def _nonzero(matrix: Floats, off: Floats) -> NDArray[np.bool_]:
+    """The rows of which it is not certain that they are 0."""
+    return np.asarray(np.any((matrix != 0) | (off != 0), axis=1))
+
+
+def unseen_of(proof: ShiftProof, loop: HiddenLoop) -> Kernel:
+    """What is not seen of the support of a proof."""
+    return kernel(loop.rows, np.searchsorted(loop.unknown, proof.support))
+
+
+def _spread(proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, factor: Floats) -> tuple[Floats, Floats]:
+    """A factor over all hidden nodes with its exact pivots, and a bound of the rounding in it."""
+    places = np.searchsorted(loop.unknown, proof.support)
+    values, off = unseen.lifted(factor)
+    X, E = np.zeros((2, loop.unknown.size, factor.shape[1]))
+    X[places], E[places] = values, off
+    return X, E
+
+
+def _rest(X: Floats, X_off: Floats, D: Floats, above: Floats, off: Floats) -> tuple[Floats, Floats, Floats]:
+    """Some Z, and B₂ − B₁Z on the upper rows with its rounding."""
+    weighted = X / D[:, None]
+    Z: Floats = np.linalg.solve(np.eye(X.shape[1]) + X.T @ weighted, weighted.T @ above).astype(np.float64)
+    units = (X.shape[1] + 3) * UNIT_ROUNDOFF * 1.01
+    rest_off = off + X_off @ np.abs(Z) + units * (np.abs(X) @ np.abs(Z) + np.abs(above))
+    return Z, above - X @ Z, rest_off
+
+
+def _last_rest(
+    loop: HiddenLoop, shown: Floats, D: Floats, above: Floats, off: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """What the last round shows of B₂: B₂ less something that is not seen, chosen to leave little in the norm of D."""
+    unseen = kernel(loop.last_rows or loop.rows, np.arange(loop.unknown.size))
+    kept = np.linalg.solve((shown * D) @ shown.T, shown @ above)
+    passed, passed_off = unseen.lifted(above - D[:, None] * (shown.T @ kept))
+    rest_off = off + passed_off + 2 * UNIT_ROUNDOFF * (np.abs(above) + np.abs(passed))
+    return np.zeros((0, above.shape[1])), above - passed, rest_off
+
+
+def _contraction(V: Floats, error: float) -> str:
+    """Why ‖V + E‖ ≤ 1 is not proved for every E of Frobenius norm `error`; empty if it is."""
+    size, columns = float(np.einsum("ij,ij->", V, V)), V.shape[1]
+    margin = 1.01 * (V.shape[0] + 2) * UNIT_ROUNDOFF * size + 2 * (columns + 10) * UNIT_ROUNDOFF * (
+        columns + size
+    )
+    room = (1 - error) ** 2 - margin if error < 1 else -1.0
+    try:
+        linalg.cholesky(room * np.eye(columns) - V.T @ V, lower=True)
+    except linalg.LinAlgError:
+        largest = float(np.linalg.eigvalsh(V.T @ V)[-1])
+        return f"it stretches by {largest:.12g} where {room:.12g} is allowed"
+    except ValueError:
+        return "it is not finite"
+    return ""
+
+
+def _memory_one(proof: ShiftProof, loop: HiddenLoop) -> tuple[float, str]:
+    """Σ (|b − x| + ℓ|A x|)²/q, rounded up, for the stored x; and what is wrong with it."""
+    if proof.lower is None or proof.upper is None:
+        return math.inf, "a proof by one round of memory needs lower and upper slopes"
+    if len(proof.steps) != 1 or proof.steps[0].factor.shape[1] != 1:
+        return math.inf, "a proof by one round of memory holds one vector"
+    x, off = _spread(proof, loop, unseen_of(proof, loop), proof.steps[0].factor)
+    moved, moved_off = loop.moved(x, off)
+    U = loop.unknown
+    reach = np.maximum(np.abs(proof.lower[U]), np.abs(proof.upper[U]))
+    return _energy(proof, loop, x[:, 0], off[:, 0], reach * (np.abs(moved) + moved_off)[:, 0]), ""
+
+
+def _twins(proof: ShiftProof, loop: HiddenLoop) -> tuple[float, str]:
+    """Σ (b − x)²/q, rounded up, for an x that nobody's input shows; and what is wrong with it."""
+    if len(proof.steps) != 1 or proof.steps[0].factor.shape[1] != 1:
+        return math.inf, "a proof by twins holds one vector"
+    places = np.searchsorted(loop.unknown, proof.support)
+    touched = np.union1d(loop.transition[:, places].tocoo().coords[0], places)
+    unseen = kernel(itertools.chain(loop.rows, loop.inflow(loop.unknown[touched].tolist())), places)
+    x, off = _spread(proof, loop, unseen, proof.steps[0].factor)
+    return _energy(proof, loop, x[:, 0], off[:, 0], np.zeros(loop.unknown.size)), ""
+
+
+def _energy(proof: ShiftProof, loop: HiddenLoop, x: Floats, off: Floats, more: Floats) -> float:
+    """Σ (|b − x| + off + more)²/q, rounded up."""
+    left = -x
+    left[loop.position(proof.target)] += 1
+    sizes = (np.abs(left) * _UP + off + more) * _UP
+    return float((sizes**2 / proof.levels[loop.unknown]).sum()) * (1 + (x.size + 8) * UNIT_ROUNDOFF * 1.01)
+
+
+def _proved(upper: float) -> ShiftCheck:
+    return ShiftCheck(holds=True, squared_upper=math.nextafter(upper, math.inf) if upper else 0.0, failure="")
+
+
+def _refused(failure: str) -> ShiftCheck:
+    return ShiftCheck(holds=False, squared_upper=math.inf, failure=failure)
