@@ -417,3 +417,14 @@ def test_a_file_of_some_pairs_is_called_so(page: Page) -> None:
     with page.expect_download() as download:
         page.click("#save-csv")
     assert download.value.suggested_filename == "sottovoce-pairs-69-of-4830.csv"
+
+
+def test_the_network_and_its_words_outlive_another_graph(page: Page) -> None:
+    for name in ("ring:n=9", "karate", "ring:n=8"):
+        page.hover("#network", position=page.evaluate("sottovoce.network.positionOf(1)"))
+        page.wait_for_selector("#tip", state="visible")
+        page.fill("#graph", name)
+        page.click("#load-graph")
+        idle(page)
+        assert page.is_hidden("#tip")
+        assert page.evaluate("sottovoce.network.nodesDrawn() === sottovoce.model.labels.length")

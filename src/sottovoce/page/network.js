@@ -10,6 +10,7 @@ sottovoce.network = (() => {
   const OVERVIEW = 300;
   let cy = null;
   let shown = "";
+  let drawn = null;
   let cursor = null;
   let spots = [];
   let room = 0;
@@ -34,9 +35,9 @@ sottovoce.network = (() => {
   function empty() {
     dom.byId("network-note").textContent = "";
     if (cy === null) return;
-    if (model.labels.length) return paint();
-    cy.destroy();
-    [cy, shown] = [null, ""];
+    if (model.known() === drawn) return paint();
+    cy.elements().remove();
+    [spots, shown] = [[], ""];
   }
 
   /** The nodes that are drawn of a large graph, or null for all. */
@@ -68,13 +69,21 @@ sottovoce.network = (() => {
       })),
       ...links.map(([a, b]) => ({ data: { id: `${a}-${b}`, source: String(a), target: String(b) } })),
     ];
-    const container = dom.byId("network");
-    if (cy !== null) cy.destroy();
+    drawn = model.known();
+    if (cy === null) cy = canvas(dom.byId("network"));
     cursor = null;
     spots = places;
-    cy = cytoscape({
+    cy.elements().remove();
+    cy.add(elements);
+    const shape = model.document.graph.directed ? { "curve-style": "straight", "target-arrow-shape": "triangle", "arrow-scale": 0.8 } : { "curve-style": "haystack" };
+    cy.edges().style({ ...shape, width: nodes.length > 200 ? 0.9 : 1.2 });
+    fit();
+  }
+
+  /** Where networks are drawn. One is enough: to destroy it would leave frames behind that look for it. */
+  function canvas(container) {
+    const made = cytoscape({
       container,
-      elements,
       layout: { name: "null" },
       minZoom: 0.2,
       maxZoom: 6,
@@ -82,30 +91,27 @@ sottovoce.network = (() => {
       autounselectify: true,
       style: [
         { selector: "node", style: { "overlay-opacity": 0 } },
-        { selector: "edge", style: { width: nodes.length > 200 ? 0.9 : 1.2, "curve-style": "haystack", "overlay-opacity": 0 } },
+        { selector: "edge", style: { "overlay-opacity": 0 } },
       ],
     });
-    if (model.document.graph.directed) {
-      cy.style().selector("edge").style({ "curve-style": "straight", "target-arrow-shape": "triangle", "arrow-scale": 0.8 }).update();
-    }
-    cy.on("tap", "node", (event) => choose(event.target.data("node"), event.originalEvent.shiftKey));
-    cy.on("mouseover", "node", (event) => {
+    made.on("tap", "node", (event) => choose(event.target.data("node"), event.originalEvent.shiftKey));
+    made.on("mouseover", "node", (event) => {
       container.style.cursor = "pointer";
       dom.tip.show(describe(event.target.data("node")), event.renderedPosition.x, event.renderedPosition.y, container);
     });
-    cy.on("mouseout", "node", () => {
+    made.on("mouseout", "node", () => {
       container.style.cursor = "";
       dom.tip.hide();
     });
-    cy.on("pan zoom", dom.tip.hide);
-    fit();
+    made.on("pan zoom", dom.tip.hide);
+    return made;
   }
 
   const short = (name) => (name.length > 14 ? `${name.slice(0, 13)}…` : name);
 
   /** Spread the nodes over the panel, so that names and marks keep their size on any screen. */
   function fit() {
-    if (cy === null) return;
+    if (cy === null || !spots.length) return;
     cy.resize();
     const [width, height] = [cy.width(), cy.height()];
     const ends = [0, 1].map((axis) => [Math.min(...spots.map((spot) => spot[axis])), Math.max(...spots.map((spot) => spot[axis]))]);
@@ -137,8 +143,8 @@ sottovoce.network = (() => {
       cy.nodes().forEach((node) => {
         const k = node.data("node");
         const watching = observers.has(k);
-        const place = seen[k] === null ? 0 : scale.position(seen[k], model.most);
-        const unknown = seen[k] === null;
+        const unknown = (seen[k] ?? null) === null;
+        const place = unknown ? 0 : scale.position(seen[k], model.most);
         node.style({
           "background-color": unknown ? scale.theme("--panel") : scale.css(place),
           "border-color": k === cursor ? scale.theme("--focus") : watching ? mark : scale.theme("--outline"),
