@@ -612,6 +612,19 @@ def test_spellings_beyond_reason_are_refused_before_work(participation: str) -> 
         proved(_horizon_certificate(participation=participation))
 
 
+def test_numbers_at_the_end_of_the_range_of_floats_prove_the_cap_and_no_more() -> None:
+    certificate, _ = _build(RING)
+    for size in (1e9, 1e200, 1.7e308):
+        result = proved(replace(certificate, proof=DenseProof(y=np.full(7, size)), squared_upper=7.0))
+        assert result.verified, result.reason
+        assert result.squared.upper == 7.0
+        result = proved(
+            _horizon_certificate(proof=HorizonProof(start=np.full(9, size), rate=size), squared_upper=1e5)
+        )
+        assert result.verified, result.reason
+        assert result.squared.upper == 1e5
+
+
 def test_claims_beyond_reason_are_refused_before_work() -> None:
     long = _horizon_certificate(rounds=10**6)
     with pytest.raises(NotCertified, match="a start of 200000 rounds is longer than is checked here"):

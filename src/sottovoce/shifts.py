@@ -14,7 +14,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.certificates import SparseRows
+from sottovoce.certificates.files import matrix_document, read_matrix, read_rows, rows_document
+from sottovoce.certificates.values import ExactRows, StoredWeights, check_rows
 from sottovoce.errors import InputError, at_least, one_of
 from sottovoce.participation import Participation
 
@@ -59,13 +60,12 @@ class ShiftProof:
     `lower` and `upper` hold the slopes of every node's update map (None for maps of which nothing is known), `levels`
     the variance of its noise in units of σ², `support` the nodes on which the factors live. Round 1 takes the first
     step of `start`, after these come the steps of `bulk` over and over, and the last rounds take those of `end`.
-    `weights`, `observation`, `known_noise` and `fractions` mean what they mean in a `Certificate`.
+    `weights` and the rows of `observation` are exact rationals, as in a `Certificate`.
     """
 
     method: Method
-    weights: SparseRows
-    fractions: bool
-    observation: SparseRows
+    weights: StoredWeights
+    observation: ExactRows
     known_noise: Integers
     target: int
     rounds: int
@@ -82,11 +82,10 @@ class ShiftProof:
         """Refuse a proof that contradicts itself."""
         one_of(METHODS, method=self.method)
         at_least(1, rounds=self.rounds)
-        n = self.weights.rows
-        if self.weights.columns != n or self.observation.columns != n:
-            raise InputError(f"weights and observation must have {n} columns, as there are {n} nodes")
-        if not isinstance(self.fractions, bool):
-            raise InputError(f"fractions must be true or false; got {self.fractions!r}")
+        n = len(self.weights.labels)
+        check_rows(self.observation)
+        if any(j >= n for row in self.observation for j, _ in row):
+            raise InputError(f"the rows of observation must name node indices below {n}")
         for name in ("known_noise", "support"):
             _freeze(self, **{name: _nodes(name, getattr(self, name), n)})
         if np.intersect1d(self.support, self.known_noise).size:
@@ -114,8 +113,8 @@ class ShiftProof:
                 raise InputError(
                     f"a factor must have a row for each of the {self.support.size} nodes of the support"
                 )
-            if step.multipliers.size != self.weights.rows:
-                raise InputError(f"multipliers must have an entry for each of the {self.weights.rows} nodes")
+            if step.multipliers.size != self.levels.size:
+                raise InputError(f"multipliers must have an entry for each of the {self.levels.size} nodes")
         if any(step.last for step in self.steps[:-1]) or (self.bulk and self.bulk[-1].last):
             raise InputError("only the step of the last round can be `last`")
 
@@ -140,14 +139,20 @@ class ShiftProof:
 
     def to_dict(self) -> dict[str, Any]:
         """The proof in the types of JSON; floats read back to the same bits."""
-        return {field.name: _written(getattr(self, field.name)) for field in fields(self)}
+        return {
+            **{field.name: _written(getattr(self, field.name)) for field in fields(self)},
+            "weights": matrix_document(self.weights),
+            "observation": rows_document(self.observation),
+        }
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> ShiftProof:
         """The proof that `to_dict` wrote; a document that lacks a field, or has one too many, is refused."""
         whole = _exact_fields(document, "a proof", cls)
-        for name in ("weights", "observation"):
-            whole[name] = SparseRows(**_exact_fields(whole[name], name, SparseRows))
+        whole["weights"], whole["observation"] = (
+            read_matrix(whole["weights"]),
+            read_rows(whole["observation"]),
+        )
         for name in ("start", "bulk", "end"):
             if not isinstance(whole[name], list):
                 raise InputError(f"{name} must be a list of steps; got {whole[name]!r}")
@@ -168,7 +173,7 @@ def _written(value: object) -> object:
     match value:
         case np.ndarray():
             return value.tolist()
-        case SparseRows() | ShiftStep():
+        case ShiftStep():
             return {field.name: _written(getattr(value, field.name)) for field in fields(value)}
         case tuple():
             return [_written(part) for part in value]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sottovoce import View, graphs
-from sottovoce.certificates import SparseRows
+from sottovoce.certificates import StoredWeights
 from sottovoce.errors import InputError
 from sottovoce.feedback import Training, training, training_sensitivity
 from sottovoce.feedback.chains import setting
@@ -27,6 +27,7 @@ def proof_of(rounds: int = 6, **options: Any) -> ShiftProof:
     ).proof
 
 
+RING = graphs.metropolis_weights("ring:n=7")
 PROOF = proof_of()
 LONG = proof_of(60)
 
@@ -161,8 +162,8 @@ def test_changed_proofs_are_refused() -> None:
         replace(PROOF, end=PROOF.end[::-1][1:] + PROOF.end[-1:]),
         replace(PROOF, rounds=7),
         replace(PROOF, rounds=5),
-        replace(PROOF, observation=SparseRows.of(graphs.metropolis_weights("ring:n=7").matrix[[0, 2]])),
-        replace(PROOF, weights=SparseRows.of(graphs.metropolis_weights("path:n=7").matrix)),
+        replace(PROOF, observation=tuple(tuple(sorted(RING.exact_row(i).items())) for i in (0, 2))),
+        replace(PROOF, weights=StoredWeights.of(graphs.metropolis_weights("path:n=7"))),
         replace(LONG, bulk=(replace(LONG.bulk[0], kappa=LONG.bulk[0].kappa * 1.001),)),
         replace(LONG, start=LONG.start[::-1]),
     ):

@@ -34,7 +34,20 @@ from sottovoce.errors import FileError, InputError
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-__all__ = ["canonical", "document_of", "from_text", "load", "save", "to_text"]
+    from sottovoce.certificates.values import ExactRows
+
+__all__ = [
+    "canonical",
+    "document_of",
+    "from_text",
+    "load",
+    "matrix_document",
+    "read_matrix",
+    "read_rows",
+    "rows_document",
+    "save",
+    "to_text",
+]
 
 MOST_BYTES = 64_000_000
 _TOP = (
@@ -138,7 +151,7 @@ def document_of(certificate: Certificate) -> dict[str, Any]:
             "weights": {
                 "hash": certificate.weights_hash,
                 "rule": certificate.rule,
-                "matrix": None if certificate.weights is None else _matrix_document(certificate.weights),
+                "matrix": None if certificate.weights is None else matrix_document(certificate.weights),
             },
             "program": certificate.program,
             "rounds": certificate.rounds,
@@ -160,7 +173,8 @@ def document_of(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def _matrix_document(weights: StoredWeights) -> dict[str, Any]:
+def matrix_document(weights: StoredWeights) -> dict[str, Any]:
+    """The JSON object of stored weights."""
     labels = weights.labels
     return {
         "labels": {"first": labels.start, "count": len(labels)}
@@ -175,10 +189,18 @@ def _matrix_document(weights: StoredWeights) -> dict[str, Any]:
 
 def _view_document(view: StatedView) -> dict[str, Any]:
     if view.name == "custom":
-        rows = [[[j, written(number)] for j, number in row] for row in view.rows]
-        return {"name": "custom", "rows": rows, "known_noise": [_written_label(a) for a in view.known_noise]}
+        return {
+            "name": "custom",
+            "rows": rows_document(view.rows),
+            "known_noise": [_written_label(a) for a in view.known_noise],
+        }
     observers = [_written_label(label) for label in view.observers]
     return {"name": view.name, "observers": observers, "own_noise": view.own_noise}
+
+
+def rows_document(rows: ExactRows) -> list[Any]:
+    """The JSON form of exact rows."""
+    return [[[j, written(number)] for j, number in row] for row in rows]
 
 
 def _listed(array: np.ndarray | None) -> Any:  # noqa: ANN401
@@ -215,7 +237,7 @@ def _from_document(document: object) -> Certificate:
     return Certificate(
         weights_hash=weights["hash"],
         rule=weights["rule"],
-        weights=None if weights["matrix"] is None else _read_matrix(weights["matrix"]),
+        weights=None if weights["matrix"] is None else read_matrix(weights["matrix"]),
         program=protocol["program"],
         rounds=protocol["rounds"],
         encoder=protocol["encoder"],
@@ -230,7 +252,8 @@ def _from_document(document: object) -> Certificate:
     )
 
 
-def _read_matrix(value: object) -> StoredWeights:
+def read_matrix(value: object) -> StoredWeights:
+    """The stored weights of a JSON object."""
     parts = _fields(value, "matrix", "labels", "indptr", "indices", "values", "diagonal")
     labels = _read_labels(parts["labels"], len(_list("indptr", parts["indptr"])) - 1)
     return StoredWeights(**{**parts, "labels": labels, "values": _list("values", parts["values"])})
@@ -239,17 +262,22 @@ def _read_matrix(value: object) -> StoredWeights:
 def _read_view(value: object) -> StatedView:
     if isinstance(value, dict) and value.get("name") == "custom":
         parts = _fields(value, "view", "name", "rows", "known_noise")
-        rows = []
-        for row in _list("rows", parts["rows"]):
-            pairs = [_list("an entry of a row", entry) for entry in _list("a row", row)]
-            if not all(len(pair) == 2 for pair in pairs):
-                raise InputError("an entry of a row must be a pair of a node index and a number")
-            rows.append(tuple((pair[0], exact("an entry of a row", pair[1])) for pair in pairs))
         known = tuple(_read_label(label) for label in _list("known_noise", parts["known_noise"]))
-        return StatedView(name="custom", rows=tuple(rows), known_noise=known)
+        return StatedView(name="custom", rows=read_rows(parts["rows"]), known_noise=known)
     parts = _fields(value, "view", "name", "observers", "own_noise")
     observers = tuple(_read_label(label) for label in _list("observers", parts["observers"]))
     return StatedView(name=parts["name"], observers=observers, own_noise=parts["own_noise"])
+
+
+def read_rows(value: object) -> ExactRows:
+    """Exact rows from their JSON form: lists of pairs of a node index and a number."""
+    rows = []
+    for row in _list("rows", value):
+        pairs = [_list("an entry of a row", entry) for entry in _list("a row", row)]
+        if not all(len(pair) == 2 for pair in pairs):
+            raise InputError("an entry of a row must be a pair of a node index and a number")
+        rows.append(tuple((pair[0], exact("an entry of a row", pair[1])) for pair in pairs))
+    return tuple(rows)
 
 
 def _read_proof(value: object) -> DenseProof | HorizonProof:

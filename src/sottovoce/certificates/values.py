@@ -41,6 +41,8 @@ __all__ = [
     "gossip_program",
 ]
 
+ExactRows = tuple[tuple[tuple[int, Fraction], ...], ...]
+
 SCHEMA = 2
 # Floats count so far without a gap.
 MOST_ROUNDS = 2**53
@@ -161,7 +163,7 @@ class StatedView:
     name: str
     observers: tuple[Hashable, ...] = ()
     own_noise: str = "known"
-    rows: tuple[tuple[tuple[int, Fraction], ...], ...] = ()
+    rows: ExactRows = ()
     known_noise: tuple[Hashable, ...] = ()
 
     def __post_init__(self) -> None:
@@ -172,10 +174,7 @@ class StatedView:
             check_label(label)
         if self.name == "everyone" and (self.observers or self.own_noise != "known"):
             raise InputError("the everyone view has no observers and no noise of its own")
-        for row in self.rows:
-            columns = [j for j, _ in row]
-            if not all(type(j) is int and j >= 0 for j in columns) or sorted(set(columns)) != columns:
-                raise InputError(f"the rows of a view must name ascending node indices; got {columns[:20]}")
+        check_rows(self.rows)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -306,6 +305,14 @@ class Certificate:
         from sottovoce.certificates.files import canonical, document_of
 
         return hashlib.sha256(canonical(document_of(self)).encode()).hexdigest()
+
+
+def check_rows(rows: ExactRows) -> None:
+    """Refuse rows that do not name ascending node indices."""
+    for row in rows:
+        columns = [j for j, _ in row]
+        if not all(type(j) is int and j >= 0 for j in columns) or sorted(set(columns)) != columns:
+            raise InputError(f"the rows of a view must name ascending node indices; got {columns[:20]}")
 
 
 def check_label(label: object, depth: int = 0) -> None:

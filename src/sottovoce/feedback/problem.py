@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse.linalg
 from scipy import sparse
 
-from sottovoce.certificates import SparseRows
+from sottovoce.certificates import StoredWeights
 from sottovoce.errors import InputError
 from sottovoce.participation import Participation
 from sottovoce.protocols import gossip
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from sottovoce.certificates.values import ExactRows
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Protocol
 
@@ -96,7 +97,7 @@ class Training:
     slopes: Slopes | None
     levels: np.ndarray
     loop: HiddenLoop
-    observation: SparseRows
+    observation: ExactRows
     known: np.ndarray
 
     @property
@@ -129,9 +130,9 @@ class Training:
         return sparse.csr_array(sparse.diags_array(1 / scipy.sparse.linalg.norm(rows, axis=1)) @ rows)
 
     @cached_property
-    def stored_weights(self) -> SparseRows:
+    def stored_weights(self) -> StoredWeights:
         """W as a proof stores it."""
-        return SparseRows.of(self.weights.matrix)
+        return StoredWeights.of(self.weights)
 
     def proof(
         self,
@@ -147,7 +148,6 @@ class Training:
         return ShiftProof(
             method=method,
             weights=self.stored_weights,
-            fractions=self.weights.unit is not None,
             observation=self.observation,
             known_noise=self.known,
             target=int(target),
@@ -175,8 +175,7 @@ def training(
     """The values checked and put together; see `training_sensitivity` for what they mean."""
     protocol = gossip(weights, rounds=rounds)
     observation = observe(protocol, view)
-    stored = SparseRows.of(protocol.weights.matrix)
-    rows = SparseRows.of(observation.rows)
+    exact = [observation.exact(k) for k in range(observation.rows.shape[0])]
     slopes = None if isinstance(updates, str) else Slopes.of(updates, protocol.n)
     if isinstance(updates, str) and updates != "any":
         raise InputError(f"updates must be a pair (lower, upper) of slopes, or 'any'; got {updates!r}")
@@ -187,10 +186,8 @@ def training(
         participation=chosen or Participation.full(),
         slopes=slopes,
         levels=_levels(noise_levels, protocol.n, protocol.labels),
-        loop=hidden_loop(
-            stored, fractions=protocol.weights.unit is not None, observation=rows, known=observation.known
-        ),
-        observation=rows,
+        loop=hidden_loop(protocol.weights, observation=exact, known=observation.known),
+        observation=tuple(tuple(sorted(row.items())) for row in exact),
         known=observation.known,
     )
 

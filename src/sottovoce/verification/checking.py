@@ -42,6 +42,8 @@ MOST_START = 4096
 MOST_PARTICIPATION = 100_000
 # A model whose distortion is this small, relative to √rate, needs no more states.
 _FINE = 1e-7
+# What is proved with a smaller y is proved; more than this helps nothing and could overflow.
+_LARGEST_Y = 1e9
 # A model with a distortion or skew beyond this proves nothing.
 _COARSE = 0.5
 _CUSTOM = "that the rows and the known noise in the file are what the observer has"
@@ -219,18 +221,19 @@ def _upper_end(
     certificate: Certificate, proof: DenseProof, participation: Participation, form: Form, cap: int
 ) -> tuple[float, Check]:
     """The upper end that y proves (or the number of rounds), and whether it reaches the claim."""
-    claim, y = certificate.squared_upper, proof.y
-    if y is None:
+    claim = certificate.squared_upper
+    if proof.y is None:
         return float(cap), _cap_end(certificate, cap)
-    if (y < 0).any():
-        t = int(np.argmax(y < 0))
+    if (proof.y < 0).any():
+        t = int(np.argmax(proof.y < 0))
         return float(cap), Check(
-            "upper end", False, f"y must not be negative; in round {t + 1} it is {float(y[t])!r}"
+            "upper end", False, f"y must not be negative; in round {t + 1} it is {float(proof.y[t])!r}"
         )
+    y = np.minimum(proof.y, _LARGEST_Y)
     raised = np.array(y)
     least = math.inf
     for rounds in _joint_rounds(participation, certificate.rounds):
-        proved, eigenvalue = dominating(form, np.asarray(y), rounds)
+        proved, eigenvalue = dominating(form, y, rounds)
         raised = np.maximum(raised, proved)
         least = min(least, eigenvalue)
     plain, proved_sum = participation.largest_sum(y), participation.largest_sum(raised)
@@ -297,6 +300,7 @@ def _verify_horizon(
 ) -> tuple[float, float, list[str]]:
     """Kind "horizon": a model made from the graph, its inequalities, then the sum over all rounds."""
     rounds, start = certificate.rounds, proof.start.size
+    proof = HorizonProof(start=np.minimum(proof.start, _LARGEST_Y), rate=min(proof.rate, _LARGEST_Y))
     cap = participation.largest_count(rounds)
     if start > MOST_START:
         raise NotCertified(f"a start of {start} rounds is longer than is checked here (at most {MOST_START})")
@@ -365,7 +369,7 @@ def _horizon_end(
     count = participation.largest_count(rounds)
     total = (count * proof.rate + _above_rate(proof, participation)) * (1 + 1e-15)
     learnt = math.sqrt(total * (1 + found.excess)) + lost * math.sqrt(count)
-    return learnt**2 / (1 - found.model.skew) * (1 + 1e-14)
+    return learnt * learnt / (1 - found.model.skew) * (1 + 1e-14)
 
 
 def _above_rate(proof: HorizonProof, participation: Participation) -> float:

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from sottovoce.graphs import GossipWeights
     from sottovoce.verification.meaning import ExactRow, Question
 
-__all__ = ["UNIT_ROUNDOFF", "HiddenNodes", "gamma", "hidden_nodes"]
+__all__ = ["UNIT_ROUNDOFF", "HiddenNodes", "gamma", "hidden_nodes", "transition_of"]
 
 UNIT_ROUNDOFF = 2.0**-53
 # Up to this many nodes every diagonal entry is rounded from its rational; beyond, only small ones are.
@@ -105,7 +106,7 @@ def _eliminated(asked: Question, known: set[int]) -> HiddenNodes:
         lines, fresh, completed = _decided(asked, seen, inflows, split)
         rows, smallest, turned, relative = _float_rows(lines, unknown.size)
     shapes = {_shape(line) for line in lines}
-    transition, off = _transition(asked)
+    transition, off = transition_of(asked.weights, asked.damping)
     return HiddenNodes(
         unknown=unknown,
         target=position[asked.target],
@@ -179,9 +180,9 @@ def _decided(
     return [{j: x for j, x in line.items() if j >= 0} for line in span.lines.values()], fresh, completed
 
 
-def _transition(asked: Question) -> tuple[Any, int]:
+def transition_of(weights: GossipWeights, damping: Sequence[Fraction] | None) -> tuple[Any, int]:
     """A = D W in floats over all nodes, and how far an entry may be off, in units of 2⁻⁵³ of itself."""
-    weights, units = asked.weights, 0
+    units = 0
     matrix = weights.matrix
     if weights.quotients is not None:
         # Off the diagonal the stored floats are the nearest ones. The diagonal is rounded here, from rationals or from
@@ -200,9 +201,9 @@ def _transition(asked: Question) -> tuple[Any, int]:
             else:
                 units = 17
         matrix = sparse.csr_array(off + sparse.dia_array((kept[np.newaxis], [0]), shape=(n, n)).tocsr())
-    if asked.damping is not None:
+    if damping is not None:
         # fl(D_i w) is within two units of D_i w, and one more covers what the errors multiply to.
-        factors = np.array([float(d) for d in asked.damping])
+        factors = np.array([float(d) for d in damping])
         matrix = sparse.csr_array(sparse.diags_array(factors) @ matrix)
         units += 3
     matrix = sparse.csr_array(matrix, copy=True)

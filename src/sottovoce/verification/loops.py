@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sottovoce.verification.hidden import UNIT_ROUNDOFF, RationalWeights, rational_weights
+from sottovoce.verification.hidden import UNIT_ROUNDOFF, transition_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sottovoce.certificates import SparseRows
+    from sottovoce.graphs import GossipWeights
 
 __all__ = ["HiddenLoop", "Kernel", "hidden_loop", "kernel"]
 
@@ -38,7 +38,7 @@ class HiddenLoop:
     """The hidden nodes U (`unknown`), A over them and the rows that are seen, by position in U.
 
     `rows` are seen of all rounds but the last and `last_rows` of the last. Entries of A are within `relative`
-    units of 2⁻⁵³ of the rationals that they stand for, and those of its diagonal within `absolute` beyond that.
+    units of 2⁻⁵³ of the rationals that they stand for.
     """
 
     unknown: NDArray[np.int64]
@@ -46,8 +46,7 @@ class HiddenLoop:
     rows: tuple[ExactRow, ...]
     last_rows: tuple[ExactRow, ...]
     relative: int
-    absolute: float
-    weights: RationalWeights
+    weights: GossipWeights
 
     @cached_property
     def sizes(self) -> sparse.csr_array:
@@ -63,16 +62,16 @@ class HiddenLoop:
         terms = int(np.diff(self.transition.indptr).max(initial=0))
         units = (terms + 2 + self.relative) * UNIT_ROUNDOFF * 1.01
         sizes = np.abs(X)
-        off = units * (self.sizes @ sizes) + self.absolute * sizes + 1.01 * (self.sizes @ error)
+        off = units * (self.sizes @ sizes) + 1.01 * (self.sizes @ error)
         return np.asarray(self.transition @ X), np.asarray(off)
 
     def inflow(self, nodes: Iterable[int]) -> list[ExactRow]:
         """The rows of W of the given nodes, on hidden nodes, by position."""
-        return [_restricted(self.weights.row(node), self.unknown) for node in nodes]
+        return [_restricted(self.weights.exact_row(node), self.unknown) for node in nodes]
 
 
 def hidden_loop(
-    weights: SparseRows, *, fractions: bool, observation: SparseRows, known: NDArray[np.int64]
+    weights: GossipWeights, *, observation: Iterable[ExactRow], known: NDArray[np.int64]
 ) -> HiddenLoop:
     """What stays hidden from an observer who knows the noise of the nodes `known`.
 
@@ -81,21 +80,17 @@ def hidden_loop(
 
     Guarantee: the observer of the result sees at least what the view shows.
     """
-    exact = rational_weights(weights, fractions=fractions)
-    unknown = np.setdiff1d(np.arange(weights.rows), known)
-    fresh = [_restricted(row, unknown) for row in _observed_rows(observation, exact)]
-    inflow = [_restricted(exact.row(int(node)), unknown) for node in known]
-    matrix = sparse.csr_array(
-        (weights.data, weights.indices, weights.indptr), shape=(weights.rows, weights.rows)
-    )
+    unknown = np.setdiff1d(np.arange(weights.n), known)
+    fresh = [_restricted(row, unknown) for row in observation]
+    inflow = [_restricted(weights.exact_row(int(node)), unknown) for node in known]
+    matrix, relative = transition_of(weights, None)
     return HiddenLoop(
         unknown=unknown,
         transition=sparse.csr_array(matrix[unknown][:, unknown]),
         rows=tuple(row for row in (*fresh, *inflow) if row),
         last_rows=tuple(row for row in fresh if row),
-        relative=exact.relative,
-        absolute=exact.absolute,
-        weights=exact,
+        relative=relative,
+        weights=weights,
     )
 
 
@@ -180,23 +175,3 @@ def _restricted(row: ExactRow, unknown: NDArray[np.int64]) -> ExactRow:
     inside = np.minimum(places, unknown.size - 1)
     hidden = unknown[inside] == nodes if unknown.size else np.zeros(nodes.size, dtype=bool)
     return {int(p): row[int(j)] for p, j, h in zip(places, nodes, hidden, strict=True) if h and row[int(j)]}
-
-
-def _observed_rows(observation: SparseRows, weights: RationalWeights) -> Iterable[ExactRow]:
-    """The rows of a view in rationals; a row that is one of the gossip matrix means the rationals of that row."""
-    stored = weights.stored
-    counts, firsts = np.diff(stored.indptr), stored.indptr[:-1]
-    for k in range(observation.rows):
-        span = slice(observation.indptr[k], observation.indptr[k + 1])
-        indices, data = observation.indices[span], observation.data[span]
-        same = None
-        if weights.recovered is not None and indices.size > 1:
-            alike = np.flatnonzero(counts == indices.size)
-            alike = alike[stored.indices[firsts[alike]] == indices[0]]
-            for i in alike.tolist():
-                there = slice(firsts[i], firsts[i] + indices.size)
-                if (stored.indices[there] == indices).all() and (stored.data[there] == data).all():
-                    same = i
-                    break
-        exact = {int(j): Fraction(float(x)) for j, x in zip(indices, data, strict=True)}
-        yield exact if same is None else weights.row(same)

@@ -69,9 +69,8 @@ def check_shift(proof: ShiftProof, loop: HiddenLoop | None = None) -> ShiftCheck
     """
     if loop is None:
         loop = hidden_loop(
-            proof.weights,
-            fractions=proof.fractions,
-            observation=proof.observation,
+            proof.weights.gossip_weights("proof"),
+            observation=map(dict, proof.observation),
             known=proof.known_noise,
         )
     rounds = proof.rounds if loop.last_rows else proof.rounds - 1
