@@ -88,6 +88,7 @@ def audit(
     positive(noise_multiplier=noise_multiplier)
     probability(delta=delta, confidence=confidence)
     one_of(RELATIONS, relation=relation)
+    protocol.require_plain("an audit")
     if protocol.rounds > MOST_ROUNDS:
         raise InputError(
             f"an audit walks through every round of every run, at most {MOST_ROUNDS} of them; got {protocol.rounds} "
