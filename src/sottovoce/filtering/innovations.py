@@ -16,43 +16,115 @@ any η ≥ ‖E‖, M̃ being the form of ν. Nothing else is asked of the filte
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.stages import EPSILON
+from sottovoce.filtering.stages import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scipy.sparse import csr_array
-
     from sottovoce.filtering.stages import Stage
-
-    Matrix: TypeAlias = np.ndarray | csr_array
 
 __all__ = ["Step", "innovations"]
 
+# Gains are kept from the round on in which P moves by no more than this share of its largest entry.
+SETTLED = 2.0**-51
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Step:
-    """One round of the filter: gain K, whitener X, and bounds of its defects.
+class Filtered:
+    """K and X of a round, and entries that bound its defects: each is a sum of products of what is stored here.
 
-    `unwhite` bounds ‖X R' Xᵀ − I‖, `crossed` ‖Γ Xᵀ‖, `drift` ‖Δ‖; `stretch` bounds ‖|A|‖ + 2‖|K|‖ ‖|C|‖, and `reach`
-    the norm of what unit disturbances of all earlier rounds together make of the state.
+    `covariance` is |P|, `seen` |R|, `unwhite` |X R Xᵀ − I| and `cross` |Γ| as computed; `moved` is |P_{t+1} − P_t|
+    where P_t was kept in its place.
     """
 
     stage: Stage
     gain: np.ndarray
     whitener: np.ndarray
-    gain_size: float
-    unwhite: float
-    crossed: float
-    drift: float
-    stretch: float
+    covariance: np.ndarray
+    seen: np.ndarray
+    unwhite: np.ndarray
+    cross: np.ndarray
+    moved: np.ndarray | None
+
+    def whiteness(self) -> np.ndarray:
+        """Row sums of a bound of |X R' Xᵀ − I|."""
+        X, m = np.abs(self.whitener), self.stage.count
+        sums = X.T @ np.ones(m)
+        inner = self.observed(sums) + UNIT * (2 * m + 2) * (self.seen @ sums)
+        return np.asarray(self.unwhite.sum(axis=1) + X @ inner)
+
+    def observed(self, v: np.ndarray) -> np.ndarray:
+        """A bound of |R' − R| times v ≥ 0."""
+        _, C, _, D = self.stage.sizes
+        _, in_C, in_B = self.stage.terms
+        kept = C @ (self.covariance @ (C.T @ v))
+        return np.asarray(UNIT * (2 * in_C + 4) * kept + UNIT * (in_B + 4) * (D @ (D.T @ v)))
+
+    def crossed(self, v: np.ndarray) -> np.ndarray:
+        """A bound of |Γ| times v ≥ 0."""
+        A, C, B, D = self.stage.sizes
+        in_A, in_C, in_B = self.stage.terms
+        K = np.abs(self.gain)
+        kept = A @ (self.covariance @ (C.T @ v))
+        drawn = B @ (D.T @ v)
+        answered = K @ (UNIT * (self.stage.count + 2) * (self.seen @ v) + self.observed(v))
+        return np.asarray(
+            self.cross @ v
+            + UNIT * (in_A + in_C + 5) * kept
+            + UNIT * (in_B + 4) * drawn
+            + answered
+        )
+
+    def crossed_back(self, v: np.ndarray) -> np.ndarray:
+        """A bound of |Γ|ᵀ times v ≥ 0."""
+        A, C, B, D = self.stage.sizes
+        in_A, in_C, in_B = self.stage.terms
+        held = np.abs(self.gain).T @ v
+        kept = C @ (self.covariance @ (A.T @ v))
+        drawn = D @ (B.T @ v)
+        answered = UNIT * (self.stage.count + 2) * (self.seen @ held) + self.observed(held)
+        return np.asarray(
+            self.cross.T @ v
+            + UNIT * (in_A + in_C + 5) * kept
+            + UNIT * (in_B + 4) * drawn
+            + answered
+        )
+
+    def drift(self, v: np.ndarray) -> np.ndarray:
+        """A bound of |Δ| times v ≥ 0."""
+        A, _, B, _ = self.stage.sizes
+        in_A, _, in_B = self.stage.terms
+        K, m = np.abs(self.gain), self.stage.count
+        held = K.T @ v
+        total = UNIT * (2 * in_A + 6) * (A @ (self.covariance @ (A.T @ v)))
+        total = total + UNIT * (in_B + 6) * (B @ (B.T @ v))
+        total = total + K @ (UNIT * (2 * m + 4) * (self.seen @ held) + self.observed(held))
+        total = total + self.crossed(held) + K @ self.crossed_back(v)
+        return np.asarray(total if self.moved is None else total + self.moved @ v)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Step:
+    """A round of the filter, and what the state may be before it.
+
+    Entry i of the state that contributions with Σ‖c_t‖² ≤ 1 have made, less the filter's estimate of it, is at most
+    `held[i]` in size; what unit disturbances of all earlier rounds together make of it has norm at most `reach`.
+    """
+
+    filtered: Filtered
+    held: np.ndarray
     reach: float
+
+    @property
+    def stage(self) -> Stage:
+        """The matrices of the round."""
+        return self.filtered.stage
 
 
 def innovations(stages: Sequence[Stage]) -> list[Step]:
@@ -62,83 +134,73 @@ def innovations(stages: Sequence[Stage]) -> list[Step]:
     Source: Higham, *Accuracy and Stability*, Section 3.5, for products; the module for the rest.
     """
     size = stages[0].size
-    covariance, spread = np.zeros((size, size)), np.zeros((size, size))
-    steps = []
+    covariance = np.zeros((size, size))
+    told, spread = np.zeros((size, size)), np.zeros((size, size))
+    steps: list[Step] = []
+    settled: Filtered | None = None
     for stage in stages:
-        step, covariance, spread = _step(stage, covariance, spread)
-        steps.append(step)
+        if settled is None or settled.stage is not stage:
+            settled = None
+            filtered, following = _filtered(stage, covariance)
+            if steps and steps[-1].stage is stage and filtered.moved is not None:
+                settled, following = filtered, covariance
+        else:
+            filtered, following = settled, covariance
+        reach = float(np.sqrt(np.abs(spread).sum(axis=1).max(initial=0.0)))
+        held = np.sqrt(np.maximum(np.diagonal(told), 0.0)) * (1 + 4 * UNIT)
+        steps.append(Step(filtered=filtered, held=held, reach=reach))
+        told, spread = _followed(filtered, told, entering=True), _followed(filtered, spread, entering=False)
+        covariance = following
     return steps
 
 
-def _step(stage: Stage, P: np.ndarray, Y: np.ndarray) -> tuple[Step, np.ndarray, np.ndarray]:
-    """One step, the next covariance, and a matrix that is no less than the next Σ_s (Φ_t ⋯ Φ_{s+1})(…)ᵀ."""
-    A, C = stage.transition, stage.rows
-    absA, absC, absB, absD = stage.sizes
-    in_A, in_C, in_B = stage.terms
+def _filtered(stage: Stage, P: np.ndarray) -> tuple[Filtered, np.ndarray]:
+    """One step of the filter, and the next covariance; `moved` is set where that is the old one but for rounding."""
+    A, C, m = stage.transition, stage.rows, stage.count
     PC = np.asarray((C @ P).T)
     R = np.asarray(C @ PC) + stage.noise
     X = _inverse_root(R)
     APC = np.asarray(A @ PC) + stage.shared
     K = (APC @ X.T) @ X
     KR = K @ R
-    AP = np.asarray(A @ P)
-    following = np.asarray(A @ AP.T) + stage.process - KR @ K.T
+    following = np.asarray(A @ np.asarray(A @ P).T) + stage.process - KR @ K.T
     following = (following + following.T) / 2
-
-    absP, absK, absX, absR = np.abs(P), np.abs(K), np.abs(X), np.abs(R)
-    m = stage.count
-    # Each error matrix below is a sum of products of matrices without negative entries, never formed.
-    rounded_R = [(EPSILON * (2 * in_C + 5), (absC, absP, absC.T)), (EPSILON * (in_B + 4), (absD, absD.T))]
-    unwhite = _size(np.abs(X @ R @ X.T - np.eye(m))) + _total(
-        [(c, (absX, *f, absX.T)) for c, f in rounded_R] + [(EPSILON * (2 * m + 4), (absX, absR, absX.T))]
-    )
-    rounded_cross = [
-        (EPSILON * (in_A + in_C + 6), (absA, absP, absC.T)),
-        (EPSILON * (in_B + 4), (absB, absD.T)),
-        (EPSILON * (m + 3), (absK, absR)),
-        *((c, (absK, *f)) for c, f in rounded_R),
-    ]
-    cross = APC - KR
-    crossed = _size(np.abs(cross @ X.T)) + _total(
-        [(c, (*f, absX.T)) for c, f in rounded_cross] + [(EPSILON * (m + 2), (np.abs(cross), absX.T))]
-    )
-    drift = _total(
-        [
-            (EPSILON * (2 * in_A + 6), (absA, absP, absA.T)),
-            (EPSILON * (in_B + 4), (absB, absB.T)),
-            (EPSILON * (2 * m + 6), (absK, absR, absK.T)),
-            *((c, (absK, *f, absK.T)) for c, f in rounded_R),
-            (2.0, (np.abs(cross), absK.T)),
-            *((2 * c, (*f, absK.T)) for c, f in rounded_cross),
-        ]
-    )
-    gain_size = _size(absK)
-    stretch = _size(absA) + 2 * gain_size * _size(absC)
-    step = Step(
+    moved = np.abs(following - P)
+    still = moved.max(initial=0.0) <= SETTLED * np.abs(P).max(initial=0.0)
+    filtered = Filtered(
         stage=stage,
         gain=K,
         whitener=X,
-        gain_size=gain_size,
-        unwhite=unwhite,
-        crossed=crossed,
-        drift=drift,
-        stretch=stretch,
-        reach=float(np.sqrt(min(_size(np.abs(Y)), float(np.trace(Y)) * (1 + EPSILON * len(Y))))),
+        covariance=np.abs(P),
+        seen=np.abs(R),
+        unwhite=np.abs(X @ R @ X.T - np.eye(m)),
+        cross=np.abs(APC - KR),
+        moved=moved if still else None,
     )
-    return step, following, _spread(stage, K, Y)
+    return filtered, following
 
 
-def _spread(stage: Stage, K: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Φ Y Φᵀ + I and as much of I on top as rounding may have taken off."""
+def _followed(filtered: Filtered, Y: np.ndarray, *, entering: bool) -> np.ndarray:
+    """Φ Y Φᵀ + (what contributions add, or I), and as much of I on top as rounding may have taken off."""
+    stage, K = filtered.stage, filtered.gain
+    A, C = stage.transition, stage.rows
     absA, absC = stage.sizes[:2]
     size, m = stage.size, stage.count
-    closed = np.asarray(stage.transition - np.asarray(K @ stage.rows))
-    following = closed @ Y @ closed.T
+    absK = np.abs(K)
+    half = (np.asarray(A @ Y) - K @ np.asarray(C @ Y)).T
+    following = np.asarray(A @ half) - K @ np.asarray(C @ half)
     following = (following + following.T) / 2
-    absY = np.abs(Y)
-    wide = np.asarray(absA + np.abs(K) @ absC)
-    room = EPSILON * (2 * size + 4 * m + 16) * _size(wide, absY, wide.T)
-    following.flat[:: size + 1] += 1 + room
+    wide = absA.T @ np.ones(size) + absC.T @ (absK.T @ np.ones(size))
+    across = np.abs(Y) @ wide
+    room = 4 * UNIT * (stage.terms[0] + stage.terms[1] + m + 8) * (absA @ across + absK @ (absC @ across)).max()
+    if entering:
+        for a, direct in enumerate(stage.direct):
+            given = stage.entering.toarray() if a == 0 else np.zeros((size, direct.shape[1]))
+            put = given - np.asarray(K @ direct.toarray())
+            sizes = np.abs(given) + absK @ abs(direct).toarray()
+            following += len(stage.direct) * (put @ put.T)
+            room += len(stage.direct) * 4 * UNIT * (put.shape[1] + m + 4) * (sizes @ sizes.sum(axis=0)).max(initial=0.0)
+    following.flat[:: size + 1] += room if entering else 1 + room
     return np.asarray(following)
 
 
@@ -154,19 +216,3 @@ def _inverse_root(R: np.ndarray) -> np.ndarray:
             "(take fewer rounds, or weights and coefficients of less different sizes)"
         ) from None
     return np.asarray(dtrtri(root, lower=1)[0])
-
-
-def _size(*factors: Matrix) -> float:
-    """√(row sum · column sum), the largest of each: a bound of the norm of a product of entries of at least 0."""
-    right = np.ones(factors[-1].shape[1])
-    left = np.ones(factors[0].shape[0])
-    for factor in reversed(factors):
-        right = factor @ right
-    for factor in factors:
-        left = factor.T @ left
-    return float(np.sqrt(right.max(initial=0.0) * left.max(initial=0.0)))
-
-
-def _total(terms: Sequence[tuple[float, tuple[Matrix, ...]]]) -> float:
-    """Σ factor · bound of the norm of a product."""
-    return sum(factor * _size(*factors) for factor, factors in terms)

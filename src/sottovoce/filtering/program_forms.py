@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce.filtering.decorrelation import seen_view
 from sottovoce.filtering.innovations import innovations
-from sottovoce.filtering.stages import EPSILON, stages_of
+from sottovoce.filtering.stages import UNIT, stages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["ProgramForm", "ProgramResponse", "program_response"]
 
 BATCH_BYTES = 256 * 2**20
+# Rows no entry of which is larger than this are dropped.
+DEAD = 2.0**-120
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,61 +72,67 @@ class ProgramResponse:
             held = np.asarray((absA != 0) @ held) | (step.stage.entering.toarray() != 0)
         return hit
 
-    @cached_property
-    def _adjoint_sizes(self) -> np.ndarray:
-        """‖O_ts‖ for rounds t > s, by Frobenius norms."""
-        sizes = np.zeros((len(self.steps), len(self.steps)))
-        for s, adjoint in self._adjoints():
-            squares = (adjoint**2).sum(axis=1)
-            for t in range(s + 1, len(self.steps)):
-                sizes[t, s] = np.sqrt(
-                    squares[
-                        self.starts[t] - self.starts[s + 1] : self.starts[t + 1] - self.starts[s + 1]
-                    ].sum()
-                )
-        return sizes
+    def _adjoints(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """(s, the rows O_ts of rounds t > s, rows dropped after them) from the last round but one backwards.
 
-    def _adjoints(self) -> Iterator[tuple[int, np.ndarray]]:
-        """(s, the rows O_ts of all rounds t > s) from the last round but one backwards."""
+        Rows of late rounds that have all but died out are dropped for good, and handed out once to be counted as lost.
+        """
         starts, size = self.starts, self.steps[0].stage.size
         whole = np.zeros((starts[-1], size))
+        end = len(self.steps)
         for s in range(len(self.steps) - 2, -1, -1):
             later = self.steps[s + 1]
-            behind = whole[starts[s + 2] :]
+            behind = whole[starts[s + 2] : starts[end]]
             if len(behind):
                 moved = np.asarray(behind @ later.stage.transition)
-                behind[:] = moved - np.asarray((behind @ later.gain) @ later.stage.rows)
-            whole[starts[s + 1] : starts[s + 2]] = later.whitener @ later.stage.rows
-            yield s, whole[starts[s + 1] :]
+                behind[:] = moved - np.asarray((behind @ later.filtered.gain) @ later.stage.rows)
+            whole[starts[s + 1] : starts[s + 2]] = later.filtered.whitener @ later.stage.rows
+            last = end
+            while end > s + 2 and np.abs(whole[starts[end - 1] : starts[end]]).max(initial=0.0) < DEAD:
+                end -= 1
+            yield s, whole[starts[s + 1] : starts[end]], whole[starts[end] : starts[last]]
 
     @cached_property
     def accuracy(self) -> tuple[float, float, float]:
-        """η ≥ ‖E‖, and bounds of ‖(F̂ − F̃)c‖ for streams of norm 1 in all, and for streams of norm 1 in each round.
+        """η ≥ ‖E‖, and bounds of ‖(F̂ − F̃)c‖ for streams with Σ‖c_t‖² ≤ 1, and for streams with ‖c_t‖ ≤ 1.
 
-        A step of the adjoint recursion errs by g‖O_ts‖, which meets a state of norm at most reach·entry·‖c‖.
+        The row sums of a bound of |E| give the first: with h_s the column sums of |O_·s|, row sums of 𝒪 diag(Δ) 𝒪ᵀ are
+        Σ_s |O_ts| |Δ_s| h_s. A step of the adjoint recursion puts O_ts off by ρ, and F̂c by ρ times a state.
         """
-        sizes, steps = self._adjoint_sizes, self.steps
-        in_step = np.array([_products(step) * EPSILON for step in steps])
-        stretch = np.array([step.stretch for step in steps])
-        reach = np.array([step.reach for step in steps])
-        # Row r of `lost` bounds what step r of the recursion, from O_tr to O_t,r−1, does to the rows of round t.
-        lost = sizes * in_step * stretch
-        followed = lost @ reach
-        # What the recursion lost also leaves the computed norms of O a little off.
-        slack = float(np.linalg.norm(followed))
-        crossed = _norm(sizes * np.array([step.crossed for step in steps])) + slack * _most(steps, "crossed")
-        drift = (
-            _norm(sizes * np.sqrt([step.drift for step in steps])) + slack * np.sqrt(_most(steps, "drift"))
-        ) ** 2
-        unwhite = 1.01 * (_most(steps, "unwhite") + 2 * crossed + drift)
-        entry = np.array([_entry(step) for step in steps])
-        beside = np.array([in_step[t] * _beside(step) for t, step in enumerate(steps)])
-        injected = sizes @ (in_step * entry)
-        at_once = float(np.linalg.norm(followed) * entry.max() + np.linalg.norm(injected + beside))
-        each = float(
-            np.linalg.norm(followed) * entry.max() * np.sqrt(len(steps)) + np.linalg.norm(injected + beside)
-        )
-        return unwhite, 1.01 * at_once, 1.01 * each
+        starts, steps = self.starts, self.steps
+        white, lost, given, turned, wide = (np.zeros(starts[-1]) for _ in range(5))
+        tall = 0.0
+        for t, step in enumerate(steps):
+            rows = slice(starts[t], starts[t + 1])
+            X, C = np.abs(step.filtered.whitener), step.stage.sizes[1]
+            white[rows] += step.filtered.whiteness()
+            made = UNIT * (step.stage.count + 2)
+            lost[rows] += made * (X @ (C @ step.held))
+            turned[rows] += made * step.reach * (X @ (C @ np.ones(step.stage.size)))
+            for most in step.stage.most[1]:
+                given[rows] += UNIT * (step.stage.count + 4 + len(step.stage.direct)) * (X @ most)
+        for s, adjoint, dropped in self._adjoints():
+            step, sizes = steps[s], np.abs(adjoint)
+            end = starts[s + 1] + len(adjoint)
+            sums, later = sizes.sum(axis=0), slice(starts[s + 1], end)
+            gone, dead = slice(end, end + len(dropped)), np.abs(dropped)
+            lost[gone] += dead @ steps[s + 1].held
+            turned[gone] += steps[s + 1].reach * dead.sum(axis=1)
+            X = np.abs(step.filtered.whitener)
+            white[later] += sizes @ (step.filtered.drift(sums) + step.filtered.crossed(X.sum(axis=0)))
+            white[starts[s] : starts[s + 1]] += X @ step.filtered.crossed_back(sums)
+            lost[later] += sizes @ _slipped(step, step.held)
+            turned[later] += step.reach * (sizes @ _slipped(step, np.ones(step.stage.size)))
+            given[later] += sizes @ _entered(step)
+            wide[later] += sizes.sum(axis=1)
+            tall = max(tall, float(sums.max(initial=0.0)))
+        # E was bounded with the computed O; the exact one differs from it by at most `turned` in norm.
+        off, norm = float(np.linalg.norm(turned)), float(np.sqrt(tall * wide.max(initial=0.0)))
+        crossed, drift = _largest_defects(steps)
+        unwhite = float(white.max(initial=0.0)) + off * (2 * crossed + (2 * norm + off) * drift)
+        followed, entered = float(np.linalg.norm(lost)), float(np.linalg.norm(given))
+        each = followed * float(np.sqrt(len(steps))) + entered
+        return 1.01 * unwhite, 1.01 * (followed + entered), 1.01 * each
 
     def forms(
         self, targets: np.ndarray, *, energy: bool = False, encoder: np.ndarray | None = None
@@ -137,7 +145,7 @@ class ProgramResponse:
         unwhite, at_once, each = self.accuracy
         shift = at_once if energy else each
         if encoder is not None:
-            longest = np.abs(encoder).sum(axis=1).max() * (1 + EPSILON * rounds)
+            longest = np.abs(encoder).sum(axis=1).max() * (1 + UNIT * rounds)
             shift = at_once * longest * (1 if energy else np.sqrt(rounds))
         batch = max(1, int(BATCH_BYTES // (8 * rounds * max(1, height))))
         for begin in range(0, len(targets), batch):
@@ -146,13 +154,13 @@ class ProgramResponse:
                 lost = 0.0
                 if encoder is not None:
                     products = np.abs(response) @ np.abs(encoder).sum(axis=1)
-                    lost = EPSILON * (rounds + 4) * float(np.linalg.norm(products))
+                    lost = UNIT * (rounds + 6) * float(np.linalg.norm(products))
                 coded = response if encoder is None else response @ encoder
                 sums = np.abs(coded).sum(axis=1)
                 yield ProgramForm(
                     target=int(target),
                     matrix=coded.T @ coded,
-                    rounding=float(EPSILON * (height + 4) * (sums**2).sum()),
+                    rounding=float(UNIT * (height + 4) * (sums**2).sum()),
                     shift=shift + lost,
                     unwhite=unwhite,
                 )
@@ -164,15 +172,16 @@ class ProgramResponse:
         for t, step in enumerate(self.steps):
             for a, direct in enumerate(step.stage.direct):
                 if t + a < rounds and direct.nnz:
-                    shown = step.whitener @ direct[:, targets].toarray()
+                    shown = step.filtered.whitener @ direct[:, targets].toarray()
                     response[:, starts[t] : starts[t + 1], t + a] += shown.T
-        for s, adjoint in self._adjoints():
+        for s, adjoint, _ in self._adjoints():
             step = self.steps[s]
-            response[:, starts[s + 1] :, s] += (adjoint @ step.stage.entering[:, targets].toarray()).T
+            later = slice(starts[s + 1], starts[s + 1] + len(adjoint))
+            response[:, later, s] += (adjoint @ step.stage.entering[:, targets].toarray()).T
             for a, direct in enumerate(step.stage.direct):
                 if s + a < rounds and direct.nnz:
-                    taken = (adjoint @ step.gain) @ direct[:, targets].toarray()
-                    response[:, starts[s + 1] :, s + a] -= taken.T
+                    taken = (adjoint @ step.filtered.gain) @ direct[:, targets].toarray()
+                    response[:, later, s + a] -= taken.T
         return response
 
 
@@ -182,28 +191,33 @@ def program_response(protocol: Protocol, view: View) -> ProgramResponse:
     return ProgramResponse(protocol=protocol, steps=innovations(stages_of(seen)), bare=seen.bare)
 
 
-def _products(step: Step) -> int:
-    """How many roundings an entry of a product with Φ or with an input can suffer, counted generously."""
-    in_A, _, _ = step.stage.terms
-    return int(max(in_A, step.stage.size) + 2 * step.stage.count + step.stage.size + 8)
+def _slipped(step: Step, state: np.ndarray) -> np.ndarray:
+    """A bound of |ρ| times a state of at least 0, over |O|: what rounding does in one step from O to O Φ."""
+    A, C = step.stage.sizes[:2]
+    in_A, in_C, _ = step.stage.terms
+    kept = UNIT * (in_A + 3) * (A @ state)
+    return np.asarray(kept + UNIT * (step.stage.size + in_C + 4) * (np.abs(step.filtered.gain) @ (C @ state)))
 
 
-def _entry(step: Step) -> float:
-    """A bound of ‖b_s‖: what a unit contribution puts into the state, the filter's answer included."""
-    entering, beside = step.stage.entry
-    return entering + 2 * step.gain_size * beside
+def _entered(step: Step) -> np.ndarray:
+    """A bound of what rounding does to O b, over |O|, for the worst target."""
+    entering, direct = step.stage.most
+    added = 4 + len(direct)
+    total = UNIT * (step.stage.terms[0] + added) * entering
+    for most in direct:
+        inner = step.stage.size + step.stage.count + added
+        total = total + UNIT * inner * (np.abs(step.filtered.gain) @ most)
+    return np.asarray(total)
 
 
-def _beside(step: Step) -> float:
-    """A bound of ‖|X| |D_a|‖ over the columns."""
-    return float(np.linalg.norm(step.whitener)) * step.stage.entry[1]
-
-
-def _most(steps: list[Step], name: str) -> float:
-    """The largest of a bound over the rounds."""
-    return float(max(getattr(step, name) for step in steps))
-
-
-def _norm(sizes: np.ndarray) -> float:
-    """A bound of the norm of a block matrix whose blocks have norms at most `sizes`."""
-    return float(np.sqrt(sizes.sum(axis=0).max(initial=0.0) * sizes.sum(axis=1).max(initial=0.0)))
+def _largest_defects(steps: list[Step]) -> tuple[float, float]:
+    """Bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds."""
+    crossed = drift = 0.0
+    for filtered in {id(step.filtered): step.filtered for step in steps}.values():
+        X = np.abs(filtered.whitener)
+        ones = np.ones(filtered.stage.size)
+        rows = filtered.crossed(X.sum(axis=0)).max(initial=0.0)
+        columns = (X @ filtered.crossed_back(ones)).max(initial=0.0)
+        crossed = max(crossed, float(np.sqrt(rows * columns)))
+        drift = max(drift, float(filtered.drift(ones).max(initial=0.0)))
+    return crossed, drift

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from sottovoce.filtering.decorrelation import SeenRound, SeenView
     from sottovoce.protocols.compiled import Form
 
-__all__ = ["EPSILON", "Stage", "stages_of"]
+__all__ = ["UNIT", "Stage", "stages_of"]
 
-EPSILON = float(np.finfo(np.float64).eps)
+# The unit roundoff, with room for products of roundings.
+UNIT = float(np.finfo(np.float64).eps) / 2 * (1 + 1e-6)
 # Sparse products pay from this size and below this share of entries.
 SMALL, SPARSE = 64, 0.2
 
@@ -77,15 +78,14 @@ class Stage:
 
     @cached_property
     def terms(self) -> tuple[int, int, int]:
-        """How many products an entry sums at most in a product with A, with C, and in one of B and D."""
-        drawn = max(_longest(self.drawn), _longest(self.fresh))
-        return _longest(self.transition), _longest(self.rows), drawn
+        """How many products an entry sums at most in a product with A or B_x, with C, and in one of B and D."""
+        kept = max(_longest(self.transition), _longest(self.entering))
+        return kept, _longest(self.rows), max(_longest(self.drawn), _longest(self.fresh))
 
     @cached_property
-    def entry(self) -> tuple[float, float]:
-        """The largest norms of a column of B_x and of D_1, D_2, … together."""
-        beside = sum((_column_norms(each) for each in self.direct), start=np.zeros(self.entering.shape[1]))
-        return float(_column_norms(self.entering).max()), float(beside.max())
+    def most(self) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """The largest size of an entry in each row of B_x, and in each row of D_1, D_2, …"""
+        return _row_maxima(self.entering), tuple(map(_row_maxima, self.direct))
 
 
 def stages_of(view: SeenView) -> list[Stage]:
@@ -168,12 +168,11 @@ def _compact(matrix: csr_array) -> np.ndarray | csr_array:
 
 
 def _longest(matrix: np.ndarray | csr_array) -> int:
-    """The largest number of entries of a row, all of them if the matrix is dense."""
-    if isinstance(matrix, np.ndarray):
-        return int(matrix.shape[1])
-    return int(np.diff(matrix.indptr).max(initial=0))
+    """The largest number of entries other than 0 of a row or a column: adding a 0 rounds nothing."""
+    pattern = matrix != 0
+    return int(max(pattern.sum(axis=0).max(initial=0), pattern.sum(axis=1).max(initial=0)))
 
 
-def _column_norms(matrix: csr_array) -> np.ndarray:
-    """The Euclidean norm of each column."""
-    return np.asarray(np.sqrt(np.asarray((matrix**2).sum(axis=0)).ravel()))
+def _row_maxima(matrix: csr_array) -> np.ndarray:
+    """The largest size of an entry of each row."""
+    return np.abs(matrix.toarray()).max(axis=1, initial=0.0)
