@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Step", "innovations"]
 
-# Gains are kept from the round on in which P moves by no more than this share of its largest entry.
-SETTLED = 2.0**-51
+# Gains are kept from the round on in which P moves by no more than this share of the largest entry of P or B Bᵀ.
+SETTLED = 2.0**-49
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,10 +75,7 @@ class Filtered:
         drawn = B @ (D.T @ v)
         answered = K @ (UNIT * (self.stage.count + 2) * (self.seen @ v) + self.observed(v))
         return np.asarray(
-            self.cross @ v
-            + UNIT * (in_A + in_C + 5) * kept
-            + UNIT * (in_B + 4) * drawn
-            + answered
+            self.cross @ v + UNIT * (in_A + in_C + 5) * kept + UNIT * (in_B + 4) * drawn + answered
         )
 
     def crossed_back(self, v: np.ndarray) -> np.ndarray:
@@ -90,10 +87,7 @@ class Filtered:
         drawn = D @ (B.T @ v)
         answered = UNIT * (self.stage.count + 2) * (self.seen @ held) + self.observed(held)
         return np.asarray(
-            self.cross.T @ v
-            + UNIT * (in_A + in_C + 5) * kept
-            + UNIT * (in_B + 4) * drawn
-            + answered
+            self.cross.T @ v + UNIT * (in_A + in_C + 5) * kept + UNIT * (in_B + 4) * drawn + answered
         )
 
     def drift(self, v: np.ndarray) -> np.ndarray:
@@ -166,7 +160,8 @@ def _filtered(stage: Stage, P: np.ndarray) -> tuple[Filtered, np.ndarray]:
     following = np.asarray(A @ np.asarray(A @ P).T) + stage.process - KR @ K.T
     following = (following + following.T) / 2
     moved = np.abs(following - P)
-    still = moved.max(initial=0.0) <= SETTLED * np.abs(P).max(initial=0.0)
+    scale = max(np.abs(P).max(initial=0.0), stage.process.max(initial=0.0))
+    still = moved.max(initial=0.0) <= SETTLED * scale
     filtered = Filtered(
         stage=stage,
         gain=K,
@@ -192,14 +187,22 @@ def _followed(filtered: Filtered, Y: np.ndarray, *, entering: bool) -> np.ndarra
     following = (following + following.T) / 2
     wide = absA.T @ np.ones(size) + absC.T @ (absK.T @ np.ones(size))
     across = np.abs(Y) @ wide
-    room = 4 * UNIT * (stage.terms[0] + stage.terms[1] + m + 8) * (absA @ across + absK @ (absC @ across)).max()
+    room = (
+        4 * UNIT * (stage.terms[0] + stage.terms[1] + m + 8) * (absA @ across + absK @ (absC @ across)).max()
+    )
     if entering:
         for a, direct in enumerate(stage.direct):
             given = stage.entering.toarray() if a == 0 else np.zeros((size, direct.shape[1]))
             put = given - np.asarray(K @ direct.toarray())
             sizes = np.abs(given) + absK @ abs(direct).toarray()
             following += len(stage.direct) * (put @ put.T)
-            room += len(stage.direct) * 4 * UNIT * (put.shape[1] + m + 4) * (sizes @ sizes.sum(axis=0)).max(initial=0.0)
+            room += (
+                len(stage.direct)
+                * 4
+                * UNIT
+                * (put.shape[1] + m + 4)
+                * (sizes @ sizes.sum(axis=0)).max(initial=0.0)
+            )
     following.flat[:: size + 1] += room if entering else 1 + room
     return np.asarray(following)
 

@@ -84,7 +84,7 @@ class Stage:
 
     @cached_property
     def most(self) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """The largest size of an entry in each row of B_x, and in each row of D_1, D_2, …"""
+        """The largest size of an entry in each row of B_x, and in each row of the D_a."""
         return _row_maxima(self.entering), tuple(map(_row_maxima, self.direct))
 
 
