@@ -114,7 +114,7 @@ def allowances(protocol: Protocol, view: View) -> list[tuple[float, float]]:
 def _allowed(form: ProgramForm, stream: np.ndarray) -> float:
     """How much the upper end of one stream's value lies above the computed one."""
     value = float(stream @ form.matrix @ stream)
-    return (np.sqrt(value + form.rounding) + form.shift) ** 2 / (1 - form.unwhite) - value
+    return float((np.sqrt(value + form.rounding) + form.shift) ** 2 / (1 - form.unwhite) - value)
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)

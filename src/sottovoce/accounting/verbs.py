@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.sensitivities import Effort, Sensitivities
-    from sottovoce.views import OwnNoise
+    from sottovoce.views import Assumption, OwnNoise
 
 __all__ = [
     "Interrupted",

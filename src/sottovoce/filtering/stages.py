@@ -175,4 +175,4 @@ def _longest(matrix: np.ndarray | csr_array) -> int:
 
 def _row_maxima(matrix: csr_array) -> np.ndarray:
     """The largest size of an entry of each row."""
-    return np.abs(matrix.toarray()).max(axis=1, initial=0.0)
+    return np.asarray(np.abs(matrix.toarray()).max(axis=1, initial=0.0))
