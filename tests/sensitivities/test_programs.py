@@ -11,7 +11,6 @@ import pytest
 from sottovoce import (
     account,
     account_all,
-    audit,
     calibrate,
     certify,
     rate,
@@ -73,12 +72,6 @@ def test_a_target_that_is_not_seen_bare_in_its_rounds_is_finite() -> None:
         (lambda: certify(MOMENTUM, View.everyone, 0), "a certificate"),
         (lambda: worst_coalition(MOMENTUM, 0, size=1), "a search for coalitions"),
         (lambda: sweep(MOMENTUM, "secure-sum", "nowhere"), "a sweep"),
-        (
-            lambda: audit(
-                MOMENTUM, View.everyone, 0, noise_multiplier=1.0, delta=1e-5, rng=np.random.default_rng(1)
-            ),
-            "an audit",
-        ),
         (lambda: train(synthetic_task(6), MOMENTUM, noise_multiplier=1.0, seed=1), "training"),
         (lambda: local_account(MOMENTUM, noise_multiplier=1.0, delta=1e-5), "the comparison with local DP"),
         (lambda: central_account(MOMENTUM, noise_multiplier=1.0, delta=1e-5), "the comparison with central"),
