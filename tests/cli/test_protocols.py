@@ -11,7 +11,7 @@ from sottovoce import View, account, calibrate, graphs
 from sottovoce.protocols import momentum
 
 Run = Callable[..., Any]
-RING = ("ring:n=6", "--rounds", "4", "--observer", "0")
+RING = ("ring:n=6", "--rounds", "4", "--view", "secure-sum", "--observer", "0")
 MOMENTUM = momentum(graphs.metropolis_weights("ring:n=6"), rounds=4, beta="9/10")
 
 

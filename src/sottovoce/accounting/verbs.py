@@ -233,7 +233,7 @@ def table_of(
 
 
 def _assumption(found: Sensitivities) -> Assumption:
-    """What the numbers rest on; a program may carry contributions on without noise, so that seeing all is not enough."""
+    """What the numbers rest on: a program may carry contributions on without noise, so that seeing all is not all."""
     return assumption_of(found.view, found.protocol.damping) if found.protocol.plain else "oblivious"
 
 

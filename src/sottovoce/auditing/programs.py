@@ -80,9 +80,8 @@ class ProgramScene:
             return np.asarray(self.decoder[0] * fresh)
         rounds = self.protocol.rounds
         inverse = linalg.toeplitz(self.decoder, np.zeros(rounds))
-        return np.einsum("ts,sdc->tdc", inverse, fresh.reshape(rounds, -1, fresh.shape[1])).reshape(
-            fresh.shape
-        )
+        by_round = fresh.reshape(rounds, -1, fresh.shape[1])
+        return np.asarray(np.einsum("ts,sdc->tdc", inverse, by_round).reshape(fresh.shape))
 
 
 def program_scene(protocol: Protocol, view: View, target: Hashable) -> ProgramScene:

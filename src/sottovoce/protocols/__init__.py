@@ -16,11 +16,12 @@ from sottovoce.protocols.builders import (
     scheduled,
 )
 from sottovoce.protocols.program import Combine, Draw, Exchange, Program
-from sottovoce.protocols.protocol import Contribution, Protocol, hash_of_damping
+from sottovoce.protocols.protocol import MOST_ROUNDS, Contribution, Protocol, hash_of_damping
 from sottovoce.protocols.rationals import Number, PerNode
 from sottovoce.protocols.spelling import parse_protocol, read_program
 
 __all__ = [
+    "MOST_ROUNDS",
     "Combine",
     "Contribution",
     "Draw",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-__all__ = ["Contribution", "Protocol", "hash_of_damping"]
+__all__ = ["MOST_ROUNDS", "Contribution", "Protocol", "hash_of_damping"]
 
 Contribution = Literal["vector", "scalar", "energy"]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -158,10 +159,16 @@ def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> n
     for j in range(protocol.n):
         ports = [compiled.ports[j] for compiled in rounds]
         if all(port is not None for port in ports):
-            squares = np.array([float(port * port) * (1 + EPSILON) for port in ports if port is not None])
+            squares = np.array([_rounded_up(port * port) for port in ports if port is not None])
             most = question.participation.largest_sum(squares)
             caps[j] = squares.max() if question.contribution == "energy" else most
     return caps
+
+
+def _rounded_up(value: Fraction) -> float:
+    """The smallest float that is not below a rational."""
+    near = float(value)
+    return near if Fraction(near) >= value else float(np.nextafter(near, np.inf))
 
 
 def _solve(form: np.ndarray, question: _Question) -> FormSolution:
