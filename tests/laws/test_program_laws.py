@@ -14,10 +14,11 @@ import scipy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.interpreter import PROTOCOLS, VIEWS, exact_view, knowing, largest_over_signs
+from tests.reference import exact_form, rational
 
 from sottovoce import sensitivity
 from sottovoce.graphs import Graph, metropolis_weights
-from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, round_weights
+from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip, round_weights
 from sottovoce.views import View
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -65,6 +66,21 @@ def test_golden_values_of_programs(name: str, kind: Any) -> None:
         assert upper >= least * (1 - 1e-12) - 1e-9
         assert upper <= most * (1 + (1e-8 if kind == "scalar" else 3e-4)) + 1e-9
         assert lower >= least * (1 - (1e-8 if kind == "scalar" else 3e-4)) - 1e-9
+
+
+@pytest.mark.parametrize("rounds", [4, 12, 30])
+def test_a_mode_that_nothing_excites_never_narrows_the_interval_wrongly(rounds: int) -> None:
+    """A view that knows a node's noise but not what flows into it: a filter in floats follows a mode that runs away."""
+    W = np.array([[0.35, 0.6, 0.05, 0.0], [0.6, 0.0, 0.4, 0.0], [0.05, 0.4, 0.35, 0.2], [0.0, 0.0, 0.2, 0.8]])
+    view = View(observation=W[[0]], known_noise=[0, 1])
+    found = sensitivity(gossip(W, rounds=rounds, noise_levels=2), view, [2], contribution="scalar")
+    signs = (-1.0) ** np.arange(rounds)
+    attained = exact_form(rational(W), rational(W[[0]]), [0, 1], 2, rounds, signs).value(np.ones(1)) / 4
+    assert attained <= Fraction(float(found.squared_upper[0]))
+    assert found.squared_lower[0] <= found.squared_upper[0]
+    witness = found[2].witness.ravel()
+    value = exact_form(rational(W), rational(W[[0]]), [0, 1], 2, rounds, witness).value(np.ones(1)) / 4
+    assert Fraction(float(found.squared_lower[0])) <= value
 
 
 def _graph(nodes: int, edges: list[list[int]]) -> Graph:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -96,10 +97,16 @@ def test_what_is_worked_out_for_plain_gossip_refuses_the_rest(call: Any, what: s
             "an encoder needs rounds that are all alike",
         ),
         (
-            momentum(metropolis_weights("ring:n=3000"), rounds=2, beta=0),
+            gossip(RING, rounds=2, noise_levels=Fraction(1, 10**120)),
             {},
             NotCertified,
-            "keep at most 4000 numbers; these 3000 keep 6000",
+            "numbers that floats do not hold, beyond 1e-100 or 1e",
+        ),
+        (
+            momentum(metropolis_weights("ring:n=3000"), rounds=20, beta=0),
+            {},
+            NotCertified,
+            "must be at most 300000000; 20 rounds of 6000 numbers are more",
         ),
     ],
 )

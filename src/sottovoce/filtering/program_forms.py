@@ -160,7 +160,8 @@ class ProgramResponse:
                 yield ProgramForm(
                     target=int(target),
                     matrix=coded.T @ coded,
-                    rounding=float(UNIT * (height + 4) * (sums**2).sum()),
+                    # The products, and what sums of the entries of M add when it is valued.
+                    rounding=float(UNIT * (height + 3 * rounds + 8) * (sums**2).sum()),
                     shift=shift + lost,
                     unwhite=unwhite,
                 )

@@ -31,6 +31,8 @@ __all__ = ["UNIT", "Stage", "stages_of"]
 
 # The unit roundoff, with room for products of roundings.
 UNIT = float(np.finfo(np.float64).eps) / 2 * (1 + 1e-6)
+# Smaller entries, and those larger than its inverse, are refused: nothing may underflow unseen.
+SMALLEST = 1e-100
 # Sparse products pay from this size and below this share of entries.
 SMALL, SPARSE = 64, 0.2
 
@@ -137,13 +139,17 @@ def _given(form: Form, scale: int, n: int, later: int) -> dict[int, float]:
 
 
 def _float(numerator: int, denominator: int) -> float:
-    """A quotient of whole numbers, rounded once."""
+    """A quotient of whole numbers, rounded once; one whose square could leave the range of floats is refused."""
     try:
-        return numerator / denominator
+        value = numerator / denominator
     except OverflowError:
+        value = float("inf")
+    if numerator and not SMALLEST < abs(value) < 1 / SMALLEST:
         raise NotCertified(
-            "this program makes numbers too large for floats within the rounds asked for (take fewer rounds)"
-        ) from None
+            f"this program makes numbers that floats do not hold, beyond {SMALLEST} or {1 / SMALLEST} (take fewer "
+            "rounds, or levels and coefficients of less different sizes)"
+        )
+    return value
 
 
 def _matrix(rows: Iterable[dict[int, float]], shape: tuple[int, int]) -> csr_array:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["program_sensitivity"]
 
 EPSILON = float(np.finfo(np.float64).eps)
-# The filter of a program works on dense square matrices of the numbers that all nodes keep.
-LARGEST_STATE = 4000
+# Until the filter settles it keeps, for every round, a dense square matrix of the numbers that all nodes keep.
+LARGEST = 300_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,10 +117,11 @@ def _check_size(protocol: Protocol) -> None:
             f"{protocol.rounds} (longer horizons are worked out for plain gossip)"
         )
     size = protocol.n * len(protocol.programs[0].keeps)
-    if size > LARGEST_STATE:
+    if protocol.rounds * size**2 > LARGEST:
         raise NotCertified(
-            f"the protocol {protocol.name!r} is accounted for where the nodes keep at most {LARGEST_STATE} numbers; "
-            f"these {protocol.n} keep {size} (larger networks are worked out for plain gossip)"
+            f"the protocol {protocol.name!r} is accounted for in memory: rounds times the square of the numbers that "
+            f"all nodes keep must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more (take fewer "
+            "rounds or a smaller network; both are worked out for plain gossip)"
         )
     if protocol.varies and protocol.encoded:
         raise InputError(
