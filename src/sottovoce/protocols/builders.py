@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy import sparse
 from sottovoce.errors import GraphError, InputError, at_least, one_of
 from sottovoce.graphs import GossipWeights, as_graph, as_weights, spectrum
 from sottovoce.graphs.model import canonical_matrix, is_symmetric, row_indices
+from sottovoce.graphs.rationals import Quotients
 from sottovoce.graphs.validation import check_entries
 from sottovoce.protocols.program import Combine, Draw, Exchange, Program
 from sottovoce.protocols.protocol import Protocol
@@ -311,12 +311,16 @@ def round_weights(source: object) -> GossipWeights:
         raise GraphError("the graph of a round must be undirected; this one is directed (give its matrix)")
     rows, columns = row_indices(graph.adjacency), graph.adjacency.indices
     rows, columns = rows[rows != columns], columns[rows != columns]
-    data = 1.0 / (1 + np.maximum(graph.degrees[rows], graph.degrees[columns]))
-    off = sparse.csr_array((data, (rows, columns)), shape=(graph.n, graph.n))
-    kept = 1.0 - np.bincount(rows, weights=data, minlength=graph.n)
-    matrix = canonical_matrix(off + sparse.diags_array(kept))
+    shares = np.maximum(graph.degrees[rows], graph.degrees[columns]) + 1
+    exact = Quotients(np.ones_like(shares), shares)
+    off = sparse.csr_array((exact.rounded(), (rows, columns)), shape=(graph.n, graph.n))
+    kept = 1.0 - np.asarray(off.sum(axis=1)).ravel()
     return GossipWeights(
-        matrix=matrix, labels=graph.labels, rule="metropolis", symmetric=True, unit=Fraction(1)
+        matrix=off + sparse.diags_array(kept),
+        labels=graph.labels,
+        rule="metropolis",
+        symmetric=True,
+        quotients=exact,
     )
 
 

@@ -120,8 +120,8 @@ def _check_size(protocol: Protocol) -> None:
     if protocol.rounds * size**2 > LARGEST:
         raise NotCertified(
             f"the protocol {protocol.name!r} is accounted for in memory: rounds times the square of the numbers that "
-            f"all nodes keep must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more (take fewer "
-            "rounds or a smaller network; both are worked out for plain gossip)"
+            f"all nodes keep must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more (take "
+            "fewer rounds or a smaller network; both are worked out for plain gossip)"
         )
     if protocol.varies and protocol.encoded:
         raise InputError(
