@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run every benchmark in its quick size."""
 
-from benchmarks import against_direct, learning, scale, server, tightness, training_certificate
+from benchmarks import against_direct, learning, protocols, scale, server, tightness, training_certificate
 
 if __name__ == "__main__":
     tightness.main(["--quick"])
     learning.main(["--quick"])
     against_direct.main(["--quick"])
+    protocols.main(["--quick"])
     scale.main(["--quick"])
     server.main(["--quick"])
     training_certificate.main(["--quick"])

@@ -345,7 +345,7 @@ class TestAccountOfOneView:
             ({"delta": 0}, "delta must lie strictly between 0 and 1; got 0"),
             ({"delta": 1.0}, "delta must lie strictly between 0 and 1; got 1.0"),
             ({"relation": "swap"}, "relation must be one of add-remove, replace-one, zero-out; got 'swap'"),
-            ({"contribution": "tensor"}, "contribution must be one of vector, scalar; got 'tensor'"),
+            ({"contribution": "tensor"}, "contribution must be one of vector, scalar, energy; got 'tensor'"),
             (
                 {"view": "secure-sum"},
                 r"a view must be a View, such as View.secure_sum\(0\); got 'secure-sum'",

@@ -27,6 +27,7 @@ DOCUMENTS = (
     "docs/learning.md",
     "docs/paper.md",
     "docs/page.md",
+    "docs/protocols.md",
     "docs/scale.md",
     "docs/training.md",
 )
@@ -35,6 +36,7 @@ METHODS = {"abs", "dual", "spectral", "horizon", "smooth", "steady", "turning"} 
     "cap",
     "enumeration",
     "exact",
+    "infinite",
     "unreached",
 }
 

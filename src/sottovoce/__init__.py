@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sottovoce._version import __version__
 
 if TYPE_CHECKING:
-    from sottovoce import gaussian, graphs, learning
+    from sottovoce import gaussian, graphs, learning, protocols
     from sottovoce.accounting import Account, AccountTable, account, account_all, calibrate
     from sottovoce.auditing import Audit, audit
     from sottovoce.certificates import Certificate
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sottovoce.interval import Interval
     from sottovoce.learning import Run, train
     from sottovoce.participation import Participation
-    from sottovoce.protocols import Protocol, gossip
+    from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip
     from sottovoce.rates import Rates, rate
     from sottovoce.sensitivities import Sensitivities, Sensitivity, certify, sensitivity
     from sottovoce.verification import Verification, verify
@@ -40,12 +40,16 @@ _HOMES = {
     "Audit": "auditing",
     "Certificate": "certificates",
     "CoalitionSearch": "coalitions",
+    "Combine": "protocols",
+    "Draw": "protocols",
+    "Exchange": "protocols",
     "FileError": "errors",
     "GraphError": "errors",
     "InputError": "errors",
     "Interval": "interval",
     "NotCertified": "errors",
     "Participation": "participation",
+    "Program": "protocols",
     "Protocol": "protocols",
     "Rates": "rates",
     "Run": "learning",
@@ -68,7 +72,7 @@ _HOMES = {
     "worst_coalition": "coalitions",
     "worst_observer": "coalitions",
 }
-_ROOMS = {"gaussian", "graphs", "learning"}
+_ROOMS = {"gaussian", "graphs", "learning", "protocols"}
 
 __all__ = [
     "Account",
@@ -76,12 +80,16 @@ __all__ = [
     "Audit",
     "Certificate",
     "CoalitionSearch",
+    "Combine",
+    "Draw",
+    "Exchange",
     "FileError",
     "GraphError",
     "InputError",
     "Interval",
     "NotCertified",
     "Participation",
+    "Program",
     "Protocol",
     "Rates",
     "Run",
@@ -101,6 +109,7 @@ __all__ = [
     "gossip",
     "graphs",
     "learning",
+    "protocols",
     "rate",
     "sensitivity",
     "train",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from scipy import sparse
 
-from sottovoce.errors import InputError, ViewError, one_of, several
+from sottovoce.errors import InputError, ViewError, at_least, one_of, several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -33,6 +33,7 @@ __all__ = [
     "assumption_of",
     "observe",
     "place_among",
+    "seen_exchanges",
     "target_indices",
 ]
 
@@ -83,6 +84,8 @@ class View:
     name: str = "custom"
     observers: tuple[Hashable, ...] = ()
     own_noise: OwnNoise = "known"
+    exchanges: tuple[int, ...] | None = None
+    """Which exchanges of a round are seen, counted from 1; all of them if None."""
 
     everyone: ClassVar[View]
     """Every message of every round: the view of local differential privacy. `View.everyone()` reads as well."""
@@ -91,6 +94,8 @@ class View:
         """Refuse a view that says nothing, or a word that is not in its vocabulary."""
         one_of(("custom", *VIEW_NAMES), view=self.name)
         one_of(("known", "hidden"), own_noise=self.own_noise)
+        if self.exchanges is not None:
+            object.__setattr__(self, "exchanges", _counted(self.exchanges))
         if self.name == "custom" and self.observation is None:
             raise ViewError(
                 "a custom view needs observation=C, a matrix with one column for each node "
@@ -115,35 +120,57 @@ class View:
             )
 
     @classmethod
-    def neighbourhood(cls, node: Hashable, *, own_noise: OwnNoise = "known") -> View:
+    def neighbourhood(
+        cls, node: Hashable, *, own_noise: OwnNoise = "known", exchanges: Sequence[int] | None = None
+    ) -> View:
         """The messages of `node` and of all that send to it (pairwise network DP, Cyffers et al. 2022)."""
-        return cls(name="neighbourhood", observers=(node,), own_noise=own_noise)
+        return cls(name="neighbourhood", observers=(node,), own_noise=own_noise, exchanges=_some(exchanges))
 
     @classmethod
-    def secure_sum(cls, node: Hashable, *, own_noise: OwnNoise = "known") -> View:
+    def secure_sum(
+        cls, node: Hashable, *, own_noise: OwnNoise = "known", exchanges: Sequence[int] | None = None
+    ) -> View:
         """The weighted sum that `node` receives in each of the T rounds, and no single message."""
-        return cls(name="secure-sum", observers=(node,), own_noise=own_noise)
+        return cls(name="secure-sum", observers=(node,), own_noise=own_noise, exchanges=_some(exchanges))
 
     @classmethod
-    def single_node(cls, node: Hashable, *, own_noise: OwnNoise = "known") -> View:
+    def single_node(
+        cls, node: Hashable, *, own_noise: OwnNoise = "known", exchanges: Sequence[int] | None = None
+    ) -> View:
         """The messages that `node` itself sends: the paper's single-node view, S = e_iᵀ.
 
         With its own noise known this says what the secure sums of rounds 1..T−1 say; the sum of round T is not
         in it. The paper's figures use `own_noise="hidden"`.
         """
-        return cls(name="single-node", observers=(node,), own_noise=own_noise)
+        return cls(name="single-node", observers=(node,), own_noise=own_noise, exchanges=_some(exchanges))
 
     @classmethod
-    def coalition_sums(cls, nodes: Iterable[Hashable], *, own_noise: OwnNoise = "known") -> View:
+    def coalition_sums(
+        cls,
+        nodes: Iterable[Hashable],
+        *,
+        own_noise: OwnNoise = "known",
+        exchanges: Sequence[int] | None = None,
+    ) -> View:
         """The weighted sums that all `nodes` receive, pooled (the paper's Section 3.3)."""
         several(nodes=nodes)
-        return cls(name="coalition-sums", observers=tuple(nodes), own_noise=own_noise)
+        return cls(
+            name="coalition-sums", observers=tuple(nodes), own_noise=own_noise, exchanges=_some(exchanges)
+        )
 
     @classmethod
-    def coalition_messages(cls, nodes: Iterable[Hashable], *, own_noise: OwnNoise = "known") -> View:
+    def coalition_messages(
+        cls,
+        nodes: Iterable[Hashable],
+        *,
+        own_noise: OwnNoise = "known",
+        exchanges: Sequence[int] | None = None,
+    ) -> View:
         """The messages of every node outside the coalition that sends to one of its `nodes`, pooled."""
         several(nodes=nodes)
-        return cls(name="coalition-messages", observers=tuple(nodes), own_noise=own_noise)
+        return cls(
+            name="coalition-messages", observers=tuple(nodes), own_noise=own_noise, exchanges=_some(exchanges)
+        )
 
     def __call__(self) -> View:
         """The view itself, so that `View.everyone()` means `View.everyone`."""
@@ -151,11 +178,12 @@ class View:
 
     def __repr__(self) -> str:
         """Name, observers and what is known of their noise."""
+        part = "" if self.exchanges is None else f", exchanges {list(self.exchanges)}"
         if self.name == "everyone":
-            return "View(everyone)"
+            return f"View(everyone{part})"
         if self.name == "custom":
-            return f"View(custom, known noise {list(self.known_noise)})"
-        return f"View({self.name} of {', '.join(map(str, self.observers))}, own noise {self.own_noise})"
+            return f"View(custom, known noise {list(self.known_noise)}{part})"
+        return f"View({self.name} of {', '.join(map(str, self.observers))}, own noise {self.own_noise}{part})"
 
 
 View.everyone = View(name="everyone")
@@ -183,13 +211,16 @@ class Observation:
     known: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
-def observe(protocol: Protocol, view: View) -> Observation:
-    """The rows C that `view` sees of each round's messages, and the indices whose noise it knows.
+def observe(protocol: Protocol, view: View, *, round_index: int = 0) -> Observation:
+    """The rows C that `view` sees of the messages of an exchange, and the indices of the nodes whose draws it knows.
 
-    For a directed W a neighbour is an in-neighbour: whoever sends to the observer.
+    For a directed W a neighbour is an in-neighbour: whoever sends to the observer. In a schedule it is a neighbour of
+    the round with this 0-based index.
     """
     if not isinstance(view, View):
         raise ViewError(f"a view must be a View, such as View.secure_sum(0); got {view!r}")
+    _check_exchanges(protocol, view)
+    weights = protocol.round_of(round_index)[0]
     if view.name == "everyone":
         return _unit_rows(protocol.n, range(protocol.n), ())
     if view.name == "custom":
@@ -199,18 +230,24 @@ def observe(protocol: Protocol, view: View) -> Observation:
     match view.name:
         case "neighbourhood":
             (node,) = observers
-            return _unit_rows(protocol.n, sorted({node, *protocol.weights.neighbours(node).tolist()}), known)
+            return _unit_rows(protocol.n, sorted({node, *weights.neighbours(node).tolist()}), known)
         case "single-node":
             return _unit_rows(protocol.n, observers, known)
         case "coalition-messages":
-            senders = {j for i in observers for j in protocol.weights.neighbours(i).tolist()} - set(observers)
+            senders = {j for i in observers for j in weights.neighbours(i).tolist()} - set(observers)
             return _unit_rows(protocol.n, sorted(senders), known)
         case _:
             return Observation(
-                rows=protocol.weights.matrix[observers],
-                exact=lambda k: protocol.weights.exact_row(observers[k]),
+                rows=weights.matrix[observers],
+                exact=lambda k: weights.exact_row(observers[k]),
                 known=np.asarray(known, dtype=np.int64),
             )
+
+
+def seen_exchanges(protocol: Protocol, view: View, round_index: int) -> list[int]:
+    """The 0-based exchanges that a view sees of the round with this 0-based index."""
+    count = len(protocol.round_of(round_index)[1].exchanges)
+    return [k for k in range(count) if view.exchanges is None or k + 1 in view.exchanges]
 
 
 def target_indices(
@@ -245,6 +282,33 @@ def place_among(protocol: Protocol, view: View, indices: np.ndarray, label: Hash
             "(its noise is known to the observer, or it was not asked for)"
         )
     return place
+
+
+def _check_exchanges(protocol: Protocol, view: View) -> None:
+    """Refuse exchanges that no round has."""
+    most = max(len(program.exchanges) for program in protocol.programs)
+    for number in view.exchanges or ():
+        if number > most:
+            raise ViewError(
+                f"exchanges of a view must be exchanges of the program, 1 to {most} of a round; got {number} "
+                "(leave exchanges out to see all)"
+            )
+
+
+def _some(exchanges: Sequence[int] | None) -> tuple[int, ...] | None:
+    """Exchanges as a tuple, or None for all."""
+    return None if exchanges is None else tuple(exchanges)
+
+
+def _counted(exchanges: Sequence[int]) -> tuple[int, ...]:
+    """Distinct whole numbers from 1 on, ascending."""
+    for number in exchanges:
+        at_least(1, **{"an exchange of a view": number})
+    if not len(exchanges):
+        raise ViewError(
+            "exchanges of a view must name at least one exchange; got none (leave it out for all)"
+        )
+    return tuple(sorted({int(number) for number in exchanges}))
 
 
 def _distinct(indices: list[int], view: View) -> list[int]:

@@ -6,7 +6,6 @@ Every audit draws from a fixed seed, so nothing below depends on chance.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,7 +88,7 @@ def test_training_breaks_an_account_that_assumes_it_away() -> None:
 )
 def test_a_canary_moves_the_view_as_the_linear_loop_does(view: View) -> None:
     chosen = planned(synthetic_task(4, dimension=3, records=5), 0.25, view=view)
-    scene = scene_of(replace(RING, damping=np.array(0.75)), view, 2)
+    scene = scene_of(gossip(RING.weights, rounds=RING.rounds, damping=0.75), view, 2)
     direction = np.array([2.0, -1.0, 2.0]) / 3
     run = training_simulator(chosen, scene, direction)
     stream = np.array([1.0, -1.0, 0.5])

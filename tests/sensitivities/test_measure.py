@@ -250,7 +250,11 @@ def test_progress_counts_to_the_end() -> None:
         ({"targets": [99]}, GraphError, "no node is called 99; the nodes are called 0 to 4"),
         ({"targets": [0]}, InputError, r"node 0 cannot be a target of View\(secure-sum of 0"),
         ({"targets": []}, InputError, "targets must name at least one node; got none"),
-        ({"contribution": "matrix"}, InputError, "contribution must be one of vector, scalar; got 'matrix'"),
+        (
+            {"contribution": "matrix"},
+            InputError,
+            "contribution must be one of vector, scalar, energy; got 'matrix'",
+        ),
         ({"engine": "quick"}, InputError, "engine must be one of auto, dense, filter, reduced; got 'quick'"),
         ({"tolerance": 0.0}, InputError, "tolerance must be a finite number above 0; got 0.0"),
         ({"tolerance": float("nan")}, InputError, "tolerance must be a finite number above 0; got nan"),

@@ -213,6 +213,7 @@ class AccountTable:
                 f"{self.protocol.rounds} rounds (participation {self.participation}), so no noise is needed "
                 "(ask for more rounds, or another view)"
             )
+        self._refuse_bare()
         # Rounding may put ε of a pair that all but equals the worst above the worst's.
         near = np.unique(self.squared_upper[self.squared_upper >= largest * (1 - 1e-9)])
         allowed = gaussian.mu(target_epsilon, target_delta)
@@ -226,6 +227,16 @@ class AccountTable:
         while not self._suffices(near, noise, target_epsilon, target_delta):
             noise, step = noise + step, 2 * step
         return noise
+
+    def _refuse_bare(self) -> None:
+        """Refuse to look for a noise multiplier where some contribution stands beside no noise at all."""
+        for place in np.flatnonzero(self.method == "infinite")[:1]:
+            label = self.protocol.labels[int(self.target_indices[place])]
+            raise NotCertified(
+                f"no noise multiplier hides node {label!r} in the {self.view} view: some of what it contributes is "
+                "seen beside none of the noise that the observer does not know, so its sensitivity is infinite "
+                "(add a draw of that node to what it sends, at a level above 0)"
+            )
 
     def _suffices(self, squared: Array, noise: float, epsilon: float, delta: float) -> bool:
         """Whether pairs of these Δ² are (ε, δ)-private at this noise."""

@@ -76,7 +76,7 @@ class Account:
         if not self.mu.lower >= 0:
             raise InputError(f"mu must be an interval of numbers of at least 0; got {self.mu!r}")
         one_of(RELATIONS, relation=self.relation)
-        one_of(("vector", "scalar"), contribution=self.contribution)
+        one_of(("vector", "scalar", "energy"), contribution=self.contribution)
         one_of(ASSUMPTIONS, assumption=self.assumption)
         if self.default_delta is not None:
             probability(default_delta=self.default_delta)
@@ -227,7 +227,8 @@ def mu_ends(
     with np.errstate(over="ignore", under="ignore"):
         lower = factor * np.nextafter(np.sqrt(squared_lower), 0) / noise_multiplier
         upper = factor * np.nextafter(np.sqrt(squared_upper), np.inf) / noise_multiplier
-    return np.nextafter(lower, 0), np.where(squared_upper == 0, 0.0, np.nextafter(upper, np.inf))
+    lower = np.where(np.isinf(squared_lower), np.inf, np.nextafter(lower, 0))
+    return lower, np.where(squared_upper == 0, 0.0, np.nextafter(upper, np.inf))
 
 
 def epsilon_below(mu: float | Array, delta: float) -> Array:

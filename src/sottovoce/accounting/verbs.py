@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.sensitivities import Effort, Sensitivities
-    from sottovoce.views import OwnNoise
+    from sottovoce.views import Assumption, OwnNoise
 
 __all__ = [
     "Interrupted",
@@ -227,9 +227,14 @@ def table_of(
         squared_lower=np.concatenate([each.squared_lower for each in found]),
         squared_upper=np.concatenate([each.squared_upper for each in found]),
         method=np.concatenate([each.method for each in found]),
-        assumption=assumption_of(first.view, first.protocol.damping),
+        assumption=_assumption(first),
         participation=first.participation,
     )
+
+
+def _assumption(found: Sensitivities) -> Assumption:
+    """What the numbers rest on: a program may carry contributions on without noise, so that seeing all is not all."""
+    return assumption_of(found.view, found.protocol.damping) if found.protocol.plain else "oblivious"
 
 
 def calibrate(
@@ -336,6 +341,7 @@ def local_account(
     >>> round(local_account(ring, noise_multiplier=4.0, delta=1e-5).mu.upper, 12)
     1.0
     """
+    protocol.require_plain("the comparison with local DP")
     chosen = _participation(participation, protocol)
     squared = Interval.exactly(float(chosen.largest_count(protocol.rounds)))
     return _compared(squared, "everyone", "local DP", noise_multiplier, delta, relation, chosen)
@@ -361,6 +367,7 @@ def central_account(
     >>> round(central_account(ring, noise_multiplier=4.0, delta=1e-5).mu.upper, 12)
     0.5
     """
+    protocol.require_plain("the comparison with central aggregation")
     chosen = _participation(participation, protocol)
     rounds = Interval.exactly(float(chosen.largest_count(protocol.rounds)))
     squared = rounds.mapped(lambda count: count / protocol.n)

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
+    from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
-__all__ = ["Scene", "Simulator", "gossip_simulator", "scene_of"]
+__all__ = ["Scene", "Simulator", "gossip_simulator", "scene_of", "shown_rows"]
 
 Simulator: TypeAlias = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 """What an audit runs: (the target's contributions, T × d; how many runs; the generator) → views, one row a run."""
@@ -60,35 +61,38 @@ class Scene:
 
 def scene_of(protocol: Protocol, view: View, target: Hashable) -> Scene:
     """The plain arrays behind a protocol, a view and a target."""
-    n, W = protocol.n, protocol.weights.matrix
-    members = sorted(protocol.index(label) for label in view.observers)
-    # Row i of W holds the senders of node i, and node i itself.
-    senders = {int(j) for i in members for j in W.indices[W.indptr[i] : W.indptr[i + 1]]} - set(members)
     told = view.own_noise == "known" and view.name != "everyone"
-    known = members if told else []
-    messages = sparse.csr_array(sparse.eye_array(n, format="csr"))
-    match view.name:
-        case "everyone":
-            shown = messages
-        case "neighbourhood":
-            shown = messages[sorted({*members, *senders})]
-        case "single-node":
-            shown = messages[members]
-        case "coalition-messages":
-            shown = messages[sorted(senders)]
-        case "custom":
-            shown = sparse.csr_array(view.observation, dtype=np.float64)
-            known = sorted({protocol.index(label) for label in view.known_noise})
-        case _:
-            shown = W[members]
+    names = view.known_noise if view.name == "custom" else view.observers if told else ()
     return Scene(
-        weights=W,
-        damping=np.ones(n) if protocol.damping is None else protocol.damping,
-        shown=sparse.csr_array(shown),
-        known=np.asarray(known, dtype=np.int64),
+        weights=protocol.weights.matrix,
+        damping=np.ones(protocol.n) if protocol.damping is None else protocol.damping,
+        shown=shown_rows(protocol, view, protocol.weights),
+        known=np.array(sorted({protocol.index(label) for label in names}), dtype=np.int64),
         target=protocol.index(target),
         rounds=protocol.rounds,
     )
+
+
+def shown_rows(protocol: Protocol, view: View, weights: GossipWeights) -> csr_array:
+    """What a view shows of the messages of one exchange, as rows over the nodes."""
+    W = weights.matrix
+    members = sorted(protocol.index(label) for label in view.observers)
+    # Row i of W holds the senders of node i, and node i itself.
+    senders = {int(j) for i in members for j in W.indices[W.indptr[i] : W.indptr[i + 1]]} - set(members)
+    messages = sparse.csr_array(sparse.eye_array(protocol.n, format="csr"))
+    match view.name:
+        case "everyone":
+            return messages
+        case "neighbourhood":
+            return sparse.csr_array(messages[sorted({*members, *senders})])
+        case "single-node":
+            return sparse.csr_array(messages[members])
+        case "coalition-messages":
+            return sparse.csr_array(messages[sorted(senders)])
+        case "custom":
+            return sparse.csr_array(view.observation, dtype=np.float64)
+        case _:
+            return sparse.csr_array(W[members])
 
 
 def gossip_simulator(scene: Scene, *, noise_multiplier: float) -> Simulator:

@@ -20,6 +20,7 @@ from sottovoce.errors import InputError, at_least, one_of, probability
 from sottovoce.learning.descent import init, sensitivity, step
 from sottovoce.learning.losses import clipped_rows
 from sottovoce.learning.noise import NodeNoise
+from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity as exposed
 from sottovoce.views import View
 
@@ -144,7 +145,7 @@ def audit_training(
     sizes = plan.schedule.sizes(plan.protocol.rounds)
     # The loop as it would be if gradients did not depend on models: for signs and weights, which need no precision.
     damping = float(np.clip(1 - np.median(sizes) * plan.task.linear.mean(), 0, 1))
-    loop = replace(plan.protocol, damping=np.array(damping))
+    loop = gossip(plan.protocol.weights, rounds=plan.protocol.rounds, damping=damping)
     scene = scene_of(loop, view, pair.target)
     signs = np.ones(plan.protocol.rounds)
     if canary == "witness":

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.accounting import RELATIONS, Account, Relation, table_of
-from sottovoce.auditing.attack import fitted_attack, likelihood_attack, plain_stream
+from sottovoce.auditing.attack import Attack, fitted_attack, likelihood_attack, plain_stream
 from sottovoce.auditing.confidence import Evidence, evidence
+from sottovoce.auditing.programs import program_attack, program_scene, program_simulator
 from sottovoce.auditing.results import Audit, claimed_ends
 from sottovoce.auditing.simulate import Simulator, gossip_simulator, scene_of
 from sottovoce.errors import InputError, at_least, one_of, positive, probability
@@ -72,7 +73,7 @@ def audit(
         progress: called with (runs done, runs in all).
 
     Guarantee: if the claim is right, the audit refutes it with probability at most 1 − `confidence`; nothing follows
-    from a claim that is not refuted. Simulation and accountant share the meaning of weights and damping alone.
+    from a claim that is not refuted. Simulation and accountant share the meaning of weights and programs alone.
     Source: Neyman & Pearson 1933 for the attack; Clopper & Pearson 1934 for the bounds.
 
     >>> from sottovoce import View, gossip, graphs
@@ -96,20 +97,21 @@ def audit(
     exposed = sensitivity(protocol, view, [target], contribution=contribution, participation=participation)
     table = table_of([exposed], noise_multiplier=noise_multiplier, delta=delta, relation=relation)
     certified = table[target]
+    if np.isinf(certified.mu.lower):
+        raise InputError(
+            f"an audit needs a finite sensitivity; no noise hides node {target!r} in {view!r} (nothing is claimed)"
+        )
     epsilon, mu = claimed_ends(certified if claim is None else claim, delta)
     stream = plain_stream(np.asarray(exposed[target].witness, dtype=np.float64))
     wanted = _runs(trials, protocol.n * protocol.rounds * stream.shape[1])
-    scene = scene_of(protocol, view, target)
-    attack = likelihood_attack(scene, stream)
+    simulator, attack = _played(protocol, view, target, stream, noise_multiplier)
     found = audit_simulator(
-        gossip_simulator(scene, noise_multiplier=noise_multiplier),
+        simulator,
         (-stream if relation == "replace-one" else np.zeros_like(stream), stream),
         delta=delta,
         score=attack,
         trials=wanted,
-        batch=max(
-            1, BATCH // (stream[0].size * (scene.nodes * 3 + protocol.rounds * attack.weights.shape[1]))
-        ),
+        batch=max(1, BATCH // (stream[0].size * protocol.n * 3 + attack.weights.size)),
         confidence=confidence,
         rng=rng,
         progress=progress,
@@ -118,7 +120,7 @@ def audit(
     return Audit(
         protocol=protocol,
         view=view,
-        target=protocol.labels[scene.target],
+        target=protocol.labels[protocol.index(target)],
         account=certified,
         noise_multiplier=float(noise_multiplier),
         delta=float(delta),
@@ -198,6 +200,17 @@ def audit_simulator(
     else:
         scores = [np.concatenate(views_of(world, each)) for world in (0, 1)]
     return evidence(scores[0], scores[1], delta=delta, confidence=confidence)
+
+
+def _played(
+    protocol: Protocol, view: View, target: Hashable, stream: np.ndarray, noise_multiplier: float
+) -> tuple[Simulator, Attack]:
+    """What is run, and the attack on it: gossip as such, any other program by executing it."""
+    if protocol.plain:
+        scene = scene_of(protocol, view, target)
+        return gossip_simulator(scene, noise_multiplier=noise_multiplier), likelihood_attack(scene, stream)
+    program = program_scene(protocol, view, target)
+    return program_simulator(program, noise_multiplier=noise_multiplier), program_attack(program, stream)
 
 
 def _runs(trials: int | None, draws: int) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import Account
     from sottovoce.participation import Participation
+    from sottovoce.protocols import Protocol
 
 __all__ = [
     "RELATIONS",
@@ -32,6 +33,7 @@ __all__ = [
     "paragraph",
     "participation_words",
     "plain_table",
+    "protocol_words",
     "who",
 ]
 
@@ -88,6 +90,17 @@ def damping_words(damping: NDArray[np.float64] | None) -> list[tuple[str, str]]:
     lowest, highest = float(damping.min()), float(damping.max())
     span = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
     return [("damping", f"{span} (1 - step * curvature of each node's quadratic loss)")]
+
+
+def protocol_words(protocol: Protocol) -> list[tuple[str, str]]:
+    """Lines about a protocol: its damping if it is plain gossip, else its name, its program and its hash."""
+    if protocol.plain:
+        return damping_words(protocol.damping)
+    terms = protocol.terms
+    return [
+        ("protocol", f"{terms['protocol']}: {terms['program']}"),
+        ("protocol hash", terms["protocol_hash"]),
+    ]
 
 
 def who(observers: Sequence[Hashable]) -> str:

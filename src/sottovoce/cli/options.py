@@ -85,6 +85,15 @@ Damping = Annotated[
         show_default=False,
     ),
 ]
+ProtocolName = Annotated[
+    str,
+    Parameter(
+        name="--protocol",
+        help="What nodes do each round: gossip, repeated:steps=3, chebyshev:steps=3, momentum:beta=0.9, "
+        "gradient-tracking, exact-diffusion, pairwise-noise:local=1,shared=2, once:steps=8, clean-state:keep=0.5, "
+        "push-sum, or a .toml file that holds a program.",
+    ),
+]
 NoiseMultiplier = Annotated[
     float, Parameter(help="Standard deviation of each node's noise, in units of the clipping norm.")
 ]
@@ -157,7 +166,10 @@ OwnNoise = Annotated[
     Literal["known", "hidden"], Parameter(help="Whether observers know the noise that they drew.")
 ]
 Contribution = Annotated[
-    Literal["vector", "scalar"], Parameter(help="Whether contributions are vectors or numbers.")
+    Literal["vector", "scalar", "energy"],
+    Parameter(
+        help="Whether contributions are vectors, numbers, or vectors of norm 1 over all rounds together."
+    ),
 ]
 RelationName = Annotated[
     Relation,
@@ -227,6 +239,7 @@ class Scenario:
     """Who gossips how long, what counts as a neighbour, and how it is computed."""
 
     rounds: Rounds
+    protocol: ProtocolName = "gossip"
     participation: ParticipationName = "full"
     relation: RelationName = "add-remove"
     engine: Engine = "auto"
@@ -264,6 +277,20 @@ def damped(network: Network, damping: str | None, *, rounds: int) -> Protocol:
     return gossip(network.weights, rounds=rounds, damping=value)
 
 
+def protocol_of(network: Network, scenario: Scenario, sight: Pairs) -> Protocol:
+    """The protocol that --protocol and --damping describe."""
+    from sottovoce.protocols import parse_protocol
+
+    if scenario.protocol == "gossip":
+        return damped(network, sight.damping, rounds=scenario.rounds)
+    if sight.damping is not None:
+        raise InputError(
+            f"damping must be left out with the protocol {scenario.protocol!r}; got {sight.damping!r} "
+            "(write the coefficients into a program)"
+        )
+    return parse_protocol(scenario.protocol, network.weights, rounds=scenario.rounds)
+
+
 def account_scenario(
     scenario: Scenario, sight: Sight, network: Network, *, noise_multiplier: float, delta: float
 ) -> AccountTable:
@@ -274,7 +301,7 @@ def account_scenario(
     observers = _named(network.weights, sight.observer)
     targets = _named(network.weights, sight.target) or None
     _check_observers(sight)
-    protocol = damped(network, sight.damping, rounds=scenario.rounds)
+    protocol = protocol_of(network, scenario, sight)
     with progress(f"pairs, {sight.view}") as callback:
         if sight.view.startswith("coalition"):
             view = View(name=sight.view, observers=tuple(observers), own_noise=sight.own_noise)

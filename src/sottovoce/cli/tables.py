@@ -11,7 +11,6 @@ from rich.text import Text
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
     RELATIONS,
-    damping_words,
     epsilon_words,
     estimate,
     facts,
@@ -21,6 +20,7 @@ from sottovoce.cli.layout import (
     paragraph,
     participation_words,
     plain_table,
+    protocol_words,
     who,
 )
 from sottovoce.cli.printing import as_given, interval, readable, rounded_up
@@ -211,7 +211,9 @@ def _terms(
     table = tables[0]
     protocol, delta = table.protocol, table.delta
     local, central = (
-        rounded_up(
+        ""
+        if not protocol.plain
+        else rounded_up(
             compared(
                 protocol,
                 noise_multiplier=table.noise_multiplier,
@@ -229,13 +231,17 @@ def _terms(
         *network_words(graph.n, graph.edges, protocol.weights.origin),
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(table.noise_multiplier)}"),
-        ("same noise", f"ε ≤ {local} with local DP, ε ≤ {central} with central aggregation"),
+        *(
+            [("same noise", f"ε ≤ {local} with local DP, ε ≤ {central} with central aggregation")]
+            if local
+            else []
+        ),
         ("view", f"{' and '.join(each.view for each in tables)}{own}; {_counted(tables)}"),
         ("relation", f"{table.relation}: {RELATIONS[table.relation]}"),
         ("contribution", table.contribution),
         ("participation", participation_words(table.participation, protocol.rounds)),
         ("δ", as_given(delta)),
-        *damping_words(protocol.damping),
+        *protocol_words(protocol),
         ("assumption", f"{table.assumption}: {ASSUMPTIONS[table.assumption]}"),
         ("hash", protocol.weights.hash),
         ("version", __version__),

@@ -32,6 +32,7 @@ OPTIONS = {
     "observers": "--observer",
     "own_noise": "--own-noise",
     "participation": "--participation",
+    "protocol": "--protocol",
     "relation": "--relation",
     "rounds": "--rounds",
     "seed": "--seed",

@@ -87,6 +87,7 @@ def worst_coalition(
     one_of(COALITION_VIEWS, view=view)
     one_of(("vector", "scalar"), contribution=contribution)
     at_least(1, size=size)
+    protocol.require_plain("a search for coalitions")
     if time_limit is not None and not time_limit >= 0:
         raise InputError(
             f"time_limit must be a number of seconds of at least 0; got {time_limit!r} (None for no limit)"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Graph, Spectrum
+    from sottovoce.protocols import Protocol
 
 __all__ = [
     "MOST_EXPOSED",
@@ -195,6 +196,11 @@ def damping_facts(damping: NDArray[np.float64] | None) -> dict[str, Any]:
     return {"damping": {**ends, "hash": hash_of_damping(damping)}}
 
 
+def protocol_facts(protocol: Protocol) -> dict[str, Any]:
+    """What is said of a protocol: the damping of plain gossip; name, program and hash of any other."""
+    return damping_facts(protocol.damping) if protocol.plain else dict(protocol.terms)
+
+
 def terms(table: AccountTable) -> dict[str, Any]:
     """What every number of the table rests on."""
     return {
@@ -204,7 +210,7 @@ def terms(table: AccountTable) -> dict[str, Any]:
         "contribution": table.contribution,
         "participation": str(table.participation),
         "assumption": table.assumption,
-        **damping_facts(table.protocol.damping),
+        **protocol_facts(table.protocol),
     }
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sottovoce._version import __version__
-from sottovoce.documents.accounts import SCHEMA, damping_facts, graph_facts
+from sottovoce.documents.accounts import SCHEMA, graph_facts, protocol_facts
 from sottovoce.documents.pairs import finite_or_null, plain_label
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def audit_document(audit: Audit, graph: Graph, spectrum: Spectrum, *, seed: int 
         "contribution": account.contribution,
         "participation": account.participation,
         "assumption": account.assumption,
-        **damping_facts(protocol.damping),
+        **protocol_facts(protocol),
         "observer": [plain_label(label) for label in audit.view.observers],
         "target": plain_label(audit.target),
         "method": account.method,

@@ -18,6 +18,7 @@ from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_
 from sottovoce.filtering import hidden_system
 from sottovoce.learning.descent import undamped
 from sottovoce.learning.varying import fits_dense, scale_spread, varying_ends
+from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import ONE_OBSERVER, View, assumption_of, observe, target_indices
 
@@ -104,7 +105,7 @@ class Exposure:
         factors = self._factors(count)
         if (factors[1:] == factors[1:2]).all() and factors.max() <= 1:
             damping = np.broadcast_to(factors[-1], protocol.n) if count > 1 else None
-            damped = replace(protocol, damping=damping)
+            damped = gossip(protocol.weights, rounds=protocol.rounds, damping=damping)
             found = self._constant(damped, noise_multiplier, delta, progress)
         else:
             found = self._moving(protocol, factors, noise_multiplier, delta, progress)
@@ -288,7 +289,9 @@ def _assessed(
 
 def _ends(protocol: Protocol, view: View, indices: NDArray[np.int64], base: float) -> tuple[Array, Array]:
     """Ends of Δ² for a loop that damps by `base` in every round."""
-    found = sensitivity(replace(protocol, damping=np.array(base)), view, list(protocol.names(indices)))
+    found = sensitivity(
+        gossip(protocol.weights, rounds=protocol.rounds, damping=base), view, list(protocol.names(indices))
+    )
     return found.squared_lower, found.squared_upper
 
 

@@ -127,6 +127,7 @@ def plan(
         raise InputError(
             f"noise_multiplier must be given, or else a target ε that it is chosen for; got {got} (give one of them)"
         )
+    protocol.require_plain("training")
     if max_epsilon is not None and target_epsilon is not None:
         raise InputError(
             "max_epsilon must be left out where noise is chosen for a target ε, which it keeps to over all rounds "

@@ -74,6 +74,7 @@ def rate(
     one_of(("vector", "scalar"), contribution=contribution)
     positive(tolerance=tolerance)
     chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
+    chosen.require_plain("a rate")
     observation = observe(chosen, view)
     indices = target_indices(chosen, view, observation.known, targets)
     if view.name == "everyone":
@@ -117,6 +118,7 @@ def response_spectrum(
     [0.5, 0.9]
     """
     chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
+    chosen.require_plain("a rate")
     asked = np.asarray(frequencies, dtype=np.float64)
     observation = observe(chosen, view)
     (index,) = target_indices(chosen, view, observation.known, [target])

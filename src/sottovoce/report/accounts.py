@@ -55,7 +55,8 @@ def draw_targets(table: AccountTable, ax: Axes | None = None, *, count: int = _B
         ms=4,
         label="certified upper end",
     )
-    for compared, name, style in ((local_account, "local DP", "--"), (central_account, "central", ":")):
+    comparisons = ((local_account, "local DP", "--"), (central_account, "central", ":"))
+    for compared, name, style in comparisons if table.protocol.plain else ():
         value = compared(
             table.protocol,
             noise_multiplier=table.noise_multiplier,

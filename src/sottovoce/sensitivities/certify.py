@@ -67,6 +67,7 @@ def certify(
     """
     one_of(("vector", "scalar"), contribution=contribution)
     positive(tolerance=tolerance)
+    protocol.require_plain("a certificate")
     chosen = as_participation(participation)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, [target])
@@ -97,7 +98,7 @@ def certify(
         rounds=protocol.rounds,
         view=_stated(protocol, view, observation),
         target=protocol.labels[int(indices[0])],
-        contribution=contribution,
+        contribution="scalar" if contribution == "scalar" else "vector",
         participation=str(chosen),
         mechanism=mechanism,
         **proof,

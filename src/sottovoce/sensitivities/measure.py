@@ -23,6 +23,7 @@ from sottovoce.sensitivities.capacity import check_capacity
 from sottovoce.sensitivities.ends import Ends, Search, widened
 from sottovoce.sensitivities.long import long_ends, plain_stream, together, turning_stream
 from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
+from sottovoce.sensitivities.programs import program_sensitivity
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.solve import CLOSE, FormSolution, plain_ends
 from sottovoce.views import View, observe, target_indices
@@ -80,13 +81,14 @@ def sensitivity(
 
         Δ² = max Σ_st M_st ⟨c_s, c_t⟩
 
-    over signs (`contribution="scalar"`) or vectors of any dimension ("vector"), in the rounds of one pattern.
+    over signs (`contribution="scalar"`) or vectors of any dimension ("vector"), in the rounds of one pattern; with
+    "energy" over vectors with Σ‖c_t‖² ≤ 1 instead.
 
     Args:
         protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
         view: what the observer sees and whose noise it knows.
         targets: names of the nodes to protect; all whose noise the observer does not know if None.
-        contribution: whether a round's contribution is a number or a vector.
+        contribution: whether a round's contribution is a number or a vector, or all rounds share one norm ("energy").
         participation: the rounds in which a target contributes, as a `Participation` or its spelling; all if None.
         engine: how to compute: "auto", "dense", "filter" or "reduced".
         effort: "fine" solves for each target; "bulk" bounds all of them together, within a few per cent for those the
@@ -98,7 +100,8 @@ def sensitivity(
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included; `method` names the bound behind the upper end,
     the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap` on
     the number of rounds; in bulk `turning`, `smooth` or `steady`; `enumeration` of all signs, `exact` where every
-    message is seen, `unreached` where nothing arrives. The lower end is the value of an actual stream.
+    message is seen, `unreached` where nothing arrives, `infinite` where no noise hides a contribution. The lower end is
+    the value of an actual stream.
     Source: Theorem 12 of Koskela & Kulkarni for `abs`; semidefinite duality for `dual`; the cap because M ⪯ I.
 
     >>> from sottovoce import gossip, graphs
@@ -106,7 +109,7 @@ def sensitivity(
     >>> sensitivity(ring, View.secure_sum(0), targets=[1, 2]).squared_upper.round(2)
     array([3.36, 1.02])
     """
-    one_of(("vector", "scalar"), contribution=contribution)
+    one_of(("vector", "scalar", "energy"), contribution=contribution)
     one_of(ENGINES, engine=engine)
     one_of(EFFORTS, effort=effort)
     positive(tolerance=tolerance)
@@ -114,6 +117,17 @@ def sensitivity(
     cap = chosen.largest_count(protocol.rounds)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, targets)
+    if contribution == "energy" or not protocol.plain:
+        return program_sensitivity(
+            protocol,
+            view,
+            indices,
+            engine=engine,
+            contribution=contribution,
+            participation=chosen,
+            tolerance=tolerance,
+            progress=progress,
+        )
     in_bulk = _in_bulk(effort, engine, chosen, protocol.rounds, len(indices))
     search = Search(
         contribution=contribution,

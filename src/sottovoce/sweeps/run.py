@@ -103,6 +103,7 @@ def sweep(
     >>> len(first), len(first.computed), len(again.computed), len(again.kept)
     (30, 6, 0, 6)
     """
+    protocol.require_plain("a sweep")
     pyarrow()
     work = Work(
         protocol=protocol,

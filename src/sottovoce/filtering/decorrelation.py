@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a view of a program shows, with everything that can be known taken out, in whole numbers.
+
+Draws that the observer knows are dropped first. Then, from the last round backwards, the rows of a round are reduced
+so that each has a draw of that round to itself. A combination that holds no fresh draw says something about the round
+before and joins its rows; one that is left with contributions alone makes the sensitivity infinite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from sottovoce.protocols.compiled import GIVEN, STATE, add_to, compiled_rounds, primitive
+from sottovoce.views import observe, seen_exchanges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sottovoce.protocols import Protocol
+    from sottovoce.protocols.compiled import CompiledRound, Form
+    from sottovoce.views import View
+
+__all__ = ["SeenRound", "SeenView", "seen_view"]
+
+Carried: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeenRound:
+    """The rows that a round is left with: row k has draw `pivots[k]`, which no other row of the round holds.
+
+    Columns from `GIVEN` on are contributions: column GIVEN + a·n + j is what node j contributes a rounds later.
+    """
+
+    compiled: CompiledRound
+    known: frozenset[int]
+    rows: tuple[Form, ...]
+    pivots: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeenView:
+    """The rows of every round, and what is seen bare: (round, node) pairs whose contributions no unknown draw hides."""
+
+    rounds: tuple[SeenRound, ...]
+    bare: frozenset[tuple[int, int]]
+
+
+def seen_view(protocol: Protocol, view: View) -> SeenView:
+    """What the view shows of a protocol, every row with fresh noise of its own.
+
+    The rows of round t are reduced to [I | ·] on the draws of that round, so that their noise has a covariance of at
+    least I. Rows say the same before and after: rows are combined invertibly, those that vanish are left out.
+
+    Guarantee: exact.
+    Source: Silverman, Discrete Riccati equations, 1976 (the structure algorithm).
+    """
+    compiled = compiled_rounds(protocol)
+    known = frozenset(observe(protocol, view).known.tolist())
+    observed: dict[tuple[int, int], tuple[Form, ...]] = {}
+    reduced: dict[tuple[int, int, Carried, bool], tuple[SeenRound, Carried, tuple[Form, ...]]] = {}
+    rounds: list[SeenRound] = []
+    bare: set[tuple[int, int]] = set()
+    carried: Carried = ()
+    for t in range(protocol.rounds - 1, -1, -1):
+        weights, program = protocol.round_of(t)
+        kind = (id(weights), id(program))
+        if kind not in observed:
+            observed[kind] = _observed(protocol, view, t, compiled[t], known)
+        key = (*kind, carried, t == 0)
+        if key not in reduced:
+            reduced[key] = _reduced(compiled[t], known, observed[kind], carried, first=t == 0)
+        seen, carried, left = reduced[key]
+        rounds.append(seen)
+        bare |= {(t + place // protocol.n, place % protocol.n) for form in left for place in _given(form)}
+    return SeenView(rounds=tuple(reversed(rounds)), bare=frozenset(bare))
+
+
+def _observed(
+    protocol: Protocol, view: View, t: int, compiled: CompiledRound, known: frozenset[int]
+) -> tuple[Form, ...]:
+    """The rows of a view of one round, without the draws and contributions of known nodes."""
+    observation = observe(protocol, view, round_index=t)
+    forms = [
+        _unknown(compiled.messages[k].combined(observation.exact(row)), compiled, known)
+        for k in seen_exchanges(protocol, view, t)
+        for row in range(observation.rows.shape[0])
+    ]
+    return tuple(form for form in forms if form)
+
+
+def _unknown(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:
+    """A form without the draws that known nodes made, alone or with others, and without what they contribute."""
+    if not known:
+        return form
+    return {
+        key: value
+        for key, value in form.items()
+        if not (
+            (key < STATE and not known.isdisjoint(compiled.owners[key]))
+            or (key >= GIVEN and (key - GIVEN) % compiled.n in known)
+        )
+    }
+
+
+def _reduced(
+    compiled: CompiledRound,
+    known: frozenset[int],
+    observed: Sequence[Form],
+    carried: Carried,
+    *,
+    first: bool,
+) -> tuple[SeenRound, Carried, tuple[Form, ...]]:
+    """The rows of one round, what goes on to the round before, and what holds contributions alone."""
+    told = (_before(dict(form), compiled, known) for form in carried)
+    fresh, old = _echelon((*observed, *told), 0, STATE)
+    if first:
+        # Nothing was kept before the first round.
+        old = [{key: value for key, value in form.items() if key >= GIVEN} for form in old]
+    further, rest = _echelon(old, STATE, GIVEN)
+    pivots = sorted(fresh)
+    seen = SeenRound(
+        compiled=compiled, known=known, rows=tuple(fresh[k] for k in pivots), pivots=tuple(pivots)
+    )
+    going = tuple(tuple(sorted(further[k].items())) for k in sorted(further))
+    return seen, going, tuple(form for form in rest if form)
+
+
+def _before(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:
+    """A form in what a round keeps, as one in what was kept before that round; contributions are a round later."""
+    total: Form = {}
+    for key, value in form.items():
+        if key >= GIVEN:
+            add_to(total, {key + compiled.n: value * compiled.state.denominator}, 1)
+        else:
+            add_to(total, compiled.state.forms[key - STATE], value)
+    return primitive(_unknown(total, compiled, known))
+
+
+def _echelon(forms: Iterable[Form], low: int, high: int) -> tuple[dict[int, Form], list[Form]]:
+    """Reduced rows by their pivot columns within [low, high), and the combinations that hold none of these columns."""
+    pivots: dict[int, Form] = {}
+    rest = []
+    for form in forms:
+        row = dict(form)
+        for key in [key for key in row if key in pivots]:
+            row = _cleared(row, key, pivots[key])
+        inside = [key for key in row if low <= key < high]
+        if not inside:
+            rest.append(primitive(row))
+            continue
+        pivot = max(inside, key=lambda key: (abs(row[key]), -key))
+        row = primitive(row if row[pivot] > 0 else {key: -value for key, value in row.items()})
+        for key, other in pivots.items():
+            if pivot in other:
+                pivots[key] = _cleared(other, pivot, row)
+        pivots[pivot] = row
+    return pivots, rest
+
+
+def _cleared(row: Form, pivot: int, line: Form) -> Form:
+    """A combination of `row` and `line` without the column `pivot`, in which `line` is positive."""
+    factor = row.get(pivot, 0)
+    if not factor:
+        return row
+    scaled = {key: value * line[pivot] for key, value in row.items()}
+    add_to(scaled, line, -factor)
+    return primitive(scaled)
+
+
+def _given(form: Form) -> list[int]:
+    """The contributions of a form: a·n + j for what node j contributes a rounds later."""
+    return [key - GIVEN for key in form if key >= GIVEN]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program as it happens: numbers in registers, noise drawn, messages sent, sums received.
+
+This shares nothing with the compiled rows but the values it reads, so that one can be held against the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from sottovoce.protocols.compiled import edges_of
+from sottovoce.protocols.program import CONTRIBUTION, Combine
+from sottovoce.protocols.rationals import spread
+
+if TYPE_CHECKING:
+    from sottovoce.graphs import GossipWeights
+    from sottovoce.protocols.program import Draw, Program
+    from sottovoce.protocols.protocol import Protocol
+
+__all__ = ["Registers", "draw_counts", "initial_registers", "run_round"]
+
+Registers: TypeAlias = dict[str, np.ndarray]
+"""What all nodes hold under each name: one row a node, one column a run or coordinate."""
+
+
+def initial_registers(protocol: Protocol, columns: int) -> Registers:
+    """What is kept before the first round: zeros."""
+    return {name: np.zeros((protocol.n, columns)) for name in protocol.programs[0].keeps}
+
+
+def draw_counts(weights: GossipWeights, program: Program) -> dict[str, int]:
+    """How many numbers each draw of a round consists of: one a node, or one an edge in ascending order of its ends."""
+    edges = len(edges_of(weights)) if any(draw.each == "edge" for draw in program.draws) else 0
+    return {draw.name: weights.n if draw.each == "node" else edges for draw in program.draws}
+
+
+def run_round(
+    weights: GossipWeights,
+    program: Program,
+    held: Registers,
+    contribution: np.ndarray,
+    noise: dict[str, np.ndarray],
+) -> tuple[Registers, list[np.ndarray]]:
+    """What is kept after a round, and the messages of each exchange.
+
+    `noise` holds numbers of deviation 1 for each draw, as many rows as `draw_counts` says; levels are applied here.
+
+    >>> from sottovoce import graphs
+    >>> from sottovoce.protocols import gossip
+    >>> path = gossip(graphs.metropolis_weights("path:n=2"), rounds=1)
+    >>> nothing, one = np.zeros((2, 1)), np.array([[1.0], [0.0]])
+    >>> kept, (sent,) = run_round(path.weights, path.program, {"model": nothing}, one, {"u": nothing})
+    >>> sent.ravel().tolist(), kept["model"].ravel().tolist()
+    ([1.0, 0.0], [0.5, 0.5])
+    """
+    n = weights.n
+    registers = dict(held)
+    sources = {CONTRIBUTION: contribution}
+    for draw in program.draws:
+        sources[draw.name] = _added(weights, draw, noise[draw.name])
+    messages = []
+    for step in program.instructions:
+        if isinstance(step, Combine):
+            total = np.zeros_like(contribution)
+            for name, value in step.terms.items():
+                factors = np.array([float(x) for x in spread(value, n)])
+                total = total + factors[:, None] * (registers[name] if name in registers else sources[name])
+            registers[step.into] = total
+        else:
+            messages.append(registers[step.message])
+            registers[step.into] = np.asarray(weights.matrix @ registers[step.message])
+    return {name: registers[name] for name in held}, messages
+
+
+def _added(weights: GossipWeights, draw: Draw, numbers: np.ndarray) -> np.ndarray:
+    """What a draw adds at each node."""
+    level = np.array([float(x) for x in spread(draw.level, weights.n)])
+    if draw.each == "node":
+        return np.asarray(level[:, None] * numbers)
+    total = np.zeros((weights.n, numbers.shape[1]))
+    for k, (i, j) in enumerate(edges_of(weights)):
+        total[i] += level[0] * numbers[k]
+        total[j] -= level[0] * numbers[k]
+    return total

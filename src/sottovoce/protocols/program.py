@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program: what every node does in a round, as frozen data.
+
+It has registers, draws and two kinds of instruction: combine (a linear combination of what the node holds) and exchange
+(send a register, receive the weighted sum). Accountant, simulator and people read the same value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from sottovoce.errors import InputError, one_of
+from sottovoce.protocols.rationals import PerNode, exact, plain_numbers, written
+
+__all__ = ["CONTRIBUTION", "Combine", "Draw", "Exchange", "Program"]
+
+CONTRIBUTION = "contribution"
+"""The source that stands for what a node contributes in a round."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Fresh Gaussian noise of a round, N(0, level²): one number a node, or one an edge.
+
+    The draw of an edge is added at one end, taken off at the other, and known to both.
+    """
+
+    name: str
+    level: PerNode = 1
+    each: Literal["node", "edge"] = "node"
+
+    def __post_init__(self) -> None:
+        """Refuse a level that is negative or not a number, and a level a node for the draws of edges."""
+        _check_name(self.name, "a draw")
+        one_of(("node", "edge"), **{f"each of the draw {self.name!r}": self.each})
+        level = plain_numbers(self.level, f"the level of the draw {self.name!r}")
+        object.__setattr__(self, "level", level)
+        several = level if isinstance(level, tuple) else (level,)
+        for value in several:
+            if exact(value) < 0:
+                raise InputError(
+                    f"the level of the draw {self.name!r} must be at least 0; got {value!r} (a level is a deviation)"
+                )
+        if self.each == "edge" and isinstance(level, tuple):
+            raise InputError(
+                f"the draw {self.name!r} of edges has one level for all edges; got {len(level)} levels "
+                "(give one number)"
+            )
+
+
+@dataclass(frozen=True)
+class Combine:
+    """`into` becomes Σ coefficient · source over registers, draws and "contribution", node by node."""
+
+    into: str
+    terms: Mapping[str, PerNode] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Copy the terms, and refuse coefficients that are not numbers."""
+        _check_name(self.into, "a register")
+        if not isinstance(self.terms, Mapping):
+            raise InputError(
+                f"the terms of {self.into!r} must map sources to coefficients; got {self.terms!r} "
+                '(as in {"model": 1, "contribution": 1, "u": 1})'
+            )
+        terms = {
+            source: plain_numbers(value, f"the coefficient of {source!r} in {self.into!r}")
+            for source, value in self.terms.items()
+        }
+        object.__setattr__(self, "terms", terms)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Send the register `message`; `into` becomes Σ_k W_ik · message_k, of the register as it was."""
+
+    message: str
+    into: str
+
+    def __post_init__(self) -> None:
+        """Refuse names that no register can have."""
+        _check_name(self.message, "a register")
+        _check_name(self.into, "a register")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One round, the same for every node.
+
+    `keeps` live on from round to round and start at 0; other registers live within a round, and every name is set
+    before it is read. `model` is the register at which a trainer takes gradients.
+
+    >>> program = Program(
+    ...     keeps=("model",),
+    ...     draws=(Draw("u"),),
+    ...     instructions=(
+    ...         Combine("message", {"model": 1, "contribution": 1, "u": 1}),
+    ...         Exchange("message", "model"),
+    ...     ),
+    ... )
+    >>> print(program)
+    message = model + contribution + u; exchange message → model
+    """
+
+    keeps: tuple[str, ...]
+    draws: tuple[Draw, ...]
+    instructions: tuple[Combine | Exchange, ...]
+    model: str = "model"
+
+    def __post_init__(self) -> None:
+        """Refuse a program that cannot run: names out of order, nothing sent, noise that nobody adds."""
+        for name, kinds in (("keeps", str), ("draws", Draw), ("instructions", (Combine, Exchange))):
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(isinstance(each, kinds) for each in value):
+                raise InputError(f"{name} of a program must be a tuple of its values; got {value!r}")
+            object.__setattr__(self, name, tuple(value))
+        for register in self.keeps:
+            _check_name(register, "a register")
+        self._check_names()
+        self._check_order()
+        if not self.exchanges:
+            raise InputError(
+                "a program must exchange something; this one has no exchange (add Exchange(message, into))"
+            )
+        if self.model != "model" and self.model not in self.registers:
+            raise InputError(
+                f"model must name a register of the program; got {self.model!r} "
+                f"(it has {', '.join(self.registers)})"
+            )
+
+    @cached_property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """The exchanges of a round, in order."""
+        return tuple(step for step in self.instructions if isinstance(step, Exchange))
+
+    @cached_property
+    def registers(self) -> tuple[str, ...]:
+        """Every register, the kept ones first."""
+        return tuple(dict.fromkeys((*self.keeps, *(step.into for step in self.instructions))))
+
+    def _check_names(self) -> None:
+        """Refuse names that stand for two things."""
+        names = [draw.name for draw in self.draws]
+        for several in (names, self.keeps):
+            for name in several:
+                if list(several).count(name) > 1:
+                    raise InputError(f"names of a program must differ; {name!r} stands twice (rename one)")
+        for name in names:
+            if name in self.registers:
+                raise InputError(
+                    f"names of a program must differ; {name!r} is a draw and a register (rename one)"
+                )
+
+    def _check_order(self) -> None:
+        """Refuse reading what is not set, and draws that nobody adds."""
+        sources = {CONTRIBUTION, *(draw.name for draw in self.draws)}
+        held = set(self.keeps)
+        added: set[str] = set()
+        for step in self.instructions:
+            read = step.terms if isinstance(step, Combine) else (step.message,)
+            known = held | sources if isinstance(step, Combine) else held
+            for name in read:
+                if name not in known:
+                    raise InputError(
+                        f"a register must be set before it is read; {name!r} is read for {step.into!r} and nothing "
+                        f"has set it (set it earlier in the round, or add it to keeps; known here: "
+                        f"{', '.join(sorted(known))})"
+                    )
+            added.update(read)
+            held.add(step.into)
+        for draw in self.draws:
+            if draw.name not in added:
+                raise InputError(
+                    f"every draw must be added somewhere; nobody adds {draw.name!r} "
+                    "(put it among the terms of a Combine, or leave the draw out)"
+                )
+
+    def __str__(self) -> str:
+        """The instructions, as one reads them."""
+        return "; ".join(map(_sentence, self.instructions))
+
+    def to_json(self) -> dict[str, Any]:
+        """The program as plain data: what JSON and TOML files and certificates hold.
+
+        >>> Program.from_json(Program(keeps=("x",), draws=(), instructions=(Exchange("x", "x"),)).to_json()).keeps
+        ('x',)
+        """
+        return {
+            "keeps": list(self.keeps),
+            "draws": [
+                {"name": draw.name, "level": written(draw.level), "each": draw.each} for draw in self.draws
+            ],
+            "instructions": [
+                {"exchange": step.message, "into": step.into}
+                if isinstance(step, Exchange)
+                else {
+                    "combine": step.into,
+                    "terms": {name: written(value) for name, value in step.terms.items()},
+                }
+                for step in self.instructions
+            ],
+            "model": self.model,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Program:
+        """The program that plain data describe, checked."""
+        _check_keys(data, {"keeps", "draws", "instructions", "model"}, {"keeps", "instructions"}, "a program")
+        draws = []
+        for entry in data.get("draws", ()):
+            _check_keys(entry, {"name", "level", "each"}, {"name"}, "a draw")
+            draws.append(Draw(**entry))
+        return cls(
+            keeps=tuple(data["keeps"]),
+            draws=tuple(draws),
+            instructions=tuple(map(_instruction, data["instructions"])),
+            model=data.get("model", "model"),
+        )
+
+
+def _instruction(entry: Mapping[str, Any]) -> Combine | Exchange:
+    """The instruction that plain data describe."""
+    if isinstance(entry, Mapping) and "exchange" in entry:
+        _check_keys(entry, {"exchange", "into"}, {"exchange", "into"}, "an exchange")
+        return Exchange(entry["exchange"], entry["into"])
+    _check_keys(entry, {"combine", "terms"}, {"combine", "terms"}, "an instruction")
+    return Combine(entry["combine"], entry["terms"])
+
+
+def _check_keys(data: object, known: set[str], needed: set[str], what: str) -> None:
+    """Refuse plain data that lack a key, or hold one that means nothing."""
+    if not isinstance(data, Mapping):
+        raise InputError(f"{what} must be a table of {', '.join(sorted(known))}; got {data!r}")
+    for key in sorted(needed - set(data)):
+        raise InputError(f"{what} needs {key!r}; got {sorted(map(str, data))} (add it)")
+    for key in sorted(map(str, set(data) - known)):
+        raise InputError(f"{what} has no {key!r} (it knows {', '.join(sorted(known))})")
+
+
+def _check_name(name: object, what: str) -> None:
+    """Refuse what cannot name a register or a draw."""
+    if not isinstance(name, str) or not name.isidentifier() or name == CONTRIBUTION:
+        raise InputError(
+            f"{what} must have a name of letters, digits and _, and not 'contribution'; got {name!r} (rename it)"
+        )
+
+
+def _sentence(step: Combine | Exchange) -> str:
+    """One instruction, as one reads it."""
+    if isinstance(step, Exchange):
+        return f"exchange {step.message} → {step.into}"
+    text = ""
+    for name, value in step.terms.items():
+        if isinstance(value, tuple):
+            text += f" + {name}·(one number a node)"
+            continue
+        size, sign = abs(exact(value)), "-" if exact(value) < 0 else "+"
+        shown = str(value).lstrip("-") if not isinstance(value, float) else repr(abs(value))
+        text += f" {sign} {name}" if size == 1 else f" {sign} {shown}·{name}"
+    return f"{step.into} ={text}".replace("= + ", "= ").replace("= - ", "= −").replace(" - ", " − ") + (
+        "" if step.terms else " 0"
+    )

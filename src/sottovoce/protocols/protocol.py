@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Protocol`: a program, the weights it runs on, and for how long.
+
+The plainest one is gossip averaging,
+
+    s_t = W s_{t−1} + x_t + u_t,   s_0 = 0,   u_t ~ N(0, σ² I),
+
+s_t being the vector of messages, x_t the contributions and u_t the noise of round t. Where every node takes gradient
+steps of size η on a quadratic loss of curvature h_k, what it received is damped before it goes on, and the loop stays
+linear: s_t = D W s_{t−1} + x_t + u_t with D = diag(1 − ηh_k). A protocol of that form is `plain`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from sottovoce.errors import InputError, at_least, at_most
+from sottovoce.graphs import GossipWeights, as_weights
+from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program
+from sottovoce.protocols.rationals import Number, PerNode, exact, plain_number, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from scipy.sparse import csr_array
+
+__all__ = ["MOST_ROUNDS", "Contribution", "Protocol", "hash_of_damping"]
+
+Contribution = Literal["vector", "scalar", "energy"]
+
+# Floats count so far without a gap: Δ² of so many rounds is still the number that is meant.
+MOST_ROUNDS = 2**53
+# A row of weights that sums to no more than this averages; the plain bounds rest on it.
+AVERAGING = 1 + 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Protocol:
+    """`rounds` rounds of `program` on `weights`; a tuple of either is a public schedule that repeats.
+
+    `encoder` is the first column of a lower-triangular Toeplitz matrix C: every draw over the rounds is C⁻¹ξ with
+    fresh ξ. `name` is what people call it, and decides nothing.
+    """
+
+    # A tuple of weights is left to `schedule`: what reads `weights` itself is worked out for one matrix.
+    weights: GossipWeights | Any
+    program: Program | tuple[Program, ...]
+    rounds: int
+    encoder: tuple[Number, ...] = (1,)
+    name: str = "program"
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not fit each other."""
+        at_least(1, rounds=self.rounds)
+        at_most(MOST_ROUNDS, rounds=self.rounds)
+        object.__setattr__(self, "rounds", int(self.rounds))
+        object.__setattr__(self, "weights", _checked_weights(self.weights))
+        for program in self.programs:
+            if not isinstance(program, Program):
+                raise InputError(f"program must be a Program, or a tuple of them; got {program!r}")
+            _check_lengths(program, self.n)
+            if program.keeps != self.programs[0].keeps:
+                raise InputError(
+                    f"the programs of a schedule must keep the same registers; got {self.programs[0].keeps} and "
+                    f"{program.keeps} (a register that a program does not set stays as it is)"
+                )
+        if not self.programs:
+            raise InputError("program must hold at least one Program; got an empty schedule")
+        object.__setattr__(self, "encoder", _checked_encoder(self.encoder))
+
+    @property
+    def schedule(self) -> tuple[GossipWeights, ...]:
+        """The weights of rounds 1, 2, …, which repeat."""
+        return self.weights if isinstance(self.weights, tuple) else (self.weights,)
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs of rounds 1, 2, …, which repeat."""
+        return self.program if isinstance(self.program, tuple) else (self.program,)
+
+    def round_of(self, t: int) -> tuple[GossipWeights, Program]:
+        """Weights and program of the round with the 0-based index t."""
+        return self.schedule[t % len(self.schedule)], self.programs[t % len(self.programs)]
+
+    @property
+    def varies(self) -> bool:
+        """Whether rounds differ from each other."""
+        return len(self.schedule) > 1 or len(self.programs) > 1
+
+    @cached_property
+    def code(self) -> tuple[Fraction, ...]:
+        """The encoder in rationals, cut to the rounds, without zeros at its end."""
+        column = [exact(value) for value in self.encoder[: self.rounds]]
+        while not column[-1]:
+            column.pop()
+        return tuple(column)
+
+    @property
+    def encoded(self) -> bool:
+        """Whether draws are correlated over the rounds, or scaled, by the encoder."""
+        return self.code != (Fraction(1),)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether this is s_t = D W s_{t−1} + x_t + u_t: one averaging W, noise of level 1, fresh in every round."""
+        return self._gossip_damping is not None
+
+    @cached_property
+    def _gossip_damping(self) -> PerNode | None:
+        """The coefficients D of a plain protocol; None for any other."""
+        if self.varies or self.encoded or len(self.programs[0].keeps) != 1:
+            return None
+        program, weights = self.programs[0], self.schedule[0]
+        if len(program.draws) != 1 or len(program.instructions) != 2:
+            return None
+        (draw,), (kept,), (send, receive) = program.draws, program.keeps, program.instructions
+        if not (isinstance(send, Combine) and receive == Exchange(send.into, kept)):
+            return None
+        terms = dict(send.terms)
+        damping = terms.pop(kept, 0)
+        fresh = {CONTRIBUTION: {Fraction(1)}, draw.name: {Fraction(1)}}
+        if draw.each != "node" or {name: _values(value) for name, value in terms.items()} != fresh:
+            return None
+        levels, factors = _values(draw.level), _values(damping)
+        holds = all(abs(x) <= 1 and Fraction(float(x)) == x for x in factors)
+        matrix = weights.matrix
+        averages = (matrix.data >= 0).all() and float(matrix.sum(axis=1).max()) <= AVERAGING
+        return damping if levels == {1} and holds and averages else None
+
+    def _plain_only(self) -> PerNode:
+        """The coefficients D; an error that says what is missing for any other protocol."""
+        if self._gossip_damping is None:
+            raise InputError(
+                f"this is worked out for plain gossip (one fixed W, noise of level 1 with each contribution); got the "
+                f"protocol {self.name!r}: {self.sentence} (sensitivity, account and calibrate take every protocol)"
+            )
+        return self._gossip_damping
+
+    def require_plain(self, what: str) -> None:
+        """Refuse to do `what` for a protocol that is not plain."""
+        if not self.plain:
+            raise InputError(
+                f"{what} is worked out for plain gossip so far; got the protocol {self.name!r} "
+                "(sensitivity, account and calibrate take every protocol)"
+            )
+
+    @cached_property
+    def damping(self) -> np.ndarray | None:
+        """D of a plain protocol, one number a node; None where nothing is damped."""
+        given = self._plain_only()
+        values = np.array([float(x) for x in spread(given, self.n)]) if given != 1 else np.ones(self.n)
+        if (values == 1).all():
+            return None
+        values.flags.writeable = False
+        return values
+
+    @cached_property
+    def transition(self) -> csr_array:
+        """A = D W of a plain protocol: how the messages of one round enter the next."""
+        matrix = self.schedule[0].matrix
+        if self.damping is None:
+            return matrix
+        damped = matrix.copy()
+        damped.data *= np.repeat(self.damping, np.diff(damped.indptr))
+        damped.eliminate_zeros()
+        return sparse.csr_array(damped)
+
+    def exact_row(self, i: int) -> dict[int, Fraction]:
+        """Row i of A in rationals; a damping counts as the rational that its float is."""
+        row = self.schedule[0].exact_row(i)
+        if self.damping is None:
+            return row
+        factor = Fraction(float(self.damping[i]))
+        return {j: factor * x for j, x in row.items() if factor}
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether A is symmetric to the last bit and has no negative entry."""
+        even = self.damping is None or bool((self.damping == self.damping[0]).all() and self.damping[0] > 0)
+        return self.schedule[0].symmetric and even
+
+    @cached_property
+    def damping_hash(self) -> str | None:
+        """SHA-256 of the damping; None without one."""
+        return None if self.damping is None else hash_of_damping(self.damping)
+
+    @property
+    def sentence(self) -> str:
+        """The protocol in one sentence."""
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        scheduled = f", {len(self.schedule)} weight matrices in turn" if len(self.schedule) > 1 else ""
+        programs = f", the first of {len(self.programs)} programs in turn" if len(self.programs) > 1 else ""
+        code = f"; noise encoded by {_listed(self.encoder)}" if self.encoded else ""
+        return f"{self.programs[0]}{programs}; {rounds}{scheduled}{code}"
+
+    @property
+    def terms(self) -> dict[str, str]:
+        """What every output says of the protocol: its name, the program in one sentence, and its hash."""
+        return {"protocol": self.name, "program": self.sentence, "protocol_hash": self.hash}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of weights, programs, rounds and encoder, in rationals and independent of spelling and platform."""
+        form = {
+            "weights": [weights.hash for weights in self.schedule],
+            "programs": [_canonical(program) for program in self.programs],
+            "rounds": self.rounds,
+            "encoder": [str(value) for value in self.code],
+        }
+        return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def n(self) -> int:
+        """How many nodes take part."""
+        return self.schedule[0].n
+
+    @property
+    def labels(self) -> Sequence[Hashable]:
+        """The nodes' names, in index order."""
+        return self.schedule[0].labels
+
+    def index(self, label: Hashable) -> int:
+        """The index of the node called `label`."""
+        return self.schedule[0].index(label)
+
+    def names(self, indices: np.ndarray) -> np.ndarray:
+        """The labels of the nodes at `indices`: an integer array where they fit one, an array of objects otherwise."""
+        if isinstance(self.labels, range) and self.labels.stop < 2**63:
+            return np.asarray(indices + self.labels.start)
+        chosen = [self.labels[i] for i in indices]
+        if all(type(label) is int and abs(label) < 2**63 for label in chosen):
+            return np.array(chosen, dtype=np.int64)
+        names = np.empty(len(chosen), dtype=object)
+        names[:] = chosen
+        return names
+
+
+def hash_of_damping(damping: np.ndarray) -> str:
+    """SHA-256 of a damping in a platform-independent form."""
+    return hashlib.sha256(damping.astype("<f8").tobytes()).hexdigest()
+
+
+def _values(value: PerNode) -> set[Fraction]:
+    """The different rationals among one number or one a node."""
+    return {exact(each) for each in (value if isinstance(value, tuple) else (value,))}
+
+
+def _listed(encoder: tuple[Number, ...]) -> str:
+    """The first few numbers of an encoder."""
+    shown = ", ".join(str(value) for value in encoder[:4])
+    return f"{shown}, …" if len(encoder) > 4 else shown
+
+
+def _canonical(program: Program) -> dict[str, object]:
+    """A program as plain data in which every number is a rational written out."""
+
+    def numbers(value: PerNode) -> object:
+        return [str(exact(each)) for each in value] if isinstance(value, tuple) else str(exact(value))
+
+    form = program.to_json()
+    form["draws"] = [
+        {**entry, "level": numbers(draw.level)}
+        for entry, draw in zip(form["draws"], program.draws, strict=True)
+    ]
+    form["instructions"] = [
+        {**entry, "terms": {name: numbers(value) for name, value in step.terms.items()}}
+        if isinstance(step, Combine)
+        else entry
+        for entry, step in zip(form["instructions"], program.instructions, strict=True)
+    ]
+    return form
+
+
+def _checked_weights(weights: object) -> GossipWeights | tuple[GossipWeights, ...]:
+    """Gossip weights, or a tuple of them on the same nodes."""
+    if not isinstance(weights, tuple | list):
+        return as_weights(weights)
+    schedule = tuple(map(as_weights, weights))
+    if not schedule:
+        raise InputError("weights must hold at least one matrix; got an empty schedule")
+    for later in schedule:
+        if list(later.labels) != list(schedule[0].labels):
+            raise InputError(
+                f"the weights of a schedule must be on the same nodes; got {schedule[0].n} nodes and {later.n} "
+                "(give every round the same nodes in the same order; a node that is away keeps its own value)"
+            )
+    return schedule if len(schedule) > 1 else schedule[0]
+
+
+def _check_lengths(program: Program, n: int) -> None:
+    """Refuse levels and coefficients whose number is not that of the nodes."""
+    given = [(f"the level of the draw {draw.name!r}", draw.level) for draw in program.draws]
+    for step in program.instructions:
+        if isinstance(step, Combine):
+            given += [
+                (f"the coefficient of {name!r} in {step.into!r}", value) for name, value in step.terms.items()
+            ]
+    for name, value in given:
+        if isinstance(value, tuple) and len(value) != n:
+            raise InputError(
+                f"{name} must be one number for all nodes or one for each of the {n} nodes; got {len(value)}"
+            )
+
+
+def _checked_encoder(encoder: object) -> tuple[Number, ...]:
+    """The first column of an invertible Toeplitz matrix."""
+    if isinstance(encoder, str) or not hasattr(encoder, "__iter__"):
+        raise InputError(f"encoder must be a tuple of numbers, the first column of C; got {encoder!r}")
+    column = tuple(plain_number(value, "each number of the encoder") for value in encoder)
+    if not column or not exact(column[0]):
+        raise InputError(
+            f"the encoder must begin with a number other than 0, or C has no inverse; got {column!r} "
+            "((1,) leaves the noise as it is drawn)"
+        )
+    return column

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of a program: rationals, however they are written."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from sottovoce.errors import InputError
+
+__all__ = ["Number", "PerNode", "exact", "plain_number", "plain_numbers", "spread", "written"]
+
+Number: TypeAlias = int | float | Fraction | str
+"""A float counts as the rational that it is; "1/3" and "0.9" are the rationals that they say."""
+
+PerNode: TypeAlias = Number | tuple[Number, ...]
+"""One number for all nodes, or one a node in index order."""
+
+
+def plain_number(value: object, name: str) -> Number:
+    """`value` as a number of a program; anything that is no finite number is refused."""
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, int | Fraction) and not isinstance(number, bool):
+        return number
+    if isinstance(number, float) and math.isfinite(number):
+        return number
+    if isinstance(number, str):
+        try:
+            Fraction(number)
+        except (ValueError, ZeroDivisionError):
+            pass
+        else:
+            return number
+    raise InputError(f"{name} must be a finite number, or a rational such as '1/3'; got {value!r}")
+
+
+def plain_numbers(value: object, name: str) -> PerNode:
+    """`value` as one number for all nodes, or as a tuple of one a node."""
+    if isinstance(value, tuple | list | np.ndarray) and np.ndim(value) == 1:
+        return tuple(plain_number(each, f"each of {name}") for each in value)
+    return plain_number(value, name)
+
+
+def exact(value: Number) -> Fraction:
+    """The rational that a number of a program is.
+
+    >>> exact("1/3"), exact("0.1"), exact(0.5)
+    (Fraction(1, 3), Fraction(1, 10), Fraction(1, 2))
+    """
+    return Fraction(value)
+
+
+def spread(value: PerNode, n: int) -> list[Fraction]:
+    """One rational for each of n nodes."""
+    return [exact(each) for each in value] if isinstance(value, tuple) else [exact(value)] * n
+
+
+def written(value: PerNode) -> int | float | str | list[int | float | str]:
+    """A number, or a tuple of them, as JSON holds it: fractions as text, the rest as it is."""
+    if isinstance(value, tuple):
+        return [str(each) if isinstance(each, Fraction) else each for each in value]
+    return str(value) if isinstance(value, Fraction) else value

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Protocols as people write them: `momentum:beta=0.9`, or a TOML file that holds a program."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.errors import FileError, InputError
+from sottovoce.protocols.builders import (
+    chebyshev,
+    clean_state,
+    exact_diffusion,
+    gossip,
+    gradient_tracking,
+    momentum,
+    once,
+    pairwise_noise,
+    push_sum,
+    repeated,
+)
+from sottovoce.protocols.program import Program
+from sottovoce.protocols.protocol import Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sottovoce.graphs import GossipWeights
+
+__all__ = ["SPELLED", "parse_protocol", "read_program"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Spelling:
+    """A builder, the parameters that its spelling must give, and those that it may."""
+
+    build: Callable[..., Protocol]
+    needed: tuple[str, ...] = ()
+    possible: tuple[str, ...] = ()
+    has_rounds: bool = True
+
+
+SPELLED: dict[str, _Spelling] = {
+    "gossip": _Spelling(build=gossip, possible=("noise_levels", "encoder")),
+    "repeated": _Spelling(build=repeated, needed=("steps",)),
+    "chebyshev": _Spelling(build=chebyshev, needed=("steps",), possible=("gamma",)),
+    "momentum": _Spelling(build=momentum, needed=("beta",), possible=("noise",)),
+    "gradient-tracking": _Spelling(build=gradient_tracking, possible=("noise",)),
+    "exact-diffusion": _Spelling(build=exact_diffusion, possible=("noise",)),
+    "pairwise-noise": _Spelling(build=pairwise_noise, needed=("local", "shared")),
+    "once": _Spelling(build=once, needed=("steps",), has_rounds=False),
+    "clean-state": _Spelling(build=clean_state, needed=("keep",), possible=("noise_levels",)),
+    "push-sum": _Spelling(build=push_sum),
+}
+"""The protocols that have a spelling; schedules are given in Python."""
+
+
+def parse_protocol(spelling: str, weights: GossipWeights, *, rounds: int) -> Protocol:
+    """The protocol that `spelling` names on `weights`: NAME:KEY=VALUE,KEY=VALUE, or the path of a .toml file.
+
+    Numbers are the rationals that they say; those of an encoder are joined by +, as in gossip:encoder=1+0.5+3/8.
+
+    >>> from sottovoce.graphs import metropolis_weights
+    >>> parse_protocol("momentum:beta=0.9", metropolis_weights("ring:n=5"), rounds=3).sentence
+    'v = 0.9·v + contribution + u; message = model + v; exchange message → model; 3 rounds'
+    """
+    if spelling.lower().endswith(".toml"):
+        program, more = read_program(spelling)
+        return Protocol(weights=weights, program=program, rounds=rounds, **more)
+    name, _, rest = spelling.partition(":")
+    if name not in SPELLED:
+        raise InputError(
+            f"protocol must be one of {', '.join(SPELLED)}, or a .toml file that holds a program; got {spelling!r}"
+        )
+    known = SPELLED[name]
+    given = _parameters(spelling, rest, (*known.needed, *known.possible))
+    for key in known.needed:
+        if key not in given:
+            raise InputError(f"the protocol {name} needs {key}; got {spelling!r} (write {name}:{key}=…)")
+    if not known.has_rounds and rounds != 1:
+        raise InputError(
+            f"the protocol {name} is one round of several exchanges; got {rounds} rounds (ask for 1 round)"
+        )
+    return known.build(weights, **given, **({"rounds": rounds} if known.has_rounds else {}))
+
+
+def read_program(path: str | Path) -> tuple[Program, dict[str, Any]]:
+    """The program of a TOML file, and the `encoder` and `name` that it gives if it does.
+
+    The file holds keeps, [[draws]] with name, level and each, [[instructions]] that are either combine with terms or
+    exchange with into, and model: the fields of `Program`.
+    """
+    source = Path(path)
+    try:
+        data = tomllib.loads(source.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{source}: cannot be read: {error.strerror or error} (check the path)") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileError(f"{source}: is no TOML file: {error} (mend it there)") from None
+    more: dict[str, Any] = {key: data.pop(key) for key in ("encoder", "name") if key in data}
+    try:
+        return Program.from_json(data), {"name": source.stem, **more}
+    except InputError as error:
+        raise FileError(f"{source}: {error}") from None
+
+
+def _parameters(spelling: str, rest: str, known: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters of a spelling, by name."""
+    given: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, sign, value = part.partition("=")
+        if not sign or key not in known:
+            allowed = f"knows {', '.join(known)}" if known else "has no parameters"
+            raise InputError(
+                f"the protocol {spelling.partition(':')[0]} {allowed}; got {part!r} in {spelling!r} "
+                "(write NAME:KEY=VALUE,KEY=VALUE)"
+            )
+        given[key] = _value(spelling, key, value)
+    return given
+
+
+def _value(spelling: str, key: str, text: str) -> Any:  # noqa: ANN401
+    """A parameter as its builder takes it."""
+    if key == "steps":
+        if not text.isdecimal():
+            raise InputError(f"steps must be a whole number of at least 1; got {text!r} in {spelling!r}")
+        return int(text)
+    return tuple(text.split("+")) if key == "encoder" else text

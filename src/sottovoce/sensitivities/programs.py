@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Δ² of any protocol over explicit rounds: the forms of a view of a program, solved target by target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg
+
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.filtering.program_forms import program_response
+from sottovoce.protocols.compiled import compiled_rounds
+from sottovoce.sensitivities.bulk import METHOD_NAMES
+from sottovoce.sensitivities.energy import solve_energy
+from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
+from sottovoce.sensitivities.results import Sensitivities
+from sottovoce.sensitivities.solve import FormSolution, plain_ends
+from sottovoce.sensitivities.witnesses import alternating_signs, constant_signs, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.views import View
+
+__all__ = ["program_sensitivity"]
+
+EPSILON = float(np.finfo(np.float64).eps)
+# Until the filter settles it keeps, for every round, a dense square matrix of the numbers that all nodes keep.
+LARGEST = 300_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    """What is maximised over, and how closely."""
+
+    contribution: Contribution
+    participation: Participation
+    tolerance: float
+
+
+def program_sensitivity(
+    protocol: Protocol,
+    view: View,
+    indices: np.ndarray,
+    *,
+    engine: str,
+    contribution: Contribution,
+    participation: Participation,
+    tolerance: float,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sensitivities:
+    """Δ² of a view for each target, whatever the protocol: the compiled maps decide, never its name.
+
+    Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included. `infinite` says that a contribution is seen beside
+    no unknown noise, `cap` that a target's noise enters with its contributions, so that M ⪯ κ² I.
+    Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
+    with maps that do not change from round to round.
+    """
+    if engine not in {"auto", "filter"}:
+        raise InputError(
+            f"engine must be auto or filter for a protocol that is not plain gossip, or for energy; got {engine!r}"
+        )
+    _check_size(protocol)
+    question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
+    response = program_response(protocol, view)
+    code = _encoder(protocol)
+    count = len(indices)
+    lower, upper = np.zeros(count), np.zeros(count)
+    method = np.full(count, "unreached", dtype=METHOD_NAMES)
+    bare = np.array([_is_bare(response, protocol, int(j), participation) for j in indices], dtype=bool)
+    # With an encoder a pattern may still miss what is bare; only the whole of it never does.
+    surely = code is None or participation.kind == "full"
+    lower[bare], upper[bare], method[bare] = np.inf if surely else 0.0, np.inf, "infinite"
+    open_to = np.flatnonzero(response.reached()[indices] & ~bare)
+    caps = _caps(protocol, question, code)
+    done = count - len(open_to)
+    forms = response.forms(indices[open_to], energy=contribution == "energy", encoder=code)
+    for place, form in zip(open_to, forms, strict=True):
+        solution = _solve(form.matrix, question)
+        lower[place], upper[place] = _ends(solution, form)
+        method[place] = solution.method
+        cap = caps[indices[place]]
+        if upper[place] > cap:
+            lower[place], upper[place], method[place] = min(lower[place], cap), cap, "cap"
+        done += 1
+        if progress is not None:
+            progress(done, count)
+    return Sensitivities(
+        protocol=protocol,
+        view=view,
+        contribution=contribution,
+        participation=participation,
+        engine="filter",
+        targets=protocol.names(indices),
+        indices=indices,
+        squared_lower=lower,
+        squared_upper=upper,
+        method=method,
+        witness_of=lambda place: _witness(
+            response, indices[place : place + 1], question, code, method[place]
+        ),
+    )
+
+
+def _check_size(protocol: Protocol) -> None:
+    """Refuse horizons, states and encoders that are not worked out."""
+    if protocol.rounds > EXPLICIT_ROUNDS:
+        raise NotCertified(
+            f"the protocol {protocol.name!r} is accounted for over at most {EXPLICIT_ROUNDS} rounds; got "
+            f"{protocol.rounds} (longer horizons are worked out for plain gossip)"
+        )
+    size = protocol.n * len(protocol.programs[0].keeps)
+    if protocol.rounds * size**2 > LARGEST:
+        raise NotCertified(
+            f"the protocol {protocol.name!r} is accounted for in memory: rounds times the square of the numbers that "
+            f"all nodes keep must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more (take "
+            "fewer rounds or a smaller network; both are worked out for plain gossip)"
+        )
+    if protocol.varies and protocol.encoded:
+        raise InputError(
+            "an encoder needs rounds that are all alike, or C does not commute with them; this protocol has a schedule "
+            "(leave out the encoder, or the schedule)"
+        )
+
+
+def _encoder(protocol: Protocol) -> np.ndarray | None:
+    """C as a lower-triangular Toeplitz matrix; None for the identity."""
+    if not protocol.encoded:
+        return None
+    column = np.zeros(protocol.rounds)
+    column[: len(protocol.code)] = [float(value) for value in protocol.code]
+    return np.asarray(linalg.toeplitz(column, np.zeros(protocol.rounds)))
+
+
+def _is_bare(response: ProgramResponse, protocol: Protocol, node: int, participation: Participation) -> bool:
+    """Whether some pattern lets the node contribute in a round in which no noise hides it."""
+    rounds = np.zeros(protocol.rounds)
+    rounds[[t for t, j in response.bare if j == node]] = 1.0
+    if rounds.any() and protocol.encoded:
+        return True
+    return bool(rounds.any() and participation.largest_sum(rounds) > 0)
+
+
+def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> np.ndarray:
+    """For each node what its own noise alone guarantees; infinite where that is nothing.
+
+    With M ⪯ diag(κ_t²) no stream exceeds the largest Σ κ_t² over a pattern; one of energy 1 not the largest κ_t².
+    """
+    rounds = compiled_rounds(protocol)
+    caps = np.full(protocol.n, np.inf)
+    if code is not None:
+        return caps
+    for j in range(protocol.n):
+        ports = [compiled.ports[j] for compiled in rounds]
+        if all(port is not None for port in ports):
+            squares = np.array([_rounded_up(port * port) for port in ports if port is not None])
+            most = question.participation.largest_sum(squares)
+            caps[j] = squares.max() if question.contribution == "energy" else most
+    return caps
+
+
+def _rounded_up(value: Fraction) -> float:
+    """The smallest float that is not below a rational."""
+    near = float(value)
+    return near if Fraction(near) >= value else float(np.nextafter(near, np.inf))
+
+
+def _solve(form: np.ndarray, question: _Question) -> FormSolution:
+    """The ends for one form; for vectors in all rounds plain streams serve where they leave little apart."""
+    contribution, participation = question.contribution, question.participation
+    if contribution == "energy":
+        return solve_energy(form, participation)
+    if contribution == "vector" and participation.kind == "full":
+        attained, bound = plain_ends(form)
+        if bound <= attained * (1 + question.tolerance / 4):
+            signs = max(
+                (constant_signs(len(form)), alternating_signs(len(form))), key=lambda c: value_of(form, c)
+            )
+            return FormSolution(
+                attained=float(attained),
+                bound=float(bound) * (1 + 1e-13),
+                method="abs",
+                witness=signs,
+                y=np.abs(form).sum(axis=1),
+            )
+    return solve_participation(form, participation, contribution=contribution, tolerance=question.tolerance)
+
+
+def _witness(
+    response: ProgramResponse,
+    target: np.ndarray,
+    question: _Question,
+    code: np.ndarray | None,
+    method: str,
+) -> np.ndarray:
+    """The stream behind the lower end of one target, found again; any stream that contributes where Δ² is infinite."""
+    rounds = response.protocol.rounds
+    if method in {"infinite", "unreached"}:
+        stream = earliest_pattern(question.participation, rounds).astype(np.float64)
+        if method == "infinite":
+            seen = [t for t, j in response.bare if j == target[0]]
+            stream[:] = np.isin(np.arange(rounds), seen)
+        return stream
+    (form,) = response.forms(target, energy=question.contribution == "energy", encoder=code)
+    return _solve(form.matrix, question).witness
+
+
+def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:
+    """Ends of Δ² that hold for the true form."""
+    low = max(np.sqrt(max(solution.attained - form.rounding, 0.0)) - form.shift, 0.0)
+    high = np.sqrt(max(solution.bound, 0.0) + form.rounding) + form.shift
+    upper = high**2 / (1 - form.unwhite) * (1 + 8 * EPSILON) if form.unwhite < 0.5 else np.inf
+    return float(low**2 / (1 + form.unwhite) * (1 - 8 * EPSILON)), float(upper)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounding allowances of the filter of a program, measured against 256-bit arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from sottovoce.filtering.decorrelation import SeenRound, seen_view
+from sottovoce.filtering.program_forms import ProgramForm, program_response
+from sottovoce.filtering.stages import stages_of
+from sottovoce.graphs import metropolis_weights
+from sottovoce.protocols import (
+    Protocol,
+    chebyshev,
+    clean_state,
+    exact_diffusion,
+    gossip,
+    gradient_tracking,
+    momentum,
+    pairwise_noise,
+    repeated,
+)
+from sottovoce.protocols.compiled import GIVEN, STATE
+from sottovoce.views import View
+
+RING, ROUNDS, TARGETS = metropolis_weights("ring:n=10"), 14, (1, 2, 3, 5)
+ONE_REGISTER = [
+    gossip(RING, rounds=ROUNDS, noise_levels="1/3"),
+    repeated(RING, rounds=ROUNDS, steps=3),
+    chebyshev(RING, rounds=ROUNDS, steps=3, gamma="6/5"),
+    pairwise_noise(RING, rounds=ROUNDS, local=1, shared=2),
+    clean_state(RING, rounds=ROUNDS, keep="1/2"),
+]
+SEVERAL = [
+    momentum(RING, rounds=ROUNDS, beta="9/10"),
+    gradient_tracking(RING, rounds=ROUNDS),
+    gradient_tracking(RING, rounds=ROUNDS, noise="messages"),
+    exact_diffusion(RING, rounds=ROUNDS),
+]
+VIEWS = [View.neighbourhood(0), View.secure_sum(0)]
+
+
+Linear = dict[tuple[Any, ...], Any]
+
+
+def followed(form: dict[int, int], scale: int, seen: SeenRound, t: int, state: list[Linear]) -> Linear:
+    """A form of round t in the draws and the contributions of all rounds."""
+    total: Linear = {}
+
+    def add(name: tuple[Any, ...], x: Any) -> None:
+        total[name] = total.get(name, mp.mpf(0)) + x
+
+    for key, value in form.items():
+        x = mp.mpf(value) / scale
+        if key < STATE:
+            if seen.known.isdisjoint(seen.compiled.owners[key]):
+                add(("u", t, key), x)
+        elif key < GIVEN:
+            for name, y in state[key - STATE].items():
+                add(name, x * y)
+        else:
+            later, node = divmod(key - GIVEN, seen.compiled.n)
+            add(("c", t + later, node), x)
+    return total
+
+
+def forms_in_256_bits(protocol: Protocol, view: View) -> dict[int, Any]:
+    """M of the targets by definition, with 256 bits from the exact rows."""
+    with mp.workprec(256):
+        rows: list[Linear] = []
+        rounds = seen_view(protocol, view).rounds
+        state: list[Linear] = [{} for _ in range(rounds[0].compiled.size)]
+        for t, seen in enumerate(rounds):
+            for form, pivot in zip(seen.rows, seen.pivots, strict=True):
+                rows.append(followed(form, form[pivot], seen, t, state))
+            kept = seen.compiled.state
+            state = [followed(form, kept.denominator, seen, t, state) for form in kept.forms]
+        noise = [{name: x for name, x in row.items() if name[0] == "u"} for row in rows]
+        K = mp.matrix(len(rows), len(rows))
+        for i, row in enumerate(noise):
+            for j in range(i + 1):
+                K[i, j] = K[j, i] = mp.fsum(x * noise[j].get(name, 0) for name, x in row.items())
+        L = mp.cholesky(K)
+        forms = {}
+        for target in TARGETS:
+            F = mp.matrix(len(rows), protocol.rounds)
+            for t in range(protocol.rounds):
+                for i, row in enumerate(rows):
+                    rest = row.get(("c", t, target), mp.mpf(0)) - mp.fsum(L[i, k] * F[k, t] for k in range(i))
+                    F[i, t] = rest / L[i, i]
+            forms[target] = F.T * F
+        return forms
+
+
+def allowances(protocol: Protocol, view: View) -> list[tuple[float, float]]:
+    """(what rounding did, what was allowed for it) for streams that a rounding error would like."""
+    measured, truth = [], forms_in_256_bits(protocol, view)
+    for form in program_response(protocol, view).forms(np.array(TARGETS)):
+        exact = truth[form.target]
+        with mp.workprec(256):
+            rounds = range(protocol.rounds)
+            off = np.array([[float(form.matrix[s, t] - exact[s, t]) for t in rounds] for s in rounds])
+        vectors = np.linalg.eigh((off + off.T) / 2)[1]
+        liked = (np.where(vectors[:, k] < 0, -1.0, 1.0) for k in (0, 1, 2, -1, -2, -3))
+        streams = [np.ones(len(off)), (-1.0) ** np.arange(len(off)), *liked]
+        measured += [(abs(float(c @ off @ c)), _allowed(form, c)) for c in streams]
+    return measured
+
+
+def _allowed(form: ProgramForm, stream: np.ndarray) -> float:
+    """How much the upper end of one stream's value lies above the computed one."""
+    value = float(stream @ form.matrix @ stream)
+    return float((np.sqrt(value + form.rounding) + form.shift) ** 2 / (1 - form.unwhite) - value)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+@pytest.mark.parametrize("protocol", [*ONE_REGISTER, *SEVERAL], ids=lambda protocol: protocol.name)
+def test_allowances_hold_and_are_not_far_too_large(protocol: Protocol, view: View) -> None:
+    measured = allowances(protocol, view)
+    assert all(error <= allowed for error, allowed in measured)
+    largest = 1000 if protocol in ONE_REGISTER else 100_000
+    assert min(allowed / max(error, 1e-300) for error, allowed in measured) < largest
+
+
+@pytest.mark.parametrize("protocol", [*ONE_REGISTER, *SEVERAL], ids=lambda protocol: protocol.name)
+def test_every_row_has_noise_of_its_own(protocol: Protocol) -> None:
+    for stage in stages_of(seen_view(protocol, View.neighbourhood(0))):
+        assert np.linalg.eigvalsh(stage.noise)[0] >= 1 - 1e-12
+
+
+def test_a_filter_that_settled_stays_as_it_is() -> None:
+    fast = gossip(metropolis_weights("complete:n=4"), rounds=60, noise_levels=2)
+    steps = program_response(fast, View.secure_sum(0)).steps
+    assert len({id(step.filtered) for step in steps}) < 20
+    short = program_response(gossip(fast.weights, rounds=8, noise_levels=2), View.secure_sum(0))
+    assert steps[-1].filtered.gain == pytest.approx(short.steps[-1].filtered.gain, rel=1e-12)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interval holds the exact value: every protocol, every view, against an interpreter in rationals."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.interpreter import PROTOCOLS, VIEWS, exact_view, knowing, largest_over_signs
+from tests.reference import exact_form, rational
+
+from sottovoce import sensitivity
+from sottovoce.graphs import Graph, metropolis_weights
+from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip, round_weights
+from sottovoce.views import View
+
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent.parent / "golden" / "programs.json").read_text()
+)["cases"]
+
+
+def holds(protocol: Protocol, view: View, target: int, *, tight: float | None) -> None:
+    """Check the scalar interval of one target against rationals; `tight` is how wide it may be, relatively."""
+    M = exact_view(protocol, view, target).form()
+    found = sensitivity(protocol, view, [target], contribution="scalar")
+    lower, upper = float(found.squared_lower[0]), float(found.squared_upper[0])
+    if M is None:
+        assert lower == upper == np.inf
+        assert found.method[0] == "infinite"
+        return
+    exact = largest_over_signs(M)
+    assert Fraction(lower) <= exact
+    assert np.isinf(upper) or exact <= Fraction(upper)
+    if tight is not None:
+        assert upper - lower <= tight * float(exact) + 1e-12
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+@pytest.mark.parametrize(
+    "protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}-{protocol.rounds}"
+)
+def test_the_interval_holds_the_exact_value(protocol: Protocol, view: View) -> None:
+    for target in sorted(set(range(protocol.n)) - knowing(view))[-2:]:
+        holds(protocol, view, target, tight=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["scalar", "vector"])
+@pytest.mark.parametrize("name", sorted({case["name"] for case in CASES}))
+def test_golden_values_of_programs(name: str, kind: Any) -> None:
+    for case in (case for case in CASES if case["name"] == name):
+        found = sensitivity(_protocol(case), _view(case), [case["target"]], contribution=kind)
+        lower, upper = float(found.squared_lower[0]), float(found.squared_upper[0])
+        if case["infinite"]:
+            assert lower == upper == np.inf
+            continue
+        least, most = (case["scalar"], case["scalar"]) if kind == "scalar" else case["vector"]
+        # The stored values are floats, the vector ones from a solver.
+        assert lower <= most * (1 + 1e-12) + 1e-9
+        assert upper >= least * (1 - 1e-12) - 1e-9
+        assert upper <= most * (1 + (1e-8 if kind == "scalar" else 3e-4)) + 1e-9
+        assert lower >= least * (1 - (1e-8 if kind == "scalar" else 3e-4)) - 1e-9
+
+
+@pytest.mark.parametrize("rounds", [4, 12, 30])
+def test_a_mode_that_nothing_excites_never_narrows_the_interval_wrongly(rounds: int) -> None:
+    """A view that knows a node's noise but not what flows into it: a filter in floats follows a mode that runs away."""
+    W = np.array([[0.35, 0.6, 0.05, 0.0], [0.6, 0.0, 0.4, 0.0], [0.05, 0.4, 0.35, 0.2], [0.0, 0.0, 0.2, 0.8]])
+    view = View(observation=W[[0]], known_noise=[0, 1])
+    found = sensitivity(gossip(W, rounds=rounds, noise_levels=2), view, [2], contribution="scalar")
+    signs = (-1.0) ** np.arange(rounds)
+    attained = exact_form(rational(W), rational(W[[0]]), [0, 1], 2, rounds, signs).value(np.ones(1)) / 4
+    assert attained <= Fraction(float(found.squared_upper[0]))
+    assert found.squared_lower[0] <= found.squared_upper[0]
+    witness = found[2].witness.ravel()
+    value = exact_form(rational(W), rational(W[[0]]), [0, 1], 2, rounds, witness).value(np.ones(1)) / 4
+    assert Fraction(float(found.squared_lower[0])) <= value
+
+
+def _graph(nodes: int, edges: list[list[int]]) -> Graph:
+    adjacency = np.zeros((nodes, nodes))
+    for a, b in edges:
+        adjacency[a, b] = adjacency[b, a] = 1
+    return Graph(
+        adjacency=scipy.sparse.csr_array(adjacency), labels=range(nodes), directed=False, weighted=False
+    )
+
+
+def _protocol(case: dict[str, Any]) -> Protocol:
+    weights: Any = metropolis_weights(_graph(case["nodes"], case["edges"]))
+    if "schedule" in case:
+        weights = tuple(round_weights(_graph(case["nodes"], edges)) for edges in case["schedule"])
+    return Protocol(
+        weights=weights,
+        program=Program.from_json(case["program"]),
+        rounds=case["rounds"],
+        encoder=tuple(case["encoder"]),
+    )
+
+
+def _view(case: dict[str, Any]) -> View:
+    name, who = case["view"], case["observers"]
+    if name == "everyone":
+        return View.everyone
+    view: View = getattr(View, name)(who if name.startswith("coalition") else who[0])
+    return view
+
+
+@st.composite
+def programs(draw: Any) -> Program:
+    """Any program of up to two kept registers, two draws and five instructions."""
+    keeps = ("a", "b")[: draw(st.integers(1, 2))]
+    draws = [Draw("u", level=draw(st.sampled_from([1, 2, "1/2"])))]
+    if draw(st.booleans()):
+        draws.append(Draw("w", level=1, each=draw(st.sampled_from(["node", "edge"]))))
+    numbers = st.sampled_from([1, -1, 2, "1/2", "-1/3", 0])
+    held = list(keeps)
+    steps: list[Combine | Exchange] = []
+    for name in (*draws, None):
+        sources = [*held, "contribution"]
+        terms = {source: draw(numbers) for source in sources if draw(st.booleans())}
+        if name is not None:
+            terms[name.name] = 1
+        into = draw(st.sampled_from(["a", "b", "c"][: len(keeps) + 1]))
+        steps.append(Combine(into, terms))
+        held = [*dict.fromkeys((*held, into))]
+        if draw(st.booleans()):
+            steps.append(Exchange(draw(st.sampled_from(held)), draw(st.sampled_from(held))))
+    steps.append(Exchange(held[-1], held[0]))
+    return Program(keeps=keeps, draws=tuple(draws), instructions=tuple(steps), model="a")
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_the_interval_holds_the_exact_value_of_any_program(data: Any) -> None:
+    weights = metropolis_weights(
+        data.draw(st.sampled_from(["path:n=3", "star:n=4", "ring:n=4", "complete:n=3"]))
+    )
+    several = data.draw(st.integers(1, 2))
+    first = data.draw(programs())
+    others = (data.draw(programs().filter(lambda each: each.keeps == first.keeps)),) if several > 1 else ()
+    protocol = Protocol(weights=weights, program=(first, *others), rounds=data.draw(st.integers(1, 4)))
+    view = data.draw(st.sampled_from([view for view in VIEWS if view.exchanges is None]))
+    nodes = {int(str(label)) for label in view.observers}
+    targets = sorted(set(range(protocol.n)) - knowing(view))
+    if nodes <= set(range(protocol.n)) and targets:
+        holds(protocol, view, data.draw(st.sampled_from(targets)), tight=None)

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sottovoce.errors import InputError
+from sottovoce.graphs import metropolis_weights
+from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip, momentum, scheduled
+
+RING = metropolis_weights("ring:n=4")
+WRONG: Any = 3
+SEND = Combine("message", {"model": 1, "contribution": 1, "u": 1})
+RECEIVE = Exchange("message", "model")
+PLAIN = Program(keeps=("model",), draws=(Draw("u"),), instructions=(SEND, RECEIVE))
+
+
+def program(**changes: Any) -> Program:
+    parts = {"keeps": ("model",), "draws": (Draw("u"),), "instructions": (SEND, RECEIVE)}
+    return Program(**{**parts, **changes})
+
+
+@pytest.mark.parametrize(
+    ("build", "complaint"),
+    [
+        (
+            lambda: program(keeps=()),
+            r"set before it is read; 'model' is read for 'message' and nothing has set it",
+        ),
+        (
+            lambda: program(instructions=(SEND, RECEIVE, Exchange("sum", "model"))),
+            "'sum' is read for 'model' and nothing has set it",
+        ),
+        (
+            lambda: program(instructions=(SEND,)),
+            r"must exchange something; this one has no exchange \(add Exchange",
+        ),
+        (
+            lambda: program(draws=(Draw("u"), Draw("w"))),
+            "every draw must be added somewhere; nobody adds 'w'",
+        ),
+        (lambda: program(draws=(Draw("u"), Draw("u"))), "names of a program must differ; 'u' stands twice"),
+        (lambda: program(keeps=("model", "u")), "'u' is a draw and a register"),
+        (
+            lambda: program(model="theta"),
+            r"model must name a register of the program; got 'theta' \(it has model",
+        ),
+        (lambda: program(draws="u"), "draws of a program must be a tuple of its values; got 'u'"),
+        (lambda: Draw("u", level=-1), "level of the draw 'u' must be at least 0; got -1"),
+        (lambda: Draw("u", level="a lot"), "level of the draw 'u' must be a finite number"),
+        (
+            lambda: Draw("u", level=float("nan")),
+            "must be a finite number, or a rational such as '1/3'; got nan",
+        ),
+        (lambda: Draw("u", level=True), "must be a finite number"),
+        (
+            lambda: Draw("w", level=(1, 2), each="edge"),
+            r"one level for all edges; got 2 levels \(give one number\)",
+        ),
+        (lambda: Draw("w", each=WRONG), "must be one of node, edge; got 3"),
+        (lambda: Draw("contribution"), "and not 'contribution'; got 'contribution'"),
+        (lambda: Draw("u v"), "a name of letters, digits and _"),
+        (lambda: Combine("y", {"model": "1/0"}), "coefficient of 'model' in 'y' must be a finite number"),
+        (lambda: Combine("y", WRONG), "terms of 'y' must map sources to coefficients"),
+        (lambda: Exchange("y", WRONG), "a register must have a name"),
+        (lambda: Program.from_json({"keeps": ["x"]}), "a program needs 'instructions'"),
+        (
+            lambda: Program.from_json({"keeps": [], "instructions": [], "colour": 1}),
+            "a program has no 'colour'",
+        ),
+        (
+            lambda: Program.from_json({"keeps": [], "instructions": [{"send": "x"}]}),
+            "an instruction needs 'combine'",
+        ),
+        (lambda: Program.from_json(WRONG), "a program must be a table of"),
+    ],
+)
+def test_a_program_that_cannot_run_is_refused(build: Any, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"program": program(draws=(Draw("u", level=(1, 2)),))}, "one for each of the 4 nodes; got 2"),
+        (
+            {"program": program(instructions=(Combine("message", {"model": (1, 2, 3), "u": 1}), RECEIVE))},
+            "coefficient of 'model' in 'message' must be one number .* each of the 4 nodes; got 3",
+        ),
+        ({"encoder": (0, 1)}, r"begin with a number other than 0, or C has no inverse; got \(0, 1\)"),
+        ({"encoder": ()}, "must begin with a number other than 0"),
+        ({"encoder": 1}, "encoder must be a tuple of numbers"),
+        ({"encoder": (1, "x")}, "each number of the encoder must be a finite number"),
+        ({"rounds": 0}, "rounds must be a whole number of at least 1; got 0"),
+        ({"program": "gossip"}, "program must be a Program, or a tuple of them; got 'gossip'"),
+        ({"program": (PLAIN, program(keeps=("model", "v")))}, "must keep the same registers"),
+        ({"program": ()}, "program must hold at least one Program"),
+        ({"weights": (RING, metropolis_weights("ring:n=5"))}, "must be on the same nodes; got 4 nodes and 5"),
+        ({"weights": ()}, "weights must hold at least one matrix"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        Protocol(**{"weights": RING, "program": PLAIN, "rounds": 3, **changes})
+
+
+def test_a_program_survives_its_file() -> None:
+    given = Program(
+        keeps=("model", "v"),
+        draws=(Draw("u", level=("1/3", 2, 0.5, Fraction(1, 7))), Draw("w", level=2, each="edge")),
+        instructions=(Combine("v", {"v": 0.9, "u": 1, "w": "-2/3"}), Exchange("v", "model")),
+        model="v",
+    )
+    again = Program.from_json(json.loads(json.dumps(given.to_json())))
+    one, other = (Protocol(weights=RING, program=each, rounds=2) for each in (given, again))
+    assert one.hash == other.hash
+    assert again.draws[0].level == ("1/3", 2, 0.5, "1/7")
+
+
+def test_a_program_is_read_aloud() -> None:
+    assert str(PLAIN) == "message = model + contribution + u; exchange message → model"
+    protocol = momentum(RING, rounds=7, beta="0.9")
+    assert protocol.sentence.startswith(
+        "v = 0.9·v + contribution + u; message = model + v; exchange message → model"
+    )
+    assert protocol.sentence.endswith("; 7 rounds")
+    assert str(program(instructions=(Combine("message", {"model": -1, "u": "-1/2"}), RECEIVE))).startswith(
+        "message = −model − 1/2·u"
+    )
+    assert set(protocol.terms) == {"protocol", "program", "protocol_hash"}
+    assert protocol.terms["protocol_hash"] == protocol.hash
+
+
+def test_the_hash_is_of_the_meaning_not_of_the_spelling() -> None:
+    one = momentum(RING, rounds=7, beta="0.5")
+    assert (
+        one.hash
+        == momentum(RING, rounds=7, beta=Fraction(1, 2)).hash
+        == momentum(RING, rounds=7, beta=0.5).hash
+    )
+    others = [
+        momentum(RING, rounds=8, beta="0.5"),
+        momentum(RING, rounds=7, beta="0.4"),
+        momentum(metropolis_weights("ring:n=5"), rounds=7, beta="0.5"),
+        gossip(RING, rounds=7),
+        gossip(RING, rounds=7, encoder=(1, 1)),
+        gossip(RING, rounds=7, noise_levels=2),
+    ]
+    assert len({one.hash, *(each.hash for each in others)}) == 7
+    assert gossip(RING, rounds=7, encoder=(1, 0, 0)).hash == gossip(RING, rounds=7).hash
+
+
+def test_plain_gossip_is_recognised_by_what_it_does() -> None:
+    renamed = Program(
+        keeps=("theta",),
+        draws=(Draw("z", level=("1", 1.0, 1, Fraction(1))),),
+        instructions=(
+            Combine("s", {"z": 1, "theta": "1/2", "contribution": (1, 1, 1, 1)}),
+            Exchange("s", "theta"),
+        ),
+        model="theta",
+    )
+    protocol = Protocol(weights=RING, program=renamed, rounds=3, name="mine")
+    assert protocol.plain
+    assert protocol.damping is not None
+    assert (protocol.damping == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        gossip(RING, rounds=3, noise_levels=2),
+        gossip(RING, rounds=3, encoder=(1, 1)),
+        momentum(RING, rounds=3, beta="1/2"),
+        scheduled([RING, np.eye(4)], rounds=3),
+        Protocol(
+            weights=RING,
+            program=program(
+                instructions=(Combine("message", {"model": "1/3", "contribution": 1, "u": 1}), RECEIVE)
+            ),
+            rounds=2,
+        ),
+        Protocol(
+            weights=RING,
+            program=program(
+                instructions=(Combine("message", {"model": 2, "contribution": 1, "u": 1}), RECEIVE)
+            ),
+            rounds=2,
+        ),
+        Protocol(weights=RING, program=program(instructions=(SEND, RECEIVE, RECEIVE)), rounds=2),
+        Protocol(weights=RING, program=program(draws=(Draw("u", each="edge"),)), rounds=2),
+    ],
+)
+def test_what_is_not_plain_gossip_never_passes_for_it(protocol: Protocol) -> None:
+    assert not protocol.plain
+    for part in ("transition", "damping", "symmetric"):
+        with pytest.raises(InputError, match="worked out for plain gossip"):
+            getattr(protocol, part)
+    with pytest.raises(InputError, match="rate is worked out for plain gossip so far; got the protocol"):
+        protocol.require_plain("rate")
+
+
+def test_a_schedule_of_one_is_no_schedule() -> None:
+    assert scheduled([RING], rounds=3).plain
+    assert scheduled([RING], rounds=3).weights is RING

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sottovoce import (
+    account,
+    account_all,
+    calibrate,
+    certify,
+    rate,
+    sensitivity,
+    train,
+    worst_coalition,
+)
+from sottovoce.accounting import central_account, local_account
+from sottovoce.errors import InputError, NotCertified, ViewError
+from sottovoce.graphs import metropolis_weights
+from sottovoce.learning import synthetic_task
+from sottovoce.protocols import gossip, momentum, pairwise_noise, repeated, scheduled
+from sottovoce.sweeps import sweep
+from sottovoce.views import View
+
+RING = metropolis_weights("ring:n=6")
+MOMENTUM = momentum(RING, rounds=5, beta="1/2")
+PATH = metropolis_weights("path:n=6")
+BARE = pairwise_noise(PATH, rounds=3, local=(0, 1, 1, 1, 1, 1), shared=1)
+
+
+def test_front_doors_take_every_protocol() -> None:
+    table = account(MOMENTUM, View.secure_sum(0), noise_multiplier=2.0, delta=1e-5)
+    found = sensitivity(MOMENTUM, View.secure_sum(0))
+    assert (table.squared_upper == found.squared_upper).all()
+    everyone = account_all(MOMENTUM, "secure-sum", noise_multiplier=2.0, delta=1e-5)
+    assert everyone[0, 2].sensitivity_squared == table[2].sensitivity_squared
+    noise = calibrate(MOMENTUM, "secure-sum", target_epsilon=1.0, target_delta=1e-5)
+    assert everyone.with_noise(noise).epsilon_upper.max() <= 1.0
+    assert everyone.with_noise(0.999 * noise).epsilon_upper.max() > 1.0
+
+
+def test_an_infinite_sensitivity_is_said_as_such() -> None:
+    table = account(BARE, View.neighbourhood(1), noise_multiplier=2.0, delta=1e-5)
+    assert table.method[0] == "infinite"
+    assert table.mu_lower[0] == table.mu_upper[0] == math.inf
+    assert table[0].epsilon().lower == table[0].epsilon().upper == math.inf
+    assert np.isfinite(table.epsilon_upper[1:]).all()
+    with pytest.raises(NotCertified, match=r"no noise multiplier hides node 0 .* \(add a draw of that node"):
+        calibrate(BARE, View.neighbourhood(1), target_epsilon=1.0, target_delta=1e-5)
+    stream = sensitivity(BARE, View.neighbourhood(1))[0].witness
+    assert stream.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_target_that_is_not_seen_bare_in_its_rounds_is_finite() -> None:
+    sometimes = replace(
+        BARE, program=(pairwise_noise(PATH, rounds=1, local=1, shared=1).programs[0], BARE.programs[0])
+    )
+    whole = sensitivity(sometimes, View.neighbourhood(1), [0])
+    assert whole.squared_lower[0] == math.inf
+    part = sensitivity(sometimes, View.neighbourhood(1), [0], participation="fixed:1,3")
+    assert 0 < part.squared_lower[0] <= part.squared_upper[0] < 3
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda: rate(MOMENTUM, View.everyone), "a rate"),
+        (lambda: certify(MOMENTUM, View.everyone, 0), "a certificate"),
+        (lambda: worst_coalition(MOMENTUM, 0, size=1), "a search for coalitions"),
+        (lambda: sweep(MOMENTUM, "secure-sum", "nowhere"), "a sweep"),
+        (lambda: train(synthetic_task(6), MOMENTUM, noise_multiplier=1.0, seed=1), "training"),
+        (lambda: local_account(MOMENTUM, noise_multiplier=1.0, delta=1e-5), "the comparison with local DP"),
+        (lambda: central_account(MOMENTUM, noise_multiplier=1.0, delta=1e-5), "the comparison with central"),
+    ],
+)
+def test_what_is_worked_out_for_plain_gossip_refuses_the_rest(call: Any, what: str) -> None:
+    with pytest.raises(
+        InputError, match=f"{what}.* is worked out for plain gossip so far; got the protocol 'momentum'"
+    ):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "arguments", "kind", "sentence"),
+    [
+        (MOMENTUM, {"engine": "dense"}, InputError, "engine must be auto or filter .*; got 'dense'"),
+        (replace(MOMENTUM, rounds=5000), {}, NotCertified, "over at most 2048 rounds; got 5000"),
+        (
+            replace(scheduled([RING, np.eye(6)], rounds=4), encoder=(1, 1)),
+            {},
+            InputError,
+            "an encoder needs rounds that are all alike",
+        ),
+        (
+            gossip(RING, rounds=2, noise_levels=Fraction(1, 10**120)),
+            {},
+            NotCertified,
+            "numbers that floats do not hold, beyond 1e-100 or 1e",
+        ),
+        (
+            momentum(metropolis_weights("ring:n=3000"), rounds=20, beta=0),
+            {},
+            NotCertified,
+            "must be at most 300000000; 20 rounds of 6000 numbers are more",
+        ),
+    ],
+)
+def test_what_is_out_of_reach_is_refused(protocol: Any, arguments: Any, kind: Any, sentence: str) -> None:
+    with pytest.raises(kind, match=sentence):
+        sensitivity(protocol, View.secure_sum(0), **arguments)
+
+
+def test_exchanges_that_no_round_has_are_refused() -> None:
+    with pytest.raises(ViewError, match="exchanges of the program, 1 to 1 of a round; got 2"):
+        sensitivity(MOMENTUM, View.secure_sum(0, exchanges=[2]))
+    with pytest.raises(ViewError, match="must name at least one exchange; got none"):
+        View.secure_sum(0, exchanges=[])
+    with pytest.raises(InputError, match="an exchange of a view must be a whole number of at least 1; got 0"):
+        View.secure_sum(0, exchanges=[0])
+
+
+def test_seeing_fewer_exchanges_never_tells_more() -> None:
+    protocol = repeated(metropolis_weights("path:n=9"), rounds=3, steps=3)
+    whole = sensitivity(protocol, View.neighbourhood(0))
+    for exchanges in ([1, 3], [3], [2], [1]):
+        part = sensitivity(protocol, View.neighbourhood(0, exchanges=exchanges))
+        assert (part.squared_lower <= whole.squared_upper).all()
+    assert (part.squared_upper < whole.squared_lower).any()
+
+
+def test_noise_of_the_target_caps_what_is_learnt() -> None:
+    found = sensitivity(gossip(RING, rounds=4, noise_levels="1/2"), View.everyone)
+    assert found.squared_upper == pytest.approx(np.full(6, 16.0))
+    assert (found.squared_upper >= 16).all()
+    assert set(found.method) <= {"cap", "abs"}
+
+
+def test_far_targets_are_not_reached() -> None:
+    found = sensitivity(momentum(metropolis_weights("path:n=8"), rounds=3, beta="1/2"), View.secure_sum(0))
+    assert found.method.tolist()[-1] == "unreached"
+    assert found.squared_upper[-1] == 0
+    assert not found[7].witness.any() or found.squared_lower[-1] == 0
+
+
+def test_progress_counts_targets() -> None:
+    seen: list[tuple[int, int]] = []
+    sensitivity(MOMENTUM, View.secure_sum(0), progress=lambda done, whole: seen.append((done, whole)))
+    assert seen[-1] == (5, 5)
