@@ -19,7 +19,7 @@ GRAPH = "random-regular:n=9,d=4,seed=5"
 
 
 def upper(view: View = SUM, target: Any = 3, weights: Any = None, **options: Any) -> float:
-    chosen: dict[str, Any] = {"rounds": 8, "updates": (0.5, 1)} | options
+    chosen: dict[str, Any] = {"rounds": 5, "updates": (0.5, 1)} | options
     weights = graphs.metropolis_weights(GRAPH) if weights is None else weights
     return training_sensitivity(weights, view, target, **chosen).squared.upper
 
@@ -49,10 +49,10 @@ def test_averaging_is_below_the_ball_that_holds_nothing_else() -> None:
 
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.single_node(0, own_noise="hidden")])
 def test_a_larger_ball_never_gives_less(view: View) -> None:
-    balls = [(1, 1), (0.9, 1), (0.5, 1), (0.5, 1.2), (0, 1.2), (-1, 1.2), (-1, 2)]
+    balls = [(1, 1), (0.9, 1), (0.5, 1.2), (-1, 1.2), (-1, 2)]
     bounds = [upper(view, updates=ball, effort="fine") for ball in balls]
     assert all(b <= a * (1 + 1e-5) for b, a in itertools.pairwise(bounds))
-    assert bounds[-1] <= 8 * (1 + 1e-9)
+    assert bounds[-1] <= 5 * (1 + 1e-9)
 
 
 def test_names_and_order_of_nodes_change_nothing() -> None:
@@ -96,8 +96,8 @@ def test_more_noise_elsewhere_never_raises_the_bound() -> None:
 def test_the_last_round_of_a_single_node_costs_nothing() -> None:
     one = upper(View.single_node(0), rounds=1)
     assert one == 0
-    assert upper(View.single_node(0), rounds=9, effort="fine") == pytest.approx(
-        upper(View.secure_sum(0), rounds=8, effort="fine"), rel=1e-4
+    assert upper(View.single_node(0), rounds=6, effort="fine") == pytest.approx(
+        upper(View.secure_sum(0), rounds=5, effort="fine"), rel=1e-4
     )
 
 
