@@ -84,6 +84,30 @@ def test_a_known_node_that_nothing_is_seen_of_counts_as_seen() -> None:
     assert upper(blind, effort="fine") >= upper(effort="fine") * (1 - 1e-5)
 
 
+def test_no_attack_uses_what_the_view_does_not_show() -> None:
+    """The lower end belongs to the view itself, not to one that was completed for the sake of the upper end."""
+    weights = graphs.metropolis_weights(GRAPH)
+    W = weights.matrix.toarray()
+    unit = np.eye(9)
+    for observation, known, positive in (
+        (W[[0]], [0], True),
+        (W[[0]], [0, 5], False),
+        (unit[[5]], [5], True),
+        (unit[[5]], [0, 5], False),
+        (np.vstack([unit[5], W[0]]), [0, 5], False),
+        (np.vstack([W[5], W[0]]), [0, 5], True),
+    ):
+        found = training_sensitivity(
+            weights,
+            View(observation=observation, known_noise=known),
+            3,
+            rounds=4,
+            updates=(0.5, 1),
+            effort="quick",
+        )
+        assert (found.squared.lower > 0) == positive
+
+
 def test_more_noise_elsewhere_never_raises_the_bound() -> None:
     levels = np.ones(9)
     levels[[2, 4, 6]] = 4.0
