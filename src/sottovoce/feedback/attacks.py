@@ -67,6 +67,8 @@ def best_attack(case: Training, target: int) -> Attack:
     Slopes are at the ends of the ball, one choice for every node (and for every round, if these are few); those whose
     flip promises most by the gradient are flipped while that helps.
 
+    0 for views that do not determine what flows into the nodes whose noise they know.
+
     Guarantee: `squared` is the power of an actual statistic against an actual loop in the ball, evaluated in floats and
     lowered by a part of 1e-9; so Δ² is at least that.
     Source: Neyman–Pearson for a shift of a Gaussian statistic.
@@ -76,7 +78,7 @@ def best_attack(case: Training, target: int) -> Attack:
     C = case.rows.shape
     window = min(rounds, MOST_ROUNDS, max(2, math.isqrt(8 * MOST_NUMBERS // max(1, C[0] * C[1]))))
     found = []
-    if not rounds or not C[0] or not pattern.size:
+    if not rounds or not C[0] or not pattern.size or case.over_informed:
         return Attack(
             squared=0.0, slopes=np.zeros((1, C[1])), statistic=np.zeros((1, C[0])), contributions=np.zeros(1)
         )

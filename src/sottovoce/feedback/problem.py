@@ -116,6 +116,23 @@ class Training:
         return min(self.charged, self.participation.largest_count(self.protocol.rounds))
 
     @cached_property
+    def over_informed(self) -> bool:
+        """Whether the hidden loop shows more than the view does, so that only upper bounds carry over.
+
+        What flows into a known node counts as seen. That is what the view says where its rows determine it, or, one
+        round later, where the node's own message is seen alone and its map is not constant.
+        """
+        everywhere = np.arange(self.loop.unknown.size)
+        seen = kernel(self.loop.last_rows, everywhere).pivots.size
+        if kernel(self.loop.rows, everywhere).pivots.size == seen:
+            return False
+        told = {
+            next(iter(row)) for k in range(self.observation.rows) if len(row := self.observation.row(k)) == 1
+        }
+        steady = self.slopes is not None and np.any((self.slopes.lower == 0) & (self.slopes.upper == 0))
+        return bool(self.loop.last_rows) or bool(steady) or not set(self.known.tolist()) <= told
+
+    @cached_property
     def rows(self) -> sparse.csr_array:
         """Independent rows of C in floats, over the hidden nodes, each of length 1."""
         m = self.loop.unknown.size
