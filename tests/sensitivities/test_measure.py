@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csgraph
-from tests.reference import CASES, custom_view, graph_of, named_view
+from tests.reference import CASES, custom_view, definition, graph_of, named_view
 
 from sottovoce.errors import GraphError, InputError, ViewError
 from sottovoce.filtering import hidden_system, whitened_response
@@ -174,8 +174,28 @@ def test_a_witness_of_an_over_informed_view_is_real() -> None:
     weights = metropolis_weights("path:n=5")
     view = View(observation=[[0, 0, 1, 0, 0]], known_noise=[0])
     found = sensitivity(gossip(weights, rounds=12), view, [3])
-    assert found.squared_lower[0] < found.squared_upper[0]
-    assert true_value(found, 3) == pytest.approx(found.squared_lower[0], rel=1e-6)
+    stream = found[3].witness.reshape(12, -1)
+    attained = np.einsum("st,sd,td->", definition(weights, view, 3, 12).floats(), stream, stream)
+    assert attained == pytest.approx(found.squared_lower[0], rel=1e-6)
+    assert found.squared_lower[0] < found.squared_upper[0] < 1.001 * found.squared_lower[0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_noise_that_is_known_beside_inflow_that_is_not_costs_nothing_beyond_the_view(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shares = np.triu(rng.integers(0, 4, (6, 6)), 1)
+    shares[np.arange(5), np.arange(1, 6)] += 1
+    weights = matrix_weights(shares + shares.T + np.eye(6), normalise=True)
+    rows = np.vstack([np.eye(6)[0], rng.integers(0, 3, 6)])
+    view, protocol = View(observation=rows, known_noise=[0, 1]), gossip(weights, rounds=7)
+    assert hidden_system(protocol, observe(protocol, view)).over_informed
+    found = sensitivity(protocol, view, contribution="scalar")
+    for j, lower, upper in zip(found.indices, found.squared_lower, found.squared_upper, strict=True):
+        exact = definition(weights, view, int(j), 7).scalar_maximum()
+        assert lower <= exact <= upper <= (1 + 1e-9) * float(exact) + 1e-12
+    # A dense engine is given the inflow, and stands above.
+    given = sensitivity(protocol, view, contribution="scalar", engine="dense")
+    assert (given.squared_upper >= found.squared_lower).all()
 
 
 def test_all_targets_but_the_known_ones_come_in_index_order() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeGuard
 
 import numpy as np
@@ -59,6 +60,8 @@ SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
 # In long horizons far ones are, if their ends stay so far apart; more of either kind where states are this few.
 TOO_WIDE, SMALL = 0.05, 100
+# Known nodes whose inflow the view leaves open stay in the state up to so many rounds, and rounds times nodes squared.
+WHOLE_ROUNDS, WHOLE_STATES = 512, 2 * 10**7
 # Ends that are solved for beside bounds of a per cent or so need not be closer than this.
 BULK_TOLERANCE = 2e-3
 
@@ -117,17 +120,19 @@ def sensitivity(
     cap = chosen.largest_count(protocol.rounds)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, targets)
+    by_program = partial(
+        program_sensitivity,
+        protocol,
+        view,
+        indices,
+        engine=engine,
+        contribution=contribution,
+        participation=chosen,
+        tolerance=tolerance,
+        progress=progress,
+    )
     if contribution == "energy" or not protocol.plain:
-        return program_sensitivity(
-            protocol,
-            view,
-            indices,
-            engine=engine,
-            contribution=contribution,
-            participation=chosen,
-            tolerance=tolerance,
-            progress=progress,
-        )
+        return by_program()
     in_bulk = _in_bulk(effort, engine, chosen, protocol.rounds, len(indices))
     search = Search(
         contribution=contribution,
@@ -153,7 +158,7 @@ def sensitivity(
             lower, witness_of = lower_side.lower, lower_side.witness_of
         else:
             lower, witness_of = np.zeros(len(indices)), lambda _: np.zeros(protocol.rounds)
-    return Sensitivities(
+    found = Sensitivities(
         protocol=protocol,
         view=view,
         contribution=contribution,
@@ -166,6 +171,16 @@ def sensitivity(
         method=upper_side.method,
         witness_of=witness_of,
     )
+    if system.over_informed and not in_bulk and _is_followed_whole(protocol, engine):
+        # A filter over all nodes is given nothing beyond the view, but may be unsure of what nothing excites.
+        return found.closer(by_program())
+    return found
+
+
+def _is_followed_whole(protocol: Protocol, engine: Engine) -> bool:
+    """Whether a filter over all nodes is affordable in place of one over the hidden ones."""
+    small = protocol.rounds <= WHOLE_ROUNDS and protocol.rounds * protocol.n**2 <= WHOLE_STATES
+    return small and engine in {"auto", "filter"}
 
 
 def as_participation(participation: Participation | str | None) -> Participation:

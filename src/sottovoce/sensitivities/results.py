@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from sottovoce.interval import Interval
 from sottovoce.views import place_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
-
-    import numpy as np
 
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
@@ -73,4 +73,19 @@ class Sensitivities:
             method=str(self.method[place]),
             contribution=self.contribution,
             witness=self.witness_of(place),
+        )
+
+    def closer(self, other: Sensitivities) -> Sensitivities:
+        """For each target the closer of the ends found in two ways, for the same question.
+
+        Guarantee: both intervals hold Δ², so their intersection does.
+        """
+        lower = np.maximum(self.squared_lower, other.squared_lower)
+        theirs = other.squared_lower > self.squared_lower
+        return replace(
+            self,
+            squared_lower=lower,
+            squared_upper=np.maximum(lower, np.minimum(self.squared_upper, other.squared_upper)),
+            method=np.where(other.squared_upper < self.squared_upper, other.method, self.method),
+            witness_of=lambda place: (other if theirs[place] else self).witness_of(place),
         )
