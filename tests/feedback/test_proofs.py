@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,13 @@ def test_changed_proofs_are_refused() -> None:
         assert not found.holds
         assert found.squared_upper == np.inf
         assert found.failure
+
+
+def test_weights_that_are_none_are_refused_not_believed() -> None:
+    twice = [2 * float(Fraction(value)) for value in PROOF.weights.values]
+    found = check_shift(replace(PROOF, weights=replace(PROOF.weights, values=twice)))
+    assert not found.holds
+    assert "weights" in found.failure
 
 
 def test_what_the_factor_has_at_the_pivots_does_not_matter() -> None:

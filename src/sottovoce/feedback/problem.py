@@ -126,9 +126,7 @@ class Training:
         seen = kernel(self.loop.last_rows, everywhere).pivots.size
         if kernel(self.loop.rows, everywhere).pivots.size == seen:
             return False
-        told = {
-            next(iter(row)) for k in range(self.observation.rows) if len(row := self.observation.row(k)) == 1
-        }
+        told = {row[0][0] for row in self.observation if len(row) == 1}
         steady = self.slopes is not None and np.any((self.slopes.lower == 0) & (self.slopes.upper == 0))
         return bool(self.loop.last_rows) or bool(steady) or not set(self.known.tolist()) <= told
 

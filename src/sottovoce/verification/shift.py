@@ -68,11 +68,11 @@ def check_shift(proof: ShiftProof, loop: HiddenLoop | None = None) -> ShiftCheck
     Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
     """
     if loop is None:
-        loop = hidden_loop(
-            proof.weights.gossip_weights("proof"),
-            observation=map(dict, proof.observation),
-            known=proof.known_noise,
-        )
+        try:
+            weights = proof.weights.gossip_weights("proof")
+        except InputError as error:
+            return _refused(str(error))
+        loop = hidden_loop(weights, observation=map(dict, proof.observation), known=proof.known_noise)
     rounds = proof.rounds if loop.last_rows else proof.rounds - 1
     if not loop.rows or not rounds:
         return ShiftCheck(holds=True, squared_upper=0.0, failure="")
