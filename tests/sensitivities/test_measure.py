@@ -175,7 +175,7 @@ def test_a_witness_of_an_over_informed_view_is_real() -> None:
     view = View(observation=[[0, 0, 1, 0, 0]], known_noise=[0])
     found = sensitivity(gossip(weights, rounds=12), view, [3])
     stream = found[3].witness.reshape(12, -1)
-    attained = np.einsum("st,sd,td->", definition(weights, view, 3, 12).floats(), stream, stream)
+    attained = np.einsum("st,sd,td->", definition(weights, view, 3, 12).floats, stream, stream)
     assert attained == pytest.approx(found.squared_lower[0], rel=1e-6)
     assert found.squared_lower[0] < found.squared_upper[0] < 1.001 * found.squared_lower[0]
 
@@ -186,8 +186,8 @@ def test_noise_that_is_known_beside_inflow_that_is_not_costs_nothing_beyond_the_
     shares = np.triu(rng.integers(0, 4, (6, 6)), 1)
     shares[np.arange(5), np.arange(1, 6)] += 1
     weights = matrix_weights(shares + shares.T + np.eye(6), normalise=True)
-    rows = np.vstack([np.eye(6)[0], rng.integers(0, 3, 6)])
-    view, protocol = View(observation=rows, known_noise=[0, 1]), gossip(weights, rounds=7)
+    rows = rng.integers(0, 3, 6) + np.eye(6)[2]
+    view, protocol = View(observation=rows[np.newaxis], known_noise=[0, 1]), gossip(weights, rounds=7)
     assert hidden_system(protocol, observe(protocol, view)).over_informed
     found = sensitivity(protocol, view, contribution="scalar")
     for j, lower, upper in zip(found.indices, found.squared_lower, found.squared_upper, strict=True):
