@@ -157,13 +157,13 @@ class TestInterrupts:
         ("views", "words", "shown", "sentence"),
         [
             (3, ("--view", "secure-sum"), {"secure-sum": 42}, "42 of 210 pairs of secure-sum are computed;"),
-            (3, (), {"secure-sum": 42}, "42 of 210 pairs of secure-sum are computed, none of neighbourhood;"),
-            (15, (), {"secure-sum": 210}, "no pair of neighbourhood is computed;"),
+            (3, (), {"neighbourhood": 42}, "42 of 210 pairs of neighbourhood are computed, none of secure-sum;"),
+            (15, (), {"neighbourhood": 210}, "no pair of secure-sum is computed;"),
             (
                 17,
                 (),
-                {"secure-sum": 210, "neighbourhood": 28},
-                "28 of 210 pairs of neighbourhood are computed;",
+                {"neighbourhood": 210, "secure-sum": 28},
+                "28 of 210 pairs of secure-sum are computed;",
             ),
         ],
     )
@@ -176,6 +176,7 @@ class TestInterrupts:
         sottovoce: Run,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        Path("pairs.csv").write_text("an account that is whole", encoding="utf-8")
         self.stop_after(monkeypatch, views)
         code, out, err = sottovoce(*FAMILIES, *words, "--output", "pairs.csv")
         said = f"Interrupted: {sentence} the worst may be higher than what follows."
@@ -185,7 +186,11 @@ class TestInterrupts:
             "sottovoce: interrupted: what was finished is shown; a worse pair may be missing (sottovoce sweep can "
             "go on)\n"
         )
-        assert {view: len(pairs) for view, pairs in documents.read_account_csv("pairs.csv").items()} == shown
+        kept = documents.read_account_csv("pairs.interrupted.csv")
+        assert {view: len(pairs) for view, pairs in kept.items()} == shown
+        assert "pairs.interrupted.csv (the pairs that were finished, all digits)" in " ".join(out.split())
+        # What was whole is not replaced by a part.
+        assert Path("pairs.csv").read_text(encoding="utf-8") == "an account that is whole"
         self.stop_after(monkeypatch, 100)
 
     def test_json_says_it_too(self, sottovoce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,6 +248,6 @@ sys.exit(main(sys.argv[1:]))
         assert process.returncode == 130
         assert out.startswith("Interrupted: ")
         assert "sottovoce: interrupted: what was finished is shown" in err
-        kept = documents.read_account_csv(tmp_path / "pairs.csv")["secure-sum"]
+        kept = documents.read_account_csv(tmp_path / "pairs.interrupted.csv")["neighbourhood"]
         assert len(kept) % 399 == 0
         assert len(kept) > 0

@@ -73,7 +73,8 @@ def account(
 
     Without --view the larger ε of secure-sum and neighbourhood leads; a report or a figure shows that view.
 
-    Ctrl-C keeps and shows the observers that are finished, with exit code 130.
+    Ctrl-C keeps and shows the observers that are finished, with exit code 130; --output pairs.csv then writes
+    pairs.interrupted.csv.
     """
     from sottovoce.documents import check_csv_path
     from sottovoce.graphs import spectrum
@@ -138,12 +139,16 @@ def _accounted(
 
 
 def _written(found: Accounted, output: Path | None, *, json: bool) -> tuple[Path | None, FileError | None]:
-    """The file that now holds every pair, if there is one; a failure waits until the result is shown."""
+    """The file that now holds every pair, if there is one; a failure waits until the result is shown.
+
+    What an interrupt left gets a name that says so: the file that was asked for is whole, or as it was before.
+    """
     from sottovoce import documents
 
     try:
         if output is not None:
-            return documents.write_account_csv(found.tables, output), None
+            part = output.with_name(f"{output.stem}.interrupted{output.suffix}")
+            return documents.write_account_csv(found.tables, output if found.reached is None else part), None
         if json and not all(map(documents.fits_json, found.tables)):
             return documents.write_named_account_csv(found.tables), None
     except FileError as failure:

@@ -161,7 +161,8 @@ SEEN = (
     "or what several observers (the coalition) see together."
 )
 ViewOption = Annotated[ViewName, Parameter(help=SEEN)]
-USUAL_VIEWS: tuple[ViewName, ...] = ("secure-sum", "neighbourhood")
+# The one that shows more comes first, so that it is there when an interrupt comes.
+USUAL_VIEWS: tuple[ViewName, ...] = ("neighbourhood", "secure-sum")
 OwnNoise = Annotated[
     Literal["known", "hidden"], Parameter(help="Whether observers know the noise that they drew.")
 ]

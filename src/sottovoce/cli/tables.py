@@ -65,7 +65,8 @@ def account_text(
             exposed_table((account for _, account in table.most_exposed(MOST_EXPOSED)), table.delta)
         )
     console.print()
-    console.print(facts(_terms(found.tables, spectrum, graph, written)))
+    held = "every pair" if found.reached is None else "the pairs that were finished"
+    console.print(facts(_terms(found.tables, spectrum, graph, written, held)))
 
 
 def calibration_text(
@@ -203,7 +204,11 @@ def exposed_table(accounts: Iterable[Account], delta: float) -> Table:
 
 
 def _terms(
-    tables: Sequence[AccountTable], spectrum: Spectrum, graph: Graph, written: Path | None
+    tables: Sequence[AccountTable],
+    spectrum: Spectrum,
+    graph: Graph,
+    written: Path | None,
+    held: str = "every pair",
 ) -> list[tuple[str, str]]:
     """What the numbers rest on, and what to compare them with."""
     from sottovoce.accounting import ASSUMPTIONS, central_account, local_account
@@ -247,7 +252,7 @@ def _terms(
         ("version", __version__),
     ]
     if written is not None:
-        rows.append(("written", f"{written} (every pair, all digits)"))
+        rows.append(("written", f"{written} ({held}, all digits)"))
     return rows
 
 
