@@ -93,6 +93,8 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
         "contribution": "vector",
         "participation": "full",
         "assumption": "oblivious",
+        "pairs_computed": 1,
+        "pairs_possible": 20,
         "pairs": [
             {
                 "observer": [0],

@@ -54,6 +54,8 @@ def test_calibrated_noise_is_that_of_the_library(sottovoce: Run) -> None:
         "contribution",
         "participation",
         "assumption",
+        "pairs_computed",
+        "pairs_possible",
         "worst",
     ]
     assert document["noise_multiplier"] == noise

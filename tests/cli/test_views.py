@@ -34,7 +34,8 @@ def test_without_a_view_the_larger_leads_and_both_are_shown(sottovoce: Run) -> N
     said = " ".join(out.split())
     assert (code, err) == (0, "")
     assert said.startswith(
-        f"ε ≤ {rounded_up(clear.epsilon().upper)} at δ = 1e-05 with messages in the clear: of "
+        f"ε ≤ {rounded_up(clear.epsilon().upper)} at δ = 1e-05 with messages in the clear: of the 14 pairs looked at, "
+        "out of 210, node Medici can learn most, about node "
     )
     assert f"Secure sums would give ε ≤ {rounded_up(sums.epsilon().upper)}." in said
     assert clear.epsilon().upper > 2 * sums.epsilon().upper
@@ -47,6 +48,15 @@ def test_without_a_view_the_larger_leads_and_both_are_shown(sottovoce: Run) -> N
     ]
     assert "view           neighbourhood and secure-sum, own noise known; 14 pairs each\n" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_calibration_for_one_observer_does_not_speak_for_all(sottovoce: Run) -> None:
+    asked = ("calibrate", "florentine", "--rounds", "20", "--view", "secure-sum", "--target-epsilon", "1")
+    every, some = (" ".join(sottovoce(*asked, *more).out.split()) for more in ((), ("--observer", "Medici")))
+    assert " keeps every pair within ε = 1 at δ = 1e-05." in every
+    assert " keeps the 14 pairs looked at, out of 210, within ε = 1 at δ = 1e-05." in some
+    document = json.loads(sottovoce(*asked, "--observer", "Medici", "--json").out)
+    assert (document["pairs_computed"], document["pairs_possible"]) == (14, 210)
 
 
 def test_json_carries_both_and_leads_with_the_larger(sottovoce: Run) -> None:

@@ -10,6 +10,7 @@ from sottovoce.documents.accounts import (
     calibration_document,
     fits_json,
     graph_document,
+    pairs_possible,
     read_account_json,
 )
 from sottovoce.documents.audits import audit_document
@@ -53,6 +54,7 @@ __all__ = [
     "graph_document",
     "network_document",
     "page_document",
+    "pairs_possible",
     "plain_label",
     "rate_document",
     "read_account_csv",

@@ -19,6 +19,7 @@ from sottovoce.documents.pairs import (
 )
 from sottovoce.errors import FileError, InputError
 from sottovoce.protocols import hash_of_damping
+from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:
     import os
@@ -43,6 +44,7 @@ __all__ = [
     "fits_json",
     "graph_document",
     "graph_facts",
+    "pairs_possible",
     "read_account_json",
     "terms",
 ]
@@ -202,7 +204,7 @@ def protocol_facts(protocol: Protocol) -> dict[str, Any]:
 
 
 def terms(table: AccountTable) -> dict[str, Any]:
-    """What every number of the table rests on."""
+    """What every number of the table rests on, and of how many pairs the table holds how many."""
     return {
         "relation": table.relation,
         "view": table.view,
@@ -211,7 +213,19 @@ def terms(table: AccountTable) -> dict[str, Any]:
         "participation": str(table.participation),
         "assumption": table.assumption,
         **protocol_facts(table.protocol),
+        "pairs_computed": len(table),
+        "pairs_possible": pairs_possible(table),
     }
+
+
+def pairs_possible(table: AccountTable) -> int:
+    """How many pairs there are in the view of a table, whoever of its network observes and is observed."""
+    n = table.protocol.n
+    if table.view in ONE_OBSERVER:
+        return n * (n - 1 if table.own_noise == "known" else n)
+    if table.view.startswith("coalition"):
+        return sum(n - (len(members) if table.own_noise == "known" else 0) for members in table.observers)
+    return n if table.view == "everyone" else len(table)
 
 
 def _summary(table: AccountTable) -> dict[str, Any]:

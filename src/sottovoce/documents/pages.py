@@ -11,7 +11,6 @@ import numpy as np
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import PAIRS_IN_JSON, SCHEMA, graph_facts, terms
 from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
-from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,8 +94,6 @@ def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int)
         "contributing_rounds": table.participation.largest_count(table.protocol.rounds),
         "observers": [[index(label) for label in table.observers[row]] for row in rows.tolist()],
         "observers_left_out": len(table.observers) - len(rows),
-        "pairs_computed": len(table),
-        "pairs_possible": _possible(table),
         "epsilon_upper": finite_or_null(float(table.epsilon_upper.max())),
         "methods": methods.tolist(),
         "pairs": {
@@ -108,16 +105,6 @@ def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int)
         },
         "curves": [curve_to_json(curve) for curve in curves],
     }
-
-
-def _possible(table: AccountTable) -> int:
-    """How many pairs there are in the view of a table, whoever of its network observes and is observed."""
-    n = table.protocol.n
-    if table.view in ONE_OBSERVER:
-        return n * (n - 1 if table.own_noise == "known" else n)
-    if table.view.startswith("coalition"):
-        return sum(n - (len(members) if table.own_noise == "known" else 0) for members in table.observers)
-    return n if table.view == "everyone" else len(table)
 
 
 def curve_to_json(curve: Curve) -> dict[str, Any]:

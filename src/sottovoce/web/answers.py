@@ -165,6 +165,8 @@ class _Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     contribution: str
     participation: str
     assumption: str
+    pairs_computed: int
+    pairs_possible: int
 
 
 class AccountResult(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -217,8 +219,6 @@ class _Part(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
     contributing_rounds: int
     observers: list[list[int]]
     observers_left_out: int
-    pairs_computed: int
-    pairs_possible: int
     epsilon_upper: float | None
     methods: list[str]
     pairs: PairColumns
