@@ -121,6 +121,10 @@ def test_bodies_are_checked_before_they_are_read(client: httpx.Client) -> None:
     assert client.post("/api/page", content="{", headers=typed).status_code == 400
     assert client.post("/api/page", content=b"\xff\xfe", headers=typed).status_code == 400
     assert client.post("/api/page", content="[" * 4000, headers=typed).status_code == 400
+    # What is no field is gone through all the same, in search of the tag.
+    deep = '{"graph": {"x": ' + "[" * 2400 + "]" * 2400 + ', "kind": "name", "name": "karate"}, "rounds": 2}'
+    answer = client.post("/api/page", content=deep, headers=typed)
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (400, "input")
     large = client.post("/api/page", content=b" " * 5001, headers=typed)
     assert (large.status_code, large.json()["error"]["kind"]) == (413, "limit")
 

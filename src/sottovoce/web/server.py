@@ -172,7 +172,7 @@ def _submission(
         try:
             seconds = _waiting_time(request.query_params)
             asked = decoder.decode(body)
-        except (msgspec.DecodeError, InputError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, InputError, UnicodeDecodeError, RecursionError) as error:
             return problem(400, "input", f"{error} (see /openapi.json for what is expected)")
         client = _client(request)
         try:
