@@ -43,6 +43,10 @@ MISTAKES = [
         ("account", "ring:n=5", "--rounds", str(10**15), "--noise-multiplier", "3"),
         "error: --rounds must fit into memory; 1000000000000000 of them need about ",
     ),
+    (
+        ("account", "ring:n=5", "-r", "4", "--noise-multiplier", "3"),
+        "error: Unknown option: -r. (see sottovoce account --help)",
+    ),
     ((*RING, "more"), "nothing takes more"),
     ((*RING, "--vieww", "everyone"), "Unknown option: --vieww. Did you mean --view?"),
     ((*RING, "--view", "everything"), 'Choose from: "everyone", "neighbourhood"'),

@@ -135,7 +135,8 @@ def _sentence(error: CycloptsError) -> str:
 def _unknown_option(error: CycloptsError) -> str | None:
     """The first option that the command does not have, and the one that was probably meant."""
     for word in error.unused_tokens or ():
-        if re.match("--.", word):
+        # A dash before a digit may be a number below 0.
+        if re.match("--?[A-Za-z]", word):
             name = word.partition("=")[0]
             known = [
                 name for argument in _arguments((error.command_chain or ())[0]) for name in argument.names
