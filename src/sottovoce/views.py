@@ -45,8 +45,8 @@ ASSUMPTIONS: dict[Assumption, str] = {
     "none": "every message is seen, so nothing is assumed about how contributions arise",
     "oblivious": "contributions are fixed in advance or depend only on what the observer has seen",
     "quadratic": (
-        "contributions depend on hidden states as gradient steps on quadratic losses of the given damping do; no "
-        "clipping acts, and the gradient of the record that differs does not depend on the state"
+        "contributions depend on hidden states as gradient steps on quadratic losses of the given damping do; what is "
+        "clipped, and the gradient of the record that differs, do not depend on the state"
     ),
     "hidden-state": (
         "contributions of other nodes, and of the target's other records, are taken to carry nothing of the record "

@@ -96,6 +96,9 @@ def test_every_command_uses_it_and_says_so(sottovoce: Run) -> None:
         assert given in sottovoce(*words).out
         assert facts(sottovoce, *words)["graph"]["hash"] == hashed
     assert "weights       as given in mix.npy\n" in sottovoce("rate", "mix.npy", *RUN[2:], *pair).out
+    train = ("train", "synthetic", "--graph", "mix.npy", *RUN, "--target-epsilon", "2", "--seed", "1")
+    assert "weights     as given in mix.npy\n" in sottovoce(*train).out
+    assert facts(sottovoce, *train)["graph"]["hash"] == hashed
     search = ("coalition", "mix.npy", "--target", "0", "--size", "1", "--rounds", "4")
     assert "as given in mix.npy\n" in sottovoce(*search, "--view", "coalition-sums").out
     assert "weights  as given in mix.npy; symmetric\n" in sottovoce("graph", "mix.npy").out

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
-from sottovoce.cli.layout import RELATIONS, estimate, facts, named, paragraph, who
+from sottovoce.cli.layout import RELATIONS, estimate, facts, named, network_words, paragraph, who
 from sottovoce.cli.printing import as_given, interval, rounded_up
 from sottovoce.views import ASSUMPTIONS
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.cli.options import Network
+    from sottovoce.graphs import Spectrum
     from sottovoce.learning import Run, Task
 
 __all__ = ["run_text"]
@@ -24,7 +25,7 @@ UNITS = {"record": "one record", "node": "all data of a node"}
 
 
 def run_text(
-    console: Console, run: Run, task: Task, graph: Graph, spectrum: Spectrum, written: Path | None
+    console: Console, run: Run, task: Task, network: Network, spectrum: Spectrum, written: Path | None
 ) -> None:
     """What was learnt, what it gives away and under which assumption, and what it rests on."""
     paragraph(console, _headline(run, task), style="bold")
@@ -44,7 +45,7 @@ def run_text(
     console.print()
     console.print(facts(_measured(run)))
     console.print()
-    console.print(facts(_terms(run, task, graph, spectrum, written)))
+    console.print(facts(_terms(run, task, network, spectrum, written)))
 
 
 def _headline(run: Run, task: Task) -> str:
@@ -114,7 +115,7 @@ def _measured(run: Run) -> list[tuple[str, str]]:
 
 
 def _terms(
-    run: Run, task: Task, graph: Graph, spectrum: Spectrum, written: Path | None
+    run: Run, task: Task, network: Network, spectrum: Spectrum, written: Path | None
 ) -> list[tuple[str, str]]:
     """What every number rests on."""
     settings, account = run.settings, run.account
@@ -124,10 +125,8 @@ def _terms(
             "data",
             f"{task.name}; {task.dimension} parameters, {task.loss.name} loss, l2 {as_given(settings['l2'])}",
         ),
-        (
-            "network",
-            f"{graph.n} nodes, {graph.edges} edges, gap γ {estimate(spectrum.gap, spectrum.converged)}",
-        ),
+        *network_words(network.graph.n, network.graph.edges, network.weights.origin),
+        ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("run", f"{run.rounds} rounds, step {settings['step']}, clip {as_given(settings['clip'])}"),
         ("noise", _noise(run)),
         ("divided by", f"{settings['shard_size']}, the public shard size, on every node"),
@@ -136,12 +135,12 @@ def _terms(
         ("Δ²", "" if squared is None else f"{interval(squared)} (bound: {account.method})"),
         ("δ", as_given(settings["target_delta"])),
         ("assumption", f"{account.assumption}: {ASSUMPTIONS[account.assumption]}"),
-        ("weights", settings["weights"]),
+        ("hash", settings["weights"]),
         ("version", __version__),
     ]
     if settings["batch_fraction"] < 1:
         rows.insert(
-            3, ("batches", f"{as_given(settings['batch_fraction'])} of the records, accounted for as all")
+            5, ("batches", f"{as_given(settings['batch_fraction'])} of the records, accounted for as all")
         )
     if written is not None:
         rows.append(("written", f"{written} (readable by you alone)"))

@@ -240,7 +240,7 @@ def _report(path: Path, done: Run, task: Task, chosen: Network, found: Spectrum)
     from sottovoce.report.html import write_report
     from sottovoce.report.runs import run_sections
 
-    printed = plain_text(lambda console: run_text(console, done, task, chosen.graph, found, None))
+    printed = plain_text(lambda console: run_text(console, done, task, chosen, found, None))
     account = None if done.table is None else page_document(done.table, chosen.graph, found)
     write_report(
         path, title=f"Training on {task.name}", account=account, sections=run_sections(done, printed)
@@ -357,4 +357,4 @@ def _print(
     from sottovoce.cli.run_tables import run_text
 
     with result_page() as console:
-        run_text(console, done, task, chosen.graph, found, output)
+        run_text(console, done, task, chosen, found, output)
