@@ -1,6 +1,7 @@
 """Whole runs: accounts, budgets, interruption and resumption, divergence, and accuracy on digits."""
 
 import threading
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from sottovoce.learning import (
     synthetic_task,
     task_from,
 )
+from sottovoce.sensitivities import capacity
 
 RING = graphs.metropolis_weights("ring:n=5")
 SMALL: dict[str, Any] = {"target_epsilon": 2.0, "seed": 3}
@@ -268,6 +270,21 @@ def test_divergence_is_detected_and_said() -> None:
 def test_what_is_refused(settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         train(synthetic_task(5), ring(3), **settings)
+
+
+@pytest.mark.parametrize("view", ["everyone", "secure-sum"])
+def test_rounds_that_do_not_fit_are_refused_before_their_steps_are_laid_out(
+    view: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capacity, "memory_at_hand", lambda: 64e6)
+    told = r"1000000000 of them need about 29.8 GiB, and 61.0 MiB are free \(take at most 2000000\)"
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=told):
+            train(synthetic_task(5), ring(10**9), view=view, target_epsilon=4.0)
+        assert tracemalloc.get_traced_memory()[1] < 16e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_loss_of_unknown_smoothness_needs_a_step() -> None:

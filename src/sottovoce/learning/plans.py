@@ -15,6 +15,7 @@ from sottovoce.learning.fingerprints import loss_fingerprint, made_with
 from sottovoce.learning.guarantees import Exposure
 from sottovoce.learning.results import shown_epsilons
 from sottovoce.learning.schedules import Schedule, as_schedule
+from sottovoce.sensitivities.capacity import check_rounds
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ __all__ = ["Plan", "plan"]
 # At how many horizons the ε of a network view is computed, and how many pairs and rounds make that worth its time.
 _LEDGER = 5
 _LEDGER_WORK = 20_000
+# Bytes for the steps and dampings of a round, measured as 24 and rounded up; accounts ask for theirs by themselves.
+_A_ROUND = 32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -224,6 +227,7 @@ def _exposure(
     observers: Sequence[Hashable] | None,
 ) -> Exposure:
     """Who sees what; h∘θ is part of the loop where it is one number, and else counts as a contribution."""
+    check_rounds(protocol.rounds, _A_ROUND)
     steps = schedule.sizes(protocol.rounds)
     even = not np.ptp(task.linear)
     pull = float(task.linear.flat[0]) if even else 0.0

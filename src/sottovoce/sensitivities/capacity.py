@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import Engine, HiddenSystem
     from sottovoce.participation import Participation
 
-__all__ = ["check_capacity", "memory_at_hand"]
+__all__ = ["check_capacity", "check_rounds", "memory_at_hand"]
 
 # Bytes a round, measured above 2048 rounds and rounded up: a stream and its bound hold 40; the sums over separated
 # rounds, in lists, 97.
@@ -35,6 +35,12 @@ def check_capacity(system: HiddenSystem, participation: Participation, engine: E
         a_round = LONG_IN_LISTS if participation.kind == "separated" else LONG
     else:
         return
+    other = ", or another engine" if engine == "dense" else "; rate says what each further round adds"
+    check_rounds(rounds, a_round, squared, other)
+
+
+def check_rounds(rounds: int, a_round: float, squared: float = 0.0, other: str = "") -> None:
+    """Refuse rounds T that need a_round·T + squared·T² bytes if these are not at hand; `other` is a further remedy."""
     needed = a_round * rounds + squared * float(rounds) ** 2
     free = memory_at_hand()
     if needed <= free:
@@ -42,7 +48,6 @@ def check_capacity(system: HiddenSystem, participation: Participation, engine: E
     most = free / a_round
     if squared:
         most = (math.sqrt(a_round**2 + 4 * squared * free) - a_round) / (2 * squared)
-    other = ", or another engine" if engine == "dense" else "; rate says what each further round adds"
     raise InputError(
         f"rounds must fit into memory; {rounds} of them need about {_size(needed)}, and {_size(free)} are free "
         f"(take at most {_rounded_down(most)}{other})"
