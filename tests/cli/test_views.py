@@ -167,7 +167,12 @@ class TestInterrupts:
         ("views", "words", "shown", "sentence"),
         [
             (3, ("--view", "secure-sum"), {"secure-sum": 42}, "42 of 210 pairs of secure-sum are computed;"),
-            (3, (), {"neighbourhood": 42}, "42 of 210 pairs of neighbourhood are computed, none of secure-sum;"),
+            (
+                3,
+                (),
+                {"neighbourhood": 42},
+                "42 of 210 pairs of neighbourhood are computed, none of secure-sum;",
+            ),
             (15, (), {"neighbourhood": 210}, "no pair of secure-sum is computed;"),
             (
                 17,

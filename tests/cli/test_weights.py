@@ -218,3 +218,23 @@ def test_names_of_files_cannot_steer_the_terminal(sottovoce: Run) -> None:
     out = sottovoce("graph", "\x1b[31mred.npy").out
     assert "\x1b" not in out
     assert "as given in \\x1b[31mred.npy" in out
+
+
+@pytest.mark.parametrize("name", ["call.csv", "call.graphml"])
+def test_numbers_at_edges_that_are_not_called_weights_are_not_passed_over_in_silence(
+    name: str, sottovoce: Run
+) -> None:
+    if name.endswith(".csv"):
+        Path(name).write_text("source,target,strength\na,b,0.5\nb,c,0.25\nc,a,0.5\n", encoding="utf-8")
+    else:
+        edges = (("a", "b", 0.5), ("b", "c", 0.25), ("c", "a", 0.5))
+        nx.write_graphml(nx.Graph((u, v, {"strength": weight}) for u, v, weight in edges), name)
+    told = (
+        f"metropolis rule on the graph of {name}, where strength at the edges is not read (call it weight if it is "
+        "meant)"
+    )
+    assert facts(sottovoce, "graph", name)["graph"]["origin"] == told
+    assert facts(sottovoce, "account", name, *RUN, *NOISE)["graph"]["origin"] == told
+    # Whoever calls them so has them used, or is asked.
+    Path(name).write_text(Path(name).read_text().replace("strength", "weight"), encoding="utf-8")
+    assert "every row sums to 1; row 'b' sums to 0.75" in sottovoce("graph", name).err

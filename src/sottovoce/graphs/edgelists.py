@@ -11,6 +11,7 @@ import ast
 import csv
 import re
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,8 +47,9 @@ def parse_edges(text: str, name: str, delimiter: str | None = None, *, directed:
     numbers, lines = _data_lines(text)
     if not lines:
         raise FileError(f"{name}: the file holds no edges (write one edge per line, as in: a b)")
-    columns = _header(lines[0], delimiter)
+    columns, unread = _header(lines[0], delimiter), ()
     if columns is not None:
+        unread = _unread(lines[0], delimiter, columns)
         del numbers[0], lines[0]
         if not lines:
             raise FileError(f"{name}: the file holds a header and no edges (write one edge per line)")
@@ -61,7 +63,8 @@ def parse_edges(text: str, name: str, delimiter: str | None = None, *, directed:
         labels, codes = found.tolist(), inverse.reshape(codes_of.shape)
     if weights is not None:
         _check_weight_column(weights, numbers, name)
-    return _assemble(codes, weights, labels, directed, name)
+    graph = _assemble(codes, weights, labels, directed, name)
+    return replace(graph, unread=unread) if unread else graph
 
 
 def _data_lines(text: str) -> tuple[list[int], list[str]]:
@@ -82,6 +85,12 @@ def _header(line: str, delimiter: str | None) -> tuple[int, int, int | None] | N
         for names in (_SOURCE, _TARGET, _WEIGHT)
     )
     return None if source is None or target is None else (source, target, weight)
+
+
+def _unread(line: str, delimiter: str | None, columns: tuple[int, int, int | None]) -> tuple[str, ...]:
+    """The columns that a header without one for weights names besides the two ends."""
+    fields = [field.strip().strip('"') for field in line.split(delimiter)]
+    return () if columns[2] is not None else tuple(f for k, f in enumerate(fields) if k not in columns)
 
 
 def _whole_number_table(

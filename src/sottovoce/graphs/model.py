@@ -39,8 +39,8 @@ _SEARCHED_LABELS = 20_000
 class Graph:
     """A graph with named nodes; `adjacency[i, j]` is nonzero when node i receives from node j.
 
-    `labels` name the nodes in index order; `weighted` says whether the entries mean more than presence, and `name`
-    what the graph was read from.
+    `labels` name the nodes in index order; `weighted` says whether the entries mean more than presence, `name` what the
+    graph was read from, and `unread` which numbers at its edges, not called weights, were left there.
 
     >>> import scipy
     >>> graph = Graph(adjacency=scipy.sparse.csr_array([[0, 1], [1, 0]]), labels=["anna", "ben"],
@@ -54,6 +54,7 @@ class Graph:
     directed: bool
     weighted: bool
     name: str = ""
+    unread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Bring matrix and labels into canonical form, and refuse what contradicts itself."""

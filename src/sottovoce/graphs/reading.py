@@ -166,9 +166,19 @@ def _from_networkx(graph: Any, name: str) -> Graph:  # noqa: ANN401
         )
         data = np.concatenate([data, data[other]])
     matrix = scipy.sparse.coo_array((data, (receivers, senders)), shape=(len(labels),) * 2).tocsr()
+    unread: set[str] = set()
     if not weighted:
         matrix.data[:] = 1.0
-    return Graph(adjacency=matrix, labels=labels, directed=graph.is_directed(), weighted=weighted, name=name)
+        for _, _, held in graph.edges(data=True):
+            unread |= {str(key) for key, value in held.items() if type(value) in {int, float}}
+    return Graph(
+        adjacency=matrix,
+        labels=labels,
+        directed=graph.is_directed(),
+        weighted=weighted,
+        name=name,
+        unread=tuple(sorted(unread)),
+    )
 
 
 def _edge_weight(u: object, v: object, weight: object) -> float:

@@ -280,6 +280,10 @@ def _origin(rule: str, graph: Graph) -> str:
     """In words: the rule, the graph that it was applied to, and whether weights of its own were left out."""
     where = f" of {graph.name}" if graph.name else ""
     aside = ", whose own weights are left out" if _carries_weights(graph) else ""
+    if graph.unread:
+        aside = (
+            f", where {', '.join(graph.unread[:3])} at the edges is not read (call it weight if it is meant)"
+        )
     return f"{rule} rule on the graph{where}{aside}"
 
 
