@@ -47,7 +47,8 @@ def parse_edges(text: str, name: str, delimiter: str | None = None, *, directed:
     numbers, lines = _data_lines(text)
     if not lines:
         raise FileError(f"{name}: the file holds no edges (write one edge per line, as in: a b)")
-    columns, unread = _header(lines[0], delimiter), ()
+    columns = _header(lines[0], delimiter)
+    unread: tuple[str, ...] = ()
     if columns is not None:
         unread = _unread(lines[0], delimiter, columns)
         del numbers[0], lines[0]
