@@ -6,7 +6,7 @@ import pytest
 
 from sottovoce.certificates import Mechanism
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.graphs import metropolis_weights
+from sottovoce.graphs import metropolis_weights, weights_by_rule
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import certify, sensitivity
 from sottovoce.verification import verify
@@ -74,3 +74,12 @@ def test_what_was_enumerated_is_certified_by_a_y_for_vectors(contribution: Any, 
     assert certificate.proof.method == "dual"
     assert found.squared_lower[0] <= certificate.squared_upper <= found.squared_upper[0] * 1.2
     assert verify(certificate, protocol.weights).verified
+
+
+@pytest.mark.parametrize("rule", ["laplacian:0.01", "laplacian:0.001"])
+@pytest.mark.parametrize("participation", ["full", "fixed:1", "at-most:2"])
+def test_what_is_handed_out_is_verified_in_networks_that_hardly_mix(rule: str, participation: str) -> None:
+    weights = weights_by_rule("path:n=6", rule)
+    for view in (View.secure_sum(0), View.neighbourhood(0), View.coalition_messages([0, 3])):
+        certificate = certify(gossip(weights, rounds=120), view, 5, participation=participation)
+        assert verify(certificate, weights).verdict == "verified"

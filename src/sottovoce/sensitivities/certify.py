@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from sottovoce.errors import NotCertified, one_of, positive
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
 from sottovoce.sensitivities.horizon import solve_horizon
 from sottovoce.sensitivities.measure import TOLERANCE, Assessment, Search, as_participation, assess, solve
-from sottovoce.sensitivities.participating import earliest_pattern
-from sottovoce.sensitivities.solve import solve_form
+from sottovoce.sensitivities.participating import covering, earliest_pattern
+from sottovoce.verification import verify
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def certify(
             proof = _horizon_proof(found)
         else:
             proof = _dense_proof(protocol, observation, found, indices)
-    return Certificate(
+    certificate = Certificate(
         weights_hash=protocol.weights.hash,
         rule=protocol.weights.rule,
         weights=StoredWeights.of(protocol.weights) if protocol.n <= LARGEST_STORED else None,
@@ -102,6 +103,13 @@ def certify(
         participation=str(chosen),
         mechanism=mechanism,
         **proof,
+    )
+    # A claim closer than what the verifier's own margins leave would be true and refused.
+    proved = verify(certificate, protocol.weights).squared
+    return replace(
+        certificate,
+        squared_lower=min(certificate.squared_lower, proved.lower),
+        squared_upper=max(certificate.squared_upper, proved.upper),
     )
 
 
@@ -143,9 +151,8 @@ def _dense_proof(
     (forms,) = found.response.forms(found.positions)
     y = solve(forms.matrices[0], search).y
     if y is None:
-        # Enumeration has no y of its own; one for vectors in all rounds serves, if less tightly.
-        y = solve_form(forms.matrices[0], contribution="vector", tolerance=search.tolerance).y
-    assert y is not None
+        # Neither signs nor patterns that were gone through one by one have a y of their own.
+        y = covering(forms.matrices[0], search.participation, tolerance=search.tolerance)
     d = forms.distortion
     # ‖Fc‖ ≤ (‖F̂c‖ + d‖c‖)/(1 − d) and ‖F̂‖ ≤ 1 + d give M ⪯ (M̂ + (2d + 3d²)I)/(1 − d)².
     y = (y + float(forms.rounding[0]) + 2 * d + 3 * d**2) / (1 - d) ** 2

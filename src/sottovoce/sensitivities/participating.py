@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution
 
-__all__ = ["earliest_pattern", "solve_largest", "solve_participation"]
+__all__ = ["covering", "earliest_pattern", "solve_largest", "solve_participation"]
 
 # Families with at most this many patterns are gone through one by one.
 ENUMERABLE_PATTERNS = 512
@@ -85,14 +85,7 @@ def _mixed(
 ) -> FormSolution:
     """Bound a large family by one y for all patterns, or by absolute values within patterns; witness it on one."""
     rounds = len(form)
-    whole = solve_form(form, contribution="vector", tolerance=tolerance)
-    level = np.full(rounds, float(spectral_bound(form)) / rounds)
-    assert whole.y is not None, "bounds for vectors are sums of y"
-    # Feasible y form a convex set, so every mixture of two of them is feasible too.
-    mixtures = [(1 - share) * whole.y + share * level for share in MIXTURES]
-    if participation.largest_count(rounds) < rounds <= MOST_WEIGHED:
-        mixtures += solve_largest(form, participation.largest_count(rounds), tolerance=tolerance)
-    best = min(mixtures, key=participation.largest_sum)
+    best = covering(form, participation, tolerance=tolerance)
     bounds = [(participation.largest_sum(best), "dual"), (_absolute_within(form, participation), "abs")]
     if participation.kind == "at-most":
         bounds.append((_branched(form, participation.size), "abs"))
@@ -114,6 +107,22 @@ def _mixed(
         witness=_spread(found.witness, pattern, rounds),
         y=best,
     )
+
+
+def covering(form: np.ndarray, participation: Participation, *, tolerance: float) -> np.ndarray:
+    """One y with diag(y) ⪰ M for all patterns at once: of those tried, the one with the least largest sum over one.
+
+    Guarantee: every y that is tried is proved, for the form as stored, so Δ² ≤ max_π Σ_{t ∈ π} y_t.
+    """
+    rounds = len(form)
+    whole = solve_form(form, contribution="vector", tolerance=tolerance)
+    level = np.full(rounds, float(spectral_bound(form)) / rounds)
+    assert whole.y is not None, "bounds for vectors are sums of y"
+    # Feasible y form a convex set, so every mixture of two of them is feasible too.
+    mixtures = [(1 - share) * whole.y + share * level for share in MIXTURES]
+    if participation.largest_count(rounds) < rounds <= MOST_WEIGHED:
+        mixtures += solve_largest(form, participation.largest_count(rounds), tolerance=tolerance)
+    return min(mixtures, key=participation.largest_sum)
 
 
 def solve_largest(form: np.ndarray, count: int, *, tolerance: float) -> list[np.ndarray]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sottovoce import gaussian
 from sottovoce.certificates import DenseProof, HorizonProof
 from sottovoce.errors import InputError, NotCertified
+from sottovoce.gaussian import epsilon as epsilon_of
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
 from sottovoce.verification.forms import dense_form, dominating, witness_value
@@ -420,5 +420,5 @@ def _epsilon(certificate: Certificate, squared_upper: float) -> float | None:
         return None
     factor = 2 if mechanism.relation == "replace-one" else 1
     mu = factor * math.sqrt(squared_upper) / mechanism.noise_multiplier
-    epsilon = float(gaussian.epsilon(mu * (1 + 4 * UNIT_ROUNDOFF), mechanism.delta))
+    epsilon = float(epsilon_of(mu * (1 + 4 * UNIT_ROUNDOFF), mechanism.delta))
     return epsilon if math.isfinite(epsilon) else None
