@@ -24,6 +24,8 @@ class Server:
             stdout=subprocess.PIPE,
             env={**kept, **settings, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
             encoding="utf-8",
+            # A shell starts what runs in the background with interrupts ignored, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

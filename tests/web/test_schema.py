@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
-from schemathesis.checks import positive_data_acceptance
+from schemathesis.checks import not_a_server_error, positive_data_acceptance
 from tests.servers import Server, serving
 
 from sottovoce.web.schema import openapi
@@ -39,7 +39,13 @@ def server() -> Iterator[Server]:
 )
 def test_the_server_keeps_to_the_description(case: schemathesis.Case[Any], server: Server) -> None:
     # A graph that does not exist, or an observer that it does not have, fits the types and is still refused.
-    case.call_and_validate(base_url=server.address, excluded_checks=[positive_data_acceptance], timeout=30)
+    excluded = [positive_data_acceptance]
+    answer = case.call(base_url=server.address, timeout=30)
+    if answer.status_code == 503:
+        # Jobs that nobody waits for pile up on a slow machine; being busy is described, other errors are none of it.
+        assert answer.json()["error"]["kind"] == "busy"
+        excluded.append(not_a_server_error)
+    case.validate_response(answer, excluded_checks=excluded)
 
 
 def test_every_kind_is_described() -> None:
