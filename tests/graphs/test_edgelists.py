@@ -14,6 +14,8 @@ UNDERSTOOD = [
     ("# a comment\n\n% another\n  5 6\n6\t7\n", None, range(5, 8), [(0, 1, 1), (1, 2, 1)], False),
     ("10 2\n2 7\n", None, (2, 7, 10), [(0, 2, 1), (0, 1, 1)], False),
     ("b a\na c\n", None, ("b", "a", "c"), [(0, 1, 1), (1, 2, 1)], False),
+    # A letter far beyond the tables by which numpy knows digits.
+    ("\U000a8177 b\n", None, ("\U000a8177", "b"), [(0, 1, 1)], False),
     ("1 x\nx 2\n", None, ("1", "x", "2"), [(0, 1, 1), (1, 2, 1)], False),
     ("0 1 0.5\n1 2 2e1\n", None, range(3), [(0, 1, 0.5), (1, 2, 20)], True),
     ("a b 0.5\nb c 2\n", None, ("a", "b", "c"), [(0, 1, 0.5), (1, 2, 2)], True),

@@ -102,6 +102,9 @@ def _whole_number_table(
     expected = {2: (0, 1, None), 3: (0, 1, 2)}
     if width not in expected or columns not in (None, expected[width]):
         return None
+    # numpy looks letters beyond ASCII up past the end of its table when it reads whole numbers, and crashes.
+    if not all(map(str.isascii, lines)):
+        return None
     fields = [("u", np.int64), ("v", np.int64), ("w", np.float64)][:width]
     try:
         with warnings.catch_warnings():

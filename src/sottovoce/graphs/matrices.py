@@ -76,7 +76,7 @@ def square_table(text: str, name: str, delimiter: str | None) -> Any | None:  # 
     size = len(first.split(delimiter))
     # One line too many tells as well as all of them.
     lines = [first, *itertools.islice(found, size)]
-    if len(lines) != size or size < 2:
+    if len(lines) != size or size < 2 or not all(map(str.isascii, lines)):
         return None
     try:
         table = np.loadtxt(lines, delimiter=delimiter, comments=None, ndmin=2)
