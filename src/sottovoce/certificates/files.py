@@ -46,6 +46,7 @@ __all__ = [
     "read_rows",
     "rows_document",
     "save",
+    "strict_json",
     "to_text",
 ]
 
@@ -74,8 +75,13 @@ def from_text(text: str) -> Certificate:
     """The certificate that a JSON text holds."""
     if len(text) > MOST_BYTES:
         raise InputError(f"a certificate has at most {MOST_BYTES} characters; this one has {len(text)}")
+    return _from_document(strict_json(text, "a certificate"))
+
+
+def strict_json(text: str, what: str) -> object:
+    """The value of a JSON text in which no field stands twice and every number is finite and of a sane length."""
     try:
-        document = json.loads(
+        return json.loads(
             text,
             parse_constant=_no_constant,
             parse_float=_finite,
@@ -85,8 +91,7 @@ def from_text(text: str) -> Certificate:
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"a certificate is a JSON file; this is not JSON ({error})") from None
-    return _from_document(document)
+        raise InputError(f"{what} is a JSON file; this is not JSON ({error})") from None
 
 
 def save(certificate: Certificate, path: str | os.PathLike[str]) -> Path:

@@ -204,13 +204,17 @@ def _draw(
         from sottovoce.documents import page_document
         from sottovoce.report.curves import table_curves
         from sottovoce.report.html import Section, write_report
+        from sottovoce.report.proofs import carried_proofs
 
         with progress("curves") as callback:
             curves = table_curves(table, progress=callback)
+        with progress("certificates") as callback:
+            proofs, proof = carried_proofs(found.tables, progress=callback)
         printed = plain_text(lambda console: account_text(console, found, shape, chosen.graph, None))
         write_report(
             report,
             title=f"Account of {name}",
             account=page_document(table, chosen.graph, shape, curves=curves, beside=found.tables[1:]),
-            sections=[Section(heading="Summary", printed=printed)],
+            sections=[Section(heading="Summary", printed=printed), proof],
+            proofs=proofs,
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["certificate_text", "verification_text"]
+__all__ = ["certificate_text", "report_verification_text", "verification_text"]
 
 DIGITS = 6
 VERDICTS = {"verified": "Verified", "consistent": "Consistent, not verified", "refused": "Not verified"}
@@ -44,6 +44,42 @@ def verification_text(console: Console, document: Mapping[str, Any], proved: Int
         )
         paragraph(console, f"{follows}, {document['mechanism']['relation']}.")
     console.print()
+    _checks(console, document)
+    console.print()
+    console.print(facts(_claim(document)))
+
+
+def report_verification_text(console: Console, document: Mapping[str, Any]) -> None:
+    """The verdict on each view of a report, with its checks and what was taken on trust."""
+    for place, view in enumerate(document["views"]):
+        if place:
+            console.print()
+        shown = (
+            "no finite ε"
+            if view["shown"]["epsilon"] is None
+            else f"ε ≤ {rounded_up(view['shown']['epsilon'])}"
+        )
+        proved = (
+            "nothing is proved"
+            if view["epsilon"] is None
+            else f"ε ≤ {rounded_up(view['epsilon'])} is proved of it"
+        )
+        verdict, pairs = VERDICTS[view["verdict"]], view["pairs"]
+        paragraph(
+            console,
+            f"{verdict}: {readable(view['view'])}: the page shows {shown} for its worst pair, {proved}; "
+            f"{pairs['proved_no_worse']} of {pairs['held']} pairs are proved no worse.",
+            style="bold",
+        )
+        console.print()
+        _checks(console, view)
+        if view["certificate"] is not None:
+            console.print()
+            console.print(facts(_claim(view["certificate"])))
+
+
+def _checks(console: Console, document: Mapping[str, Any]) -> None:
+    """Each check, and what was taken on trust."""
     table = plain_table()
     table.add_column("check", overflow="fold")
     table.add_column("", no_wrap=True)
@@ -57,8 +93,6 @@ def verification_text(console: Console, document: Mapping[str, Any], proved: Int
         console.print()
         paragraph(console, "Taken on trust:")
         console.print(facts(("-", readable(sentence)) for sentence in document["trusted"]))
-    console.print()
-    console.print(facts(_claim(document)))
 
 
 def _claimed(document: Mapping[str, Any]) -> str:

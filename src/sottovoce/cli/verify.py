@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sottovoce verify`: whether a certificate proves what it claims."""
+"""`sottovoce verify`: whether a certificate, or a report that carries some, proves what it claims."""
 
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - the parser reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from sottovoce.cli.options import Config, Json, network
-from sottovoce.cli.printing import complain, result_page, write_result
+from sottovoce.cli.printing import complain, progress, result_page, write_result
 from sottovoce.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from sottovoce.graphs import GossipWeights
 
 __all__ = ["EXAMPLE", "USAGE", "verify"]
 
@@ -19,7 +22,9 @@ USAGE = "sottovoce verify CERTIFICATE [OPTIONS]"
 
 
 def verify(
-    certificate: Annotated[Path, Parameter(help="A file that `sottovoce certify` wrote.")],
+    certificate: Annotated[
+        Path, Parameter(help="A file that `sottovoce certify` or `account --report` wrote.")
+    ],
     /,
     *,
     graph: Annotated[
@@ -38,13 +43,21 @@ def verify(
 ) -> int:
     """Check a certificate on the graph it speaks of; exit with code 3 unless everything that decides it is proved.
 
+    Of a report, the worst pair of each view is checked by the certificate that the report carries, and the other pairs
+    are proved no worse as far as that is affordable; what is left is on trust, with code 3.
+
     Without --graph the weights in the file are taken, and the best verdict is that the claim is consistent with them.
     """
     from sottovoce import certificates, documents, verification
+    from sottovoce.documents.carried import is_report
 
     if weights is not None and graph is None:
         raise InputError(
             f"--weights {weights} needs a graph to stand on; got none (name it with --graph, or leave it out)"
+        )
+    if is_report(certificate):
+        return _report(
+            certificate, None if graph is None else network(graph, weights or "auto").weights, json=json
         )
     claim = certificates.load(certificate)
     meant = None if graph is None else network(graph, weights or "auto").weights
@@ -70,3 +83,33 @@ def verify(
     )
     complain(f"not verified: {reason}")
     return 3
+
+
+def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
+    """Check each view of a report."""
+    from sottovoce import documents
+    from sottovoce.documents.carried import read_report
+    from sottovoce.verification import verify_account
+
+    found = []
+    for carried in read_report(file):
+        try:
+            with progress(f"pairs, {carried.stated.view}") as callback:
+                checked = verify_account(carried.stated, carried.certificate, meant, progress=callback)
+        except FileError:
+            raise
+        except InputError as error:
+            raise FileError(f"{file}: {error}") from None
+        found.append((carried.certificate, checked))
+    document = documents.report_verification_document(found, file)
+    if json:
+        write_result(documents.as_json(document))
+    else:
+        from sottovoce.cli.proof_tables import report_verification_text
+
+        with result_page() as console:
+            report_verification_text(console, document)
+    for view in document["views"]:
+        if not view["verified"]:
+            complain(f"not verified: {view['view']}: {view['reason']}")
+    return 0 if document["verified"] else 3

@@ -28,7 +28,12 @@ from sottovoce.documents.damping_files import read_damping
 from sottovoce.documents.graph_files import check_graph_path, write_graph
 from sottovoce.documents.pages import Curve, curve_to_json, network_document, page_document
 from sottovoce.documents.pairs import Pair, plain_label
-from sottovoce.documents.proofs import certificate_document, check_certificate_path, verification_document
+from sottovoce.documents.proofs import (
+    certificate_document,
+    check_certificate_path,
+    report_verification_document,
+    verification_document,
+)
 from sottovoce.documents.rates import RatePair, RateTable, rate_document
 
 __all__ = [
@@ -60,6 +65,7 @@ __all__ = [
     "read_account_csv",
     "read_account_json",
     "read_damping",
+    "report_verification_document",
     "verification_document",
     "write_account_csv",
     "write_graph",

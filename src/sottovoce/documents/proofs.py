@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Any
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import SCHEMA
 from sottovoce.documents.files import check_path
-from sottovoce.documents.pairs import ends_to_json, plain_label
+from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
 from sottovoce.interval import Interval
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
     from pathlib import Path
 
     from sottovoce.certificates import Certificate
-    from sottovoce.verification import Verification
+    from sottovoce.verification import AccountVerification, Verdict, Verification
 
-__all__ = ["certificate_document", "check_certificate_path", "verification_document"]
+__all__ = [
+    "certificate_document",
+    "check_certificate_path",
+    "report_verification_document",
+    "verification_document",
+]
 
 
 def check_certificate_path(path: str | os.PathLike[str]) -> Path:
@@ -58,6 +64,52 @@ def verification_document(
         ],
         "trusted": list(verification.trusted),
         "reason": verification.reason or None,
+    }
+
+
+def report_verification_document(
+    views: Sequence[tuple[Certificate | None, AccountVerification]], path: str | os.PathLike[str]
+) -> dict[str, Any]:
+    """The JSON object of a report's verification: each view's headline, checks, pairs and certificate."""
+    verdicts = [found.verdict for _, found in views]
+    order: tuple[Verdict, ...] = ("refused", "consistent", "verified")
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "report": str(path),
+        "verdict": next(verdict for verdict in order if verdict in verdicts),
+        "verified": all(found.verified for _, found in views),
+        "views": [_view_verification(certificate, found) for certificate, found in views],
+    }
+
+
+def _view_verification(certificate: Certificate | None, found: AccountVerification) -> dict[str, Any]:
+    """What became of one view of a report."""
+    stated, worst = found.stated, found.worst
+    return {
+        "view": stated.view,
+        "verdict": found.verdict,
+        "verified": found.verified,
+        "noise_multiplier": finite_or_null(stated.noise_multiplier),
+        "delta": finite_or_null(stated.delta),
+        "relation": stated.relation,
+        "shown": {
+            "epsilon": finite_or_null(stated.epsilon_upper),
+            "sensitivity_squared": finite_or_null(stated.squared),
+        },
+        "proved": None if worst is None else ends_to_json(worst.squared),
+        "epsilon": None if worst is None else worst.epsilon,
+        "pairs": {
+            "held": found.held_pairs,
+            "possible": stated.pairs_possible,
+            "proved_no_worse": found.proved_pairs,
+        },
+        "certificate": None if certificate is None else _claim(certificate),
+        "checks": [
+            {"name": check.name, "holds": check.holds, "detail": check.detail} for check in found.checks
+        ],
+        "trusted": list(found.trusted),
+        "reason": found.reason or None,
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sottovoce.documents.carried import CERTIFICATES, DATA, json_element
 from sottovoce.documents.files import check_path, write_whole
 from sottovoce.errors import InputError
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
@@ -61,20 +62,28 @@ def write_report(
     title: str,
     account: Mapping[str, Any] | None = None,
     sections: Sequence[Section] = (),
+    proofs: Sequence[str | None] = (),
 ) -> Path:
     """Write a report to `path`, whole or not at all; it opens from disk and asks nothing of a network.
 
     `account` is what `sottovoce.documents.page_document` returns; without one the report holds its sections alone.
+    `proofs` are the certificates of its views as text, in their order, which `sottovoce verify` checks.
     """
     file = check_report_path(path).resolve()
     write_whole(
-        [report_html(title=title, account=account, sections=sections)], file.parent, lambda _: file.name
+        [report_html(title=title, account=account, sections=sections, proofs=proofs)],
+        file.parent,
+        lambda _: file.name,
     )
     return Path(path)
 
 
 def report_html(
-    *, title: str, account: Mapping[str, Any] | None = None, sections: Sequence[Section] = ()
+    *,
+    title: str,
+    account: Mapping[str, Any] | None = None,
+    sections: Sequence[Section] = (),
+    proofs: Sequence[str | None] = (),
 ) -> str:
     """The report as text: the page with everything it needs inside, and a policy that lets nothing else in."""
     page = _file(INDEX)
@@ -90,9 +99,9 @@ def report_html(
         ]
     )
     inline = "".join(f"<script>{script}</script>\n" for script in scripts)
-    # A JSON block is data to a browser, not a script; an opening bracket could end it.
-    data = json.dumps(account, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    carried = f'<script type="application/json" id="data">{data}</script>\n'
+    carried = json_element(DATA, json.dumps(account, allow_nan=False, separators=(",", ":")))
+    if proofs:
+        carried += json_element(CERTIFICATES, json.dumps(proofs))
     policed = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">'
     parts = {
         r'<meta charset="utf-8">': policed,

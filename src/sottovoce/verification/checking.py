@@ -104,7 +104,7 @@ def verify(certificate: Certificate, weights: GossipWeights | None = None) -> Ve
     """
     checks: list[Check] = []
     participation = _participation(certificate)
-    at_hand = weights if weights is not None else _stored(certificate)
+    at_hand = weights if weights is not None else stored_weights(certificate)
     same = at_hand.hash == certificate.weights_hash
     whose = "the graph at hand has" if weights is not None else "the weights in the file have"
     checks.append(
@@ -152,7 +152,8 @@ def _digits(text: str) -> list[str]:
     return "".join(letter if letter.isdigit() else " " for letter in text).split()
 
 
-def _stored(certificate: Certificate) -> GossipWeights:
+def stored_weights(certificate: Certificate) -> GossipWeights:
+    """The weights that the file itself holds."""
     if certificate.weights is None:
         raise NotCertified(
             "the file holds the hash of the weights alone, so nothing can be rebuilt (name the graph; its weights are "

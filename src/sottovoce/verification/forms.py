@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from sottovoce.errors import NotCertified
 from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from sottovoce.verification.hidden import HiddenNodes
 
-__all__ = ["Form", "dense_form", "dominating", "witness_value"]
+__all__ = ["Form", "Sight", "dense_form", "dominating", "sight_of", "witness_value"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,10 +42,64 @@ class Form:
     first_power: float
 
 
-def dense_form(hidden: HiddenNodes, rounds: int) -> Form:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sight:
+    """What is seen of every hidden node in every round, whoever the target is: the blocks C Aᵏ, |C| |A|ᵏ and K."""
+
+    rounds: int
+    kept: int
+    responses: list[NDArray[np.float64]]
+    sizes: list[NDArray[np.float64]]
+    reached: list[NDArray[np.bool_]]
+    powers: float
+    first_power: float
+
+    @cached_property
+    def gram(self) -> NDArray[np.float64]:
+        """K = N Nᵀ over the rows and rounds that are seen."""
+        return _gram(np.stack(self.responses), self.rounds)[: self.kept, : self.kept]
+
+    @cached_property
+    def factor(self) -> NDArray[np.float64]:
+        """L with K = L Lᵀ."""
+        try:
+            lower: NDArray[np.float64] = linalg.cholesky(self.gram, lower=True)
+        except linalg.LinAlgError:
+            raise NotCertified(
+                "what the observer sees cannot be told apart from rounding: the Gram matrix of its rows is not "
+                "positive definite in floating point"
+            ) from None
+        return lower
+
+
+def sight_of(hidden: HiddenNodes, rounds: int) -> Sight:
+    """The part of `dense_form` that all targets of an observer share."""
+    A, rows = hidden.transition, hidden.rows
+    first, powers = _power_norms(A, rounds)
+    responses, sizes, reached = [rows], [np.abs(rows)], [rows != 0]
+    signed = bool((rows < 0).any() or (A.data < 0).any())
+    pattern = (A != 0).T.astype(np.float32)
+    for _ in range(rounds - 1 if rows.shape[0] else 0):
+        responses.append((A.T @ responses[-1].T).T)
+        sizes.append((abs(A).T @ sizes[-1].T).T if signed else responses[-1])
+        reached.append((pattern @ reached[-1].T.astype(np.float32)).T > 0)
+    return Sight(
+        rounds=rounds,
+        kept=rows.shape[0] * (rounds - 1) + hidden.last,
+        responses=responses,
+        sizes=sizes,
+        reached=reached,
+        powers=powers,
+        first_power=first,
+    )
+
+
+def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> Form:
     """M for one target from block-Toeplitz matrices with blocks C Aᵏ, and a bound of its error.
 
         K(t, s) = Σ_i C A^{t−i} (C A^{s−i})ᵀ = L Lᵀ,   G(t, s) = C A^{t−s} e_j,   F = L⁻¹ G,   M = Fᵀ F.
+
+    `sight` is what `sight_of` found for the same observer and rounds, if it is at hand.
 
     Guarantee: with independent rows K ⪰ 1/κ², κ = (1 + ‖A‖)/σ_min(C), so an error δK moves D⁻¹MD⁻¹ by at most
     φ²κ²‖δK‖ (φ = ‖F D⁻¹‖) to first order, and δG by 2φκ‖δG D⁻¹‖; ‖δK‖ ≤ γ·trace for the factorisation and
@@ -52,33 +109,17 @@ def dense_form(hidden: HiddenNodes, rounds: int) -> Form:
     """
     A, rows, target = hidden.transition, hidden.rows, hidden.target
     r, u = rows.shape
-    first, powers = _power_norms(A, rounds)
+    seen = sight or sight_of(hidden, rounds)
+    first, powers, kept, sizes = seen.first_power, seen.powers, seen.kept, seen.sizes
     if not r:
         return _still(hidden, rounds, powers, first)
-    responses = [rows]
-    sizes = [np.abs(rows)]
-    reached = [rows != 0]
-    signed = bool((rows < 0).any() or (A.data < 0).any())
-    pattern = (A != 0).T.astype(np.float32)
-    for _ in range(rounds - 1):
-        responses.append((A.T @ responses[-1].T).T)
-        sizes.append((abs(A).T @ sizes[-1].T).T if signed else responses[-1])
-        reached.append((pattern @ reached[-1].T.astype(np.float32)).T > 0)
-    kept = r * (rounds - 1) + hidden.last
-    K = _gram(np.stack(responses), rounds)[:kept, :kept]
-    G = _toeplitz([response[:, target] for response in responses])[:kept]
+    G = _toeplitz([response[:, target] for response in seen.responses])[:kept]
     absolute = _toeplitz([size[:, target] for size in sizes])[:kept]
     # Decided on the pattern: a signal too weak for a float is a signal.
-    alive = np.asarray(_toeplitz([seen[:, target] for seen in reached])[:kept].any(axis=0))
+    alive = np.asarray(_toeplitz([each[:, target] for each in seen.reached])[:kept].any(axis=0))
     if not alive.any():
         return _still(hidden, rounds, powers, first)
-    try:
-        L = linalg.cholesky(K, lower=True)
-    except linalg.LinAlgError:
-        raise NotCertified(
-            "what the observer sees cannot be told apart from rounding: the Gram matrix of its rows is not "
-            "positive definite in floating point"
-        ) from None
+    K, L = seen.gram, seen.factor
     F = linalg.solve_triangular(L, G, lower=True)
     M = F.T @ F
     # Where signs cancel M_tt can be 0 although its parts are not; the scale stays above their rounding.
@@ -246,7 +287,7 @@ def _gram(responses: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
     return (K + K.T) / 2
 
 
-def _toeplitz(blocks: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _toeplitz(blocks: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     """The block lower-triangular Toeplitz matrix whose first column holds `blocks`."""
     rounds, r = len(blocks), blocks[0].size
     stacked = np.concatenate(blocks)

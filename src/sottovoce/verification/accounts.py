@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`verify_account`: whether a published account of many pairs has the worst one right, from its certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.certificates import PLAIN_GOSSIP, StatedView
+from sottovoce.certificates.numbers import exact
+from sottovoce.errors import InputError
+from sottovoce.gaussian import epsilon
+from sottovoce.participation import Participation
+from sottovoce.protocols import hash_of_damping
+from sottovoce.verification.checking import Check, stored_weights, verify
+from sottovoce.verification.meaning import question
+from sottovoce.verification.others import Others, no_worse
+from sottovoce.views import ONE_OBSERVER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from sottovoce.certificates import Certificate
+    from sottovoce.graphs import GossipWeights
+    from sottovoce.verification.checking import Verdict, Verification
+
+__all__ = ["AccountVerification", "StatedAccount", "reached", "verify_account"]
+
+_SHOWN = (
+    "that the page shows its data, and that what it says of pairs below the worst is true: neither is checked"
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StatedAccount:
+    """What a published account says of one view: its run, and an upper end of Δ² for each pair.
+
+    Nodes are positions in `labels`; pair k is that of `observers[observer_of[k]]` and `targets[k]`.
+    """
+
+    weights_hash: str
+    labels: Sequence[int | str]
+    rounds: int
+    view: str
+    own_noise: str
+    contribution: str
+    participation: str
+    assumption: str
+    damping_hash: str | None
+    relation: str
+    factor: float
+    noise_multiplier: float
+    delta: float
+    epsilon_upper: float
+    observers: Sequence[tuple[int, ...]]
+    observer_of: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    squared_upper: NDArray[np.float64]
+    pairs_computed: int
+    pairs_possible: int
+    observers_left_out: int
+
+    def __post_init__(self) -> None:
+        """Refuse columns that do not fit each other or the nodes."""
+        sizes = {self.observer_of.size, self.targets.size, self.squared_upper.size}
+        if len(sizes) > 1 or 0 in sizes:
+            raise InputError("the columns of its pairs must have the same length, and hold a pair")
+        n, rows = len(self.labels), len(self.observers)
+        named = (self.targets, np.array([node for each in self.observers for node in each], dtype=np.int64))
+        if any(((nodes < 0) | (nodes >= n)).any() for nodes in named):
+            raise InputError(f"its pairs must name nodes between 0 and {n - 1}")
+        if ((self.observer_of < 0) | (self.observer_of >= rows)).any():
+            raise InputError(f"its pairs must name observers between 0 and {rows - 1}")
+        if not (self.squared_upper >= 0).all():
+            raise InputError("its upper ends of Δ² must not be negative")
+
+    @property
+    def squared(self) -> float:
+        """The largest upper end of Δ²: that of the worst pair."""
+        return float(self.squared_upper.max())
+
+    def pair(self, place: int) -> tuple[tuple[int, ...], int]:
+        """The observers and the target of a pair."""
+        return tuple(sorted(self.observers[self.observer_of[place]])), int(self.targets[place])
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountVerification:
+    """What became of the headline of an account.
+
+    "verified": its worst pair is proved, and every other pair is proved not to be worse; "consistent": nothing
+    contradicts it, and `reason` says what is the account's word; "refused": `reason` is the first check that failed.
+    `proved_pairs` of `held_pairs` were proved to stay within the headline. `worst` is what its certificate proves.
+    """
+
+    verdict: Verdict
+    stated: StatedAccount
+    worst: Verification | None
+    held_pairs: int
+    proved_pairs: int
+    checks: tuple[Check, ...]
+    trusted: tuple[str, ...]
+    reason: str
+
+    @property
+    def verified(self) -> bool:
+        """Whether the whole headline was proved from the graph at hand."""
+        return self.verdict == "verified"
+
+
+def reached(squared_proved: float, squared_shown: float, rounds: int) -> bool:
+    """Whether a proof of Δ² comes down to the number that is shown, but for room for the verifier's rounding.
+
+    The room is 10⁻⁶ of Δ², times (rounds/50)² above 50 rounds, and 10⁻³ at most.
+    """
+    return squared_proved <= _roomy(squared_shown, rounds)
+
+
+def verify_account(
+    stated: StatedAccount,
+    certificate: Certificate | None,
+    weights: GossipWeights | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> AccountVerification:
+    """Check the headline of an account: its worst pair by `certificate`, and that no other pair is worse.
+
+    Guarantee: if the verdict is "verified", every pair of the view on the network at hand has Δ² at most
+    `stated.squared` but for the room of `reached`, given what `trusted` names.
+
+    Raises NotCertified where the worst pair's certificate is too large to be checked here.
+    """
+    if certificate is None:
+        carries = (
+            "the report carries no certificate of this view, so nothing is proved (its text may say why)"
+        )
+        return _concluded(stated, [Check("certificate", False, carries)], None, Others(proved=0, open=0), "")
+    checks = _same_run(stated, certificate)
+    at_hand = weights if weights is not None else stored_weights(certificate)
+    checks.append(_same_network(stated, at_hand))
+    worst = None
+    others = Others(proved=0, open=stated.targets.size)
+    missing = ""
+    if checks[-1].holds:
+        checks.append(_same_pair(stated, certificate, at_hand))
+        listed, missing = _all_pairs(stated)
+        checks.append(listed)
+    if all(check.holds for check in checks):
+        worst = verify(certificate, weights)
+        checks += worst.checks
+        checks.append(_headline(stated, worst))
+    if worst is not None and all(check.holds for check in checks):
+        others = _others(stated, certificate, at_hand, progress)
+        checks.append(_worst(stated, others))
+    if worst is not None and worst.verdict == "consistent":
+        missing = missing or (
+            "the headline is consistent with the weights in the report, but no graph was named (--graph)"
+        )
+    return _concluded(stated, checks, worst, others, missing)
+
+
+def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
+    """Whether the certificate speaks of the run, the view and the mechanism that the account shows."""
+    mechanism = certificate.mechanism
+    said: dict[str, tuple[Any, Any]] = {
+        "rounds": (stated.rounds, certificate.rounds),
+        "view": (stated.view, certificate.view.name),
+        "own noise": (stated.own_noise, certificate.view.own_noise),
+        "contribution": (stated.contribution, certificate.contribution),
+        "participation": (stated.participation, certificate.participation),
+        "assumption": (stated.assumption, certificate.assumption),
+        "damping": (stated.damping_hash, _damping_hash(certificate)),
+        "noise multiplier": (stated.noise_multiplier, mechanism and mechanism.noise_multiplier),
+        "δ": (stated.delta, mechanism and mechanism.delta),
+        "relation": (stated.relation, mechanism and mechanism.relation),
+        "factor of the relation": (stated.factor, 2 if stated.relation == "replace-one" else 1),
+    }
+    for name, (shown, proved) in said.items():
+        if shown != proved:
+            found = f"the {name} of the page is {str(shown)[:60]}, that of its certificate {str(proved)[:60]}"
+            return [Check("run", False, found)]
+    return [Check("run", True, "the certificate speaks of the run that the page shows")]
+
+
+def _damping_hash(certificate: Certificate) -> str | None:
+    """The hash of a program's factors on the model, as accounts name it; None for plain gossip."""
+    if certificate.program == PLAIN_GOSSIP:
+        return None
+    try:
+        factors = certificate.program["instructions"][0]["terms"]["model"]
+        return hash_of_damping(np.array([float(exact("a factor", number)) for number in factors]))
+    except (KeyError, IndexError, TypeError, ValueError):
+        return "unknown"
+
+
+def _same_network(stated: StatedAccount, weights: GossipWeights) -> Check:
+    """Whether the account is of this network, each node under its name."""
+    if stated.weights_hash != weights.hash:
+        found = (
+            f"the page speaks of another graph: its hash is {stated.weights_hash[:80]}, here {weights.hash}"
+        )
+        return Check("network", False, found)
+    if list(map(str, stated.labels)) != list(map(str, weights.labels)):
+        return Check("network", False, "the page names the nodes otherwise than the graph does")
+    return Check("network", True, f"{weights.n} nodes, hash and names as on the page")
+
+
+def _same_pair(stated: StatedAccount, certificate: Certificate, weights: GossipWeights) -> Check:
+    """Whether the certificate is that of a pair with the largest Δ² of the account."""
+    asked = question(certificate, weights)
+    pair = tuple(sorted(asked.observers)), asked.target
+    largest = np.flatnonzero(stated.squared_upper == stated.squared).tolist()
+    words = _named(stated, *pair)
+    if pair in map(stated.pair, largest):
+        return Check("pair", True, f"the certificate is that of the worst pair of the page: {words}")
+    first = _named(stated, *stated.pair(largest[0]))
+    return Check("pair", False, f"the worst pair of the page is {first}; its certificate is of {words}")
+
+
+def _all_pairs(stated: StatedAccount) -> tuple[Check, str]:
+    """Whether the pairs are those that the account says it holds; and what is missing to all pairs, in a sentence."""
+    held = [stated.pair(place) for place in range(stated.targets.size)]
+    possible = _possible(stated)
+    strange = [pair for pair in held if not _is_pair(stated, *pair)]
+    failure = ""
+    if strange:
+        failure = f"the page holds {_named(stated, *strange[0])}, which is no pair of this view"
+    elif len(set(held)) < len(held):
+        failure = "a pair stands twice in the page"
+    elif stated.pairs_possible != possible:
+        failure = f"the view has {possible} pairs; the page says {stated.pairs_possible}"
+    elif len(held) > stated.pairs_computed or (
+        len(held) < stated.pairs_computed and not stated.observers_left_out
+    ):
+        failure = f"the page says that it holds {stated.pairs_computed} pairs; it holds {len(held)}"
+    if failure:
+        return Check("pairs", False, failure), ""
+    found = f"the page holds {len(held)} of the {possible} pairs of this view"
+    missing = f"{found}; the worst may be higher" if len(held) < possible else ""
+    return Check("pairs", True, found), missing
+
+
+def _is_pair(stated: StatedAccount, observers: tuple[int, ...], target: int) -> bool:
+    """Whether the view has such a pair: as many observers as it takes, and a target whose noise they do not know."""
+    if stated.view in ONE_OBSERVER:
+        fits = len(observers) == 1
+    else:
+        fits = bool(observers) == (stated.view != "everyone") and len(set(observers)) == len(observers)
+    return fits and not (stated.own_noise == "known" and target in observers)
+
+
+def _possible(stated: StatedAccount) -> int:
+    """How many pairs the view has: those of each node, or of the coalitions that the account names."""
+    n, own = len(stated.labels), stated.own_noise == "known"
+    if stated.view in ONE_OBSERVER:
+        return n * (n - own)
+    groups = {tuple(sorted(each)) for each in stated.observers}
+    return sum(n - own * len(group) for group in groups)
+
+
+def _headline(stated: StatedAccount, worst: Verification) -> Check:
+    """Whether what is proved of the worst pair comes down to what is shown of it."""
+    shown, proved = stated.squared, worst.squared.upper
+    if not reached(proved, shown, stated.rounds):
+        found = f"the page shows Δ² ≤ {shown:.6g} for its worst pair; proved is Δ² ≤ {proved:.6g}"
+        return Check("headline", False, found)
+    mu = stated.factor * math.sqrt(shown) / stated.noise_multiplier
+    follows = float(epsilon(mu, stated.delta))
+    if stated.epsilon_upper < follows * (1 - 1e-9):
+        found = f"the page shows ε ≤ {stated.epsilon_upper:.6g}; from its Δ² follows ε ≤ {follows:.6g}"
+        return Check("headline", False, found)
+    return Check("headline", True, f"Δ² ≤ {shown:.6g} is shown, Δ² ≤ {proved:.6g} is proved")
+
+
+def _others(
+    stated: StatedAccount,
+    certificate: Certificate,
+    weights: GossipWeights,
+    progress: Callable[[int, int], None] | None,
+) -> Others:
+    """The pairs of the account, the worst observers first; that of the certificate is proved already."""
+    mine = question(certificate, weights)
+    certified = tuple(sorted(mine.observers)), mine.target
+    limit = _roomy(stated.squared, stated.rounds)
+    targets: dict[int, list[int]] = {}
+    for place in np.argsort(-stated.squared_upper, kind="stable").tolist():
+        if stated.pair(place) != certified:
+            targets.setdefault(int(stated.observer_of[place]), []).append(int(stated.targets[place]))
+    asked = []
+    for row, about in targets.items():
+        watching = tuple(weights.labels[node] for node in stated.observers[row])
+        view = StatedView(name=stated.view, observers=watching, own_noise=stated.own_noise)
+        claim = replace(certificate, view=view, target=weights.labels[about[0]])
+        asked.append((question(claim, weights), about))
+    participation = Participation.parse(stated.participation)
+    found = no_worse(asked, participation, limit, attained=stated.contribution == "vector", progress=progress)
+    return replace(found, proved=found.proved + 1)
+
+
+def _worst(stated: StatedAccount, others: Others) -> Check:
+    """Whether any pair was found to be worse, and how many are proved not to be."""
+    if others.worse is not None:
+        pair = _named(stated, others.worse.observers, others.worse.target)
+        attains = f"Δ² of {pair} is at least {others.worse.squared:.6g}"
+        return Check("worst", False, f"the page shows Δ² ≤ {stated.squared:.6g} as its largest; {attains}")
+    count = stated.targets.size
+    rest = "" if not others.open else "; the others are the report's word"
+    return Check("worst", True, f"{others.proved} of {count} pairs proved no worse{rest}")
+
+
+def _concluded(
+    stated: StatedAccount, checks: list[Check], worst: Verification | None, others: Others, missing: str
+) -> AccountVerification:
+    """The verdict of all checks."""
+    failed = [check for check in checks if not check.holds]
+    held = stated.targets.size
+    if not failed and others.proved < held:
+        missing = missing or (
+            f"{others.proved} of {held} pairs are proved no worse than the headline; that the others are not is the "
+            "report's word"
+        )
+    return AccountVerification(
+        verdict="refused" if failed else "consistent" if missing else "verified",
+        stated=stated,
+        worst=worst,
+        held_pairs=held,
+        proved_pairs=others.proved,
+        checks=tuple(checks),
+        trusted=() if failed or worst is None else (*worst.trusted, _SHOWN),
+        reason=failed[0].detail if failed else missing,
+    )
+
+
+def _roomy(squared: float, rounds: int) -> float:
+    """Δ² with the room that `reached` leaves."""
+    return squared * (1 + min(1e-3, 1e-6 * max(1.0, rounds / 50) ** 2))
+
+
+def _named(stated: StatedAccount, observers: tuple[int, ...], target: int) -> str:
+    """A pair in words."""
+    who = " and ".join(str(stated.labels[node])[:60] for node in observers) or "everyone"
+    return f"{who} about {str(stated.labels[target])[:60]}"

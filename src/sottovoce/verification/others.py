@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""That no other pair is worse: an upper end for every pair of an observer, found and proved here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.errors import NotCertified
+from sottovoce.verification.forms import dense_form, dominating, sight_of, witness_value
+from sottovoce.verification.hidden import hidden_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from sottovoce.participation import Participation
+    from sottovoce.verification.forms import Form
+    from sottovoce.verification.meaning import Question
+
+__all__ = ["MOST_WORK", "Others", "Worse", "no_worse"]
+
+# Multiplications, a pair counted as ten million at least; this many take about a minute.
+MOST_WORK = 100_000_000_000
+_PER_PAIR = 10_000_000
+_MOST_ROUNDS = 1024
+_MOST_ROWS = 4000
+_STEPS = (0, 60, 600, 6000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worse:
+    """A pair that attains more than the limit: its observers and target by index, and what is attained."""
+
+    observers: tuple[int, ...]
+    target: int
+    squared: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Others:
+    """How many pairs were proved to stay within the limit, how many are open, and one that surely does not."""
+
+    proved: int
+    open: int
+    worse: Worse | None = None
+
+
+def no_worse(
+    asked: Sequence[tuple[Question, Sequence[int]]],
+    participation: Participation,
+    limit: float,
+    *,
+    attained: bool,
+    most_work: float = MOST_WORK,
+    progress: Callable[[int, int], None] | None = None,
+) -> Others:
+    """Which pairs have Δ² ≤ `limit`: for each question about an observer, each of its targets.
+
+    Observers are taken in the order given, as long as the work lasts. With `attained` a pair that exceeds the limit is
+    sought too, for contributions that are vectors.
+
+    Guarantee: a pair counts as proved only if diag(y) ⪰ M was proved for a y that sums to at most `limit` over every
+    pattern, or if the number of rounds is within it; `worse` attains what it says.
+    """
+    total = sum(len(targets) for _, targets in asked)
+    proved = done = 0
+    left = most_work
+    for question, targets in asked:
+        if participation.largest_count(question.rounds) <= limit:
+            proved += len(targets)
+        elif _work(question, len(targets)) <= left:
+            left -= _work(question, len(targets))
+            try:
+                found = _observer(question, targets, participation, limit, attained=attained)
+            except NotCertified:
+                found = Others(proved=0, open=len(targets))
+            proved += found.proved
+            if found.worse is not None:
+                return Others(proved=proved, open=total - proved, worse=found.worse)
+        done += len(targets)
+        if progress is not None:
+            progress(done, total)
+    return Others(proved=proved, open=total - proved)
+
+
+def _work(question: Question, targets: int) -> float:
+    """How much it takes to rebuild an observer's view and the forms of some of its targets; infinite if too much."""
+    rounds, n = question.rounds, question.weights.n
+    seen = len(question.rows) * rounds
+    if rounds > _MOST_ROUNDS or seen > _MOST_ROWS:
+        return np.inf
+    return float(seen**2 * (seen + n) + targets * (_PER_PAIR + seen**2 * rounds + 10 * rounds**3))
+
+
+def _observer(
+    question: Question,
+    targets: Sequence[int],
+    participation: Participation,
+    limit: float,
+    *,
+    attained: bool,
+) -> Others:
+    """The targets of one observer, its view rebuilt once."""
+    hidden = hidden_nodes(question, complete=True)
+    sight = sight_of(hidden, question.rounds)
+    place = {int(node): k for k, node in enumerate(hidden.unknown)}
+    proved = 0
+    for target in targets:
+        form = dense_form(replace(hidden, target=place[target]), question.rounds, sight)
+        upper, lower = _ends(form, participation, question.rounds, limit, attained and not hidden.completed)
+        proved += upper <= limit
+        if lower > limit:
+            worse = Worse(observers=question.observers, target=target, squared=lower)
+            return Others(proved=proved, open=len(targets) - proved, worse=worse)
+    return Others(proved=proved, open=len(targets) - proved)
+
+
+def _ends(
+    form: Form, participation: Participation, rounds: int, limit: float, attained: bool
+) -> tuple[float, float]:
+    """An upper end of Δ² and a lower one (0 if none is sought), no better than `limit` needs.
+
+        y_t = Σ_s |M_st|   at first, then   V ← rows of M V at unit length,   y_t = ‖(M V)_t‖.
+
+    Guarantee: the upper end is proved by `dominating` whatever y is, the lower one by `witness_value` whatever V is.
+    """
+    if participation.kind in {"at-most", "separated"}:
+        joint, attained = [np.arange(rounds)], False
+    else:
+        joint = list(participation.patterns(rounds))
+    upper, lower = np.inf, 0.0
+    streams = [_start(len(pattern)) for pattern in joint]
+    for steps in _STEPS:
+        raised = np.zeros(rounds)
+        for k, pattern in enumerate(joint):
+            M = form.matrix[np.ix_(pattern, pattern)]
+            streams[k], sums = _climbed(M, streams[k], steps)
+            y = np.zeros(rounds)
+            y[pattern] = sums if steps else np.abs(M).sum(axis=1)
+            raised[pattern] = np.maximum(raised[pattern], dominating(form, y, pattern)[0][pattern])
+            if attained and steps:
+                stream = np.zeros((rounds, streams[k].shape[1]))
+                # Shorter than 1 for certain, rounding included.
+                stream[pattern] = streams[k] * (1 - 1e-9)
+                lower = max(lower, witness_value(form, stream))
+        upper = min(upper, participation.largest_sum(raised))
+        if upper <= limit or lower > limit:
+            break
+    return upper, lower
+
+
+def _start(count: int) -> NDArray[np.float64]:
+    """Unit rows in general position, the same in every run, in a dimension that has no false summits."""
+    rows = np.random.default_rng(count).standard_normal((count, int(np.sqrt(2 * count)) + 2))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def _climbed(
+    M: NDArray[np.float64], V: NDArray[np.float64], steps: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """V after some steps of the power method on unit rows, which never lowers Σ M_st ⟨V_s, V_t⟩; and ‖(M V)_t‖."""
+    for _ in range(steps):
+        moved = M @ V
+        sizes = np.linalg.norm(moved, axis=1, keepdims=True)
+        V = np.where(sizes > 0, moved / np.where(sizes > 0, sizes, 1.0), V)
+    return V, np.linalg.norm(M @ V, axis=1)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce verify report.html`: an honest report is proved, and each way to forge one is found out by name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sottovoce import certificates
+from sottovoce.documents.carried import read_report
+from sottovoce.errors import FileError
+from sottovoce.report.html import Section, report_html
+from sottovoce.verification import others, reached
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., Any]
+
+GRAPH = "path:n=5"
+ACCOUNT = ("account", GRAPH, "--rounds", "6", "--noise-multiplier", "4", "--report", "r.html")
+SUMS = (*ACCOUNT, "--view", "secure-sum")
+VERIFY = ("verify", "r.html", "--graph", GRAPH)
+
+
+def opening(name: str) -> str:
+    return f'<script type="application/json" id="{name}">'
+
+
+def element(text: str, name: str) -> tuple[int, int]:
+    """Where the content of an element begins and ends."""
+    start = text.index(opening(name)) + len(opening(name))
+    return start, text.index("</script>", start)
+
+
+def held(file: Path, name: str) -> Any:
+    text = file.read_text(encoding="utf-8")
+    start, end = element(text, name)
+    return json.loads(text[start:end])
+
+
+def put(file: Path, name: str, value: Any) -> None:
+    """Write an element again with other content."""
+    text = file.read_text(encoding="utf-8")
+    start, end = element(text, name)
+    file.write_text(text[:start] + json.dumps(value).replace("<", "\\u003c") + text[end:], encoding="utf-8")
+
+
+@pytest.fixture
+def report(sottovoce: Run, tmp_path: Path) -> Path:
+    """A report of one view, with every pair."""
+    assert sottovoce(*SUMS).code == 0
+    return tmp_path / "r.html"
+
+
+def swapped(report: Path, **changes: Any) -> None:
+    """Put another certificate, whose hash is right, in the place of the report's."""
+    (text,) = held(report, "certificates")
+    other = replace(certificates.from_text(text), **changes)
+    put(report, "certificates", [certificates.to_text(other)])
+
+
+def refused(sottovoce: Run, sentence: str) -> None:
+    code, out, err = sottovoce(*VERIFY)
+    assert code == 3
+    assert out.startswith("Not verified: ")
+    assert err.startswith("sottovoce: not verified: ")
+    assert sentence in err
+    document = json.loads(sottovoce(*VERIFY, "--json").out)
+    assert (document["verdict"], document["verified"]) == ("refused", False)
+    assert sentence in document["views"][0]["reason"]
+
+
+def test_both_views_of_an_honest_report_are_verified(sottovoce: Run, tmp_path: Path) -> None:
+    assert sottovoce(*ACCOUNT).code == 0
+    code, out, err = sottovoce(*VERIFY)
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    for view in ("secure-sum", "neighbourhood"):
+        assert f"Verified: {view}: the page shows ε ≤ " in out
+    assert " ".join(out.split()).count("20 of 20 pairs are proved no worse.") == 2
+    document = json.loads(sottovoce(*VERIFY, "--json").out)
+    assert (document["verdict"], document["verified"]) == ("verified", True)
+    data = held(tmp_path / "r.html", "data")
+    for part, view in zip([data, *data["beside"]], document["views"], strict=True):
+        assert view["view"] == part["view"]
+        assert view["shown"]["epsilon"] == part["epsilon_upper"]
+        assert view["epsilon"] == pytest.approx(part["epsilon_upper"], rel=1e-5)
+        assert view["pairs"] == {"held": 20, "possible": 20, "proved_no_worse": 20}
+        assert view["reason"] is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--view", "everyone"),
+        ("--view", "coalition-sums", "--observer", "0", "--observer", "2"),
+        ("--view", "single-node", "--own-noise", "hidden"),
+        ("--view", "neighbourhood", "--relation", "replace-one", "--participation", "every:2"),
+    ],
+)
+def test_every_view_carries_a_proof(words: tuple[str, ...], sottovoce: Run) -> None:
+    assert sottovoce(*ACCOUNT, *words).code == 0
+    code, _, err = sottovoce(*VERIFY)
+    assert (code, err) == (0, "")
+
+
+def test_the_name_of_the_file_does_not_matter(sottovoce: Run, report: Path) -> None:
+    report.rename(report.with_name("claim.json"))
+    code, _, err = sottovoce("verify", "claim.json", "--graph", GRAPH)
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.usefixtures("report")
+def test_without_a_graph_a_report_is_consistent_at_best(sottovoce: Run) -> None:
+    code, out, err = sottovoce("verify", "r.html")
+    assert code == 3
+    assert out.startswith("Consistent, not verified: ")
+    assert "consistent with the weights in the report, but no graph was named" in err
+
+
+def test_a_report_of_some_observers_says_what_it_does_not_know(sottovoce: Run) -> None:
+    assert sottovoce(*SUMS, "--observer", "2").code == 0
+    code, out, err = sottovoce(*VERIFY)
+    assert code == 3
+    assert out.startswith("Consistent, not verified: ")
+    assert "the page holds 4 of the 20 pairs of this view; the worst may be higher" in err
+
+
+@pytest.mark.usefixtures("report")
+def test_what_is_not_affordable_is_the_reports_word(sottovoce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(others, "_MOST_ROWS", 0)
+    code, out, err = sottovoce(*VERIFY)
+    assert code == 3
+    assert out.startswith("Consistent, not verified: ")
+    assert (
+        "1 of 20 pairs are proved no worse than the headline; that the others are not is the report's word"
+        in err
+    )
+
+
+def test_a_lowered_headline_is_refused(sottovoce: Run, report: Path) -> None:
+    data = held(report, "data")
+    whole = dict(data)
+    data["epsilon_upper"] *= 0.99
+    put(report, "data", data)
+    refused(sottovoce, "; from its Δ² follows ε ≤ ")
+    pairs = dict(whole["pairs"], upper=[0.9 * end for end in whole["pairs"]["upper"]])
+    put(report, "data", whole | {"pairs": pairs, "epsilon_upper": 0.5})
+    refused(sottovoce, "for its worst pair; proved is Δ² ≤ ")
+
+
+def test_a_worse_pair_that_is_lowered_is_found(sottovoce: Run, report: Path, tmp_path: Path) -> None:
+    data = held(report, "data")
+    worst = max(data["pairs"]["upper"])
+    lesser = max(end for end in data["pairs"]["upper"] if end < 0.95 * worst)
+    place = data["pairs"]["upper"].index(lesser)
+    names = [data["graph"]["labels"][node] for node in data["observers"][data["pairs"]["observer"][place]]]
+    words = ("--rounds", "6", "--view", "secure-sum", "--noise-multiplier", "4", "--output", "other.json")
+    target = str(data["graph"]["labels"][data["pairs"]["target"][place]])
+    assert sottovoce("certify", GRAPH, *words, "--observer", str(names[0]), "--target", target).code == 0
+    # Whoever lowers the worst pairs to the next one has an honest certificate for that one.
+    data["pairs"]["upper"] = [min(end, lesser) for end in data["pairs"]["upper"]]
+    put(report, "data", data)
+    put(report, "certificates", [(tmp_path / "other.json").read_text(encoding="utf-8")])
+    refused(sottovoce, "as its largest; Δ² of ")
+
+
+def test_a_pair_that_is_taken_out_is_missed(sottovoce: Run, report: Path) -> None:
+    data = held(report, "data")
+    place = data["pairs"]["upper"].index(min(data["pairs"]["upper"]))
+    for column in data["pairs"].values():
+        del column[place]
+    put(report, "data", data)
+    refused(sottovoce, "the page says that it holds 20 pairs; it holds 19")
+    put(report, "data", data | {"pairs_computed": 19, "pairs_possible": 19})
+    refused(sottovoce, "the view has 20 pairs; the page says 19")
+    put(report, "data", data | {"pairs_computed": 19})
+    code, _, err = sottovoce(*VERIFY)
+    assert code == 3
+    assert "the page holds 19 of the 20 pairs of this view; the worst may be higher" in err
+    for column in data["pairs"].values():
+        column.append(column[0])
+    put(report, "data", data)
+    refused(sottovoce, "a pair stands twice in the page")
+
+
+def test_a_certificate_of_something_else_is_refused(sottovoce: Run, report: Path) -> None:
+    (text,) = held(report, "certificates")
+    mine = certificates.from_text(text)
+    assert mine.mechanism is not None
+    swapped(report, mechanism=replace(mine.mechanism, noise_multiplier=8.0))
+    refused(sottovoce, "the noise multiplier of the page is 4.0, that of its certificate 8.0")
+    swapped(report, mechanism=replace(mine.mechanism, delta=1e-3))
+    refused(sottovoce, "the δ of the page is 1e-05, that of its certificate 0.001")
+    swapped(report, mechanism=None)
+    refused(sottovoce, "the noise multiplier of the page is 4.0, that of its certificate None")
+    another = next(node for node in range(5) if node not in {*mine.view.observers, mine.target})
+    swapped(report, mechanism=mine.mechanism, target=another)
+    refused(sottovoce, "the worst pair of the page is ")
+    put(report, "certificates", [None])
+    refused(sottovoce, "the report carries no certificate of this view, so nothing is proved")
+
+
+def test_another_graph_is_not_that_of_the_report(sottovoce: Run, report: Path) -> None:
+    code, _, err = sottovoce("verify", "r.html", "--graph", "ring:n=5")
+    assert code == 3
+    assert "the page speaks of another graph" in err
+    data = held(report, "data")
+    data["graph"]["labels"].reverse()
+    put(report, "data", data)
+    refused(sottovoce, "the page names the nodes otherwise than the graph does")
+
+
+@pytest.mark.parametrize(
+    ("forged", "sentence"),
+    [
+        (
+            lambda text: text.replace(opening("data"), opening("data") + "null</script>" + opening("data")),
+            "has 2",
+        ),
+        (lambda text: text.replace(opening("data"), opening("data") + "<script>"), "must hold JSON alone"),
+        (
+            lambda text: text.replace(opening("certificates"), opening("else")),
+            'id="certificates">; this file has none',
+        ),
+        (lambda text: text.replace(opening("data"), opening("data") + "["), "is not JSON"),
+        (lambda text: text.replace(opening("data"), opening("data") + "[" * 100_000), "is not JSON"),
+        (lambda text: text[: element(text, "data")[1]], "must hold JSON alone"),
+        (
+            lambda text: text.replace('"rounds":6', '"rounds":6,"rounds":7'),
+            "stands twice in the same JSON object",
+        ),
+        (lambda text: text.replace('"upper":[', '"upper":[NaN,'), "finite numbers only"),
+        (lambda text: text.replace('"upper":[', '"upper":[-1,'), "must have the same length"),
+        (lambda text: text.replace('"target":[', '"target":["0",'), "target must be a whole number"),
+        (
+            lambda text: text.replace('"beside":[]', '"beside":[{}]'),
+            "one certificate (or null) a view; got 1 for 2",
+        ),
+        (lambda _: "<html></html>", "this file has none"),
+        (lambda text: text + " " * 64_000_000, "up to 64000000 bytes"),
+    ],
+)
+def test_tricks_with_the_markup_are_errors(
+    forged: Callable[[str], str], sentence: str, sottovoce: Run, report: Path
+) -> None:
+    report.write_text(forged(report.read_text(encoding="utf-8")), encoding="utf-8")
+    code, out, err = sottovoce(*VERIFY)
+    assert (code, out) == (2, "")
+    assert err.startswith("sottovoce: error: r.html: ")
+    assert sentence in err
+    with pytest.raises(FileError):
+        read_report(report)
+
+
+def test_a_report_says_how_to_check_it_or_why_not(sottovoce: Run, report: Path) -> None:
+    assert "sottovoce verify FILE --graph GRAPH checks it by other code" in report.read_text(encoding="utf-8")
+    # Patterns are gone through one by one here, which no certificate holds.
+    assert sottovoce(*SUMS, "--participation", "at-most:2").code == 0
+    text = report.read_text(encoding="utf-8")
+    assert held(report, "certificates") == [None]
+    assert "No certificate is carried for the view secure-sum: what can be certified is Δ² ≤ " in text
+    assert "sottovoce verify FILE" not in text
+    refused(sottovoce, "the report carries no certificate of this view")
+
+
+def test_names_cannot_forge_an_element() -> None:
+    evil = f"{opening('data')}null</script>"
+    section = Section(heading=evil, text=evil, printed=evil)
+    text = report_html(title=evil, account={"name": evil}, sections=[section], proofs=[evil])
+    assert text.count(opening("data")) == text.count(opening("certificates")) == 1
+
+
+@pytest.mark.parametrize(("rounds", "room"), [(20, 1e-6), (500, 1e-4), (10_000, 1e-3)])
+def test_the_room_of_a_proof_grows_with_the_rounds_and_ends(rounds: int, room: float) -> None:
+    assert reached(4 * (1 + 0.99 * room), 4, rounds)
+    assert not reached(4 * (1 + 1.01 * room), 4, rounds)
