@@ -48,6 +48,9 @@ def summary_document(summary: Summary, folder: str | os.PathLike[str]) -> dict[s
             "best": _pair(summary.best, summary.delta),
             "most_exposed": [_pair(account, summary.delta) for account in summary.most_exposed],
         },
+        # A sweep is finished when it holds every pair.
+        "pairs_computed": len(summary),
+        "pairs_possible": len(summary),
         "pairs_file": str(folder),
     }
 
