@@ -20,16 +20,7 @@ if TYPE_CHECKING:
 
     from sottovoce.filtering import FilteredResponse
 
-__all__ = [
-    "ROUNDING",
-    "LagForms",
-    "closed_loop",
-    "gramian",
-    "lag_forms",
-    "loop_error",
-    "product_error",
-    "taps",
-]
+__all__ = ["ROUNDING", "LagForms", "closed_loop", "gramian", "lag_forms", "loop_error", "taps"]
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 # Forms of r × r numbers are summed up to this relative error for each of the r terms.
@@ -151,7 +142,7 @@ def gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int, *, off: float =
     Guarantee: an upper bound as a positive semidefinite matrix, for every loop within `off` of the one stored; the
     bound of its error (see `_doublings`) is added to the diagonal.
     """
-    gram, error = whitener.T @ whitener, product_error(len(whitener), whitener, whitener)
+    gram, error = whitener.T @ whitener, _product_error(len(whitener), whitener, whitener)
     for block in _doublings(loop, whitener, rounds, off):
         gram, error = block.gram, block.gram_error
     symmetric = (gram + gram.T) / 2
@@ -180,7 +171,7 @@ def _doublings(loop: np.ndarray, whitener: np.ndarray, rounds: int, off: float) 
     loop fades, s does and with it every error; no power of the loop's own norm enters.
     """
     size = len(loop)
-    gram, gram_error = whitener.T @ whitener, product_error(len(whitener), whitener, whitener)
+    gram, gram_error = whitener.T @ whitener, _product_error(len(whitener), whitener, whitener)
     power, power_error, length = loop, off, 1
     while length < rounds:
         half = gram @ power
@@ -190,8 +181,8 @@ def _doublings(loop: np.ndarray, whitener: np.ndarray, rounds: int, off: float) 
         added_error = (
             stretch**2 * gram_error
             + carried * (float(np.linalg.norm(gram)) + TINY + gram_error)
-            + product_error(size, power, half)
-            + stretch * product_error(size, gram, power)
+            + _product_error(size, power, half)
+            + stretch * _product_error(size, gram, power)
         )
         gram = gram + added
         gram_error = gram_error + added_error + UNIT_ROUNDOFF * float(np.linalg.norm(gram))
@@ -202,11 +193,11 @@ def _doublings(loop: np.ndarray, whitener: np.ndarray, rounds: int, off: float) 
             gram=gram,
             gram_error=_finite(gram_error),
         )
-        power_error = carried + product_error(size, power, power)
+        power_error = carried + _product_error(size, power, power)
         power, length = power @ power, 2 * length
 
 
-def product_error(terms: int, left: np.ndarray, right: np.ndarray) -> float:
+def _product_error(terms: int, left: np.ndarray, right: np.ndarray) -> float:
     """γ_k‖X‖_F‖Y‖_F: a bound of the error of a product that sums so many terms an entry."""
     sizes = (float(np.linalg.norm(left)) + TINY) * (float(np.linalg.norm(right)) + TINY)
     return 1.001 * terms * UNIT_ROUNDOFF * sizes + TINY**2
