@@ -193,10 +193,12 @@ def test_no_sensitivity_exceeds_the_number_of_rounds(scene: Scene) -> None:
 @given(scenes(most_rounds=7), st.sampled_from(["scalar", "vector"]))
 def test_engines_agree_within_what_they_report(scene: Scene, contribution: str) -> None:
     found = [measured(scene, engine=engine, contribution=contribution) for engine in (*ENGINES, "auto")]
+    # Only a filter over all nodes does without giving the observer what flows into the nodes that it knows.
+    alike = not is_completed(scene.weights, scene.view)
     for a in found:
         for b in found:
             assert a.lower <= b.upper
-            assert a.upper == pytest.approx(b.upper, rel=1e-3, abs=1e-10)
+            assert not alike or a.upper == pytest.approx(b.upper, rel=1e-3, abs=1e-10)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
