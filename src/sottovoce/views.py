@@ -38,11 +38,15 @@ __all__ = [
 ]
 
 OwnNoise = Literal["known", "hidden"]
-Assumption = Literal["none", "oblivious", "quadratic", "hidden-state"]
+Assumption = Literal["none", "smooth", "oblivious", "quadratic", "hidden-state"]
 ExactRow = dict[int, Fraction]
 
 ASSUMPTIONS: dict[Assumption, str] = {
     "none": "every message is seen, so nothing is assumed about how contributions arise",
+    "smooth": (
+        "every node updates what it received by a map with slopes in the given ball, such as gradient steps on losses "
+        "whose smoothness is public; the record that differs moves its node by no more than the clipping norm"
+    ),
     "oblivious": "contributions are fixed in advance or depend only on what the observer has seen",
     "quadratic": (
         "contributions depend on hidden states as gradient steps on quadratic losses of the given damping do; what is "

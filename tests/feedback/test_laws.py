@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sottovoce import View, gossip, graphs, rate, sensitivity
+from sottovoce import View, account, gossip, graphs, rate, sensitivity
 from sottovoce.errors import InputError, ViewError
 from sottovoce.feedback import training_pairs, training_sensitivity
 from sottovoce.graphs import matrix_weights
@@ -187,3 +187,22 @@ def test_views_must_fit() -> None:
         training_pairs(graphs.metropolis_weights("ring:n=4001"), rounds=3, updates=(0, 1))
     with pytest.raises(InputError, match="updates='any'"):
         training_pairs(graphs.metropolis_weights(GRAPH), rounds=3, updates="any")  # type: ignore[arg-type]
+
+
+def test_a_protocol_with_updates_is_what_every_verb_asks_about() -> None:
+    """`gossip(updates=…)` reaches the bounds of training; equal ends are averaging or damping."""
+    weights = graphs.metropolis_weights("star:n=3")
+    found = sensitivity(gossip(weights, rounds=2, updates=(0, 1)), View.secure_sum(0))
+    alone = training_sensitivity(weights, View.secure_sum(0), 1, rounds=2, updates=(0, 1))
+    assert found[1].squared == alone.squared
+    assert list(found.method) == ["shift", "shift"]
+    assert gossip(weights, rounds=2, updates=(1, 1)).plain
+    assert gossip(weights, rounds=2, updates=(0.5, 0.5)).damping == pytest.approx([0.5] * 3)
+    open_loop = gossip(weights, rounds=2, updates=(1, 1))
+    assert len({gossip(weights, rounds=2, updates=(low, 1)).hash for low in (0, 0.5)} | {open_loop.hash}) == 3
+    with pytest.raises(InputError, match="undamped"):
+        gossip(weights, rounds=2, updates=(0, 1), encoder=(1, 1))
+    table = account(
+        gossip(weights, rounds=2, updates=(0, 1)), View.secure_sum(0), noise_multiplier=1, delta=1e-5
+    )
+    assert table.assumption == "smooth"

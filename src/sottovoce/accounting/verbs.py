@@ -234,6 +234,8 @@ def table_of(
 
 def _assumption(found: Sensitivities) -> Assumption:
     """What the numbers rest on: a program may carry contributions on without noise, so that seeing all is not all."""
+    if found.protocol.updates is not None:
+        return "none" if set(found.method) <= {"cap", "twins", "exact", "unreached"} else "smooth"
     return assumption_of(found.view, found.protocol.damping) if found.protocol.plain else "oblivious"
 
 

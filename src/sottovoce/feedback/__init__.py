@@ -7,9 +7,9 @@ the target's signal on, and Δ² of averaging is no bound. This room bounds Δ²
 
 from sottovoce.feedback.attacks import Attack, best_attack
 from sottovoce.feedback.balls import update_slopes
-from sottovoce.feedback.problem import Slopes, Training, training
+from sottovoce.feedback.problem import Slopes, Training, training, training_of
 from sottovoce.feedback.results import TrainingPairs, TrainingSensitivity
-from sottovoce.feedback.verbs import training_pairs, training_sensitivity
+from sottovoce.feedback.verbs import training_pairs, training_sensitivities, training_sensitivity
 
 __all__ = [
     "Attack",
@@ -19,7 +19,9 @@ __all__ = [
     "TrainingSensitivity",
     "best_attack",
     "training",
+    "training_of",
     "training_pairs",
+    "training_sensitivities",
     "training_sensitivity",
     "update_slopes",
 ]

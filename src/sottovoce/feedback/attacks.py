@@ -60,6 +60,15 @@ class Attack:
     contributions: np.ndarray
     angle: float = 0.0
 
+    def stream(self, rounds: int) -> np.ndarray:
+        """The contributions of all rounds as points of the plane, (rounds, 2); none after those that are used."""
+        turned = np.zeros(rounds, dtype=complex)
+        if len(self.contributions) == 1 and self.squared > 0:
+            turned[:] = self.contributions[0] * np.exp(1j * self.angle * np.arange(rounds))
+        else:
+            turned[: len(self.contributions)] = self.contributions[:rounds]
+        return np.column_stack([turned.real, turned.imag])
+
 
 def best_attack(case: Training, target: int) -> Attack:
     """The most telling linear loop that was found in the ball of a `case`, against the node at position `target`.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +16,8 @@ from sottovoce.certificates import StoredWeights
 from sottovoce.errors import InputError
 from sottovoce.participation import Participation
 from sottovoce.protocols import gossip
+from sottovoce.protocols.rationals import spread
+from sottovoce.protocols.updates import Slopes, checked_updates
 from sottovoce.shifts import Method, ShiftProof, ShiftStep
 from sottovoce.verification.loops import HiddenLoop, hidden_loop, kernel
 from sottovoce.views import View, observe
@@ -27,61 +30,9 @@ if TYPE_CHECKING:
     from sottovoce.certificates.values import ExactRows
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Protocol
+    from sottovoce.protocols.updates import Updates
 
-__all__ = ["Slopes", "Training", "training"]
-
-Updates = tuple["ArrayLike", "ArrayLike"] | Literal["any"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Slopes:
-    """The ball of every node's update map: ‖g(z′) − g(z) − c(z′ − z)‖ ≤ r‖z′ − z‖ with c ± r = `upper`, `lower`.
-
-    For d = 1 these are the least and the largest slope; a gradient step of size η on a convex loss of smoothness L has
-    slopes in [1 − ηL, 1].
-
-    >>> Slopes.of((0.5, 1), 3).centre.tolist()
-    [0.75, 0.75, 0.75]
-    """
-
-    lower: np.ndarray
-    upper: np.ndarray
-
-    @classmethod
-    def of(cls, updates: tuple[ArrayLike, ArrayLike], n: int) -> Slopes:
-        """One pair for all nodes, or one number a node for either end."""
-        try:
-            lower, upper = (
-                np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), n)) for end in updates
-            )
-        except (TypeError, ValueError):
-            raise InputError(
-                f"updates must be a pair (lower, upper) of slopes, numbers or one a node of {n} nodes, or 'any'; "
-                f"got {updates!r}"
-            ) from None
-        bad = ~(np.isfinite(lower) & np.isfinite(upper) & (lower <= upper))
-        if bad.any():
-            k = int(np.argmax(bad))
-            raise InputError(
-                f"slopes must be finite with lower ≤ upper; node {k} has ({float(lower[k])!r}, {float(upper[k])!r})"
-            )
-        lower.flags.writeable = upper.flags.writeable = False
-        return cls(lower=lower, upper=upper)
-
-    @property
-    def centre(self) -> np.ndarray:
-        """The centre c = (lower + upper)/2."""
-        return np.asarray((self.lower + self.upper) / 2)
-
-    @property
-    def radius(self) -> np.ndarray:
-        """The radius r = (upper − lower)/2."""
-        return np.asarray((self.upper - self.lower) / 2)
-
-    @property
-    def reach(self) -> np.ndarray:
-        """The Lipschitz constant ℓ = |c| + r."""
-        return np.asarray(np.maximum(np.abs(self.lower), np.abs(self.upper)))
+__all__ = ["Slopes", "Training", "training", "training_of"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -189,18 +140,48 @@ def training(
 ) -> Training:
     """The values checked and put together; see `training_sensitivity` for what they mean."""
     protocol = gossip(weights, rounds=rounds)
+    chosen = Participation.parse(participation) if isinstance(participation, str) else participation
+    return _training(
+        protocol,
+        view,
+        checked_updates(updates, protocol.n),
+        _levels(noise_levels, protocol.n, protocol.labels),
+        chosen or Participation.full(),
+    )
+
+
+def training_of(protocol: Protocol, view: View, participation: Participation) -> Training:
+    """A view of a protocol whose nodes update what they received by maps of which `protocol.updates` is known.
+
+    Noise levels are deviations in a protocol; their squares are rounded down, which never hides more.
+    """
+    if protocol.updates is None:
+        raise InputError(
+            f"the protocol {protocol.name!r} has no updates (give gossip(…, updates=(lower, upper)))"
+        )
+    squares = [exact * exact for exact in spread(protocol.programs[0].draws[0].level, protocol.n)]
+    levels = np.array([float(square) for square in squares])
+    above = np.array([Fraction(float(level)) > square for level, square in zip(levels, squares, strict=True)])
+    levels = _levels(np.where(above, np.nextafter(levels, 0.0), levels), protocol.n, protocol.labels)
+    return _training(protocol, view, protocol.updates, levels, participation)
+
+
+def _training(
+    protocol: Protocol,
+    view: View,
+    updates: Slopes | Literal["any"],
+    levels: np.ndarray,
+    participation: Participation,
+) -> Training:
+    """The hidden loop of a view, with what is known of its maps and its noise."""
     observation = observe(protocol, view)
     exact = [observation.exact(k) for k in range(observation.rows.shape[0])]
-    slopes = None if isinstance(updates, str) else Slopes.of(updates, protocol.n)
-    if isinstance(updates, str) and updates != "any":
-        raise InputError(f"updates must be a pair (lower, upper) of slopes, or 'any'; got {updates!r}")
-    chosen = Participation.parse(participation) if isinstance(participation, str) else participation
     return Training(
         protocol=protocol,
         view=view,
-        participation=chosen or Participation.full(),
-        slopes=slopes,
-        levels=_levels(noise_levels, protocol.n, protocol.labels),
+        participation=participation,
+        slopes=updates if isinstance(updates, Slopes) else None,
+        levels=levels,
         loop=hidden_loop(protocol.weights, observation=exact, known=observation.known),
         observation=tuple(tuple(sorted(row.items())) for row in exact),
         known=observation.known,

@@ -12,7 +12,7 @@ from sottovoce.errors import InputError, one_of, positive
 from sottovoce.feedback.attacks import best_attack
 from sottovoce.feedback.chains import layered, periodic, proved, round_by_round, setting, steady, steps_of
 from sottovoce.feedback.closed import cap, memory_one, memory_one_rates, twins
-from sottovoce.feedback.problem import training
+from sottovoce.feedback.problem import training, training_of
 from sottovoce.feedback.results import TrainingPairs, TrainingSensitivity
 from sottovoce.feedback.subspaces import MOST_COLUMNS
 from sottovoce.interval import Interval
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from sottovoce.feedback.problem import Training
     from sottovoce.graphs import GossipWeights
     from sottovoce.participation import Participation
+    from sottovoce.protocols import Protocol
 
-__all__ = ["Effort", "training_pairs", "training_sensitivity"]
+__all__ = ["Effort", "training_pairs", "training_sensitivities", "training_sensitivity"]
 
 Effort = Literal["auto", "quick", "fine"]
 # Each round has a step of its own as long as the Newton system has at most so many unknowns.
@@ -94,11 +95,38 @@ def training_sensitivity(
         participation=participation,
     )
     (index,) = target_indices(case.protocol, view, case.known, [target])
-    place = case.loop.position(int(index))
+    return _measured(case, int(index), effort)
+
+
+def training_sensitivities(
+    protocol: Protocol,
+    view: View,
+    indices: np.ndarray,
+    *,
+    participation: Participation,
+    effort: Effort = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> list[TrainingSensitivity]:
+    """`training_sensitivity` for the nodes at `indices`, of a protocol with `updates`.
+
+    Guarantee: that of `training_sensitivity`, for each.
+    """
+    case = training_of(protocol, view, participation)
+    found = []
+    for index in indices.tolist():
+        found.append(_measured(case, index, effort))
+        if progress is not None:
+            progress(len(found), len(indices))
+    return found
+
+
+def _measured(case: Training, index: int, effort: Effort) -> TrainingSensitivity:
+    """Both ends for the node of this index."""
+    place = case.loop.position(index)
     best = min(_candidates(case, place, effort), key=lambda found: found.squared_upper)
     attack = best_attack(case, place)
     return TrainingSensitivity(
-        target=target,
+        target=case.protocol.labels[index],
         squared=Interval(attack.squared, best.squared_upper),
         method=best.proof.method,
         assumption="none" if best.proof.method in {"cap", "twins"} else "smooth",

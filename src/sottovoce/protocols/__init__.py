@@ -19,6 +19,7 @@ from sottovoce.protocols.program import Combine, Draw, Exchange, Program
 from sottovoce.protocols.protocol import MOST_ROUNDS, Contribution, Protocol, hash_of_damping
 from sottovoce.protocols.rationals import Number, PerNode
 from sottovoce.protocols.spelling import parse_protocol, read_program
+from sottovoce.protocols.updates import Slopes
 
 __all__ = [
     "MOST_ROUNDS",
@@ -30,6 +31,7 @@ __all__ = [
     "PerNode",
     "Program",
     "Protocol",
+    "Slopes",
     "chebyshev",
     "clean_state",
     "exact_diffusion",

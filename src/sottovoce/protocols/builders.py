@@ -17,12 +17,15 @@ from sottovoce.graphs.validation import check_entries
 from sottovoce.protocols.program import Combine, Draw, Exchange, Program
 from sottovoce.protocols.protocol import Protocol
 from sottovoce.protocols.rationals import Number, PerNode, exact, plain_number, plain_numbers
+from sottovoce.protocols.updates import Slopes, checked_updates
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
     from numpy.typing import ArrayLike
     from scipy.sparse import csr_array
+
+    from sottovoce.protocols.updates import Updates
 
 __all__ = [
     "chebyshev",
@@ -49,6 +52,7 @@ def gossip(
     damping: ArrayLike | None = None,
     noise_levels: PerNode | None = None,
     encoder: Sequence[Number] | None = None,
+    updates: Updates | None = None,
 ) -> Protocol:
     """Gossip averaging with a fixed gossip matrix: s_t = D W s_{t−1} + x_t + u_t for t = 1..rounds.
 
@@ -63,6 +67,10 @@ def gossip(
     `noise_levels` scale the noise, for all nodes or one a node. `encoder` correlates it over the rounds: it is the
     first column of a Toeplitz C, and the noise is C⁻¹ξ with fresh ξ.
 
+    `updates` makes it training: s_t = g_t(W s_{t−1}) + x_t + u_t with maps g_t of each node's own whose slopes lie
+    between its ends (lower, upper), one pair or one a node, or maps of which nothing is known ("any"). Steps of size η
+    on convex losses of smoothness L have (1 − ηL, 1); (1, 1) is averaging, and (d, d) is damping by d.
+
     Source: Section 3.1 and Eq. 3.1 of Koskela & Kulkarni for D = I.
 
     >>> import numpy as np
@@ -73,6 +81,13 @@ def gossip(
     """
     at_least(1, rounds=rounds)
     checked = as_weights(weights)
+    maps = None if updates is None else checked_updates(updates, checked.n)
+    if maps is not None and damping is not None:
+        raise InputError(
+            "damping and updates say the same thing twice; give (d, d) as updates, or damping alone"
+        )
+    if isinstance(maps, Slopes) and (maps.lower == maps.upper).all() and (maps.reach <= 1).all():
+        damping, maps = maps.upper, None
     kept = 1 if damping is None else _checked_damping(damping, checked.labels)
     program = Program(
         keeps=("model",),
@@ -80,7 +95,9 @@ def gossip(
         instructions=(Combine("message", {"model": kept, **FRESH}), Exchange("message", "model")),
     )
     code = (1,) if encoder is None else tuple(encoder)
-    return Protocol(weights=checked, program=program, rounds=rounds, encoder=code, name="gossip")
+    return Protocol(
+        weights=checked, program=program, rounds=rounds, encoder=code, name="gossip", updates=maps
+    )
 
 
 def repeated(weights: GossipWeights | np.ndarray | csr_array, *, rounds: int, steps: int) -> Protocol:

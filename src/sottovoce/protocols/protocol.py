@@ -26,6 +26,7 @@ from sottovoce.errors import InputError, at_least, at_most
 from sottovoce.graphs import GossipWeights, as_weights
 from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program
 from sottovoce.protocols.rationals import Number, PerNode, exact, plain_number, spread
+from sottovoce.protocols.updates import Slopes, checked_updates
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -48,6 +49,9 @@ class Protocol:
 
     `encoder` is the first column of a lower-triangular Toeplitz matrix C: every draw over the rounds is C⁻¹ξ with
     fresh ξ. `name` is what people call it, and decides nothing.
+
+    With `updates` every node passes what it received through a map g of its own before the next round begins, as
+    training does: slopes of all such maps, or "any" if nothing is known of them. None for averaging.
     """
 
     # A tuple of weights is left to `schedule`: what reads `weights` itself is worked out for one matrix.
@@ -56,6 +60,7 @@ class Protocol:
     rounds: int
     encoder: tuple[Number, ...] = (1,)
     name: str = "program"
+    updates: Slopes | Literal["any"] | None = None
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit each other."""
@@ -75,6 +80,9 @@ class Protocol:
         if not self.programs:
             raise InputError("program must hold at least one Program; got an empty schedule")
         object.__setattr__(self, "encoder", _checked_encoder(self.encoder))
+        if self.updates is not None:
+            object.__setattr__(self, "updates", checked_updates(self.updates, self.n))
+            self._check_updates()
 
     @property
     def schedule(self) -> tuple[GossipWeights, ...]:
@@ -111,11 +119,23 @@ class Protocol:
     @cached_property
     def plain(self) -> bool:
         """Whether this is s_t = D W s_{t−1} + x_t + u_t: one averaging W, noise of level 1, fresh in every round."""
-        return self._gossip_damping is not None
+        return self.updates is None and self._gossip_damping is not None
+
+    def _check_updates(self) -> None:
+        """Refuse maps between rounds where the program is not s_t = g(W s_{t−1}) + x_t + u_t."""
+        if self._damping_of(levels=None) != 1:
+            raise InputError(
+                f"updates are worked out for gossip that averages once a round, undamped, with fresh noise in each "
+                f"round; got the protocol {self.name!r}: {self.programs[0]} (leave out updates, or the rest)"
+            )
 
     @cached_property
     def _gossip_damping(self) -> PerNode | None:
         """The coefficients D of a plain protocol; None for any other."""
+        return self._damping_of(levels={Fraction(1)})
+
+    def _damping_of(self, *, levels: set[Fraction] | None) -> PerNode | None:
+        """The coefficients D of s_t = D W s_{t−1} + x_t + u_t with noise of these levels; None for other programs."""
         if self.varies or self.encoded or len(self.programs[0].keeps) != 1:
             return None
         program, weights = self.programs[0], self.schedule[0]
@@ -129,15 +149,15 @@ class Protocol:
         fresh = {CONTRIBUTION: {Fraction(1)}, draw.name: {Fraction(1)}}
         if draw.each != "node" or {name: _values(value) for name, value in terms.items()} != fresh:
             return None
-        levels, factors = _values(draw.level), _values(damping)
+        factors = _values(damping)
         holds = all(abs(x) <= 1 and Fraction(float(x)) == x for x in factors)
         matrix = weights.matrix
         averages = (matrix.data >= 0).all() and float(matrix.sum(axis=1).max()) <= AVERAGING
-        return damping if levels == {1} and holds and averages else None
+        return damping if levels in (None, _values(draw.level)) and holds and averages else None
 
     def _plain_only(self) -> PerNode:
         """The coefficients D; an error that says what is missing for any other protocol."""
-        if self._gossip_damping is None:
+        if self._gossip_damping is None or self.updates is not None:
             raise InputError(
                 f"this is worked out for plain gossip (one fixed W, noise of level 1 with each contribution); got the "
                 f"protocol {self.name!r}: {self.sentence} (sensitivity, account and calibrate take every protocol)"
@@ -199,7 +219,15 @@ class Protocol:
         scheduled = f", {len(self.schedule)} weight matrices in turn" if len(self.schedule) > 1 else ""
         programs = f", the first of {len(self.programs)} programs in turn" if len(self.programs) > 1 else ""
         code = f"; noise encoded by {_listed(self.encoder)}" if self.encoded else ""
-        return f"{self.programs[0]}{programs}; {rounds}{scheduled}{code}"
+        return f"{self.programs[0]}{programs}; {rounds}{scheduled}{code}{self._updated}"
+
+    @property
+    def _updated(self) -> str:
+        """What the sentence says of the maps between rounds."""
+        if self.updates is None:
+            return ""
+        known = "of any kind" if isinstance(self.updates, str) else f"with slopes in {self.updates}"
+        return f"; each node then updates its model by a map {known}"
 
     @property
     def terms(self) -> dict[str, str]:
@@ -209,12 +237,17 @@ class Protocol:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of weights, programs, rounds and encoder, in rationals and independent of spelling and platform."""
-        form = {
+        form: dict[str, object] = {
             "weights": [weights.hash for weights in self.schedule],
             "programs": [_canonical(program) for program in self.programs],
             "rounds": self.rounds,
             "encoder": [str(value) for value in self.code],
         }
+        if isinstance(self.updates, Slopes):
+            ends = (self.updates.lower, self.updates.upper)
+            form["updates"] = [[str(Fraction(float(slope))) for slope in end] for end in ends]
+        elif self.updates is not None:
+            form["updates"] = self.updates
         return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
 
     @property

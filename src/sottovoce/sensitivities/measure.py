@@ -27,6 +27,7 @@ from sottovoce.sensitivities.participating import earliest_pattern, solve_partic
 from sottovoce.sensitivities.programs import program_sensitivity
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.solve import CLOSE, FormSolution, plain_ends
+from sottovoce.sensitivities.updated import updated_sensitivity
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
@@ -120,6 +121,17 @@ def sensitivity(
     cap = chosen.largest_count(protocol.rounds)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, targets)
+    if protocol.updates is not None:
+        return updated_sensitivity(
+            protocol,
+            view,
+            indices,
+            engine=engine,
+            effort=effort,
+            contribution=contribution,
+            participation=chosen,
+            progress=progress,
+        )
     by_program = partial(
         program_sensitivity,
         protocol,

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of the maps by which nodes update what they received: a ball of slopes, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from sottovoce.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["Slopes", "Updates", "checked_updates"]
+
+Updates = tuple["ArrayLike", "ArrayLike"] | Literal["any"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Slopes:
+    """The ball of every node's update map: ‖g(z′) − g(z) − c(z′ − z)‖ ≤ r‖z′ − z‖ with c ± r = `upper`, `lower`.
+
+    For d = 1 these are the least and the largest slope; a gradient step of size η on a convex loss of smoothness L has
+    slopes in [1 − ηL, 1].
+
+    >>> Slopes.of((0.5, 1), 3).centre.tolist()
+    [0.75, 0.75, 0.75]
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @classmethod
+    def of(cls, updates: tuple[ArrayLike, ArrayLike], n: int) -> Slopes:
+        """One pair for all nodes, or one number a node for either end."""
+        try:
+            lower, upper = (
+                np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), n)) for end in updates
+            )
+        except (TypeError, ValueError):
+            raise InputError(
+                f"updates must be a pair (lower, upper) of slopes, numbers or one a node of {n} nodes, or 'any'; "
+                f"got {updates!r}"
+            ) from None
+        bad = ~(np.isfinite(lower) & np.isfinite(upper) & (lower <= upper))
+        if bad.any():
+            k = int(np.argmax(bad))
+            raise InputError(
+                f"slopes must be finite with lower ≤ upper; node {k} has ({float(lower[k])!r}, {float(upper[k])!r})"
+            )
+        lower.flags.writeable = upper.flags.writeable = False
+        return cls(lower=lower, upper=upper)
+
+    def __str__(self) -> str:
+        """The pair, or its range over the nodes."""
+        low, high = float(self.lower.min()), float(self.upper.max())
+        alike = bool((self.lower == low).all() and (self.upper == high).all())
+        return f"[{low:g}, {high:g}]" if alike else f"[{low:g}, {high:g}] or less, a pair for each node"
+
+    @property
+    def centre(self) -> np.ndarray:
+        """The centre c = (lower + upper)/2."""
+        return np.asarray((self.lower + self.upper) / 2)
+
+    @property
+    def radius(self) -> np.ndarray:
+        """The radius r = (upper − lower)/2."""
+        return np.asarray((self.upper - self.lower) / 2)
+
+    @property
+    def reach(self) -> np.ndarray:
+        """The Lipschitz constant ℓ = |c| + r."""
+        return np.asarray(np.maximum(np.abs(self.lower), np.abs(self.upper)))
+
+
+def checked_updates(updates: Updates | Slopes, n: int) -> Slopes | Literal["any"]:
+    """The slopes of n nodes, or "any" where nothing is known of the maps.
+
+    >>> checked_updates("any", 3)
+    'any'
+    """
+    if isinstance(updates, Slopes):
+        updates = (updates.lower, updates.upper)
+    if not isinstance(updates, str):
+        return Slopes.of(updates, n)
+    if updates != "any":
+        raise InputError(f"updates must be a pair (lower, upper) of slopes, or 'any'; got {updates!r}")
+    return "any"
