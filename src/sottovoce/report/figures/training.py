@@ -55,8 +55,12 @@ def draw_training(result: training.Result, axes: Sequence[Axes] | None = None) -
     last.legend(loc="upper right")
     for ax in chosen[len(networks) + 1 :]:
         ax.set_axis_off()
-    # One legend serves all networks: where an axis is left over, or in the first panel that has room.
-    spare = chosen[-1] if len(chosen) > len(networks) + 1 else chosen[len(networks) - 1]
+    # One legend serves all networks: where an axis is left over, or below all of them.
     handles, labels = chosen[0].get_legend_handles_labels()
-    spare.legend(handles, labels, loc="center" if len(chosen) > len(networks) + 1 else "center left")
+    if len(chosen) > len(networks) + 1:
+        chosen[-1].legend(handles, labels, loc="center")
+    elif axes is None:
+        chosen[0].figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    else:
+        chosen[0].legend(handles, labels)
     return chosen
