@@ -20,6 +20,7 @@ from sottovoce.studies import (
     observed_targets,
     removed_noise,
     slips,
+    training,
     utility,
     vectors,
 )
@@ -43,6 +44,14 @@ TINY: dict[str, Any] = {
     ),
     "errata-g": constant_step.Config(rounds=(30, 100), simulated_rounds=(30,), runs=20),
     "utility": utility.Config(graphs=("complete:n=4", "ring:n=6"), rounds=(4, 16), dimension=2, runs=3),
+    "training": training.Config(
+        networks=("star:n=3",),
+        balls=((1.0, 1.0), (0.0, 1.0)),
+        epsilons=(0.0, 1.0),
+        simulations=2000,
+        grid=61,
+        nodes=3,
+    ),
 }
 
 

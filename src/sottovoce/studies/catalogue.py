@@ -19,6 +19,7 @@ from sottovoce.studies import (
     observed_targets,
     removed_noise,
     slips,
+    training,
     utility,
     vectors,
 )
@@ -154,6 +155,20 @@ STUDIES = (
         full=utility.Config(),
         quick=utility.Config.quick(),
         run=utility.run,
+    ),
+    Study(
+        name="training",
+        part="training",
+        title="Training with hidden states: certified, attacked, assumed",
+        full=training.Config(),
+        quick=training.Config(
+            networks=("star:n=9", "ring:n=12", "complete:n=12"),
+            balls=((1.0, 1.0), (0.9, 1.0), (0.0, 1.0)),
+            simulations=100_000,
+            grid=241,
+            nodes=7,
+        ),
+        run=training.run,
     ),
 )
 PARTS = tuple(dict.fromkeys(study.part for study in STUDIES))

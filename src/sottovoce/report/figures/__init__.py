@@ -16,6 +16,7 @@ from sottovoce.report.figures.reproductions import (
     draw_figure_2,
     draw_growth,
 )
+from sottovoce.report.figures.training import draw_training
 from sottovoce.report.figures.utility import draw_utility
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "draw_observed_targets",
     "draw_removed_noise",
     "draw_slips",
+    "draw_training",
     "draw_utility",
     "draw_vectors",
     "drawn",

@@ -23,6 +23,7 @@ from sottovoce.report.figures.reproductions import (
     draw_growth,
 )
 from sottovoce.report.figures.style import looks
+from sottovoce.report.figures.training import draw_training
 from sottovoce.report.figures.utility import draw_utility
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ DRAWINGS: Mapping[str, Callable[..., Sequence[Axes]]] = {
     "errata-f": draw_hidden_states,
     "errata-g": draw_constant_step,
     "utility": draw_utility,
+    "training": draw_training,
 }
 
 
