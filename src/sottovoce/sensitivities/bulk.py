@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.sensitivities.carried import balanced
 from sottovoce.sensitivities.smooth import BLOCKS, smooth_bound, smooth_tables
 from sottovoce.sensitivities.steady import steady_bound, steady_tables
 from sottovoce.sensitivities.turning import constant_stream, turning_bound, turning_value
@@ -133,15 +134,16 @@ def far_bounds(response: FilteredResponse, count: int) -> dict[str, Callable[[np
 
     Their tables are made when they are first asked for.
     """
-    rounds = response.rounds
+    rounds, own = response.rounds, cache(partial(balanced, response))
     bounds: dict[str, Callable[[np.ndarray], np.ndarray]] = {}
     settles = rounds > MOST_SMOOTH or SETTLED * len(response.gains.gain) < rounds
     if settles or (response.gains.frozen and rounds <= EXPLICIT_ROUNDS):
-        settled = cache(partial(steady_tables, response))
-        bounds["steady"] = lambda sources: steady_bound(settled(), sources)
+        settled = cache(lambda: steady_tables(own()[0]))
+        bounds["steady"] = lambda sources: steady_bound(settled(), sources / own()[1][:, None])
     if not settles or rounds <= EXPLICIT_ROUNDS:
-        cut = cache(partial(smooth_tables, response, blocks=FEWER_BLOCKS if count > CROWD else BLOCKS))
-        bounds["smooth"] = lambda sources: smooth_bound(cut(), sources)
+        blocks = FEWER_BLOCKS if count > CROWD else BLOCKS
+        cut = cache(lambda: smooth_tables(own()[0], blocks=blocks))
+        bounds["smooth"] = lambda sources: smooth_bound(cut(), sources / own()[1][:, None])
     return bounds
 
 
