@@ -26,11 +26,11 @@ TINY = 1e-150
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
-    """How far `FilteredResponse.before` enlarges rows X at most, and what rounding adds, in proportion to ‖X‖.
+    """How far a step of the filter enlarges rows or states X at most, and what rounding adds, in proportion to ‖X‖.
 
-    It makes XA, then subtracts ((XA)K)C. Entry by entry that errs by γ_{k+1}|X||A| + γ_{k+r+m+1}|X||A||K||C| at most, k
-    being the entries of the longest column of A. With α ≥ ‖|A|‖ and ν ≥ ‖|K||C|‖, `stretch` is α(1 + ν) and `error` is
-    κ = α(γ_{k+1} + γ_{k+r+m+1}ν).
+    `FilteredResponse.before` makes XA, then subtracts ((XA)K)C. Entry by entry that errs by γ_{k+1}|X||A| +
+    γ_{k+r+m+1}|X||A||K||C| at most, k being the entries of the longest row or column of A; so does `after` with states.
+    With α ≥ ‖|A|‖ and ν ≥ ‖|K||C|‖, `stretch` is α(1 + ν) and `error` is κ = α(γ_{k+1} + γ_{k+r+m+1}ν).
     """
 
     stretch: float
@@ -39,7 +39,8 @@ class Step:
     @classmethod
     def of(cls, transition: np.ndarray | csr_array, rows: np.ndarray, gains: np.ndarray) -> Step:
         """The largest over all the gains."""
-        count, norm = terms(transition.T) + 1, spread(abs(transition))
+        count = max(terms(transition), terms(transition.T)) + 1
+        norm = spread(abs(transition))
         gain = spread(np.abs(rows)) * float(np.linalg.norm(gains, axis=(1, 2)).max(initial=0))
         error = GAMMA * norm * (count + (count + sum(rows.shape)) * gain)
         return cls(stretch=ROOM * norm * (1 + gain), error=ROOM * error)
