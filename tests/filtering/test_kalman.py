@@ -13,6 +13,7 @@ from sottovoce.filtering.kalman import Gains, filter_gains
 from sottovoce.filtering.response import FilteredResponse
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
+from sottovoce.sensitivities.horizon import dense_transition
 from sottovoce.views import View, observe
 
 DIRECTED = matrix_weights(
@@ -164,7 +165,7 @@ def precise(matrix: np.ndarray) -> np.ndarray:
 def unwhite(response: FilteredResponse) -> float:
     """How far the covariance of what the stored filter shows is from I, in 256 bits, for noise of covariance I."""
     gains, size, rounds = response.gains, response.size, response.rounds
-    A, C = precise(response.transition.toarray()), precise(response.rows)
+    A, C = precise(dense_transition(response)), precise(response.rows)
     state, shown = precise(np.zeros((size, size * rounds))), []
     for t in range(rounds):
         state[:, size * t : size * (t + 1)] = precise(np.eye(size))

@@ -21,6 +21,7 @@ from sottovoce.filtering import (
 )
 from sottovoce.graphs import GossipWeights, metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
+from sottovoce.sensitivities.horizon import dense_transition
 from sottovoce.views import View, observe
 
 LAW = settings(derandomize=True, deadline=None, max_examples=60)
@@ -240,7 +241,7 @@ def test_the_error_of_followed_rows_is_covered_in_256_bits_and_not_a_thousand_ti
         assert isinstance(response, FilteredResponse)
         source, gains = response.source(0), response.gains
         with mpmath.workprec(256):
-            A, C = precise(response.transition.toarray()), precise(response.rows)
+            A, C = precise(dense_transition(response)), precise(response.rows)
             state, shown = precise(np.zeros((response.size, rounds))), []
             for t in range(rounds):
                 state[:, t] = precise(source)

@@ -70,12 +70,13 @@ def bulk_ends(
     Guarantee: attained ≤ Δ² ≤ bound up to the distortion of the response and what its frozen gains miss.
     """
     count = len(positions)
-    far, steady = far_bounds(response, count), constant_stream(response)
+    own, units = balanced(response)
+    far, steady = far_bounds(own, count), constant_stream(own)
     attained, bound, frequency = np.empty(count), np.full(count, np.inf), np.zeros(count)
     method = np.full(count, "cap", dtype=METHOD_NAMES)
     for begin in range(0, count, PORTION):
         part = slice(begin, begin + PORTION)
-        sources = response.columns(positions[part])
+        sources = response.columns(positions[part]) / units[:, None]
         attained[part] = steady.value(sources)
         for name, bounded in far.items():
             places = begin + np.flatnonzero(~(bound[part] <= (1 + WIDE) * attained[part]))
@@ -134,16 +135,15 @@ def far_bounds(response: FilteredResponse, count: int) -> dict[str, Callable[[np
 
     Their tables are made when they are first asked for.
     """
-    rounds, own = response.rounds, cache(partial(balanced, response))
+    rounds = response.rounds
     bounds: dict[str, Callable[[np.ndarray], np.ndarray]] = {}
     settles = rounds > MOST_SMOOTH or SETTLED * len(response.gains.gain) < rounds
     if settles or (response.gains.frozen and rounds <= EXPLICIT_ROUNDS):
-        settled = cache(lambda: steady_tables(own()[0]))
-        bounds["steady"] = lambda sources: steady_bound(settled(), sources / own()[1][:, None])
+        settled = cache(partial(steady_tables, response))
+        bounds["steady"] = lambda sources: steady_bound(settled(), sources)
     if not settles or rounds <= EXPLICIT_ROUNDS:
-        blocks = FEWER_BLOCKS if count > CROWD else BLOCKS
-        cut = cache(lambda: smooth_tables(own()[0], blocks=blocks))
-        bounds["smooth"] = lambda sources: smooth_bound(cut(), sources / own()[1][:, None])
+        cut = cache(partial(smooth_tables, response, blocks=FEWER_BLOCKS if count > CROWD else BLOCKS))
+        bounds["smooth"] = lambda sources: smooth_bound(cut(), sources)
     return bounds
 
 

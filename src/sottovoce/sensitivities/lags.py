@@ -22,10 +22,17 @@ if TYPE_CHECKING:
 
     from sottovoce.filtering import FilteredResponse
 
-__all__ = ["ROUNDING", "LagForms", "closed_loop", "gramian", "lag_forms", "loop_error", "raw_gramian", "taps"]
+__all__ = [
+    "LagForms",
+    "closed_loop",
+    "gramian",
+    "lag_forms",
+    "loop_error",
+    "raw_gramian",
+    "tail_gramian",
+    "taps",
+]
 
-# Forms of r × r numbers are summed up to this relative error for each of the r terms.
-ROUNDING = 128 * UNIT_ROUNDOFF
 # A product that is off by e and squared is at most (1 + η) of the square, and e²(1 + 1/η) more, for this η: what the
 # bounds of this room add for rounding in the end.
 SHARE = 1e-10
@@ -146,6 +153,22 @@ def gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int, *, off: float =
         gram, error = block.gram, block.gram_error
     symmetric = (gram + gram.T) / 2
     return np.asarray(symmetric + 1.001 * (error + UNIT_ROUNDOFF * np.linalg.norm(gram)) * np.eye(len(loop)))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def tail_gramian(
+    loop: np.ndarray, whitener: np.ndarray, first: int, rounds: int, *, off: float = 0.0
+) -> np.ndarray:
+    """The same sum over the lags from `first`, a power of two, up to `rounds` at least; 0 if there are none.
+
+    Guarantee: that of `gramian`.
+    """
+    tail, error = np.zeros_like(loop), 0.0
+    for block in _doublings(loop, whitener, rounds, off):
+        if block.length >= first:
+            tail = tail + (block.added + block.added.T) / 2
+            error += block.added_error + 2 * UNIT_ROUNDOFF * float(np.linalg.norm(tail))
+    return np.asarray(tail + 1.001 * error * np.eye(len(loop)))
 
 
 def raw_gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int) -> np.ndarray:
