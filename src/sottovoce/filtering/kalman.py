@@ -19,7 +19,7 @@ from sottovoce.filtering.rounding import GAMMA, ROOM, spread, terms
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Gains", "filter_gains"]
+__all__ = ["FilterSizes", "Gains", "filter_gains", "gain_distortion", "whitener_error"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +61,7 @@ def filter_gains(
     Guarantee: up to rounding, the form M̂ of these gains obeys (1 − missing)·M̂ ⪯ M ⪯ M̂. Why: any gains give an
     invertible linear map of the observations; with P frozen they are optimal for noise I + E, E = P_t − P_{t+1}, and
     −missing·I ⪯ E ⪯ 0 because P_t increases: freezing takes noise away, never adds it. What rounding changes is in
-    `distortion` (see `_distortion`).
+    `distortion` (see `gain_distortion`).
     """
     size, m = transition.shape[0], rows.shape[0]
     covariance = np.eye(size)
@@ -88,12 +88,11 @@ def filter_gains(
     gain = np.array(gains).reshape(len(gains), size, m)
     # P_t grows with t, because P_2 ⪰ I = P_1 and the recursion is monotone: the last one has the largest norm.
     largest = float(np.linalg.norm(covariance, 2))
-    sizes = _Sizes(
+    sizes = FilterSizes(
         transition=transition,
         covariance=covariance,
         norm=largest,
         gain=float(np.linalg.norm(gain, axis=(1, 2)).max(initial=0)),
-        rounds=rounds,
     )
     return Gains(
         gain=gain,
@@ -102,22 +101,21 @@ def filter_gains(
         covariance_norm=largest,
         frozen=frozen,
         missing=missing if frozen else 0.0,
-        distortion=added + max(_distortion(sizes, rows), _distortion(sizes, last_rows)),
+        distortion=added + max(_over_rounds(sizes, each, rounds) for each in (rows, last_rows)),
     )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Sizes:
-    """A, the last P and its spectral norm, the largest ‖K_t‖_F and the number of rounds."""
+class FilterSizes:
+    """A, the last P and its spectral norm, and the largest ‖K_t‖_F."""
 
     transition: np.ndarray | csr_array
     covariance: np.ndarray
     norm: float
     gain: float
-    rounds: int
 
 
-def _distortion(sizes: _Sizes, rows: np.ndarray) -> float:
+def gain_distortion(sizes: FilterSizes, rows: np.ndarray) -> float:
     """How far rounding in a filter with these rows changes the noise that it is optimal for, from above.
 
     P_t is the matrix as computed, K, L and S = L⁻¹CP_t are what it leads to in exact arithmetic; norms are Frobenius
@@ -131,17 +129,18 @@ def _distortion(sizes: _Sizes, rows: np.ndarray) -> float:
       noise, so that every P_t is below (1 + e)/(1 − e) times the last.
     * A gain off by δK adds AδK·Cz_t to the state, noise of AδKL times what is shown: with the map from noise to what
       is shown within (1 − e)^{−½} in norm, that changes it by a factor within 1 ± g, g = α(s + κh + γ_μ‖L‖‖K‖).
-    * The whitener is (I + H)L⁻¹C + Y but for a rotation, ‖H‖ ≤ h/2 and ‖Y‖ ≤ γ_μ m‖L‖. Of Y, YCᵀC = (YCᵀL)L⁻¹C is one
-      more H; the rest meets states of norm at most √p·‖c‖ in each of T rounds, and is 0 where C has m columns that are
-      not, as in a Krylov space.
+    * The whitener is (I + H)L⁻¹C + Y but for a rotation, ‖H‖ ≤ h/2 and Y that of `whitener_error`. Of Y, YCᵀC =
+      (YCᵀL)L⁻¹C is one more H.
 
-    Guarantee: the result is e/2 + g + h/2 + ‖Y‖‖L‖ + ‖Y‖√(pT), with room for products of these; infinite beyond a
-    hundredth, where they would count.
+    Guarantee: the result is e/2 + g + h/2 + ‖Y‖‖L‖, with room for products of these; infinite beyond a hundredth, where
+    they would count. What is left of Y, Y(I − CᵀC), is not in it.
     Source: Higham, *Accuracy and Stability*, Theorems 8.5 and 10.3 and Section 3.5, with two roundings more for
     reciprocals of diagonals.
     """
     if rows.shape[0] == 0:
         return 0.0
+    if not (sizes.covariance.diagonal() > 0).all():
+        return np.inf
     P, absolute, K = sizes.covariance, np.abs(rows), min(sizes.gain, sizes.norm**0.5)
     alpha, longest = spread(abs(sizes.transition)), terms(sizes.transition)
     diagonal = np.sqrt(P.diagonal())
@@ -155,10 +154,25 @@ def _distortion(sizes: _Sizes, rows: np.ndarray) -> float:
     off = 2 * K * s + K**2 * h + solved * shown + 2 * GAMMA * (longest + 1) * frobenius
     e = alpha**2 * off + GAMMA * frobenius
     g = alpha * (s + K * h + solved * root * sizes.gain)
-    square = int(rows.any(axis=0).sum()) == len(rows)
-    y = solved * len(rows) * root * (root + (0.0 if square else (sizes.norm * sizes.rounds) ** 0.5))
-    found = ROOM**2 * (e / 2 + g + h / 2 + y)
+    found = ROOM**2 * (e / 2 + g + h / 2 + whitener_error(P, rows) * root)
     return found if found <= 0.01 else np.inf
+
+
+def whitener_error(covariance: np.ndarray, rows: np.ndarray) -> float:
+    """‖Y‖ ≤ γ_μ m‖L‖: how far a whitener is from rows that L̂⁻¹C spans, |Y| ≤ γ_μ|L̂⁻¹||L̂||L̂⁻¹C| and ‖L̂⁻¹‖ ≤ √m."""
+    root = float(np.sqrt(((rows @ covariance) * rows).sum()))
+    return ROOM * GAMMA * (len(rows) + 3) * len(rows) * root
+
+
+def _over_rounds(sizes: FilterSizes, rows: np.ndarray, rounds: int) -> float:
+    """The distortion of a filter that is run: what Y has beside C meets states of norm at most √p·‖c‖ in T rounds.
+
+    There is nothing beside C where it has m columns that are not 0, as in a Krylov space.
+    """
+    found = gain_distortion(sizes, rows)
+    if int(rows.any(axis=0).sum()) > len(rows):
+        found += whitener_error(sizes.covariance, rows) * (sizes.norm * rounds) ** 0.5
+    return found
 
 
 def _measure(covariance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
