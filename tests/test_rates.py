@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
+from scipy import linalg
 
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.filtering import hidden_system, whitened_response
@@ -12,6 +14,7 @@ from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, 
 from sottovoce.protocols import gossip
 from sottovoce.rates import Rates, rate, response_spectrum, steady_state
 from sottovoce.rates import steady as steady_module
+from sottovoce.rates.pieces import _Sizes, _solve, pieces, rows_at
 from sottovoce.views import View, observe
 
 
@@ -337,3 +340,42 @@ def test_a_covariance_that_rounding_makes_indefinite_is_not_certified(
     monkeypatch.setattr(steady_module, "_doubled", lambda transition, _: -np.eye(len(transition)))
     with pytest.raises(NotCertified, match="does not settle"):
         rate(metropolis_weights("ring:n=5"), View.secure_sum(0))
+
+
+def exactly(matrix: np.ndarray) -> mpmath.matrix:
+    return mpmath.matrix([[mpmath.mpc(complex(x)) for x in row] for row in np.atleast_2d(matrix)])
+
+
+SOLVED = [("ring:n=12", View.secure_sum(0)), ("star:n=9", View.neighbourhood(2)), ("karate", alone(0))]
+
+
+@pytest.mark.parametrize(("graph", "view"), SOLVED)
+def test_what_a_solve_leaves_is_covered_in_256_bits_and_not_a_thousand_times_too_large(
+    graph: str, view: View
+) -> None:
+    protocol = gossip(metropolis_weights(graph), rounds=1)
+    state = steady_state(hidden_system(protocol, observe(protocol, view)))
+    shares = []
+    for frequency in (0.0, 0.3, 2.0):
+        matrix = np.eye(state.size) - np.exp(-1j * frequency) * state.closed_loop.T
+        found, bound = _solve(linalg.lu_factor(matrix), matrix, state.whitener.T, _Sizes.of(matrix))
+        with mpmath.workprec(256):
+            left = exactly(state.whitener.T) - exactly(matrix) * exactly(found)
+            shares.append(float(mpmath.mnorm(left, "f")) / bound)
+    assert max(shares) <= 1
+    assert max(shares) >= 1e-3
+
+
+@pytest.mark.parametrize(("graph", "view"), SOLVED[:2])
+def test_polynomials_are_within_their_slack_in_256_bits(graph: str, view: View) -> None:
+    protocol = gossip(metropolis_weights(graph), rounds=1)
+    state = steady_state(hidden_system(protocol, observe(protocol, view)))
+    found = pieces(state)
+    frequencies = np.array([piece.centre + share * piece.halfwidth for piece in found for share in (-1, 0.7)])
+    values, which = rows_at(found, frequencies[:12])
+    with mpmath.workprec(256):
+        for frequency, value, number in zip(frequencies, values, which, strict=False):
+            turn = mpmath.expj(-mpmath.mpf(float(frequency)))
+            resolvent = (mpmath.eye(state.size) - turn * exactly(state.closed_loop)) ** -1
+            off = mpmath.mnorm(exactly(state.whitener) * resolvent - exactly(value), "f")
+            assert off <= found[number].slack

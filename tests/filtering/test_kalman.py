@@ -3,14 +3,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
+from tests.laws.test_threshold_laws import two_cliques
 
 from sottovoce.filtering import HiddenSystem, hidden_system, whitened_response
 from sottovoce.filtering.kalman import Gains, filter_gains
 from sottovoce.filtering.response import FilteredResponse
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
+from sottovoce.sensitivities.horizon import dense_transition
 from sottovoce.views import View, observe
 
 DIRECTED = matrix_weights(
@@ -152,3 +155,35 @@ def test_the_distortion_covers_what_single_precision_loses(weights: GossipWeight
         off = np.linalg.norm(A @ (rough - gains.gain[gains.at(k)]) @ root, 2)
         assert off <= gains.distortion * 2.0**29
         P = A @ (P - S.T @ S) @ A.T + np.eye(len(A), dtype=np.float32)
+
+
+def precise(matrix: np.ndarray) -> np.ndarray:
+    """Floats as numbers of the precision that is set."""
+    return np.array([mpmath.mpf(float(x)) for x in np.ravel(matrix)], dtype=object).reshape(matrix.shape)
+
+
+def unwhite(response: FilteredResponse) -> float:
+    """How far the covariance of what the stored filter shows is from I, in 256 bits, for noise of covariance I."""
+    gains, size, rounds = response.gains, response.size, response.rounds
+    A, C = precise(dense_transition(response)), precise(response.rows)
+    state, shown = precise(np.zeros((size, size * rounds))), []
+    for t in range(rounds):
+        state[:, size * t : size * (t + 1)] = precise(np.eye(size))
+        shown.append(precise(response.whitener(t)) @ state)
+        state = A @ (state - precise(gains.gain[gains.at(t)]) @ (C @ state))
+    noise = np.vstack(shown)
+    return float(np.linalg.norm((noise @ noise.T - precise(np.eye(len(noise)))).astype(float), 2))
+
+
+def test_the_distortion_covers_rounding_in_256_bits_and_is_not_a_thousand_times_too_large() -> None:
+    shares = []
+    scenes = {**SYSTEMS, "slow": (two_cliques(3, 1e-6), View.secure_sum(1))}
+    for weights, view in scenes.values():
+        protocol = gossip(weights, rounds=12)
+        system = hidden_system(protocol, observe(protocol, view))
+        gains = gains_of(system, 0.0)
+        with mpmath.workprec(256):
+            # ‖N̂N̂ᵀ − I‖ ≤ 2d + d² where the noise map is off by d.
+            shares.append(unwhite(response_with(system, gains)) / (2 * gains.distortion))
+    assert max(shares) <= 1
+    assert min(shares) >= 1e-3

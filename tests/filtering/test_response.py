@@ -3,9 +3,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests.filtering.test_kalman import SYSTEMS, precise
+from tests.laws.test_threshold_laws import two_cliques
 from tests.reference import CASES, Scene, custom_view, definition, named_view, scenes
 
 from sottovoce.errors import InputError
@@ -18,6 +21,7 @@ from sottovoce.filtering import (
 )
 from sottovoce.graphs import GossipWeights, metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
+from sottovoce.sensitivities.horizon import dense_transition
 from sottovoce.views import View, observe
 
 LAW = settings(derandomize=True, deadline=None, max_examples=60)
@@ -217,3 +221,35 @@ def test_long_vectors_cost_no_accuracy_in_a_dense_network(
     monkeypatch.setattr("sottovoce.krylov.LONG", 0)
     thrifty = whitened_response(system)
     assert thrifty.distortion <= 2 * careful.distortion
+
+
+def carried_rows(response: FilteredResponse, source: np.ndarray) -> np.ndarray:
+    """F for one input, by rows that are carried back as all bounds do, (rows of the view, T)."""
+    columns, rows = [], response.whitener(response.rounds - 1)
+    for t in range(response.rounds - 1, -1, -1):
+        if t < response.rounds - 1:
+            rows = np.vstack([response.whitener(t), response.before(rows, t)])
+        columns.append(np.pad(rows @ source, (t * len(response.rows), 0)))
+    return np.column_stack(columns[::-1])
+
+
+def test_the_error_of_followed_rows_is_covered_in_256_bits_and_not_a_thousand_times_too_large() -> None:
+    shares, rounds = [], 5
+    for weights, view in {**SYSTEMS, "slow": (two_cliques(3, 1e-6), View.secure_sum(1))}.values():
+        protocol = gossip(weights, rounds=rounds)
+        response = whitened_response(hidden_system(protocol, observe(protocol, view)), engine="filter")
+        assert isinstance(response, FilteredResponse)
+        source, gains = response.source(0), response.gains
+        with mpmath.workprec(256):
+            A, C = precise(dense_transition(response)), precise(response.rows)
+            state, shown = precise(np.zeros((response.size, rounds))), []
+            for t in range(rounds):
+                state[:, t] = precise(source)
+                shown.append(precise(response.whitener(t)) @ state)
+                state = A @ (state - precise(gains.gain[gains.at(t)]) @ (C @ state))
+            exact = np.vstack(shown)
+            for found in (carried_rows(response, source), response.respond(0, np.eye(rounds))):
+                error = np.linalg.norm((precise(found) - exact).astype(float), 2)
+                shares.append(error / response.recursion_error(rounds))
+    assert max(shares) <= 1
+    assert max(shares) >= 1e-3

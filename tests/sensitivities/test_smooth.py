@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -13,7 +14,7 @@ import pytest
 from sottovoce import gossip, graphs
 from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
 from sottovoce.sensitivities.horizon import dense_transition
-from sottovoce.sensitivities.smooth import DEGREE, smooth_bound, smooth_tables
+from sottovoce.sensitivities.smooth import DEGREE, SHARES, SmoothTables, smooth_bound, smooth_tables
 from sottovoce.views import View, observe
 
 if TYPE_CHECKING:
@@ -79,45 +80,125 @@ def test_far_targets_are_nearly_exact() -> None:
     assert np.all(bounds <= 1.02 * np.array(constant))
 
 
-def exact_tables(response: FilteredResponse, edges: np.ndarray, b: np.ndarray) -> tuple[Any, Any, Any]:
-    """The squared Frobenius norms of F, FΠ and ΠFΠ for the model as stored, in the precision that is set."""
+@dataclass(frozen=True, kw_only=True)
+class Exact:
+    """F of one target, one matrix for each row of the view, P̂, and ω, in the precision that is set."""
+
+    response: list[Any]
+    basis: Any
+    weight: Any
+
+    def norm(self, left: Any, right: Any) -> Any:
+        """The Frobenius norm of `left`·F·`right`."""
+        return mpmath.sqrt(sum(mpmath.mnorm(left * x * right, "f") ** 2 for x in self.response))
+
+
+def exact_response(response: FilteredResponse, edges: np.ndarray, b: np.ndarray) -> Exact:
+    """The model as stored, without rounding."""
     A, C, source = (
         mpmath.matrix(np.asarray(x).tolist()) for x in (dense_transition(response), response.rows, b)
     )
-    columns = []
-    for s in range(response.rounds):
-        state, column = source, [mpmath.zeros(len(response.rows), 1) for _ in range(s)]
-        for t in range(s, response.rounds):
+    rounds, m = response.rounds, len(response.rows)
+    F = [mpmath.zeros(rounds, rounds) for _ in range(m)]
+    weight = mpmath.mpf(0)
+    for s in range(rounds):
+        state = source
+        for t in range(s, rounds):
+            weight += mpmath.norm(state) ** 2
             shown = mpmath.matrix(response.whitener(t).tolist()) * state
-            column.append(shown)
+            for p in range(len(shown)):
+                F[p][t, s] = shown[p]
             gain = mpmath.matrix(response.gains.gain[response.gains.at(t)].tolist())
             state = A * (state - gain * (C * state))
-        columns.append(column)
-    rounds, m = response.rounds, len(response.rows)
-    F = [mpmath.matrix([[columns[s][t][p] for s in range(rounds)] for t in range(rounds)]) for p in range(m)]
     basis = mpmath.zeros(rounds, (len(edges) - 1) * DEGREE)
     for i, (begin, end) in enumerate(itertools.pairwise(edges.tolist())):
-        points = mpmath.matrix(np.vander(np.linspace(-1, 1, end - begin), DEGREE, increasing=True).tolist())
-        piece, _ = mpmath.qr(points, mode="skinny")
-        for t in range(end - begin):
-            for q in range(DEGREE):
-                basis[begin + t, i * DEGREE + q] = piece[t, q]
-    sizes = [[mpmath.mnorm(part, "f") ** 2 for part in (x, x * basis, basis.T * x * basis)] for x in F]
-    total, kept, inner = (sum(column) for column in zip(*sizes, strict=True))
-    return total, kept, inner
+        piece = np.linalg.qr(np.vander(np.linspace(-1, 1, end - begin), DEGREE, increasing=True))[0]
+        for t, q in np.ndindex(piece.shape):
+            basis[begin + t, i * DEGREE + q] = mpmath.mpf(float(piece[t, q]))
+    return Exact(response=F, basis=basis, weight=mpmath.sqrt(weight))
 
 
-@pytest.mark.parametrize("graph", ["ring:n=7", "star:n=6"])
-@pytest.mark.parametrize("rounds", [12, 30])
-def test_the_allowance_for_rounding_holds_against_100_bits(graph: str, rounds: int) -> None:
-    _, response = response_of(graph, View.secure_sum(0), rounds=rounds)
-    tables = smooth_tables(response, blocks=3)
-    for position in (0, 2):
-        b = response.source(position)
+def coarse_error(exact: Exact, coarse: np.ndarray) -> Any:
+    """How far a computed P̂ᵀFP̂ is off, in Frobenius norm."""
+    m, total = len(exact.response), mpmath.mpf(0)
+    for p, x in enumerate(exact.response):
+        found = mpmath.matrix(coarse[p::m].tolist())
+        total += mpmath.mnorm(exact.basis.T * x * exact.basis - found, "f") ** 2
+    return mpmath.sqrt(total)
+
+
+CASES = [
+    ("ring:n=7", View.secure_sum(0)),
+    ("star:n=6", View.secure_sum(0)),
+    ("path:n=8", View.neighbourhood(3)),
+    ("complete:n=9", View.coalition_sums([0, 3])),
+]
+
+
+def shares_of_allowances(tables: SmoothTables, exact: Exact, b: np.ndarray) -> list[float]:
+    """The errors of `total`, `kept` and `coarse` for an input, as shares of what is allowed for."""
+    whole, weight = mpmath.eye(exact.basis.rows), exact.weight
+    total, kept = exact.norm(whole, whole), exact.norm(whole, exact.basis)
+    form = tables.forms_error * weight**2 + tables.sums_error * float(b @ b)
+    row = tables.rows_error * weight
+    return [
+        float(abs(b @ tables.total @ b - total**2) / form),
+        float(abs(b @ tables.kept @ b - kept**2) / (form + 2 * kept * row + row**2)),
+        float(coarse_error(exact, tables.coarse @ b) / row),
+    ]
+
+
+def test_the_allowances_for_rounding_hold_against_100_bits_and_are_not_a_thousand_times_too_large() -> None:
+    shares = []
+    for (graph, view), rounds in itertools.product(CASES, (12, 30)):
+        _, response = response_of(graph, view, rounds=rounds)
+        tables = smooth_tables(response, blocks=3)
+        for position in range(4):
+            b = response.source(position)
+            with mpmath.workprec(100):
+                exact = exact_response(response, tables.edges, b)
+                skew = mpmath.mnorm(exact.basis.T * exact.basis - mpmath.eye(exact.basis.cols), 1)
+                shares.append(shares_of_allowances(tables, exact, b))
+            assert exact.weight**2 <= b @ tables.states @ b <= exact.weight**2 * (1 + 1e-9)
+            assert skew <= tables.skew
+    assert np.max(shares) <= 1
+    assert (np.max(shares, axis=0) >= 1e-3).all()
+
+
+def exact_bound(exact: Exact, tables: SmoothTables) -> Any:
+    """What `smooth_bound` bounds Δ² by, with an orthonormal basis."""
+    P = mpmath.zeros(exact.basis.rows, exact.basis.cols)
+    for i, (begin, end) in enumerate(itertools.pairwise(tables.edges.tolist())):
+        columns = slice(DEGREE * i, DEGREE * (i + 1))
+        P[begin:end, columns] = mpmath.qr(exact.basis[begin:end, columns], mode="skinny")[0]
+    whole = mpmath.eye(P.rows)
+    total, kept, inner = exact.norm(whole, whole), exact.norm(whole, P), exact.norm(P.T, P)
+    form = sum(((P.T * x * P).T * (P.T * x * P) for x in exact.response), start=mpmath.zeros(P.cols, P.cols))
+    lengths, count = np.diff(tables.edges).tolist(), len(tables.edges) - 1
+    places = [slice(DEGREE * i, DEGREE * (i + 1)) for i in range(count)]
+    levels = [
+        sum(
+            mpmath.sqrt(lengths[i] * lengths[j]) * mpmath.mnorm(form[places[i], places[j]], "f")
+            for j in range(count)
+        )
+        + (kept**2 - inner**2) * lengths[i]
+        for i in range(count)
+    ]
+    rests = [(total**2 - kept**2) * length for length in lengths]
+    return min(
+        sum(
+            max((1 + share) * level, (1 + 1 / share) * rest)
+            for level, rest in zip(levels, rests, strict=True)
+        )
+        for share in SHARES.tolist()
+    )
+
+
+@pytest.mark.parametrize(("graph", "view"), CASES)
+def test_the_bound_is_what_it_says_from_above(graph: str, view: View) -> None:
+    _, response = response_of(graph, view, rounds=24)
+    tables = smooth_tables(response, blocks=4)
+    for position, bound in enumerate(smooth_bound(tables, response.columns(np.arange(4)))):
         with mpmath.workprec(100):
-            total, kept, inner = exact_tables(response, tables.edges, b)
-        slack = tables.rounding * float(b @ b)
-        coarse = tables.coarse @ b
-        for found, truth in ((b @ tables.total @ b, total), (b @ tables.kept @ b, kept)):
-            assert abs(found - truth) <= slack / 4
-        assert abs(float((coarse**2).sum()) - inner) <= slack / 4
+            exact = exact_bound(exact_response(response, tables.edges, response.source(position)), tables)
+        assert exact <= bound <= exact * (1 + 1e-9)

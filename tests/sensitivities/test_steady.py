@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+import itertools
+
+import mpmath
 import numpy as np
 import pytest
-from tests.sensitivities.test_smooth import dense, response_of
+from tests.filtering.test_kalman import precise
+from tests.sensitivities.test_smooth import CASES, dense, response_of
 
-from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse
+from sottovoce.filtering.rounding import Step
+from sottovoce.sensitivities.carried import weights_before
 from sottovoce.sensitivities.dual import solve_dual
-from sottovoce.sensitivities.steady import steady_bound, steady_tables
+from sottovoce.sensitivities.horizon import dense_transition
+from sottovoce.sensitivities.lags import closed_loop, gramian
+from sottovoce.sensitivities.steady import _Pair, steady_bound, steady_tables
 from sottovoce.views import View
 
 ROUNDS = EXPLICIT_ROUNDS + 300
@@ -51,3 +59,54 @@ def test_short_horizons_are_bounded_too(graph: str, rounds: int) -> None:
         attained = solve_dual(F.T @ F, tolerance=1e-4).attained
         assert attained <= bound
         assert system.hops()[position] == 0 or bound <= (1 + 30 / rounds) * attained
+
+
+def rounding_share(response: FilteredResponse, source: np.ndarray, steps: int) -> float:
+    """What rounding adds to a pair's form over so many steps, in 256 bits, as a share of what is allowed for."""
+    gains, steady = response.gains, response.rounds
+    loop, whitener = closed_loop(response, steady)
+    gram = gramian(loop, whitener, response.rounds)
+    step = Step.of(response.transition, response.rows, gains.gain)
+    pair, weights, settled = _Pair.of(gram), np.eye(response.size), np.eye(response.size)
+    A, C, b = precise(dense_transition(response)), precise(response.rows), precise(source)
+    F, X, S = precise(gram), -precise(gram), precise(gram)
+    for s in range(steps - 1, -1, -1):
+        pair = pair.before(response, s, step).seeing(response.whitener(s), whitener)
+        weights = weights_before(response, step, weights, s)
+        settled = weights_before(response, step, settled, steady)
+        first, second = (A - A @ precise(gains.gain[gains.at(k)]) @ C for k in (s, steady))
+        D, E = precise(response.whitener(s)), precise(whitener)
+        F, X, S = (
+            first.T @ F @ first + D.T @ D,
+            first.T @ X @ second - D.T @ E,
+            second.T @ S @ second + E.T @ E,
+        )
+    found = precise(pair.first) + 2 * precise(pair.cross) + precise(pair.second)
+    error = abs(b @ (found - (F + 2 * X + S)) @ b)
+    return float(error) / float((pair.made + pair.lost) * source @ (weights + settled) @ source)
+
+
+def test_what_rounding_adds_to_a_pair_is_covered_in_256_bits_and_not_a_thousand_times_too_large() -> None:
+    shares = []
+    for (graph, view), steps in itertools.product(CASES, (3, 10)):
+        _, response = response_of(graph, view, rounds=24)
+        with mpmath.workprec(256):
+            shares += [rounding_share(response, response.source(j), steps) for j in range(4)]
+    assert max(shares) <= 1
+    assert max(shares) >= 1e-3
+
+
+@pytest.mark.parametrize("graph", ["ring:n=7", "star:n=6"])
+def test_columns_of_the_start_are_no_longer_than_the_tables_say(graph: str) -> None:
+    _, response = response_of(graph, View.secure_sum(0), rounds=80)
+    tables, start = steady_tables(response), len(response.gains.gain) - 1
+    loop, whitener = closed_loop(response, start)
+    for position in range(4):
+        b = response.source(position)
+        taps = [whitener @ np.linalg.matrix_power(loop, lag) @ b for lag in range(80)]
+        columns = response.respond(position, np.eye(80)).reshape(80, -1, 80)
+        norms = [
+            np.linalg.norm(columns[s:, :, s] - np.array(taps[: 80 - s]).reshape(80 - s, -1))
+            for s in range(start)
+        ]
+        assert sum(norms) <= tables.early.norm_sum(b[:, None])[0] * (1 + 1e-12)

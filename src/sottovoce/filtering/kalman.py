@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
+from sottovoce.filtering.rounding import GAMMA, ROOM, spread, terms
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Gains", "filter_gains"]
-
-EPSILON = float(np.finfo(np.float64).eps)
+__all__ = ["FilterSizes", "Gains", "filter_gains", "gain_distortion", "whitener_error"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,14 +60,13 @@ def filter_gains(
 
     Guarantee: up to rounding, the form M̂ of these gains obeys (1 − missing)·M̂ ⪯ M ⪯ M̂. Why: any gains give an
     invertible linear map of the observations; with P frozen they are optimal for noise I + E, E = P_t − P_{t+1}, and
-    −missing·I ⪯ E ⪯ 0 because P_t increases: freezing takes noise away, never adds it. Rounding in P_{t+1} is such an
-    E of either sign, a gain off by δK is process noise of size ‖A δK L‖; both are in `distortion`, with the constants
-    of Higham, *Accuracy and Stability*, Sections 3.5, 8.1 and 10.1, rounded up.
+    −missing·I ⪯ E ⪯ 0 because P_t increases: freezing takes noise away, never adds it. What rounding changes is in
+    `distortion` (see `gain_distortion`).
     """
     size, m = transition.shape[0], rows.shape[0]
     covariance = np.eye(size)
     gains, whiteners = [], []
-    frozen, missing = False, 0.0
+    frozen, missing, added = False, 0.0, 0.0
     for t in range(rounds - 1):
         gain, whitener, filtered = _measure(covariance, rows)
         gains.append(gain)
@@ -78,34 +77,102 @@ def filter_gains(
         following.flat[:: size + 1] += 1.0
         moved = following - covariance
         if t >= earliest and np.linalg.norm(moved) <= 8 * steady:
-            missing = float(np.linalg.norm(moved, 2))
+            values = np.linalg.eigvalsh(moved)
+            room = 8 * size * GAMMA * float(np.linalg.norm(moved))
+            missing = float(np.abs(values).max()) + room
             if missing <= steady:
-                frozen = True
+                # Where rounding lets P fall, noise is added.
+                frozen, added = True, max(-float(values[0]), 0.0) + room
                 break
         covariance = following
+    gain = np.array(gains).reshape(len(gains), size, m)
     # P_t grows with t, because P_2 ⪰ I = P_1 and the recursion is monotone: the last one has the largest norm.
     largest = float(np.linalg.norm(covariance, 2))
-    longest, stretch = _products(transition)
-    rounding = 32 * EPSILON * (longest + m + 4) * stretch * largest**1.5
+    sizes = FilterSizes(
+        transition=transition,
+        covariance=covariance,
+        norm=largest,
+        gain=float(np.linalg.norm(gain, axis=(1, 2)).max(initial=0)),
+    )
     return Gains(
-        gain=np.array(gains).reshape(len(gains), size, m),
+        gain=gain,
         whitener=np.array(whiteners).reshape(len(gains), m, size),
         last_whitener=_measure(covariance, last_rows)[1],
         covariance_norm=largest,
         frozen=frozen,
         missing=missing if frozen else 0.0,
-        distortion=rounding,
+        distortion=added + max(_over_rounds(sizes, each, rounds) for each in (rows, last_rows)),
     )
 
 
-def _products(transition: np.ndarray | csr_array) -> tuple[int, float]:
-    """How many terms an entry of A P sums, and a bound of ‖A‖₂² (at least 1)."""
-    if isinstance(transition, np.ndarray):
-        return len(transition), max(1.0, float(np.linalg.norm(transition, 2)) ** 2)
-    # ‖A‖₂² ≤ ‖A‖₁ ‖A‖_∞
-    sizes = abs(transition)
-    columns, rows = sizes.sum(axis=0).max(), sizes.sum(axis=1).max()
-    return int(np.diff(transition.indptr).max(initial=1)), max(1.0, float(columns * rows))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FilterSizes:
+    """A, the last P and its spectral norm, and the largest ‖K_t‖_F."""
+
+    transition: np.ndarray | csr_array
+    covariance: np.ndarray
+    norm: float
+    gain: float
+
+
+def gain_distortion(sizes: FilterSizes, rows: np.ndarray) -> float:
+    """How far rounding in a filter with these rows changes the noise that it is optimal for, from above.
+
+    P_t is the matrix as computed, K, L and S = L⁻¹CP_t are what it leads to in exact arithmetic; norms are Frobenius
+    norms, p is the last ‖P‖₂, and μ = m + 3.
+
+    * L̂L̂ᵀ = CP_tCᵀ + ΔR and L̂Ŝ = CP_t + ΔS, ‖ΔR‖ ≤ h = 2γ_c q + γ_μ tr(CPCᵀ) and ‖ΔS‖ ≤ s = γ_c σ + γ_μ‖L‖‖S‖, with
+      c entries in the longest row of C, q ≥ ‖|C||P_t||Cᵀ|‖ and σ ≥ ‖|C||P_t|‖: a symmetric positive P_t has entries of
+      at most d_i d_j, d² the diagonal of P. ŜᵀŜ is then off by at most 2κs + κ²h, κ = ‖K‖₂ ≤ √p, because R ⪰ I.
+    * So P_{t+1} = AΦP_tAᵀ + I + E with ‖E‖ ≤ e = α²(2κs + κ²h + γ_μ‖S‖² + (2γ_k + 2γ_1)‖P‖) + γ_1‖P‖, k entries in the
+      longest row of A and α ≥ ‖|A|‖: the exact recursion for noise I + E. It is monotone and homogeneous in the
+      noise, so that every P_t is below (1 + e)/(1 − e) times the last.
+    * A gain off by δK adds AδK·Cz_t to the state, noise of AδKL times what is shown: with the map from noise to what
+      is shown within (1 − e)^{−½} in norm, that changes it by a factor within 1 ± g, g = α(s + κh + γ_μ‖L‖‖K‖).
+    * The whitener is (I + H)L⁻¹C + Y but for a rotation, ‖H‖ ≤ h/2 and Y that of `whitener_error`. Of Y, YCᵀC =
+      (YCᵀL)L⁻¹C is one more H.
+
+    Guarantee: the result is e/2 + g + h/2 + ‖Y‖‖L‖, with room for products of these; infinite beyond a hundredth, where
+    they would count. What is left of Y, Y(I − CᵀC), is not in it.
+    Source: Higham, *Accuracy and Stability*, Theorems 8.5 and 10.3 and Section 3.5, with two roundings more for
+    reciprocals of diagonals.
+    """
+    if rows.shape[0] == 0:
+        return 0.0
+    if not (sizes.covariance.diagonal() > 0).all():
+        return np.inf
+    P, absolute, K = sizes.covariance, np.abs(rows), min(sizes.gain, sizes.norm**0.5)
+    alpha, longest = spread(abs(sizes.transition)), terms(sizes.transition)
+    diagonal = np.sqrt(P.diagonal())
+    trace, frobenius = float(diagonal @ diagonal), float(np.linalg.norm(P))
+    solved, summed = GAMMA * (len(rows) + 3), GAMMA * terms(rows)
+    reach = float(np.linalg.norm(absolute @ diagonal))
+    root = float(np.sqrt(((rows @ P) * rows).sum()))
+    shown = min(trace, len(rows) * sizes.norm)
+    h = 2 * summed * reach**2 + solved * root**2
+    s = summed * min(reach * trace**0.5, spread(absolute) * frobenius) + solved * root * shown**0.5
+    off = 2 * K * s + K**2 * h + solved * shown + 2 * GAMMA * (longest + 1) * frobenius
+    e = alpha**2 * off + GAMMA * frobenius
+    g = alpha * (s + K * h + solved * root * sizes.gain)
+    found = ROOM**2 * (e / 2 + g + h / 2 + whitener_error(P, rows) * root)
+    return found if found <= 0.01 else np.inf
+
+
+def whitener_error(covariance: np.ndarray, rows: np.ndarray) -> float:
+    """‖Y‖ ≤ γ_μ m‖L‖: how far a whitener is from rows that L̂⁻¹C spans, |Y| ≤ γ_μ|L̂⁻¹||L̂||L̂⁻¹C| and ‖L̂⁻¹‖ ≤ √m."""
+    root = float(np.sqrt(((rows @ covariance) * rows).sum()))
+    return ROOM * GAMMA * (len(rows) + 3) * len(rows) * root
+
+
+def _over_rounds(sizes: FilterSizes, rows: np.ndarray, rounds: int) -> float:
+    """The distortion of a filter that is run: what Y has beside C meets states of norm at most √p·‖c‖ in T rounds.
+
+    There is nothing beside C where it has m columns that are not 0, as in a Krylov space.
+    """
+    found = gain_distortion(sizes, rows)
+    if int(rows.any(axis=0).sum()) > len(rows):
+        found += whitener_error(sizes.covariance, rows) * (sizes.norm * rounds) ** 0.5
+    return found
 
 
 def _measure(covariance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,7 +12,8 @@ from scipy import linalg
 
 from sottovoce.errors import NotCertified, one_of
 from sottovoce.filtering.gram import Impulses, gram_matrices
-from sottovoce.filtering.kalman import EPSILON, Gains, filter_gains
+from sottovoce.filtering.kalman import Gains, filter_gains
+from sottovoce.filtering.rounding import GAMMA, ROOM, Step
 from sottovoce.krylov import KrylovBasis, krylov_bases, measured_defect, power_error
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "whitened_response",
 ]
 
+EPSILON = float(np.finfo(np.float64).eps)
 Engine = Literal["auto", "dense", "filter", "reduced"]
 ENGINES = ("auto", "dense", "filter", "reduced")
 # What the Krylov reduction may cost, as a distortion of the geometry of the noise, before the basis has to grow.
@@ -157,13 +159,14 @@ class FilteredResponse:
     def recursion_error(self, rounds: int) -> float:
         """The distortion from rounding in the rows of F, followed over `rounds` rounds.
 
-        A step puts an adjoint row off by γ times its size; the rows of a round have Frobenius norm at most √r (their
-        Gram matrix is ⪯ I), and meet a state that a stream c has built up to a norm of at most √‖P‖·‖c‖.
+        A step puts the adjoint rows X of a round off by κ‖X‖ (see `Step`). They are those of all later rounds, and
+        ‖X‖_F ≤ √r, because what a state shows is at most its own square: noise of covariance I covers it. The error
+        meets a state that a stream c has built up to a norm of at most √‖P‖·‖c‖, P being what noise builds up. So
+        κT√(r‖P‖) for T steps, and γ_r√(rT) for the products with an input of norm at most 1.
         """
-        m, size = self.rows.shape
-        norm = self.gains.covariance_norm
-        gamma = 8 * EPSILON * (size + m + 4) * (1 + norm**0.5)
-        return float(gamma * rounds * (size * norm) ** 0.5)
+        step, size = Step.of(self.transition, self.rows, self.gains.gain), self.size
+        followed = step.error * rounds * (size * self.gains.covariance_norm) ** 0.5
+        return float(ROOM * (followed + GAMMA * size * (size * rounds) ** 0.5))
 
     def before(self, rows: np.ndarray, round_index: int) -> np.ndarray:
         """Rows · A Φ_t: what rows that read the state of the next round read in the one with this 0-based index."""

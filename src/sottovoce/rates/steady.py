@@ -21,6 +21,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from sottovoce.errors import NotCertified
+from sottovoce.filtering.kalman import FilterSizes, gain_distortion, whitener_error
+from sottovoce.filtering.rounding import GAMMA, ROOM, spread, terms
 from sottovoce.rates.reduction import (
     Reduction,
     SpectralRange,
@@ -168,30 +170,28 @@ def _solved(
     reduction: Reduction | None,
 ) -> SteadyState:
     """Solve, take one plain step to see how far from steady the solution is, and add up the errors."""
-    size, m = transition.shape[0], rows.shape[0]
+    m = rows.shape[0]
     dense = transition if isinstance(transition, np.ndarray) else transition.toarray()
     try:
         moved, (gain, whitener, root, covariance) = _settled(transition, rows, _doubled(dense, rows))
     except np.linalg.LinAlgError:
         # Rounding alone can take a covariance this large out of the positive definite matrices.
         raise _not_steady(math.inf) from None
+    if not moved < 0.01:
+        raise _not_steady(moved)
     carried = np.asarray(transition @ gain)
-    longest = size if isinstance(transition, np.ndarray) else int(np.diff(transition.indptr).max(initial=1))
-    norm = largest_eigenvalue(covariance)
-    condition = float(np.linalg.cond(root)) ** 2
-    reach = float(np.linalg.norm(carried)) * float(np.linalg.norm(root))
-    # The step errs by (row length + m)·ε·‖P‖; a gain off by δK is process noise of size ‖A δK L‖.
-    rounding = 8 * EPSILON * (longest + m + 4) * float(np.linalg.norm(covariance)) + 16 * EPSILON * (
-        m + 4
-    ) * condition * (1 + reach)
-    distortion = moved + rounding
+    norm, gained = largest_eigenvalue(covariance), float(np.linalg.norm(gain))
+    sizes = FilterSizes(transition=transition, covariance=covariance, norm=norm, gain=gained)
+    distortion = moved + gain_distortion(sizes, rows)
     if not distortion < 0.01:
         raise _not_steady(distortion)
-    turned, spread = given
-    # Rounding in the weights, in the orthonormal rows, in B = A − (AK)C and in solving with I − zB, where the
-    # sums over the m dense columns of B err like the root of their length (Higham & Mary 2019).
-    stretch = 1 + float(np.linalg.norm(carried))
-    loop_error = EPSILON * spread + (turned + 2 * EPSILON * (longest + m + 4 + math.sqrt(size))) * stretch
+    turned, spread_of_weights = given
+    # Rounding in the weights and in the orthonormal rows; in B = A − (AK)C, by γ_1|A| + γ_{k+m+1}|A||K||C|, and in
+    # I − zB, by a few roundings of an entry; and what the whitener has beside the rows, which is read like a loop's.
+    size_of_loop = spread(abs(transition)) * (1 + gained * spread(np.abs(rows)))
+    loop_error = EPSILON * spread_of_weights + turned * (1 + float(np.linalg.norm(carried)))
+    loop_error += ROOM * GAMMA * (terms(transition) + m + 8) * (1 + size_of_loop)
+    loop_error += whitener_error(covariance, rows)
     closed_loop = dense - carried @ rows
     return SteadyState(
         transition=transition,
@@ -202,7 +202,7 @@ def _solved(
         closed_loop=closed_loop,
         whitener=whitener,
         distortion=distortion,
-        method="all unknown nodes" if reduction is None else f"Krylov space of dimension {size}",
+        method="all unknown nodes" if reduction is None else f"Krylov space of dimension {len(dense)}",
         injection=carried @ root,
         spectrum=spectrum,
         coupling=0.0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.sensitivities.carried import balanced
 from sottovoce.sensitivities.smooth import BLOCKS, smooth_bound, smooth_tables
 from sottovoce.sensitivities.steady import steady_bound, steady_tables
 from sottovoce.sensitivities.turning import constant_stream, turning_bound, turning_value
@@ -69,12 +70,13 @@ def bulk_ends(
     Guarantee: attained ≤ Δ² ≤ bound up to the distortion of the response and what its frozen gains miss.
     """
     count = len(positions)
-    far, steady = far_bounds(response, count), constant_stream(response)
+    own, units = balanced(response)
+    far, steady = far_bounds(own, count), constant_stream(own)
     attained, bound, frequency = np.empty(count), np.full(count, np.inf), np.zeros(count)
     method = np.full(count, "cap", dtype=METHOD_NAMES)
     for begin in range(0, count, PORTION):
         part = slice(begin, begin + PORTION)
-        sources = response.columns(positions[part])
+        sources = response.columns(positions[part]) / units[:, None]
         attained[part] = steady.value(sources)
         for name, bounded in far.items():
             places = begin + np.flatnonzero(~(bound[part] <= (1 + WIDE) * attained[part]))

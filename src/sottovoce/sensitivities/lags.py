@@ -15,18 +15,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.filtering.rounding import TINY, UNIT_ROUNDOFF, product_error
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sottovoce.filtering import FilteredResponse
 
-__all__ = ["ROUNDING", "LagForms", "closed_loop", "gramian", "lag_forms", "loop_error", "taps"]
+__all__ = [
+    "LagForms",
+    "closed_loop",
+    "gramian",
+    "lag_forms",
+    "loop_error",
+    "raw_gramian",
+    "tail_gramian",
+    "taps",
+]
 
-UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
-# Forms of r × r numbers are summed up to this relative error for each of the r terms.
-ROUNDING = 128 * UNIT_ROUNDOFF
-# Squares of numbers below 1e-154 underflow: norms are known up to this much, and so is a product of two.
-TINY = 1e-150
 # A product that is off by e and squared is at most (1 + η) of the square, and e²(1 + 1/η) more, for this η: what the
 # bounds of this room add for rounding in the end.
 SHARE = 1e-10
@@ -142,11 +148,35 @@ def gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int, *, off: float =
     Guarantee: an upper bound as a positive semidefinite matrix, for every loop within `off` of the one stored; the
     bound of its error (see `_doublings`) is added to the diagonal.
     """
-    gram, error = whitener.T @ whitener, _product_error(len(whitener), whitener, whitener)
+    gram, error = whitener.T @ whitener, product_error(len(whitener), whitener, whitener)
     for block in _doublings(loop, whitener, rounds, off):
         gram, error = block.gram, block.gram_error
     symmetric = (gram + gram.T) / 2
     return np.asarray(symmetric + 1.001 * (error + UNIT_ROUNDOFF * np.linalg.norm(gram)) * np.eye(len(loop)))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def tail_gramian(
+    loop: np.ndarray, whitener: np.ndarray, first: int, rounds: int, *, off: float = 0.0
+) -> np.ndarray:
+    """The same sum over the lags from `first`, a power of two, up to `rounds` at least; 0 if there are none.
+
+    Guarantee: that of `gramian`.
+    """
+    tail, error = np.zeros_like(loop), 0.0
+    for block in _doublings(loop, whitener, rounds, off):
+        if block.length >= first:
+            tail = tail + (block.added + block.added.T) / 2
+            error += block.added_error + 2 * UNIT_ROUNDOFF * float(np.linalg.norm(tail))
+    return np.asarray(tail + 1.001 * error * np.eye(len(loop)))
+
+
+def raw_gramian(loop: np.ndarray, whitener: np.ndarray, rounds: int) -> np.ndarray:
+    """The same sum as it comes out, for those who need no proof of it."""
+    gram = whitener.T @ whitener
+    for block in _doublings(loop, whitener, rounds, 0.0):
+        gram = block.gram
+    return np.asarray(gram)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,7 +201,7 @@ def _doublings(loop: np.ndarray, whitener: np.ndarray, rounds: int, off: float) 
     loop fades, s does and with it every error; no power of the loop's own norm enters.
     """
     size = len(loop)
-    gram, gram_error = whitener.T @ whitener, _product_error(len(whitener), whitener, whitener)
+    gram, gram_error = whitener.T @ whitener, product_error(len(whitener), whitener, whitener)
     power, power_error, length = loop, off, 1
     while length < rounds:
         half = gram @ power
@@ -181,8 +211,8 @@ def _doublings(loop: np.ndarray, whitener: np.ndarray, rounds: int, off: float) 
         added_error = (
             stretch**2 * gram_error
             + carried * (float(np.linalg.norm(gram)) + TINY + gram_error)
-            + _product_error(size, power, half)
-            + stretch * _product_error(size, gram, power)
+            + product_error(size, power, half)
+            + stretch * product_error(size, gram, power)
         )
         gram = gram + added
         gram_error = gram_error + added_error + UNIT_ROUNDOFF * float(np.linalg.norm(gram))
@@ -193,14 +223,8 @@ def _doublings(loop: np.ndarray, whitener: np.ndarray, rounds: int, off: float) 
             gram=gram,
             gram_error=_finite(gram_error),
         )
-        power_error = carried + _product_error(size, power, power)
+        power_error = carried + product_error(size, power, power)
         power, length = power @ power, 2 * length
-
-
-def _product_error(terms: int, left: np.ndarray, right: np.ndarray) -> float:
-    """γ_k‖X‖_F‖Y‖_F: a bound of the error of a product that sums so many terms an entry."""
-    sizes = (float(np.linalg.norm(left)) + TINY) * (float(np.linalg.norm(right)) + TINY)
-    return 1.001 * terms * UNIT_ROUNDOFF * sizes + TINY**2
 
 
 def _spectral_norm(matrix: np.ndarray) -> float:

@@ -7,18 +7,21 @@ either is a quadratic form of the target's input, so that a target costs a few r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.filtering.rounding import GAMMA, ROOM, Step, product_error
+from sottovoce.sensitivities.carried import weights_before
 from sottovoce.sensitivities.lags import (
-    ROUNDING,
     LagForms,
     closed_loop,
     gramian,
     lag_forms,
     loop_error,
+    tail_gramian,
     taps,
 )
 
@@ -48,31 +51,38 @@ class SteadyTables:
     left: LagForms
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def steady_tables(response: FilteredResponse) -> SteadyTables:
-    """The tables of a response whose gains settle, or are taken to settle in the last round."""
+    """The tables of a response whose gains settle, or are taken to settle in the last round.
+
+    Guarantee: upper bounds of the norms of E for the model as stored; rounding is in the forms (see `_Pair`).
+    """
     rounds, start = response.rounds, len(response.gains.gain) - 1
     loop, whitener = closed_loop(response, start)
-    looked = min(rounds, 4 * start + LAGS)
+    reach = 1 << round(math.log2(3 * start + LAGS))
     off = loop_error(response, start)
-    gram = gramian(loop, whitener, rounds, off=off)
-    passage = np.linalg.matrix_power(loop, looked - start)
+    step = Step.of(response.transition, response.rows, response.gains.gain)
     edges = _edges(start)
     early = [np.zeros_like(loop) for _ in edges[1:]]
     left = np.zeros_like(loop)
     margins = np.zeros(len(edges))
     # Gramians of the pair (state of F, state of S): what it shows from now on, and what after the rounds looked at.
-    shown, after = _Pair.of(gram), _Pair.of(passage.T @ gram @ passage)
+    shown = _Pair.of(gramian(loop, whitener, rounds, off=off))
+    after = _Pair.of(tail_gramian(loop, whitener, reach, rounds - start, off=off))
+    true = settled = np.eye(response.size)
     for block in range(len(edges) - 2, -1, -1):
         for s in range(edges[block + 1] - 1, edges[block] - 1, -1):
-            shown = shown.before(response, s).seeing(response.gains.whitener[s], whitener)
-            after = after.before(response, s)
-            early[block] += shown.of_difference()
-            left += after.of_difference()
-            margins[block] += shown.margin
-            margins[-1] += after.margin
+            shown = shown.before(response, s, step).seeing(response.gains.whitener[s], whitener)
+            after = after.before(response, s, step)
+            true = weights_before(response, step, true, s)
+            settled = weights_before(response, step, settled, rounds)
+            early[block], room = shown.added_to(early[block], true + settled)
+            margins[block] += room
+            left, room = after.added_to(left, true + settled)
+            margins[-1] += room
     return SteadyTables(
         rounds=rounds,
-        looked=looked,
+        looked=min(rounds, start + reach),
         rows=taps(loop, whitener, min(LAGS, rounds)),
         later=lag_forms(loop, whitener, LAGS, rounds, off=off),
         early=LagForms.of(early, np.diff(edges), margins[:-1]),
@@ -121,43 +131,82 @@ def _shown(tables: SteadyTables, grown: np.ndarray, energies: np.ndarray, rounds
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Pair:
-    """A form on pairs (x, y) of states, x of the true filter and y of the steady one: xᵀFx + 2xᵀCy + yᵀSy."""
+    """A form on pairs (x, y) of states, x of the true filter and y of the steady one: xᵀFx + 2xᵀCy + yᵀSy.
+
+    Guarantee: for the pair (x, y) of a round, what was computed is within ρ(xᵀWx + yᵀVy) of the form that was begun
+    with, carried back without rounding, ρ = `made` + `lost`; W and V weigh the states from this round to the settled
+    one (`weights_before`). Why: a step makes X(AΦ) for each X of F, C and S, off by R' with ‖R'‖ ≤ κ‖X‖, and from that
+    (AΦ)ᵀX(AΦ), off by R besides, κ of `Step`. With x, y the states before it and x₊, y₊ those after it, it moves the
+    form by at most, R for norms,
+
+        R'_F(‖x‖² + ‖x₊‖²)/2 + R'_S(‖y‖² + ‖y₊‖²)/2 + R'_C(‖x₊‖² + ‖y‖²) + R_F‖x‖² + R_S‖y‖² + R_C(‖x‖² + ‖y‖²).
+
+    So `lost` is the largest max(R'_F, R'_S) + R'_C of all steps, `made` that of R; what is added errs as R does.
+    Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
+    """
 
     first: np.ndarray
     cross: np.ndarray
     second: np.ndarray
+    halfway: float = 0.0
+    made: float = 0.0
+    lost: float = 0.0
 
     @classmethod
     def of(cls, gram: np.ndarray) -> _Pair:
         """(x − y)ᵀG(x − y)."""
         return cls(first=gram, cross=-gram, second=gram)
 
-    def before(self, response: FilteredResponse, s: int) -> _Pair:
+    @property
+    def norm(self) -> float:
+        """max(‖F‖, ‖S‖) + ‖C‖."""
+        return _largest(self.first, self.cross, self.second)
+
+    def before(self, response: FilteredResponse, s: int, step: Step) -> _Pair:
         """The form of the pair one round earlier."""
         steady = response.rounds
+        first, cross = response.before(self.first, s), response.before(self.cross, steady)
+        second = response.before(self.second, steady)
+        halfway = step.error * _largest(first, cross, second)
         return _Pair(
-            first=response.before(response.before(self.first, s).T, s),
-            cross=response.before(response.before(self.cross, steady).T, s).T,
-            second=response.before(response.before(self.second, steady).T, steady),
+            first=response.before(first.T, s),
+            cross=response.before(cross.T, s).T,
+            second=response.before(second.T, steady),
+            halfway=halfway,
+            made=max(self.made, halfway),
+            lost=max(self.lost, step.error * self.norm),
         )
 
     def seeing(self, first: np.ndarray, second: np.ndarray) -> _Pair:
         """The form with the squared difference of what the two whiteners show added."""
-        return _Pair(
+        seen = replace(
+            self,
             first=self.first + first.T @ first,
             cross=self.cross - first.T @ second,
             second=self.second + second.T @ second,
         )
+        products = [
+            product_error(len(x), x, y) for x, y in ((first, first), (first, second), (second, second))
+        ]
+        added = max(products[0], products[2]) + products[1] + GAMMA * seen.norm
+        return replace(seen, made=max(self.made, self.halfway + added))
 
-    def of_difference(self) -> np.ndarray:
-        """The form where both states are the same input b, up to `margin`·‖b‖²."""
+    def added_to(self, form: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """`form` and an upper bound of this one where both states are an input b, and what sums err by times ‖b‖².
+
+        bᵀ`weights`b is what the states that b leads to weigh in both filters.
+        """
         whole = self.first + self.cross + self.cross.T + self.second
-        return np.asarray((whole + whole.T) / 2)
+        raised = (whole + whole.T) / 2 + ROOM * (self.made + self.lost) * weights
+        total = form + raised
+        room = 10 * self.norm + 2 * float(np.linalg.norm(raised)) + float(np.linalg.norm(total))
+        return total, ROOM * GAMMA * room
 
-    @property
-    def margin(self) -> float:
-        """Room for what cancels in the form of a difference."""
-        return ROUNDING * len(self.first) * float(np.linalg.norm(self.first))
+
+def _largest(first: np.ndarray, cross: np.ndarray, second: np.ndarray) -> float:
+    """max(‖F‖, ‖S‖) + ‖C‖."""
+    outer = max(float(np.linalg.norm(first)), float(np.linalg.norm(second)))
+    return outer + float(np.linalg.norm(cross))
 
 
 def _edges(start: int) -> np.ndarray:

@@ -18,7 +18,8 @@ import numpy as np
 from scipy import fft
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
-from sottovoce.sensitivities.lags import ROUNDING, closed_loop, gramian, lag_forms, loop_error, taps
+from sottovoce.filtering.rounding import GAMMA, ROOM
+from sottovoce.sensitivities.lags import closed_loop, gramian, lag_forms, loop_error, taps
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
@@ -181,10 +182,12 @@ def _follow(
 class ConstantStream:
     """What a contribution that never changes gives away, as forms that serve every target.
 
-    bᵀ`form`b while the gains change, then √`remaining`·‖`shown`·b‖ but for what is left of the `deviation`.
+    bᵀ`form`b − `margin`·‖b‖² while the gains change, then √`remaining`·‖`shown`·b‖ but for what is left of the
+    `deviation`.
     """
 
     form: np.ndarray
+    margin: float
     remaining: int
     shown: np.ndarray
     deviation: np.ndarray
@@ -195,7 +198,7 @@ class ConstantStream:
 
         Guarantee: a lower bound of Δ², for signs too, up to a relative 1e-9 that is taken off for rounding.
         """
-        slack = ROUNDING * len(self.form) * float(np.linalg.norm(self.form)) * (sources**2).sum(axis=0)
+        slack = self.margin * (sources**2).sum(axis=0)
         total = np.maximum(np.einsum("rj,rj->j", sources, self.form @ sources) - slack, 0)
         if self.remaining > 0:
             later = np.sqrt(self.remaining) * np.linalg.norm(self.shown @ sources, axis=0)
@@ -204,7 +207,13 @@ class ConstantStream:
 
 
 def constant_stream(response: FilteredResponse) -> ConstantStream:
-    """The sums of `turning_value` at the frequency 0, for the r basis inputs at once."""
+    """The sums of `turning_value` at the frequency 0, for the r basis inputs at once.
+
+    Guarantee: `form` is off by at most `margin` for what is shown as computed. With V_t of m rows shown in round t, the
+    sum G of V_tᵀV_t over τ rounds errs by at most γ_{m+τ} of Σ |V_t|ᵀ|V_t|, whose norm is at most Σ ‖V_t‖² = tr G;
+    products with an input on both sides add γ_{2r}‖G‖.
+    Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
+    """
     size = response.transition.shape[0]
     identity = np.eye(size)
     state, form = np.zeros((size, size)), np.zeros((size, size))
@@ -215,14 +224,18 @@ def constant_stream(response: FilteredResponse) -> ConstantStream:
         form += shown.T @ shown
         if t < response.rounds - 1:
             state = response.after(state, t)
+    margin = ROOM * GAMMA * (len(response.rows) + followed + 2 * size) * float(np.trace(form))
     remaining = response.rounds - 1 - followed
     if remaining <= 0:
         nothing = np.zeros((0, size))
-        return ConstantStream(form=form, remaining=0, shown=nothing, deviation=nothing, gram=np.eye(0))
+        return ConstantStream(
+            form=form, margin=margin, remaining=0, shown=nothing, deviation=nothing, gram=np.eye(0)
+        )
     loop, whitener = closed_loop(response, followed)
     steady = np.linalg.solve(identity - loop, identity)
     return ConstantStream(
         form=form,
+        margin=margin,
         remaining=remaining,
         shown=whitener @ steady,
         deviation=state + identity - steady,
