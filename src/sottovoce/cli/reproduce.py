@@ -22,9 +22,10 @@ USAGE = "sottovoce reproduce [PART] [OPTIONS]"
 
 def reproduce(
     part: Annotated[
-        Literal["figure-1", "figure-2", "strengths", "errata", "utility", "all"],
+        Literal["figure-1", "figure-2", "strengths", "errata", "utility", "protocols", "all"],
         Parameter(
-            help="Which part: a figure, where the paper is right, where it is not, what utility is left, or all."
+            help="Which part: a figure, where the paper is right, where it is not, what utility is left, other "
+            "protocols, or all."
         ),
     ] = "all",
     /,

@@ -16,6 +16,12 @@ from sottovoce.report.figures.errata import (
     draw_removed_noise,
     draw_vectors,
 )
+from sottovoce.report.figures.protocols import (
+    draw_encoders,
+    draw_equal_error,
+    draw_shared_noise,
+    draw_surprises,
+)
 from sottovoce.report.figures.reproductions import (
     draw_agreement,
     draw_figure_1,
@@ -50,6 +56,10 @@ DRAWINGS: Mapping[str, Callable[..., Sequence[Axes]]] = {
     "errata-f": draw_hidden_states,
     "errata-g": draw_constant_step,
     "utility": draw_utility,
+    "protocols-error": draw_equal_error,
+    "protocols-surprises": draw_surprises,
+    "protocols-shared": draw_shared_noise,
+    "protocols-encoders": draw_encoders,
 }
 
 
