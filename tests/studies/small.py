@@ -47,12 +47,12 @@ TINY: dict[str, Any] = {
     ),
     "errata-g": constant_step.Config(rounds=(30, 100), simulated_rounds=(30,), runs=20),
     "utility": utility.Config(graphs=("complete:n=4", "ring:n=6"), rounds=(4, 16), dimension=2, runs=3),
-    "protocols-error": equal_error.Config(nodes=4, rounds=3),
-    "protocols-surprises": surprises.Config(
+    "equal-error": equal_error.Config(nodes=4, rounds=3),
+    "surprises": surprises.Config(
         accelerated_rounds=3, peer_rounds=3, rounds=(1, 2, 4), averaged=8, steps=(1, 2, 4, 6)
     ),
-    "protocols-shared": shared_noise.Config(nodes=6, rounds=3, shared=(0.0, 1.0, 2.0), local=(0.5, 1.0)),
-    "protocols-encoders": encoders.Config(sizes=((40, 4, "full", 2), (40, 4, "at-most:1", 2))),
+    "shared-noise": shared_noise.Config(nodes=6, rounds=3, shared=(0.0, 1.0, 2.0), local=(0.5, 1.0)),
+    "encoders": encoders.Config(sizes=((40, 4, "full", 2), (40, 4, "at-most:1", 2))),
 }
 
 

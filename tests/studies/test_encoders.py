@@ -17,14 +17,14 @@ from sottovoce.views import View
 @pytest.mark.parametrize("name", ENCODERS)
 def test_every_network_shows_everyone_the_same(name: str) -> None:
     """The study asks two nodes what everyone sees of any network."""
-    case = quick("protocols-encoders").cases[0]
+    case = quick("encoders").cases[0]
     code = encoder(name, case.rounds, bands=4, decay="1/2")
     found = sensitivity(gossip(random_graph(100, 1), rounds=case.rounds, encoder=code), View.everyone, [7])
     assert case.everyone[ENCODERS.index(name)] == pytest.approx(found.squared_upper[0], rel=1e-9)
 
 
 def test_everyone_has_the_closed_forms() -> None:
-    every, once = quick("protocols-encoders").cases
+    every, once = quick("encoders").cases
     plain, decayed, _, root, anti = every.everyone
     assert (plain, anti) == pytest.approx((10, 385), rel=1e-9)
     assert (decayed, root) == pytest.approx((33.3411445618, 66.97153), rel=1e-6)
@@ -39,7 +39,7 @@ def test_the_square_root_squares_to_sums() -> None:
 
 
 def test_all_have_the_same_epsilon_of_everyone() -> None:
-    result = quick("protocols-encoders")
+    result = quick("encoders")
     for case in result.cases:
         found = gaussian.epsilon(np.sqrt(case.everyone) / case.noise, result.config.delta)
         assert found == pytest.approx(result.config.local_epsilon, rel=1e-6)
@@ -48,14 +48,14 @@ def test_all_have_the_same_epsilon_of_everyone() -> None:
 
 def test_a_target_has_the_number_of_its_own_distance() -> None:
     """Answers come in the order of nodes, whatever order the distances have."""
-    case = quick("protocols-encoders").cases[0]
+    case = quick("encoders").cases[0]
     weights = random_graph(100, 1)
     assert (case.hops == 1).sum() == min(4, len(weights.neighbours(0)))
     assert case.squared[0, case.hops == 1].min() > case.squared[0, case.hops == 2].max()
 
 
 def test_whether_correlation_helps_depends_on_how_often_one_takes_part() -> None:
-    result = quick("protocols-encoders")
+    result = quick("encoders")
     assert [finding.verdict for finding in result.findings] == ["holds", "holds", "holds", "holds in part"]
     every, once = (case.largest()[1] for case in result.cases)
     assert (every[-1] < every[0]).all()
@@ -65,4 +65,4 @@ def test_whether_correlation_helps_depends_on_how_often_one_takes_part() -> None
 
 def test_a_seed_that_connects_is_found() -> None:
     assert random_graph(100, 1).n == 100
-    assert tiny("protocols-encoders").cases[0].hops.min() == 1
+    assert tiny("encoders").cases[0].hops.min() == 1

@@ -14,7 +14,7 @@ from sottovoce.views import View
 
 
 def test_all_have_the_same_error() -> None:
-    result = quick("protocols-error")
+    result = quick("equal-error")
     assert result.rows[0].noise == pytest.approx(result.config.noise_multiplier)
     for row in result.rows:
         assert isinstance(row.error, AveragingError)
@@ -22,7 +22,7 @@ def test_all_have_the_same_error() -> None:
 
 
 def test_epsilon_is_that_of_the_farthest_and_of_the_nearest() -> None:
-    result = quick("protocols-error")
+    result = quick("equal-error")
     protocol = compared(result.config.nodes, result.config.rounds)["Chebyshev, 3 steps"]
     row = result.row("Chebyshev, 3 steps")
     for view, target, place in (
@@ -37,9 +37,9 @@ def test_epsilon_is_that_of_the_farthest_and_of_the_nearest() -> None:
 
 def test_a_far_node_of_a_directed_ring_is_the_one_behind_the_observer() -> None:
     """Node 0 hears the node before it; the one after it is heard last."""
-    row = quick("protocols-error").row("push-sum, directed ring")
-    nodes = quick("protocols-error").config.nodes
-    protocol = compared(nodes, quick("protocols-error").config.rounds)["push-sum, directed ring"]
+    row = quick("equal-error").row("push-sum, directed ring")
+    nodes = quick("equal-error").config.nodes
+    protocol = compared(nodes, quick("equal-error").config.rounds)["push-sum, directed ring"]
     found = sensitivity(protocol, View.neighbourhood(0), [1, nodes - 1])
     assert row.squared[[2, 1], 1] == pytest.approx(found.squared_upper, rel=1e-3)
 
@@ -53,9 +53,9 @@ def test_every_builder_is_there() -> None:
 
 
 def test_verdicts() -> None:
-    verdicts = [finding.verdict for finding in quick("protocols-error").findings]
+    verdicts = [finding.verdict for finding in quick("equal-error").findings]
     assert verdicts == ["holds", "holds in part", "holds", "does not hold", "does not hold"]
-    assert len(VIEWS) == len(quick("protocols-error").rows[0].epsilon)
+    assert len(VIEWS) == len(quick("equal-error").rows[0].epsilon)
 
 
 def test_schedules_average() -> None:

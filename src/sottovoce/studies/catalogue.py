@@ -160,7 +160,7 @@ STUDIES = (
         run=utility.run,
     ),
     Study(
-        name="protocols-error",
+        name="equal-error",
         part="protocols",
         title="Protocols that average equally well: what each tells about near and far nodes",
         full=equal_error.Config(),
@@ -168,7 +168,7 @@ STUDIES = (
         run=equal_error.run,
     ),
     Study(
-        name="protocols-surprises",
+        name="surprises",
         part="protocols",
         title="Six surprises, each in a small network",
         full=surprises.Config(),
@@ -176,7 +176,7 @@ STUDIES = (
         run=surprises.run,
     ),
     Study(
-        name="protocols-shared",
+        name="shared-noise",
         part="protocols",
         title="Noise that cancels between neighbours (DECOR) on a ring",
         full=shared_noise.Config(),
@@ -184,7 +184,7 @@ STUDIES = (
         run=shared_noise.run,
     ),
     Study(
-        name="protocols-encoders",
+        name="encoders",
         part="protocols",
         title="Noise correlated over the rounds: ε by distance, at one ε of everyone's view",
         full=encoders.Config(),

@@ -74,8 +74,8 @@ class Case:
     @property
     def name(self) -> str:
         """The size in words."""
-        each = "every round" if self.participation == "full" else "one round"
-        return f"n = {self.nodes}, T = {self.rounds}, {each}"
+        words = {"full": "every round", "at-most:1": "one round"}
+        return f"n = {self.nodes}, T = {self.rounds}, {words.get(self.participation, self.participation)}"
 
     def largest(self) -> tuple[np.ndarray, np.ndarray]:
         """Hops that occur, and the largest ε at each [encoder, distance]."""

@@ -56,10 +56,10 @@ DRAWINGS: Mapping[str, Callable[..., Sequence[Axes]]] = {
     "errata-f": draw_hidden_states,
     "errata-g": draw_constant_step,
     "utility": draw_utility,
-    "protocols-error": draw_equal_error,
-    "protocols-surprises": draw_surprises,
-    "protocols-shared": draw_shared_noise,
-    "protocols-encoders": draw_encoders,
+    "equal-error": draw_equal_error,
+    "surprises": draw_surprises,
+    "shared-noise": draw_shared_noise,
+    "encoders": draw_encoders,
 }
 
 
