@@ -27,6 +27,7 @@ EXAMPLES = {
     "calibrate_for_coalition.py": "node 0: noise multiplier 5.517, ε ≤ 1.000000 about node 31\n",
     "certificate_review.py": "forged: verified is False\n",
     "audit_training.py": "Huber steps: ε ≥ 1.142 with confidence 0.999: refuted\n",
+    "own_protocol.py": "takes-back: ε ≤ 5.437 about a neighbour, ε ≤ 0.0775 about the node across\n",
     "train_own_loss.py": "ε ≤ 2 assuming nothing, ε ≤ 2 assuming none\n",
 }
 GUARANTEED = (

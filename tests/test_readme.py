@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from sottovoce import Program
 from sottovoce.views import VIEW_NAMES
 
 ROOT = Path(__file__).parent.parent
@@ -132,6 +133,8 @@ def test_what_is_shown_is_what_happens(name: str, tmp_path: Path, monkeypatch: p
     for block in blocks(ROOT / name):
         if block.language == "console":
             run_console(block, tmp_path)
+        elif block.language == "toml":
+            assert Program.from_json(tomllib.loads(block.text)).exchanges
         else:
             assert block.language == "python", f"{name}, line {block.line}: nothing runs {block.language!r}"
             run_python(block, name, names)

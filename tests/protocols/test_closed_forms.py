@@ -29,6 +29,9 @@ from sottovoce.protocols import (
     round_weights,
     scheduled,
 )
+from sottovoce.studies.encoders import encoder
+from sottovoce.studies.equal_error import one_peer
+from sottovoce.studies.surprises import heavy_ball
 from sottovoce.views import View
 
 RING = metropolis_weights("ring:n=6")
@@ -42,14 +45,6 @@ def squared(protocol: Protocol, view: View, target: int, **more: Any) -> float:
     return upper
 
 
-def square_root(rounds: int) -> tuple[Fraction, ...]:
-    """1, 1/2, 3/8, …: the square root of the matrix of ones."""
-    values = [Fraction(1)]
-    for k in range(1, rounds):
-        values.append(values[-1] * Fraction(2 * k - 1, 2 * k))
-    return tuple(values)
-
-
 @pytest.mark.parametrize("rounds", [1, 4, 10])
 def test_anti_pgd(rounds: int) -> None:
     protocol = gossip(RING, rounds=rounds, encoder=[1] * rounds)
@@ -59,14 +54,14 @@ def test_anti_pgd(rounds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoder", "one", "every"),
+    ("column", "one", "every"),
     [
-        (square_root(10), 1.7913439416, 66.97153),
+        (encoder("square root", 10, bands=4, decay="1/2"), 1.7913439416, 66.97153),
         (tuple(Fraction(1, 2**k) for k in range(10)), 1.3333320618, 33.3411445618),
     ],
 )
-def test_encoders_of_matrix_mechanisms(encoder: tuple[Fraction, ...], one: float, every: float) -> None:
-    protocol = gossip(RING, rounds=10, encoder=encoder)
+def test_encoders_of_matrix_mechanisms(column: tuple[Fraction, ...], one: float, every: float) -> None:
+    protocol = gossip(RING, rounds=10, encoder=column)
     assert squared(protocol, View.everyone, 0, participation="at-most:1") == pytest.approx(one, rel=1e-9)
     assert squared(protocol, View.everyone, 0) == pytest.approx(every, rel=1e-6)
 
@@ -107,36 +102,14 @@ def test_the_last_message_of_a_node_that_contracts() -> None:
     assert squared(protocol, view, 0) == pytest.approx(exact, rel=1e-9)
 
 
-def heavy_ball(gamma: Fraction) -> Program:
-    """s_t = γ W s_{t−1} + (1 − γ) s_{t−2} + x_t + u_t."""
-    return Program(
-        keeps=("model", "before"),
-        draws=(Draw("u"),),
-        instructions=(
-            Combine("message", {"model": 1, "contribution": 1, "u": 1}),
-            Exchange("message", "mixed"),
-            Combine("model", {"mixed": gamma, "before": 1 - gamma}),
-            Combine("before", {"message": 1}),
-        ),
-    )
-
-
 @pytest.mark.parametrize(
     ("gamma", "expected"),
     [(Fraction(6, 5), (2.3642, 1.0643, 0.6644)), (Fraction(1), (2.3702, 0.9865, 0.5318))],
 )
 def test_acceleration_leaks_more_to_far_nodes(gamma: Fraction, expected: tuple[float, ...]) -> None:
-    """The first step of heavy-ball gossip is a plain one."""
-    programs = (heavy_ball(Fraction(1)), *[heavy_ball(gamma)] * 5)
-    protocol = Protocol(weights=RING, program=programs, rounds=6)
+    protocol = heavy_ball(6, 6, gamma)
     for distance, value in enumerate(expected, start=1):
         assert math.sqrt(squared(protocol, View.neighbourhood(0), distance)) == pytest.approx(value, abs=1e-4)
-
-
-def one_peer(n: int) -> list[np.ndarray]:
-    """One-peer exponential graph: in turn every node hears the node 1, 2, 4, … places on."""
-    hops = [2**k for k in range(n.bit_length() - 1)]
-    return [(np.eye(n) + np.roll(np.eye(n), hop, axis=1)) / 2 for hop in hops]
 
 
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0)])

@@ -12,6 +12,8 @@ from sottovoce.studies import (
     agreement,
     constant_step,
     counterexamples,
+    encoders,
+    equal_error,
     figure_1,
     figure_2,
     growth,
@@ -19,7 +21,9 @@ from sottovoce.studies import (
     neighbours,
     observed_targets,
     removed_noise,
+    shared_noise,
     slips,
+    surprises,
     training,
     utility,
     vectors,
@@ -52,6 +56,12 @@ TINY: dict[str, Any] = {
         grid=61,
         nodes=3,
     ),
+    "equal-error": equal_error.Config(nodes=4, rounds=3),
+    "surprises": surprises.Config(
+        accelerated_rounds=3, peer_rounds=3, rounds=(1, 2, 4), averaged=8, steps=(1, 2, 4, 6)
+    ),
+    "shared-noise": shared_noise.Config(nodes=6, rounds=3, shared=(0.0, 1.0, 2.0), local=(0.5, 1.0)),
+    "encoders": encoders.Config(sizes=((40, 4, "full", 2), (40, 4, "at-most:1", 2))),
 }
 
 

@@ -16,13 +16,13 @@ EVERY_STUDY = pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.
 
 
 def test_parts() -> None:
-    assert PARTS == ("figure-1", "figure-2", "strengths", "errata", "utility", "training")
+    assert PARTS == ("figure-1", "figure-2", "strengths", "errata", "utility", "training", "protocols")
     assert studies_of("all") == STUDIES
     assert [study.name for study in studies_of("figure-2")] == ["figure-2"]
     assert len(studies_of("errata")) == 8
     with pytest.raises(
         InputError,
-        match="part must be one of figure-1, figure-2, strengths, errata, utility, training, all; got 'x'",
+        match="part must be one of figure-1, figure-2, strengths, errata, utility, training, protocols, all; got 'x'",
     ):
         studies_of("x")
 

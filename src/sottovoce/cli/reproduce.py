@@ -22,10 +22,10 @@ USAGE = "sottovoce reproduce [PART] [OPTIONS]"
 
 def reproduce(
     part: Annotated[
-        Literal["figure-1", "figure-2", "strengths", "errata", "utility", "training", "all"],
+        Literal["figure-1", "figure-2", "strengths", "errata", "utility", "training", "protocols", "all"],
         Parameter(
             help="Which part: a figure, where the paper is right, where it is not, what utility is left, "
-            "what is certified of training, or all."
+            "what is certified of training, other protocols, or all."
         ),
     ] = "all",
     /,

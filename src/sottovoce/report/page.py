@@ -45,7 +45,8 @@ ABOUT = """<p>Claims of Koskela and Kulkarni, <cite>Differential Privacy Analysi
 under Varying Threat Models</cite>, with what was measured about each. Statement numbers are those of the compiled
 paper. Δ² is the squared sensitivity over T rounds, W the gossip matrix, n the number of nodes, φ the response of a
 view at one frequency. Lower ends are attained by streams that are at hand, upper ends are proved; both are rounded
-outward. Seeds are fixed: the same command writes the same numbers.</p>"""
+outward. Seeds are fixed: the same command writes the same numbers. Studies of other protocols name
+their sources.</p>"""
 
 
 def results_page(records: Sequence[StudyRecord], folder: Path) -> str:
@@ -80,7 +81,7 @@ def _section(record: StudyRecord, folder: Path) -> str:
     return (
         f'<section>\n<h2 id="{record.study}">{html.escape(record.title)}{_size(record)}</h2>\n'
         f"<figure>{_inline(svg, record.study, record.title)}</figure>\n"
-        '<div class="scroll"><table><thead><tr><th scope="col">statement</th><th scope="col">the paper says</th>'
+        '<div class="scroll"><table><thead><tr><th scope="col">statement</th><th scope="col">claim</th>'
         '<th scope="col">measured</th><th scope="col">verdict</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>\n"
         f"{_table(read_study_table(folder / f'{record.study}.csv'))}"

@@ -10,6 +10,12 @@ from sottovoce.report.figures.errata import (
     draw_vectors,
 )
 from sottovoce.report.figures.files import DRAWINGS, drawn, figure_bytes
+from sottovoce.report.figures.protocols import (
+    draw_encoders,
+    draw_equal_error,
+    draw_shared_noise,
+    draw_surprises,
+)
 from sottovoce.report.figures.reproductions import (
     draw_agreement,
     draw_figure_1,
@@ -24,6 +30,8 @@ __all__ = [
     "draw_agreement",
     "draw_constant_step",
     "draw_counterexamples",
+    "draw_encoders",
+    "draw_equal_error",
     "draw_figure_1",
     "draw_figure_2",
     "draw_growth",
@@ -31,7 +39,9 @@ __all__ = [
     "draw_neighbours",
     "draw_observed_targets",
     "draw_removed_noise",
+    "draw_shared_noise",
     "draw_slips",
+    "draw_surprises",
     "draw_training",
     "draw_utility",
     "draw_vectors",

@@ -16,6 +16,12 @@ from sottovoce.report.figures.errata import (
     draw_removed_noise,
     draw_vectors,
 )
+from sottovoce.report.figures.protocols import (
+    draw_encoders,
+    draw_equal_error,
+    draw_shared_noise,
+    draw_surprises,
+)
 from sottovoce.report.figures.reproductions import (
     draw_agreement,
     draw_figure_1,
@@ -52,6 +58,10 @@ DRAWINGS: Mapping[str, Callable[..., Sequence[Axes]]] = {
     "errata-g": draw_constant_step,
     "utility": draw_utility,
     "training": draw_training,
+    "equal-error": draw_equal_error,
+    "surprises": draw_surprises,
+    "shared-noise": draw_shared_noise,
+    "encoders": draw_encoders,
 }
 
 
