@@ -9,7 +9,6 @@ from rich.text import Text
 
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
-    damping_words,
     estimate,
     facts,
     members,
@@ -17,10 +16,11 @@ from sottovoce.cli.layout import (
     network_words,
     paragraph,
     plain_table,
+    protocol_words,
     who,
 )
 from sottovoce.cli.printing import interval, readable, rounded_up
-from sottovoce.views import assumption_of
+from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,19 +111,19 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
 
     first = table.found[0]
     own = "" if first.view.name == "everyone" else f", own noise {first.view.own_noise}"
-    assumption = assumption_of(first.view, first.protocol.damping)
+    assumption = rests_on(first.protocol, first.view)
     rows = [
         ("Δ² a round", "the limit of Δ²/T as the rounds T grow; a finite T can give more"),
         ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),
         ("constant", "the same limit for contributions that never change"),
         ("average", "over the nodes hidden from the observer, at any frequency"),
-        *network_words(graph.n, graph.edges, first.protocol.weights.origin),
+        *network_words(graph.n, graph.edges, first.protocol.schedule[0].origin),
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("view", f"{first.view.name}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
         ("contribution", first.contribution),
-        *damping_words(first.protocol.damping),
+        *protocol_words(first.protocol),
         ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
-        ("hash", first.protocol.weights.hash),
+        ("hash", first.protocol.schedule[0].hash),
         ("version", __version__),
     ]
     if written is not None:
