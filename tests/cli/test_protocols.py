@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sottovoce import View, account, calibrate, graphs
+from sottovoce import View, account, calibrate, graphs, rate
 from sottovoce.accounting import central_account, local_account
 from sottovoce.interval import rounded_up
-from sottovoce.protocols import momentum
+from sottovoce.protocols import clean_state, momentum
 
 Run = Callable[..., Any]
 RING = ("ring:n=6", "--rounds", "4", "--view", "secure-sum", "--observer", "0")
@@ -183,3 +183,50 @@ def test_an_infinite_sensitivity_is_said_and_which_noise_is_missing(
     line = (tmp_path / "p.csv").read_text().splitlines()[1].split(",")
     assert line[3:10] == ["inf", "inf", "infinite", "inf", "inf", "inf", "inf"]
     assert missing in (tmp_path / "r.html").read_text().replace("&#x27;", "'").replace("\\u0027", "'")
+
+
+def test_rates_of_programs(sottovoce: Run) -> None:
+    words = (
+        "rate",
+        "ring:n=6",
+        "--view",
+        "secure-sum",
+        "--observer",
+        "0",
+        "--protocol",
+        "clean-state:keep=0.5",
+    )
+    code, out, err = sottovoce(*words)
+    assert (code, err) == (0, "")
+    assert "protocol clean_state: message = model + u; exchange message → sum;" in " ".join(out.split())
+    assert "average" not in out
+    document = json.loads(sottovoce(*words, "--json").out)
+    protocol = clean_state(graphs.metropolis_weights("ring:n=6"), rounds=1, keep="0.5")
+    found = rate(protocol, View.secure_sum(0))
+    assert (document["protocol"], document["protocol_hash"]) == ("clean_state", protocol.hash)
+    assert [pair["rate"]["upper"] for pair in document["pairs"]] == found.upper.tolist()
+
+
+def test_an_infinite_rate_is_said(sottovoce: Run, tmp_path: Path) -> None:
+    words = ("rate", "ring:n=6", "--view", "everyone", "--protocol", "clean-state:keep=1")
+    code, out, err = sottovoce(*words, "--output", "rates.csv")
+    assert (code, err) == (0, "")
+    assert "Δ² grows without bound a round: it is infinite, or grows faster than the rounds" in out
+    document = json.loads(sottovoce(*words, "--json").out)
+    assert document["pairs"][0]["rate"]["lower"] is None
+    assert (tmp_path / "rates.csv").read_text().splitlines()[1].split(",")[3:5] == ["inf", "inf"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (("--protocol", "gossip:encoder=1+1"), 2, "its noise is encoded over the rounds"),
+        (("--protocol", "clean-state:keep=2"), 3, "no rate is certified"),
+    ],
+)
+def test_rates_that_are_not_certified_are_refused(
+    sottovoce: Run, words: tuple[str, ...], code: int, complaint: str
+) -> None:
+    found = sottovoce("rate", "ring:n=6", "--view", "secure-sum", "--observer", "0", *words)
+    assert (found.code, found.out) == (code, "")
+    assert complaint in found.err

@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import MOST_EXPOSED, SCHEMA, fits_json, graph_facts, protocol_facts
-from sottovoce.documents.pairs import Label, ends_to_json, plain_label
+from sottovoce.documents.pairs import Label, ends_to_json, finite_or_null, plain_label
 from sottovoce.errors import InputError
 from sottovoce.interval import Interval
 from sottovoce.views import rests_on
@@ -143,5 +143,5 @@ def _pair_to_json(pair: RatePair) -> dict[str, Any]:
         "target": pair.target,
         "rate": {**ends_to_json(pair.rate), "method": pair.method},
         "frequency": pair.frequency,
-        "constant": pair.constant,
+        "constant": finite_or_null(pair.constant),
     }
