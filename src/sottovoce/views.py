@@ -33,6 +33,7 @@ __all__ = [
     "assumption_of",
     "observe",
     "place_among",
+    "rests_on",
     "seen_exchanges",
     "target_indices",
 ]
@@ -204,6 +205,17 @@ def assumption_of(view: View | str, damping: object) -> Assumption:
     if (view.name if isinstance(view, View) else view) == "everyone":
         return "none"
     return "oblivious" if damping is None else "quadratic"
+
+
+def rests_on(protocol: Protocol, view: View | str) -> Assumption:
+    """What a guarantee about a view of a protocol rests on.
+
+    A program may carry contributions on without noise, so that seeing all messages is not seeing all: its numbers hold
+    for contributions that do not depend on hidden states, whatever is seen.
+    """
+    if protocol.updates is not None:
+        return "smooth"
+    return assumption_of(view, protocol.damping) if protocol.plain else "oblivious"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from sottovoce import View, account, calibrate, graphs
-from sottovoce.protocols import momentum
+from sottovoce import View, account, calibrate, graphs, rate
+from sottovoce.accounting import central_account, local_account
+from sottovoce.interval import rounded_up
+from sottovoce.protocols import clean_state, momentum
 
 Run = Callable[..., Any]
 RING = ("ring:n=6", "--rounds", "4", "--view", "secure-sum", "--observer", "0")
-MOMENTUM = momentum(graphs.metropolis_weights("ring:n=6"), rounds=4, beta="9/10")
+MOMENTUM = momentum(graphs.metropolis_weights("ring:n=6"), rounds=4, beta="0.9")
 
 
 def test_accounts_say_the_program_and_its_hash(sottovoce: Run) -> None:
@@ -21,7 +23,11 @@ def test_accounts_say_the_program_and_its_hash(sottovoce: Run) -> None:
     assert (code, err) == (0, "")
     assert "protocol       momentum: v = 0.9·v + contribution + u; message = model + v;" in out
     assert f"protocol hash  {MOMENTUM.hash}" in out
-    assert "local DP" not in out
+    local, central = (
+        rounded_up(compared(MOMENTUM, noise_multiplier=2.0, delta=1e-5).epsilon().upper)
+        for compared in (local_account, central_account)
+    )
+    assert f"ε ≤ {local} with local DP, ε ≤ {central} with central aggregation" in " ".join(out.split())
     document = json.loads(sottovoce(*words, "--json").out)
     assert document["protocol"] == "momentum"
     assert document["protocol_hash"] == MOMENTUM.hash
@@ -75,3 +81,152 @@ def test_bad_protocols_are_refused(sottovoce: Run, words: tuple[str, ...], compl
     code, out, err = sottovoce("account", *RING, "--noise-multiplier", "2", *words)
     assert (code, out) == (2, "")
     assert complaint in err
+
+
+PROGRAM = ("--protocol", "momentum:beta=0.9")
+
+
+def test_every_command_says_the_protocol_and_its_hash(sottovoce: Run) -> None:
+    for words in (
+        (
+            "coalition",
+            "ring:n=6",
+            "--rounds",
+            "4",
+            "--target",
+            "1",
+            "--size",
+            "2",
+            "--view",
+            "coalition-sums",
+        ),
+        ("audit", *RING, "--noise-multiplier", "2", "--target", "1", "--trials", "400", "--seed", "1"),
+        ("calibrate", *RING, "--target-epsilon", "1"),
+    ):
+        code, out, err = sottovoce(*words, *PROGRAM, "--json")
+        assert (code, err) == (0, "")
+        document = json.loads(out)
+        assert (document["protocol"], document["protocol_hash"]) == ("momentum", MOMENTUM.hash)
+        assert document["program"] == MOMENTUM.sentence
+        assert f"protocol hash {MOMENTUM.hash}" in " ".join(sottovoce(*words, *PROGRAM).out.split())
+
+
+def test_a_sweep_of_a_program_is_continued_with_that_program_alone(sottovoce: Run, tmp_path: Path) -> None:
+    words = (
+        "sweep",
+        "ring:n=6",
+        "--rounds",
+        "4",
+        "--view",
+        "secure-sum",
+        "--output",
+        str(tmp_path / "pairs"),
+    )
+    assert sottovoce(*words, *PROGRAM).code == 0
+    assert sottovoce(*words, *PROGRAM, "--resume").code == 0
+    code, _, err = sottovoce(*words, "--resume", "--protocol", "momentum:beta=0.8")
+    assert code == 2
+    assert "a sweep is continued with the protocol it began with, 'v = 0.9·v + contribution + u;" in err
+    summary = ("summary", str(tmp_path / "pairs"), "--noise-multiplier", "2")
+    document = json.loads(sottovoce(*summary, "--json").out)
+    assert (document["protocol"], document["protocol_hash"]) == ("momentum", MOMENTUM.hash)
+    out = " ".join(sottovoce(*summary).out.split())
+    assert f"protocol momentum: {MOMENTUM.sentence}" in out
+    assert "local DP" not in out
+
+
+SILENT = """
+keeps = ["model", "y", "g"]
+instructions = [
+  { combine = "fresh", terms = { contribution = 1 } },
+  { exchange = "y", into = "y" },
+  { combine = "y", terms = { y = 1, fresh = 1, g = -1 } },
+  { combine = "g", terms = { fresh = 1 } },
+  { combine = "message", terms = { model = 1, y = 1 } },
+  { exchange = "message", into = "model" },
+]
+"""
+
+
+@pytest.mark.parametrize(
+    ("protocol", "rounds", "missing"),
+    [
+        ("clean-state:keep=0.5,noise_levels=0", "4", "the draw 'u' has level 0 at node 1"),
+        ("tracking.toml", "4", "the program draws no noise"),
+        ("once.toml", "1", "the program draws no noise"),
+    ],
+)
+def test_an_infinite_sensitivity_is_said_and_which_noise_is_missing(
+    sottovoce: Run, tmp_path: Path, protocol: str, rounds: str, missing: str
+) -> None:
+    (tmp_path / "tracking.toml").write_text(SILENT)
+    (tmp_path / "once.toml").write_text(
+        'keeps = ["model"]\ninstructions = [{ combine = "y", terms = { contribution = 1 } }, '
+        '{ exchange = "y", into = "y" }, { exchange = "y", into = "model" }]\n'
+    )
+    words = ("account", "ring:n=6", "--rounds", rounds, "--view", "neighbourhood", "--observer", "0")
+    asked = (*words, "--noise-multiplier", "2", "--protocol", protocol)
+    code, out, err = sottovoce(*asked, "--output", "p.csv", "--report", "r.html")
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    assert text.startswith(
+        "An infinite ε at every δ: of the 5 pairs looked at, out of 30, node 0 can learn most"
+    )
+    assert "No noise hides some of what node 1 contributes: it is seen as it is." in text
+    assert f"infinite Δ and ε: {missing}" in text
+    assert "ε ≤ ∞ with local DP" in text
+    document = json.loads(sottovoce(*asked, "--json").out)
+    assert missing in document["infinite"]
+    pair = document["pairs"][0]
+    assert pair["sensitivity_squared"] == {"lower": None, "upper": None, "method": "infinite"}
+    assert pair["epsilon"] == {"lower": None, "upper": None}
+    line = (tmp_path / "p.csv").read_text().splitlines()[1].split(",")
+    assert line[3:10] == ["inf", "inf", "infinite", "inf", "inf", "inf", "inf"]
+    assert missing in (tmp_path / "r.html").read_text().replace("&#x27;", "'").replace("\\u0027", "'")
+
+
+def test_rates_of_programs(sottovoce: Run) -> None:
+    words = (
+        "rate",
+        "ring:n=6",
+        "--view",
+        "secure-sum",
+        "--observer",
+        "0",
+        "--protocol",
+        "clean-state:keep=0.5",
+    )
+    code, out, err = sottovoce(*words)
+    assert (code, err) == (0, "")
+    assert "protocol clean_state: message = model + u; exchange message → sum;" in " ".join(out.split())
+    assert "average" not in out
+    document = json.loads(sottovoce(*words, "--json").out)
+    protocol = clean_state(graphs.metropolis_weights("ring:n=6"), rounds=1, keep="0.5")
+    found = rate(protocol, View.secure_sum(0))
+    assert (document["protocol"], document["protocol_hash"]) == ("clean_state", protocol.hash)
+    assert [pair["rate"]["upper"] for pair in document["pairs"]] == found.upper.tolist()
+
+
+def test_an_infinite_rate_is_said(sottovoce: Run, tmp_path: Path) -> None:
+    words = ("rate", "ring:n=6", "--view", "everyone", "--protocol", "clean-state:keep=1")
+    code, out, err = sottovoce(*words, "--output", "rates.csv")
+    assert (code, err) == (0, "")
+    assert "Δ² grows without bound a round: it is infinite, or grows faster than the rounds" in out
+    document = json.loads(sottovoce(*words, "--json").out)
+    assert document["pairs"][0]["rate"]["lower"] is None
+    assert (tmp_path / "rates.csv").read_text().splitlines()[1].split(",")[3:5] == ["inf", "inf"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (("--protocol", "gossip:encoder=1+1"), 2, "its noise is encoded over the rounds"),
+        (("--protocol", "clean-state:keep=2"), 3, "no rate is certified"),
+    ],
+)
+def test_rates_that_are_not_certified_are_refused(
+    sottovoce: Run, words: tuple[str, ...], code: int, complaint: str
+) -> None:
+    found = sottovoce("rate", "ring:n=6", "--view", "secure-sum", "--observer", "0", *words)
+    assert (found.code, found.out) == (code, "")
+    assert complaint in found.err

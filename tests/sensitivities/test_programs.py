@@ -14,17 +14,13 @@ from sottovoce import (
     account_all,
     calibrate,
     certify,
-    rate,
     sensitivity,
     train,
-    worst_coalition,
 )
-from sottovoce.accounting import central_account, local_account
 from sottovoce.errors import InputError, NotCertified, ViewError
 from sottovoce.graphs import metropolis_weights
 from sottovoce.learning import synthetic_task
 from sottovoce.protocols import gossip, momentum, pairwise_noise, repeated, scheduled
-from sottovoce.sweeps import sweep
 from sottovoce.views import View
 
 RING = metropolis_weights("ring:n=6")
@@ -69,13 +65,8 @@ def test_a_target_that_is_not_seen_bare_in_its_rounds_is_finite() -> None:
 @pytest.mark.parametrize(
     ("call", "what"),
     [
-        (lambda: rate(MOMENTUM, View.everyone), "a rate"),
         (lambda: certify(MOMENTUM, View.everyone, 0), "a certificate"),
-        (lambda: worst_coalition(MOMENTUM, 0, size=1), "a search for coalitions"),
-        (lambda: sweep(MOMENTUM, "secure-sum", "nowhere"), "a sweep"),
         (lambda: train(synthetic_task(6), MOMENTUM, noise_multiplier=1.0, seed=1), "training"),
-        (lambda: local_account(MOMENTUM, noise_multiplier=1.0, delta=1e-5), "the comparison with local DP"),
-        (lambda: central_account(MOMENTUM, noise_multiplier=1.0, delta=1e-5), "the comparison with central"),
     ],
 )
 def test_what_is_worked_out_for_plain_gossip_refuses_the_rest(call: Any, what: str) -> None:

@@ -56,6 +56,7 @@ def test_participation_and_contribution_are_in_the_accounts(protocol: Protocol, 
     )
     found = summarise(tmp_path, noise_multiplier=1.0, delta=1e-5)
     assert_same(found, table)
+    assert found.local is not None
     assert found.local.sensitivity_squared is not None
     assert found.local.sensitivity_squared.upper == 3
 

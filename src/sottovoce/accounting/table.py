@@ -23,6 +23,7 @@ from sottovoce.accounting.values import (
 from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
+from sottovoce.protocols import missing_noise
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -230,13 +231,20 @@ class AccountTable:
 
     def _refuse_bare(self) -> None:
         """Refuse to look for a noise multiplier where some contribution stands beside no noise at all."""
-        for place in np.flatnonzero(self.method == "infinite")[:1]:
+        why = self.bare
+        if why is not None:
+            place = int(np.flatnonzero(self.method == "infinite")[0])
             label = self.protocol.labels[int(self.target_indices[place])]
             raise NotCertified(
-                f"no noise multiplier hides node {label!r} in the {self.view} view: some of what it contributes is "
-                "seen beside none of the noise that the observer does not know, so its sensitivity is infinite "
-                "(add a draw of that node to what it sends, at a level above 0)"
+                f"no noise multiplier hides node {label!r} in the {self.view} view: its sensitivity is infinite, as "
+                f"{why} (add a draw of that node to what it sends, at a level above 0)"
             )
+
+    @property
+    def bare(self) -> str | None:
+        """Which noise is missing where a sensitivity is infinite, said of the first such pair; None if none is."""
+        places = np.flatnonzero(self.method == "infinite")
+        return missing_noise(self.protocol, int(self.target_indices[places[0]])) if places.size else None
 
     def _suffices(self, squared: Array, noise: float, epsilon: float, delta: float) -> bool:
         """Whether pairs of these Δ² are (ε, δ)-private at this noise."""

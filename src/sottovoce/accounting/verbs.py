@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`account`, `account_all` and `calibrate`, and the two accounts that others are compared with."""
+"""`account`, `account_all` and `calibrate`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.accounting.table import AccountTable
-from sottovoce.accounting.values import RELATIONS, Account, Relation, mu_ends
+from sottovoce.accounting.values import RELATIONS, Relation
 from sottovoce.errors import InputError, ViewError, one_of, positive, probability
-from sottovoce.interval import Interval
 from sottovoce.sensitivities import as_participation, sensitivity
-from sottovoce.views import ONE_OBSERVER, View, assumption_of
+from sottovoce.views import ONE_OBSERVER, View, rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -28,8 +27,6 @@ __all__ = [
     "account",
     "account_all",
     "calibrate",
-    "central_account",
-    "local_account",
     "observer_views",
     "table_of",
 ]
@@ -233,10 +230,10 @@ def table_of(
 
 
 def _assumption(found: Sensitivities) -> Assumption:
-    """What the numbers rest on: a program may carry contributions on without noise, so that seeing all is not all."""
+    """What the numbers rest on."""
     if found.protocol.updates is not None:
         return "none" if set(found.method) <= {"cap", "twins", "exact", "unreached"} else "smooth"
-    return assumption_of(found.view, found.protocol.damping) if found.protocol.plain else "oblivious"
+    return rests_on(found.protocol, found.view)
 
 
 def calibrate(
@@ -321,86 +318,6 @@ def calibrate(
         progress=progress,
     )
     return table.calibrated_noise(target_epsilon, target_delta)
-
-
-def local_account(
-    protocol: Protocol,
-    *,
-    noise_multiplier: float,
-    delta: float,
-    relation: Relation = "add-remove",
-    participation: Participation | str | None = None,
-) -> Account:
-    """Local DP at the same noise, for comparison: every message is seen, so Δ² = T for any target.
-
-    A target that contributes in some rounds only has Δ² = the most rounds that `participation` allows.
-
-    Guarantee: exact, also for training whose contributions depend on the messages.
-
-    >>> from sottovoce import graphs
-    >>> from sottovoce.protocols import gossip
-    >>> ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=16)
-    >>> round(local_account(ring, noise_multiplier=4.0, delta=1e-5).mu.upper, 12)
-    1.0
-    """
-    protocol.require_plain("the comparison with local DP")
-    chosen = _participation(participation, protocol)
-    squared = Interval.exactly(float(chosen.largest_count(protocol.rounds)))
-    return _compared(squared, "everyone", "local DP", noise_multiplier, delta, relation, chosen)
-
-
-def central_account(
-    protocol: Protocol,
-    *,
-    noise_multiplier: float,
-    delta: float,
-    relation: Relation = "add-remove",
-    participation: Participation | str | None = None,
-) -> Account:
-    """Central aggregation with the same total noise, for comparison: only the sum is seen, so Δ² = T/n.
-
-    For a target that contributes in some rounds only, T is the most rounds that `participation` allows.
-
-    Guarantee: exact for a trusted server that releases each round's sum of all contributions and all noise.
-
-    >>> from sottovoce import graphs
-    >>> from sottovoce.protocols import gossip
-    >>> ring = gossip(graphs.metropolis_weights("ring:n=4"), rounds=16)
-    >>> round(central_account(ring, noise_multiplier=4.0, delta=1e-5).mu.upper, 12)
-    0.5
-    """
-    protocol.require_plain("the comparison with central aggregation")
-    chosen = _participation(participation, protocol)
-    rounds = Interval.exactly(float(chosen.largest_count(protocol.rounds)))
-    squared = rounds.mapped(lambda count: count / protocol.n)
-    return _compared(squared, "central", "central aggregation", noise_multiplier, delta, relation, chosen)
-
-
-def _compared(
-    squared: Interval,
-    view: str,
-    method: str,
-    noise_multiplier: float,
-    delta: float,
-    relation: Relation,
-    participation: Participation,
-) -> Account:
-    """An account of no target in particular."""
-    _check_settings(noise_multiplier, delta, relation)
-    lower, upper = mu_ends(
-        np.array(squared.lower), np.array(squared.upper), relation=relation, noise_multiplier=noise_multiplier
-    )
-    return Account(
-        mu=Interval(float(lower), float(upper)),
-        relation=relation,
-        method=method,
-        assumption=assumption_of(view, None),
-        view=view,
-        sensitivity_squared=squared,
-        noise_multiplier=noise_multiplier,
-        default_delta=delta,
-        participation=str(participation),
-    )
 
 
 def _check_settings(noise_multiplier: float, delta: float, relation: str) -> None:

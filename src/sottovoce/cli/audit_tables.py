@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
     RELATIONS,
-    damping_words,
     facts,
     members,
     named,
     network_words,
     paragraph,
     participation_words,
+    protocol_words,
     who,
 )
 from sottovoce.cli.printing import as_given, readable, rounded_down, rounded_up
@@ -88,14 +88,14 @@ def _terms(audit: Audit, graph: Graph) -> list[tuple[str, str]]:
     return [
         ("observer", members(audit.view.observers)),
         ("target", readable(audit.target)),
-        *network_words(graph.n, graph.edges, protocol.weights.origin),
+        *network_words(graph.n, graph.edges, protocol.schedule[0].origin),
         ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(audit.noise_multiplier)}"),
         ("view", f"{audit.view.name}{own}"),
         ("relation", f"{account.relation}: {RELATIONS[account.relation]}"),
         ("contribution", account.contribution),
         ("participation", participation_words(participation, protocol.rounds)),
-        *damping_words(protocol.damping),
+        *protocol_words(protocol),
         ("assumption", f"{account.assumption}: {ASSUMPTIONS[account.assumption]}"),
-        ("hash", protocol.weights.hash),
+        ("hash", protocol.schedule[0].hash),
         ("version", __version__),
     ]

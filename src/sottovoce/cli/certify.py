@@ -16,14 +16,15 @@ from sottovoce.cli.options import (
     Json,
     OwnNoise,
     ParticipationName,
+    ProtocolName,
     RelationName,
     Rounds,
     Sight,
     Source,
     ViewOption,
     Weights,
-    damped,
     network,
+    protocol_of,
     views,
 )
 from sottovoce.cli.printing import result_page, write_result
@@ -60,6 +61,7 @@ def certify(
     target: Annotated[str, Parameter(help="Name of the node to protect.")],
     weights: Weights = "auto",
     damping: Damping = None,
+    protocol: ProtocolName = "gossip",
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
@@ -101,11 +103,11 @@ def certify(
     chosen = network(graph, weights)
     sight = Sight(view=view, observer=observer, target=(target,), own_noise=own_noise)
     seen, about = _pair(sight, chosen.weights)
-    protocol = damped(chosen, damping, rounds=rounds)
+    asked = protocol_of(chosen, protocol, damping, rounds=rounds)
 
     from sottovoce.sensitivities import certify as prove
 
-    certificate = prove(protocol, seen, about, contribution=contribution, **settings)
+    certificate = prove(asked, seen, about, contribution=contribution, **settings)
     failure = None
     try:
         # A link keeps pointing to its file: what it points to is replaced, not the link.

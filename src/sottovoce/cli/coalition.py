@@ -14,12 +14,13 @@ from sottovoce.cli.options import (
     Delta,
     Json,
     ParticipationName,
+    ProtocolName,
     RelationName,
     Rounds,
     Source,
     Weights,
-    damped,
     network,
+    protocol_of,
     whole_number,
 )
 from sottovoce.cli.printing import as_given, complain, progress, result_page, write_result
@@ -55,6 +56,7 @@ def coalition(
     delta: Delta = 1e-5,
     weights: Weights = "auto",
     damping: Damping = None,
+    protocol: ProtocolName = "gossip",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
     relation: RelationName = "add-remove",
@@ -90,10 +92,10 @@ def coalition(
     from sottovoce.coalitions import worst_coalition
     from sottovoce.graphs import spectrum
 
-    protocol = damped(chosen, damping, rounds=rounds)
+    asked = protocol_of(chosen, protocol, damping, rounds=rounds)
     with progress("coalitions") as callback:
         found = worst_coalition(
-            protocol,
+            asked,
             about,
             size=size,
             view=view,

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.cli.layout import (
     RELATIONS,
-    damping_words,
     facts,
     members,
     named,
     network_words,
     paragraph,
     participation_words,
+    protocol_words,
     who,
 )
 from sottovoce.cli.printing import as_given, interval, readable, rounded_up
 from sottovoce.interval import Interval
-from sottovoce.views import assumption_of
+from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,14 +96,14 @@ def _terms(search: CoalitionSearch, document: Mapping[str, Any]) -> list[tuple[s
     graph, relation = document["graph"], document["relation"]
     noise = document["noise_multiplier"]
     run = f"{search.protocol.rounds} rounds" + (f", noise multiplier {as_given(noise)}" if noise else "")
-    assumption = assumption_of(search.view, search.protocol.damping)
+    assumption = rests_on(search.protocol, search.view)
     rows = [
         *network_words(graph["nodes"], graph["edges"], graph["origin"]),
         ("run", run),
         ("view", f"{search.view}, own noise known"),
         ("contribution", search.contribution),
         ("participation", participation_words(search.participation, search.protocol.rounds)),
-        *damping_words(search.protocol.damping),
+        *protocol_words(search.protocol),
         ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
     ]
     if noise is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -77,6 +78,8 @@ def network_words(nodes: int, edges: int, origin: str) -> list[tuple[str, str]]:
 
 def epsilon_words(account: Account, delta: float) -> str:
     """The upper end of ε at a δ; where δ alone covers all, also the least δ that does."""
+    if math.isinf(account.mu.lower):
+        return "An infinite ε at every δ"
     bound = f"ε ≤ {rounded_up(account.epsilon(delta).upper)} at δ = {as_given(delta)}"
     if account.epsilon(delta).upper > 0 or account.mu.upper == 0:
         return bound

@@ -42,6 +42,7 @@ __all__ = [
     "Output",
     "OwnNoise",
     "ParticipationName",
+    "ProtocolName",
     "RelationName",
     "ReportOption",
     "Rounds",
@@ -52,8 +53,8 @@ __all__ = [
     "ViewOption",
     "Weights",
     "account_scenario",
-    "damped",
     "network",
+    "protocol_of",
     "views",
     "whole_number",
 ]
@@ -213,6 +214,7 @@ class Pairs:
     ] = ()
     weights: Weights = "auto"
     damping: Damping = None
+    protocol: ProtocolName = "gossip"
     own_noise: OwnNoise = "known"
     contribution: Contribution = "vector"
 
@@ -240,7 +242,6 @@ class Scenario:
     """Who gossips how long, what counts as a neighbour, and how it is computed."""
 
     rounds: Rounds
-    protocol: ProtocolName = "gossip"
     participation: ParticipationName = "full"
     relation: RelationName = "add-remove"
     engine: Engine = "auto"
@@ -263,10 +264,17 @@ def network(source: str, rule: str) -> Network:
     return Network(graph=graph, weights=weights_by_rule(graph, rule))
 
 
-def damped(network: Network, damping: str | None, *, rounds: int) -> Protocol:
-    """The protocol on a network over some rounds, damped as --damping says."""
-    from sottovoce.protocols import gossip
+def protocol_of(network: Network, protocol: str, damping: str | None, *, rounds: int) -> Protocol:
+    """The protocol on a network over some rounds that --protocol and --damping describe."""
+    from sottovoce.protocols import gossip, parse_protocol
 
+    if protocol != "gossip":
+        if damping is not None:
+            raise InputError(
+                f"damping must be left out with the protocol {protocol!r}; got {damping!r} "
+                "(write the coefficients into a program)"
+            )
+        return parse_protocol(protocol, network.weights, rounds=rounds)
     if damping is None:
         return gossip(network.weights, rounds=rounds)
     try:
@@ -276,20 +284,6 @@ def damped(network: Network, damping: str | None, *, rounds: int) -> Protocol:
 
         value = read_damping(damping, network.weights)
     return gossip(network.weights, rounds=rounds, damping=value)
-
-
-def protocol_of(network: Network, scenario: Scenario, sight: Pairs) -> Protocol:
-    """The protocol that --protocol and --damping describe."""
-    from sottovoce.protocols import parse_protocol
-
-    if scenario.protocol == "gossip":
-        return damped(network, sight.damping, rounds=scenario.rounds)
-    if sight.damping is not None:
-        raise InputError(
-            f"damping must be left out with the protocol {scenario.protocol!r}; got {sight.damping!r} "
-            "(write the coefficients into a program)"
-        )
-    return parse_protocol(scenario.protocol, network.weights, rounds=scenario.rounds)
 
 
 def account_scenario(
@@ -302,7 +296,7 @@ def account_scenario(
     observers = _named(network.weights, sight.observer)
     targets = _named(network.weights, sight.target) or None
     _check_observers(sight)
-    protocol = protocol_of(network, scenario, sight)
+    protocol = protocol_of(network, sight.protocol, sight.damping, rounds=scenario.rounds)
     with progress(f"pairs, {sight.view}") as callback:
         if sight.view.startswith("coalition"):
             view = View(name=sight.view, observers=tuple(observers), own_noise=sight.own_noise)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sottovoce.cli.options import Config, Json, Output, Sight, Source, damped, network, views
+from sottovoce.cli.options import Config, Json, Output, Sight, Source, network, protocol_of, views
 from sottovoce.cli.printing import progress, result_page, write_result
 from sottovoce.errors import FileError
 
@@ -60,7 +60,7 @@ def _table(sight: Sight, network: Network) -> RateTable:
     from sottovoce.documents import RateTable
 
     asked = views(sight, network.weights)
-    protocol = damped(network, sight.damping, rounds=1)
+    protocol = protocol_of(network, sight.protocol, sight.damping, rounds=1)
     alone = len(asked) == 1
     found = []
     with progress("targets" if alone else "observers") as callback:

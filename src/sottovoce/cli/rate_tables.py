@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
-    damping_words,
     estimate,
     facts,
     members,
@@ -17,10 +17,11 @@ from sottovoce.cli.layout import (
     network_words,
     paragraph,
     plain_table,
+    protocol_words,
     who,
 )
 from sottovoce.cli.printing import interval, readable, rounded_up
-from sottovoce.views import assumption_of
+from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,8 @@ def rate_text(
 def _headline(table: RateTable, worst: RatePair) -> str:
     """The largest rate and whose it is."""
     bound = f"In the long run Δ² grows by at most {rounded_up(worst.rate.upper)} a round"
+    if math.isinf(worst.rate.lower):
+        bound = "Δ² grows without bound a round: it is infinite, or grows faster than the rounds"
     if len(table) == 1 or not worst.observer:
         return f"{bound}: that is what {who(worst.observer)} learns about {named(worst.target)}."
     return f"{bound}: of {len(table)} pairs, {who(worst.observer)} learns most, about {named(worst.target)}."
@@ -77,17 +80,20 @@ def _pairs(chosen: Mapping[str, RatePair], table: RateTable) -> Table:
         "Δ² a round": [interval(pair.rate) for pair in chosen.values()],
         "frequency": [f"{pair.frequency:.4g}" for pair in chosen.values()],
         "constant": [f"{pair.constant:.4g}" for pair in chosen.values()],
-        "average": [averages[pair.observer] for pair in chosen.values()],
     }
+    if averages:
+        rows["average"] = [averages[pair.observer] for pair in chosen.values()]
     for name, values in rows.items():
         shown.add_row(name, *map(Text, values))
     return shown
 
 
 def _averages(table: RateTable, chosen: Mapping[str, RatePair]) -> dict[tuple[int | str, ...], str]:
-    """For each chosen observer the mean of φ over all nodes whose noise it does not know."""
+    """For each chosen observer the mean of φ over all nodes whose noise it does not know; a program has none."""
     from sottovoce.documents import plain_label
 
+    if not table.found[0].protocol.plain:
+        return {}
     wanted = {pair.observer for pair in chosen.values()}
     named_views = ((tuple(map(plain_label, rates.view.observers)), rates) for rates in table.found)
     return {observer: _average(rates) for observer, rates in named_views if observer in wanted}
@@ -110,20 +116,21 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
     from sottovoce.accounting import ASSUMPTIONS
 
     first = table.found[0]
+    plain = first.protocol.plain
     own = "" if first.view.name == "everyone" else f", own noise {first.view.own_noise}"
-    assumption = assumption_of(first.view, first.protocol.damping)
+    assumption = rests_on(first.protocol, first.view)
     rows = [
         ("Δ² a round", "the limit of Δ²/T as the rounds T grow; a finite T can give more"),
         ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),
         ("constant", "the same limit for contributions that never change"),
-        ("average", "over the nodes hidden from the observer, at any frequency"),
-        *network_words(graph.n, graph.edges, first.protocol.weights.origin),
+        *([("average", "over the nodes hidden from the observer, at any frequency")] if plain else []),
+        *network_words(graph.n, graph.edges, first.protocol.schedule[0].origin),
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("view", f"{first.view.name}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
         ("contribution", first.contribution),
-        *damping_words(first.protocol.damping),
+        *protocol_words(first.protocol),
         ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
-        ("hash", first.protocol.weights.hash),
+        ("hash", first.protocol.schedule[0].hash),
         ("version", __version__),
     ]
     if written is not None:

@@ -87,13 +87,17 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
     from sottovoce.participation import Participation
 
     manifest = found.manifest
-    local, central = (rounded_up(account.epsilon().upper) for account in (found.local, found.central))
+    compared = [
+        f"ε ≤ {rounded_up(account.epsilon().upper)} with {account.method}"
+        for account in (found.local, found.central)
+        if account is not None
+    ]
     assumption = found.worst.assumption
     rows = [
         *network_words(manifest.nodes, manifest.edges, manifest.origin),
         ("gap γ", estimate(manifest.gap, manifest.gap_converged)),
         ("run", f"{manifest.rounds} rounds, noise multiplier {as_given(found.noise_multiplier)}"),
-        ("same noise", f"ε ≤ {local} with local DP, ε ≤ {central} with central aggregation"),
+        ("same noise", ", ".join(compared) or "not compared: a sweep keeps no weights, account compares"),
         ("view", f"{manifest.view}, own noise {manifest.own_noise}; {len(found)} pairs"),
         ("relation", f"{found.relation}: {RELATIONS[found.relation]}"),
         ("contribution", manifest.contribution),
@@ -106,4 +110,7 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
     ]
     if manifest.damping_hash is not None:
         rows.insert(4, ("damping", f"hash {manifest.damping_hash}"))
+    if manifest.protocol is not None:
+        rows.insert(4, ("protocol", f"{manifest.protocol['protocol']}: {manifest.protocol['program']}"))
+        rows.insert(5, ("protocol hash", str(manifest.protocol_hash)))
     return rows

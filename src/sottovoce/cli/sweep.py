@@ -18,11 +18,12 @@ from sottovoce.cli.options import (
     Engine,
     OwnNoise,
     ParticipationName,
+    ProtocolName,
     Rounds,
     Source,
     Weights,
-    damped,
     network,
+    protocol_of,
     whole_number,
 )
 from sottovoce.cli.printing import complain, progress, readable, write_result
@@ -54,6 +55,7 @@ def sweep(
     ],
     weights: Weights = "auto",
     damping: Damping = None,
+    protocol: ProtocolName = "gossip",
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
@@ -91,11 +93,11 @@ def sweep(
     _pin_blas()
     from sottovoce import sweeps
 
-    protocol = damped(network(graph, weights), damping, rounds=rounds)
+    asked = protocol_of(network(graph, weights), protocol, damping, rounds=rounds)
     try:
         with progress("pairs") as callback:
             done = sweeps.sweep(
-                protocol,
+                asked,
                 view,
                 output,
                 own_noise=own_noise,

@@ -25,6 +25,7 @@ from sottovoce.cli.layout import (
 )
 from sottovoce.cli.printing import as_given, interval, readable, rounded_up
 from sottovoce.documents import MOST_EXPOSED, pairs_possible
+from sottovoce.errors import InputError, NotCertified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -165,6 +166,8 @@ def _telling(tables: Sequence[AccountTable], *, many: bool) -> Table:
 
 def meaning(worst: Account, relation: str) -> str:
     """ε in words: how often the best guess about a record is right."""
+    if math.isinf(worst.mu.lower):
+        return f"No noise hides some of what {named(worst.target)} contributes: it is seen as it is."
     advantage = worst.advantage().upper
     # What is learnt may be too little to move a float away from 50, and is something all the same.
     right = rounded_up(math.nextafter(50 * (1 + advantage), math.inf) if advantage else 50.0, 3)
@@ -218,49 +221,52 @@ def _terms(
     held: str = "every pair",
 ) -> list[tuple[str, str]]:
     """What the numbers rest on, and what to compare them with."""
-    from sottovoce.accounting import ASSUMPTIONS, central_account, local_account
+    from sottovoce.accounting import ASSUMPTIONS
 
     table = tables[0]
     protocol, delta = table.protocol, table.delta
-    local, central = (
-        ""
-        if not protocol.plain
-        else rounded_up(
-            compared(
-                protocol,
-                noise_multiplier=table.noise_multiplier,
-                delta=delta,
-                relation=table.relation,
-                participation=table.participation,
-            )
-            .epsilon()
-            .upper
-        )
-        for compared in (local_account, central_account)
-    )
     own = "" if table.view == "everyone" else f", own noise {table.own_noise}"
     rows = [
-        *network_words(graph.n, graph.edges, protocol.weights.origin),
+        *network_words(graph.n, graph.edges, protocol.schedule[0].origin),
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(table.noise_multiplier)}"),
-        *(
-            [("same noise", f"ε ≤ {local} with local DP, ε ≤ {central} with central aggregation")]
-            if local
-            else []
-        ),
+        ("same noise", same_noise(table)),
         ("view", f"{' and '.join(each.view for each in tables)}{own}; {_counted(tables)}"),
         ("relation", f"{table.relation}: {RELATIONS[table.relation]}"),
         ("contribution", table.contribution),
         ("participation", participation_words(table.participation, protocol.rounds)),
         ("δ", as_given(delta)),
         *protocol_words(protocol),
+        *([] if table.bare is None else [("infinite", f"Δ and ε: {table.bare}")]),
         ("assumption", f"{table.assumption}: {ASSUMPTIONS[table.assumption]}"),
-        ("hash", protocol.weights.hash),
+        ("hash", protocol.schedule[0].hash),
         ("version", __version__),
     ]
     if written is not None:
         rows.append(("written", f"{written} ({held}, all digits)"))
     return rows
+
+
+def same_noise(table: AccountTable) -> str:
+    """What local DP and central aggregation give at the same noise, or why there is nothing to compare with."""
+    from sottovoce.accounting import central_account, local_account
+
+    said = []
+    for compared in (local_account, central_account):
+        try:
+            account = compared(
+                table.protocol,
+                noise_multiplier=table.noise_multiplier,
+                delta=table.delta,
+                relation=table.relation,
+                contribution=table.contribution,
+                participation=table.participation,
+            )
+        except (InputError, NotCertified) as error:
+            said.append(f"not compared: {error}")
+        else:
+            said.append(f"ε ≤ {rounded_up(account.epsilon().upper)} with {account.method}")
+    return ", ".join(said)
 
 
 def _counted(tables: Sequence[AccountTable]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from sottovoce.accounting.values import RELATIONS, Account, mu_ends
 from sottovoce.errors import one_of, positive, probability
 from sottovoce.interval import Interval
-from sottovoce.views import assumption_of
+from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -115,7 +115,7 @@ class CoalitionSearch:
             relation=relation,
             method=method,
             contribution=self.contribution,
-            assumption=assumption_of(self.view, self.protocol.damping),
+            assumption=rests_on(self.protocol, self.view),
             view=self.view,
             observers=observers,
             target=self.target,

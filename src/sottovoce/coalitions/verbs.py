@@ -67,7 +67,8 @@ def worst_coalition(
         target: name of the node to protect; it is never a member.
         size: how many nodes pool what they see and the noise they drew.
         view: whether a member sees the sum it receives ("coalition-sums") or each message ("coalition-messages").
-        contribution: whether a round's contribution is a "vector" or a number ("scalar").
+        contribution: whether a round's contribution is a "vector" or a number ("scalar"), or whether the vectors of
+            all rounds together have norm 1 ("energy").
         participation: the rounds in which the target contributes, as a `Participation` or its spelling; all if None.
         candidates: names of the nodes that may be members; all but the target if None.
         time_limit: seconds after which the best found so far is returned with what is proved by then; no limit if
@@ -85,9 +86,8 @@ def worst_coalition(
     ((0, 2), True)
     """
     one_of(COALITION_VIEWS, view=view)
-    one_of(("vector", "scalar"), contribution=contribution)
+    one_of(("vector", "scalar", "energy"), contribution=contribution)
     at_least(1, size=size)
-    protocol.require_plain("a search for coalitions")
     if time_limit is not None and not time_limit >= 0:
         raise InputError(
             f"time_limit must be a number of seconds of at least 0; got {time_limit!r} (None for no limit)"
@@ -108,11 +108,15 @@ def worst_coalition(
         methods[members] = str(result.method[0])
         return Interval(float(result.squared_lower[0]), float(result.squared_upper[0]))
 
+    cap = float(chosen.largest_count(protocol.rounds))
+    if not protocol.plain or contribution == "energy":
+        # All candidates together see whatever any coalition of them sees.
+        cap = measured(frozenset(nodes)).upper
     search = Search(
         candidates=nodes,
         size=int(size),
         measure=measured,
-        cap=float(chosen.largest_count(protocol.rounds)),
+        cap=cap,
         deadline=math.inf if time_limit is None else time.monotonic() + time_limit,
         progress=progress,
     )
@@ -193,7 +197,7 @@ def _nearest_first(protocol: Protocol, target: int, candidates: Iterable[Hashabl
     W_ij² / Σ_{k ≠ i} W_ik² is what candidate i learns of one fresh contribution of target j from one sum.
     """
     named = range(protocol.n) if candidates is None else {protocol.index(label) for label in candidates}
-    W = protocol.weights.matrix
+    W = sum((weights.matrix for weights in protocol.schedule[1:]), protocol.schedule[0].matrix)
     hops = csgraph.dijkstra(W.T, unweighted=True, indices=target)
     squares = W.power(2)
     direct = squares[:, [target]].toarray().ravel()

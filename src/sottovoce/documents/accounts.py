@@ -76,7 +76,7 @@ def account_document(
     document = {
         "schema": SCHEMA,
         "version": __version__,
-        "graph": graph_facts(table.protocol.weights, graph, spectrum),
+        "graph": graph_facts(table.protocol.schedule[0], graph, spectrum),
         "rounds": table.protocol.rounds,
         "noise_multiplier": float(table.noise_multiplier),
         "delta": float(table.delta),
@@ -102,7 +102,7 @@ def calibration_document(
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "graph": graph_facts(table.protocol.weights, graph, spectrum),
+        "graph": graph_facts(table.protocol.schedule[0], graph, spectrum),
         "rounds": table.protocol.rounds,
         "target_epsilon": target_epsilon,
         "target_delta": target_delta,
@@ -213,6 +213,7 @@ def terms(table: AccountTable) -> dict[str, Any]:
         "participation": str(table.participation),
         "assumption": table.assumption,
         **protocol_facts(table.protocol),
+        **({} if table.bare is None else {"infinite": table.bare}),
         "pairs_computed": len(table),
         "pairs_possible": pairs_possible(table),
     }

@@ -23,7 +23,7 @@ def audit_document(audit: Audit, graph: Graph, spectrum: Spectrum, *, seed: int 
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "graph": graph_facts(protocol.weights, graph, spectrum),
+        "graph": graph_facts(protocol.schedule[0], graph, spectrum),
         "rounds": protocol.rounds,
         "noise_multiplier": audit.noise_multiplier,
         "delta": audit.delta,

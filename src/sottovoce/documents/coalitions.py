@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sottovoce._version import __version__
-from sottovoce.documents.accounts import SCHEMA, damping_facts, graph_facts
+from sottovoce.documents.accounts import SCHEMA, graph_facts, protocol_facts
 from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
-from sottovoce.views import assumption_of
+from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -39,7 +39,7 @@ def coalition_document(
     document = {
         "schema": SCHEMA,
         "version": __version__,
-        "graph": graph_facts(search.protocol.weights, graph, spectrum),
+        "graph": graph_facts(search.protocol.schedule[0], graph, spectrum),
         "rounds": search.protocol.rounds,
         "noise_multiplier": None,
         "delta": float(delta),
@@ -48,13 +48,13 @@ def coalition_document(
         "own_noise": "known",
         "contribution": search.contribution,
         "participation": str(search.participation),
-        "assumption": assumption_of(search.view, search.protocol.damping),
-        **damping_facts(search.protocol.damping),
+        "assumption": rests_on(search.protocol, search.view),
+        **protocol_facts(search.protocol),
         "target": plain_label(search.target),
         "size": search.size,
         "coalition": _names(search.coalition),
         "sensitivity_squared": {**found, "method": search.method},
-        "upper_bound": search.upper_bound,
+        "upper_bound": finite_or_null(search.upper_bound),
         "gap": finite_or_null(search.gap),
         "exact": search.exact,
         "stopped": search.stopped,

@@ -118,7 +118,7 @@ def _write(chunks: Iterable[str], path: str | os.PathLike[str]) -> Path:
 
 def _account_chunks(tables: Iterable[AccountTable]) -> Iterator[str]:
     rows = (
-        (table.view, *_row(pair), write_label(table.protocol.weights.origin))
+        (table.view, *_row(pair), write_label(table.protocol.schedule[0].origin))
         for table in tables
         for pair in table_pairs(table)
     )
@@ -127,7 +127,7 @@ def _account_chunks(tables: Iterable[AccountTable]) -> Iterator[str]:
 
 def _rate_chunks(table: RateTable) -> Iterator[str]:
     first = table.found[0]
-    origin = write_label(first.protocol.weights.origin)
+    origin = write_label(first.protocol.schedule[0].origin)
     return _chunks(RATE_COLUMNS, ((first.view.name, *_rate_row(pair), origin) for pair in table))
 
 

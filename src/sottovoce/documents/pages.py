@@ -67,7 +67,7 @@ def page_document(
     """
     return {
         **_account_part(table, curves, most_pairs),
-        "graph": network_document(graph, table.protocol.weights, spectrum),
+        "graph": network_document(graph, table.protocol.schedule[0], spectrum),
         "beside": [_account_part(other, (), most_pairs) for other in beside],
     }
 
@@ -100,7 +100,7 @@ def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int)
             "observer": renamed[table.observer_of[places]].tolist(),
             "target": table.target_indices[places].tolist(),
             "method": codes.tolist(),
-            "lower": table.squared_lower[places].tolist(),
+            "lower": [finite_or_null(value) for value in table.squared_lower[places].tolist()],
             "upper": [finite_or_null(value) for value in table.squared_upper[places].tolist()],
         },
         "curves": [curve_to_json(curve) for curve in curves],

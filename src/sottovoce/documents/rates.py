@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce._version import __version__
-from sottovoce.documents.accounts import MOST_EXPOSED, SCHEMA, damping_facts, fits_json, graph_facts
-from sottovoce.documents.pairs import Label, ends_to_json, plain_label
+from sottovoce.documents.accounts import MOST_EXPOSED, SCHEMA, fits_json, graph_facts, protocol_facts
+from sottovoce.documents.pairs import Label, ends_to_json, finite_or_null, plain_label
 from sottovoce.errors import InputError
 from sottovoce.interval import Interval
-from sottovoce.views import assumption_of
+from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,12 +118,12 @@ def rate_document(
     document = {
         "schema": SCHEMA,
         "version": __version__,
-        "graph": graph_facts(first.protocol.weights, graph, spectrum),
+        "graph": graph_facts(first.protocol.schedule[0], graph, spectrum),
         "view": first.view.name,
         "own_noise": first.view.own_noise,
         "contribution": first.contribution,
-        "assumption": assumption_of(first.view, first.protocol.damping),
-        **damping_facts(first.protocol.damping),
+        "assumption": rests_on(first.protocol, first.view),
+        **protocol_facts(first.protocol),
     }
     if fits_json(table):
         document["pairs"] = [_pair_to_json(pair) for pair in table]
@@ -143,5 +143,5 @@ def _pair_to_json(pair: RatePair) -> dict[str, Any]:
         "target": pair.target,
         "rate": {**ends_to_json(pair.rate), "method": pair.method},
         "frequency": pair.frequency,
-        "constant": pair.constant,
+        "constant": finite_or_null(pair.constant),
     }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import Account
     from sottovoce.sweeps import Summary
+    from sottovoce.sweeps.manifest import Manifest
 
 __all__ = ["summary_document"]
 
@@ -42,6 +43,7 @@ def summary_document(summary: Summary, folder: str | os.PathLike[str]) -> dict[s
         "participation": manifest.participation,
         "assumption": manifest.assumption,
         **({} if manifest.damping_hash is None else {"damping": {"hash": manifest.damping_hash}}),
+        **_program(manifest),
         "summary": {
             "worst": _pair(summary.worst, summary.delta),
             "median": _pair(summary.median, summary.delta),
@@ -53,6 +55,14 @@ def summary_document(summary: Summary, folder: str | os.PathLike[str]) -> dict[s
         "pairs_possible": len(summary),
         "pairs_file": str(folder),
     }
+
+
+def _program(manifest: Manifest) -> dict[str, Any]:
+    """What is said of a protocol that is not plain gossip."""
+    if manifest.protocol is None:
+        return {}
+    said = {name: manifest.protocol[name] for name in ("protocol", "program")}
+    return {**said, "protocol_hash": manifest.protocol_hash}
 
 
 def _pair(account: Account, delta: float) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols.compiled import CompiledRound, Form
     from sottovoce.views import View
 
-__all__ = ["SeenRound", "SeenView", "seen_view"]
+__all__ = ["SeenRound", "SeenView", "echelon", "seen_view"]
 
 Carried: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]
 
@@ -114,11 +114,11 @@ def _reduced(
 ) -> tuple[SeenRound, Carried, tuple[Form, ...]]:
     """The rows of one round, what goes on to the round before, and what holds contributions alone."""
     told = (_before(dict(form), compiled, known) for form in carried)
-    fresh, old = _echelon((*observed, *told), 0, STATE)
+    fresh, old = echelon((*observed, *told), 0, STATE)
     if first:
         # Nothing was kept before the first round.
         old = [{key: value for key, value in form.items() if key >= GIVEN} for form in old]
-    further, rest = _echelon(old, STATE, GIVEN)
+    further, rest = echelon(old, STATE, GIVEN)
     pivots = sorted(fresh)
     seen = SeenRound(
         compiled=compiled, known=known, rows=tuple(fresh[k] for k in pivots), pivots=tuple(pivots)
@@ -138,7 +138,7 @@ def _before(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:
     return primitive(_unknown(total, compiled, known))
 
 
-def _echelon(forms: Iterable[Form], low: int, high: int) -> tuple[dict[int, Form], list[Form]]:
+def echelon(forms: Iterable[Form], low: int, high: int) -> tuple[dict[int, Form], list[Form]]:
     """Reduced rows by their pivot columns within [low, high), and the combinations that hold none of these columns."""
     pivots: dict[int, Form] = {}
     rest = []

@@ -15,6 +15,7 @@ from sottovoce.protocols.builders import (
     round_weights,
     scheduled,
 )
+from sottovoce.protocols.missing import missing_noise
 from sottovoce.protocols.program import Combine, Draw, Exchange, Program
 from sottovoce.protocols.protocol import MOST_ROUNDS, Contribution, Protocol, hash_of_damping
 from sottovoce.protocols.rationals import Number, PerNode
@@ -38,6 +39,7 @@ __all__ = [
     "gossip",
     "gradient_tracking",
     "hash_of_damping",
+    "missing_noise",
     "momentum",
     "once",
     "pairwise_noise",

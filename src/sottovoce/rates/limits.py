@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from sottovoce.errors import one_of, positive
 from sottovoce.filtering import HiddenSystem, hidden_system
 from sottovoce.protocols import Protocol, gossip
 from sottovoce.rates.pieces import pieces, rows_at
+from sottovoce.rates.programs import program_rates
 from sottovoce.rates.results import Rates
 from sottovoce.rates.signs import sign_limits
 from sottovoce.rates.steady import steady_state
@@ -60,7 +61,9 @@ def rate(
 
     Guarantee: lower ≤ limit ≤ upper, rounding and reduction included; no grid is trusted between its points.
     What rounding may do on slow or huge networks can leave an interval wider than `tolerance`. The limit is
-    asymptotic: at a finite T, Δ²/T can be larger.
+    asymptotic: at a finite T, Δ²/T can be larger. Of protocols other than plain gossip φ need not lie below 1, and the
+    limit is infinite where a contribution is seen beside no noise, or Δ² is proved to grow faster than T; schedules,
+    encoders and updates are refused.
     Source: Theorem 13 of Koskela & Kulkarni, corrected (the limit is 1/n for constant contributions only);
     Grenander & Szegő, *Toeplitz Forms and Their Applications*, Section 5.2.
 
@@ -74,9 +77,13 @@ def rate(
     one_of(("vector", "scalar"), contribution=contribution)
     positive(tolerance=tolerance)
     chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
-    chosen.require_plain("a rate")
+    # In the long run an encoder is there in full, however few rounds the protocol has.
+    if len(chosen.encoder) > chosen.rounds:
+        chosen = replace(chosen, rounds=len(chosen.encoder))
     observation = observe(chosen, view)
     indices = target_indices(chosen, view, observation.known, targets)
+    if not chosen.plain:
+        return _of_program(chosen, view, indices, contribution, tolerance, progress)
     if view.name == "everyone":
         upper_side = lower_side = _exactly(1.0, len(indices), "closed form")
     else:
@@ -99,6 +106,32 @@ def rate(
     )
 
 
+def _of_program(
+    protocol: Protocol,
+    view: View,
+    indices: np.ndarray,
+    contribution: Contribution,
+    tolerance: float,
+    progress: Callable[[int, int], None] | None,
+) -> Rates:
+    """The rates of a protocol that is not plain gossip."""
+    found = program_rates(
+        protocol, view, indices, contribution=contribution, tolerance=tolerance, progress=progress
+    )
+    return Rates(
+        protocol=protocol,
+        view=view,
+        contribution=contribution,
+        method=found.method,
+        targets=protocol.names(indices),
+        indices=indices,
+        lower=found.lower,
+        upper=found.upper,
+        frequency=found.frequency,
+        constant=found.constant,
+    )
+
+
 def response_spectrum(
     protocol: Protocol | GossipWeights | np.ndarray | csr_array,
     view: View,
@@ -118,7 +151,7 @@ def response_spectrum(
     [0.5, 0.9]
     """
     chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
-    chosen.require_plain("a rate")
+    chosen.require_plain("a spectrum")
     asked = np.asarray(frequencies, dtype=np.float64)
     observation = observe(chosen, view)
     (index,) = target_indices(chosen, view, observation.known, [target])

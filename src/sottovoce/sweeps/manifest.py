@@ -13,7 +13,8 @@ import numpy as np
 from sottovoce._version import __version__
 from sottovoce.errors import FileError, one_of
 from sottovoce.graphs import spectrum
-from sottovoce.views import assumption_of
+from sottovoce.protocols import Program
+from sottovoce.views import assumption_of, rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -26,7 +27,10 @@ __all__ = ["SCHEMA", "Manifest", "described", "described_like"]
 
 SCHEMA = 2
 # What describes the network for a reader and follows from the weights.
-DESCRIPTION = ("labels", "rule", "origin", "edges", "gap", "gap_converged")
+DESCRIPTION = ("labels", "rule", "origin", "edges", "gap", "gap_converged", "protocol")
+
+# What only some sweeps have.
+OPTIONAL = ("damping_hash", "protocol", "protocol_hash")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +59,8 @@ class Manifest:
     gap_converged: bool
     labels: Sequence[Hashable]
     damping_hash: str | None = None
+    protocol: dict[str, Any] | None = None
+    protocol_hash: str | None = None
 
     def span(self, tile: int) -> range:
         """The indices of the observers of one tile."""
@@ -68,6 +74,11 @@ class Manifest:
     def targets(self) -> int:
         """How many targets each observer has."""
         return self.nodes - (self.own_noise == "known")
+
+    @property
+    def program_sentence(self) -> str:
+        """The protocol in one sentence."""
+        return "gossip" if self.protocol is None else str(self.protocol["program"])
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -92,8 +103,8 @@ class Manifest:
         return json.dumps(facts, indent=2 if counted or self.nodes <= 1000 else None) + "\n"
 
     def _present(self) -> list[str]:
-        """The fields that say something; a sweep without damping says nothing of it."""
-        return [name for name in _names() if name != "damping_hash" or self.damping_hash is not None]
+        """The fields that say something; a sweep of gossip without damping says nothing of damping or programs."""
+        return [name for name in _names() if name not in OPTIONAL or getattr(self, name) is not None]
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:
@@ -113,13 +124,19 @@ class Manifest:
             whole = len(found.labels) == found.nodes and found.tiles == -(-found.nodes // found.tile)
             if not whole or found.pairs != found.nodes * found.targets:
                 raise FileError(f"{where}: the numbers of nodes, tiles and pairs do not fit (sweep anew)")
-            one_of(("vector", "scalar"), contribution=found.contribution)
-            rests_on = assumption_of(found.view, found.damping_hash)
-            if found.assumption != rests_on:
+            one_of(("vector", "scalar", "energy"), contribution=found.contribution)
+            allowed = (
+                ("oblivious", "smooth")
+                if found.protocol
+                else (assumption_of(found.view, found.damping_hash),)
+            )
+            if found.assumption not in allowed:
+                one = " or ".join(map(repr, allowed))
                 raise FileError(
-                    f"{where}: its assumption must be {rests_on!r}, which follows from its view and damping; got "
-                    f"{found.assumption!r} (sweep anew)"
+                    f"{where}: its assumption must be {one}, which follows from its view and "
+                    f"{'protocol' if found.protocol else 'damping'}; got {found.assumption!r} (sweep anew)"
                 )
+            _check_program(found, where)
         except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
             if isinstance(error, FileError):
                 raise
@@ -129,7 +146,7 @@ class Manifest:
 
 def described(work: Work, tile: int) -> Manifest:
     """The manifest of a sweep that is about to begin."""
-    found = spectrum(work.protocol.weights)
+    found = spectrum(work.protocol.schedule[0])
     return _described(work, tile, gap=float(found.gap), converged=bool(found.converged))
 
 
@@ -139,7 +156,7 @@ def described_like(earlier: Manifest, work: Work, tile: int | None) -> Manifest:
 
 
 def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifest:
-    protocol, weights = work.protocol, work.protocol.weights
+    protocol, weights = work.protocol, work.protocol.schedule[0]
     n = protocol.n
     return Manifest(
         schema=SCHEMA,
@@ -153,7 +170,7 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         participation=str(work.participation),
         engine=work.engine,
         effort=work.effort,
-        assumption=assumption_of(work.view, protocol.damping),
+        assumption=rests_on(protocol, work.view),
         tile=tile,
         tiles=-(-n // tile),
         pairs=n * (n - (work.own_noise == "known")),
@@ -163,8 +180,30 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         gap=gap,
         gap_converged=converged,
         labels=weights.labels,
-        damping_hash=protocol.damping_hash,
+        damping_hash=protocol.damping_hash if protocol.plain else None,
+        protocol=None if protocol.plain else _program_facts(protocol),
+        protocol_hash=None if protocol.plain else protocol.hash,
     )
+
+
+def _program_facts(protocol: Protocol) -> dict[str, Any]:
+    """A protocol as a manifest holds it: its name, its program in a sentence, and all that its hash is made of."""
+    return {
+        "protocol": protocol.name,
+        "program": protocol.sentence,
+        "programs": [program.to_json() for program in protocol.programs],
+        "encoder": [str(value) for value in protocol.code],
+        "weights": [weights.hash for weights in protocol.schedule],
+    }
+
+
+def _check_program(found: Manifest, where: str) -> None:
+    """Refuse a manifest that names a protocol without its hash, or a program that cannot run."""
+    if (found.protocol is None) != (found.protocol_hash is None):
+        raise FileError(f"{where}: a protocol and its hash stand together (sweep anew)")
+    if found.protocol is not None:
+        for program in found.protocol["programs"]:
+            Program.from_json(program)
 
 
 def _names() -> list[str]:
@@ -178,7 +217,7 @@ def _plain(label: Hashable) -> int | str:
 
 def _edges(protocol: Protocol) -> int:
     """How many edges carry weight: those that do so in both directions count once if all do."""
-    matrix = protocol.weights.matrix
+    matrix = protocol.schedule[0].matrix
     rows = np.repeat(np.arange(protocol.n), np.diff(matrix.indptr))
     apart = rows != matrix.indices
     ahead = rows[apart] * protocol.n + matrix.indices[apart]

@@ -75,7 +75,8 @@ def sweep(
         view: "neighbourhood", "secure-sum" or "single-node".
         folder: where to put manifest.json and the parts; created where there is none.
         own_noise: whether an observer knows the noise it drew ("known") or not ("hidden").
-        contribution: whether a round's contribution is a "vector" or a number ("scalar").
+        contribution: whether a round's contribution is a "vector" or a number ("scalar"), or whether the vectors of
+            all rounds together have norm 1 ("energy").
         participation: the rounds in which a target may contribute, or its spelling; every round if None.
         engine: how to compute: "auto", "dense", "filter" or "reduced".
         effort: "fine" solves for each pair, "bulk" bounds all of an observer's within a few per cent, "auto" is
@@ -103,7 +104,6 @@ def sweep(
     >>> len(first), len(first.computed), len(again.computed), len(again.kept)
     (30, 6, 0, 6)
     """
-    protocol.require_plain("a sweep")
     pyarrow()
     work = Work(
         protocol=protocol,
@@ -145,8 +145,13 @@ def _manifest(place: Folder, work: Work, tile: int | None, *, resume: bool) -> M
         )
     found = place.read_manifest()
     wanted = described_like(found, work, tile)
-    for name in dict.fromkeys((*wanted.settings, *found.settings)):
+    for name in dict.fromkeys(("protocol_hash", *wanted.settings, *found.settings)):
         value, there = getattr(wanted, name), getattr(found, name)
+        if name == "protocol_hash" and value != there:
+            raise InputError(
+                f"{place.path}: a sweep is continued with the protocol it began with, {found.program_sentence!r}; "
+                f"{wanted.program_sentence!r} was asked for (ask for the same, or choose another folder)"
+            )
         if value != there:
             raise InputError(
                 f"{place.path}: a sweep is continued with the settings it began with; its {name} is {there!r}, "

@@ -37,7 +37,8 @@ class Summary:
 
     `most_exposed` holds for each of the targets about which most is learnt, worst first, the account of the
     observer that learns most. `epsilon_upper` is the largest upper end of ε over all pairs. `local` and
-    `central` are what local DP and central aggregation give at the same noise.
+    `central` are what local DP and central aggregation give at the same noise; None for a program, whose weights a
+    sweep does not keep (`local_account` takes the protocol itself).
     """
 
     manifest: Manifest
@@ -49,8 +50,8 @@ class Summary:
     best: Account
     most_exposed: tuple[Account, ...]
     epsilon_upper: float
-    local: Account
-    central: Account
+    local: Account | None
+    central: Account | None
 
     def __len__(self) -> int:
         """How many pairs the sweep holds."""
@@ -206,11 +207,13 @@ class _Pairs:
             start += len(batch)
         return found, highest
 
-    def compared(self, kind: str) -> Account:
+    def compared(self, kind: str) -> Account | None:
         """Local DP, where every message is seen (Δ² = T), or central aggregation (Δ² = T/n), at this noise."""
         manifest = self.table.manifest
+        if manifest.protocol is not None:
+            return None
         rounds = Participation.parse(manifest.participation).largest_count(manifest.rounds)
-        squared = Interval.exactly(float(rounds))
+        squared = Interval.exactly(1.0 if manifest.contribution == "energy" else float(rounds))
         if kind == "central":
             squared = squared.mapped(lambda count: count / manifest.nodes)
         return Account(

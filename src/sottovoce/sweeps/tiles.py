@@ -51,7 +51,7 @@ class Work:
             )
         one_of(VIEWS, view=self.view)
         one_of(("known", "hidden"), own_noise=self.own_noise)
-        one_of(("vector", "scalar"), contribution=self.contribution)
+        one_of(("vector", "scalar", "energy"), contribution=self.contribution)
         one_of(ENGINES, engine=self.engine)
         one_of(EFFORTS, effort=self.effort)
         if not isinstance(self.participation, Participation):

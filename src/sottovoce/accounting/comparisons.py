@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`local_account` and `central_account`: what the same noise gives where all is seen, and where only sums are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.accounting.values import RELATIONS, Account, Relation, mu_ends
+from sottovoce.errors import InputError, one_of, positive, probability
+from sottovoce.interval import Interval
+from sottovoce.protocols import gossip
+from sottovoce.protocols.compiled import GIVEN, STATE, compiled_rounds
+from sottovoce.sensitivities import as_participation, sensitivity
+from sottovoce.views import View, assumption_of, rests_on
+
+if TYPE_CHECKING:
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.protocols.compiled import CompiledRound
+    from sottovoce.views import Assumption
+
+    Columns = dict[int, dict[tuple[int, int], Fraction]]
+
+__all__ = ["central_account", "local_account"]
+
+
+def local_account(
+    protocol: Protocol,
+    *,
+    noise_multiplier: float,
+    delta: float,
+    relation: Relation = "add-remove",
+    contribution: Contribution = "vector",
+    participation: Participation | str | None = None,
+) -> Account:
+    """Local DP at the same noise, for comparison: every message is seen, and the worst target counts.
+
+    In plain gossip Δ² = T for any target, or the most rounds that `participation` allows; of any other protocol it is
+    what the everyone view gives, which may be infinite.
+
+    Guarantee: exact in plain gossip, also for training whose contributions depend on the messages; else an interval
+    that holds under the assumption it names.
+
+    >>> from sottovoce import graphs
+    >>> from sottovoce.protocols import gossip, gradient_tracking
+    >>> W = graphs.metropolis_weights("ring:n=5")
+    >>> round(local_account(gossip(W, rounds=16), noise_multiplier=4.0, delta=1e-5).mu.upper, 12)
+    1.0
+    >>> late = gradient_tracking(W, rounds=7, noise="messages")
+    >>> round(local_account(late, noise_multiplier=5.0, delta=1e-5).mu.upper ** 2, 8)
+    1.0
+    """
+    chosen = as_participation(participation)
+    if protocol.plain:
+        squared = Interval.exactly(_rounds(protocol, chosen, contribution))
+    else:
+        squared = _everyone(protocol, chosen, contribution)
+    return _compared(
+        squared,
+        view="everyone",
+        method="local DP",
+        noise_multiplier=noise_multiplier,
+        delta=delta,
+        relation=relation,
+        contribution=contribution,
+        participation=chosen,
+        assumption=rests_on(protocol, "everyone"),
+    )
+
+
+def central_account(
+    protocol: Protocol,
+    *,
+    noise_multiplier: float,
+    delta: float,
+    relation: Relation = "add-remove",
+    contribution: Contribution = "vector",
+    participation: Participation | str | None = None,
+) -> Account:
+    """Central aggregation with the same total noise, for comparison: only sums of contributions and noise are seen.
+
+    In plain gossip Δ² = T/n, T being the most rounds that `participation` allows. Where node j adds noise of level ℓ_j
+    to what it contributes, the sum of round t has Σ_j ℓ_j², and draws of edges cancel in it; an encoder C makes M
+    CᵀC/Σ_j ℓ_j². Noise that a program adds elsewhere has no place in a sum of contributions: that is refused.
+
+    Guarantee: exact (with an encoder an interval) for a trusted server that releases each round's sum of all
+    contributions and all noise.
+
+    >>> from sottovoce import graphs
+    >>> from sottovoce.protocols import gossip
+    >>> W = graphs.metropolis_weights("ring:n=4")
+    >>> round(central_account(gossip(W, rounds=16), noise_multiplier=4.0, delta=1e-5).mu.upper, 12)
+    0.5
+    >>> loud = gossip(W, rounds=16, noise_levels=(1, 1, 1, 3))
+    >>> round(central_account(loud, noise_multiplier=4.0, delta=1e-5).mu.upper ** 2 * 12, 12)
+    1.0
+    """
+    chosen = as_participation(participation)
+    if protocol.plain:
+        squared = Interval.exactly(_rounds(protocol, chosen, contribution))
+        squared = squared.mapped(lambda count: count / protocol.n)
+    else:
+        squared = _summed(protocol, chosen, contribution)
+    return _compared(
+        squared,
+        view="central",
+        method="central aggregation",
+        noise_multiplier=noise_multiplier,
+        delta=delta,
+        relation=relation,
+        contribution=contribution,
+        participation=chosen,
+        assumption=assumption_of("central", None),
+    )
+
+
+def _rounds(protocol: Protocol, participation: Participation, contribution: Contribution) -> float:
+    """Δ² where each round shows one contribution beside noise of level 1; one of energy 1 shows 1 in all."""
+    most = float(participation.largest_count(protocol.rounds))
+    return 1.0 if contribution == "energy" else most
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entering:
+    """Noise that enters a round as contributions do: its variance at every node beside a contribution of size 1.
+
+    `shared` says that draws of edges come on top, `seen` that the first exchange sends every contribution.
+    """
+
+    variances: tuple[Fraction, ...]
+    shared: bool
+    seen: bool
+
+
+def _everyone(protocol: Protocol, participation: Participation, contribution: Contribution) -> Interval:
+    """Δ² of the worst target where every message is seen.
+
+    Where each node's own noise enters as its contributions do, and is sent at once, whoever sees all messages knows
+    x_t + u_t of every node and nothing else.
+    """
+    try:
+        rounds = [_entering(each, protocol) for each in _rounds_of(protocol)]
+    except InputError:
+        rounds = []
+    if rounds and protocol.updates is None and all(each.seen and not each.shared for each in rounds):
+        worst = [_shares(protocol, [each.variances[j] for each in rounds]) for j in range(protocol.n)]
+        return _largest(protocol, {tuple(each) for each in worst}, participation, contribution)
+    found = sensitivity(protocol, View.everyone, contribution=contribution, participation=participation)
+    return Interval(float(found.squared_lower.max()), float(found.squared_upper.max()))
+
+
+def _summed(protocol: Protocol, participation: Participation, contribution: Contribution) -> Interval:
+    """Δ² of the sums of all contributions and all noise, round by round; draws of edges cancel in them."""
+    rounds = [_entering(each, protocol) for each in _rounds_of(protocol)]
+    shares = _shares(protocol, [sum(each.variances, Fraction(0)) for each in rounds])
+    return _largest(protocol, {tuple(shares)}, participation, contribution)
+
+
+def _rounds_of(protocol: Protocol) -> list[CompiledRound]:
+    """The rounds that differ, compiled, in their order."""
+    period = min(protocol.rounds, math.lcm(len(protocol.schedule), len(protocol.programs)))
+    return compiled_rounds(replace(protocol, rounds=period))
+
+
+def _shares(protocol: Protocol, variances: list[Fraction]) -> list[Fraction | None]:
+    """1/variance of the rounds that differ; None where there is no noise."""
+    return [1 / variance if variance else None for variance in variances[: protocol.rounds]]
+
+
+def _largest(
+    protocol: Protocol,
+    several: set[tuple[Fraction | None, ...]],
+    participation: Participation,
+    contribution: Contribution,
+) -> Interval:
+    """The largest Δ² over some lists of 1/variance, which repeat: M is one of them as a diagonal, or CᵀC times one."""
+    rounds = protocol.rounds
+    if protocol.encoded:
+        alone = [share for (share,) in several]
+        if None in alone:
+            return Interval.exactly(math.inf)
+        # Whoever sees all of gossip with this encoder sees x_t + (C⁻¹ξ)_t of every node.
+        coded = gossip(np.full((2, 2), 0.5), rounds=rounds, encoder=protocol.encoder)
+        found = sensitivity(coded, View.everyone, [0], contribution=contribution, participation=participation)
+        most = float(max(share for share in alone if share is not None))
+        return _around(float(found.squared_lower[0]) * most, float(found.squared_upper[0]) * most, 4)
+    best = 0.0
+    for shares in several:
+        values = np.resize([math.inf if share is None else float(share) for share in shares], rounds)
+        bare = np.isinf(values)
+        if bare.any() and participation.largest_sum(bare.astype(float)) > 0:
+            return Interval.exactly(math.inf)
+        values[bare] = 0.0
+        best = max(best, values.max() if contribution == "energy" else participation.largest_sum(values))
+    return _around(best, best, 4 * (rounds + 4))
+
+
+def _around(lower: float, upper: float, roundings: int) -> Interval:
+    """An interval whose ends were rounded so many times, each by half a unit in the last place."""
+    slack = roundings * 2.0**-53
+    return Interval(lower * (1 - slack), upper * (1 + slack))
+
+
+def _entering(compiled: CompiledRound, protocol: Protocol) -> _Entering:
+    """The noise of a round, if all of it enters as contributions do: a draw of an edge as the difference of two."""
+    columns = _columns(compiled)
+    variances = [Fraction(0)] * compiled.n
+    shared = False
+    for k, owners in enumerate(compiled.owners):
+        drawn = columns.get(k, {})
+        if not drawn:
+            continue
+        given = dict(columns.get(GIVEN + owners[0], {}))
+        for other in owners[1:]:
+            for place, value in columns.get(GIVEN + other, {}).items():
+                given[place] = given.get(place, Fraction(0)) - value
+        given = {place: value for place, value in given.items() if value}
+        first = next(iter(drawn))
+        level = drawn[first] / given[first] if first in given else Fraction(0)
+        if given.keys() != drawn.keys() or any(drawn[place] != level * given[place] for place in drawn):
+            raise InputError(
+                f"the comparison with central aggregation adds up contributions and the noise that is added to them; "
+                f"the protocol {protocol.name!r} adds the draw {compiled.names[k]!r} elsewhere (compare with local DP)"
+            )
+        if len(owners) == 1:
+            variances[owners[0]] += level * level
+        shared = shared or len(owners) > 1
+    sent = compiled.messages[0].forms
+    return _Entering(
+        variances=tuple(variances), shared=shared, seen=all(GIVEN + j in sent[j] for j in range(compiled.n))
+    )
+
+
+def _columns(compiled: CompiledRound) -> Columns:
+    """What each draw and each contribution does to every row of a round: key → {(register or message, row): factor}."""
+    columns: Columns = {}
+    for place, rows in enumerate((compiled.state, *compiled.messages)):
+        for i, form in enumerate(rows.forms):
+            for key, value in form.items():
+                if key < STATE or key >= GIVEN:
+                    columns.setdefault(key, {})[place, i] = Fraction(value, rows.denominator)
+    return columns
+
+
+def _compared(
+    squared: Interval,
+    *,
+    view: str,
+    method: str,
+    noise_multiplier: float,
+    delta: float,
+    relation: Relation,
+    contribution: Contribution,
+    participation: Participation,
+    assumption: Assumption,
+) -> Account:
+    """An account of no target in particular."""
+    positive(noise_multiplier=noise_multiplier)
+    probability(delta=delta)
+    one_of(RELATIONS, relation=relation)
+    lower, upper = mu_ends(
+        np.array(squared.lower), np.array(squared.upper), relation=relation, noise_multiplier=noise_multiplier
+    )
+    return Account(
+        mu=Interval(float(lower), float(upper)),
+        relation=relation,
+        method=method,
+        contribution=contribution,
+        assumption=assumption,
+        view=view,
+        sensitivity_squared=squared,
+        noise_multiplier=noise_multiplier,
+        default_delta=delta,
+        participation=str(participation),
+    )

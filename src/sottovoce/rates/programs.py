@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The long-run rate of any protocol whose rounds are all alike: φ from the lags of its stationary filter.
+
+With f_ℓ the whitened response ℓ rounds after a contribution, φ(ω) = ‖Σ_ℓ f_ℓ e^{−iωℓ}‖² = r₀ + 2Σ_k r_k cos kω is a
+polynomial up to a tail that is bounded, and between two points a distance h apart it exceeds both by at most
+h²/8·2Σ_k k²|r_k|: no grid is trusted between its points.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.protocols.compiled import GIVEN
+from sottovoce.rates.modes import exact_round, unhidden, without_known
+from sottovoce.rates.signs import sign_patterns
+from sottovoce.rates.stationary import LAGS, UNIT, stationary_round, system_of, whitener_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.protocols.compiled import Form
+    from sottovoce.rates.modes import ExactRound
+    from sottovoce.rates.stationary import Whitener
+    from sottovoce.views import View
+
+__all__ = ["ProgramRates", "program_rates"]
+
+# Whole numbers of rounds with more kept numbers than this take long.
+EXACT = 150
+# The grid has so many points a lag, and so many numbers are held at a time.
+OVERSAMPLING = 16
+HELD = 4_000_000
+# How often the neighbourhood of a possible maximum is divided, and into how many steps.
+LEVELS, STEPS = 8, 32
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProgramRates:
+    """Ends of lim Δ²/T for several targets, the frequency behind the lower end, and φ(0)."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    frequency: np.ndarray
+    constant: np.ndarray
+    method: str
+
+
+def program_rates(
+    protocol: Protocol,
+    view: View,
+    indices: np.ndarray,
+    *,
+    contribution: Contribution,
+    tolerance: float,
+    progress: Callable[[int, int], None] | None = None,
+) -> ProgramRates:
+    """Lim Δ²/T of a view for each target, whatever the protocol, if its rounds are all alike.
+
+    Guarantee: lower ≤ limit ≤ upper, rounding included; infinite where some contribution is seen beside no noise, or
+    where Δ² is proved to grow faster than the rounds. What is not certified is refused.
+    Source: Grenander & Szegő, *Toeplitz Forms and Their Applications*, Section 5.2; `stationary` for the filter.
+    """
+    _refuse(protocol)
+    seen, bare = stationary_round(protocol, view)
+    count = len(indices)
+    found = ProgramRates(
+        lower=np.zeros(count),
+        upper=np.zeros(count),
+        frequency=np.zeros(count),
+        constant=np.zeros(count),
+        method=f"filter of {protocol.n * len(protocol.programs[0].keeps)} kept numbers",
+    )
+    exact = exact_round(seen)
+    reached = system_of(exact).reaches()[indices]
+    places = np.flatnonzero(reached & ~np.isin(indices, sorted(bare)))
+    _put_infinite(found, np.flatnonzero(np.isin(indices, sorted(bare))))
+    for some, whitener in _filters(exact, indices, places, found):
+        _measure(whitener, indices[some], some, contribution, tolerance, found)
+        if progress is not None:
+            progress(int(some[-1]) + 1, count)
+    return found
+
+
+def _refuse(protocol: Protocol) -> None:
+    """Refuse protocols that have no stationary round, or none that is worked out."""
+    reason = None
+    if protocol.varies:
+        reason = "its rounds differ by a schedule"
+    elif protocol.encoded:
+        reason = "its noise is encoded over the rounds"
+    elif protocol.updates is not None:
+        reason = "its nodes update what they received by maps that are not linear"
+    if reason is not None:
+        raise InputError(
+            f"a rate is worked out for rounds that are all alike, linear, and with fresh noise; the protocol "
+            f"{protocol.name!r} is not, as {reason} (ask for sensitivity over the rounds you need)"
+        )
+
+
+def _put_infinite(found: ProgramRates, places: np.ndarray) -> None:
+    """Set the rates at these places to infinity."""
+    found.lower[places] = found.upper[places] = found.constant[places] = np.inf
+
+
+def _filters(
+    exact: ExactRound, indices: np.ndarray, places: np.ndarray, found: ProgramRates
+) -> list[tuple[np.ndarray, Whitener]]:
+    """A stationary filter for all targets at these places, or one for each where what others contribute is in the way.
+
+    What noise does not reach is taken out first where that is needed; targets that reach it are put to infinity.
+    """
+    if not places.size:
+        return []
+    try:
+        return [(places, whitener_of(system_of(exact)))]
+    except NotCertified:
+        if len(exact.kept) > EXACT:
+            raise
+    try:
+        return [(places, whitener_of(system_of(without_known(exact))))]
+    except NotCertified:
+        pass
+    filters = []
+    for place in places:
+        alone = _of_one(exact, int(indices[place]))
+        if unhidden(alone):
+            _put_infinite(found, np.array([place]))
+        else:
+            filters.append((np.array([place]), whitener_of(system_of(without_known(alone)))))
+    return filters
+
+
+def _of_one(exact: ExactRound, target: int) -> ExactRound:
+    """The round in which one node alone contributes."""
+
+    def put(form: Form) -> Form:
+        return {key: value for key, value in form.items() if key < GIVEN or (key - GIVEN) % exact.n == target}
+
+    return replace(
+        exact,
+        state=tuple((put(form), scale) for form, scale in exact.state),
+        rows=tuple((put(form), scale) for form, scale in exact.rows),
+    )
+
+
+def _measure(
+    whitener: Whitener,
+    targets: np.ndarray,
+    places: np.ndarray,
+    contribution: Contribution,
+    tolerance: float,
+    found: ProgramRates,
+) -> None:
+    """Fill in the rates of some targets."""
+    if not whitener.unwhite < 0.01:
+        raise NotCertified(
+            f"no rate is certified: the filter of this view is white only within {whitener.unwhite:.3g}, and at most "
+            "0.01 is accepted (ask for sensitivity over the rounds you need)"
+        )
+    batch = max(1, HELD // (2000 * len(whitener.root)))
+    for begin in range(0, len(targets), batch):
+        lags, shifts = _lags(whitener, targets[begin : begin + batch])
+        for k, place in enumerate(places[begin : begin + batch]):
+            _fill(
+                found, int(place), _peak(lags[:, :, k], tolerance), float(shifts[k]), whitener, contribution
+            )
+
+
+def _fill(
+    found: ProgramRates,
+    place: int,
+    peak: _Peak,
+    shift: float,
+    whitener: Whitener,
+    contribution: Contribution,
+) -> None:
+    """Both ends of one target: √φ is within `shift` of what its lags say, whitened within η."""
+    raised = (math.sqrt(peak.upper) + shift) ** 2 / (1 - whitener.unwhite) * (1 + 1e-14)
+
+    def lowered(value: np.ndarray) -> np.ndarray:
+        near = np.maximum(np.sqrt(np.maximum(value, 0.0)) - shift, 0.0)
+        return np.asarray(near**2 / (1 + whitener.unwhite) * (1 - 1e-14))
+
+    lower, frequency = float(lowered(np.array(peak.lower))), peak.frequency
+    if contribution == "scalar":
+        lower, frequency = _signed(peak, lower, lowered)
+    found.lower[place], found.upper[place] = min(lower, raised), raised
+    found.frequency[place] = frequency
+    found.constant[place] = min(max(float(peak.at(np.zeros(1))[0]), 0.0), raised)
+
+
+def _lags(whitener: Whitener, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """F of some targets, (lags, rows, targets), and bounds of Σ ‖error‖ over all lags, those left out included.
+
+    A contribution may show before its round, in what was carried back: the first lags are those.
+    """
+    system, K, X = whitener.system, whitener.gain, whitener.root
+    ahead = len(system.direct) - 1
+    entering = system.entering[:, targets]
+    state = np.zeros((len(system.A), len(targets)))
+    lags: list[np.ndarray] = []
+    slipped, shown, largest = (np.zeros(len(targets)) for _ in range(3))
+    outer, inner, gain = (float(np.linalg.norm(each)) for each in (X, system.C, K))
+    for t in range(-ahead, LAGS):
+        now = system.direct[-t][:, targets] if t <= 0 else np.zeros((len(X), len(targets)))
+        seen = system.C @ state + now
+        lags.append(X @ seen)
+        size, given = np.linalg.norm(state, axis=0), np.linalg.norm(now, axis=0)
+        largest = np.maximum(largest, np.linalg.norm(lags[-1], axis=0))
+        shown += outer * (inner * size + given)
+        slipped += whitener.loop * size + gain * given
+        state = system.A @ state - K @ seen
+        if t == 0:
+            state = state + entering
+            slipped += np.linalg.norm(entering, axis=0)
+        if t > 0 and (whitener.memory * np.linalg.norm(state, axis=0) <= 1e-16 * largest).all():
+            break
+    # A slip in the state is seen for as long as the loop remembers it.
+    shift = system.slips * (shown + slipped * whitener.memory)
+    left = np.linalg.norm(state, axis=0) + system.slips * slipped * whitener.settling
+    return np.array(lags), (shift + whitener.memory * left) * (1 + 1e-6)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Peak:
+    """The polynomial r₀ + 2Σ r_k cos kω, the ends of its maximum, and where the lower end is attained."""
+
+    series: np.ndarray
+    noise: float
+    lower: float
+    upper: float
+    frequency: float
+
+    def at(self, frequencies: np.ndarray) -> np.ndarray:
+        """Its values."""
+        return _values(self.series, frequencies)
+
+
+def _values(series: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """Values of the polynomial with coefficients r₀, 2r₁, 2r₂ and so on."""
+    values = np.empty(len(frequencies))
+    step = max(1, HELD // len(series))
+    for begin in range(0, len(frequencies), step):
+        part = frequencies[begin : begin + step]
+        values[begin : begin + step] = np.cos(np.outer(part, np.arange(len(series)))) @ series
+    return values
+
+
+def _peak(lags: np.ndarray, tolerance: float) -> _Peak:
+    """The maximum of φ̂ over all frequencies, between a value and a bound."""
+    count = len(lags)
+    points = 1 << math.ceil(math.log2(OVERSAMPLING * count))
+    power = np.zeros(points // 2 + 1)
+    for row in lags.T:
+        power += np.abs(np.fft.rfft(row, points)) ** 2
+    series = np.fft.irfft(power, points)[:count]
+    series[1:] *= 2
+    sizes = np.abs(series)
+    # Rounding of the transforms, of the angles kω, and of the sums.
+    noise = 256 * UNIT * (count + math.log2(points) * math.sqrt(points) + 16) * (sizes.sum() + power.max())
+    bend = float((np.arange(count) ** 2 * sizes).sum()) + noise * count**2
+    step = 2 * math.pi / points
+    best = int(np.argmax(power))
+    lower, frequency = float(power[best]), best * step
+    centres, values = np.arange(len(power)) * step, power
+    upper = 0.0
+    for _ in range(LEVELS):
+        reach = values + step**2 / 8 * bend
+        doubtful = reach > lower * (1 + tolerance / 8) + noise
+        upper = max(upper, float(reach[~doubtful].max(initial=0.0)))
+        if not doubtful.any() or doubtful.sum() > HELD // STEPS:
+            upper = max(upper, float(reach.max(initial=0.0)) if doubtful.any() else 0.0)
+            break
+        step /= STEPS
+        offsets = (np.arange(STEPS + 1) - STEPS / 2) * step
+        centres = np.unique((centres[doubtful][:, None] + offsets).ravel())
+        values = _values(series, centres)
+        top = int(np.argmax(values))
+        if values[top] > lower:
+            lower, frequency = float(values[top]), float(centres[top])
+    else:
+        upper = max(upper, float((values + step**2 / 8 * bend).max(initial=0.0)))
+    upper = max(upper, lower) + noise
+    return _Peak(
+        series=series,
+        noise=noise,
+        lower=max(lower - noise, 0.0),
+        upper=upper,
+        frequency=min(abs(frequency), math.pi),
+    )
+
+
+def _signed(peak: _Peak, lower: float, lowered: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
+    """A lower end for streams of signs, and its frequency; see `signs`."""
+    weights, frequencies = sign_patterns()
+    values = lowered(peak.at(frequencies) - peak.noise)
+    reached = (weights @ values) * (1 - 1e-12)
+    top = int(np.argmax(reached))
+    alone = lower * 8 / math.pi**2
+    if reached[top] >= alone:
+        return min(float(reached[top]), lower), float(frequencies[top % len(frequencies)])
+    return alone, peak.frequency

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every verb over the one list of protocols, held against the interpreter in rationals."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.interpreter import PATH, PROTOCOLS, STAR, exact_view, largest_over_signs
+
+from sottovoce import View, account, account_all, sensitivity, worst_coalition, worst_observer
+from sottovoce.accounting import central_account, local_account
+from sottovoce.errors import FileError, InputError
+from sottovoce.interval import Interval
+from sottovoce.protocols import Protocol, clean_state, gossip, momentum, pairwise_noise, scheduled
+from sottovoce.sweeps import read_sweep, summarise, sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVERY = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}")
+SETTINGS: dict[str, Any] = {"noise_multiplier": 2.0, "delta": 1e-5}
+BARE = clean_state(PATH, rounds=3, keep="1/2", noise_levels=(1, 0, 1, 1))
+
+
+def exact(protocol: Protocol, view: View, target: int) -> Fraction | float:
+    """Δ² over streams of signs, in rationals; infinite where no noise hides the target."""
+    M = exact_view(protocol, view, target).form()
+    return math.inf if M is None else largest_over_signs(M)
+
+
+def holds(interval: Interval | None, value: Fraction | float, *, tight: float = 1e-8) -> None:
+    """The interval holds the value, and not much else."""
+    assert interval is not None
+    assert interval.lower <= value <= interval.upper
+    assert math.isinf(value) or interval.width <= tight * float(value) + 1e-12
+
+
+@EVERY
+def test_local_dp_is_what_whoever_sees_all_messages_learns(protocol: Protocol) -> None:
+    found = local_account(protocol, **SETTINGS, contribution="scalar")
+    holds(
+        found.sensitivity_squared,
+        max(exact(protocol, View.everyone, target) for target in range(protocol.n)),
+    )
+    assert found.assumption == ("oblivious" if not protocol.plain else "none")
+
+
+@EVERY
+@pytest.mark.parametrize("participation", ["full", "at-most:1"])
+@pytest.mark.parametrize("contribution", ["vector", "energy"])
+def test_local_dp_agrees_with_the_everyone_view(
+    protocol: Protocol, contribution: Any, participation: str
+) -> None:
+    found = local_account(protocol, **SETTINGS, contribution=contribution, participation=participation)
+    seen = sensitivity(protocol, View.everyone, contribution=contribution, participation=participation)
+    assert found.sensitivity_squared is not None
+    assert found.sensitivity_squared.upper == pytest.approx(seen.squared_upper.max(), rel=1e-9)
+    assert found.sensitivity_squared.lower <= seen.squared_upper.max()
+    assert seen.squared_lower.max() <= found.sensitivity_squared.upper
+
+
+TOTALS: list[tuple[Protocol, Fraction]] = [
+    (gossip(PATH, rounds=4, noise_levels=("1/2", 2, 1, "1/3")), 4 / Fraction(193, 36)),
+    (gossip(STAR, rounds=3, encoder=(1, "1/2", "3/8")), Fraction(433, 64) / 4),
+    (momentum(PATH, rounds=4, beta="9/10"), Fraction(1)),
+    (pairwise_noise(STAR, rounds=3, local=("1/2", 0, 1, 1), shared=1), 3 / Fraction(9, 4)),
+    (scheduled([np.eye(4), PATH], rounds=5), Fraction(5, 4)),
+]
+
+
+@pytest.mark.parametrize(("protocol", "total"), TOTALS, ids=lambda value: getattr(value, "name", ""))
+def test_central_aggregation_adds_up_contributions_and_their_noise(
+    protocol: Protocol, total: Fraction
+) -> None:
+    holds(central_account(protocol, **SETTINGS, contribution="scalar").sensitivity_squared, total)
+
+
+def test_a_round_without_noise_counts_where_the_target_may_contribute() -> None:
+    loud, silent = (gossip(PATH, rounds=1, noise_levels=level).programs[0] for level in (1, 0))
+    turns = replace(gossip(PATH, rounds=4), program=(loud, silent), name="turns")
+    for compared in (local_account, central_account):
+        assert compared(turns, **SETTINGS).mu == Interval.exactly(math.inf)
+        part = compared(turns, **SETTINGS, participation="fixed:1,3").sensitivity_squared
+        holds(part, Fraction(2) if compared is local_account else Fraction(1, 2))
+
+
+@pytest.mark.parametrize("name", ["clean_state", "momentum"])
+def test_noise_elsewhere_has_no_central_aggregation(name: str) -> None:
+    late = BARE if name == "clean_state" else momentum(PATH, rounds=3, beta="1/2", noise="message")
+    with pytest.raises(InputError, match=f"the protocol '{name}' adds the draw 'u' elsewhere"):
+        central_account(late, **SETTINGS)
+
+
+@EVERY
+@pytest.mark.parametrize("view", ["coalition-sums", "coalition-messages"])
+def test_the_worst_coalition_is_that_of_a_full_enumeration(protocol: Protocol, view: Any) -> None:
+    found = worst_coalition(protocol, 0, size=2, view=view, contribution="scalar")
+    assert found.exact
+    largest = max(
+        exact(protocol, View(name=view, observers=members), 0)
+        for members in itertools.combinations(range(1, protocol.n), 2)
+    )
+    holds(found.largest, largest)
+    assert found.account(**SETTINGS).assumption == "oblivious" or protocol.damping is not None
+
+
+def test_the_worst_observer_of_a_program_knows_the_draws_of_its_edges() -> None:
+    decor = next(protocol for protocol in PROTOCOLS if protocol.name == "pairwise_noise")
+    found = worst_observer(decor, 0, view="neighbourhood", contribution="scalar")
+    alone = {other: exact(decor, View.neighbourhood(other), 0) for other in range(1, decor.n)}
+    holds(found.largest, max(alone.values()))
+    (worst,) = found.coalition
+    hidden = exact(decor, View.neighbourhood(worst, own_noise="hidden"), 0)
+    assert found.sensitivity.lower > hidden
+
+
+def test_a_coalition_that_sees_a_contribution_bare_ends_the_search() -> None:
+    silent = clean_state(PATH, rounds=3, keep="1/2", noise_levels=0)
+    found = worst_coalition(silent, 1, size=1, view="coalition-messages", time_limit=0)
+    assert found.sensitivity == Interval.exactly(math.inf)
+    assert found.upper_bound == math.inf
+    assert found.exact
+    assert found.method == "infinite"
+
+
+@EVERY
+def test_a_sweep_holds_what_an_account_does_and_its_program(protocol: Protocol, tmp_path: Path) -> None:
+    done = sweep(protocol, "secure-sum", tmp_path / "all", contribution="scalar")
+    table = account_all(protocol, "secure-sum", **SETTINGS, contribution="scalar")
+    assert read_sweep(done.folder).to_arrow()["squared_upper"].to_pylist() == table.squared_upper.tolist()
+    facts = json.loads((done.folder / "manifest.json").read_text())
+    if protocol.plain:
+        assert "protocol" not in facts
+        return
+    assert facts["protocol_hash"] == protocol.hash
+    assert facts["protocol"]["program"] == protocol.sentence
+    assert facts["protocol"]["programs"] == [program.to_json() for program in protocol.programs]
+    assert summarise(done.folder, **SETTINGS).local is None
+
+
+def test_a_sweep_is_not_continued_with_another_program(tmp_path: Path) -> None:
+    began, other = (momentum(PATH, rounds=3, beta=beta) for beta in ("1/2", "1/3"))
+    sweep(began, "secure-sum", tmp_path)
+    assert not sweep(momentum(PATH, rounds=3, beta=0.5), "secure-sum", tmp_path, resume=True).computed
+    for wrong in (other, gossip(PATH, rounds=3)):
+        with pytest.raises(InputError, match=r"with the protocol it began with, 'v = 1/2·v .* was asked for"):
+            sweep(wrong, "secure-sum", tmp_path, resume=True)
+    assert not sweep(began, "secure-sum", tmp_path, resume=True).computed
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"protocol_hash": None}, "a protocol and its hash stand together"),
+        ({"assumption": "none"}, "its assumption must be 'oblivious' or 'smooth'"),
+        ({"protocol": {"program": "x", "programs": [{"keeps": []}]}}, "a program needs 'instructions'"),
+    ],
+)
+def test_a_manifest_whose_program_makes_no_sense_is_refused(
+    tmp_path: Path, change: dict[str, Any], complaint: str
+) -> None:
+    sweep(momentum(PATH, rounds=2, beta="1/2"), "secure-sum", tmp_path)
+    file = tmp_path / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(FileError, match=complaint):
+        read_sweep(tmp_path)
+
+
+def test_an_infinite_account_says_which_noise_is_missing() -> None:
+    table = account(BARE, View.everyone, **SETTINGS)
+    assert table[1].mu == Interval.exactly(math.inf)
+    assert table.bare == (
+        "the draw 'u' has level 0 at node 1, so that some of what it contributes is seen beside no noise at all"
+    )
+    assert account(BARE, View.everyone, **SETTINGS, targets=[0, 2]).bare is None
