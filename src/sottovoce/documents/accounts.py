@@ -209,7 +209,7 @@ def protocol_facts(protocol: Protocol) -> dict[str, Any]:
 
 
 def updates_facts(updates: Slopes | str | None) -> dict[str, Any]:
-    """The slopes of the update maps, null where nothing is known of them, and what they ask for; nothing without maps."""
+    """The slopes of the update maps, null where nothing is known of them, and what they ask for; {} without maps."""
     if updates is None:
         return {}
     if not isinstance(updates, Slopes):

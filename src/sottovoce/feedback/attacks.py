@@ -320,7 +320,7 @@ def _lasting_values(
             signal += left * state.real
             variance += left * float(levels @ np.abs(state) ** 2)
             break
-    return signal**2 / variance * (1 - CAUTION) if variance > 0 else np.zeros(shown.size)
+    return np.asarray(signal**2 / variance * (1 - CAUTION)) if variance > 0 else np.zeros(shown.size)
 
 
 def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]) -> Attack:

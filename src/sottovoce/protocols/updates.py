@@ -81,7 +81,9 @@ class Slopes:
         """The pair, or its range over the nodes."""
         low, high = float(self.lower.min()), float(self.upper.max())
         alike = bool((self.lower == low).all() and (self.upper == high).all())
-        return f"[{low:g}, {high:g}]" if alike else f"[{low:g}, {high:g}] or less, a pair for each node"
+        # Slopes that were rounded outwards look like what they were rounded from.
+        span = f"[{round(low, 12) + 0.0:g}, {round(high, 12) + 0.0:g}]"
+        return span if alike else f"{span} or less, a pair for each node"
 
     @property
     def centre(self) -> np.ndarray:
