@@ -43,7 +43,10 @@ Assumption = Literal["none", "smooth", "oblivious", "quadratic", "hidden-state"]
 ExactRow = dict[int, Fraction]
 
 ASSUMPTIONS: dict[Assumption, str] = {
-    "none": "every message is seen, so nothing is assumed about how contributions arise",
+    "none": (
+        "nothing is assumed about how contributions arise: every message counts as seen, or the bound holds for update "
+        "maps of any kind"
+    ),
     "smooth": (
         "every node updates what it received by a map with slopes in the given ball, such as gradient steps on losses "
         "whose smoothness is public; the record that differs moves its node by no more than the clipping norm"
@@ -60,6 +63,9 @@ ASSUMPTIONS: dict[Assumption, str] = {
     ),
 }
 """What a guarantee rests on; a later entry asks for more."""
+
+UNCONDITIONAL = frozenset({"cap", "twins", "unreached"})
+"""What proves a bound for training without any knowledge of the update maps."""
 
 VIEW_NAMES = (
     "everyone",
@@ -207,15 +213,21 @@ def assumption_of(view: View | str, damping: object) -> Assumption:
     return "oblivious" if damping is None else "quadratic"
 
 
-def rests_on(protocol: Protocol, view: View | str) -> Assumption:
-    """What a guarantee about a view of a protocol rests on.
+def rests_on(protocol: Protocol, view: View | str, methods: Iterable[str] | None = None) -> Assumption:
+    """What a guarantee about a view of any protocol rests on; of training it depends on the `methods` that prove it.
 
-    A program may carry contributions on without noise, so that seeing all messages is not seeing all: its numbers hold
-    for contributions that do not depend on hidden states, whatever is seen.
+    A program may carry contributions on without noise, so that seeing all is not all. Bounds that use no slopes hold
+    for update maps of any kind; without `methods` the slopes count as used.
+
+    >>> from sottovoce.protocols import gossip
+    >>> pair = gossip(np.full((2, 2), 0.5), rounds=3, updates=(0, 1))
+    >>> rests_on(pair, "secure-sum"), rests_on(pair, "secure-sum", ["cap", "twins"])
+    ('smooth', 'none')
     """
-    if protocol.updates is not None:
-        return "smooth"
-    return assumption_of(view, protocol.damping) if protocol.plain else "oblivious"
+    if protocol.updates is None:
+        return assumption_of(view, protocol.damping) if protocol.plain else "oblivious"
+    named = {"shift"} if methods is None else set(methods)
+    return "none" if isinstance(protocol.updates, str) or named <= UNCONDITIONAL else "smooth"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,7 +13,8 @@ from sottovoce import View, graphs
 from sottovoce.feedback import Training, training, training_sensitivity
 from sottovoce.feedback.barrier import minimise
 from sottovoce.feedback.chains import proved, round_by_round, setting, steady, steps_of
-from sottovoce.feedback.closed import cap, memory_one, memory_one_rates, twins
+from sottovoce.feedback.closed import cap, memory_one, twins
+from sottovoce.feedback.pairs import first_bounds
 from sottovoce.feedback.phases import Phase, Rows
 
 
@@ -132,11 +133,13 @@ def test_one_round_of_memory_on_a_star() -> None:
     assert memory_one(case_of("star:n=5", (-1, 1)), 0).squared_upper == pytest.approx(27 / 28, rel=1e-7)
 
 
-def test_the_order_of_pairs_is_that_of_a_bound() -> None:
+def test_bounds_of_all_targets_at_once_are_bounds() -> None:
     case = case_of("torus:rows=4,cols=4", (0, 1))
-    rates = memory_one_rates(case)
+    found, method = first_bounds(case, np.arange(15))
+    assert set(method) == {"memory-one"}
     for target in (0, 3, 7, 14):
-        assert memory_one(case, target).squared_upper <= rates[target] * (1 + 1e-9)
+        assert memory_one(case, target).squared_upper <= found[target] * (1 + 1e-9)
+        assert found[target] <= cap(case, target).squared_upper
 
 
 def test_everyone_sees_everything() -> None:

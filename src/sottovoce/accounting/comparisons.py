@@ -69,7 +69,7 @@ def local_account(
         relation=relation,
         contribution=contribution,
         participation=chosen,
-        assumption=rests_on(protocol, "everyone"),
+        assumption=rests_on(protocol, "everyone", ["cap"]),
     )
 
 
@@ -147,7 +147,7 @@ def _everyone(protocol: Protocol, participation: Participation, contribution: Co
         rounds = [_entering(each, protocol) for each in _rounds_of(protocol)]
     except InputError:
         rounds = []
-    if rounds and protocol.updates is None and all(each.seen and not each.shared for each in rounds):
+    if rounds and all(each.seen and not each.shared for each in rounds):
         worst = [_shares(protocol, [each.variances[j] for each in rounds]) for j in range(protocol.n)]
         return _largest(protocol, {tuple(each) for each in worst}, participation, contribution)
     found = sensitivity(protocol, View.everyone, contribution=contribution, participation=participation)

@@ -24,6 +24,7 @@ from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, 
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
 from sottovoce.protocols import missing_noise
+from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -291,7 +292,7 @@ class AccountTable:
             relation=self.relation,
             method=str(self.method[place]),
             contribution=self.contribution,
-            assumption=self.assumption,
+            assumption=self._assumption(place),
             view=self.view,
             observers=self.observers[self.observer_of[place]],
             target=self.protocol.labels[int(self.target_indices[place])],
@@ -300,6 +301,12 @@ class AccountTable:
             default_delta=self.delta,
             participation=str(self.participation),
         )
+
+    def _assumption(self, place: np.intp) -> Assumption:
+        """What the account of one pair rests on: in training perhaps less than the table does."""
+        if self.protocol.updates is None or self.assumption != "smooth":
+            return self.assumption
+        return rests_on(self.protocol, self.view, [str(self.method[place])])
 
     def _row(self, observer: Hashable) -> int:
         """Which view belongs to `observer`; the everyone view belongs to all."""

@@ -11,7 +11,8 @@ from sottovoce.accounting.table import AccountTable
 from sottovoce.accounting.values import RELATIONS, Relation
 from sottovoce.errors import InputError, ViewError, one_of, positive, probability
 from sottovoce.sensitivities import as_participation, sensitivity
-from sottovoce.views import ONE_OBSERVER, View, rests_on
+from sottovoce.sensitivities.updated import sharpened_views, solves_each
+from sottovoce.views import ONE_OBSERVER, View, observe, rests_on, target_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.sensitivities import Effort, Sensitivities
-    from sottovoce.views import Assumption, OwnNoise
+    from sottovoce.views import OwnNoise
 
 __all__ = [
     "Interrupted",
@@ -158,6 +159,23 @@ def account_all(
     views = observer_views(protocol, view, own_noise, observers)
     asked = _asked(protocol, views, targets)
     total = sum(size for _, _, size in asked)
+    if protocol.updates is not None and not solves_each(effort, total):
+        work = sharpened_views(
+            protocol,
+            [(each, _indices(protocol, each, names)) for each, names, _ in asked],
+            engine=engine,
+            effort=effort,
+            contribution=contribution,
+            participation=chosen,
+        )
+        try:
+            work.pairs.run(progress)
+        except KeyboardInterrupt:
+            if not work.pairs.begun:
+                raise
+            kept = table_of(work.found(), noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+            raise Interrupted(kept, total) from None
+        return table_of(work.found(), noise_multiplier=noise_multiplier, delta=delta, relation=relation)
     found: list[Sensitivities] = []
     done = 0
     try:
@@ -224,16 +242,16 @@ def table_of(
         squared_lower=np.concatenate([each.squared_lower for each in found]),
         squared_upper=np.concatenate([each.squared_upper for each in found]),
         method=np.concatenate([each.method for each in found]),
-        assumption=_assumption(first),
+        assumption=rests_on(
+            first.protocol, first.view, set(np.concatenate([each.method for each in found]).tolist())
+        ),
         participation=first.participation,
     )
 
 
-def _assumption(found: Sensitivities) -> Assumption:
-    """What the numbers rest on."""
-    if found.protocol.updates is not None:
-        return "none" if set(found.method) <= {"cap", "twins", "exact", "unreached"} else "smooth"
-    return rests_on(found.protocol, found.view)
+def _indices(protocol: Protocol, view: View, names: list[Hashable] | None) -> np.ndarray:
+    """The indices of a view's targets."""
+    return target_indices(protocol, view, observe(protocol, view).known, names)
 
 
 def calibrate(

@@ -89,6 +89,11 @@ def audit(
     positive(noise_multiplier=noise_multiplier)
     probability(delta=delta, confidence=confidence)
     one_of(RELATIONS, relation=relation)
+    if protocol.updates is not None:
+        raise InputError(
+            "an audit simulates nodes that average and do not train; got a protocol with updates (audit real training "
+            "with sottovoce.auditing.audit_training, or leave updates out)"
+        )
     if protocol.rounds > MOST_ROUNDS:
         raise InputError(
             f"an audit walks through every round of every run, at most {MOST_ROUNDS} of them; got {protocol.rounds} "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
+    NO_MAPS,
     Config,
     Delta,
     Json,
@@ -20,7 +21,7 @@ from sottovoce.cli.options import (
     whole_number,
 )
 from sottovoce.cli.printing import complain, progress, result_page, rounded_down, rounded_up, write_result
-from sottovoce.errors import at_least, positive, probability
+from sottovoce.errors import InputError, at_least, positive, probability
 
 if TYPE_CHECKING:
     from sottovoce.auditing import Audit
@@ -80,6 +81,10 @@ def audit(
         at_least(0, **{"--seed": seed})
     if claimed_epsilon is not None:
         positive(**{"--claimed-epsilon": claimed_epsilon})
+    if sight.maps != NO_MAPS:
+        raise InputError(
+            "an audit simulates nodes that average and do not train (leave --updates and --step-smoothness out)"
+        )
     import numpy as np
 
     from sottovoce import auditing, documents

@@ -8,11 +8,13 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
+    NO_MAPS,
     Config,
     Contribution,
     Damping,
     Delta,
     Json,
+    Maps,
     ParticipationName,
     ProtocolName,
     RelationName,
@@ -57,6 +59,7 @@ def coalition(
     weights: Weights = "auto",
     damping: Damping = None,
     protocol: ProtocolName = "gossip",
+    maps: Maps = NO_MAPS,
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
     relation: RelationName = "add-remove",
@@ -92,7 +95,7 @@ def coalition(
     from sottovoce.coalitions import worst_coalition
     from sottovoce.graphs import spectrum
 
-    asked = protocol_of(chosen, protocol, damping, rounds=rounds)
+    asked = protocol_of(chosen, protocol, damping, rounds=rounds, maps=maps)
     with progress("coalitions") as callback:
         found = worst_coalition(
             asked,

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sottovoce.cli.printing import as_given, readable, rounded_up
+from sottovoce.protocols.updates import CLIPPING, RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import Account
     from sottovoce.participation import Participation
-    from sottovoce.protocols import Protocol
+    from sottovoce.protocols import Protocol, Slopes
 
 __all__ = [
     "RELATIONS",
@@ -35,6 +36,7 @@ __all__ = [
     "participation_words",
     "plain_table",
     "protocol_words",
+    "updates_words",
     "who",
 ]
 
@@ -102,7 +104,26 @@ def protocol_words(protocol: Protocol) -> list[tuple[str, str]]:
     terms = protocol.terms
     return [
         ("protocol", f"{terms['protocol']}: {terms['program']}"),
+        *updates_words(protocol.updates),
         ("protocol hash", terms["protocol_hash"]),
+    ]
+
+
+def updates_words(updates: Slopes | str | None) -> list[tuple[str, str]]:
+    """Lines about the maps by which nodes update what they received, or none where there are none."""
+    if updates is None:
+        return []
+    if isinstance(updates, str):
+        return [("updates", "any: nothing is known of the maps by which nodes update what they received")]
+    source = ""
+    if updates.losses is not None:
+        source = (
+            f", {updates.losses} losses, step times smoothness {as_given(updates.step_smoothness or 0.0)}"
+        )
+    return [
+        ("updates", f"slopes in {updates}{source}"),
+        ("clipping", CLIPPING[updates.losses]),
+        ("records", RECORDS),
     ]
 
 

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from sottovoce.cli.printing import progress
-from sottovoce.errors import InputError
+from sottovoce.errors import InputError, positive
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Graph
-    from sottovoce.protocols import Protocol
+    from sottovoce.protocols import Protocol, Slopes
     from sottovoce.views import View
 
 __all__ = [
+    "NO_MAPS",
     "SEEN",
     "USUAL_VIEWS",
     "AnySight",
@@ -35,6 +36,7 @@ __all__ = [
     "Effort",
     "Engine",
     "Json",
+    "Maps",
     "MaxEpsilon",
     "Network",
     "NoiseMultiplier",
@@ -200,6 +202,40 @@ class _MaybeSeen:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class Maps:
+    """By which maps nodes update what they received: those of training."""
+
+    updates: Annotated[
+        str | None,
+        Parameter(
+            help="Account for training: the slopes of every node's update map lie between two numbers (0.9,1, say), "
+            "or nothing is known of the maps (any).",
+            show_default=False,
+        ),
+    ] = None
+    step_smoothness: Annotated[
+        float | None,
+        Parameter(
+            help="Account for training by gradient steps: the step size times the public smoothness of one record's "
+            "loss, in place of --updates.",
+            show_default=False,
+        ),
+    ] = None
+    losses: Annotated[
+        Literal["convex", "clipped", "smooth"] | None,
+        Parameter(
+            help="Which losses these steps are on: convex (the default; clipping never active, or of scalar models), "
+            "clipped (convex, gradient vectors clipped), or smooth (not convex, clipped or not).",
+            show_default=False,
+        ),
+    ] = None
+
+
+NO_MAPS = Maps()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class Pairs:
     """Who observes whom, with which weights and contributions."""
 
@@ -215,6 +251,7 @@ class Pairs:
     weights: Weights = "auto"
     damping: Damping = None
     protocol: ProtocolName = "gossip"
+    maps: Maps = NO_MAPS
     own_noise: OwnNoise = "known"
     contribution: Contribution = "vector"
 
@@ -264,26 +301,52 @@ def network(source: str, rule: str) -> Network:
     return Network(graph=graph, weights=weights_by_rule(graph, rule))
 
 
-def protocol_of(network: Network, protocol: str, damping: str | None, *, rounds: int) -> Protocol:
-    """The protocol on a network over some rounds that --protocol and --damping describe."""
+def protocol_of(
+    network: Network, protocol: str, damping: str | None, *, rounds: int, maps: Maps = NO_MAPS
+) -> Protocol:
+    """The protocol on a network over some rounds that --protocol, --damping and --updates describe."""
     from sottovoce.protocols import gossip, parse_protocol
 
+    updates = _updates(maps, network.weights.n)
     if protocol != "gossip":
         if damping is not None:
             raise InputError(
                 f"damping must be left out with the protocol {protocol!r}; got {damping!r} "
                 "(write the coefficients into a program)"
             )
-        return parse_protocol(protocol, network.weights, rounds=rounds)
+        parsed = parse_protocol(protocol, network.weights, rounds=rounds)
+        return parsed if updates is None else replace(parsed, updates=updates)
     if damping is None:
-        return gossip(network.weights, rounds=rounds)
+        return gossip(network.weights, rounds=rounds, updates=updates)
     try:
         value: float | NDArray[np.float64] = float(damping)
     except ValueError:
         from sottovoce.documents import read_damping
 
         value = read_damping(damping, network.weights)
-    return gossip(network.weights, rounds=rounds, damping=value)
+    return gossip(network.weights, rounds=rounds, damping=value, updates=updates)
+
+
+def _updates(maps: Maps, n: int) -> Slopes | Literal["any"] | None:
+    """The slopes that the options describe, with where they come from; None where they say nothing."""
+    from sottovoce.feedback import update_slopes
+    from sottovoce.protocols import Slopes
+    from sottovoce.protocols.updates import checked_updates, parse_updates
+
+    if maps.step_smoothness is None:
+        if maps.losses is not None:
+            raise InputError(
+                f"--losses {maps.losses} says what steps are on, and their size is missing (add --step-smoothness)"
+            )
+        return None if maps.updates is None else checked_updates(parse_updates(maps.updates), n)
+    if maps.updates is not None:
+        raise InputError(
+            f"--updates {maps.updates} and --step-smoothness say the same thing twice (leave one of them out)"
+        )
+    positive(**{"--step-smoothness": maps.step_smoothness})
+    kind = maps.losses or "convex"
+    ends = update_slopes(step=maps.step_smoothness, smoothness=1.0, losses=kind)
+    return Slopes.of(ends, n, step_smoothness=maps.step_smoothness, losses=kind)
 
 
 def account_scenario(
@@ -296,7 +359,7 @@ def account_scenario(
     observers = _named(network.weights, sight.observer)
     targets = _named(network.weights, sight.target) or None
     _check_observers(sight)
-    protocol = protocol_of(network, sight.protocol, sight.damping, rounds=scenario.rounds)
+    protocol = protocol_of(network, sight.protocol, sight.damping, rounds=scenario.rounds, maps=sight.maps)
     with progress(f"pairs, {sight.view}") as callback:
         if sight.view.startswith("coalition"):
             view = View(name=sight.view, observers=tuple(observers), own_noise=sight.own_noise)

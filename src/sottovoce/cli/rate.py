@@ -60,7 +60,7 @@ def _table(sight: Sight, network: Network) -> RateTable:
     from sottovoce.documents import RateTable
 
     asked = views(sight, network.weights)
-    protocol = protocol_of(network, sight.protocol, sight.damping, rounds=1)
+    protocol = protocol_of(network, sight.protocol, sight.damping, rounds=1, maps=sight.maps)
     alone = len(asked) == 1
     found = []
     with progress("targets" if alone else "observers") as callback:

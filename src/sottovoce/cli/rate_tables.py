@@ -21,7 +21,7 @@ from sottovoce.cli.layout import (
     who,
 )
 from sottovoce.cli.printing import interval, readable, rounded_up
-from sottovoce.views import rests_on
+from sottovoce.documents.rates import rate_assumption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +118,7 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
     first = table.found[0]
     plain = first.protocol.plain
     own = "" if first.view.name == "everyone" else f", own noise {first.view.own_noise}"
-    assumption = rests_on(first.protocol, first.view)
+    assumption = rate_assumption(table)
     rows = [
         ("Δ² a round", "the limit of Δ²/T as the rounds T grow; a finite T can give more"),
         ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),

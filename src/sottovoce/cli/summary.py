@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.sweeps import Summary
+    from sottovoce.sweeps.manifest import Manifest
 
 __all__ = ["EXAMPLE", "USAGE", "summary"]
 
@@ -110,7 +111,28 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
     ]
     if manifest.damping_hash is not None:
         rows.insert(4, ("damping", f"hash {manifest.damping_hash}"))
+    rows.extend(_updated(manifest))
     if manifest.protocol is not None:
         rows.insert(4, ("protocol", f"{manifest.protocol['protocol']}: {manifest.protocol['program']}"))
         rows.insert(5, ("protocol hash", str(manifest.protocol_hash)))
     return rows
+
+
+def _updated(manifest: Manifest) -> list[tuple[str, str]]:
+    """What is said of the maps of training."""
+    if manifest.updates is None:
+        return []
+    from sottovoce.protocols.updates import CLIPPING, RECORDS
+
+    lower, upper, losses = (manifest.updates[name] for name in ("lower", "upper", "losses"))
+    if lower is None:
+        return [("updates", "any: nothing is known of the maps")]
+    return [
+        (
+            "updates",
+            f"slopes in [{round(lower, 12) + 0.0:g}, {round(upper, 12) + 0.0:g}]"
+            + (f", {losses} losses" if losses else ""),
+        ),
+        ("clipping", CLIPPING[losses]),
+        ("records", RECORDS),
+    ]

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
+    NO_MAPS,
     Config,
     Contribution,
     Damping,
     Effort,
     Engine,
+    Maps,
     OwnNoise,
     ParticipationName,
     ProtocolName,
@@ -56,6 +58,7 @@ def sweep(
     weights: Weights = "auto",
     damping: Damping = None,
     protocol: ProtocolName = "gossip",
+    maps: Maps = NO_MAPS,
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
@@ -93,7 +96,7 @@ def sweep(
     _pin_blas()
     from sottovoce import sweeps
 
-    asked = protocol_of(network(graph, weights), protocol, damping, rounds=rounds)
+    asked = protocol_of(network(graph, weights), protocol, damping, rounds=rounds, maps=maps)
     try:
         with progress("pairs") as callback:
             done = sweeps.sweep(

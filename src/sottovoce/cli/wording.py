@@ -26,6 +26,7 @@ OPTIONS = {
     "engine": "--engine",
     "l2": "--l2",
     "loss": "--loss",
+    "losses": "--losses",
     "max_epsilon": "--max-epsilon",
     "noise_multiplier": "--noise-multiplier",
     "nominal": "--shard-size",
@@ -43,6 +44,7 @@ OPTIONS = {
     "targets": "--target",
     "tolerance": "--tolerance",
     "unit": "--unit",
+    "updates": "--updates",
     "view": "--view",
 }
 REMEDIES = {

@@ -115,7 +115,7 @@ class CoalitionSearch:
             relation=relation,
             method=method,
             contribution=self.contribution,
-            assumption=rests_on(self.protocol, self.view),
+            assumption=rests_on(self.protocol, self.view, None if method == "search" else [method]),
             view=self.view,
             observers=observers,
             target=self.target,

@@ -19,6 +19,7 @@ from sottovoce.documents.pairs import (
 )
 from sottovoce.errors import FileError, InputError
 from sottovoce.protocols import hash_of_damping
+from sottovoce.protocols.updates import CLIPPING, RECORDS, Slopes
 from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ __all__ = [
     "graph_document",
     "graph_facts",
     "pairs_possible",
+    "protocol_facts",
     "read_account_json",
     "terms",
+    "updates_facts",
 ]
 
 SCHEMA = 1
@@ -199,8 +202,28 @@ def damping_facts(damping: NDArray[np.float64] | None) -> dict[str, Any]:
 
 
 def protocol_facts(protocol: Protocol) -> dict[str, Any]:
-    """What is said of a protocol: the damping of plain gossip; name, program and hash of any other."""
-    return damping_facts(protocol.damping) if protocol.plain else dict(protocol.terms)
+    """What is said of a protocol: the damping of plain gossip; name, program and hash of any other, and its updates."""
+    if protocol.plain:
+        return damping_facts(protocol.damping)
+    return {**protocol.terms, **updates_facts(protocol.updates)}
+
+
+def updates_facts(updates: Slopes | str | None) -> dict[str, Any]:
+    """The slopes of the update maps, null where nothing is known of them, and what they ask for; {} without maps."""
+    if updates is None:
+        return {}
+    if not isinstance(updates, Slopes):
+        return {"updates": {"lower": None, "upper": None}}
+    return {
+        "updates": {
+            "lower": float(updates.lower.min()),
+            "upper": float(updates.upper.max()),
+            "step_smoothness": updates.step_smoothness,
+            "losses": updates.losses,
+            "clipping": CLIPPING[updates.losses],
+            "records": RECORDS,
+        }
+    }
 
 
 def terms(table: AccountTable) -> dict[str, Any]:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import Graph, Spectrum
     from sottovoce.rates import Rates
+    from sottovoce.views import Assumption
 
-__all__ = ["RatePair", "RateTable", "rate_document"]
+__all__ = ["RatePair", "RateTable", "rate_assumption", "rate_document"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,7 @@ def rate_document(
         "view": first.view.name,
         "own_noise": first.view.own_noise,
         "contribution": first.contribution,
-        "assumption": rests_on(first.protocol, first.view),
+        "assumption": rate_assumption(table),
         **protocol_facts(first.protocol),
     }
     if fits_json(table):
@@ -135,6 +136,14 @@ def rate_document(
         }
         document["pairs_file"] = pairs_file
     return document
+
+
+def rate_assumption(table: RateTable) -> Assumption:
+    """What the rates of a table rest on."""
+    first = table.found[0]
+    return rests_on(
+        first.protocol, first.view, {name for each in table.found for name in each.method.split("+")}
+    )
 
 
 def _pair_to_json(pair: RatePair) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def summary_document(summary: Summary, folder: str | os.PathLike[str]) -> dict[s
         "assumption": manifest.assumption,
         **({} if manifest.damping_hash is None else {"damping": {"hash": manifest.damping_hash}}),
         **_program(manifest),
+        **({} if manifest.updates is None else {"updates": manifest.updates}),
         "summary": {
             "worst": _pair(summary.worst, summary.delta),
             "median": _pair(summary.median, summary.delta),

@@ -7,20 +7,30 @@ the target's signal on, and Δ² of averaging is no bound. This room bounds Δ²
 
 from sottovoce.feedback.attacks import Attack, best_attack
 from sottovoce.feedback.balls import update_slopes
+from sottovoce.feedback.pairs import Sharpening, check_size
 from sottovoce.feedback.problem import Slopes, Training, training, training_of
-from sottovoce.feedback.results import TrainingPairs, TrainingSensitivity
-from sottovoce.feedback.verbs import training_pairs, training_sensitivities, training_sensitivity
+from sottovoce.feedback.results import TrainingPairs, TrainingRates, TrainingSensitivity
+from sottovoce.feedback.verbs import (
+    training_pairs,
+    training_rates,
+    training_sensitivities,
+    training_sensitivity,
+)
 
 __all__ = [
     "Attack",
+    "Sharpening",
     "Slopes",
     "Training",
     "TrainingPairs",
+    "TrainingRates",
     "TrainingSensitivity",
     "best_attack",
+    "check_size",
     "training",
     "training_of",
     "training_pairs",
+    "training_rates",
     "training_sensitivities",
     "training_sensitivity",
     "update_slopes",

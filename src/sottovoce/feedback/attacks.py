@@ -16,7 +16,7 @@ numbers, which stand for vectors in the plane: what turns from round to round ca
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from scipy import linalg
 if TYPE_CHECKING:
     from sottovoce.feedback.problem import Training
 
-__all__ = ["Attack", "best_attack", "statistic_value"]
+__all__ = ["Attack", "best_attack", "lasting_rates", "plain_attacks", "rate_attack", "statistic_value"]
 
 # Slopes to what they attain, which flips help, and the statistic.
 Rate = Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray]]
@@ -206,28 +206,121 @@ def _tried(case: Training, target: int) -> Attack:
     )
 
 
+def plain_attacks(case: Training) -> tuple[np.ndarray, np.ndarray]:
+    """What plain sums and slopes that stay the same attain against every hidden node, and the angle of each stream.
+
+    Neither the loop nor the statistic depends on the target, so one pass over the rounds serves all of them.
+
+    Guarantee: as for `best_attack`; 0 where the target does not take part in every round.
+    """
+    m = case.loop.unknown.size
+    best, angles = np.zeros(m), np.zeros(m)
+    pattern = _pattern(case)
+    if not case.rows.shape[0] or case.over_informed or not pattern.size or pattern.size < case.charged:
+        return best, angles
+    lower, upper = _ends(case)
+    w = np.ones(case.rows.shape[0])
+    for d in (upper, lower, np.clip(0.0, lower, upper)):
+        for angle in ANGLES[::4]:
+            found = _lasting_values(case, d, w, float(angle), longest=LONGEST_OF_MANY)
+            angles[found > best] = angle
+            best = np.maximum(best, found)
+    return best, angles
+
+
+def lasting_rates(
+    case: Training, choices: Sequence[tuple[np.ndarray, np.ndarray, float]] | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a round adds in the long run to the power against every hidden node, its angle, and that at angle 0.
+
+        lim Δ²/T ≥ (λ)_j² / λᵀQλ,     λ = Cᵀw + e^{iθ} Aᵀ D λ   where that settles,
+
+    for the slopes, weights and angles in `choices`; the ends of the ball and plain sums if None.
+
+    Guarantee: as for `best_attack`, for the limit; 0 for loops that do not settle.
+    """
+    best, angles, constant = np.zeros((3, case.loop.unknown.size))
+    if not case.rows.shape[0] or case.over_informed:
+        return best, angles, constant
+    lower, upper = _ends(case)
+    if choices is None:
+        w = np.ones(case.rows.shape[0])
+        slopes = (upper, lower, np.clip(0.0, lower, upper))
+        choices = [(d, w, float(angle)) for d in slopes for angle in ANGLES[::4]]
+    levels = case.levels[case.loop.unknown]
+    for d, w, angle in choices:
+        state = _settled(case, d, w, angle)
+        variance = float(levels @ np.abs(state) ** 2)
+        found = state.real**2 / variance * (1 - CAUTION) if variance > 0 else np.zeros(best.size)
+        angles[found > best] = angle
+        best = np.maximum(best, found)
+        if angle == 0:
+            constant = np.maximum(constant, found)
+    return best, angles, constant
+
+
+def rate_attack(case: Training, target: int) -> tuple[float, float, float]:
+    """The best rate found against one target, its angle, and the best for contributions that never change."""
+    plain = tuple(float(values[target]) for values in lasting_rates(case))
+    if case.loop.unknown.size > MOST_DENSE or not case.rows.shape[0] or case.over_informed:
+        return plain[0], plain[1], plain[2]
+    attack = _lasting(case, target)
+    choice = (attack.slopes[0], attack.statistic[0], attack.angle)
+    rate, angle, constant = (float(values[target]) for values in lasting_rates(case, [choice]))
+    best = (rate, angle) if rate > plain[0] else plain[:2]
+    return best[0], best[1], max(constant, plain[2])
+
+
+def _settled(case: Training, d: np.ndarray, w: np.ndarray, angle: float) -> np.ndarray:
+    """λ = Cᵀw + e^{iθ}AᵀDλ by iteration, turned back to the angle of its round; 0 where it does not settle."""
+    back = case.loop.transition.T.tocsr()
+    shown = np.asarray(case.rows.T @ w, dtype=complex)
+    state, turn, before = shown, np.exp(1j * angle), np.inf
+    for _ in range(LONGEST):
+        following = shown + turn * np.asarray(back @ (d * state))
+        change = float(np.abs(following - state).max())
+        size = float(np.abs(following).max())
+        if not size < 1e100:
+            break
+        # What is still to come is a geometric series.
+        if change <= 1e-12 * size * max(0.0, 1 - change / before if before > 0 else 1.0):
+            return following
+        state, before = following, change
+    return np.zeros(shown.size, dtype=complex)
+
+
 def _lasting_value(case: Training, target: int, d: np.ndarray, w: np.ndarray, angle: float) -> float:
-    """The power over all rounds of weights that turn by an angle; over the first ones if it has not settled by then."""
-    A, levels = case.loop.transition, case.levels[case.loop.unknown]
+    """The power against one target; see `_lasting_values`."""
+    longest = LONGEST if case.loop.unknown.size <= MOST_DENSE else LONGEST_OF_MANY
+    return float(_lasting_values(case, d, w, angle, longest=longest)[target])
+
+
+def _lasting_values(
+    case: Training, d: np.ndarray, w: np.ndarray, angle: float, *, longest: int
+) -> np.ndarray:
+    """The power over all rounds of weights that turn by an angle, against every target.
+
+    Over the first `longest` ones if it has not settled by then.
+    """
+    back, levels = case.loop.transition.T.tocsr(), case.levels[case.loop.unknown]
     shown = np.asarray(case.rows.T @ w, dtype=complex)
     # `state` is λ_t turned back to the angle of its round, where contributions are 1.
-    state, signal, variance = shown, 0.0, 0.0
+    state, signal, variance = shown, np.zeros(shown.size), 0.0
     rounds, turn = case.charged, np.exp(1j * angle)
-    longest = LONGEST if state.size <= MOST_DENSE else LONGEST_OF_MANY
     for k in range(min(rounds, longest)):
-        signal += float(state[target].real)
+        signal += state.real
         variance += float(levels @ np.abs(state) ** 2)
-        following = shown + turn * np.asarray(A.T @ (d * state))
+        following = shown + turn * np.asarray(back @ (d * state))
         if not np.isfinite(following).all() or np.abs(following).max() > 1e100:
-            return 0.0
+            return np.zeros(shown.size)
         settled = np.abs(following - state).max() <= 1e-14 * np.abs(state).max()
         state = following
         if settled:
             left = rounds - k - 1
-            signal += left * float(state[target].real)
+            signal += left * state.real
             variance += left * float(levels @ np.abs(state) ** 2)
             break
-    return signal**2 / variance * (1 - CAUTION) if variance > 0 else 0.0
+    return np.asarray(signal**2 / variance * (1 - CAUTION)) if variance > 0 else np.zeros(shown.size)
 
 
 def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]) -> Attack:

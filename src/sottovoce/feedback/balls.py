@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import get_args
 
 from sottovoce.errors import InputError, one_of, positive
+from sottovoce.protocols.updates import Losses
 
-__all__ = ["Losses", "update_slopes"]
+__all__ = ["update_slopes"]
 
-Losses = Literal["convex", "clipped", "smooth"]
 # Clipping a convex loss's gradient as a vector: its Jacobian is L·P·Q with 0 ⪯ P, Q ⪯ I, and 3/8 is the best centre.
 CENTRE, RADIUS = 3 / 8, 3 * math.sqrt(3) / 8
 

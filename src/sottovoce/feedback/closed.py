@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from sottovoce.feedback.problem import Training
     from sottovoce.shifts import Method
 
-__all__ = ["cap", "memory_one", "memory_one_rates", "twins"]
+__all__ = ["cap", "memory_one", "twins"]
 
 SWEEPS = 60
-GRID = np.linspace(0, 1, 41)
 # Above so many hidden nodes only nodes with equal columns are looked for, not all that no input shows.
 MOST_ELIMINATED = 60
 
@@ -66,21 +66,6 @@ def memory_one(case: Training, target: int, basis: np.ndarray | None = None) -> 
     return _checked(case, target, "memory-one", X @ best)
 
 
-def memory_one_rates(case: Training) -> np.ndarray:
-    """The bound by one round of memory for all hidden nodes at once, with x = γ·(part of b that is not seen).
-
-    Guarantee: to rounding only, and dense in the number of nodes: it orders the work, `memory_one` proves.
-    """
-    assert case.slopes is not None
-    U = case.loop.unknown
-    C = case.rows.toarray()
-    P = np.eye(U.size) - linalg.pinv(C) @ C
-    moved = case.slopes.reach[U][:, None] * np.abs(case.loop.transition @ P)
-    inverse = (1 / case.levels[U])[:, None]
-    rates = [((np.abs(np.eye(U.size) - g * P) + g * moved) ** 2 * inverse).sum(axis=0) for g in GRID]
-    return np.asarray(np.min(rates, axis=0))
-
-
 def twins(case: Training, target: int) -> Proved | None:
     """The bound for maps of which nothing is known: differences that nobody's input shows; None if there are none.
 
@@ -93,25 +78,12 @@ def twins(case: Training, target: int) -> Proved | None:
     """
     loop = case.loop
     m = loop.unknown.size
-    alike = _alike(case, target)
-    support = alike
     if m <= MOST_ELIMINATED:
-        both = np.vstack([loop.transition.toarray(), case.rows.toarray()])
-        if np.linalg.matrix_rank(both, tol=1e-9) == m:
-            return None
-        support = np.arange(m)
-    if support.size < 2:
-        return None
-    unseen = (
-        kernel([*loop.rows, *loop.inflow(loop.unknown.tolist())], support) if m <= MOST_ELIMINATED else None
-    )
-    if unseen is None:
-        # Equal columns: anything that sums to 0 over them.
-        basis = np.vstack([np.eye(support.size - 1), -np.ones((1, support.size - 1))])
+        support, basis = np.arange(m), _unshown(case)
     else:
-        basis = np.zeros((m, unseen.free.size))
-        basis[unseen.free, np.arange(unseen.free.size)] = 1.0
-        basis[unseen.pivots] = -unseen.solved.toarray()
+        # Equal columns: anything that sums to 0 over them.
+        support = _alike(case, target)
+        basis = np.vstack([np.eye(support.size - 1), -np.ones((1, support.size - 1))])
     if not basis.shape[1]:
         return None
     weight = 1 / np.sqrt(case.levels[loop.unknown[support]])
@@ -120,6 +92,20 @@ def twins(case: Training, target: int) -> Proved | None:
     x = np.zeros(m)
     x[support] = basis @ coefficients
     return _checked(case, target, "twins", x) if np.any(x != 0) else None
+
+
+@lru_cache(maxsize=8)
+def _unshown(case: Training) -> np.ndarray:
+    """A basis of what neither the observer nor anybody's input shows, exact to rounding."""
+    loop, everywhere = case.loop, np.arange(case.loop.unknown.size)
+    both = np.vstack([loop.transition.toarray(), case.rows.toarray()])
+    if np.linalg.matrix_rank(both, tol=1e-9) == everywhere.size:
+        return np.zeros((everywhere.size, 0))
+    unseen = kernel([*loop.rows, *loop.inflow(loop.unknown.tolist())], everywhere)
+    basis = np.zeros((everywhere.size, unseen.free.size))
+    basis[unseen.free, np.arange(unseen.free.size)] = 1.0
+    basis[unseen.pivots] = -unseen.solved.toarray()
+    return basis
 
 
 def _alike(case: Training, target: int) -> np.ndarray:

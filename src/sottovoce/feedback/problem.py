@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -98,7 +98,33 @@ class Training:
     @cached_property
     def stored_weights(self) -> StoredWeights:
         """W as a proof stores it."""
-        return StoredWeights.of(self.weights)
+        return _stored(self.weights)
+
+    @cached_property
+    def heard(self) -> np.ndarray:
+        """Whether the message of each hidden node is part of a row that is seen."""
+        return np.asarray(
+            np.isin(np.arange(self.loop.unknown.size), [k for row in self.loop.rows for k in row])
+        )
+
+    @cached_property
+    def hops(self) -> np.ndarray:
+        """After how many further rounds what a hidden node sends is seen at the earliest; infinite if never."""
+        hops = np.where(self.heard, 0.0, np.inf)
+        front = np.flatnonzero(self.heard)
+        while front.size:
+            senders = np.unique(self.loop.transition[front].indices)
+            reached = senders[np.isinf(hops[senders])]
+            hops[reached] = hops[front[0]] + 1
+            front = reached
+        return hops
+
+    @cached_property
+    def shown_whole(self) -> np.ndarray:
+        """Whether the message of each hidden node is seen for itself, so that no difference in it stays hidden."""
+        C = self.rows
+        alone = np.diff(C.indptr) == 1
+        return np.asarray(np.isin(np.arange(C.shape[1]), C[np.flatnonzero(alone)].indices))
 
     def proof(
         self,
@@ -127,6 +153,12 @@ class Training:
             bulk=bulk,
             end=end,
         )
+
+
+@lru_cache(maxsize=2)
+def _stored(weights: GossipWeights) -> StoredWeights:
+    """Weights as a proof stores them, which all observers of one network share."""
+    return StoredWeights.of(weights)
 
 
 def training(

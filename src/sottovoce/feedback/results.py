@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sottovoce.interval import Interval
     from sottovoce.shifts import Method, ShiftProof
 
-__all__ = ["Assumption", "TrainingPairs", "TrainingSensitivity"]
+__all__ = ["Assumption", "TrainingPairs", "TrainingRates", "TrainingSensitivity"]
 
 Assumption = Literal["smooth", "none"]
 
@@ -38,8 +38,22 @@ class TrainingSensitivity:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingRates:
+    """Ends of lim Δ²/T for several targets of one view of training, and what proves and attains them.
+
+    `angle` is that of the stream behind a lower end; `constant` is attained by contributions that never change.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    method: np.ndarray
+    angle: np.ndarray
+    constant: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TrainingPairs:
-    """Upper bounds on Δ² for many pairs of observer and target, in the order in which they were settled.
+    """Upper bounds on Δ² for many pairs of observer and target, observer by observer.
 
     `method` says what proves each. With `refined` the matrix inequality was solved for a pair; for the others a bound
     that needs none is already below the largest.
@@ -48,7 +62,7 @@ class TrainingPairs:
     observers: tuple[Hashable, ...]
     targets: tuple[Hashable, ...]
     squared_upper: np.ndarray
-    method: tuple[Method, ...]
+    method: tuple[str, ...]
     refined: np.ndarray
 
     def __len__(self) -> int:

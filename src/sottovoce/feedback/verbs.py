@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-import heapq
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from sottovoce.errors import InputError, one_of, positive
-from sottovoce.feedback.attacks import best_attack
-from sottovoce.feedback.chains import layered, periodic, proved, round_by_round, setting, steady, steps_of
-from sottovoce.feedback.closed import cap, memory_one, memory_one_rates, twins
+from sottovoce.feedback.attacks import best_attack, lasting_rates, rate_attack
+from sottovoce.feedback.candidates import GAPS, Effort, best_proved, stages_of
+from sottovoce.feedback.pairs import Sharpening, first_bounds
 from sottovoce.feedback.problem import training, training_of
-from sottovoce.feedback.results import TrainingPairs, TrainingSensitivity
-from sottovoce.feedback.subspaces import MOST_COLUMNS
+from sottovoce.feedback.results import TrainingPairs, TrainingRates, TrainingSensitivity
 from sottovoce.interval import Interval
+from sottovoce.participation import Participation
 from sottovoce.views import View, target_indices
 
 if TYPE_CHECKING:
@@ -23,25 +23,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from sottovoce.feedback.chains import Proved
     from sottovoce.feedback.problem import Training
     from sottovoce.graphs import GossipWeights
-    from sottovoce.participation import Participation
     from sottovoce.protocols import Protocol
 
-__all__ = ["Effort", "training_pairs", "training_sensitivities", "training_sensitivity"]
+__all__ = ["Effort", "training_pairs", "training_rates", "training_sensitivities", "training_sensitivity"]
 
-Effort = Literal["auto", "quick", "fine"]
-# Each round has a step of its own as long as the Newton system has at most so many unknowns.
-MOST_UNKNOWNS = 900
-# A start and an end of so many rounds each, where the rounds are too many for steps of their own but not so many that
-# it makes no difference.
-LAYER = 6
-LAYERED = {"quick": 0, "auto": 500, "fine": 10**9}
-MOST_PERIOD = 12
 MOST_NODES = 4000
-GAPS = {"auto": 1e-4, "quick": 1e-3, "fine": 1e-6}
-COLUMNS = {"auto": MOST_COLUMNS, "quick": 14, "fine": MOST_COLUMNS + 8}
+# So few targets are solved for one by one when a rate is asked for.
+MOST_SOLVED = 24
+LONG = 1024
 
 
 def training_sensitivity(
@@ -120,10 +111,54 @@ def training_sensitivities(
     return found
 
 
+def training_rates(
+    protocol: Protocol,
+    view: View,
+    indices: np.ndarray,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> TrainingRates:
+    """What each further round of training adds to Δ² in the long run, for the nodes at `indices`.
+
+    One step of the inequality that recurs costs 1/κ a round for every number of rounds. Of many targets the largest are
+    solved for and the others bounded.
+
+    Guarantee: limsup Δ²/T is at most the upper end for all maps in the ball; the lower end is the rate of an actual
+    statistic against an actual loop in it.
+    Source: Theorem 1 of docs/training.md with one step for all rounds.
+    """
+    # Any number of rounds will do that lets every contribution arrive and is too long for steps of single rounds.
+    case = training_of(replace(protocol, rounds=protocol.n + LONG), view, Participation.full())
+    places = np.searchsorted(case.loop.unknown, indices)
+    if len(indices) > MOST_SOLVED:
+        work = Sharpening(cases=[case], places=[places], efforts=stages_of("auto"), attacked=False)
+        work.run(progress)
+        upper, method = work.upper, work.method
+        lower, angle, constant = (values[places] for values in lasting_rates(case))
+    else:
+        upper, method = first_bounds(case, places)
+        lower, angle, constant = np.zeros((3, len(places)))
+        for k, place in enumerate(places.tolist()):
+            if upper[k] > 0:
+                found = best_proved(case, place, "auto")
+                upper[k], method[k] = found.squared_upper, found.proof.method
+            lower[k], angle[k], constant[k] = rate_attack(case, place)
+            if progress is not None:
+                progress(k + 1, len(places))
+    rates = np.where(upper > 0, np.nextafter(upper / max(case.charged, 1), np.inf), 0.0)
+    return TrainingRates(
+        lower=np.minimum(lower, rates),
+        upper=rates,
+        method=method,
+        angle=angle,
+        constant=np.minimum(constant, rates),
+    )
+
+
 def _measured(case: Training, index: int, effort: Effort) -> TrainingSensitivity:
     """Both ends for the node of this index."""
     place = case.loop.position(index)
-    best = min(_candidates(case, place, effort), key=lambda found: found.squared_upper)
+    best = best_proved(case, place, effort)
     attack = best_attack(case, place)
     return TrainingSensitivity(
         target=case.protocol.labels[index],
@@ -133,55 +168,6 @@ def _measured(case: Training, index: int, effort: Effort) -> TrainingSensitivity
         proof=best.proof,
         attack=attack,
     )
-
-
-def _candidates(case: Training, place: int, effort: Effort) -> list[Proved]:
-    """All bounds for one target, those that are cheap first."""
-    found: list[Proved] = [cap(case, place)]
-    if not case.loop.rows or not case.count:
-        return found
-    if (alike := twins(case, place)) is not None:
-        found.append(alike)
-    if case.slopes is not None and case.rows.shape[0] < case.loop.unknown.size:
-        found.append(memory_one(case, place))
-        found += [one for one in _inequalities(case, place, effort) if one is not None]
-    return found
-
-
-def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | None]:
-    """The matrix inequality in the forms that suit the rounds and the participation."""
-    gap = GAPS[effort]
-    rounds, family = case.charged, case.participation
-    if effort != "quick" and family.kind in {"full", "fixed", "every"}:
-        here = setting(case, place, columns=COLUMNS[effort])
-        # Before the first contribution there is no difference; rounds are counted from there.
-        first = (family.offset or 1) - 1 if family.kind == "every" else 0
-        length = rounds - first
-        if length <= 0:
-            return []
-        if length * here.unknowns <= MOST_UNKNOWNS:
-            return [round_by_round(here, _charged(case, length), gap=gap)]
-    found: list[Proved | None] = []
-    here, solution = steady(case, place, gap=gap, columns=COLUMNS[effort])
-    found.append(proved(here, bulk=steps_of(here, solution, last=False)))
-    if family.kind == "every" and 1 < family.size <= MOST_PERIOD:
-        found.append(periodic(here, family.size, gap=gap))
-    elif rounds > 2 * LAYER and LAYER * here.unknowns <= 2 * MOST_UNKNOWNS and rounds <= LAYERED[effort]:
-        found.append(layered(here, solution, LAYER, gap=max(gap, 1e-4)))
-    return found
-
-
-def _charged(case: Training, length: int) -> np.ndarray:
-    """1 for the rounds in which the target contributes, counted from its first if it takes part every k-th round."""
-    weights = np.zeros(length)
-    match case.participation.kind:
-        case "every":
-            weights[:: case.participation.size] = 1.0
-        case "fixed":
-            weights[[k - 1 for k in case.participation.rounds if k <= length]] = 1.0
-        case _:
-            weights[:] = 1.0
-    return weights
 
 
 def training_pairs(
@@ -200,9 +186,7 @@ def training_pairs(
 ) -> TrainingPairs:
     """A proved upper bound on Δ² for every pair of observer and target, as sharp as the worst one needs.
 
-    Bounds by one round of memory come first, for all targets of an observer together. The pair with the largest bound
-    left is then sharpened by the matrix inequality, first in a small and then in a large subspace, until a pair that
-    needs no more work is the largest. So the worst is found early, and each other pair is proved to lie below it.
+    The worst is found early, and each other pair is proved to lie below it; see `sottovoce.feedback.pairs`.
 
     Args:
         weights: the gossip matrix.
@@ -228,7 +212,6 @@ def training_pairs(
     """
     one_of(GAPS, effort=effort)
     one_of(("neighbours", "all"), pairs=pairs)
-    stages: tuple[Effort, ...] = ("quick",) if effort == "quick" else ("quick", effort)
     positive(slack=slack)
     if isinstance(updates, str):
         raise InputError("training_pairs compares smooth maps; got updates='any' (use training_sensitivity)")
@@ -237,10 +220,9 @@ def training_pairs(
             f"training_pairs compares pairs of at most {MOST_NODES} nodes; this network has {weights.n} "
             "(ask for single pairs with training_sensitivity)"
         )
-    cases: dict[Hashable, Training] = {}
-    queue: list[tuple[float, int, Hashable, int]] = []
-    for observer in weights.labels if observers is None else observers:
-        case = cases[observer] = training(
+    chosen = tuple(weights.labels if observers is None else observers)
+    cases = [
+        training(
             weights,
             view(observer),
             rounds=rounds,
@@ -248,42 +230,24 @@ def training_pairs(
             noise_levels=noise_levels,
             participation=participation,
         )
-        rates = memory_one_rates(case) * case.count
-        heard = np.isin(case.loop.unknown, case.weights.neighbours(case.weights.index(observer)))
-        places = np.flatnonzero(heard) if pairs == "neighbours" else np.arange(case.loop.unknown.size)
-        queue += [(-float(rates[k]), len(queue) + i, observer, int(k)) for i, k in enumerate(places)]
-    settled: list[tuple[Hashable, int, Proved, bool]] = []
-    solved: dict[int, tuple[Proved, int]] = {}
-    heapq.heapify(queue)
-    total, largest = len(queue), 0.0
-    while queue:
-        bound, number, observer, place = heapq.heappop(queue)
-        case = cases[observer]
-        found, stage = solved.pop(number, (None, 0))
-        if stage < len(stages) and -bound > largest * (1 + slack):
-            # Still the largest: sharpen it, and come back to it when it is the largest again.
-            sharper = min(_candidates(case, place, stages[stage]), key=lambda one: one.squared_upper)
-            best = sharper if found is None else min(found, sharper, key=lambda one: one.squared_upper)
-            solved[number] = best, stage + 1
-            heapq.heappush(queue, (-best.squared_upper, number, observer, place))
-            continue
-        best = found or min(cap(case, place), _projected(case, place), key=lambda one: one.squared_upper)
-        largest = max(largest, best.squared_upper)
-        settled.append((observer, place, best, stage > 0))
-        if progress is not None:
-            progress(len(settled), total)
+        for observer in chosen
+    ]
+    places = [
+        np.flatnonzero(np.isin(case.loop.unknown, weights.neighbours(weights.index(observer))))
+        if pairs == "neighbours"
+        else np.arange(case.loop.unknown.size)
+        for case, observer in zip(cases, chosen, strict=True)
+    ]
+    work = Sharpening(cases=cases, places=places, efforts=stages_of(effort), slack=slack, attacked=False)
+    work.run(progress)
     return TrainingPairs(
-        observers=tuple(one[0] for one in settled),
-        targets=tuple(weights.labels[int(cases[one[0]].loop.unknown[one[1]])] for one in settled),
-        squared_upper=np.array([one[2].squared_upper for one in settled]),
-        method=tuple(one[2].proof.method for one in settled),
-        refined=np.array([one[3] for one in settled], dtype=bool),
+        observers=tuple(o for o, some in zip(chosen, places, strict=True) for _ in some),
+        targets=tuple(
+            weights.labels[int(case.loop.unknown[k])]
+            for case, some in zip(cases, places, strict=True)
+            for k in some
+        ),
+        squared_upper=work.upper,
+        method=tuple(map(str, work.method)),
+        refined=work.refined,
     )
-
-
-def _projected(case: Training, place: int) -> Proved:
-    """The bound by one round of memory along the part of b that is not seen: what the queue is ordered by, proved."""
-    b = np.zeros((case.loop.unknown.size, 1))
-    b[place] = 1.0
-    unseen = b - case.rows.T @ np.linalg.lstsq((case.rows @ case.rows.T).toarray(), case.rows @ b)[0]
-    return memory_one(case, place, basis=unseen)

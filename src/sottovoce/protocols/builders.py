@@ -52,7 +52,7 @@ def gossip(
     damping: ArrayLike | None = None,
     noise_levels: PerNode | None = None,
     encoder: Sequence[Number] | None = None,
-    updates: Updates | None = None,
+    updates: Updates | Slopes | None = None,
 ) -> Protocol:
     """Gossip averaging with a fixed gossip matrix: s_t = D W s_{t−1} + x_t + u_t for t = 1..rounds.
 

@@ -23,6 +23,7 @@ from sottovoce.protocols.builders import (
 )
 from sottovoce.protocols.program import Program
 from sottovoce.protocols.protocol import Protocol
+from sottovoce.protocols.updates import parse_updates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ class _Spelling:
 
 
 SPELLED: dict[str, _Spelling] = {
-    "gossip": _Spelling(build=gossip, possible=("noise_levels", "encoder")),
+    "gossip": _Spelling(build=gossip, possible=("noise_levels", "encoder", "updates")),
     "repeated": _Spelling(build=repeated, needed=("steps",)),
     "chebyshev": _Spelling(build=chebyshev, needed=("steps",), possible=("gamma",)),
     "momentum": _Spelling(build=momentum, needed=("beta",), possible=("noise",)),
@@ -60,7 +61,8 @@ SPELLED: dict[str, _Spelling] = {
 def parse_protocol(spelling: str, weights: GossipWeights, *, rounds: int) -> Protocol:
     """The protocol that `spelling` names on `weights`: NAME:KEY=VALUE,KEY=VALUE, or the path of a .toml file.
 
-    Numbers are the rationals that they say; those of an encoder are joined by +, as in gossip:encoder=1+0.5+3/8.
+    Numbers are the rationals that they say; those of an encoder are joined by +, as in gossip:encoder=1+0.5+3/8,
+    and so are the slopes of updates, as in gossip:updates=0.9+1 (or gossip:updates=any).
 
     >>> from sottovoce.graphs import metropolis_weights
     >>> parse_protocol("momentum:beta=0.9", metropolis_weights("ring:n=5"), rounds=3).sentence
@@ -127,4 +129,6 @@ def _value(spelling: str, key: str, text: str) -> Any:  # noqa: ANN401
         if not text.isdecimal():
             raise InputError(f"steps must be a whole number of at least 1; got {text!r} in {spelling!r}")
         return int(text)
+    if key == "updates":
+        return parse_updates(text.replace("+", ","))
     return tuple(text.split("+")) if key == "encoder" else text

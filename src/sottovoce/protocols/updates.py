@@ -8,14 +8,26 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sottovoce.errors import InputError
+from sottovoce.errors import InputError, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Slopes", "Updates", "checked_updates"]
+__all__ = ["CLIPPING", "RECORDS", "Losses", "Slopes", "Updates", "checked_updates", "parse_updates"]
 
 Updates = tuple["ArrayLike", "ArrayLike"] | Literal["any"]
+Losses = Literal["convex", "clipped", "smooth"]
+
+CLIPPING: dict[Losses | None, str] = {
+    "convex": "never active, or that of a scalar model such as ridge or logistic",
+    "clipped": "may be active, of gradients as vectors",
+    "smooth": "may be active",
+    None: "as the given slopes allow",
+}
+"""Whether the clipping of gradients may be active for steps on losses of one kind to have their slopes."""
+
+RECORDS = "each node sums no more records than the public number that it divides by"
+"""What smoothness of one record says about a shard of many."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,10 +43,22 @@ class Slopes:
 
     lower: np.ndarray
     upper: np.ndarray
+    step_smoothness: float | None = None
+    losses: Losses | None = None
+    """Where the slopes come from, if that is known: step times smoothness, and the kind of losses."""
 
     @classmethod
-    def of(cls, updates: tuple[ArrayLike, ArrayLike], n: int) -> Slopes:
+    def of(
+        cls,
+        updates: tuple[ArrayLike, ArrayLike],
+        n: int,
+        *,
+        step_smoothness: float | None = None,
+        losses: Losses | None = None,
+    ) -> Slopes:
         """One pair for all nodes, or one number a node for either end."""
+        if losses is not None:
+            one_of([kind for kind in CLIPPING if kind], losses=losses)
         try:
             lower, upper = (
                 np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), n)) for end in updates
@@ -51,13 +75,15 @@ class Slopes:
                 f"slopes must be finite with lower ≤ upper; node {k} has ({float(lower[k])!r}, {float(upper[k])!r})"
             )
         lower.flags.writeable = upper.flags.writeable = False
-        return cls(lower=lower, upper=upper)
+        return cls(lower=lower, upper=upper, step_smoothness=step_smoothness, losses=losses)
 
     def __str__(self) -> str:
         """The pair, or its range over the nodes."""
         low, high = float(self.lower.min()), float(self.upper.max())
         alike = bool((self.lower == low).all() and (self.upper == high).all())
-        return f"[{low:g}, {high:g}]" if alike else f"[{low:g}, {high:g}] or less, a pair for each node"
+        # Slopes that were rounded outwards look like what they were rounded from.
+        span = f"[{round(low, 12) + 0.0:g}, {round(high, 12) + 0.0:g}]"
+        return span if alike else f"{span} or less, a pair for each node"
 
     @property
     def centre(self) -> np.ndarray:
@@ -82,9 +108,28 @@ def checked_updates(updates: Updates | Slopes, n: int) -> Slopes | Literal["any"
     'any'
     """
     if isinstance(updates, Slopes):
-        updates = (updates.lower, updates.upper)
+        return Slopes.of(
+            (updates.lower, updates.upper), n, step_smoothness=updates.step_smoothness, losses=updates.losses
+        )
     if not isinstance(updates, str):
         return Slopes.of(updates, n)
     if updates != "any":
         raise InputError(f"updates must be a pair (lower, upper) of slopes, or 'any'; got {updates!r}")
     return "any"
+
+
+def parse_updates(text: str) -> tuple[float, float] | Literal["any"]:
+    """The slopes that `text` spells, LOWER,UPPER, or "any".
+
+    >>> parse_updates("0.9,1"), parse_updates("any")
+    ((0.9, 1.0), 'any')
+    """
+    if text == "any":
+        return "any"
+    try:
+        lower, upper = map(float, text.split(","))
+    except ValueError:
+        raise InputError(
+            f"updates must be spelled LOWER,UPPER (0.9,1, say), or any; got {text!r} (mend the numbers)"
+        ) from None
+    return lower, upper

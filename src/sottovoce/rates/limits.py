@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.errors import one_of, positive
+from sottovoce.errors import InputError, one_of, positive
+from sottovoce.feedback import training_rates
 from sottovoce.filtering import HiddenSystem, hidden_system
 from sottovoce.protocols import Protocol, gossip
 from sottovoce.rates.pieces import pieces, rows_at
@@ -52,7 +53,8 @@ def rate(
     periodic stream of signs with Fourier coefficients ĉ_ν, and the same supremum.
 
     Args:
-        protocol: a protocol (its number of rounds plays no role here), or gossip weights.
+        protocol: a protocol (its number of rounds plays no role here), or gossip weights. With `updates` the rate
+            holds for all maps in their ball.
         view: what the observer sees and whose noise it knows.
         targets: names of the nodes to protect; all whose noise the observer does not know if None.
         contribution: whether a round's contribution is a number or a vector.
@@ -82,6 +84,8 @@ def rate(
         chosen = replace(chosen, rounds=len(chosen.encoder))
     observation = observe(chosen, view)
     indices = target_indices(chosen, view, observation.known, targets)
+    if chosen.updates is not None:
+        return _of_training(chosen, view, indices, contribution, progress)
     if not chosen.plain:
         return _of_program(chosen, view, indices, contribution, tolerance, progress)
     if view.name == "everyone":
@@ -128,6 +132,33 @@ def _of_program(
         lower=found.lower,
         upper=found.upper,
         frequency=found.frequency,
+        constant=found.constant,
+    )
+
+
+def _of_training(
+    protocol: Protocol,
+    view: View,
+    indices: np.ndarray,
+    contribution: Contribution,
+    progress: Callable[[int, int], None] | None,
+) -> Rates:
+    """The rates of a protocol with updates, for every map in its ball."""
+    if contribution != "vector":
+        raise InputError(
+            f"contribution must be vector for training, whose bounds hold for numbers too; got {contribution!r}"
+        )
+    found = training_rates(protocol, view, indices, progress=progress)
+    return Rates(
+        protocol=protocol,
+        view=view,
+        contribution=contribution,
+        method="+".join(np.unique(found.method).tolist()),
+        targets=protocol.names(indices),
+        indices=indices,
+        lower=found.lower,
+        upper=found.upper,
+        frequency=found.angle,
         constant=found.constant,
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Δ² of training: a view of a protocol whose nodes update what they received by maps of known slopes, or of none."""
+"""Δ² of training: views of a protocol whose nodes update what they received by maps of known slopes, or of none."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import InputError
-from sottovoce.feedback import training_sensitivities
+from sottovoce.feedback import Sharpening, check_size, training_of, training_sensitivities
+from sottovoce.feedback.candidates import stages_of
 from sottovoce.sensitivities.bulk import METHOD_NAMES
 from sottovoce.sensitivities.results import Sensitivities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.views import View
 
-__all__ = ["updated_sensitivity"]
+__all__ = ["SharpenedViews", "sharpened_views", "solves_each", "updated_sensitivity"]
+
+# So few pairs are solved one by one, in a second or a few each.
+FEW = 12
+
+
+def solves_each(effort: str, pairs: int) -> bool:
+    """Whether every pair of training is solved for itself; if not, as many as it takes to know the worst."""
+    return effort == "fine" or (effort == "auto" and pairs <= FEW)
 
 
 def updated_sensitivity(
@@ -37,21 +46,26 @@ def updated_sensitivity(
 
     Guarantee: Δ² is at most the upper end for every family of update maps in the ball, vectors of any dimension and
     observers who send what they like; the lower end is what a linear loop in the ball attains.
-    Source: `feedback.training_sensitivity`.
+    Source: `feedback.training_sensitivity`, `feedback.Sharpening`.
     """
-    if engine != "auto":
-        raise InputError(f"engine must be auto for training, which has one engine of its own; got {engine!r}")
-    if contribution != "vector":
-        raise InputError(
-            f"contributions to training are vectors, whose bounds hold for numbers too; got {contribution!r} "
-            "(leave contribution out)"
+    if not solves_each(effort, len(indices)):
+        work = sharpened_views(
+            protocol,
+            [(view, indices)],
+            engine=engine,
+            effort=effort,
+            contribution=contribution,
+            participation=participation,
         )
+        work.pairs.run(progress)
+        return work.found()[0]
+    _check_settings(engine, contribution)
     found = training_sensitivities(
         protocol,
         view,
         indices,
         participation=participation,
-        effort={"auto": "auto", "fine": "fine", "bulk": "quick"}[effort],  # type: ignore[arg-type]
+        effort="fine" if effort == "fine" else "auto",
         progress=progress,
     )
     return Sensitivities(
@@ -67,3 +81,70 @@ def updated_sensitivity(
         method=np.array([one.method for one in found], dtype=METHOD_NAMES),
         witness_of=lambda place: found[place].attack.stream(protocol.rounds),
     )
+
+
+class SharpenedViews:
+    """Several views of training whose pairs are bounded together and sharpened while they may be the worst."""
+
+    def __init__(
+        self,
+        pairs: Sharpening,
+        asked: Sequence[tuple[View, np.ndarray]],
+        protocol: Protocol,
+        participation: Participation,
+    ) -> None:
+        """Keep the work and what it is about."""
+        self.pairs, self.asked = pairs, asked
+        self.protocol, self.participation = protocol, participation
+
+    def found(self) -> list[Sensitivities]:
+        """What is proved by now, of the views that were begun: whole when `pairs.run` has ended."""
+        return [self._found(row) for row in range(self.pairs.begun)]
+
+    def _found(self, row: int) -> Sensitivities:
+        view, indices = self.asked[row]
+        start = int(self.pairs.starts[row])
+        span = slice(start, start + len(indices))
+        return Sensitivities(
+            protocol=self.protocol,
+            view=view,
+            contribution="vector",
+            participation=self.participation,
+            engine="shift",
+            targets=self.protocol.names(indices),
+            indices=indices,
+            squared_lower=self.pairs.lower[span].copy(),
+            squared_upper=self.pairs.upper[span].copy(),
+            method=self.pairs.method[span].copy(),
+            witness_of=lambda place: self.pairs.stream(start + place, self.protocol.rounds),
+        )
+
+
+def sharpened_views(
+    protocol: Protocol,
+    asked: Sequence[tuple[View, np.ndarray]],
+    *,
+    engine: str,
+    effort: str,
+    contribution: Contribution,
+    participation: Participation,
+) -> SharpenedViews:
+    """The work of bounding the targets of all these views, none of it done yet."""
+    _check_settings(engine, contribution)
+    check_size(protocol.n, protocol.weights.matrix.nnz, len(asked))
+    cases = [training_of(protocol, view, participation) for view, _ in asked]
+    places = [
+        np.searchsorted(case.loop.unknown, indices) for case, (_, indices) in zip(cases, asked, strict=True)
+    ]
+    work = Sharpening(cases=cases, places=places, efforts=stages_of("quick" if effort == "bulk" else "auto"))
+    return SharpenedViews(work, asked, protocol, participation)
+
+
+def _check_settings(engine: str, contribution: Contribution) -> None:
+    """Refuse what is not worked out for training."""
+    if engine != "auto":
+        raise InputError(f"engine must be auto for training, which has one engine of its own; got {engine!r}")
+    if contribution != "vector":
+        raise InputError(
+            f"contribution must be vector for training, whose bounds hold for numbers too; got {contribution!r}"
+        )

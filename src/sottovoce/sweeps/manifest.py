@@ -13,11 +13,12 @@ import numpy as np
 from sottovoce._version import __version__
 from sottovoce.errors import FileError, one_of
 from sottovoce.graphs import spectrum
-from sottovoce.protocols import Program
-from sottovoce.views import assumption_of, rests_on
+from sottovoce.protocols import Program, Slopes
+from sottovoce.protocols.rationals import spread
+from sottovoce.views import UNCONDITIONAL, assumption_of, rests_on
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.sweeps.tiles import Work
@@ -30,7 +31,7 @@ SCHEMA = 2
 DESCRIPTION = ("labels", "rule", "origin", "edges", "gap", "gap_converged", "protocol")
 
 # What only some sweeps have.
-OPTIONAL = ("damping_hash", "protocol", "protocol_hash")
+OPTIONAL = ("damping_hash", "protocol", "protocol_hash", "updates")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,7 @@ class Manifest:
     damping_hash: str | None = None
     protocol: dict[str, Any] | None = None
     protocol_hash: str | None = None
+    updates: dict[str, Any] | None = None
 
     def span(self, tile: int) -> range:
         """The indices of the observers of one tile."""
@@ -106,6 +108,13 @@ class Manifest:
         """The fields that say something; a sweep of gossip without damping says nothing of damping or programs."""
         return [name for name in _names() if name not in OPTIONAL or getattr(self, name) is not None]
 
+    def rests_on(self, methods: Iterable[str] | None = None) -> Assumption:
+        """What numbers proved by `methods` rest on; without them, what any number of the sweep may rest on."""
+        if self.updates is None:
+            return "oblivious" if self.protocol else assumption_of(self.view, self.damping_hash)
+        named = {"shift"} if methods is None else set(methods)
+        return "none" if self.updates["lower"] is None or named <= UNCONDITIONAL else "smooth"
+
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:
         """The manifest in `text`; `where` names its file in an error."""
@@ -125,15 +134,10 @@ class Manifest:
             if not whole or found.pairs != found.nodes * found.targets:
                 raise FileError(f"{where}: the numbers of nodes, tiles and pairs do not fit (sweep anew)")
             one_of(("vector", "scalar", "energy"), contribution=found.contribution)
-            allowed = (
-                ("oblivious", "smooth")
-                if found.protocol
-                else (assumption_of(found.view, found.damping_hash),)
-            )
-            if found.assumption not in allowed:
-                one = " or ".join(map(repr, allowed))
+            rests_on = found.rests_on()
+            if found.assumption != rests_on:
                 raise FileError(
-                    f"{where}: its assumption must be {one}, which follows from its view and "
+                    f"{where}: its assumption must be {rests_on!r}, which follows from its view and "
                     f"{'protocol' if found.protocol else 'damping'}; got {found.assumption!r} (sweep anew)"
                 )
             _check_program(found, where)
@@ -183,6 +187,7 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         damping_hash=protocol.damping_hash if protocol.plain else None,
         protocol=None if protocol.plain else _program_facts(protocol),
         protocol_hash=None if protocol.plain else protocol.hash,
+        updates=_updates(protocol),
     )
 
 
@@ -204,6 +209,22 @@ def _check_program(found: Manifest, where: str) -> None:
     if found.protocol is not None:
         for program in found.protocol["programs"]:
             Program.from_json(program)
+
+
+def _updates(protocol: Protocol) -> dict[str, Any] | None:
+    """The slopes of training, and the least and the total variance of its noise; its hash is that of the protocol."""
+    if protocol.updates is None:
+        return None
+    slopes = protocol.updates if isinstance(protocol.updates, Slopes) else None
+    levels = [level * level for level in spread(protocol.programs[0].draws[0].level, protocol.n)]
+    return {
+        "lower": None if slopes is None else float(slopes.lower.min()),
+        "upper": None if slopes is None else float(slopes.upper.max()),
+        "step_smoothness": None if slopes is None else slopes.step_smoothness,
+        "losses": None if slopes is None else slopes.losses,
+        "least_noise": str(min(levels)),
+        "total_noise": str(sum(levels)),
+    }
 
 
 def _names() -> list[str]:

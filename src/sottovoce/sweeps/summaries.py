@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -210,12 +211,14 @@ class _Pairs:
     def compared(self, kind: str) -> Account | None:
         """Local DP, where every message is seen (Δ² = T), or central aggregation (Δ² = T/n), at this noise."""
         manifest = self.table.manifest
-        if manifest.protocol is not None:
+        if manifest.protocol is not None and manifest.updates is None:
             return None
         rounds = Participation.parse(manifest.participation).largest_count(manifest.rounds)
         squared = Interval.exactly(1.0 if manifest.contribution == "energy" else float(rounds))
-        if kind == "central":
-            squared = squared.mapped(lambda count: count / manifest.nodes)
+        noise = manifest.updates or {"least_noise": "1", "total_noise": str(manifest.nodes)}
+        variance = Fraction(noise["total_noise" if kind == "central" else "least_noise"])
+        if variance != 1:
+            squared = squared.mapped(lambda count: float(Fraction(count) / variance))
         return Account(
             mu=self._interval(squared),
             relation=self.relation,
@@ -239,7 +242,7 @@ class _Pairs:
             relation=self.relation,
             method=method,
             contribution=manifest.contribution,
-            assumption=manifest.assumption,
+            assumption=manifest.rests_on([method]),
             view=manifest.view,
             observers=(manifest.labels[observer],),
             target=manifest.labels[target],

@@ -100,7 +100,8 @@ def tile_bytes(
 ) -> bytes:
     """The pairs of the observers in `span` as an Arrow stream; `progress` hears (pairs done, pairs in all).
 
-    The numbers are those of `sensitivity` for each observer, and so of `account_all`.
+    The numbers are those of `sensitivity` for each observer, and so of `account_all`; in training every observer's
+    own worst target is sharpened.
     """
     pa = pyarrow()
     found = []

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,7 +83,7 @@ def hidden_loop(
     unknown = np.setdiff1d(np.arange(weights.n), known)
     fresh = [_restricted(row, unknown) for row in observation]
     inflow = [_restricted(weights.exact_row(int(node)), unknown) for node in known]
-    matrix, relative = transition_of(weights, None)
+    matrix, relative = _transition(weights)
     return HiddenLoop(
         unknown=unknown,
         transition=sparse.csr_array(matrix[unknown][:, unknown]),
@@ -92,6 +92,12 @@ def hidden_loop(
         relative=relative,
         weights=weights,
     )
+
+
+@lru_cache(maxsize=2)
+def _transition(weights: GossipWeights) -> tuple[sparse.csr_array, int]:
+    """W in floats, which all observers of one network share."""
+    return transition_of(weights, None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

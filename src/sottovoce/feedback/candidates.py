@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every bound there is for one target: cap, twins, one round of memory, and the matrix inequality in several forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from sottovoce.feedback.chains import layered, periodic, proved, round_by_round, setting, steady, steps_of
+from sottovoce.feedback.closed import cap, memory_one, twins
+from sottovoce.feedback.subspaces import MOST_COLUMNS
+
+if TYPE_CHECKING:
+    from sottovoce.feedback.chains import Proved
+    from sottovoce.feedback.problem import Training
+
+__all__ = ["GAPS", "Effort", "best_proved", "stages_of"]
+
+Effort = Literal["auto", "quick", "fine"]
+# Each round has a step of its own as long as the Newton system has at most so many unknowns.
+MOST_UNKNOWNS = 900
+# A start and an end of so many rounds each, where the rounds are too many for steps of their own but not so many that
+# it makes no difference.
+LAYER = 6
+LAYERED = {"quick": 0, "auto": 500, "fine": 10**9}
+MOST_PERIOD = 12
+GAPS = {"auto": 1e-4, "quick": 1e-3, "fine": 1e-6}
+COLUMNS = {"auto": MOST_COLUMNS, "quick": 14, "fine": MOST_COLUMNS + 8}
+
+
+def stages_of(effort: Effort) -> tuple[Effort, ...]:
+    """What is tried in turn for a pair that may be the worst of many."""
+    return ("quick",) if effort == "quick" else ("quick", effort)
+
+
+def best_proved(case: Training, place: int, effort: Effort) -> Proved:
+    """The smallest bound for the hidden node at position `place`, with its proof."""
+    return min(_candidates(case, place, effort), key=lambda found: found.squared_upper)
+
+
+def _candidates(case: Training, place: int, effort: Effort) -> list[Proved]:
+    """All bounds for one target, those that are cheap first."""
+    found: list[Proved] = [cap(case, place)]
+    if not case.loop.rows or not case.count or case.shown_whole[place]:
+        # Where a message is seen for itself no difference in it stays hidden, and κ ≤ q is the best there is.
+        return found
+    if (alike := twins(case, place)) is not None:
+        found.append(alike)
+    if case.slopes is not None and case.rows.shape[0] < case.loop.unknown.size:
+        found.append(memory_one(case, place))
+        found += [one for one in _inequalities(case, place, effort) if one is not None]
+    return found
+
+
+def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | None]:
+    """The matrix inequality in the forms that suit the rounds and the participation."""
+    gap = GAPS[effort]
+    rounds, family = case.charged, case.participation
+    if effort != "quick" and family.kind in {"full", "fixed", "every"}:
+        here = setting(case, place, columns=COLUMNS[effort])
+        # Before the first contribution there is no difference; rounds are counted from there.
+        first = (family.offset or 1) - 1 if family.kind == "every" else 0
+        length = rounds - first
+        if length <= 0:
+            return []
+        if length * here.unknowns <= MOST_UNKNOWNS:
+            return [round_by_round(here, _charged(case, length), gap=gap)]
+    found: list[Proved | None] = []
+    here, solution = steady(case, place, gap=gap, columns=COLUMNS[effort])
+    found.append(proved(here, bulk=steps_of(here, solution, last=False)))
+    if family.kind == "every" and 1 < family.size <= MOST_PERIOD:
+        found.append(periodic(here, family.size, gap=gap))
+    elif rounds > 2 * LAYER and LAYER * here.unknowns <= 2 * MOST_UNKNOWNS and rounds <= LAYERED[effort]:
+        found.append(layered(here, solution, LAYER, gap=max(gap, 1e-4)))
+    return found
+
+
+def _charged(case: Training, length: int) -> np.ndarray:
+    """1 for the rounds in which the target contributes, counted from its first if it takes part every k-th round."""
+    weights = np.zeros(length)
+    match case.participation.kind:
+        case "every":
+            weights[:: case.participation.size] = 1.0
+        case "fixed":
+            weights[[k - 1 for k in case.participation.rounds if k <= length]] = 1.0
+        case _:
+            weights[:] = 1.0
+    return weights
