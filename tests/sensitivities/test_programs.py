@@ -13,7 +13,6 @@ from sottovoce import (
     account,
     account_all,
     calibrate,
-    certify,
     rate,
     sensitivity,
     train,
@@ -70,7 +69,6 @@ def test_a_target_that_is_not_seen_bare_in_its_rounds_is_finite() -> None:
     ("call", "what"),
     [
         (lambda: rate(MOMENTUM, View.everyone), "a rate"),
-        (lambda: certify(MOMENTUM, View.everyone, 0), "a certificate"),
         (lambda: worst_coalition(MOMENTUM, 0, size=1), "a search for coalitions"),
         (lambda: sweep(MOMENTUM, "secure-sum", "nowhere"), "a sweep"),
         (lambda: train(synthetic_task(6), MOMENTUM, noise_multiplier=1.0, seed=1), "training"),

@@ -16,14 +16,16 @@ from sottovoce.cli.options import (
     Json,
     OwnNoise,
     ParticipationName,
+    ProtocolName,
     RelationName,
     Rounds,
+    Scenario,
     Sight,
     Source,
     ViewOption,
     Weights,
-    damped,
     network,
+    protocol_of,
     views,
 )
 from sottovoce.cli.printing import result_page, write_result
@@ -59,6 +61,7 @@ def certify(
     ] = (),
     target: Annotated[str, Parameter(help="Name of the node to protect.")],
     weights: Weights = "auto",
+    protocol: ProtocolName = "gossip",
     damping: Damping = None,
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
@@ -99,13 +102,13 @@ def certify(
         settings["tolerance"] = tolerance
     documents.check_certificate_path(output)
     chosen = network(graph, weights)
-    sight = Sight(view=view, observer=observer, target=(target,), own_noise=own_noise)
+    sight = Sight(view=view, observer=observer, target=(target,), own_noise=own_noise, damping=damping)
     seen, about = _pair(sight, chosen.weights)
-    protocol = damped(chosen, damping, rounds=rounds)
+    run = protocol_of(chosen, Scenario(rounds=rounds, protocol=protocol), sight)
 
     from sottovoce.sensitivities import certify as prove
 
-    certificate = prove(protocol, seen, about, contribution=contribution, **settings)
+    certificate = prove(run, seen, about, contribution=contribution, **settings)
     failure = None
     try:
         # A link keeps pointing to its file: what it points to is replaced, not the link.
