@@ -25,7 +25,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tests.reference import ExactForm, exact_form, exact_weights
+from tests.interpreter import exact_view, largest_over_signs
 
 from sottovoce.certificates import Certificate, HorizonProof, Mechanism, from_text, to_text
 from sottovoce.errors import InputError, NotCertified
@@ -36,15 +36,34 @@ from sottovoce.graphs import (
     metropolis_weights,
     uniform_weights,
 )
-from sottovoce.protocols import gossip
+from sottovoce.protocols import (
+    Combine,
+    Draw,
+    Exchange,
+    Program,
+    Protocol,
+    chebyshev,
+    clean_state,
+    exact_diffusion,
+    gossip,
+    gradient_tracking,
+    momentum,
+    once,
+    pairwise_noise,
+    push_sum,
+    repeated,
+    scheduled,
+)
 from sottovoce.sensitivities import certify
 from sottovoce.verification import verify
 from sottovoce.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from sottovoce.certificates import StatedView
+
+    Weights = GossipWeights | tuple[GossipWeights, ...]
 
 MOST_SECONDS = 20.0
 MOST_ROUNDS = 7
@@ -61,7 +80,15 @@ class Tally:
 
 
 @cache
-def weights_at_hand() -> dict[str, GossipWeights]:
+def weights_at_hand() -> dict[str, Weights]:
+    """The graphs, a column-stochastic one, and a schedule."""
+    pushed = push_sum(np.array([[0.5, 0, 0.25], [0.5, 0.5, 0], [0, 0.5, 0.75]]), rounds=1)
+    turns = scheduled([np.kron(np.eye(2), np.full((2, 2), 0.5)), "ring:n=4"], rounds=1)
+    return {**gossip_weights(), "pushed": pushed.weights, "turns": turns.schedule}
+
+
+@cache
+def gossip_weights() -> dict[str, GossipWeights]:
     """The graphs: rules and floats, symmetric and not, with equal sums and with sums that are nearly equal."""
     bent = np.full((4, 4), 0.25)
     bent[0, 1:3] = np.nextafter(bent[0, 1:3], [1.0, 0.0])
@@ -83,7 +110,7 @@ def honest() -> tuple[tuple[str, Certificate], ...]:
 
 
 def _honest() -> Iterator[tuple[str, Certificate]]:
-    graphs = weights_at_hand()
+    graphs = gossip_weights()
     settings = itertools.cycle(
         ["full", "every:2", "at-most:2", "separated:2", "fixed:1,3", "separated:2,at-most=2"]
     )
@@ -114,6 +141,61 @@ def _honest() -> Iterator[tuple[str, Certificate]]:
             yield (
                 name,
                 _short_horizon(gossip(weights, rounds=5, damping=damping), View.secure_sum(first), last),
+            )
+    yield from _honest_programs()
+
+
+def protocols() -> Iterator[tuple[str, Protocol]]:
+    """One of every builder, and a program of its own that changes in turns, each with the name of its weights."""
+    graphs = weights_at_hand()
+    ring, star, bent = graphs["ring"], graphs["star"], graphs["bent"]
+    noisy = Program(
+        keeps=("model", "kept"),
+        draws=(Draw("u", level="1/2"), Draw("w", level=2, each="edge")),
+        instructions=(
+            Combine("message", {"model": "1/3", "kept": -1, "contribution": 2, "u": 1, "w": 1}),
+            Exchange("message", "sum"),
+            Combine("kept", {"message": "1/2"}),
+            Exchange("kept", "model"),
+        ),
+    )
+    still = Program(keeps=("model", "kept"), draws=(), instructions=(Exchange("model", "model"),))
+    yield "ring", momentum(ring, rounds=3, beta="9/10")
+    yield "bent", momentum(bent, rounds=3, beta=0.5, noise="message")
+    yield "star", gradient_tracking(star, rounds=3, noise="messages")
+    yield "ring", exact_diffusion(ring, rounds=3)
+    yield "ring", pairwise_noise(ring, rounds=3, local=1, shared=2)
+    yield "star", repeated(star, rounds=2, steps=3)
+    yield "ring", chebyshev(ring, rounds=2, steps=3, gamma="6/5")
+    yield "ring", once(ring, steps=3)
+    yield "bent", clean_state(bent, rounds=3, keep="1/2")
+    yield "star", gossip(star, rounds=4, encoder=(1, "1/2", "3/8"))
+    yield "star", gossip(star, rounds=3, noise_levels=(1, "1/3", 2, 0.5))
+    yield "pushed", push_sum(graphs["pushed"], rounds=4)
+    yield "turns", Protocol(weights=graphs["turns"], program=gossip(star, rounds=1).program, rounds=5)
+    yield "ring", Protocol(weights=ring, program=(noisy, still), rounds=4)
+
+
+def _honest_programs() -> Iterator[tuple[str, Certificate]]:
+    """Certificates of programs, the settings taken in turns."""
+    turns: Any = itertools.cycle(
+        itertools.product(
+            ("vector", "scalar", "energy"), ("full", "every:2", "fixed:1", "at-most:2", "separated:2")
+        )
+    )
+    for name, protocol in protocols():
+        for view in (
+            View.neighbourhood(0),
+            View.secure_sum(1, own_noise="hidden"),
+            View.coalition_messages([0], exchanges=[1]),
+            View(observation=[[1.0, 0.5, *[0.0] * (protocol.n - 2)]], known_noise=[0]),
+        ):
+            contribution, participation = next(turns)
+            if protocol.rounds == 1:
+                participation = "full"
+            yield (
+                name,
+                certify(protocol, view, 2, contribution=contribution, participation=participation),
             )
 
 
@@ -222,6 +304,13 @@ def _ways(value: Any) -> list[Any]:  # noqa: ANN401
             "hidden",
             "vector",
             "scalar",
+            "energy",
+            "edge",
+            "message",
+            "contribution",
+            "0",
+            "-1",
+            "2",
             "dense",
             "horizon",
             "model",
@@ -253,7 +342,8 @@ _VOCABULARIES = (
     ("full", "every", "at-most", "separated", "fixed"),
     ("secure-sum", "neighbourhood", "single-node", "coalition-sums", "coalition-messages", "everyone"),
     ("known", "hidden"),
-    ("vector", "scalar"),
+    ("vector", "scalar", "energy"),
+    ("node", "edge"),
 )
 _VOCABULARY = {word: words for words in _VOCABULARIES for word in words}
 
@@ -308,56 +398,51 @@ def patterns(text: str, rounds: int) -> list[tuple[int, ...]]:
     return [chosen for chosen in sets if not any(set(chosen) < set(other) for other in sets)]
 
 
-def _rows(
-    view: StatedView, W: list[list[Fraction]], place: dict[Any, int]
-) -> tuple[list[list[Fraction]], list[int]]:
-    """What a stated view sees and whose noise it knows, from the table of threat models."""
-    n = len(W)
-    unit = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
+def _view(view: StatedView, labels: Sequence[Hashable]) -> View:
+    """A stated view in terms of node indices, its rows in rationals."""
+    place = {label: k for k, label in enumerate(labels)}
     if view.name == "custom":
-        rows = [[dict(row).get(j, Fraction(0)) for j in range(n)] for row in view.rows]
-        return rows, [place[label] for label in view.known_noise]
-    who = [place[label] for label in view.observers]
-    known = who if view.own_noise == "known" else []
-    senders = sorted({j for i in who for j in range(n) if W[i][j] and j != i})
-    match view.name:
-        case "everyone":
-            return unit, []
-        case "neighbourhood":
-            return [unit[j] for j in sorted({*who, *senders})], known
-        case "single-node":
-            return [unit[i] for i in who], known
-        case "coalition-messages":
-            return [unit[j] for j in senders if j not in who], known
-        case _:
-            return [W[i] for i in who], known
+        rows: Any = [[dict(row).get(j, Fraction(0)) for j in range(len(labels))] for row in view.rows]
+        known = [place[label] for label in view.known_noise]
+        return View(observation=rows, known_noise=known, exchanges=view.exchanges)
+    observers = tuple(place[label] for label in view.observers)
+    return View(name=view.name, observers=observers, own_noise=view.own_noise, exchanges=view.exchanges)  # type: ignore[arg-type]
 
 
-@cache
-def _form(graph: str, view: StatedView, factors: tuple[Fraction, ...], target: int, rounds: int) -> ExactForm:
-    """M of what a certificate asks, exactly."""
-    weights = weights_at_hand()[graph]
-    W = exact_weights(weights)
-    rows, known = _rows(view, W, {label: k for k, label in enumerate(weights.labels)})
-    A = [[factors[i] * x for x in row] for i, row in enumerate(W)]
-    if not rows:
-        return ExactForm(np.zeros((rounds, rounds), dtype=object), 1)
-    return exact_form(A, rows, known, target, rounds)
+_FORMS: dict[tuple[str, str, StatedView, Hashable], list[list[Fraction]] | None] = {}
+
+
+def _form(certificate: Certificate, weights: Weights) -> list[list[Fraction]] | None:
+    """M of what a certificate asks, exactly; None where it is infinite."""
+    key = (certificate.weights_hash, certificate.protocol_hash, certificate.view, certificate.target)
+    if key not in _FORMS:
+        protocol = Protocol(
+            weights=weights,
+            program=certificate.program,
+            rounds=certificate.rounds,
+            encoder=certificate.encoder,
+        )
+        target = list(protocol.labels).index(certificate.target)
+        seen = exact_view(protocol, _view(certificate.view, protocol.labels), target)
+        none = [[Fraction(0)] * protocol.rounds for _ in range(protocol.rounds)]
+        _FORMS[key] = seen.form() if seen.G else none
+    return _FORMS[key]
 
 
 def truth(graph: str, certificate: Certificate) -> tuple[float, float]:
     """Two numbers between which Δ² lies: equal for scalars, and close for vectors."""
-    weights = weights_at_hand()[graph]
-    factors = certificate.program["instructions"][0]["terms"]["model"]
-    listed = factors if isinstance(factors, list) else [factors] * weights.n
-    target = list(weights.labels).index(certificate.target)
-    exact = tuple(Fraction(factor) for factor in listed)
-    form = _form(graph, certificate.view, exact, target, certificate.rounds)
+    form = _form(certificate, weights_at_hand()[graph])
+    if form is None:
+        return math.inf, math.inf
     low = high = 0.0
     for chosen in patterns(certificate.participation, certificate.rounds):
-        part = form.within(np.array(chosen))
-        signs = float(part.scalar_maximum())
-        top = signs if certificate.contribution == "scalar" else _vector_maximum(part.floats, signs)
+        part = [[form[s][t] for t in chosen] for s in chosen]
+        floats = np.array(part, dtype=np.float64)
+        if certificate.contribution == "energy":
+            signs = top = float(np.linalg.eigvalsh(floats)[-1])
+        else:
+            signs = float(largest_over_signs(part))
+            top = signs if certificate.contribution == "scalar" else _vector_maximum(floats, signs)
         low, high = max(low, signs), max(high, top)
     return low, high
 

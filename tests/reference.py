@@ -21,6 +21,7 @@ import scipy
 from hypothesis import strategies as st
 
 from sottovoce.graphs import GossipWeights, Graph, matrix_weights
+from sottovoce.protocols import Combine, Draw, Exchange, Program
 from sottovoce.views import View
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "sensitivity.json").read_text())[
@@ -28,6 +29,19 @@ CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "se
 ]
 
 Rows = list[list[Fraction]]
+
+
+def gossip_program(damping: Any = None) -> Program:
+    """The program of gossip, with one number a node on the model."""
+    factor = 1 if damping is None else tuple(float(x) for x in damping)
+    return Program(
+        keeps=("model",),
+        draws=(Draw("u"),),
+        instructions=(
+            Combine("message", {"model": factor, "contribution": 1, "u": 1}),
+            Exchange("message", "model"),
+        ),
+    )
 
 
 @dataclass(frozen=True)

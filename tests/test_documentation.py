@@ -114,7 +114,7 @@ GUARANTEED = (
     "sottovoce.sensitivities.witnesses.enumerated_signs",
     "sottovoce.verification.forms.dense_form",
     "sottovoce.verification.forms.dominating",
-    "sottovoce.verification.forms.witness_value",
+    "sottovoce.verification.definition.program_form",
     "sottovoce.verification.hidden.hidden_nodes",
     "sottovoce.verification.horizon.dominates",
     "sottovoce.verification.horizon.filtered",

@@ -82,6 +82,8 @@ def test_a_certificate_in_json_agrees_with_the_sensitivity(sottovoce: Run, tmp_p
         "hash": stored.hash,
         "kind": "dense",
         "graph": {"hash": weights.hash, "rule": weights.rule, "origin": weights.origin},
+        "program": "message = model + contribution + u; exchange message → model; 6 rounds",
+        "protocol_hash": gossip(weights, rounds=6).hash,
         "rounds": 6,
         "view": "secure-sum",
         "own_noise": "known",

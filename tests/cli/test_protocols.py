@@ -230,3 +230,55 @@ def test_rates_that_are_not_certified_are_refused(
     found = sottovoce("rate", "ring:n=6", "--view", "secure-sum", "--observer", "0", *words)
     assert (found.code, found.out) == (code, "")
     assert complaint in found.err
+
+
+def test_certificates_say_the_program_and_its_hash(sottovoce: Run) -> None:
+    words = ("certify", *RING, "--target", "2", "--output", "claim.json")
+    code, out, err = sottovoce(*words, "--protocol", "momentum:beta=0.9", "--contribution", "energy")
+    assert (code, err) == (0, "")
+    assert "program       v = 0.9·v + contribution + u; message = model + v;" in out
+    assert MOMENTUM.hash in out
+    assert max(map(len, out.splitlines())) <= 80
+    for named in (("--protocol", "momentum:beta=0.9"), ()):
+        code, out, err = sottovoce("verify", "claim.json", "--graph", "ring:n=6", *named)
+        assert (code, err) == (0, "")
+        assert MOMENTUM.hash in out
+        assert ("that the nodes run the program in the file" in out) == (not named)
+    document = json.loads(sottovoce("verify", "claim.json", "--graph", "ring:n=6", "--json").out)
+    assert document["protocol_hash"] == MOMENTUM.hash
+    assert document["program"] == MOMENTUM.sentence.replace("0.9", "9/10")
+
+
+def test_a_certificate_of_another_protocol_is_refused(sottovoce: Run) -> None:
+    words = ("certify", *RING, "--target", "2", "--output", "claim.json", "--protocol", "momentum:beta=0.9")
+    assert sottovoce(*words).code == 0
+    for other in ("gossip", "momentum:beta=0.5", "gradient-tracking"):
+        code, out, err = sottovoce("verify", "claim.json", "--graph", "ring:n=6", "--protocol", other)
+        assert code == 3
+        assert "Not verified" in out
+        assert err.startswith(
+            "sottovoce: not verified: this certificate speaks of another protocol: v = 9/10·v"
+        )
+    assert sottovoce("verify", "claim.json", "--graph", "ring:n=7").code == 3
+    code, out, err = sottovoce("verify", "claim.json", "--protocol", "gossip")
+    assert (code, out) == (2, "")
+    assert "--protocol gossip needs a graph to run on" in err
+
+
+def test_an_infinite_sensitivity_is_not_certified(sottovoce: Run, tmp_path: Path) -> None:
+    words = (
+        "certify",
+        "ring:n=6",
+        "--rounds",
+        "4",
+        "--view",
+        "everyone",
+        "--target",
+        "2",
+        "--output",
+        "c.json",
+    )
+    code, out, err = sottovoce(*words, "--protocol", "pairwise-noise:local=0,shared=1")
+    assert (code, out) == (3, "")
+    assert "Δ is infinite, so there is nothing to certify" in err
+    assert not (tmp_path / "c.json").exists()

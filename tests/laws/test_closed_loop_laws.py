@@ -16,12 +16,12 @@ from tests.reference import (
     Scene,
     exact_form,
     exact_weights,
+    gossip_program,
     scenes,
     seen_and_known,
     semidefinite_maximum,
 )
 
-from sottovoce.certificates import gossip_program
 from sottovoce.filtering import hidden_system
 from sottovoce.graphs import GossipWeights, metropolis_weights, uniform_weights
 from sottovoce.protocols import Protocol, gossip

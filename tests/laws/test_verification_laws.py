@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference import gossip_program
 
-from sottovoce.certificates import Certificate, DenseProof, StatedView, gossip_program
+from sottovoce.certificates import Certificate, DenseProof, StatedView
 from sottovoce.graphs import matrix_weights
 from sottovoce.verification import verify
 

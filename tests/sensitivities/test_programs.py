@@ -13,7 +13,6 @@ from sottovoce import (
     account,
     account_all,
     calibrate,
-    certify,
     sensitivity,
     train,
 )
@@ -65,7 +64,6 @@ def test_a_target_that_is_not_seen_bare_in_its_rounds_is_finite() -> None:
 @pytest.mark.parametrize(
     ("call", "what"),
     [
-        (lambda: certify(MOMENTUM, View.everyone, 0), "a certificate"),
         (lambda: train(synthetic_task(6), MOMENTUM, noise_multiplier=1.0, seed=1), "training"),
     ],
 )

@@ -6,28 +6,26 @@ Nothing is proved here: `sottovoce.verification` does that.
 
 from sottovoce.certificates.files import from_text, load, save, to_text
 from sottovoce.certificates.values import (
-    PLAIN_GOSSIP,
     SCHEMA,
     Certificate,
     DenseProof,
     HorizonProof,
     Mechanism,
     StatedView,
+    StatedWeights,
     StoredWeights,
-    gossip_program,
 )
 
 __all__ = [
-    "PLAIN_GOSSIP",
     "SCHEMA",
     "Certificate",
     "DenseProof",
     "HorizonProof",
     "Mechanism",
     "StatedView",
+    "StatedWeights",
     "StoredWeights",
     "from_text",
-    "gossip_program",
     "load",
     "save",
     "to_text",

@@ -13,8 +13,9 @@ import hashlib
 import json
 import os
 import tempfile
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -27,14 +28,20 @@ from sottovoce.certificates.values import (
     HorizonProof,
     Mechanism,
     StatedView,
+    StatedWeights,
     StoredWeights,
 )
 from sottovoce.errors import FileError, InputError
+from sottovoce.protocols import Combine, Draw, Exchange, Program
+from sottovoce.protocols.protocol import canonical_program
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from sottovoce.certificates.values import ExactRows
+    from sottovoce.protocols import PerNode
+
+Read = TypeVar("Read")
 
 __all__ = [
     "canonical",
@@ -51,6 +58,12 @@ __all__ = [
 ]
 
 MOST_BYTES = 64_000_000
+# What a certificate may hold of programs: far more than people write, and not enough to keep a reader busy.
+MOST_INSTRUCTIONS, MOST_REGISTERS = 1000, 100
+_OLD = {
+    1: "whose rounded weights decide no rank and whose model cannot be checked",
+    2: "which holds one matrix of weights and one program of gossip, and no protocol beyond",
+}
 _TOP = (
     "schema",
     "protocol",
@@ -68,7 +81,8 @@ def to_text(certificate: Certificate) -> str:
     """The JSON text of a certificate, with its hash."""
     document = document_of(certificate)
     document["hash"] = hashlib.sha256(canonical(document).encode()).hexdigest()
-    return json.dumps(document, allow_nan=False, ensure_ascii=False, sort_keys=True) + "\n"
+    # In the order in which people read it: the terms of an instruction keep theirs.
+    return json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def from_text(text: str) -> Certificate:
@@ -153,14 +167,17 @@ def document_of(certificate: Certificate) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "protocol": {
-            "weights": {
-                "hash": certificate.weights_hash,
-                "rule": certificate.rule,
-                "matrix": None if certificate.weights is None else matrix_document(certificate.weights),
-            },
-            "program": certificate.program,
+            "weights": [
+                {
+                    "hash": each.hash,
+                    "rule": each.rule,
+                    "matrix": None if each.matrix is None else matrix_document(each.matrix),
+                }
+                for each in certificate.schedule
+            ],
+            "programs": [canonical_program(program) for program in certificate.programs],
             "rounds": certificate.rounds,
-            "encoder": list(certificate.encoder),
+            "encoder": [str(Fraction(number)) for number in certificate.encoder],
         },
         "view": _view_document(certificate.view),
         "target": _written_label(certificate.target),
@@ -193,14 +210,21 @@ def matrix_document(weights: StoredWeights) -> dict[str, Any]:
 
 
 def _view_document(view: StatedView) -> dict[str, Any]:
+    exchanges = None if view.exchanges is None else list(view.exchanges)
     if view.name == "custom":
         return {
             "name": "custom",
             "rows": rows_document(view.rows),
             "known_noise": [_written_label(a) for a in view.known_noise],
+            "exchanges": exchanges,
         }
     observers = [_written_label(label) for label in view.observers]
-    return {"name": view.name, "observers": observers, "own_noise": view.own_noise}
+    return {
+        "name": view.name,
+        "observers": observers,
+        "own_noise": view.own_noise,
+        "exchanges": exchanges,
+    }
 
 
 def rows_document(rows: ExactRows) -> list[Any]:
@@ -220,10 +244,10 @@ def _written_label(label: object) -> object:
 def _from_document(document: object) -> Certificate:
     """The certificate of a JSON object: its form first, then its hash, then what it says."""
     if isinstance(document, dict) and (document.get("schema") != SCHEMA or document["schema"] is True):
-        if document.get("schema") == 1:
+        if type(document.get("schema")) is int and document["schema"] in _OLD:
             raise InputError(
-                "this certificate has the form of schema 1, whose rounded weights decide no rank and whose model "
-                f"cannot be checked; schema {SCHEMA} is read (certify again)"
+                f"this certificate has the form of schema {document['schema']}, {_OLD[document['schema']]}; schema "
+                f"{SCHEMA} is read (certify again)"
             )
         raise InputError(
             f"schema must be {SCHEMA}; got {document.get('schema')!r} (another version of sottovoce wrote it)"
@@ -236,16 +260,18 @@ def _from_document(document: object) -> Certificate:
             f"the file was changed after it was written: its hash is {stated!r}, its content gives {found!r} "
             "(take the original file)"
         )
-    protocol = _fields(whole["protocol"], "protocol", "weights", "program", "rounds", "encoder")
-    weights = _fields(protocol["weights"], "weights", "hash", "rule", "matrix")
+    protocol = _fields(whole["protocol"], "protocol", "weights", "programs", "rounds", "encoder")
+    first, *further = _some("weights", protocol["weights"], _read_weights)
+    programs = _some("programs", protocol["programs"], _read_program)
     claim = _fields(whole["claim"], "claim", "lower", "upper")
     return Certificate(
-        weights_hash=weights["hash"],
-        rule=weights["rule"],
-        weights=None if weights["matrix"] is None else read_matrix(weights["matrix"]),
-        program=protocol["program"],
+        weights_hash=first.hash,
+        rule=first.rule,
+        weights=first.matrix,
+        further=tuple(further),
+        program=tuple(programs) if len(programs) > 1 else programs[0],
         rounds=protocol["rounds"],
-        encoder=protocol["encoder"],
+        encoder=tuple(_some("encoder", protocol["encoder"], lambda value: exact("the encoder", value))),
         view=_read_view(whole["view"]),
         target=_read_label(whole["target"]),
         contribution=whole["contribution"],
@@ -257,6 +283,60 @@ def _from_document(document: object) -> Certificate:
     )
 
 
+def _some(name: str, value: object, read: Callable[[object], Read]) -> list[Read]:
+    """The entries of a list that holds at least one."""
+    entries = _list(name, value)
+    if not entries:
+        raise InputError(f"{name} must hold at least one entry; it is empty (is the file complete?)")
+    return [read(entry) for entry in entries]
+
+
+def _read_weights(value: object) -> StatedWeights:
+    parts = _fields(value, "weights", "hash", "rule", "matrix")
+    matrix = None if parts["matrix"] is None else read_matrix(parts["matrix"])
+    return StatedWeights(hash=parts["hash"], rule=parts["rule"], matrix=matrix)
+
+
+def _read_program(value: object) -> Program:
+    """A program from its canonical form: every field in its place, every number a rational of a sane length."""
+    parts = _fields(value, "a program", "keeps", "draws", "instructions", "model")
+    for name, most in (
+        ("keeps", MOST_REGISTERS),
+        ("draws", MOST_REGISTERS),
+        ("instructions", MOST_INSTRUCTIONS),
+    ):
+        if len(_list(name, parts[name])) > most:
+            raise InputError(f"{name} of a program must have at most {most} entries; got {len(parts[name])}")
+    draws = [_fields(entry, "a draw", "name", "level", "each") for entry in parts["draws"]]
+    instructions: list[Combine | Exchange] = []
+    for entry in parts["instructions"]:
+        if isinstance(entry, dict) and "exchange" in entry:
+            step = _fields(entry, "an exchange", "exchange", "into")
+            instructions.append(Exchange(step["exchange"], step["into"]))
+        else:
+            step = _fields(entry, "an instruction", "combine", "terms")
+            terms = _fields(
+                step["terms"], "terms", *(step["terms"] if isinstance(step["terms"], dict) else ())
+            )
+            instructions.append(
+                Combine(
+                    step["combine"], {name: _read_numbers(name, number) for name, number in terms.items()}
+                )
+            )
+    return Program(
+        keeps=tuple(parts["keeps"]),
+        draws=tuple(Draw(**{**draw, "level": _read_numbers("level", draw["level"])}) for draw in draws),
+        instructions=tuple(instructions),
+        model=parts["model"],
+    )
+
+
+def _read_numbers(name: str, value: object) -> PerNode:
+    """One rational for all nodes, or one a node."""
+    what = f"a number of {name}"
+    return tuple(exact(what, each) for each in value) if isinstance(value, list) else exact(what, value)
+
+
 def read_matrix(value: object) -> StoredWeights:
     """The stored weights of a JSON object."""
     parts = _fields(value, "matrix", "labels", "indptr", "indices", "values", "diagonal")
@@ -266,12 +346,26 @@ def read_matrix(value: object) -> StoredWeights:
 
 def _read_view(value: object) -> StatedView:
     if isinstance(value, dict) and value.get("name") == "custom":
-        parts = _fields(value, "view", "name", "rows", "known_noise")
+        parts = _fields(value, "view", "name", "rows", "known_noise", "exchanges")
         known = tuple(_read_label(label) for label in _list("known_noise", parts["known_noise"]))
-        return StatedView(name="custom", rows=read_rows(parts["rows"]), known_noise=known)
-    parts = _fields(value, "view", "name", "observers", "own_noise")
+        return StatedView(
+            name="custom",
+            rows=read_rows(parts["rows"]),
+            known_noise=known,
+            exchanges=_read_exchanges(parts["exchanges"]),
+        )
+    parts = _fields(value, "view", "name", "observers", "own_noise", "exchanges")
     observers = tuple(_read_label(label) for label in _list("observers", parts["observers"]))
-    return StatedView(name=parts["name"], observers=observers, own_noise=parts["own_noise"])
+    return StatedView(
+        name=parts["name"],
+        observers=observers,
+        own_noise=parts["own_noise"],
+        exchanges=_read_exchanges(parts["exchanges"]),
+    )
+
+
+def _read_exchanges(value: object) -> tuple[int, ...] | None:
+    return None if value is None else tuple(_list("exchanges", value))
 
 
 def read_rows(value: object) -> ExactRows:

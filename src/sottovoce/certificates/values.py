@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import itertools
 from dataclasses import dataclass
@@ -18,55 +17,40 @@ from sottovoce.errors import InputError, one_of, positive, probability
 from sottovoce.graphs import GossipWeights
 from sottovoce.graphs.model import is_symmetric, row_indices
 from sottovoce.graphs.rationals import quotients
-from sottovoce.graphs.validation import check_weights
+from sottovoce.graphs.validation import check_entries, uneven_row
+from sottovoce.protocols import Combine, Draw, Exchange, Program
+from sottovoce.protocols.program import CONTRIBUTION
+from sottovoce.protocols.protocol import code_of, hash_of_protocol, sentence_of
+from sottovoce.protocols.rationals import plain_number
 from sottovoce.views import VIEW_NAMES, assumption_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import NDArray
 
     from sottovoce.certificates.numbers import Floats
+    from sottovoce.protocols import Contribution, Number, PerNode
     from sottovoce.views import Assumption
 
 __all__ = [
-    "PLAIN_GOSSIP",
     "SCHEMA",
     "Certificate",
     "DenseProof",
     "HorizonProof",
     "Mechanism",
     "StatedView",
+    "StatedWeights",
     "StoredWeights",
-    "gossip_program",
 ]
 
 ExactRows = tuple[tuple[tuple[int, Fraction], ...], ...]
 
-SCHEMA = 2
+SCHEMA = 3
 # Floats count so far without a gap.
 MOST_ROUNDS = 2**53
 MOST_LABEL_DEPTH = 8
 RELATIONS = ("add-remove", "replace-one", "zero-out")
-
-PLAIN_GOSSIP: dict[str, Any] = {
-    "keeps": ["model"],
-    "draws": [{"name": "u"}],
-    "instructions": [
-        {"combine": "message", "terms": {"model": 1, "contribution": 1, "u": 1}},
-        {"exchange": "message", "into": "model"},
-    ],
-    "model": "model",
-}
-"""The program of gossip averaging: message = model + contribution + u, exchange → model."""
-
-
-def gossip_program(damping: Iterable[float] | None = None) -> dict[str, Any]:
-    """The program of gossip in its file form; `damping`, one number a node, multiplies the model in the message."""
-    program = copy.deepcopy(PLAIN_GOSSIP)
-    if damping is not None:
-        program["instructions"][0]["terms"]["model"] = [written(Fraction(float(d))) for d in damping]
-    return program
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,6 +69,8 @@ class StoredWeights:
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not describe a matrix without its diagonal."""
+        if len(self.labels) < 2:
+            raise InputError(f"gossip needs at least 2 nodes; got {len(self.labels)}")
         for label in () if isinstance(self.labels, range) else self.labels:
             check_label(label)
         n = len(self.labels)
@@ -126,7 +112,7 @@ class StoredWeights:
         )
 
     def gossip_weights(self, rule: str) -> GossipWeights:
-        """The weights themselves, checked as any weights are that come from outside."""
+        """The weights themselves; rows or columns must sum to 1, as in a round of gossip or of push-sum."""
         n = len(self.labels)
         numbers = [exact("a weight", value) for value in self.values]
         if not all(0 < number <= 1 for number in numbers):
@@ -143,7 +129,13 @@ class StoredWeights:
             kept = np.asarray(self.diagonal)
         matrix = sparse.csr_array(off + sparse.dia_array((kept[np.newaxis], [0]), shape=(n, n)).tocsr())
         matrix.eliminate_zeros()
-        check_weights(matrix, self.labels)
+        check_entries(matrix, self.labels, "gossip weights")
+        uneven = uneven_row(matrix)
+        if uneven is not None and uneven_row(sparse.csr_array(matrix.T)) is not None:
+            raise InputError(
+                f"gossip weights must have rows, or columns, that sum to 1; row {self.labels[uneven[0]]!r} sums to "
+                f"{uneven[1]:.12g}"
+            )
         return GossipWeights(
             matrix=matrix,
             labels=self.labels,
@@ -153,11 +145,30 @@ class StoredWeights:
         )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StatedWeights:
+    """The weights of a round: their hash, which decides; how they are said to have been built; and themselves, or None.
+
+    `matrix` is None where the network is large.
+    """
+
+    hash: str
+    rule: str
+    matrix: StoredWeights | None
+
+    def __post_init__(self) -> None:
+        """Refuse words that are none."""
+        for name in ("hash", "rule"):
+            if not isinstance(getattr(self, name), str):
+                raise InputError(f"the {name} of weights must be text; got {getattr(self, name)!r}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class StatedView:
     """A view by name, with its observers; or, for a custom one, its rows in rationals and the nodes of known noise.
 
-    A row is a tuple of pairs (index of a node, number).
+    A row is a tuple of pairs (index of a node, number). `exchanges` are those of a round that are seen, counted from 1;
+    None says all.
     """
 
     name: str
@@ -165,9 +176,19 @@ class StatedView:
     own_noise: str = "known"
     rows: ExactRows = ()
     known_noise: tuple[Hashable, ...] = ()
+    exchanges: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a name that is none, and fields that belong to another kind of view."""
+        if self.exchanges is not None and (
+            not self.exchanges
+            or not all(type(number) is int and number > 0 for number in self.exchanges)
+            or sorted(set(self.exchanges)) != list(self.exchanges)
+        ):
+            raise InputError(
+                f"exchanges of a view must be ascending whole numbers from 1 on, or null for all; got "
+                f"{str(list(self.exchanges))[:60]}"
+            )
         one_of(("custom", *VIEW_NAMES), view=self.name)
         one_of(("known", "hidden"), own_noise=self.own_noise)
         for label in (*self.observers, *self.known_noise):
@@ -244,20 +265,23 @@ class Certificate:
     """A claim on the squared sensitivity Δ² of one target towards one observer, and the hints that prove it.
 
     The claim is squared_lower ≤ Δ² ≤ squared_upper in units in which a contribution moves by at most 1 in each round
-    that `participation` allows. The protocol is its weights (their hash, and the rationals themselves unless the
-    network is large), its `program`, `rounds` and `encoder`. `rule` is how the weights are said to have been built, for
-    whoever has to build them again: the hash decides. `mechanism` is there if an (ε, δ) is asked for, too.
+    that `participation` allows, or by at most 1 in energy over all of them. The protocol is its weights (their hash,
+    and the rationals themselves unless the network is large), its `program`, `rounds` and `encoder`. `rule` is how the
+    weights are said to have been built, for whoever has to build them again: the hash decides. In a schedule these are
+    the weights of the first round, and `further` those of the next ones until it repeats; a tuple of programs takes
+    turns, too. `mechanism` is there if an (ε, δ) is asked for.
     """
 
     weights_hash: str
     rule: str
     weights: StoredWeights | None
-    program: Mapping[str, Any]
+    further: tuple[StatedWeights, ...] = ()
+    program: Program | tuple[Program, ...]
     rounds: int
-    encoder: Sequence[Any] = (1,)
+    encoder: tuple[Number, ...] = (1,)
     view: StatedView
     target: Hashable
-    contribution: Literal["vector", "scalar"]
+    contribution: Contribution
     participation: str
     squared_lower: float
     squared_upper: float
@@ -266,15 +290,18 @@ class Certificate:
 
     def __post_init__(self) -> None:
         """Refuse a certificate that contradicts itself."""
-        one_of(("vector", "scalar"), contribution=self.contribution)
+        one_of(("vector", "scalar", "energy"), contribution=self.contribution)
         for name in ("weights_hash", "participation", "rule"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"{name} must be text; got {getattr(self, name)!r}")
         if type(self.rounds) is not int or not 1 <= self.rounds <= MOST_ROUNDS:
             raise InputError(f"rounds must be a whole number from 1 to {MOST_ROUNDS}; got {self.rounds!r}")
-        if not isinstance(self.program, dict) or not isinstance(self.encoder, list | tuple):
-            raise InputError("program must be a JSON object and encoder a list of numbers")
-        _freeze(self, encoder=tuple(self.encoder))
+        if not self.programs or not all(isinstance(program, Program) for program in self.programs):
+            raise InputError(f"program must be a Program, or a tuple of them; got {str(self.program)[:60]}")
+        encoder = tuple(plain_number(number, "each number of the encoder") for number in self.encoder)
+        if not encoder or not Fraction(encoder[0]):
+            raise InputError("encoder must begin with a number other than 0")
+        _freeze(self, encoder=encoder)
         check_label(self.target)
         for name in ("squared_lower", "squared_upper"):
             _freeze(self, **{name: _number(name, getattr(self, name))})
@@ -282,6 +309,8 @@ class Certificate:
             raise InputError(
                 f"the claim needs 0 ≤ lower ≤ upper; got {self.squared_lower!r} and {self.squared_upper!r}"
             )
+        if self.contribution == "energy" and not isinstance(self.proof, DenseProof):
+            raise InputError("a claim about contributions of bounded energy needs a proof of kind dense")
         if isinstance(self.proof, DenseProof):
             for name in ("y", "witness"):
                 array = getattr(self.proof, name)
@@ -295,9 +324,41 @@ class Certificate:
             )
 
     @property
+    def schedule(self) -> tuple[StatedWeights, ...]:
+        """The weights of rounds 1, 2, …, which repeat."""
+        first = StatedWeights(hash=self.weights_hash, rule=self.rule, matrix=self.weights)
+        return first, *self.further
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs of rounds 1, 2, …, which repeat."""
+        return self.program if isinstance(self.program, tuple) else (self.program,)
+
+    @property
+    def damping(self) -> PerNode | None:
+        """D of s_t = D W s_{t−1} + x_t + u_t where the protocol is plain gossip; None of any other."""
+        alike = not self.further and code_of(self.encoder, self.rounds) == (Fraction(1),)
+        return _gossip_damping(self.programs) if alike else None
+
+    @property
+    def sentence(self) -> str:
+        """The protocol in one sentence."""
+        return sentence_of(self.programs, len(self.schedule), self.rounds, self.encoder)
+
+    @property
+    def protocol_hash(self) -> str:
+        """The hash of the protocol, as accounts name it."""
+        code = code_of(self.encoder, self.rounds)
+        return hash_of_protocol([each.hash for each in self.schedule], self.programs, self.rounds, code)
+
+    @property
     def assumption(self) -> Assumption:
         """What a claim of this kind rests on: nothing where all messages are seen, else how contributions arise."""
-        return assumption_of(self.view.name, None if self.program == PLAIN_GOSSIP else self.program)
+        damping = self.damping
+        if damping is None:
+            return "oblivious"
+        several = damping if isinstance(damping, tuple) else (damping,)
+        return assumption_of(self.view.name, None if all(Fraction(x) == 1 for x in several) else damping)
 
     @property
     def hash(self) -> str:
@@ -305,6 +366,27 @@ class Certificate:
         from sottovoce.certificates.files import canonical, document_of
 
         return hashlib.sha256(canonical(document_of(self)).encode()).hexdigest()
+
+
+def _gossip_damping(programs: tuple[Program, ...]) -> PerNode | None:
+    """The factor on the model of the one program of gossip, message = D·model + contribution + u; None of any other."""
+    program = programs[0]
+    if len(programs) > 1 or len(program.keeps) != 1 or len(program.draws) != 1:
+        return None
+    send, (kept,), (draw,) = program.instructions[0], program.keeps, program.draws
+    if not isinstance(send, Combine) or kept not in send.terms:
+        return None
+    damping = send.terms[kept]
+    gossip = Program(
+        keeps=(kept,),
+        draws=(Draw(draw.name),),
+        instructions=(
+            Combine(send.into, {kept: damping, CONTRIBUTION: 1, draw.name: 1}),
+            Exchange(send.into, kept),
+        ),
+        model=program.model,
+    )
+    return damping if program == gossip else None
 
 
 def check_rows(rows: ExactRows) -> None:

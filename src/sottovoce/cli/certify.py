@@ -60,8 +60,8 @@ def certify(
     ] = (),
     target: Annotated[str, Parameter(help="Name of the node to protect.")],
     weights: Weights = "auto",
-    damping: Damping = None,
     protocol: ProtocolName = "gossip",
+    damping: Damping = None,
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
@@ -101,7 +101,7 @@ def certify(
         settings["tolerance"] = tolerance
     documents.check_certificate_path(output)
     chosen = network(graph, weights)
-    sight = Sight(view=view, observer=observer, target=(target,), own_noise=own_noise)
+    sight = Sight(view=view, observer=observer, target=(target,), own_noise=own_noise, damping=damping)
     seen, about = _pair(sight, chosen.weights)
     asked = protocol_of(chosen, protocol, damping, rounds=rounds)
 

@@ -122,6 +122,8 @@ def _claim(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("target", readable(document["target"])),
         ("view", readable(f"{document['view']}{own}")),
         ("run", readable(f"{document['rounds']} rounds, participation {document['participation']}")),
+        ("program", readable(document["program"])),
+        ("protocol", readable(f"hash {document['protocol_hash']}")),
         ("network", readable(f"hash {graph['hash']}")),
         ("weights", readable(graph.get("origin", f"said to be {graph['rule']}; the hash decides"))),
         ("contribution", readable(document["contribution"])),
@@ -132,6 +134,6 @@ def _claim(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if mechanism is not None:
         relation = mechanism["relation"]
         noise, delta = as_given(mechanism["noise_multiplier"]), as_given(mechanism["delta"])
-        rows.insert(6, ("relation", f"{relation}: {RELATIONS[relation]}"))
-        rows.insert(6, ("mechanism", f"noise multiplier {noise}, δ = {delta}"))
+        rows.insert(8, ("relation", f"{relation}: {RELATIONS[relation]}"))
+        rows.insert(8, ("mechanism", f"noise multiplier {noise}, δ = {delta}"))
     return rows

@@ -13,7 +13,9 @@ from sottovoce.cli.printing import complain, progress, result_page, write_result
 from sottovoce.errors import FileError, InputError
 
 if TYPE_CHECKING:
+    from sottovoce.certificates import Certificate
     from sottovoce.graphs import GossipWeights
+    from sottovoce.protocols import Protocol
 
 __all__ = ["EXAMPLE", "USAGE", "verify"]
 
@@ -38,6 +40,14 @@ def verify(
         str | None,
         Parameter(help="The gossip weights on --graph; auto if left out.", show_default=False),
     ] = None,
+    protocol: Annotated[
+        str | None,
+        Parameter(
+            help="What the nodes of --graph are meant to do each round, such as gossip or momentum:beta=0.9: a "
+            "certificate of another protocol is refused. If left out, the program in the file is taken.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
@@ -55,12 +65,20 @@ def verify(
         raise InputError(
             f"--weights {weights} needs a graph to stand on; got none (name it with --graph, or leave it out)"
         )
+    if protocol is not None and graph is None:
+        raise InputError(
+            f"--protocol {protocol} needs a graph to run on; got none (name it with --graph, or leave it out)"
+        )
     if is_report(certificate):
+        if protocol is not None:
+            raise InputError(
+                f"--protocol {protocol} is for certificates; got a report, which names its own (leave it out)"
+            )
         return _report(
             certificate, None if graph is None else network(graph, weights or "auto").weights, json=json
         )
     claim = certificates.load(certificate)
-    meant = None if graph is None else network(graph, weights or "auto").weights
+    meant = _meant(claim, graph, weights or "auto", protocol)
     try:
         found = verification.verify(claim, meant)
     except FileError:
@@ -83,6 +101,18 @@ def verify(
     )
     complain(f"not verified: {reason}")
     return 3
+
+
+def _meant(
+    claim: Certificate, graph: str | None, weights: str, protocol: str | None
+) -> GossipWeights | Protocol | None:
+    """What the certificate is meant to speak of: nothing that is named, a network, or a protocol on it."""
+    from sottovoce.protocols import parse_protocol
+
+    if graph is None:
+        return None
+    named = network(graph, weights).weights
+    return named if protocol is None else parse_protocol(protocol, named, rounds=claim.rounds)
 
 
 def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:

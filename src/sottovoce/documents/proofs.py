@@ -121,6 +121,8 @@ def _claim(certificate: Certificate) -> dict[str, Any]:
         "hash": certificate.hash,
         "kind": certificate.proof.kind,
         "graph": {"hash": certificate.weights_hash, "rule": certificate.rule},
+        "program": certificate.sentence,
+        "protocol_hash": certificate.protocol_hash,
         "rounds": certificate.rounds,
         "view": certificate.view.name,
         "own_noise": certificate.view.own_noise,

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-__all__ = ["MOST_ROUNDS", "Contribution", "Protocol", "hash_of_damping"]
+__all__ = [
+    "MOST_ROUNDS",
+    "Contribution",
+    "Protocol",
+    "canonical_program",
+    "code_of",
+    "hash_of_damping",
+    "hash_of_protocol",
+    "sentence_of",
+]
 
 Contribution = Literal["vector", "scalar", "energy"]
 
@@ -106,10 +115,7 @@ class Protocol:
     @cached_property
     def code(self) -> tuple[Fraction, ...]:
         """The encoder in rationals, cut to the rounds, without zeros at its end."""
-        column = [exact(value) for value in self.encoder[: self.rounds]]
-        while not column[-1]:
-            column.pop()
-        return tuple(column)
+        return code_of(self.encoder, self.rounds)
 
     @property
     def encoded(self) -> bool:
@@ -215,11 +221,7 @@ class Protocol:
     @property
     def sentence(self) -> str:
         """The protocol in one sentence."""
-        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        scheduled = f", {len(self.schedule)} weight matrices in turn" if len(self.schedule) > 1 else ""
-        programs = f", the first of {len(self.programs)} programs in turn" if len(self.programs) > 1 else ""
-        code = f"; noise encoded by {_listed(self.encoder)}" if self.encoded else ""
-        return f"{self.programs[0]}{programs}; {rounds}{scheduled}{code}{self._updated}"
+        return f"{sentence_of(self.programs, len(self.schedule), self.rounds, self.encoder)}{self._updated}"
 
     @property
     def _updated(self) -> str:
@@ -237,18 +239,9 @@ class Protocol:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of weights, programs, rounds and encoder, in rationals and independent of spelling and platform."""
-        form: dict[str, object] = {
-            "weights": [weights.hash for weights in self.schedule],
-            "programs": [_canonical(program) for program in self.programs],
-            "rounds": self.rounds,
-            "encoder": [str(value) for value in self.code],
-        }
-        if isinstance(self.updates, Slopes):
-            ends = (self.updates.lower, self.updates.upper)
-            form["updates"] = [[str(Fraction(float(slope))) for slope in end] for end in ends]
-        elif self.updates is not None:
-            form["updates"] = self.updates
-        return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
+        return hash_of_protocol(
+            [weights.hash for weights in self.schedule], self.programs, self.rounds, self.code, self.updates
+        )
 
     @property
     def n(self) -> int:
@@ -276,6 +269,45 @@ class Protocol:
         return names
 
 
+def code_of(encoder: Sequence[Number], rounds: int) -> tuple[Fraction, ...]:
+    """An encoder in rationals, cut to the rounds, without zeros at its end."""
+    column = [exact(value) for value in encoder[:rounds]]
+    while not column[-1]:
+        column.pop()
+    return tuple(column)
+
+
+def sentence_of(programs: Sequence[Program], matrices: int, rounds: int, encoder: Sequence[Number]) -> str:
+    """A protocol in one sentence: its programs, how many weight matrices take turns, its rounds and its encoder."""
+    lasting = "1 round" if rounds == 1 else f"{rounds} rounds"
+    scheduled = f", {matrices} weight matrices in turn" if matrices > 1 else ""
+    several = f", the first of {len(programs)} programs in turn" if len(programs) > 1 else ""
+    code = "" if code_of(encoder, rounds) == (Fraction(1),) else f"; noise encoded by {_listed(encoder)}"
+    return f"{programs[0]}{several}; {lasting}{scheduled}{code}"
+
+
+def hash_of_protocol(
+    weights: Sequence[str],
+    programs: Sequence[Program],
+    rounds: int,
+    code: Sequence[Fraction],
+    updates: Slopes | Literal["any"] | None = None,
+) -> str:
+    """SHA-256 of a protocol, its weights given by their hashes."""
+    form: dict[str, object] = {
+        "weights": list(weights),
+        "programs": [canonical_program(program) for program in programs],
+        "rounds": rounds,
+        "encoder": [str(value) for value in code],
+    }
+    if isinstance(updates, Slopes):
+        ends = (updates.lower, updates.upper)
+        form["updates"] = [[str(Fraction(float(slope))) for slope in end] for end in ends]
+    elif updates is not None:
+        form["updates"] = updates
+    return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
+
+
 def hash_of_damping(damping: np.ndarray) -> str:
     """SHA-256 of a damping in a platform-independent form."""
     return hashlib.sha256(damping.astype("<f8").tobytes()).hexdigest()
@@ -286,13 +318,13 @@ def _values(value: PerNode) -> set[Fraction]:
     return {exact(each) for each in (value if isinstance(value, tuple) else (value,))}
 
 
-def _listed(encoder: tuple[Number, ...]) -> str:
+def _listed(encoder: Sequence[Number]) -> str:
     """The first few numbers of an encoder."""
     shown = ", ".join(str(value) for value in encoder[:4])
     return f"{shown}, …" if len(encoder) > 4 else shown
 
 
-def _canonical(program: Program) -> dict[str, object]:
+def canonical_program(program: Program) -> dict[str, Any]:
     """A program as plain data in which every number is a rational written out."""
 
     def numbers(value: PerNode) -> object:

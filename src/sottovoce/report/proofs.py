@@ -45,6 +45,11 @@ def carried_proofs(
 
 def _certified(table: AccountTable) -> str:
     """The certificate of the worst pair of a table; refused where it does not reach the number that is shown."""
+    if not table.protocol.plain or table.contribution == "energy":
+        raise SottovoceError(
+            "the certificates of reports are checked for plain gossip and contributions of bounded norm alone "
+            "(sottovoce certify writes one of a pair of any protocol)"
+        )
     worst = table.worst()
     view = View(name=table.view, observers=tuple(worst.observers), own_noise=table.own_noise)
     certificate = prove(

@@ -15,15 +15,18 @@ from sottovoce.certificates import (
     HorizonProof,
     Mechanism,
     StatedView,
+    StatedWeights,
     StoredWeights,
-    gossip_program,
 )
 from sottovoce.errors import NotCertified, one_of, positive
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
 from sottovoce.sensitivities.horizon import solve_horizon
 from sottovoce.sensitivities.measure import TOLERANCE, Assessment, Search, as_participation, assess, solve
 from sottovoce.sensitivities.participating import covering, earliest_pattern
+from sottovoce.sensitivities.programs import program_solution
 from sottovoce.verification import verify
+from sottovoce.verification.meaning import program_question
+from sottovoce.verification.programs import require_affordable
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
@@ -55,20 +58,21 @@ def certify(
 
     With a `mechanism` (noise, δ and neighbouring relation) the verifier also says the ε that follows.
 
-    Guarantee: diag(y) ⪰ M for the true form M, rounding included, so that `sottovoce.verification.verify`, which shares
-    nothing with this but the meaning of participation, accepts it if it is small enough to be rebuilt. The claim can be
-    looser than `sensitivity`, which may also go through patterns one by one. Above `EXPLICIT_ROUNDS` rounds the
-    certificate is of kind "horizon": it claims an upper end only.
+    Guarantee: diag(y) ⪰ M for the true form M, rounding included: `sottovoce.verification.verify`, which shares nothing
+    with this but the meaning of programs and participation, has accepted it. The claim can be looser than
+    `sensitivity`, which may also go through patterns one by one. Above `EXPLICIT_ROUNDS` rounds the certificate is of
+    kind "horizon": it claims an upper end only, of plain gossip.
     Source: weak duality; the bounded-real lemma for long horizons.
+
+    Raises NotCertified where Δ is infinite, or where no proof is affordable.
 
     >>> from sottovoce import gossip, graphs, verify
     >>> ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=7)
     >>> verify(certify(ring, View.secure_sum(0), 1), ring.weights).verdict
     'verified'
     """
-    one_of(("vector", "scalar"), contribution=contribution)
+    one_of(("vector", "scalar", "energy"), contribution=contribution)
     positive(tolerance=tolerance)
-    protocol.require_plain("a certificate")
     chosen = as_participation(participation)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, [target])
@@ -80,37 +84,56 @@ def certify(
         tolerance=tolerance,
         cap=chosen.largest_count(protocol.rounds),
     )
-    if view.name == "everyone":
+    place = int(indices[0])
+    asked = Certificate(
+        **_stated_protocol(protocol),
+        view=_stated(protocol, view, observation),
+        target=protocol.labels[place],
+        contribution=contribution,
+        participation=str(chosen),
+        squared_lower=0.0,
+        squared_upper=0.0,
+        proof=DenseProof(),
+        mechanism=mechanism,
+    )
+    if contribution == "energy" or not protocol.plain:
+        if not protocol.plain:
+            require_affordable(program_question(asked, protocol))
+        proof = _program_proof(protocol, view, place, search)
+    elif view.name == "everyone":
         proof = _everyone_proof(protocol, search)
     else:
-        system = hidden_system(protocol, observation)
-        if system.rows.shape[0] == 0:
-            raise NotCertified(f"{view!r} shows nothing at all, so Δ² = 0 and there is nothing to certify")
-        found = assess(system, indices, search, None)
-        if protocol.rounds > EXPLICIT_ROUNDS:
-            proof = _horizon_proof(found)
-        else:
-            proof = _dense_proof(protocol, observation, found, indices)
-    certificate = Certificate(
-        weights_hash=protocol.weights.hash,
-        rule=protocol.weights.rule,
-        weights=StoredWeights.of(protocol.weights) if protocol.n <= LARGEST_STORED else None,
-        program=gossip_program(protocol.damping),
-        rounds=protocol.rounds,
-        view=_stated(protocol, view, observation),
-        target=protocol.labels[int(indices[0])],
-        contribution="scalar" if contribution == "scalar" else "vector",
-        participation=str(chosen),
-        mechanism=mechanism,
-        **proof,
-    )
+        proof = _gossip_proof(protocol, view, observation, indices, search)
+    certificate = replace(asked, **proof)
     # A claim closer than what the verifier's own margins leave would be true and refused.
-    proved = verify(certificate, protocol.weights).squared
+    found = verify(certificate, protocol)
+    if math.isinf(found.squared.upper):
+        raise NotCertified(f"no finite bound could be proved: {found.reason} (take fewer rounds)")
     return replace(
         certificate,
-        squared_lower=min(certificate.squared_lower, proved.lower),
-        squared_upper=max(certificate.squared_upper, proved.upper),
+        squared_lower=min(certificate.squared_lower, found.squared.lower),
+        squared_upper=max(certificate.squared_upper, found.squared.upper),
     )
+
+
+def _stated_protocol(protocol: Protocol) -> dict[str, Any]:
+    """The protocol as a certificate names it."""
+    stored = protocol.n * len(protocol.schedule) <= LARGEST_STORED
+    first, *further = (
+        StatedWeights(
+            hash=weights.hash, rule=weights.rule, matrix=StoredWeights.of(weights) if stored else None
+        )
+        for weights in protocol.schedule
+    )
+    return {
+        "weights_hash": first.hash,
+        "rule": first.rule,
+        "weights": first.matrix,
+        "further": tuple(further),
+        "program": protocol.program,
+        "rounds": protocol.rounds,
+        "encoder": protocol.code,
+    }
 
 
 def _stated(protocol: Protocol, view: View, observation: Observation) -> StatedView:
@@ -118,13 +141,46 @@ def _stated(protocol: Protocol, view: View, observation: Observation) -> StatedV
     if view.name != "custom":
         observers = tuple(protocol.labels[protocol.index(label)] for label in view.observers)
         own_noise = "known" if view.name == "everyone" else view.own_noise
-        return StatedView(name=view.name, observers=observers, own_noise=own_noise)
+        return StatedView(name=view.name, observers=observers, own_noise=own_noise, exchanges=view.exchanges)
     rows = (observation.exact(k) for k in range(observation.rows.shape[0]))
     return StatedView(
         name="custom",
         rows=tuple(tuple(sorted(row.items())) for row in rows),
         known_noise=tuple(protocol.labels[k] for k in observation.known),
+        exchanges=view.exchanges,
     )
+
+
+def _program_proof(protocol: Protocol, view: View, target: int, search: Search) -> dict[str, Any]:
+    """A y and a witness from the form of any program; the verifier has the last word on what they prove.
+
+    Raises NotCertified where Δ is infinite: no finite claim is true then.
+    """
+    solved = program_solution(
+        protocol,
+        view,
+        target,
+        contribution=search.contribution,
+        participation=search.participation,
+        tolerance=search.tolerance,
+    )
+    if solved is None:
+        raise NotCertified(
+            f"Δ is infinite, so there is nothing to certify: {view!r} shows something of what "
+            f"{protocol.labels[target]!r} contributes beside none of the noise that the observer does not know "
+            f"({protocol.sentence}; add noise where contributions enter)"
+        )
+    form, solution = solved
+    y = solution.y
+    if search.contribution == "energy":
+        y = np.full(protocol.rounds, solution.bound)
+    elif y is None:
+        y = covering(form, search.participation, tolerance=search.tolerance)
+    # Room for rounding on both sides, so that y need not be raised to be proved.
+    y = np.maximum(y, 0.0) * (1 + 1e-8)
+    lower = solution.attained * (1 - 1e-8)
+    proof = DenseProof(y=y, witness=solution.witness if lower > 0 else None)
+    return {"proof": proof, "squared_lower": lower, "squared_upper": solution.attained}
 
 
 def _everyone_proof(protocol: Protocol, search: Search) -> dict[str, Any]:
@@ -134,6 +190,19 @@ def _everyone_proof(protocol: Protocol, search: Search) -> dict[str, Any]:
     witness = earliest_pattern(search.participation, protocol.rounds).astype(float) if small else None
     lower = cap * (1 - 1e-8) if small else 0.0
     return {"proof": DenseProof(witness=witness), "squared_lower": lower, "squared_upper": cap}
+
+
+def _gossip_proof(
+    protocol: Protocol, view: View, observation: Observation, indices: np.ndarray, search: Search
+) -> dict[str, Any]:
+    """The proof of plain gossip: dense, or for very many rounds a start and a rate."""
+    system = hidden_system(protocol, observation)
+    if system.rows.shape[0] == 0:
+        raise NotCertified(f"{view!r} shows nothing at all, so Δ² = 0 and there is nothing to certify")
+    found = assess(system, indices, search, None)
+    if protocol.rounds > EXPLICIT_ROUNDS:
+        return _horizon_proof(found)
+    return _dense_proof(protocol, observation, found, indices)
 
 
 def _dense_proof(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.views import View
 
-__all__ = ["program_sensitivity"]
+__all__ = ["program_sensitivity", "program_solution"]
 
 EPSILON = float(np.finfo(np.float64).eps)
 # Until the filter settles it keeps, for every round, a dense square matrix of the numbers that all nodes keep.
@@ -107,6 +107,25 @@ def program_sensitivity(
             response, indices[place : place + 1], question, code, method[place]
         ),
     )
+
+
+def program_solution(
+    protocol: Protocol,
+    view: View,
+    target: int,
+    *,
+    contribution: Contribution,
+    participation: Participation,
+    tolerance: float,
+) -> tuple[np.ndarray, FormSolution] | None:
+    """M of one target as computed, and what was found of it; None where no noise hides a contribution."""
+    _check_size(protocol)
+    response = program_response(protocol, view)
+    if _is_bare(response, protocol, target, participation):
+        return None
+    question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
+    (form,) = response.forms(np.array([target]), energy=contribution == "energy", encoder=_encoder(protocol))
+    return form.matrix, _solve(form.matrix, question)
 
 
 def _check_size(protocol: Protocol) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.certificates import PLAIN_GOSSIP, StatedView
-from sottovoce.certificates.numbers import exact
+from sottovoce.certificates import StatedView
 from sottovoce.errors import InputError
 from sottovoce.gaussian import epsilon
 from sottovoce.participation import Participation
 from sottovoce.protocols import hash_of_damping
+from sottovoce.protocols.rationals import spread
 from sottovoce.verification.checking import Check, stored_weights, verify
 from sottovoce.verification.meaning import question
 from sottovoce.verification.others import Others, no_worse
@@ -141,7 +141,7 @@ def verify_account(
         )
         return _concluded(stated, [Check("certificate", False, carries)], None, Others(proved=0, open=0), "")
     checks = _same_run(stated, certificate)
-    at_hand = weights if weights is not None else stored_weights(certificate)
+    at_hand = weights if weights is not None else stored_weights(certificate)[0]
     checks.append(_same_network(stated, at_hand))
     worst = None
     others = Others(proved=0, open=stated.targets.size)
@@ -174,7 +174,7 @@ def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
         "contribution": (stated.contribution, certificate.contribution),
         "participation": (stated.participation, certificate.participation),
         "assumption": (stated.assumption, certificate.assumption),
-        "damping": (stated.damping_hash, _damping_hash(certificate)),
+        "damping": (stated.damping_hash, _damping_hash(certificate, len(stated.labels))),
         "noise multiplier": (stated.noise_multiplier, mechanism and mechanism.noise_multiplier),
         "δ": (stated.delta, mechanism and mechanism.delta),
         "relation": (stated.relation, mechanism and mechanism.relation),
@@ -187,15 +187,12 @@ def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
     return [Check("run", True, "the certificate speaks of the run that the page shows")]
 
 
-def _damping_hash(certificate: Certificate) -> str | None:
-    """The hash of a program's factors on the model, as accounts name it; None for plain gossip."""
-    if certificate.program == PLAIN_GOSSIP:
-        return None
-    try:
-        factors = certificate.program["instructions"][0]["terms"]["model"]
-        return hash_of_damping(np.array([float(exact("a factor", number)) for number in factors]))
-    except (KeyError, IndexError, TypeError, ValueError):
-        return "unknown"
+def _damping_hash(certificate: Certificate, n: int) -> str | None:
+    """The hash of the factors on the model of n nodes, as accounts name it; None for plain gossip."""
+    if certificate.damping is None:
+        return "none, its program is not gossip"
+    factors = np.array([float(number) for number in spread(certificate.damping, n)])
+    return None if (factors == 1).all() else hash_of_damping(factors)
 
 
 def _same_network(stated: StatedAccount, weights: GossipWeights) -> Check:

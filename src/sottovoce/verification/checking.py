@@ -1,31 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`verify`: every step of a certificate's argument, done again from the gossip matrix."""
+"""`verify`: every step of a certificate's argument, done again from gossip weights and program."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from sottovoce.certificates import DenseProof, HorizonProof
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.gaussian import epsilon as epsilon_of
+from sottovoce.graphs import GossipWeights
+from sottovoce.graphs.validation import uneven_row
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
-from sottovoce.verification.forms import dense_form, dominating, witness_value
+from sottovoce.protocols import Protocol
+from sottovoce.protocols.rationals import spread
+from sottovoce.verification.ends import Check, cap_end, lower_end, no_lower_end, upper_end
+from sottovoce.verification.forms import dense_form
 from sottovoce.verification.hidden import UNIT_ROUNDOFF, hidden_nodes
 from sottovoce.verification.horizon import affordable, dominates, filtered
-from sottovoce.verification.meaning import question
+from sottovoce.verification.meaning import program_question, question
+from sottovoce.verification.programs import verify_program
 from sottovoce.verification.reduction import distortion, models
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from sottovoce.certificates import Certificate
-    from sottovoce.graphs import GossipWeights
-    from sottovoce.verification.forms import Form
     from sottovoce.verification.hidden import HiddenNodes
     from sottovoce.verification.horizon import Filtered
     from sottovoce.verification.meaning import Question
@@ -53,14 +57,7 @@ _QUADRATIC = (
     "them, and in no other way"
 )
 _GRAPH = "that the weights in the file are those of your network (name the graph to check it)"
-
-
-class Check(NamedTuple):
-    """One step: its name, whether it holds, and what was found."""
-
-    name: str
-    holds: bool
-    detail: str
+_PROGRAM = "that the nodes run the program in the file (name the protocol to check it)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,50 +84,96 @@ class Verification:
         return self.verdict == "verified"
 
 
-def verify(certificate: Certificate, weights: GossipWeights | None = None) -> Verification:
-    """Check a certificate from the definition on the gossip matrix `weights`, independently of how it was found.
+def verify(
+    certificate: Certificate, network: GossipWeights | Sequence[GossipWeights] | Protocol | None = None
+) -> Verification:
+    """Check a certificate from the definition on the gossip weights at hand, independently of how it was found.
 
-    The matrix must have the hash that the certificate names. Rows, known noise and the hidden system are rebuilt from
-    its rationals; the numbers of the file are hints. For kind "dense" M is built too, diag(y) ⪰ M is proved by Cholesky
-    with margins for all rounding, y is summed over the worst pattern, and the witness is evaluated. For kind "horizon"
-    a small model is made from the graph, what it leaves out is bounded, and bounded-real inequalities are proved on it.
+    `network` is the gossip matrix, the matrices of a schedule, or the whole protocol that the certificate is meant to
+    speak of; it must have the hash that the certificate names. Rows, known noise and what is hidden are rebuilt from
+    its rationals and from the program; the numbers of the file are hints. For kind "dense" M is built too,
+    diag(y) ⪰ M is proved by Cholesky with margins for all rounding, y is summed over the worst pattern, and the witness
+    is evaluated. For kind "horizon" a small model is made from the graph, what it leaves out is bounded, and
+    bounded-real inequalities are proved on it.
 
-    Without `weights` those in the file are taken, and the verdict is at best "consistent".
+    Without `network` the weights in the file are taken, and the verdict is at best "consistent".
 
     Guarantee: if `upper_holds`, Δ² ≤ squared_upper for every dimension of contributions, given what `trusted` names; if
     `lower_holds`, some pair of neighbouring streams attains squared_lower. No number of the file sets a tolerance.
 
     Raises NotCertified where the problem is too large or too close to singular to be checked here.
     """
-    checks: list[Check] = []
     participation = _participation(certificate)
-    at_hand = weights if weights is not None else stored_weights(certificate)
-    same = at_hand.hash == certificate.weights_hash
-    whose = "the graph at hand has" if weights is not None else "the weights in the file have"
-    checks.append(
-        Check(
-            "weights",
-            same,
-            f"{whose} the hash {at_hand.hash}, as certified"
-            if same
-            else f"this certificate speaks of another graph: {whose} the hash {at_hand.hash}, it names "
-            f"{certificate.weights_hash} (weights said to be {certificate.rule})",
-        )
-    )
-    if not same:
-        return _conclude(certificate, checks, None, None, [], weights is not None)
-    asked = question(certificate, at_hand)
-    damped = asked.damping is not None
-    checks.append(Check("program", True, "gossip, its model damped" if damped else "gossip"))
+    schedule = _schedule(certificate, network)
+    checks = [_same_weights(certificate, schedule, named=network is not None)]
+    if checks[0].holds:
+        checks.append(_same_program(certificate, network))
+    if not all(check.holds for check in checks):
+        return _conclude(certificate, checks, None, None, [], network)
     told = (
         "the rows are taken as they stand" if certificate.view.name == "custom" else "the rows were rebuilt"
     )
     checks.append(Check("view", True, f"{certificate.view.name}: {told}"))
-    if isinstance(certificate.proof, HorizonProof):
-        lower, upper, trusted = _verify_horizon(certificate, certificate.proof, asked, participation, checks)
+    if _is_gossip(certificate, schedule):
+        asked = question(certificate, schedule[0])
+        found = _verify_gossip(certificate, asked, participation, checks)
     else:
-        lower, upper, trusted = _verify_dense(certificate, certificate.proof, asked, participation, checks)
-    return _conclude(certificate, checks, lower, upper, trusted, weights is not None)
+        protocol = Protocol(
+            weights=schedule,
+            program=certificate.program,
+            rounds=certificate.rounds,
+            encoder=certificate.encoder,
+        )
+        found = verify_program(certificate, program_question(certificate, protocol), participation, checks)
+    return _conclude(certificate, checks, *found, network)
+
+
+def _schedule(
+    certificate: Certificate, network: GossipWeights | Sequence[GossipWeights] | Protocol | None
+) -> tuple[GossipWeights, ...]:
+    """The weights at hand, round by round; those of the file if none are."""
+    if network is None:
+        return stored_weights(certificate)
+    if isinstance(network, Protocol):
+        return network.schedule
+    return (network,) if isinstance(network, GossipWeights) else tuple(network)
+
+
+def _same_weights(certificate: Certificate, schedule: tuple[GossipWeights, ...], *, named: bool) -> Check:
+    """Whether the weights of every round are those that the certificate names."""
+    whose = "the graph at hand has" if named else "the weights in the file have"
+    stated = certificate.schedule
+    if len(schedule) != len(stated):
+        found = f"this certificate speaks of {len(stated)} matrices that take turns; got {len(schedule)}"
+        return Check("weights", False, found)
+    for weights, each in zip(schedule, stated, strict=True):
+        if weights.hash != each.hash:
+            found = (
+                f"this certificate speaks of another graph: {whose} the hash {weights.hash}, it names {each.hash} "
+                f"(weights said to be {each.rule})"
+            )
+            return Check("weights", False, found)
+    rest = f", and so have the other {len(schedule) - 1}" if len(schedule) > 1 else ""
+    return Check("weights", True, f"{whose} the hash {schedule[0].hash}, as certified{rest}")
+
+
+def _same_program(certificate: Certificate, network: object) -> Check:
+    """What every node is said to do; whether that is the protocol at hand, if one is."""
+    if isinstance(network, Protocol) and network.hash != certificate.protocol_hash:
+        found = (
+            f"this certificate speaks of another protocol: {certificate.sentence[:200]}; at hand is "
+            f"{network.sentence[:200]}"
+        )
+        return Check("program", False, found)
+    return Check("program", True, certificate.sentence[:500])
+
+
+def _is_gossip(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> bool:
+    """Whether this is s_t = D W s_{t−1} + x_t + u_t with rows of W that sum to 1 and |D| ≤ 1, as `hidden` takes it."""
+    damping = certificate.damping
+    if damping is None or uneven_row(schedule[0].matrix) is not None:
+        return False
+    return all(abs(number) <= 1 for number in spread(damping, 1))
 
 
 def _participation(certificate: Certificate) -> Participation:
@@ -152,14 +195,27 @@ def _digits(text: str) -> list[str]:
     return "".join(letter if letter.isdigit() else " " for letter in text).split()
 
 
-def stored_weights(certificate: Certificate) -> GossipWeights:
-    """The weights that the file itself holds."""
-    if certificate.weights is None:
-        raise NotCertified(
-            "the file holds the hash of the weights alone, so nothing can be rebuilt (name the graph; its weights are "
-            f"said to be {certificate.rule})"
-        )
-    return certificate.weights.gossip_weights(certificate.rule)
+def stored_weights(certificate: Certificate) -> tuple[GossipWeights, ...]:
+    """The weights that the file itself holds, those of each round of a schedule."""
+    held = []
+    for each in certificate.schedule:
+        if each.matrix is None:
+            raise NotCertified(
+                "the file holds the hash of the weights alone, so nothing can be rebuilt (name the graph; its weights "
+                f"are said to be {each.rule})"
+            )
+        held.append(each.matrix.gossip_weights(each.rule))
+    return tuple(held)
+
+
+def _verify_gossip(
+    certificate: Certificate, asked: Question, participation: Participation, checks: list[Check]
+) -> tuple[float, float, list[str]]:
+    """Plain gossip, by the kind of proof."""
+    proof = certificate.proof
+    if isinstance(proof, HorizonProof):
+        return _verify_horizon(certificate, proof, asked, participation, checks)
+    return _verify_dense(certificate, proof, asked, participation, checks)
 
 
 def _verify_dense(
@@ -170,11 +226,13 @@ def _verify_dense(
     checks: list[Check],
 ) -> tuple[float, float, list[str]]:
     """Kind "dense": M from the definition, then y and the witness against it."""
-    cap = participation.largest_count(certificate.rounds)
+    cap = float(participation.largest_count(certificate.rounds))
+    if certificate.contribution == "energy":
+        cap = min(cap, 1.0)
     if proof.y is None and proof.witness is None:
         # Each contribution stands at best beside its own noise alone, whatever the graph: nothing to rebuild.
-        checks += [_cap_end(certificate, cap), _no_lower_end(certificate)]
-        return 0.0, float(cap), []
+        checks += [cap_end(certificate, cap), no_lower_end(certificate)]
+        return 0.0, cap, []
     m, n, rounds = len(asked.rows), asked.weights.n, certificate.rounds
     d = 1 if proof.witness is None else proof.witness.shape[1]
     if rounds > MOST_ROUNDS or m * rounds > MOST_ROWS or max(m * rounds, d) * n > MOST_NUMBERS:
@@ -188,11 +246,11 @@ def _verify_dense(
     checks.append(
         Check("rationals", True, f"{hidden.rows.shape[0]} of {m} rows are independent, decided exactly")
     )
-    upper, check = _upper_end(certificate, proof, participation, form, cap)
+    upper, check = upper_end(certificate, proof, participation, form, cap)
     checks.append(check)
     if hidden.completed and proof.witness is not None:
         form = dense_form(hidden_nodes(asked, complete=False), rounds)
-    lower, check = _lower_end(certificate, proof, participation, form)
+    lower, check = lower_end(certificate, proof, participation, form)
     checks.append(check)
     if not hidden.completed:
         return lower, upper, []
@@ -201,94 +259,6 @@ def _verify_dense(
         lower,
         upper,
         [f"nothing about {names}: the observer was given what flows into it, beyond its view"],
-    )
-
-
-def _cap_end(certificate: Certificate, cap: int) -> Check:
-    """Without y, the upper end is the number of rounds a target may contribute in."""
-    claim = certificate.squared_upper
-    return Check("upper end", cap <= claim, f"without y, Δ² ≤ {cap} rounds; claimed {claim!r}")
-
-
-def _no_lower_end(certificate: Certificate) -> Check:
-    """Without a witness, nothing above 0 may be claimed."""
-    claim = certificate.squared_lower
-    if claim <= 0:
-        return Check("lower end", True, "without a witness, Δ² ≥ 0")
-    return Check("lower end", False, f"no witness is there to prove the claimed {claim!r}")
-
-
-def _upper_end(
-    certificate: Certificate, proof: DenseProof, participation: Participation, form: Form, cap: int
-) -> tuple[float, Check]:
-    """The upper end that y proves (or the number of rounds), and whether it reaches the claim."""
-    claim = certificate.squared_upper
-    if proof.y is None:
-        return float(cap), _cap_end(certificate, cap)
-    if (proof.y < 0).any():
-        t = int(np.argmax(proof.y < 0))
-        return float(cap), Check(
-            "upper end", False, f"y must not be negative; in round {t + 1} it is {float(proof.y[t])!r}"
-        )
-    y = np.minimum(proof.y, _LARGEST_Y)
-    raised = np.array(y)
-    least = math.inf
-    for rounds in _joint_rounds(participation, certificate.rounds):
-        proved, eigenvalue = dominating(form, y, rounds)
-        raised = np.maximum(raised, proved)
-        least = min(least, eigenvalue)
-    plain, proved_sum = participation.largest_sum(y), participation.largest_sum(raised)
-    upper = min(proved_sum, float(cap))
-    holds = upper <= claim
-    scaled = f"least eigenvalue {least:.3e} at unit diagonal, margin {form.margin:.1e}"
-    if holds:
-        detail = f"diag(y) ⪰ M is proved and y sums to at most {upper!r} over a pattern ({scaled})"
-    elif plain > claim:
-        detail = f"y sums to {plain!r} over the worst pattern, above the claimed {claim!r}"
-    else:
-        detail = f"diag(y) − M is not proved positive semidefinite ({scaled}); proved Δ² ≤ {upper!r}"
-    return upper, Check("upper end", holds, detail)
-
-
-def _joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.int64]]:
-    """The sets of rounds on which y must dominate M: each known pattern, or all rounds for a large family."""
-    if participation.kind in {"at-most", "separated"}:
-        return [np.arange(rounds)]
-    return list(participation.patterns(rounds))
-
-
-def _lower_end(
-    certificate: Certificate, proof: DenseProof, participation: Participation, form: Form
-) -> tuple[float, Check]:
-    """The lower end that the witness proves, and whether it reaches the claim."""
-    claim, witness = certificate.squared_lower, proof.witness
-    if witness is None:
-        return 0.0, _no_lower_end(certificate)
-    # Divided by its largest entry first, so that no square over- or underflows; by its longest row, it has norm 1.
-    largest = float(np.abs(witness).max(initial=0.0))
-    scaled = witness / largest if largest > 0 else witness
-    norms = np.sqrt(np.square(scaled).sum(axis=1))
-    longest = float(norms.max(initial=0.0)) * (1 + (witness.shape[1] + 8) * UNIT_ROUNDOFF)
-    if largest * longest > 1 + 1e-9:
-        t = int(np.argmax(norms))
-        return 0.0, Check(
-            "lower end",
-            False,
-            f"the witness must stay within norm 1; in round {t + 1} it has {largest * longest!r}",
-        )
-    if certificate.contribution == "scalar" and witness.shape[1] != 1:
-        return 0.0, Check(
-            "lower end", False, f"a scalar witness has one column; this one has {witness.shape[1]}"
-        )
-    if not participation.allows(np.flatnonzero(witness.any(axis=1)), certificate.rounds):
-        return 0.0, Check(
-            "lower end", False, f"the witness contributes in rounds that {participation} does not allow"
-        )
-    if largest == 0:
-        return 0.0, Check("lower end", claim <= 0, f"the witness attains 0.0; claimed {claim!r}")
-    value = max(0.0, witness_value(form, scaled) / longest**2 * (1 - 8 * UNIT_ROUNDOFF))
-    return value, Check(
-        "lower end", value >= claim, f"the witness attains at least {value!r}; claimed {claim!r}"
     )
 
 
@@ -337,7 +307,7 @@ def _verify_horizon(
         upper = min(upper, _horizon_end(found, lost, proof, participation, rounds))
     holds = upper <= certificate.squared_upper
     checks.append(Check("upper end", holds, f"proved Δ² ≤ {upper!r}; claimed {certificate.squared_upper!r}"))
-    checks.append(_no_lower_end(certificate))
+    checks.append(no_lower_end(certificate))
     return 0.0, upper, []
 
 
@@ -389,7 +359,7 @@ def _conclude(
     lower: float | None,
     upper: float | None,
     trusted: list[str],
-    at_hand: bool,
+    network: object,
 ) -> Verification:
     """The verdict of all checks."""
     named = {check.name: check.holds for check in checks}
@@ -400,10 +370,12 @@ def _conclude(
             trusted = [_OBLIVIOUS if certificate.assumption == "oblivious" else _QUADRATIC, *trusted]
         if certificate.view.name == "custom":
             trusted = [*trusted, _CUSTOM]
-        if not at_hand:
+        if network is None:
             trusted = [*trusted, _GRAPH]
+        elif certificate.damping is None and not isinstance(network, Protocol):
+            trusted = [*trusted, _PROGRAM]
     return Verification(
-        verdict="refused" if failed else "verified" if at_hand else "consistent",
+        verdict="refused" if failed else "verified" if network is not None else "consistent",
         upper_holds=named.get("upper end", False),
         lower_holds=named.get("lower end", False),
         squared=Interval(min(lower or 0.0, top), top),

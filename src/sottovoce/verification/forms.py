@@ -14,32 +14,30 @@ from sottovoce.errors import NotCertified
 from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from sottovoce.verification.hidden import HiddenNodes
 
-__all__ = ["Form", "Sight", "dense_form", "dominating", "sight_of", "witness_value"]
+__all__ = ["Form", "Sight", "dense_form", "dominating", "factors", "sight_of", "still"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Form:
     """M as computed, and how far it may be from the truth.
 
-    On the rounds `alive` (elsewhere M is exactly 0) the error is at most `margin` in the norm of D⁻¹ · D⁻¹
-    with D = diag(scale), scale_t ≈ √M_tt. `powers` bounds ‖Σ_k Zᵏ ⊗ Aᵏ‖₂.
+    On the rounds `alive` (elsewhere M is exactly 0) the truth is above it by at most `margin` in the norm of D⁻¹ · D⁻¹
+    with D = diag(scale), scale_t ≈ √M_tt. M ⪯ `most`·I for certain. `attains` gives a number that Σ M_st ⟨c_s, c_t⟩ is
+    not below, for rows c_t.
     """
 
     matrix: NDArray[np.float64]
     alive: NDArray[np.bool_]
     scale: NDArray[np.float64]
     margin: float
-    factor: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    hidden: HiddenNodes
-    powers: float
-    first_power: float
+    most: float
+    attains: Callable[[NDArray[np.float64]], float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,13 +110,13 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
     seen = sight or sight_of(hidden, rounds)
     first, powers, kept, sizes = seen.first_power, seen.powers, seen.kept, seen.sizes
     if not r:
-        return _still(hidden, rounds, powers, first)
+        return still(rounds)
     G = _toeplitz([response[:, target] for response in seen.responses])[:kept]
     absolute = _toeplitz([size[:, target] for size in sizes])[:kept]
     # Decided on the pattern: a signal too weak for a float is a signal.
     alive = np.asarray(_toeplitz([each[:, target] for each in seen.reached])[:kept].any(axis=0))
     if not alive.any():
-        return _still(hidden, rounds, powers, first)
+        return still(rounds)
     K, L = seen.gram, seen.factor
     F = linalg.solve_triangular(L, G, lower=True)
     M = F.T @ F
@@ -155,11 +153,8 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
         alive=alive,
         scale=scale,
         margin=margin,
-        factor=L,
-        gain=G,
-        hidden=hidden,
-        powers=powers,
-        first_power=first,
+        most=1.0,
+        attains=lambda contributions: _attained(hidden, seen, G, contributions),
     )
 
 
@@ -191,15 +186,17 @@ def dominating(
         lowest = float(np.linalg.eigvalsh(B)[0])
         least = lowest if least is None else least
         shift = 2 * (here.size + 8) * UNIT_ROUNDOFF * (here.size + float(np.abs(np.diag(M)).sum()))
-        if _factors(B - shift * np.eye(here.size)):
+        if factors(B - shift * np.eye(here.size)):
             return raised, least
         raised[here] = np.nextafter(raised[here] * (1 + 3 * shift + max(0.0, -lowest)), np.inf)
-    # Never reached in practice; M ⪯ I always holds, because M is a part of a projector.
-    raised[here] = np.maximum(raised[here], 1.0)
+    # Never reached in practice.
+    raised[here] = np.maximum(raised[here], form.most)
     return raised, least if least is not None else 0.0
 
 
-def witness_value(form: Form, contributions: NDArray[np.float64]) -> float:
+def _attained(
+    hidden: HiddenNodes, seen: Sight, gain: NDArray[np.float64], contributions: NDArray[np.float64]
+) -> float:
     """A number that Σ M_st ⟨c_s, c_t⟩ is not below, for rows c_t of `contributions`.
 
         Σ M_st ⟨c_s, c_t⟩ = ‖P E c‖² ≥ 2⟨E c, NᵀZ⟩ − ‖NᵀZ‖²   for every Z,
@@ -208,14 +205,12 @@ def witness_value(form: Form, contributions: NDArray[np.float64]) -> float:
 
     Guarantee: lower bound. The recursion's rounding δ enters as ‖Σ_k (Zᵏ ⊗ Aᵏ)ᵀ δ‖ ≤ powers·‖δ‖.
     """
-    if not form.alive.any():
-        return 0.0
-    hidden, rounds = form.hidden, contributions.shape[0]
+    rounds = contributions.shape[0]
     A, rows = hidden.transition, hidden.rows
     r, u = rows.shape
     d = contributions.shape[1]
     Z = np.zeros((rounds * r, d))
-    Z[: form.gain.shape[0]] = linalg.cho_solve((form.factor, True), form.gain @ contributions)
+    Z[: gain.shape[0]] = linalg.cho_solve((seen.factor, True), gain @ contributions)
     Y = np.zeros((u, d))
     inner, squares = [], []
     for s in range(rounds - 1, -1, -1):
@@ -226,10 +221,10 @@ def witness_value(form: Form, contributions: NDArray[np.float64]) -> float:
     c, y = float(np.linalg.norm(contributions)), float(np.sqrt(norm_squared))
     longest = int(np.diff(A.tocsc().indptr).max(initial=1))
     local = gamma(longest + r + 2 + 2 * hidden.relative) * (
-        form.first_power * y + float(np.linalg.norm(rows)) * float(np.linalg.norm(Z))
+        seen.first_power * y + float(np.linalg.norm(rows)) * float(np.linalg.norm(Z))
     )
     # Rows that are turned by δC are other rows' combinations, off by δCᵀ Z.
-    away = form.powers * (local + 1.01 * hidden.turned * float(np.linalg.norm(Z)))
+    away = seen.powers * (local + 1.01 * hidden.turned * float(np.linalg.norm(Z)))
     summed = gamma(u * d + rounds + 4)
     residual = float(np.sqrt(max(c * c - 2 * total + norm_squared, 0.0) + summed * (c + y) ** 2)) + away
     error = 2 * residual * away + away**2 + summed * (2 * c * y + norm_squared)
@@ -248,18 +243,15 @@ def _arriving(hidden: HiddenNodes, rounds: int) -> list[NDArray[np.float64]]:
     return norms
 
 
-def _still(hidden: HiddenNodes, rounds: int, powers: float, first: float) -> Form:
+def still(rounds: int) -> Form:
     """The form of a target whose signal does not reach the observer within the horizon: exactly 0."""
     return Form(
         matrix=np.zeros((rounds, rounds)),
         alive=np.zeros(rounds, dtype=bool),
         scale=np.ones(rounds),
         margin=0.0,
-        factor=np.zeros((0, 0)),
-        gain=np.zeros((0, rounds)),
-        hidden=hidden,
-        powers=powers,
-        first_power=first,
+        most=0.0,
+        attains=lambda _: 0.0,
     )
 
 
@@ -297,7 +289,7 @@ def _toeplitz(blocks: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     return result
 
 
-def _factors(matrix: NDArray[np.float64]) -> bool:
+def factors(matrix: NDArray[np.float64]) -> bool:
     """Whether a floating-point Cholesky factorisation goes through."""
     try:
         linalg.cholesky(matrix, lower=True)

@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the words of a certificate mean on a gossip matrix: damping, rows, known noise and target, in rationals."""
+"""What the words of a certificate mean on gossip weights: program, rows, known noise and target, in rationals."""
 
 from __future__ import annotations
 
-import copy
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sottovoce.certificates.numbers import exact
-from sottovoce.certificates.values import PLAIN_GOSSIP
 from sottovoce.errors import InputError, NotCertified
+from sottovoce.protocols.rationals import spread
+from sottovoce.verification.backwards import Round
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from sottovoce.certificates import Certificate, StatedView
     from sottovoce.graphs import GossipWeights
+    from sottovoce.protocols import Protocol
 
-__all__ = ["ExactRow", "Question", "question"]
+__all__ = ["ExactRow", "ProgramQuestion", "Question", "program_question", "question"]
 
 ExactRow = dict[int, Fraction]
 
@@ -47,69 +48,80 @@ class Question:
         return {j: factor * x for j, x in row.items()} if factor else {}
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProgramQuestion:
+    """One target of a program and what is seen of it.
+
+    `rounds` are the rounds until the schedule repeats, `count` is how many there are in all, and `seen` has for each of
+    `rounds` the exchanges that are seen, counted from 0, with the rows of each.
+    """
+
+    rounds: tuple[Round, ...]
+    seen: tuple[tuple[tuple[int, tuple[ExactRow, ...]], ...], ...]
+    code: tuple[Fraction, ...]
+    count: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows are seen in all rounds."""
+        each = [sum(len(rows) for _, rows in seen) for seen in self.seen]
+        return sum(each[t % len(each)] for t in range(self.count))
+
+    @property
+    def draws(self) -> int:
+        """How many draws of all rounds the observer does not know."""
+        each = [part.draws for part in self.rounds]
+        return sum(each[t % len(each)] for t in range(self.count))
+
+
 def question(certificate: Certificate, weights: GossipWeights) -> Question:
-    """What a certificate asks on `weights`, compiled from its program and its view.
+    """What a certificate of plain gossip asks on `weights`.
 
     Guarantee: exact; every number is a rational of the weights or of the file.
 
-    Raises InputError where the file contradicts the weights or itself, NotCertified for a program that is not checked
-    here.
+    Raises InputError where the file contradicts the weights or itself, NotCertified for another program.
     """
-    damping = _damping(certificate, weights.n)
-    place = _Places(weights.labels)
-    target = place(certificate.target, "target")
-    rows, known = _seen(certificate.view, weights, place)
-    if target in known:
-        raise InputError(
-            f"the target {certificate.target!r} has noise that the observer knows: there is no claim"
-        )
-    if len(known) == weights.n:
-        raise InputError("the observer knows the noise of every node, so nothing is hidden")
+    if certificate.damping is None:
+        raise NotCertified(f"this is checked of plain gossip alone; got {certificate.sentence[:200]}")
+    rows, known, observers, target = _seen_of(certificate, weights)
+    if max(certificate.view.exchanges or (1,)) > 1:
+        raise InputError("the view must see exchanges of the program; gossip has one a round")
+    damping = tuple(spread(certificate.damping, weights.n))
+    if len(damping) != weights.n:
+        raise InputError(f"the model needs one factor for each of the {weights.n} nodes; got {len(damping)}")
     return Question(
         weights=weights,
-        damping=damping,
+        damping=None if all(number == 1 for number in damping) else damping,
         rows=rows,
-        known=frozenset(known),
-        observers=tuple(place(label, "observer") for label in certificate.view.observers),
+        known=known,
+        observers=observers,
         target=target,
         rounds=certificate.rounds,
     )
 
 
-def _damping(certificate: Certificate, n: int) -> tuple[Fraction, ...] | None:
-    """D of a gossip program, one number a node; any other program is refused."""
-    if list(certificate.encoder) != [1] or type(certificate.encoder[0]) not in {int, float}:
-        raise NotCertified(
-            f"the encoder {str(list(certificate.encoder))[:60]} is not checked here (only [1]: fresh noise each round)"
-        )
-    plain = copy.deepcopy(dict(certificate.program))
-    try:
-        terms = plain["instructions"][0]["terms"]
-        factor, terms["model"] = terms["model"], 1
-    except (KeyError, IndexError, TypeError):
-        factor, plain = None, {}
-    if not _same(plain, PLAIN_GOSSIP):
-        raise NotCertified(
-            "the program is not checked here: only gossip, message = model + contribution + u and exchange → model, "
-            "with a number a node on the model, is"
-        )
-    if not isinstance(factor, list):
-        factor = [factor] * n
-    if len(factor) != n:
-        raise InputError(f"the model needs one factor for each of the {n} nodes; got {len(factor)}")
-    numbers = tuple(exact("the factor of the model", number) for number in factor)
-    if any(abs(number) > 1 for number in numbers):
-        raise InputError("the factor of the model must lie between -1 and 1; beyond, the loop runs away")
-    return None if all(number == 1 for number in numbers) else numbers
+def program_question(certificate: Certificate, protocol: Protocol) -> ProgramQuestion:
+    """What a certificate asks of its protocol, whatever the program; each round is seen on its own weights.
 
-
-def _same(one: Any, other: Any) -> bool:  # noqa: ANN401
-    """Whether two JSON values are equal, and true is not taken for 1."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    Guarantee: exact; every number is a rational of the weights or of the file.
+    """
+    period = math.lcm(len(protocol.schedule), len(protocol.programs))
+    if period > 1 and protocol.encoded:
+        raise InputError("an encoder needs rounds that are all alike; this protocol has a schedule")
+    wanted = certificate.view.exchanges
+    most = max(len(program.exchanges) for program in protocol.programs)
+    if max(wanted or (1,)) > most:
+        raise InputError(
+            f"the view must see exchanges of the program, 1 to {most} of a round; got {max(wanted or ())}"
+        )
+    rounds, seen = [], []
+    for t in range(min(period, protocol.rounds)):
+        weights, program = protocol.round_of(t)
+        rows, known, _, target = _seen_of(certificate, weights)
+        rounds.append(Round(weights=weights, program=program, known=known, target=target))
+        numbers = range(1, len(program.exchanges) + 1)
+        seen.append(tuple((k - 1, rows) for k in numbers if wanted is None or k in wanted))
+    return ProgramQuestion(rounds=tuple(rounds), seen=tuple(seen), code=protocol.code, count=protocol.rounds)
 
 
 class _Places:
@@ -128,6 +140,23 @@ class _Places:
         if place is None or repr(self.labels[place]) != repr(label):
             raise InputError(f"the {what} {label!r} is not a node of the graph")
         return place
+
+
+def _seen_of(
+    certificate: Certificate, weights: GossipWeights
+) -> tuple[tuple[ExactRow, ...], frozenset[int], tuple[int, ...], int]:
+    """The rows that are seen of an exchange, the nodes whose draws are known, the observers and the target."""
+    place = _Places(weights.labels)
+    target = place(certificate.target, "target")
+    rows, known = _seen(certificate.view, weights, place)
+    if target in known:
+        raise InputError(
+            f"the target {certificate.target!r} has noise that the observer knows: there is no claim"
+        )
+    if len(known) == weights.n:
+        raise InputError("the observer knows the noise of every node, so nothing is hidden")
+    observers = tuple(place(label, "observer") for label in certificate.view.observers)
+    return rows, frozenset(known), observers, target
 
 
 def _seen(view: StatedView, weights: GossipWeights, place: _Places) -> tuple[tuple[ExactRow, ...], set[int]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.forms import dense_form, dominating, sight_of, witness_value
+from sottovoce.verification.forms import dense_form, dominating, sight_of
 from sottovoce.verification.hidden import hidden_nodes
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _ends(
 
         y_t = Σ_s |M_st|   at first, then   V ← rows of M V at unit length,   y_t = ‖(M V)_t‖.
 
-    Guarantee: the upper end is proved by `dominating` whatever y is, the lower one by `witness_value` whatever V is.
+    Guarantee: the upper end is proved by `dominating` whatever y is, the lower one by `Form.attains` whatever V is.
     """
     if participation.kind in {"at-most", "separated"}:
         joint, attained = [np.arange(rounds)], False
@@ -146,7 +146,7 @@ def _ends(
                 stream = np.zeros((rounds, streams[k].shape[1]))
                 # Shorter than 1 for certain, rounding included.
                 stream[pattern] = streams[k] * (1 - 1e-9)
-                lower = max(lower, witness_value(form, stream))
+                lower = max(lower, form.attains(stream))
         upper = min(upper, participation.largest_sum(raised))
         if upper <= limit or lower > limit:
             break

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""M of any program from its definition: the whole of N and G in whole numbers, rounded once, and X with N X = G.
+
+The view shows G c + N u, u being the draws that the observer does not know. Every X with N X = G proves M ⪯ XᵀX, for
+noise X c then looks like the contributions c; the X of least norm attains it. An X in floats that misses G by E is
+mended by N⁺E, and ‖N⁺E c‖ ≤ ‖E c‖/σ with σ the least singular value of N. So neither the way to X nor its accuracy has
+to be trusted: E is measured, and σ is proved by a Cholesky factorisation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg
+
+from sottovoce.errors import NotCertified
+from sottovoce.verification.backwards import Sheet, pulled
+from sottovoce.verification.forms import Form, factors, still
+from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from sottovoce.verification.backwards import Budget, Round, Whole
+    from sottovoce.verification.fresh import FreshRows
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["SeenNoise", "program_form", "seen_noise"]
+
+# Each entry of N and G is rounded from its rational, and once more when its row is brought to norm 1.
+_ROUNDED = 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeenNoise:
+    """N and G of a view, rows at norm 1 in N: each entry is off by at most four units of 2⁻⁵³ of itself.
+
+    `alive` are the rounds of which anything is seen, decided exactly.
+    """
+
+    noise: Floats
+    gain: Floats
+    alive: NDArray[np.bool_]
+
+
+def seen_noise(
+    rounds: Sequence[Round], rows: Sequence[FreshRows], code: Sequence[Fraction], budget: Budget
+) -> SeenNoise:
+    """Follow the rows of every round back to every draw and every contribution before it.
+
+    `code` is the first column of the encoder C: the draws of all rounds are C⁻¹ξ, and ξ is fresh.
+    """
+    count = len(rows)
+    starts = np.cumsum([0, *(rounds[t % len(rounds)].draws for t in range(count))])
+    places = np.cumsum([0, *(len(each.drawn) for each in rows)])
+    noise, gain = np.zeros((places[-1], starts[-1])), np.zeros((places[-1], count))
+    alive = np.zeros(count, dtype=bool)
+    inverse = _inverse(code, count, budget)
+    chains: dict[tuple[int, int], list[tuple[Floats, Floats, NDArray[np.bool_]]]] = {}
+    for t in range(count - 1, -1, -1):
+        key = id(rows[t]), t % len(rounds)
+        if not len(rows[t].drawn):
+            continue
+        if key not in chains:
+            chains[key] = _chain(rounds, rows[t], t, inverse, budget)
+        here = slice(places[t], places[t + 1])
+        for back, (drawn, given, seen) in enumerate(chains[key][: t + 1]):
+            noise[here, starts[t - back] : starts[t - back + 1]] = drawn
+            gain[here, t - back] = given
+            alive[t - back] |= bool(seen.any())
+        later = rows[t].given
+        if later.shape[1] > 1:
+            gain[here, t + 1 : t + later.shape[1]] = _quotients(later, np.abs(rows[t].drawn).max(axis=1), 1)[
+                :, 1:
+            ]
+            alive[t + 1 : t + later.shape[1]] |= (later[:, 1:] != 0).any(axis=0)
+    norms = np.sqrt(np.square(noise).sum(axis=1))
+    return SeenNoise(noise=noise / norms[:, None], gain=gain / norms[:, None], alive=alive)
+
+
+def program_form(seen: SeenNoise) -> Form:
+    """M of a view, with how far the true one may be above it.
+
+        K = N Nᵀ,   X ≈ Nᵀ K⁻¹ G,   E = N X − G,   M ⪯ (X − N⁺E)ᵀ(X − N⁺E).
+
+    Guarantee: M ⪯ matrix + margin·diag(scale²), and M is 0 where not `alive`. `attains` is a lower bound.
+    Source: weak duality of least squares; Rump, Verification of positive definiteness (2006), for σ.
+    """
+    N, G, alive = seen.noise, seen.gain, seen.alive
+    rows, columns = N.shape
+    if not alive.any():
+        return still(alive.size)
+    K = N @ N.T
+    sigma = _least_singular(K, 1.01 * rows * gamma(columns + 2 * _ROUNDED + 4))
+    L = linalg.cholesky(K, lower=True)
+    X = np.asarray(N.T @ linalg.cho_solve((L, True), G))
+    for _ in range(2):
+        X = X - N.T @ linalg.cho_solve((L, True), N @ X - G)
+    sizes = np.sqrt(np.square(X).sum(axis=0))
+    scale = np.where(alive, np.maximum(sizes, 1e-140), 1.0)
+    # What the residual misses by rounding; numbers below the range of floats are off by less than 1e-300.
+    unseen = gamma(columns + _ROUNDED + 6) * (np.sqrt(rows) * sizes + np.linalg.norm(G, axis=0))
+    missed = 1.01 * (np.linalg.norm(N @ X - G, axis=0) + unseen + 1e-300 * columns)
+    epsilon = 1.01 * float(np.linalg.norm((missed / scale)[alive])) / sigma
+    M = X.T @ X
+    phi = math.sqrt(1.01 * float(np.abs(M / np.outer(scale, scale)).sum(axis=1).max()))
+    rounding = gamma(columns + 4) * np.count_nonzero(alive)
+    return Form(
+        matrix=M,
+        alive=alive,
+        scale=scale,
+        margin=1.01 * (2 * phi * epsilon + epsilon**2 + rounding),
+        most=math.inf,
+        attains=lambda contributions: _attained(seen, L, contributions),
+    )
+
+
+def _attained(seen: SeenNoise, factor: Floats, contributions: Floats) -> float:
+    """2⟨G c, Z⟩ − ‖NᵀZ‖² at Z ≈ K⁻¹ G c, less all rounding: what Σ M_st ⟨c_s, c_t⟩ is not below, whatever Z is."""
+    N, G = seen.noise, seen.gain
+    shown = G @ contributions
+    Z = linalg.cho_solve((factor, True), shown)
+    back = float(np.linalg.norm(N.T @ Z))
+    sizes = float(np.sum((np.abs(G) @ np.abs(contributions)) * np.abs(Z)))
+    lost = gamma(sum(G.shape) + _ROUNDED + Z.size + 8) * sizes
+    off = gamma(N.shape[0] + _ROUNDED + 4) * float(np.linalg.norm(np.abs(N).T @ np.abs(Z)))
+    largest = (back * (1 + gamma(N.shape[1] * Z.shape[1] + 8)) + 1.01 * off + 1e-300 * Z.size) ** 2
+    return float(2 * (float(np.sum(shown * Z)) - 1.01 * lost - 1e-290) - largest * (1 + 8 * UNIT_ROUNDOFF))
+
+
+def _least_singular(K: Floats, error: float) -> float:
+    """A number that the least singular value of N is not below, N Nᵀ being within `error` of K in norm."""
+    rows = len(K)
+    lowest = float(linalg.eigh(K, eigvals_only=True, subset_by_index=[0, 0])[0])
+    square = lowest / 2
+    room = error + 4 * (rows + 8) * UNIT_ROUNDOFF * (rows + float(np.trace(K)))
+    if square <= 2 * room or not factors(K - (square + room) * np.eye(rows)):
+        raise NotCertified(
+            "rounding may hide too much: what the observer sees is so close to dependent that this claim cannot be "
+            f"checked in double precision (least eigenvalue {lowest:.1e}, rounding {room:.1e}; take fewer rounds or "
+            "a smaller view)"
+        )
+    return math.sqrt(square) * (1 - 4 * UNIT_ROUNDOFF)
+
+
+def _chain(
+    rounds: Sequence[Round], rows: FreshRows, t: int, inverse: tuple[Whole, int], budget: Budget
+) -> list[tuple[Floats, Floats, NDArray[np.bool_]]]:
+    """What the rows of round t say of the fresh draws and the contributions of rounds t, t − 1, …, 1.
+
+    Each row is divided by its largest entry in round t. The last part says which contributions are seen at all.
+    """
+    given = rows.given[:, 0] if rows.given.shape[1] else rows.drawn[:, 0] * 0
+    sheets = [Sheet(rows.drawn, rows.kept, given, 1)]
+    for s in range(t - 1, -1, -1):
+        kept, below = sheets[-1].kept, sheets[-1].below
+        step_in = rounds[s % len(rounds)]
+        held = {
+            name: kept[:, r * step_in.n : (r + 1) * step_in.n] for r, name in enumerate(step_in.program.keeps)
+        }
+        sheet = pulled(step_in, held, len(step_in.steps), budget)
+        sheets.append(sheet._replace(below=sheet.below * below))
+    units = np.abs(rows.drawn).max(axis=1)
+    chain = []
+    for sheet, (drawn, below) in zip(sheets, _encoded(sheets, inverse, budget), strict=True):
+        shown = _quotients(sheet.given[:, None], units, sheet.below)[:, 0]
+        chain.append((_quotients(drawn, units, below), shown, sheet.given != 0))
+    return chain
+
+
+def _encoded(sheets: Sequence[Sheet], inverse: tuple[Whole, int], budget: Budget) -> list[tuple[Whole, int]]:
+    """The parts of a chain on fresh ξ where the draws are C⁻¹ξ: a convolution over the rounds."""
+    numbers, scale = inverse
+    if not (numbers[1:] != 0).any():
+        return [(sheet.drawn * numbers[0], sheet.below * scale) for sheet in sheets]
+    common = math.lcm(*(sheet.below for sheet in sheets))
+    blocks = [sheet.drawn * (common // sheet.below) for sheet in sheets]
+    result = []
+    for back in range(len(blocks)):
+        total = blocks[back] * numbers[0]
+        for k in range(1, back + 1):
+            if numbers[k]:
+                budget.spend(total.size, common, numbers[k])
+                total = total + blocks[back - k] * numbers[k]
+        result.append((total, common * scale))
+    return result
+
+
+def _inverse(code: Sequence[Fraction], count: int, budget: Budget) -> tuple[Whole, int]:
+    """The first column of C⁻¹ as whole numbers over one denominator."""
+    column = [1 / code[0]]
+    for k in range(1, count):
+        budget.spend(10 * min(k, len(code)), column[-1].denominator, column[-1].denominator)
+        column.append(-sum(code[a] * column[k - a] for a in range(1, min(k, len(code) - 1) + 1)) / code[0])
+    scale = math.lcm(*(x.denominator for x in column))
+    numbers = np.empty(count, dtype=object)
+    numbers[:] = [int(x * scale) for x in column]
+    return numbers, scale
+
+
+def _quotients(table: Whole, units: Whole, below: int) -> Floats:
+    """Each row over its unit and a denominator, rounded once."""
+    result = np.zeros(table.shape)
+    try:
+        for k, unit in enumerate(units):
+            divisor = unit * below
+            for j in np.flatnonzero(table[k] != 0):
+                result[k, j] = table[k, j] / divisor
+    except OverflowError:
+        result[:] = math.inf
+    if np.abs(result).max(initial=0.0) > 1e100:
+        raise NotCertified(
+            "the noise of early rounds grows beyond 1e100 times that of late ones, so that nothing can be checked in "
+            "double precision (take fewer rounds)"
+        )
+    return result

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ends of a dense claim: what y proves of a form from above, and what the witness attains."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sottovoce.verification.forms import dominating
+from sottovoce.verification.hidden import UNIT_ROUNDOFF
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sottovoce.certificates import Certificate, DenseProof
+    from sottovoce.participation import Participation
+    from sottovoce.verification.forms import Form
+
+__all__ = ["Check", "cap_end", "lower_end", "no_lower_end", "taking_part", "upper_end"]
+
+# What is proved with a smaller y is proved; more than this could overflow.
+_LARGEST_Y = 1e100
+
+
+class Check(NamedTuple):
+    """One step: its name, whether it holds, and what was found."""
+
+    name: str
+    holds: bool
+    detail: str
+
+
+def cap_end(certificate: Certificate, cap: float) -> Check:
+    """Without y, the upper end is what a target's own noise guarantees: of gossip, the rounds it may contribute in."""
+    claim = certificate.squared_upper
+    if math.isinf(cap):
+        return Check("upper end", False, f"no y is there to prove the claimed {claim!r}")
+    rounds = "" if certificate.contribution == "energy" else " rounds"
+    return Check("upper end", cap <= claim, f"without y, Δ² ≤ {cap:g}{rounds}; claimed {claim!r}")
+
+
+def no_lower_end(certificate: Certificate) -> Check:
+    """Without a witness, nothing above 0 may be claimed."""
+    claim = certificate.squared_lower
+    if claim <= 0:
+        return Check("lower end", True, "without a witness, Δ² ≥ 0")
+    return Check("lower end", False, f"no witness is there to prove the claimed {claim!r}")
+
+
+def upper_end(
+    certificate: Certificate, proof: DenseProof, participation: Participation, form: Form, cap: float
+) -> tuple[float, Check]:
+    """The upper end that y proves (or the cap), and whether it reaches the claim."""
+    claim = certificate.squared_upper
+    if proof.y is None:
+        return cap, cap_end(certificate, cap)
+    if (proof.y < 0).any():
+        t = int(np.argmax(proof.y < 0))
+        return cap, Check(
+            "upper end", False, f"y must not be negative; in round {t + 1} it is {float(proof.y[t])!r}"
+        )
+    y = np.minimum(proof.y, _LARGEST_Y)
+    raised = np.array(y)
+    least = math.inf
+    for rounds in _joint_rounds(participation, certificate.rounds):
+        proved, eigenvalue = dominating(form, y, rounds)
+        raised = np.maximum(raised, proved)
+        least = min(least, eigenvalue)
+    plain, proved_sum = (_largest(certificate, participation, each) for each in (y, raised))
+    upper = min(proved_sum, cap)
+    holds = upper <= claim
+    scaled = f"least eigenvalue {least:.3e} at unit diagonal, margin {form.margin:.1e}"
+    if holds:
+        detail = f"diag(y) ⪰ M is proved and y sums to at most {upper!r} over a pattern ({scaled})"
+    elif plain > claim:
+        detail = f"y sums to {plain!r} over the worst pattern, above the claimed {claim!r}"
+    else:
+        detail = f"diag(y) − M is not proved positive semidefinite ({scaled}); proved Δ² ≤ {upper!r}"
+    return upper, Check("upper end", holds, detail)
+
+
+def _largest(certificate: Certificate, participation: Participation, y: NDArray[np.float64]) -> float:
+    """What diag(y) ⪰ M guarantees: the largest sum of y over a pattern; of bounded energy, the largest y in one."""
+    if certificate.contribution == "energy":
+        return float(y[taking_part(participation, certificate.rounds)].max(initial=0.0))
+    return float(participation.largest_sum(y))
+
+
+def taking_part(participation: Participation, rounds: int) -> NDArray[np.int64]:
+    """The rounds, counted from 0, in which some pattern lets a target contribute."""
+    return np.unique(np.concatenate(_joint_rounds(participation, rounds)))
+
+
+def _joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.int64]]:
+    """The sets of rounds on which y must dominate M: each known pattern, or all rounds for a large family."""
+    if participation.kind in {"at-most", "separated"}:
+        return [np.arange(rounds)]
+    return list(participation.patterns(rounds))
+
+
+def lower_end(
+    certificate: Certificate, proof: DenseProof, participation: Participation, form: Form
+) -> tuple[float, Check]:
+    """The lower end that the witness proves, and whether it reaches the claim."""
+    claim, witness = certificate.squared_lower, proof.witness
+    if witness is None:
+        return 0.0, no_lower_end(certificate)
+    # Divided by its largest entry first, so that no square over- or underflows; by its longest row, it has norm 1.
+    largest = float(np.abs(witness).max(initial=0.0))
+    scaled = witness / largest if largest > 0 else witness
+    norms = np.sqrt(np.square(scaled).sum(axis=1))
+    where = f"in round {int(np.argmax(norms)) + 1}"
+    if certificate.contribution == "energy":
+        norms, where = np.sqrt(np.square(norms).sum(keepdims=True)), "over all rounds"
+    longest = float(norms.max(initial=0.0)) * (1 + (witness.size + 8) * UNIT_ROUNDOFF)
+    if largest * longest > 1 + 1e-9:
+        found = f"the witness must stay within norm 1; {where} it has {largest * longest!r}"
+        return 0.0, Check("lower end", False, found)
+    if certificate.contribution == "scalar" and witness.shape[1] != 1:
+        return 0.0, Check(
+            "lower end", False, f"a scalar witness has one column; this one has {witness.shape[1]}"
+        )
+    if not participation.allows(np.flatnonzero(witness.any(axis=1)), certificate.rounds):
+        return 0.0, Check(
+            "lower end", False, f"the witness contributes in rounds that {participation} does not allow"
+        )
+    if largest == 0:
+        return 0.0, Check("lower end", claim <= 0, f"the witness attains 0.0; claimed {claim!r}")
+    value = max(0.0, form.attains(scaled) / longest**2 * (1 - 8 * UNIT_ROUNDOFF))
+    return value, Check(
+        "lower end", value >= claim, f"the witness attains at least {value!r}; claimed {claim!r}"
+    )

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A claim about any program, checked from the definition of what its observer sees."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from sottovoce.certificates import HorizonProof
+from sottovoce.errors import NotCertified
+from sottovoce.verification.backwards import Budget
+from sottovoce.verification.definition import program_form, seen_noise
+from sottovoce.verification.ends import Check, lower_end, taking_part, upper_end
+from sottovoce.verification.fresh import fresh_rows
+
+if TYPE_CHECKING:
+    from sottovoce.certificates import Certificate
+    from sottovoce.participation import Participation
+    from sottovoce.verification.meaning import ProgramQuestion
+
+__all__ = ["require_affordable", "verify_program"]
+
+MOST_ROUNDS = 4096
+MOST_ROWS = 3000
+MOST_NUMBERS = 25_000_000
+
+
+def verify_program(
+    certificate: Certificate, asked: ProgramQuestion, participation: Participation, checks: list[Check]
+) -> tuple[float, float, list[str]]:
+    """Any program: N and G from its definition, then y and the witness against M."""
+    proof, rounds = certificate.proof, certificate.rounds
+    if isinstance(proof, HorizonProof):
+        raise NotCertified("a proof of kind horizon is checked for plain gossip alone (take kind dense)")
+    require_affordable(asked, columns=1 if proof.witness is None else proof.witness.shape[1])
+    budget = Budget()
+    fresh = fresh_rows(asked.rounds, asked.seen, rounds, budget)
+    kept = sum(len(each.drawn) for each in fresh.rounds)
+    checks.append(Check("rationals", True, f"{kept} of {asked.rows} rows are independent, decided exactly"))
+    if bare := fresh.bare.intersection(taking_part(participation, rounds).tolist()):
+        found = (
+            f"Δ is infinite: what {certificate.target!r} contributes in round {min(bare) + 1} is seen beside no noise "
+            "that the observer does not know"
+        )
+        checks.append(Check("upper end", False, found))
+        return 0.0, math.inf, []
+    form = program_form(seen_noise(asked.rounds, fresh.rounds, asked.code, budget))
+    upper, check = upper_end(certificate, proof, participation, form, math.inf)
+    checks.append(check)
+    lower, check = lower_end(certificate, proof, participation, form)
+    checks.append(check)
+    return lower, upper, []
+
+
+def require_affordable(asked: ProgramQuestion, *, columns: int = 1) -> None:
+    """Refuse a question whose N and G, or a witness of so many columns, are more than is rebuilt here."""
+    n = asked.rounds[0].n
+    numbers = max(asked.draws, n * asked.count) * max(asked.rows, columns)
+    if asked.count > MOST_ROUNDS or asked.rows > MOST_ROWS or numbers > MOST_NUMBERS:
+        raise NotCertified(
+            f"this claim is too large to be rebuilt densely: {asked.rows} rows in {asked.count} rounds, {asked.draws} "
+            f"unknown draws of {n} nodes (at most {MOST_ROUNDS} rounds, {MOST_ROWS} rows and {MOST_NUMBERS} rows x "
+            "draws; take fewer rounds, a smaller view or a smaller network)"
+        )

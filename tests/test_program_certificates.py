@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Certificates of programs: what `certify` writes, `verify` proves again by other code, and forgers do not pass."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.interpreter import PATH, PROTOCOLS, RING, STAR, VIEWS, exact_view, knowing, largest_over_signs
+
+from sottovoce import View, certify, gossip, verify
+from sottovoce.certificates import Certificate, DenseProof, HorizonProof, from_text, to_text
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.graphs import metropolis_weights
+from sottovoce.protocols import (
+    Combine,
+    Draw,
+    Exchange,
+    Program,
+    Protocol,
+    clean_state,
+    exact_diffusion,
+    gradient_tracking,
+    momentum,
+    pairwise_noise,
+    push_sum,
+    repeated,
+    scheduled,
+)
+
+MOMENTUM = momentum(RING, rounds=4, beta="9/10")
+SUM = View.secure_sum(0)
+BARE = pairwise_noise(metropolis_weights("path:n=6"), rounds=3, local=(0, 1, 1, 1, 1, 1), shared=1)
+
+
+def exact_matrix(protocol: Protocol, view: View, target: int) -> np.ndarray:
+    """M as floats, from the interpreter in rationals."""
+    M = exact_view(protocol, view, target).form()
+    assert M is not None
+    return np.array(M, dtype=np.float64)
+
+
+@pytest.mark.parametrize("contribution", ["vector", "scalar", "energy"])
+@pytest.mark.parametrize(
+    "protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}-{protocol.rounds}"
+)
+def test_every_protocol_in_every_view_is_certified_and_verified(
+    protocol: Protocol, contribution: Any
+) -> None:
+    for place, view in enumerate(VIEWS):
+        targets = sorted(set(range(protocol.n)) - knowing(view))
+        target = targets[place % len(targets)]
+        certificate = from_text(to_text(certify(protocol, view, target, contribution=contribution)))
+        assert certificate.protocol_hash == protocol.hash
+        found = verify(certificate, protocol)
+        assert found.verified, found.reason
+        assert verify(certificate).verdict == "consistent"
+        M = exact_view(protocol, view, target).form()
+        assert M is not None
+        floats = np.array(M, dtype=np.float64)
+        if contribution == "energy":
+            least = most = float(np.linalg.eigvalsh(floats)[-1])
+        else:
+            signs = largest_over_signs(M)
+            assert signs <= Fraction(certificate.squared_upper)
+            least, most = float(signs), float(np.abs(floats).sum())
+        assert found.squared.lower <= most * (1 + 1e-12)
+        assert least <= found.squared.upper * (1 + 1e-12)
+        # Close as well as true: the y for vectors costs scalars a little.
+        assert found.squared.upper <= found.squared.lower * 1.05 + 1e-9
+        if contribution == "energy":
+            assert found.squared.upper <= most * (1 + 1e-6) + 1e-12
+
+
+@pytest.mark.parametrize("participation", ["every:2", "at-most:2", "fixed:1,3", "separated:3"])
+@pytest.mark.parametrize("contribution", ["vector", "scalar", "energy"])
+def test_patterns_of_participation(participation: str, contribution: Any) -> None:
+    for protocol in (
+        momentum(PATH, rounds=4, beta="1/2", noise="message"),
+        gradient_tracking(STAR, rounds=4),
+    ):
+        certificate = certify(
+            protocol, View.neighbourhood(1), 2, contribution=contribution, participation=participation
+        )
+        assert verify(certificate, protocol).verified
+        M = exact_matrix(protocol, View.neighbourhood(1), 2)
+        rounds = [t - 1 for t in (1, 3)]
+        part = M[np.ix_(rounds, rounds)]
+        attained = np.linalg.eigvalsh(part)[-1] if contribution == "energy" else abs(part).sum()
+        if participation != "separated:3":
+            assert certificate.squared_upper >= attained * (1 - 1e-9) or participation == "at-most:2"
+        if participation == "fixed:1,3":
+            assert certificate.squared_upper <= attained * (1 + 1e-6)
+
+
+def test_energy_of_plain_gossip_is_certified_too() -> None:
+    protocol = gossip(RING, rounds=5)
+    certificate = certify(protocol, SUM, 1, contribution="energy")
+    top = float(np.linalg.eigvalsh(exact_matrix(protocol, SUM, 1))[-1])
+    assert certificate.squared_lower <= top <= certificate.squared_upper <= top * (1 + 1e-5)
+    assert verify(certificate, protocol.weights).verified
+    witness = certificate.proof.witness  # type: ignore[union-attr]
+    assert witness is not None
+    stretched = replace(certificate, proof=DenseProof(y=certificate.proof.y, witness=witness * 1.5))  # type: ignore[union-attr]
+    assert verify(stretched, protocol).reason.startswith(
+        "the witness must stay within norm 1; over all rounds"
+    )
+    with pytest.raises(InputError, match="bounded energy needs a proof of kind dense"):
+        replace(certificate, proof=HorizonProof(start=np.ones(2), rate=1.0))
+
+
+@pytest.mark.parametrize(
+    ("view", "squared"),
+    [(View.everyone, 1.5118047219), (View.neighbourhood(1), 1.8984), (View.secure_sum(1), 0.96307)],
+    ids=repr,
+)
+def test_who_knows_the_draws_of_its_edges_proves_more(view: View, squared: float) -> None:
+    protocol = pairwise_noise(metropolis_weights("ring:n=8"), rounds=6, local=1, shared=2)
+    found = verify(certify(protocol, view, 0, contribution="vector"), protocol)
+    assert found.verified
+    assert found.squared.lower <= squared * (1 + 1e-4)
+    assert squared * (1 - 1e-4) <= found.squared.upper <= squared * (1 + 1e-3)
+
+
+def test_a_certificate_of_another_protocol_or_graph_is_refused() -> None:
+    certificate = certify(MOMENTUM, SUM, 1)
+    others = (
+        momentum(RING, rounds=4, beta="8/10"),
+        replace(MOMENTUM, rounds=5),
+        replace(MOMENTUM, encoder=(1, "1/2")),
+        replace(MOMENTUM, program=MOMENTUM.programs * 2),
+        gossip(RING, rounds=4),
+    )
+    for other in others:
+        found = verify(certificate, other)
+        assert found.verdict == "refused"
+        assert found.reason.startswith(
+            "this certificate speaks of another protocol: v = 9/10·v + contribution + u"
+        )
+    assert verify(certificate, metropolis_weights("ring:n=6")).reason.startswith(
+        "this certificate speaks of another graph"
+    )
+    assert verify(certificate, [RING, RING]).reason.startswith("this certificate speaks of 1 matrices")
+    turns = scheduled([np.eye(4), PATH], rounds=4)
+    made = certify(turns, SUM, 1)
+    assert verify(made, turns.schedule).verified
+    assert not verify(made, turns.schedule[::-1]).verified
+    same = verify(certificate, RING)
+    assert same.verified
+    assert "that the nodes run the program in the file (name the protocol to check it)" in same.trusted
+    assert not any("run the program" in sentence for sentence in verify(certificate, MOMENTUM).trusted)
+
+
+def _weakened(program: Program, level: Any = "1/2", contribution: Any = 1) -> Program:
+    """The program with less noise, or a larger contribution."""
+    instructions = tuple(
+        Combine(step.into, {k: contribution if k == "contribution" else x for k, x in step.terms.items()})
+        if isinstance(step, Combine)
+        else step
+        for step in program.instructions
+    )
+    return replace(
+        program, draws=tuple(Draw(d.name, level=level) for d in program.draws), instructions=instructions
+    )
+
+
+@pytest.mark.parametrize(
+    "protocol", [MOMENTUM, clean_state(PATH, rounds=4, keep="1/2"), exact_diffusion(STAR, rounds=3)]
+)
+def test_a_proof_does_not_pass_for_a_protocol_that_leaks_more(protocol: Protocol) -> None:
+    certificate = certify(protocol, View.neighbourhood(1), 2)
+    assert isinstance(protocol.program, Program)
+    forgeries: list[Certificate] = [
+        replace(certificate, program=_weakened(protocol.program)),
+        replace(certificate, program=_weakened(protocol.program, level=1, contribution="11/10")),
+        replace(certificate, encoder=(1, 1)),
+        replace(certificate, squared_lower=0.0, squared_upper=certificate.squared_upper * 0.999),
+        replace(certificate, proof=DenseProof(y=np.asarray(certificate.proof.y) * 0.99)),  # type: ignore[union-attr]
+        replace(certificate, proof=DenseProof(y=None, witness=None), squared_lower=0.0),
+        replace(
+            certificate, squared_lower=certificate.squared_upper, squared_upper=certificate.squared_upper * 2
+        ),
+    ]
+    for forged in forgeries:
+        found = verify(from_text(to_text(forged)), protocol.weights)
+        assert found.verdict == "refused"
+    # The claim stays proved as far as it is true.
+    assert verify(forgeries[3], protocol.weights).squared == verify(certificate, protocol).squared
+
+
+def test_exchanges_that_are_seen_are_those_of_the_file() -> None:
+    protocol = repeated(PATH, rounds=3, steps=2)
+    part = certify(protocol, View.secure_sum(0, exchanges=[1]), 2)
+    whole = certify(protocol, View.secure_sum(0), 2)
+    assert part.squared_upper < whole.squared_lower
+    forged = replace(part, view=replace(part.view, exchanges=None), squared_lower=0.0)
+    found = verify(forged, protocol)
+    assert not found.upper_holds
+    assert found.squared.upper >= whole.squared_lower
+    with pytest.raises(InputError, match=r"must see exchanges of the program, 1 to 2 of a round; got 3"):
+        verify(replace(part, view=replace(part.view, exchanges=(1, 3))), protocol)
+    plain = certify(gossip(PATH, rounds=3), SUM, 3)
+    with pytest.raises(InputError, match="gossip has one a round"):
+        verify(replace(plain, view=replace(plain.view, exchanges=(2,))), PATH)
+
+
+def test_an_infinite_sensitivity_is_not_certified_and_not_believed() -> None:
+    with pytest.raises(
+        NotCertified, match=r"Δ is infinite, so there is nothing to certify: .* of what 0 contributes"
+    ):
+        certify(BARE, View.neighbourhood(1), 0)
+    honest = certify(BARE, View.neighbourhood(1), 3)
+    assert verify(honest, BARE).verified
+    forged = replace(honest, target=0, squared_lower=0.0, squared_upper=1e300)
+    found = verify(forged, BARE)
+    assert found.verdict == "refused"
+    assert found.reason == (
+        "Δ is infinite: what 0 contributes in round 1 is seen beside no noise that the observer does not know"
+    )
+    assert found.squared.upper == np.inf
+    assert found.epsilon is None
+
+
+def test_a_target_that_is_bare_in_other_rounds_alone_is_certified() -> None:
+    noisy = pairwise_noise(BARE.weights, rounds=1, local=1, shared=1)
+    sometimes = replace(BARE, program=noisy.programs + BARE.programs)
+    with pytest.raises(NotCertified, match="Δ is infinite"):
+        certify(sometimes, View.neighbourhood(1), 0)
+    certificate = certify(sometimes, View.neighbourhood(1), 0, participation="fixed:1,3")
+    assert 0 < certificate.squared_lower <= certificate.squared_upper < 3
+    found = verify(replace(certificate, participation="fixed:1,2", squared_lower=0.0), sometimes)
+    assert "contributes in round 2 is seen beside no noise" in found.reason
+
+
+def test_nothing_is_claimed_of_what_is_not_seen() -> None:
+    protocol = momentum(metropolis_weights("path:n=6"), rounds=2, beta="1/2")
+    certificate = certify(protocol, SUM, 5)
+    assert (certificate.squared_lower, certificate.squared_upper) == (0.0, 0.0)
+    assert verify(certificate, protocol).verified
+    assert verify(replace(certificate, target=1), protocol).verdict == "refused"
+
+
+@pytest.mark.parametrize("rounds", [4, 7, 60])
+def test_a_mode_that_nothing_excites_is_followed_exactly_or_not_at_all(rounds: int) -> None:
+    """A view that knows a node's noise but not what flows into it: factorisations of floats fall short here."""
+    W = np.array([[0.35, 0.6, 0.05, 0.0], [0.6, 0.0, 0.4, 0.0], [0.05, 0.4, 0.35, 0.2], [0.0, 0.0, 0.2, 0.8]])
+    view = View(observation=W[[0]], known_noise=[0, 1])
+    protocol = gossip(W, rounds=rounds, noise_levels=2)
+    if rounds == 60:
+        with pytest.raises(NotCertified):
+            certify(protocol, view, 2)
+        return
+    signs = np.array((-1.0) ** np.arange(rounds), dtype=np.float64)
+    certificate = certify(protocol, view, 2)
+    found = verify(replace(certificate, proof=DenseProof(y=np.full(rounds, 0.2), witness=signs)), protocol)
+    M = exact_view(protocol, view, 2).form()
+    assert M is not None
+    value = sum((-1) ** (s + t) * M[s][t] for s in range(rounds) for t in range(rounds))
+    assert Fraction(found.squared.lower) <= value <= Fraction(found.squared.upper)
+    assert found.squared.lower >= float(value) * (1 - 1e-6)
+
+
+def test_proofs_that_are_for_gossip_alone_are_refused_for_programs() -> None:
+    certificate = certify(MOMENTUM, SUM, 1)
+    long = replace(certificate, proof=HorizonProof(start=np.ones(2), rate=1.0), squared_lower=0.0)
+    with pytest.raises(NotCertified, match="a proof of kind horizon is checked for plain gossip alone"):
+        verify(long, MOMENTUM)
+    with pytest.raises(InputError, match="an encoder needs rounds that are all alike"):
+        verify(replace(certificate, program=MOMENTUM.programs * 2, encoder=(1, 1)), RING)
+    with pytest.raises(InputError, match="the programs of a schedule must keep the same registers"):
+        verify(replace(certificate, program=MOMENTUM.programs + gossip(RING, rounds=1).programs), RING)
+
+
+def test_what_is_too_large_is_refused_before_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("work was done")
+
+    monkeypatch.setitem(certify.__globals__, "program_solution", never)
+    large = momentum(metropolis_weights("ring:n=400"), rounds=100, beta="1/2")
+    with pytest.raises(NotCertified, match=r"too large to be rebuilt densely: 40000 rows in 100 rounds"):
+        certify(large, View.everyone, 1)
+
+
+def _long(protocol: Protocol, **changes: Any) -> Certificate:
+    """A certificate with as many y as rounds."""
+    certificate = certify(protocol, SUM, 1)
+    rounds = changes.get("rounds", certificate.rounds)
+    proof = DenseProof(y=np.ones(rounds))
+    return replace(certificate, proof=proof, squared_lower=0.0, squared_upper=1e9, **changes)
+
+
+@pytest.mark.parametrize("case", ["numbers", "encoder", "steps", "rounds"])
+def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(case: str) -> None:
+    digits = "7" * 399
+    assert isinstance(MOMENTUM.program, Program)
+    match case:
+        case "numbers":
+            _, *rest = MOMENTUM.program.instructions
+            slow = Combine("v", {"v": f"1/{digits}", "contribution": f"{digits}/3", "u": f"5/{digits}"})
+            forged = _long(
+                MOMENTUM, program=replace(MOMENTUM.program, instructions=(slow, *rest)), rounds=1500
+            )
+        case "encoder":
+            forged = _long(
+                gossip(RING, rounds=4, noise_levels=2), encoder=(f"{digits}/3",) * 4000, rounds=4000
+            )
+        case "steps":
+            mixing = (Combine("y", {"y": f"1/{digits}", "z": 1}), Exchange("y", "z")) * 400
+            steps = (Combine("y", {"model": 1, "contribution": 1, "u": 1}), Combine("z", {"y": 1}), *mixing)
+            program = Program(
+                keeps=("model",), draws=(Draw("u"),), instructions=(*steps, Exchange("y", "model"))
+            )
+            forged = _long(MOMENTUM, program=program)
+        case _:
+            forged = _long(MOMENTUM, rounds=4000)
+    begun = time.perf_counter()
+    with pytest.raises(NotCertified):
+        verify(from_text(to_text(forged)), RING)
+    assert time.perf_counter() - begun < 60
+
+
+def test_columns_that_sum_to_one_are_stored_and_read() -> None:
+    protocol = push_sum(np.array([[0.5, 0, 0.25], [0.5, 0.5, 0], [0, 0.5, 0.75]]), rounds=4)
+    certificate = from_text(to_text(certify(protocol, SUM, 1)))
+    assert verify(certificate).verdict == "consistent"
+    assert verify(certificate, protocol).verified
