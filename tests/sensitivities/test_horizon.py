@@ -12,7 +12,12 @@ from sottovoce.graphs import metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import horizon, sensitivity
 from sottovoce.sensitivities.dual import is_dominated
-from sottovoce.sensitivities.horizon import HorizonSolution, dense_transition, solve_horizon
+from sottovoce.sensitivities.horizon import (
+    HorizonSolution,
+    dense_transition,
+    short_profiles,
+    solve_horizon,
+)
 from sottovoce.views import View, observe
 
 GRAPHS = {
@@ -223,3 +228,18 @@ def test_a_network_that_hardly_mixes_needs_little_room_for_rounding() -> None:
     assert isinstance(response, FilteredResponse)
     solution = solved(response, int(np.searchsorted(system.unknown, 2)))
     assert solution.attained <= solution.bound <= 1.001 * solution.attained
+
+
+def test_targets_that_are_solved_together_begin_as_they_would_alone() -> None:
+    response, _ = model_of("karate", "sum", 2100, 1)
+    positions = np.array([0, 5, 30])
+    together = list(short_profiles(response, positions))
+    assert len(together) == 3
+    for position, profile in zip(positions, together, strict=True):
+        (alone,) = short_profiles(response, np.array([position]))
+        assert profile == pytest.approx(alone, rel=1e-6, abs=1e-9)
+        given = solve_horizon(response, int(position), profile=profile)
+        found = solve_horizon(response, int(position))
+        assert given is not None
+        assert found is not None
+        assert given.bound == pytest.approx(found.bound, rel=1e-6)

@@ -12,7 +12,7 @@ from tests.laws.test_threshold_laws import two_cliques
 from sottovoce.filtering import hidden_system, whitened_response
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
-from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities import long, sensitivity
 from sottovoce.views import View, observe
 
 
@@ -30,6 +30,15 @@ def test_a_filter_that_settles_late_keeps_its_gains_until_it_does() -> None:
     found = sensitivity(gossip(two_cliques(6, 1e-2), rounds=20_000), View.secure_sum(1), [7])
     assert found.method[0] == "horizon"
     assert found.squared_upper[0] < 1.01 * found.squared_lower[0]
+
+
+def test_a_filter_that_settles_soon_is_not_followed_as_if_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(long, "_settling_late", refused)
+    found = sensitivity(gossip(metropolis_weights("karate"), rounds=2100), View.secure_sum(0), [4, 20])
+    assert (found.squared_upper < 1.01 * found.squared_lower).all()
 
 
 def test_patterns_are_bounded_by_what_was_followed() -> None:

@@ -24,6 +24,8 @@ from sottovoce.sensitivities.dual import solve_dual
 from sottovoce.sensitivities.witnesses import flip_signs, value_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sottovoce.filtering import FilteredResponse
     from sottovoce.protocols import Contribution
 
@@ -33,6 +35,7 @@ __all__ = [
     "dense_transition",
     "is_proved",
     "peak_frequency",
+    "short_profiles",
     "solve_horizon",
     "whole_model",
 ]
@@ -46,6 +49,8 @@ ROOMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 FREEZE = 512
 # The start profile is taken from the dual solution of this short horizon.
 SHORT = 768
+# The frequencies at which φ is looked for are solved for together while the matrices take no more than this.
+BATCH_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,7 +124,7 @@ def solve_horizon(
     model = _model(response, position, FREEZE if profile is None else len(profile) + 1)
     _, peak = _peak(model)
     if profile is None:
-        profile = _short_profile(response, position, len(model.gains))
+        (profile,) = short_profiles(response, np.array([position]))
     profile = np.maximum(profile, peak)
     for excess in EXCESSES:
         bulk = peak * (1 + excess)
@@ -152,17 +157,21 @@ def _model(response: FilteredResponse, position: int, freeze: int) -> _Model:
     )
 
 
-def _short_profile(response: FilteredResponse, position: int, frozen_at: int) -> np.ndarray:
-    """The y of a short horizon's dual solution for the rounds before the gains are frozen."""
+def short_profiles(response: FilteredResponse, positions: np.ndarray) -> Iterator[np.ndarray]:
+    """For each target the y of a short horizon's dual solution, for the rounds before the gains are frozen.
+
+    They are what `solve_horizon` begins with where it is given none; targets that are asked for together share the
+    rows of the response.
+    """
+    frozen_at = min(FREEZE, len(response.gains.gain))
     # Only a guess that the recursion will judge, so gains that hardly move may be taken as settled.
     moved = np.abs(response.gains.gain[:frozen_at] - response.gains.gain[frozen_at - 1]).max(axis=(1, 2))
     settled = int(np.argmax(moved <= 1e-6))
     short = response.shortened(min(response.rounds, SHORT), frozen_at=settled)
-    (forms,) = short.forms(np.array([position]))
-    y = solve_dual(forms.matrices[0], tolerance=2e-4).y
-    if y is None:
-        y = np.abs(forms.matrices[0]).sum(axis=1)
-    return np.asarray(y[: frozen_at - 1])
+    for forms in short.forms(positions):
+        for form in forms.matrices:
+            y = solve_dual(form, tolerance=2e-4).y
+            yield np.asarray((np.abs(form).sum(axis=1) if y is None else y)[: frozen_at - 1])
 
 
 def _weight(model: _Model, value: np.ndarray, k: int) -> np.ndarray:
@@ -298,7 +307,7 @@ def _peak(model: _Model) -> tuple[float, float]:
     poles = np.linalg.eigvals(closed)
     spectrum = _Spectrum(closed=closed, whitener=whitener, source=model.source)
     angles = np.concatenate([np.linspace(0, np.pi, 257), np.abs(np.angle(poles))])
-    values = np.array([spectrum(angle) for angle in angles])
+    values = spectrum.values(angles)
     best, width = float(angles[np.argmax(values)]), np.pi / 256
     refined = optimize.minimize_scalar(
         lambda angle: -spectrum(angle),
@@ -322,6 +331,17 @@ class _Spectrum:
     def __call__(self, angle: float) -> float:
         """φ at one frequency."""
         return float(np.linalg.norm(self.whitener @ self.state(angle)) ** 2)
+
+    def values(self, angles: np.ndarray) -> np.ndarray:
+        """φ at each of these frequencies, many at a time."""
+        batch = max(1, BATCH_BYTES // (16 * len(self.closed) ** 2))
+        identity, source = np.eye(len(self.closed)), self.source.astype(complex)[:, None]
+        found = []
+        for begin in range(0, len(angles), batch):
+            turns = np.exp(-1j * angles[begin : begin + batch])[:, None, None]
+            states = np.linalg.solve(identity - turns * self.closed, source)
+            found.append((np.abs(self.whitener @ states) ** 2).sum(axis=(1, 2)))
+        return np.concatenate(found)
 
     def state(self, angle: float) -> np.ndarray:
         """The steady state (I − e^{−iω} AΦ)⁻¹ b that a contribution turning by ω each round keeps up."""
@@ -364,7 +384,7 @@ def _best_signs(model: _Model, frequency: float) -> tuple[float, np.ndarray]:
     """
     weights, frequencies = sign_patterns()
     spectrum = _Spectrum(closed=model.closed_loop, whitener=model.whiteners[-1], source=model.source)
-    power = np.array([spectrum(angle) for angle in frequencies])
+    power = spectrum.values(frequencies)
     form = linalg.circulant(np.fft.irfft(power, 2 * (len(power) - 1)))
     starts = [periodic_signs(int(k)) for k in np.argsort(-(weights @ power), kind="stable")[:3]]
     flipped = max((flip_signs(form, start) for start in starts), key=lambda signs: value_of(form, signs))

@@ -15,7 +15,7 @@ from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.sensitivities.bulk import MOST_STATES, bulk_ends
 from sottovoce.sensitivities.ends import Ends, widened
 from sottovoce.sensitivities.following import MOST_FOLLOWED, solve_followed
-from sottovoce.sensitivities.horizon import FREEZE, HorizonSolution, solve_horizon
+from sottovoce.sensitivities.horizon import FREEZE, HorizonSolution, short_profiles, solve_horizon
 from sottovoce.sensitivities.participating import earliest_pattern
 from sottovoce.sensitivities.solve import solve_form
 
@@ -47,8 +47,9 @@ def long_ends(
     count, full = len(positions), search.participation.kind == "full"
     ends, attained = Ends.unknown(count, search.cap), np.zeros(count)
     settled = np.zeros(count, dtype=bool)
-    for i, position in enumerate(positions):
-        solution = solve_horizon(response, int(position), contribution=search.contribution)
+    profiles = short_profiles(response, positions)
+    for i, (position, profile) in enumerate(zip(positions, profiles, strict=True)):
+        solution = solve_horizon(response, int(position), contribution=search.contribution, profile=profile)
         ends.improve(np.array([i]), _by_horizon(response, int(position), search, solution))
         if solution is not None:
             attained[i] = solution.reached
@@ -61,7 +62,10 @@ def long_ends(
     weak = weak[ends.upper[weak] > (1 + WEAK) * np.maximum(ends.lower, attained)[weak]]
     weak = weak[np.argsort((ends.lower / ends.upper)[weak], kind="stable")]
     start = len(response.gains.gain)
-    late = response.gains.frozen and start > FREEZE and 2 * start < response.rounds
+    # Gains that settle as soon as they are looked at, a round after they were frozen above, gain little by another
+    # start: there it is tried only where following all rounds would be far dearer.
+    late = response.gains.frozen and start > FREEZE
+    late = late and (2 if start > FREEZE + 1 else 8) * start < response.rounds
     cost = 2 * start if late else min(response.rounds, MOST_FOLLOWED)
     for i in weak[: max(1, FOLLOWED_IN_ALL // cost)]:
         position = int(positions[i])
