@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.interpreter import PATH, PROTOCOLS, RING, STAR
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.interpreter import PATH, PROTOCOLS, RING, STAR, knowing
+from tests.laws.test_program_laws import programs
 
 from sottovoce import View, rate, sensitivity
 from sottovoce.errors import InputError, NotCertified
@@ -174,3 +177,31 @@ def test_what_has_no_certified_rate_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(kind, match=reason):
         rate(protocol, View.secure_sum(0))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_the_rate_of_any_program_is_how_explicit_rounds_grow_or_is_refused(data: Any) -> None:
+    weights = metropolis_weights(data.draw(st.sampled_from(["path:n=3", "star:n=4", "ring:n=4"])))
+    protocol = Protocol(weights=weights, program=data.draw(programs()), rounds=1)
+    view = data.draw(st.sampled_from([View.everyone, *VIEWS]))
+    target = [data.draw(st.sampled_from(sorted(set(range(protocol.n)) - knowing(view))))]
+    try:
+        found = rate(protocol, view, target)
+        short, long = (sensitivity(replace(protocol, rounds=rounds), view, target) for rounds in (40, 60))
+    except NotCertified:
+        return
+    if np.isinf(found.lower[0]):
+        grown = (
+            long.squared_upper[0] / short.squared_upper[0] if np.isfinite(short.squared_lower[0]) else np.inf
+        )
+        assert np.isinf(long.squared_lower[0]) or grown > 2
+    elif np.isfinite(long.squared_upper[0]):
+        least, most = (
+            (long.squared_lower - short.squared_upper) / 20,
+            (long.squared_upper - short.squared_lower) / 20,
+        )
+        assert least[0] <= found.upper[0] * 1.02 + 1e-6
+        assert most[0] >= found.lower[0] * 0.98 - 1e-6
+    else:
+        assert np.isfinite(long.squared_lower[0])
