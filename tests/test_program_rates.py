@@ -29,6 +29,7 @@ from sottovoce.protocols import (
     pairwise_noise,
     repeated,
 )
+from sottovoce.rates import response_spectrum
 from sottovoce.rates.modes import exact_round, unhidden, without_known
 from sottovoce.rates.stationary import stationary_round, system_of, whitener_of
 
@@ -162,7 +163,6 @@ def test_numbers_have_a_rate_between_that_of_some_signs_and_that_of_vectors() ->
         (next(each for each in PROTOCOLS if each.varies), InputError, "its rounds differ by a schedule"),
         (gossip(PATH, rounds=3, encoder=(1, 1)), InputError, "its noise is encoded over the rounds"),
         (gossip(PATH, rounds=1, encoder=(1, 1)), InputError, "its noise is encoded over the rounds"),
-        (gossip(PATH, rounds=3, updates=(0.5, 1)), InputError, "by maps that are not linear"),
         (
             momentum(metropolis_weights("ring:n=400"), rounds=1, beta="1/2"),
             NotCertified,
@@ -170,13 +170,18 @@ def test_numbers_have_a_rate_between_that_of_some_signs_and_that_of_vectors() ->
         ),
         (clean_state(PATH, rounds=1, keep=2), NotCertified, "no rate is certified"),
     ],
-    ids=["schedule", "encoder", "encoder of one round", "updates", "large", "growing"],
+    ids=["schedule", "encoder", "encoder of one round", "large", "growing"],
 )
 def test_what_has_no_certified_rate_is_refused_with_the_reason(
     protocol: Protocol, kind: type[Exception], reason: str
 ) -> None:
     with pytest.raises(kind, match=reason):
         rate(protocol, View.secure_sum(0))
+
+
+def test_no_spectrum_is_drawn_of_noise_that_is_encoded() -> None:
+    with pytest.raises(InputError, match="a spectrum is worked out for plain gossip so far"):
+        response_spectrum(gossip(PATH, rounds=1, encoder=(1, 1)), View.secure_sum(0), 1, np.zeros(1))
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])

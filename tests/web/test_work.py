@@ -240,6 +240,11 @@ def test_a_protocol_is_that_of_the_command_line() -> None:
     assert curve["counts"] == []
 
 
+def test_training_may_be_asked_for() -> None:
+    page = asked("page", {**RUN, "protocol": "gossip:updates=0.9+1", "observers": [0], "targets": [1]})
+    assert page["updates"]["lower"] == 0.9
+
+
 def test_a_program_is_sent_as_text_and_may_be_infinite() -> None:
     text = 'keeps = ["model"]\ninstructions = [{ combine = "m", terms = { model = 1, contribution = 1 } }, '
     page = asked("page", {**RUN, "program": text + '{ exchange = "m", into = "model" }]'})

@@ -29,7 +29,9 @@ instructions = [
     const name = opened ?? ([...byId("protocol").options].some((option) => option.value === held) ? held : OWN);
     const own = state.live && name === OWN;
     byId("protocol").value = name;
-    byId("parameters-row").hidden = own || !state.live || (byId("protocol").selectedOptions[0]?.dataset.possible ?? "") === "";
+    const possible = byId("protocol").selectedOptions[0]?.dataset.possible ?? "";
+    byId("parameters-row").hidden = own || !state.live || possible === "";
+    byId("parameters").placeholder = possible;
     byId("program-row").hidden = !own;
     byId("use-program").hidden = !own;
     if (opened === null && document.activeElement !== byId("parameters")) byId("parameters").value = parametersOf(question);

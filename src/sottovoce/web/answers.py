@@ -171,6 +171,7 @@ class _Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     program: str | msgspec.UnsetType = msgspec.UNSET
     protocol_hash: str | msgspec.UnsetType = msgspec.UNSET
     infinite: str | msgspec.UnsetType = msgspec.UNSET
+    updates: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class AccountResult(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
