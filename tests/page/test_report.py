@@ -16,7 +16,7 @@ from sottovoce.cli.printing import rounded_down, rounded_up
 from sottovoce.documents import page_document
 from sottovoce.documents.runs import read_run
 from sottovoce.graphs import as_graph, spectrum, weights_by_rule
-from sottovoce.protocols import gossip
+from sottovoce.protocols import clean_state, gossip
 from sottovoce.report.curves import table_curves
 from sottovoce.report.html import Section, write_report
 from sottovoce.views import View
@@ -526,3 +526,33 @@ def test_a_calibrated_run_shows_its_target_and_what_assumes_nothing(
     assert page.inner_text("#headline-epsilon") == bound
     assert page.inner_text("#exposed tbody tr:first-child td:nth-child(3)") == "4"
     assert f"Assumption {run.account.assumption}: " in page.inner_text("#verdict")
+
+
+def test_a_report_of_a_program_says_it_and_what_is_infinite(visit: Visit, tmp_path: Path) -> None:
+    graph = as_graph("ring:n=6")
+    weights = weights_by_rule(graph, "metropolis")
+    for levels in (1, 0):
+        protocol = clean_state(weights, rounds=4, keep="1/2", noise_levels=levels)
+        table = account_all(protocol, "neighbourhood", noise_multiplier=2.0, delta=1e-5)
+        document = page_document(table, graph, spectrum(weights), curves=table_curves(table))
+        page = visit(write_report(tmp_path / f"{levels}.html", title="r", account=document).as_uri())
+        settled(page)
+        assert page.input_value("#protocol") == "clean-state"
+        assert page.is_disabled("#protocol")
+        assert page.inner_text("#protocol-hint") == protocol.sentence
+        facts = page.inner_text("#facts")
+        assert f"clean_state: {protocol.sentence}" in facts
+        assert protocol.hash in facts
+        json_file = json.loads(page.evaluate("sottovoce.files.json()"))
+        assert (json_file["protocol"], json_file["protocol_hash"]) == ("clean_state", protocol.hash)
+        if levels:
+            assert shown(page) == words(table.worst())
+            assert "infinite" not in json_file
+            continue
+        assert shown(page) == ("ε is infinite", "")
+        assert "the draw 'u' has level 0 at node 1" in page.inner_text("#headline-guess")
+        assert "ε ≤ ∞ with local DP, ε ≤ ∞ with central aggregation" in facts
+        assert json_file["infinite"] == table.bare
+        assert json_file["pairs"][0]["epsilon"] == {"lower": None, "upper": None}
+        line = page.evaluate("sottovoce.files.csv()").splitlines()[1].split(",")
+        assert line[3:10] == ["inf", "inf", "infinite", "inf", "inf", "inf", "inf"]

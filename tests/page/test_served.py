@@ -10,10 +10,10 @@ import pytest
 from tests.page.test_accessibility import violations
 from tests.servers import Server, serving
 
-from sottovoce.accounting import AccountTable, account, account_all
+from sottovoce.accounting import AccountTable, account, account_all, local_account
 from sottovoce.cli.printing import rounded_down, rounded_up
 from sottovoce.graphs import metropolis_weights, parse_graph, weights_by_rule
-from sottovoce.protocols import gossip
+from sottovoce.protocols import gossip, momentum
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -385,3 +385,78 @@ def test_the_token_is_asked_for(visit: Visit) -> None:
         idle(page)
         assert shown(page) == words(everyone().worst())
         assert token not in page.url
+
+
+def test_a_protocol_is_chosen_with_its_parameters(page: Page, visit: Visit) -> None:
+    """The page asks what --protocol asks, says the program and its hash, and its link leads back to it."""
+    choose(page, "view", "Secure sum")
+    idle(page)
+    page.select_option("#protocol", "momentum")
+    idle(page)
+    weights = metropolis_weights("florentine")
+    heavy = momentum(weights, rounds=20, beta="0.9")
+    table = account_all(heavy, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == words(table.worst())
+    assert page.input_value("#parameters") == "beta=0.9"
+    assert page.inner_text("#protocol-hint") == heavy.sentence
+    facts = page.inner_text("#facts")
+    assert f"momentum: {heavy.sentence}" in facts
+    assert heavy.hash in facts
+    local = local_account(heavy, noise_multiplier=4.0, delta=1e-5).epsilon().upper
+    assert f"ε ≤ {rounded_up(local)} with local DP" in facts
+    page.fill("#parameters", "beta=0.5,noise=message")
+    page.press("#parameters", "Enter")
+    idle(page)
+    late = momentum(weights, rounds=20, beta="0.5", noise="message")
+    table = account_all(late, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == words(table.worst())
+    assert "no central aggregation to compare with" in page.inner_text("#facts")
+    page.wait_for_selector("#curves svg")
+    assert "local DP" not in page.inner_text("#curves")
+    assert "protocol=momentum%3Abeta%3D0.5%2Cnoise%3Dmessage" in page.url
+    again = opened(visit, page.url)
+    assert shown(again) == words(table.worst())
+    assert again.input_value("#parameters") == "beta=0.5,noise=message"
+    assert violations(page) == []
+
+
+def test_a_protocol_that_is_refused_leaves_the_run_before(page: Page) -> None:
+    before = shown(page)
+    page.select_option("#protocol", "momentum")
+    idle(page)
+    page.fill("#parameters", "beta=fast")
+    page.press("#parameters", "Enter")
+    page.wait_for_selector("#notice:not([hidden])")
+    assert "must be a finite number, or a rational such as '1/3'; got 'fast'" in page.inner_text(
+        "#notice-text"
+    )
+    page.select_option("#protocol", "gossip")
+    idle(page)
+    assert shown(page) == before
+
+
+def test_a_program_of_ones_own_without_noise_is_infinite_and_says_why(page: Page) -> None:
+    page.select_option("#protocol", "own")
+    assert page.input_value("#program").startswith('keeps = ["model"]')
+    page.fill(
+        "#program",
+        'keeps = ["model"]\ninstructions = [{ combine = "message", terms = { model = 1, contribution = 1 } }, '
+        '{ exchange = "message", into = "model" }]',
+    )
+    page.click("#use-program")
+    idle(page)
+    assert page.inner_text("#headline-epsilon") == "ε is infinite"
+    assert page.inner_text("#headline-least") == ""
+    assert "the program draws no noise" in page.inner_text("#headline-guess")
+    assert "Δ and ε: the program draws no noise" in page.inner_text("#facts")
+    assert page.inner_text("#protocol-hint").startswith(
+        "message = model + contribution; exchange message → model"
+    )
+    assert violations(page) == []
+
+
+def test_once_is_one_round(page: Page) -> None:
+    page.select_option("#protocol", "once")
+    idle(page)
+    assert page.input_value("#rounds") == "1"
+    assert "once: y = contribution + u; exchange y → y;" in page.inner_text("#facts")

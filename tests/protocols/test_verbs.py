@@ -159,7 +159,7 @@ def test_a_sweep_is_not_continued_with_another_program(tmp_path: Path) -> None:
     ("change", "complaint"),
     [
         ({"protocol_hash": None}, "a protocol and its hash stand together"),
-        ({"assumption": "none"}, "its assumption must be 'oblivious' or 'smooth'"),
+        ({"assumption": "none"}, "its assumption must be 'oblivious'"),
         ({"protocol": {"program": "x", "programs": [{"keeps": []}]}}, "a program needs 'instructions'"),
     ],
 )

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from sottovoce import documents
-from sottovoce.accounting import account, account_all, calibrate
+from sottovoce.accounting import account, account_all, calibrate, local_account
 from sottovoce.errors import GraphError, InputError
 from sottovoce.graphs import as_graph, metropolis_weights, spectrum
-from sottovoce.protocols import gossip
+from sottovoce.protocols import clean_state, gossip
 from sottovoce.views import View
 from sottovoce.web.limits import Limits
 from sottovoce.web.schema import RESULTS
@@ -221,3 +221,55 @@ def test_entities_are_not_expanded() -> None:
     bomb = '<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;">]><graphml>&b;</graphml>'
     with pytest.raises(InputError, match="must not declare a DOCTYPE or entities"):
         asked("graph", {"graph": {"kind": "text", "text": bomb, "format": "graphml"}})
+
+
+def test_a_protocol_is_that_of_the_command_line() -> None:
+    value = {**RUN, "noise_multiplier": 3.0, "view": "secure-sum", "protocol": "clean-state:keep=1/2"}
+    found = asked("account", value)
+    protocol = clean_state(PROTOCOL.weights, rounds=4, keep="1/2")
+    table = account_all(protocol, "secure-sum", noise_multiplier=3.0, delta=1e-5)
+    expected = documents.account_document(table, as_graph("ring:n=6"), spectrum(PROTOCOL.weights))
+    assert found == json.loads(documents.as_json(expected))
+    assert (found["protocol"], found["protocol_hash"]) == ("clean_state", protocol.hash)
+    page = asked("page", {**RUN, "protocol": "clean-state:keep=1/2"})
+    local = local_account(protocol, noise_multiplier=1.0, delta=0.5).sensitivity_squared
+    assert local is not None
+    assert page["local_squared"]["upper"] == local.upper
+    assert page["central_squared"] is None
+    curve = asked("curve", {**RUN, "protocol": "clean-state:keep=1/2", "observers": [0]})
+    assert curve["counts"] == []
+
+
+def test_training_may_be_asked_for() -> None:
+    page = asked("page", {**RUN, "protocol": "gossip:updates=0.9+1", "observers": [0], "targets": [1]})
+    assert page["updates"]["lower"] == 0.9
+
+
+def test_a_program_is_sent_as_text_and_may_be_infinite() -> None:
+    text = 'keeps = ["model"]\ninstructions = [{ combine = "m", terms = { model = 1, contribution = 1 } }, '
+    page = asked("page", {**RUN, "program": text + '{ exchange = "m", into = "model" }]'})
+    assert set(page["pairs"]["lower"]) == set(page["pairs"]["upper"]) == {None}
+    assert "the program draws no noise" in page["infinite"]
+    assert page["local_squared"] == {"lower": None, "upper": None}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "complaint"),
+    [
+        ({"protocol": "/etc/passwd.toml"}, InputError, "send its text as program"),
+        ({"protocol": "adam"}, InputError, "protocol must be one of gossip"),
+        ({"protocol": "repeated:steps=100000000000"}, LimitError, "at most 64 steps"),
+        ({"protocol": "momentum:beta=1e9999999"}, LimitError, "exponents of at most 3 digits"),
+        ({"program": 'keeps = ["1.e9999"]'}, LimitError, "exponents of at most 3 digits"),
+        ({"program": "keeps"}, InputError, "the program: is no TOML file"),
+        ({"program": f"keeps = {'9' * 5000}"}, InputError, "the program: is no TOML file"),
+        ({"program": "keeps = []\ninstructions = []"}, InputError, "the program: a program must exchange"),
+        ({"program": "keeps = []", "protocol": "push-sum"}, InputError, "left out beside a program"),
+    ],
+)
+def test_protocols_that_a_server_does_not_run_are_refused(
+    change: dict[str, str], kind: type[Exception], complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtins, "open", lambda *_, **__: pytest.fail("a file was opened"))
+    with pytest.raises(kind, match=complaint):
+        asked("page", {**RUN, **change})

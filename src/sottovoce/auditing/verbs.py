@@ -14,6 +14,7 @@ from sottovoce.auditing.programs import program_attack, program_scene, program_s
 from sottovoce.auditing.results import Audit, claimed_ends
 from sottovoce.auditing.simulate import Simulator, gossip_simulator, scene_of
 from sottovoce.errors import InputError, at_least, one_of, positive, probability
+from sottovoce.protocols import missing_noise
 from sottovoce.sensitivities import sensitivity
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def audit(
     certified = table[target]
     if np.isinf(certified.mu.lower):
         raise InputError(
-            f"an audit needs a finite sensitivity; no noise hides node {target!r} in {view!r} (nothing is claimed)"
+            f"an audit needs a finite sensitivity; no noise hides node {target!r} in {view!r}, as "
+            f"{missing_noise(protocol, protocol.index(target))} (nothing is claimed)"
         )
     epsilon, mu = claimed_ends(certified if claim is None else claim, delta)
     stream = plain_stream(np.asarray(exposed[target].witness, dtype=np.float64))

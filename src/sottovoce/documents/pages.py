@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import PAIRS_IN_JSON, SCHEMA, graph_facts, terms
 from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
+from sottovoce.errors import InputError, NotCertified
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +28,8 @@ __all__ = ["Curve", "curve_to_json", "network_document", "page_document"]
 class Curve:
     """Δ² of the worst, the median and the best target of one view, for several numbers of rounds.
 
-    `counts` are the rounds in which a target contributes at most: Δ² of local DP.
+    `counts` are the rounds in which a target contributes at most: Δ² of local DP in plain gossip. It is empty where Δ²
+    of local DP is another, as with programs.
     """
 
     observers: tuple[int, ...]
@@ -92,6 +95,7 @@ def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int)
         "assumption_text": ASSUMPTIONS[table.assumption],
         "factor": RELATIONS[table.relation],
         "contributing_rounds": table.participation.largest_count(table.protocol.rounds),
+        **_same_noise(table),
         "observers": [[index(label) for label in table.observers[row]] for row in rows.tolist()],
         "observers_left_out": len(table.observers) - len(rows),
         "epsilon_upper": finite_or_null(float(table.epsilon_upper.max())),
@@ -105,6 +109,39 @@ def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int)
         },
         "curves": [curve_to_json(curve) for curve in curves],
     }
+
+
+def _same_noise(table: AccountTable) -> dict[str, Any]:
+    """Δ² of local DP and of central aggregation with the same protocol; null where there is nothing to compare with."""
+    key = (table.protocol.hash, table.contribution, str(table.participation))
+    if key not in _COMPARED:
+        if len(_COMPARED) >= 64:
+            _COMPARED.clear()
+        _COMPARED[key] = _compared(table)
+    return _COMPARED[key]
+
+
+# The page asks for the observers of a network some at a time, and each answer says the same.
+_COMPARED: dict[tuple[str, str, str], dict[str, Any]] = {}
+
+
+def _compared(table: AccountTable) -> dict[str, Any]:
+    from sottovoce.accounting import central_account, local_account
+
+    found: dict[str, Any] = {}
+    for name, compared in (("local_squared", local_account), ("central_squared", central_account)):
+        found[name] = None
+        with contextlib.suppress(InputError, NotCertified):
+            account = compared(
+                table.protocol,
+                noise_multiplier=1.0,
+                delta=0.5,
+                contribution=table.contribution,
+                participation=table.participation,
+            )
+            if account.sensitivity_squared is not None:
+                found[name] = ends_to_json(account.sensitivity_squared)
+    return found
 
 
 def curve_to_json(curve: Curve) -> dict[str, Any]:

@@ -38,6 +38,7 @@ SCRIPTS = (
     "find.js",
     "link.js",
     "still.js",
+    "protocol.js",
     "controls.js",
     "main.js",
 )

@@ -17,8 +17,8 @@ sottovoce.asking = (() => {
   const graphOf = ({ name, text, format, file }) => (name ? { kind: "name", name } : { kind: "text", text, format, name: file ?? null });
 
   /** A question about one view and some observers (positions, or null for all) as the server reads it. */
-  const request = ({ source, weights, rounds, own_noise }, view, observers) => ({
-    graph: graphOf(source), weights, rounds, own_noise, view,
+  const request = ({ source, weights, rounds, own_noise, protocol, program }, view, observers) => ({
+    graph: graphOf(source), weights, rounds, own_noise, protocol, program, view,
     observers: view === "everyone" || observers === null ? null : observers.map((node) => model.raw[node]),
   });
   const pages = (question, observers) => state.viewsOf(question).map((view) => ["api/page", request(question, view, observers)]);
@@ -164,12 +164,14 @@ sottovoce.asking = (() => {
 
   /** What the command line is to be asked where the page cannot know. */
   function command(verb = "account") {
-    const { source, weights, rounds, sight, own_noise } = state.question;
+    const { source, weights, rounds, sight, own_noise, protocol, program } = state.question;
     const quoted = (word) => (/^[\w.:=,/+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
     const words = ["sottovoce", verb, quoted(source.name ?? source.file ?? "GRAPH"), "--rounds", String(rounds)];
     words.push(...(verb === "account" ? ["--noise-multiplier", gaussian.given(state.noise), "--delta", gaussian.given(state.delta)] : []));
     if (sight !== state.BOTH || verb !== "account") words.push("--view", model.document.view);
     if (weights !== "auto" && RULES.includes(weights)) words.push("--weights", weights);
+    if (program !== null) words.push("--protocol", "program.toml");
+    else if (protocol !== "gossip") words.push("--protocol", quoted(protocol));
     if (own_noise !== "known") words.push("--own-noise", own_noise);
     return words.join(" ");
   }

@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.controls = (() => {
-  const { state, model, dom, gaussian, asking, find, files, kept, link, messages } = sottovoce;
+  const { state, model, dom, gaussian, asking, find, files, kept, link, messages, protocol } = sottovoce;
   const { byId } = dom;
   const { say, quiet } = messages;
   let redraw = () => {};
@@ -26,6 +26,7 @@ sottovoce.controls = (() => {
     if (document.activeElement !== byId("noise-slider")) byId("noise-slider").value = String(Math.log10(state.noise));
     observers(pooled);
     members();
+    protocol.draw();
     find.draw();
     byId("heat-all").hidden = !state.live || !asking.wholeViews() || !asking.tooLarge() || model.rows.size >= Math.floor(state.limits.pairs / model.labels.length);
   }
@@ -163,6 +164,7 @@ sottovoce.controls = (() => {
     redraw = onRedraw;
     files.begin(opened);
     find.begin(onRedraw);
+    protocol.begin();
     dom.segments(byId("own-noise"), [["known", "known to it"], ["hidden", "hidden"]], "known", (value) => asking.ask({ own_noise: value }));
     field("noise", setNoise, "the noise multiplier must be a finite number above 0");
     field("delta", setDelta, "δ must lie strictly between 0 and 1");

@@ -25,7 +25,7 @@ sottovoce.curves = (() => {
     const series = values(curve);
     host.replaceChildren(chart(curve, series, host.clientWidth), table(curve, series));
     dom.byId("curves-note").textContent =
-      `What ${model.names(model.chosen)} can learn. Every point is a certified upper end; lines only join them. Local DP: every message is seen. Central: only each round's total is seen.`;
+      `What ${model.names(model.chosen)} can learn. Every point is a certified upper end; lines only join them.${curve.counts.length ? " Local DP: every message is seen. Central: only each round's total is seen." : ""}`;
   }
 
   function absent() {
@@ -34,6 +34,9 @@ sottovoce.curves = (() => {
     return held.length ? `The report holds the curves of ${held.slice(0, 4).join("; ")}${held.length > 4 ? ` and ${held.length - 4} more` : ""}.` : "The report holds no curves.";
   }
 
+  /** The lines that there are numbers for; what is infinite all along has none. */
+  const drawn = (series) => LINES.filter(([key]) => series[key] !== undefined);
+
   function values(curve) {
     const n = model.labels.length;
     const upper = (squared) => model.upperOf(squared);
@@ -41,8 +44,8 @@ sottovoce.curves = (() => {
       worst: curve.worst.map((ends) => upper(ends.upper ?? Infinity)),
       median: curve.median.map((ends) => upper(ends.upper ?? Infinity)),
       best: curve.best.map((ends) => upper(ends.upper ?? Infinity)),
-      local: curve.counts.map(upper),
-      central: curve.counts.map((count) => upper((count / n) * (1 + 1e-15))),
+      // A program has no count of rounds to be compared with.
+      ...(curve.counts.length ? { local: curve.counts.map(upper), central: curve.counts.map((count) => upper((count / n) * (1 + 1e-15))) } : {}),
     };
   }
 
@@ -51,8 +54,9 @@ sottovoce.curves = (() => {
     const box = { left: 44, right: 104, top: 12, bottom: 40 };
     const last = curve.rounds[curve.rounds.length - 1];
     const finite = Object.values(series).flat().filter(Number.isFinite);
-    const step = niceStep(Math.max(...finite) || 1);
-    const top = Math.ceil((Math.max(...finite) || 1) / step) * step;
+    const most = finite.length ? Math.max(...finite) || 1 : 1;
+    const step = niceStep(most);
+    const top = Math.ceil(most / step) * step;
     const x = (rounds) => box.left + (last === 1 ? 0.5 : Math.log(rounds) / Math.log(last)) * (width - box.left - box.right);
     const y = (value) => height - box.bottom - (Math.min(value, top) / top) * (height - box.top - box.bottom);
     const picture = dom.svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `ε against rounds, up to ${last} rounds; the table after it holds the numbers` });
@@ -70,7 +74,7 @@ sottovoce.curves = (() => {
     }
     picture.append(text((box.left + width - box.right) / 2, height - 4, "rounds (logarithmic)", "middle"), text(4, 10, "ε", "start"));
     const labels = [];
-    for (const [key, name, colour, dash] of LINES) {
+    for (const [key, name, colour, dash] of drawn(series)) {
       const points = series[key].map((value, k) => [x(curve.rounds[k]), y(value)]);
       const stroke = scale.theme(colour);
       picture.append(dom.svg("polyline", { points: points.map((p) => p.join(",")).join(" "), fill: "none", stroke, "stroke-width": key === "worst" ? 2.5 : 1.8, "stroke-dasharray": dash }));
@@ -109,8 +113,8 @@ sottovoce.curves = (() => {
 
   /** The same numbers for those who do not see the picture. */
   function table(curve, series) {
-    const head = dom.el("tr", {}, dom.el("th", { scope: "col", textContent: "rounds" }), ...LINES.map(([, name]) => dom.el("th", { scope: "col", textContent: `ε, ${name}` })));
-    const rows = curve.rounds.map((rounds, k) => dom.el("tr", {}, dom.el("th", { scope: "row", textContent: String(rounds) }), ...LINES.map(([key]) => dom.el("td", { textContent: gaussian.roundUp(series[key][k]) }))));
+    const head = dom.el("tr", {}, dom.el("th", { scope: "col", textContent: "rounds" }), ...drawn(series).map(([, name]) => dom.el("th", { scope: "col", textContent: `ε, ${name}` })));
+    const rows = curve.rounds.map((rounds, k) => dom.el("tr", {}, dom.el("th", { scope: "row", textContent: String(rounds) }), ...drawn(series).map(([key]) => dom.el("td", { textContent: gaussian.roundUp(series[key][k]) }))));
     return dom.el("details", {}, dom.el("summary", { textContent: "As a table" }), dom.el("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Table of the curves" }, dom.el("table", {}, dom.el("thead", {}, head), dom.el("tbody", {}, ...rows))));
   }
 

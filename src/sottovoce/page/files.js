@@ -58,8 +58,9 @@ sottovoce.files = (() => {
       mu: ends(pair.mu),
       epsilon: ends(pair.epsilon),
     }));
-    const { schema, version, rounds, relation, view, own_noise, contribution, participation, assumption } = document;
-    return { schema, version, graph: { nodes, edges, gap, hash, rule, origin }, rounds, noise_multiplier: state.noise, delta: state.delta, relation, view, own_noise, contribution, participation, assumption, pairs };
+    const { schema, version, rounds, relation, view, own_noise, contribution, participation, assumption, protocol, program, protocol_hash, updates, infinite } = document;
+    // What is undefined is left out.
+    return { schema, version, graph: { nodes, edges, gap, hash, rule, origin }, rounds, noise_multiplier: state.noise, delta: state.delta, relation, view, own_noise, contribution, participation, assumption, protocol, program, protocol_hash, updates, infinite, pairs };
   }
 
   /** The format and the text of a graph file, or an error for the person. */

@@ -84,9 +84,9 @@ sottovoce.heatmap = (() => {
 
   /** Colour positions of Δ², from a table of 400 steps, each taken at its upper end. */
   function lookup() {
-    const top = Math.sqrt(model.worst().squared.upper) || 1;
+    const top = Math.sqrt(model.largest) || 1;
     const steps = Array.from({ length: 401 }, (_, k) => scale.position(model.upperOf((top * k * top * k) / 160000), model.most));
-    return (squared) => steps[Math.min(400, Math.ceil((400 * Math.sqrt(squared)) / top))];
+    return (squared) => (squared === Infinity ? 1 : steps[Math.min(400, Math.ceil((400 * Math.sqrt(squared)) / top))]);
   }
 
   const rowName = (row) => (row.members.length ? row.members.map(model.name).join("+") : "everyone");

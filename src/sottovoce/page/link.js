@@ -25,7 +25,7 @@ sottovoce.link = (() => {
   }, 80);
 
   function question(words) {
-    const { source, sight, pooled, own_noise, rounds, weights } = state.question;
+    const { source, sight, pooled, own_noise, rounds, weights, protocol, program } = state.question;
     if (source.name) words.set("graph", source.name);
     else {
       words.set("file", source.file ?? "a file of your own");
@@ -39,6 +39,8 @@ sottovoce.link = (() => {
     words.set("own-noise", own_noise);
     words.set("rounds", String(rounds));
     words.set("weights", weights);
+    if (protocol !== "gossip") words.set("protocol", protocol);
+    if (program !== null) words.set("program", program);
   }
 
   /** The settings of the link: changes to the question, names for when the graph is known, and what to say about it. */
@@ -55,6 +57,8 @@ sottovoce.link = (() => {
     if (["known", "hidden"].includes(words.get("own-noise"))) changes.own_noise = words.get("own-noise");
     if (Number.isInteger(Number(words.get("rounds"))) && Number(words.get("rounds")) > 0) changes.rounds = Number(words.get("rounds"));
     if ([...byId("weights").options].some((option) => option.value === words.get("weights"))) changes.weights = words.get("weights");
+    changes.protocol = words.get("protocol") ?? "gossip";
+    changes.program = words.get("program");
     const { source, notice } = await sourceOf(words);
     if (source !== null) changes.source = source;
     return { changes, names, words, notice };

@@ -8,7 +8,7 @@ sottovoce.model = (() => {
   const { gaussian, state } = sottovoce;
   const keyOf = (members) => [...members].sort((a, b) => a - b).join(",");
 
-  const model = { most: 0 };
+  const model = { most: 0, largest: 0 };
   let network = { key: null, labels: [], raw: [], links: [], neighbours: [] };
   let answer = null;
   let ordered = { only: null, rows: null, size: 0, places: [] };
@@ -104,6 +104,7 @@ sottovoce.model = (() => {
   const anchor = (view, point) => current()?.parts.get(view)?.anchors.push(point);
 
   function epsilonOf(lower, upper, part = leading()) {
+    if (lower === Infinity) return { lower, upper: lower };
     const ends = gaussian.pairEnds(lower, upper, part.document.factor, state.noise, state.delta);
     for (const { squared, noise, delta, epsilon } of part.anchors) {
       if (upper <= squared && state.noise >= noise && state.delta >= delta) ends.upper = Math.min(ends.upper, epsilon);
@@ -112,12 +113,14 @@ sottovoce.model = (() => {
   }
   const upperOf = (upper) => epsilonOf(upper, upper).upper;
 
-  /** Set the end of the colour scale: the largest ε there is. */
+  /** Set the end of the colour scale: the largest ε there is, of those that are finite. */
   function measure() {
     const part = leading();
     if (part === null) return;
-    const { row, place } = worstOf(part);
-    model.most = upperOf(row.upper[place]);
+    let most = 0;
+    for (const { upper } of part.rows.values()) for (const each of upper) if (each > most && each < Infinity) most = each;
+    model.largest = most;
+    model.most = upperOf(most);
   }
 
   /** One pair of a row with everything that is shown of it. */

@@ -21,7 +21,7 @@ sottovoce.state = (() => {
   const state = {
     live: document.getElementById("data") === null,
     limits: { body: 1000000, pairs: 100000, rounds: 10000 },
-    question: Object.freeze({ source: Object.freeze({ name: "florentine" }), weights: "auto", rounds: 20, sight: BOTH, own_noise: "known", pooled: null }),
+    question: Object.freeze({ source: Object.freeze({ name: "florentine" }), weights: "auto", rounds: 20, sight: BOTH, own_noise: "known", pooled: null, protocol: "gossip", program: null }),
     noise: 4,
     delta: 1e-5,
   };
@@ -40,7 +40,7 @@ sottovoce.state = (() => {
 
   const networkKey = ({ source, weights } = state.question) => JSON.stringify([source.name ?? source.number, weights]);
   const key = (question = state.question) =>
-    JSON.stringify([networkKey(question), question.rounds, question.sight, question.own_noise, question.pooled && [...question.pooled].sort((a, b) => a - b)]);
+    JSON.stringify([networkKey(question), question.rounds, question.protocol, question.program, question.sight, question.own_noise, question.pooled && [...question.pooled].sort((a, b) => a - b)]);
 
   /** The views that answer a question, as the server calls them; the first is the one that is shown if they tie. */
   function viewsOf({ sight, pooled } = state.question) {

@@ -21,7 +21,7 @@ sottovoce.still = (() => {
         continue;
       }
       if (group.tagName === "FIELDSET") group.disabled = true;
-      for (const input of group.querySelectorAll("input, select, button")) input.disabled = true;
+      for (const input of group.querySelectorAll("input, select, button, textarea")) input.disabled = true;
     }
     if (content === null) {
       document.body.classList.add("no-account");

@@ -46,21 +46,27 @@ sottovoce.tables = (() => {
     dom.byId("exposed-note").replaceChildren(`${pairs.length} of ${total} computed pairs, worst first. `, ...(more ? [more] : []));
   }
 
+  /** What local DP and central aggregation give at the same noise, where there is something to compare with. */
+  function sameNoise({ local_squared, central_squared }) {
+    const said = (squared, name) => (squared === null ? `no ${name} to compare with` : `ε ≤ ${gaussian.roundUp(model.upperOf(squared.upper ?? Infinity))} with ${name}`);
+    return `${said(local_squared, "local DP")}, ${said(central_squared, "central aggregation")}`;
+  }
+
   function facts() {
     const { document } = model;
     const { graph } = document;
-    const local = gaussian.roundUp(model.upperOf(document.contributing_rounds));
-    const central = gaussian.roundUp(model.upperOf((document.contributing_rounds / graph.nodes) * (1 + 1e-15)));
     const rows = [
       ["Network", `${graph.nodes} nodes, ${graph.edges} edges`],
       ["Gossip weights", `${graph.rule}: ${graph.origin}`],
       ["Spectral gap", Number(graph.gap.toPrecision(4))],
-      ["Same noise", `ε ≤ ${local} with local DP, ε ≤ ${central} with central aggregation`],
+      ["Same noise", sameNoise(document)],
       ["Relation", `${document.relation}: ${RELATIONS[document.relation]}`],
       ["Contribution", document.contribution],
       ["Participation", document.participation],
       ["Assumption", `${document.assumption}: ${document.assumption_text}`],
       ["Interval", "the lower end is attained by some pair of neighbouring streams; the upper end is proved, rounding included"],
+      ...(document.program === undefined ? [] : [["Protocol", `${document.protocol}: ${document.program}`], ["Protocol hash", document.protocol_hash]]),
+      ...(document.infinite === undefined ? [] : [["Infinite", `Δ and ε: ${document.infinite}`]]),
       ["Weights hash", graph.hash],
       ["Version", document.version],
     ];

@@ -16,6 +16,7 @@ sottovoce.verdict = (() => {
     enumeration: "all sign patterns",
     exact: "closed form",
     unreached: "nothing arrives within T rounds",
+    infinite: "no noise hides a contribution",
   };
   const PLACES = ["epsilon", "least", "who", "guess", "otherwise", "observer", "terms", "assumption"];
 
@@ -43,12 +44,13 @@ sottovoce.verdict = (() => {
     const { document } = model;
     const guess = gaussian.roundUp(gaussian.guessing(worst.mu.upper), 3);
     const own = document.view === "everyone" ? "" : `, own noise ${document.own_noise}`;
+    const bare = worst.squared.lower === Infinity;
     const rank = covered.complete ? `the worst of ${covered.possible} pairs` : `the worst of the ${covered.done} pairs that are computed`;
     return {
-      epsilon: `${bounds(worst.epsilon)}${covered.complete ? "" : state.live ? " so far" : " in part"}`,
-      least: atLeast(worst.epsilon),
-      who: `is what ${model.names(worst.members)} can learn about ${model.name(worst.target)}, ${rank}.`,
-      guess: `Even the best guess is right at most ${guess}% of the time, a coin 50%.`,
+      epsilon: `${bare ? "ε is infinite" : bounds(worst.epsilon)}${covered.complete ? "" : state.live ? " so far" : " in part"}`,
+      least: bare ? "" : atLeast(worst.epsilon),
+      who: bare ? `for what ${model.names(worst.members)} can learn about ${model.name(worst.target)}, ${rank}.` : `is what ${model.names(worst.members)} can learn about ${model.name(worst.target)}, ${rank}.`,
+      guess: bare ? `No noise hides some of what it contributes: ${document.infinite}.` : `Even the best guess is right at most ${guess}% of the time, a coin 50%.`,
       otherwise: otherwise(worst.view),
       observer: looked(worst),
       terms: [

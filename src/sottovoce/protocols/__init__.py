@@ -19,7 +19,7 @@ from sottovoce.protocols.missing import missing_noise
 from sottovoce.protocols.program import Combine, Draw, Exchange, Program
 from sottovoce.protocols.protocol import MOST_ROUNDS, Contribution, Protocol, hash_of_damping
 from sottovoce.protocols.rationals import Number, PerNode
-from sottovoce.protocols.spelling import parse_protocol, read_program
+from sottovoce.protocols.spelling import parse_program, parse_protocol, read_program
 from sottovoce.protocols.updates import Slopes
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "momentum",
     "once",
     "pairwise_noise",
+    "parse_program",
     "parse_protocol",
     "push_sum",
     "read_program",

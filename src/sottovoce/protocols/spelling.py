@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import GossipWeights
 
-__all__ = ["SPELLED", "parse_protocol", "read_program"]
+__all__ = ["SPELLED", "parse_program", "parse_protocol", "read_program"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,16 +96,31 @@ def read_program(path: str | Path) -> tuple[Program, dict[str, Any]]:
     """
     source = Path(path)
     try:
-        data = tomllib.loads(source.read_text(encoding="utf-8"))
+        text = source.read_text(encoding="utf-8")
     except OSError as error:
         raise FileError(f"{source}: cannot be read: {error.strerror or error} (check the path)") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise FileError(f"{source}: is no TOML file: {error} (mend it there)") from None
+    return parse_program(text, str(source))
+
+
+def parse_program(text: str, where: str) -> tuple[Program, dict[str, Any]]:
+    """The program in the text of a TOML file, with the `encoder` and `name` that it gives; errors call it `where`.
+
+    >>> lines = ('keeps = ["model"]', 'instructions = [{ exchange = "model", into = "model" }]')
+    >>> parse_program(chr(10).join(lines), "idle.toml")[1]
+    {'name': 'idle'}
+    """
+    try:
+        data = tomllib.loads(text)
+    # A number of thousands of digits is a ValueError too.
+    except ValueError as error:
+        raise FileError(f"{where}: is no TOML file: {error} (mend it there)") from None
     more: dict[str, Any] = {key: data.pop(key) for key in ("encoder", "name") if key in data}
     try:
-        return Program.from_json(data), {"name": source.stem, **more}
+        return Program.from_json(data), {"name": Path(where).stem, **more}
     except InputError as error:
-        raise FileError(f"{source}: {error}") from None
+        raise FileError(f"{where}: {error}") from None
 
 
 def _parameters(spelling: str, rest: str, known: tuple[str, ...]) -> dict[str, Any]:

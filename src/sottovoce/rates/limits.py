@@ -64,8 +64,8 @@ def rate(
     Guarantee: lower ≤ limit ≤ upper, rounding and reduction included; no grid is trusted between its points.
     What rounding may do on slow or huge networks can leave an interval wider than `tolerance`. The limit is
     asymptotic: at a finite T, Δ²/T can be larger. Of protocols other than plain gossip φ need not lie below 1, and the
-    limit is infinite where a contribution is seen beside no noise, or Δ² is proved to grow faster than T; schedules,
-    encoders and updates are refused.
+    limit is infinite where a contribution is seen beside no noise, or Δ² is proved to grow faster than T; schedules and
+    encoders are refused.
     Source: Theorem 13 of Koskela & Kulkarni, corrected (the limit is 1/n for constant contributions only);
     Grenander & Szegő, *Toeplitz Forms and Their Applications*, Section 5.2.
 
@@ -78,10 +78,7 @@ def rate(
     """
     one_of(("vector", "scalar"), contribution=contribution)
     positive(tolerance=tolerance)
-    chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
-    # In the long run an encoder is there in full, however few rounds the protocol has.
-    if len(chosen.encoder) > chosen.rounds:
-        chosen = replace(chosen, rounds=len(chosen.encoder))
+    chosen = _in_the_long_run(protocol)
     observation = observe(chosen, view)
     indices = target_indices(chosen, view, observation.known, targets)
     if chosen.updates is not None:
@@ -108,6 +105,13 @@ def rate(
         frequency=lower_side.frequency,
         constant=lower_side.constant,
     )
+
+
+def _in_the_long_run(protocol: Protocol | GossipWeights | np.ndarray | csr_array) -> Protocol:
+    """The protocol with its encoder in full, however few rounds it was given."""
+    chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
+    short = chosen.rounds < len(chosen.encoder)
+    return replace(chosen, rounds=len(chosen.encoder)) if short else chosen
 
 
 def _of_program(
@@ -181,7 +185,7 @@ def response_spectrum(
     >>> response_spectrum(metropolis_weights("path:n=2"), alone, 0, np.array([0.0, np.pi])).round(6).tolist()
     [0.5, 0.9]
     """
-    chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
+    chosen = _in_the_long_run(protocol)
     chosen.require_plain("a spectrum")
     asked = np.asarray(frequencies, dtype=np.float64)
     observation = observe(chosen, view)

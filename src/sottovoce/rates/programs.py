@@ -94,11 +94,9 @@ def _refuse(protocol: Protocol) -> None:
         reason = "its rounds differ by a schedule"
     elif protocol.encoded:
         reason = "its noise is encoded over the rounds"
-    elif protocol.updates is not None:
-        reason = "its nodes update what they received by maps that are not linear"
     if reason is not None:
         raise InputError(
-            f"a rate is worked out for rounds that are all alike, linear, and with fresh noise; the protocol "
+            f"a rate is worked out for rounds that are all alike and with fresh noise; the protocol "
             f"{protocol.name!r} is not, as {reason} (ask for sensitivity over the rounds you need)"
         )
 

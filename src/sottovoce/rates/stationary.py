@@ -234,13 +234,14 @@ def _settling(loop: np.ndarray, off: float) -> float:
     """
     power, error, total = loop, off, 1.0
     for _ in range(SQUARINGS):
-        size = float(np.linalg.norm(power)) * (1 + 1e-9)
-        if not math.isfinite(total * size):
+        wide = _size(power)
+        if not math.isfinite(total * wide):
             break
+        size = min(float(np.linalg.norm(power, 2)) * (1 + 1e-9), wide)
         if size + error < 0.5:
             return total / (1 - size - error)
-        total *= 1 + min(float(np.linalg.norm(power, 2)) * (1 + 1e-9), size) + error
-        error = error * (2 * size + error) + UNIT * (len(power) + 4) * size * size
+        total *= 1 + size + error
+        error = error * (2 * size + error) + UNIT * (len(power) + 4) * wide * wide
         power = power @ power
     raise _unsettled()
 

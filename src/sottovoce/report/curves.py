@@ -76,7 +76,7 @@ def view_curve(
     return Curve(
         observers=tuple(protocol.index(label) for label in view.observers),
         rounds=tuple(rounds for rounds, _, _ in points),
-        counts=tuple(count for _, count, _ in points),
+        counts=tuple(count for _, count, _ in points) if protocol.plain and contribution != "energy" else (),
         worst=tuple(three[0] for _, _, three in points),
         median=tuple(three[1] for _, _, three in points),
         best=tuple(three[2] for _, _, three in points),

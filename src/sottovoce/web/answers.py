@@ -167,6 +167,11 @@ class _Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     assumption: str
     pairs_computed: int
     pairs_possible: int
+    protocol: str | msgspec.UnsetType = msgspec.UNSET
+    program: str | msgspec.UnsetType = msgspec.UNSET
+    protocol_hash: str | msgspec.UnsetType = msgspec.UNSET
+    infinite: str | msgspec.UnsetType = msgspec.UNSET
+    updates: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class AccountResult(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -189,7 +194,7 @@ class CalibrationResult(_Terms, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class CurveResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Δ² for growing numbers of rounds; `counts` is that of local DP."""
+    """Δ² for growing numbers of rounds; `counts` is that of local DP in plain gossip, and empty for a program."""
 
     observers: list[int]
     rounds: list[int]
@@ -205,7 +210,7 @@ class PairColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     observer: list[int]
     target: list[int]
     method: list[int]
-    lower: list[float]
+    lower: list[float | None]
     upper: list[float | None]
 
 
@@ -217,6 +222,8 @@ class _Part(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
     assumption_text: str
     factor: int
     contributing_rounds: int
+    local_squared: Ends | None
+    central_squared: Ends | None
     observers: list[list[int]]
     observers_left_out: int
     epsilon_upper: float | None

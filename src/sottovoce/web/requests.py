@@ -39,6 +39,23 @@ Rule = Annotated[
 Participation = Annotated[
     str, msgspec.Meta(max_length=200, description="Rounds in which a target contributes.", examples=["full"])
 ]
+Spelling = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=500,
+        description="What nodes do each round, as --protocol spells it; no file is opened.",
+        examples=["gossip", "momentum:beta=0.9"],
+    ),
+]
+ProgramText = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=10_000,
+        description="A program of one's own, as the text of a TOML file; protocol is left out then.",
+    ),
+]
 ViewName = Literal[
     "everyone", "neighbourhood", "secure-sum", "single-node", "coalition-sums", "coalition-messages"
 ]
@@ -73,6 +90,8 @@ class _Run(GraphRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Who gossips how long, and who sees what of whom."""
 
     rounds: Rounds
+    protocol: Spelling = "gossip"
+    program: ProgramText | None = None
     view: ViewName = "neighbourhood"
     own_noise: Literal["known", "hidden"] = "known"
     observers: Names | None = None

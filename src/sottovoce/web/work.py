@@ -12,7 +12,7 @@ from sottovoce import documents
 from sottovoce.accounting import account, account_all
 from sottovoce.errors import FileError, InputError
 from sottovoce.graphs import generate_graph, graph_size, parse_graph, spectrum, weights_by_rule
-from sottovoce.protocols import gossip
+from sottovoce.protocols import Protocol, parse_program, parse_protocol
 from sottovoce.report.curves import view_curve
 from sottovoce.sensitivities import as_participation
 from sottovoce.views import View
@@ -43,6 +43,9 @@ _ENTITIES = re.compile(r"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
 ENDINGS = {"edgelist": (".edgelist", ".edges", ".txt")}
 # A request for Δ² alone has no noise and no δ; the table wants some.
 _UNIT, _DELTA = 1.0, 1e-5
+# A spelling of some letters must not stand for a program, or a number, that fills the memory.
+STEPS = 64
+_STEPS, _LONG = re.compile(r"\bsteps=(\d+)"), re.compile(r"\d\.?[eE][+-]?\d{4}")
 
 
 class LimitError(InputError):
@@ -100,7 +103,7 @@ def _curve(request: CurveRequest, limits: Limits, progress: Report) -> dict[str,
         raise InputError(
             f"a curve of the view {request.view} has one observer (name exactly one in observers)"
         )
-    protocol = gossip(network.weights, rounds=request.rounds)
+    protocol = _protocol(request, network)
     view = View(
         name=request.view,
         observers=tuple(_named(network.weights, request.observers) or ()),
@@ -170,7 +173,7 @@ def _table(
     _check_size(request, network, limits)
     observers = _named(network.weights, request.observers)
     targets = _named(network.weights, request.targets)
-    protocol = gossip(network.weights, rounds=request.rounds)
+    protocol = _protocol(request, network)
     if request.view.startswith("coalition"):
         if observers is None:
             raise InputError(
@@ -202,6 +205,26 @@ def _table(
         observers=observers,
         progress=progress,
     )
+
+
+def _protocol(request: Run, network: _Network) -> Protocol:
+    """The protocol that a request spells or whose program it holds; no file is opened, whatever it is called."""
+    if _LONG.search(request.program or request.protocol):
+        raise LimitError(
+            "this server takes numbers with exponents of at most 3 digits (write the number out)"
+        )
+    if request.program is not None:
+        if request.protocol != "gossip":
+            raise InputError("protocol must be left out beside a program of one's own; got both")
+        program, more = parse_program(request.program, "the program")
+        return Protocol(weights=network.weights, program=program, rounds=request.rounds, **more)
+    if request.protocol.lower().endswith(".toml"):
+        raise InputError(
+            f"protocol must be spelled out; got the file {request.protocol!r} (send its text as program)"
+        )
+    for steps in _STEPS.findall(request.protocol):
+        _within(int(steps[:9]), STEPS, "steps", "take fewer steps, or the command line")
+    return parse_protocol(request.protocol, network.weights, rounds=request.rounds)
 
 
 def _check_size(request: Run, network: _Network, limits: Limits) -> None:
