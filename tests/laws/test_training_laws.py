@@ -72,6 +72,7 @@ def test_many_pairs_are_bounded_and_the_worst_is_close() -> None:
     assert seen[-1] == (30, 30)
     assert seen == sorted(seen)
     worst = table.worst()
+    assert worst.sensitivity_squared is not None
     alone = training_sensitivity(
         weights, View.secure_sum(worst.observers[0]), worst.target, rounds=800, updates=(0.5, 1)
     )
@@ -81,7 +82,7 @@ def test_many_pairs_are_bounded_and_the_worst_is_close() -> None:
     assert {"memory-one", "shift"} <= set(table.method)
     # Neighbours are alike in a ring, and so are those two steps away.
     for distance in (1, 2, 3):
-        alike = [float(table[i, (i + distance) % 6].sensitivity_squared.upper) for i in range(6)]
+        alike = [table[i, (i + distance) % 6].mu.upper for i in range(6)]
         assert max(alike) <= min(alike) * 1.02
     noise = calibrate(protocol, "secure-sum", target_epsilon=1.0, target_delta=1e-5)
     assert table.with_noise(noise).epsilon_upper.max() == pytest.approx(1.0, rel=1e-3)
@@ -99,6 +100,7 @@ def test_first_bounds_hold_for_every_pair_that_is_solved() -> None:
         updates=(lower, lower + rng.uniform(0, 1, 7)),
         noise_levels=rng.uniform(0.5, 2, 7),
     )
+    assert case.slopes is not None
     found, method = first_bounds(case, np.arange(6))
     assert set(method) <= {"memory-one", "cap"}
     for place in range(6):

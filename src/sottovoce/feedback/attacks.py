@@ -284,7 +284,7 @@ def _settled(case: Training, d: np.ndarray, w: np.ndarray, angle: float) -> np.n
             break
         # What is still to come is a geometric series.
         if change <= 1e-12 * size * max(0.0, 1 - change / before if before > 0 else 1.0):
-            return following
+            return np.asarray(following)
         state, before = following, change
     return np.zeros(shown.size, dtype=complex)
 
