@@ -251,7 +251,9 @@ def lasting_rates(
     for d, w, angle in choices:
         state = _settled(case, d, w, angle)
         variance = float(levels @ np.abs(state) ** 2)
-        found = state.real**2 / variance * (1 - CAUTION) if variance > 0 else np.zeros(best.size)
+        # What the iteration has not reached yet may be large beside a small entry.
+        signal = np.maximum(np.abs(state.real) - 1e-11 * np.abs(state).max(initial=0.0), 0.0)
+        found = signal**2 / variance * (1 - CAUTION) if variance > 0 else np.zeros(best.size)
         angles[found > best] = angle
         best = np.maximum(best, found)
         if angle == 0:
