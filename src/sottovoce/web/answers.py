@@ -183,7 +183,6 @@ class _Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     protocol_hash: str | msgspec.UnsetType = msgspec.UNSET
     updates: UpdatesFacts | msgspec.UnsetType = msgspec.UNSET
     infinite: str | msgspec.UnsetType = msgspec.UNSET
-    updates: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class AccountResult(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
