@@ -476,7 +476,7 @@ def test_training_is_asked_for_by_the_slopes_of_its_updates(page: Page, visit: V
     )
     assert shown(page) == words(found.worst())
     facts = page.inner_text("#facts")
-    assert "none: nothing is assumed about how contributions arise" in facts
+    assert "none: every message is seen, or the bound holds for update maps of any kind" in facts
     assert "any: nothing is known of the maps" in facts
     assert page.input_value("#parameters") == "updates=any"
     page.fill("#updates", "0.9,1")
