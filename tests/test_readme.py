@@ -38,6 +38,9 @@ METHODS = {"abs", "dual", "spectral", "horizon", "smooth", "steady", "turning"} 
     "enumeration",
     "exact",
     "infinite",
+    "memory-one",
+    "shift",
+    "twins",
     "unreached",
 }
 
@@ -193,9 +196,8 @@ def test_every_view_and_every_method_has_its_row() -> None:
     text = README.read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE))
     assert rows == METHODS | set(VIEW_NAMES)
-    sources = "".join(
-        path.read_text(encoding="utf-8") for path in (ROOT / "src/sottovoce/sensitivities").glob("*.py")
-    )
+    rooms = [ROOT / "src/sottovoce" / room for room in ("sensitivities", "feedback")]
+    sources = "".join(path.read_text(encoding="utf-8") for room in rooms for path in room.glob("*.py"))
     assert all(f'"{method}"' in sources for method in METHODS)
 
 

@@ -44,8 +44,8 @@ ExactRow = dict[int, Fraction]
 
 ASSUMPTIONS: dict[Assumption, str] = {
     "none": (
-        "nothing is assumed about how contributions arise: every message counts as seen, or the bound holds for update "
-        "maps of any kind"
+        "every message is seen, or the bound holds for update maps of any kind, so nothing is assumed about how "
+        "contributions arise"
     ),
     "smooth": (
         "every node updates what it received by a map with slopes in the given ball, such as gradient steps on losses "

@@ -134,7 +134,7 @@ def test_one_round_of_memory_on_a_star() -> None:
 
 
 def test_bounds_of_all_targets_at_once_are_bounds() -> None:
-    case = case_of("torus:rows=4,cols=4", (0, 1))
+    case = case_of("torus:rows=4,cols=4", (0, 1), rounds=9)
     found, method = first_bounds(case, np.arange(15))
     assert set(method) == {"memory-one"}
     for target in (0, 3, 7, 14):

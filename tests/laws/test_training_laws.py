@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+import itertools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,18 +23,21 @@ from sottovoce import (
 )
 from sottovoce.accounting import Interrupted, local_account
 from sottovoce.errors import InputError
-from sottovoce.feedback import training_sensitivity
+from sottovoce.feedback import pairs, training_sensitivity
 from sottovoce.feedback.pairs import first_bounds
 from sottovoce.feedback.problem import training, training_of
 from sottovoce.participation import Participation
 from sottovoce.sweeps import read_sweep, summarise, sweep
 
-PATH = graphs.metropolis_weights("path:n=4")
-SLOPES = (np.array([0.5, 0.8, 0.9, 1.0]), 1.0)
-LEVELS = (1, 2, 1, 1)
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PATH = graphs.metropolis_weights("path:n=3")
+SLOPES = (np.array([0.5, 0.8, 0.9]), 1.0)
+LEVELS = (1, 2, 1)
 
 
-def trained(weights: Any = PATH, *, rounds: int = 3, updates: Any = (0.5, 1), **options: Any) -> Any:
+def trained(weights: Any = PATH, *, rounds: int = 2, updates: Any = (0.5, 1), **options: Any) -> Any:
     return gossip(weights, rounds=rounds, updates=updates, **options)
 
 
@@ -42,14 +45,14 @@ def test_few_pairs_are_those_of_the_bound_of_one() -> None:
     """One view after the other, with slopes and noise of each node's own: the same ends as pair by pair."""
     protocol = trained(updates=SLOPES, noise_levels=LEVELS)
     table = account_all(protocol, "secure-sum", noise_multiplier=1, delta=1e-5)
-    assert len(table) == 12
-    for observer in range(4):
-        for target in set(range(4)) - {observer}:
+    assert len(table) == 6
+    for observer in range(3):
+        for target in set(range(3)) - {observer}:
             alone = training_sensitivity(
                 PATH,
                 View.secure_sum(observer),
                 target,
-                rounds=3,
+                rounds=2,
                 updates=SLOPES,
                 noise_levels=np.array(LEVELS) ** 2,
             )
@@ -60,7 +63,7 @@ def test_few_pairs_are_those_of_the_bound_of_one() -> None:
 
 def test_many_pairs_are_bounded_and_the_worst_is_close() -> None:
     weights = graphs.metropolis_weights("ring:n=6")
-    protocol = trained(weights, rounds=30)
+    protocol = trained(weights, rounds=800)
     seen: list[tuple[int, int]] = []
     table = account_all(
         protocol, "secure-sum", noise_multiplier=1, delta=1e-5, progress=lambda *now: seen.append(now)
@@ -69,8 +72,9 @@ def test_many_pairs_are_bounded_and_the_worst_is_close() -> None:
     assert seen[-1] == (30, 30)
     assert seen == sorted(seen)
     worst = table.worst()
+    assert worst.sensitivity_squared is not None
     alone = training_sensitivity(
-        weights, View.secure_sum(worst.observers[0]), worst.target, rounds=30, updates=(0.5, 1)
+        weights, View.secure_sum(worst.observers[0]), worst.target, rounds=800, updates=(0.5, 1)
     )
     assert alone.squared.upper <= worst.sensitivity_squared.upper <= alone.squared.upper * 1.011
     assert (table.squared_lower <= table.squared_upper).all()
@@ -78,7 +82,7 @@ def test_many_pairs_are_bounded_and_the_worst_is_close() -> None:
     assert {"memory-one", "shift"} <= set(table.method)
     # Neighbours are alike in a ring, and so are those two steps away.
     for distance in (1, 2, 3):
-        alike = [float(table[i, (i + distance) % 6].sensitivity_squared.upper) for i in range(6)]
+        alike = [table[i, (i + distance) % 6].mu.upper for i in range(6)]
         assert max(alike) <= min(alike) * 1.02
     noise = calibrate(protocol, "secure-sum", target_epsilon=1.0, target_delta=1e-5)
     assert table.with_noise(noise).epsilon_upper.max() == pytest.approx(1.0, rel=1e-3)
@@ -92,10 +96,11 @@ def test_first_bounds_hold_for_every_pair_that_is_solved() -> None:
     case = training(
         weights,
         View.secure_sum(0),
-        rounds=40,
+        rounds=800,
         updates=(lower, lower + rng.uniform(0, 1, 7)),
         noise_levels=rng.uniform(0.5, 2, 7),
     )
+    assert case.slopes is not None
     found, method = first_bounds(case, np.arange(6))
     assert set(method) <= {"memory-one", "cap"}
     for place in range(6):
@@ -104,7 +109,7 @@ def test_first_bounds_hold_for_every_pair_that_is_solved() -> None:
             weights,
             View.secure_sum(0),
             label,
-            rounds=40,
+            rounds=800,
             updates=(case.slopes.lower, case.slopes.upper),
             noise_levels=case.levels,
             effort="quick",
@@ -122,13 +127,16 @@ def test_what_cannot_arrive_in_time_costs_nothing() -> None:
 
 def test_larger_balls_never_give_less_in_any_verb() -> None:
     balls = [(0.9, 1), (0.5, 1), (-1, 1), "any"]
-    star = graphs.metropolis_weights("star:n=4")
-    runs = [trained(star, rounds=4, updates=ball) for ball in balls]
-    accounts = [account(each, View.secure_sum(0), noise_multiplier=1, delta=1e-5).worst() for each in runs]
+    star = graphs.metropolis_weights("star:n=3")
+    runs = [trained(star, updates=ball) for ball in balls]
+    accounts = [
+        account(each, View.secure_sum(0), targets=[1], noise_multiplier=1, delta=1e-5).worst()
+        for each in runs
+    ]
     rates = [float(rate(each, View.secure_sum(0), [1]).upper[0]) for each in runs]
     pooled = [worst_coalition(each, 1, size=2).upper_bound for each in runs]
     for values in ([each.mu.upper for each in accounts], rates, pooled):
-        assert all(a <= b * (1 + 1e-4) for a, b in zip(values, values[1:], strict=False))
+        assert all(a <= b * (1 + 1e-4) for a, b in itertools.pairwise(values))
     assert [each.assumption for each in accounts] == ["smooth", "smooth", "smooth", "none"]
     local = local_account(runs[0], noise_multiplier=1, delta=1e-5)
     assert accounts[-1].mu.upper <= local.mu.upper * (1 + 1e-9)
@@ -145,7 +153,7 @@ def test_complete_graphs_give_one_over_the_others_whatever_the_maps(n: int) -> N
 
 
 def test_slopes_of_one_stay_averaging() -> None:
-    plain, same = gossip(PATH, rounds=3), trained(updates=(1, 1))
+    plain, same = gossip(PATH, rounds=2), trained(updates=(1, 1))
     assert same.hash == plain.hash
     tables = [account_all(each, "secure-sum", noise_multiplier=1, delta=1e-5) for each in (plain, same)]
     assert np.array_equal(tables[0].squared_upper, tables[1].squared_upper)
@@ -169,9 +177,9 @@ def test_the_rate_is_what_long_training_costs() -> None:
 
 
 def test_the_worst_observer_and_coalition_are_those_of_all_views() -> None:
-    protocol = trained(rounds=3)
+    protocol = trained()
     found = worst_observer(protocol, 1)
-    alone = [sensitivity(protocol, View.secure_sum(i), [1]).squared_upper[0] for i in (0, 2, 3)]
+    alone = [sensitivity(protocol, View.secure_sum(i), [1]).squared_upper[0] for i in (0, 2)]
     assert found.sensitivity.upper == max(alone)
     assert found.exact
     pooled = worst_coalition(protocol, 1, size=2)
@@ -190,14 +198,14 @@ def test_a_sweep_holds_the_numbers_of_an_account_and_knows_its_ball(tmp_path: Pa
     arrow = read_sweep(tmp_path / "s").to_arrow()
     assert np.array_equal(arrow["squared_upper"].to_numpy(), table.squared_upper)
     assert np.array_equal(arrow["squared_lower"].to_numpy(), table.squared_lower)
-    (tmp_path / "s" / "part-00002.parquet").unlink()
+    (tmp_path / "s" / "part-00001.parquet").unlink()
     again = sweep(protocol, "secure-sum", tmp_path / "s", resume=True)
-    assert (again.computed, again.kept) == ((2,), (0, 1, 3))
+    assert (again.computed, again.kept) == ((1,), (0, 2))
     for other in (
         trained(updates=(0.4, 1), noise_levels=LEVELS),
         trained(updates="any", noise_levels=LEVELS),
         trained(updates=SLOPES),
-        gossip(PATH, rounds=3, noise_levels=LEVELS),
+        gossip(PATH, rounds=2, noise_levels=LEVELS),
     ):
         with pytest.raises(InputError, match="a sweep is continued with"):
             sweep(other, "secure-sum", tmp_path / "s", resume=True)
@@ -213,34 +221,32 @@ def test_an_interrupt_keeps_what_is_proved() -> None:
     def stop(*_: int) -> None:
         raise KeyboardInterrupt
 
-    protocol = trained(graphs.metropolis_weights("ring:n=6"), rounds=30)
+    protocol = trained(graphs.metropolis_weights("ring:n=5"), rounds=800)
     with pytest.raises(Interrupted) as caught:
         account_all(protocol, "secure-sum", noise_multiplier=1, delta=1e-5, progress=stop)
     table = caught.value.table
-    assert len(table) == caught.value.pairs == 30
+    assert len(table) == caught.value.pairs == 20
     assert np.isfinite(table.squared_upper).all()
     whole = account_all(protocol, "secure-sum", noise_multiplier=1, delta=1e-5)
     assert (table.squared_upper >= whole.squared_upper * (1 - 1e-9)).all()
 
 
 def test_effort_decides_how_many_are_solved() -> None:
-    protocol = trained(graphs.metropolis_weights("ring:n=6"), rounds=200)
+    protocol = trained(graphs.metropolis_weights("ring:n=5"), rounds=3)
     fine, bulk = (sensitivity(protocol, View.secure_sum(0), effort=effort) for effort in ("fine", "bulk"))
     assert set(fine.method) == {"shift"}
     assert "memory-one" in set(bulk.method)
     assert (fine.squared_upper <= bulk.squared_upper * (1 + 1e-6)).all()
-    assert bulk.squared_upper.max() <= fine.squared_upper.max() * 1.02
-    assert bulk[1].witness.shape == (200, 2)
+    assert bulk[1].witness.shape == (3, 2)
     assert np.linalg.norm(bulk[1].witness, axis=1).max() <= 1 + 1e-9
 
 
-def test_too_much_at_once_is_refused_before_the_work() -> None:
-    huge = trained(graphs.metropolis_weights("ring:n=20000"))
-    with pytest.raises(InputError, match=r"at most \d+ observers of a network of this size"):
-        account_all(huge, "secure-sum", noise_multiplier=1, delta=1e-5)
-    found = sensitivity(huge, View.secure_sum(0), effort="bulk")
-    assert len(found) == 19999
-    assert found.squared_upper.max() <= 3 * (1 + 1e-9)
+def test_too_much_at_once_is_refused_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "MOST_NUMBERS", 200)
+    ring = trained(graphs.metropolis_weights("ring:n=20"))
+    with pytest.raises(InputError, match="at most 2 observers of a network of this size at once; got 20"):
+        account_all(ring, "secure-sum", noise_multiplier=1, delta=1e-5)
+    assert len(sensitivity(ring, View.secure_sum(0), effort="bulk")) == 19
 
 
 @pytest.mark.parametrize(
@@ -249,7 +255,7 @@ def test_too_much_at_once_is_refused_before_the_work() -> None:
         ((np.nan, 1), "slopes must be finite with lower ≤ upper"),
         ((1, 0.5), "slopes must be finite with lower ≤ upper"),
         ((-np.inf, 1), "slopes must be finite"),
-        (([0.5, 1], 1), "one a node of 4 nodes"),
+        (([0.5, 1], 1), "one a node of 3 nodes"),
         ((0.5,), "must be a pair"),
         ((0.5, 1, 2), "must be a pair"),
         ("some", "or 'any'; got 'some'"),
@@ -264,5 +270,5 @@ def test_what_is_no_ball_is_refused(updates: Any, sentence: str) -> None:
 
 def test_a_case_is_that_of_the_protocol() -> None:
     case = training_of(trained(noise_levels=LEVELS), View.secure_sum(0), Participation.full())
-    assert case.levels.tolist() == [1.0, 4.0, 1.0, 1.0]
-    assert case.hops.tolist() == [0.0, 1.0, 2.0]
+    assert case.levels.tolist() == [1.0, 4.0, 1.0]
+    assert case.hops.tolist() == [0.0, 1.0]

@@ -460,3 +460,42 @@ def test_once_is_one_round(page: Page) -> None:
     idle(page)
     assert page.input_value("#rounds") == "1"
     assert "once: y = contribution + u; exchange y → y;" in page.inner_text("#facts")
+
+
+def test_training_is_asked_for_by_the_slopes_of_its_updates(page: Page, visit: Visit) -> None:
+    """The page asks what --updates asks, says what training asks for, and its link leads back to it."""
+    choose(page, "view", "Secure sum")
+    idle(page)
+    assert "Nodes average what they receive" in page.inner_text("#updates-hint")
+    page.fill("#updates", "any")
+    page.press("#updates", "Enter")
+    idle(page)
+    weights = metropolis_weights("florentine")
+    found = account_all(
+        gossip(weights, rounds=20, updates="any"), "secure-sum", noise_multiplier=4.0, delta=1e-5
+    )
+    assert shown(page) == words(found.worst())
+    facts = page.inner_text("#facts")
+    assert "none: every message is seen, or the bound holds for update maps of any kind" in facts
+    assert "any: nothing is known of the maps" in facts
+    assert page.input_value("#parameters") == "updates=any"
+    page.fill("#updates", "0.9,1")
+    page.press("#updates", "Enter")
+    idle(page)
+    training = gossip(weights, rounds=20, updates=(0.9, 1))
+    table = account_all(training, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    assert shown(page) == words(table.worst())
+    facts = page.inner_text("#facts")
+    assert "smooth: every node updates what it received by a map with slopes in the given ball" in facts
+    assert "slopes in [0.9, 1]" in facts
+    assert "each node sums no more records than the public number" in facts
+    assert training.hash in facts
+    assert "updates%3D0.9%2B1" in page.url
+    again = opened(visit, page.url)
+    assert shown(again) == words(table.worst())
+    assert again.input_value("#updates") == "0.9,1"
+    assert violations(page) == []
+    page.fill("#updates", "1,0.9")
+    page.press("#updates", "Enter")
+    page.wait_for_selector("#notice:not([hidden])")
+    assert "slopes must be finite with lower ≤ upper" in page.inner_text("#notice-text")

@@ -251,7 +251,9 @@ def lasting_rates(
     for d, w, angle in choices:
         state = _settled(case, d, w, angle)
         variance = float(levels @ np.abs(state) ** 2)
-        found = state.real**2 / variance * (1 - CAUTION) if variance > 0 else np.zeros(best.size)
+        # What the iteration has not reached yet may be large beside a small entry.
+        signal = np.maximum(np.abs(state.real) - 1e-11 * np.abs(state).max(initial=0.0), 0.0)
+        found = signal**2 / variance * (1 - CAUTION) if variance > 0 else np.zeros(best.size)
         angles[found > best] = angle
         best = np.maximum(best, found)
         if angle == 0:
@@ -284,7 +286,7 @@ def _settled(case: Training, d: np.ndarray, w: np.ndarray, angle: float) -> np.n
             break
         # What is still to come is a geometric series.
         if change <= 1e-12 * size * max(0.0, 1 - change / before if before > 0 else 1.0):
-            return following
+            return np.asarray(following)
         state, before = following, change
     return np.zeros(shown.size, dtype=complex)
 

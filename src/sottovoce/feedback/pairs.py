@@ -120,15 +120,12 @@ class Sharpening:
         """Whether there was something left to do for a pair, which is done now."""
         row = int(np.searchsorted(self.starts, pair, side="right")) - 1
         case, place = self.cases[row], int(self.places[row][pair - self.starts[row]])
-        if self.upper[pair] == 0 or not improvable(case, place):
+        if self.upper[pair] == 0:
             return False
-        if stage == len(self.efforts):
-            if self.attacked and pair not in self.attacks:
-                attack = self.attacks[pair] = best_attack(case, place)
-                if attack.squared > self.lower[pair]:
-                    self.lower[pair] = min(attack.squared, self.upper[pair])
-                else:
-                    del self.attacks[pair]
+        if stage == len(self.efforts) or not improvable(case, place):
+            if self.attacked and (attack := best_attack(case, place)).squared > self.lower[pair]:
+                self.attacks[pair] = attack
+                self.lower[pair] = min(attack.squared, self.upper[pair])
             return False
         found = best_proved(case, place, self.efforts[stage])
         self.refined[pair] = True

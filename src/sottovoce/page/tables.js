@@ -52,6 +52,15 @@ sottovoce.tables = (() => {
     return `${said(local_squared, "local DP")}, ${said(central_squared, "central aggregation")}`;
   }
 
+  /** What is said of the maps by which nodes train. */
+  function updates(found) {
+    if (found === undefined) return [];
+    if (found.lower === null) return [["Updates", "any: nothing is known of the maps by which nodes update what they received"]];
+    const [lower, upper] = [found.lower, found.upper].map((slope) => Number(slope.toFixed(12)));
+    const source = found.losses === null ? "" : `, ${found.losses} losses, step times smoothness ${found.step_smoothness}`;
+    return [["Updates", `slopes in [${lower}, ${upper}]${source}`], ["Clipping", found.clipping], ["Records", found.records]];
+  }
+
   function facts() {
     const { document } = model;
     const { graph } = document;
@@ -66,6 +75,7 @@ sottovoce.tables = (() => {
       ["Assumption", `${document.assumption}: ${document.assumption_text}`],
       ["Interval", "the lower end is attained by some pair of neighbouring streams; the upper end is proved, rounding included"],
       ...(document.program === undefined ? [] : [["Protocol", `${document.protocol}: ${document.program}`], ["Protocol hash", document.protocol_hash]]),
+      ...updates(document.updates),
       ...(document.infinite === undefined ? [] : [["Infinite", `Δ and ε: ${document.infinite}`]]),
       ["Weights hash", graph.hash],
       ["Version", document.version],

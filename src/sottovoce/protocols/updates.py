@@ -13,7 +13,16 @@ from sottovoce.errors import InputError, one_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["CLIPPING", "RECORDS", "Losses", "Slopes", "Updates", "checked_updates", "parse_updates"]
+__all__ = [
+    "CLIPPING",
+    "RECORDS",
+    "Losses",
+    "Slopes",
+    "Updates",
+    "checked_updates",
+    "parse_updates",
+    "slope_span",
+]
 
 Updates = tuple["ArrayLike", "ArrayLike"] | Literal["any"]
 Losses = Literal["convex", "clipped", "smooth"]
@@ -81,8 +90,7 @@ class Slopes:
         """The pair, or its range over the nodes."""
         low, high = float(self.lower.min()), float(self.upper.max())
         alike = bool((self.lower == low).all() and (self.upper == high).all())
-        # Slopes that were rounded outwards look like what they were rounded from.
-        span = f"[{round(low, 12) + 0.0:g}, {round(high, 12) + 0.0:g}]"
+        span = slope_span(low, high)
         return span if alike else f"{span} or less, a pair for each node"
 
     @property
@@ -99,6 +107,15 @@ class Slopes:
     def reach(self) -> np.ndarray:
         """The Lipschitz constant ℓ = |c| + r."""
         return np.asarray(np.maximum(np.abs(self.lower), np.abs(self.upper)))
+
+
+def slope_span(lower: float, upper: float) -> str:
+    """Two slopes as a person reads them: what was rounded outwards looks like what it was rounded from.
+
+    >>> slope_span(0.4999999999999982, 1.0000000000000018)
+    '[0.5, 1]'
+    """
+    return f"[{round(lower, 12) + 0.0:g}, {round(upper, 12) + 0.0:g}]"
 
 
 def checked_updates(updates: Updates | Slopes, n: int) -> Slopes | Literal["any"]:

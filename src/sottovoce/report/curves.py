@@ -69,6 +69,8 @@ def view_curve(
             targets=targets,
             contribution=contribution,
             participation=chosen,
+            # In training the worst target is what takes time.
+            effort="auto" if protocol.updates is None else "bulk",
         )
         points.append((rounds, count, _three(found)))
         if progress is not None:

@@ -153,6 +153,17 @@ class NetworkResult(GraphFacts, frozen=True, forbid_unknown_fields=True):
     links: list[tuple[int, int]]
 
 
+class UpdatesFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Slopes of the maps by which nodes train (null where nothing is known of them), and what they ask for."""
+
+    lower: float | None
+    upper: float | None
+    step_smoothness: float | None = None
+    losses: str | None = None
+    clipping: str | None = None
+    records: str | None = None
+
+
 class _Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What every number rests on."""
 
@@ -170,8 +181,8 @@ class _Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     protocol: str | msgspec.UnsetType = msgspec.UNSET
     program: str | msgspec.UnsetType = msgspec.UNSET
     protocol_hash: str | msgspec.UnsetType = msgspec.UNSET
+    updates: UpdatesFacts | msgspec.UnsetType = msgspec.UNSET
     infinite: str | msgspec.UnsetType = msgspec.UNSET
-    updates: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class AccountResult(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
