@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.certificates import ShiftProof, ShiftStep
 from sottovoce.feedback.barrier import minimise
 from sottovoce.feedback.phases import Phase, Rows, Solution
 from sottovoce.feedback.subspaces import MOST_COLUMNS, groups_by, unseen_basis
-from sottovoce.shifts import ShiftProof, ShiftStep
 from sottovoce.verification.shift import check_shift
 
 if TYPE_CHECKING:
@@ -137,15 +137,19 @@ def proved(
     violation, at the cost of a part τ of κ.
     """
     case = place.case
+    asked = case.about(int(case.loop.unknown[place.target]))
     for share in REPAIRS:
-        parts = {
-            name: tuple(_blend(case, step, share) for step in steps)
-            for name, steps in (("start", start), ("bulk", bulk), ("end", end))
-        }
-        proof = case.proof(
-            int(case.loop.unknown[place.target]), "shift", support=case.loop.unknown[place.support], **parts
+        first, recurring, last = (
+            tuple(_blend(case, step, share) for step in steps) for steps in (start, bulk, end)
         )
-        check = check_shift(proof, case.loop)
+        proof = ShiftProof(
+            method="shift",
+            support=case.loop.unknown[place.support],
+            start=first,
+            bulk=recurring,
+            end=last,
+        )
+        check = check_shift(proof, asked)
         if check.holds:
             return Proved(proof=proof, squared_upper=check.squared_upper)
     return None
