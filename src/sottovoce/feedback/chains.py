@@ -36,6 +36,10 @@ OPEN = 1e3
 # How much of (Π, β, κ) is given up for (0, q/2, q/4), at most, to make up for rounding.
 REPAIRS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 SHARED_AT_MOST = 0.998
+# Periods up to this many rounds have a step for each; in longer ones a contribution is forgotten after so many.
+MOST_PERIOD = 12
+# Multipliers that the steps of a period may hold.
+MOST_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -182,10 +186,37 @@ def round_by_round(place: Setting, weights: np.ndarray, *, gap: float = 1e-5) ->
 
 
 def periodic(place: Setting, period: int, *, gap: float = 1e-5) -> Proved | None:
-    """Steps that recur every `period` rounds, the target contributing in the first of them only."""
+    """Steps that recur every `period` rounds, the target contributing in the first of them only.
+
+    In a long period what is left of a contribution after some rounds is cancelled whole, and nothing is let pass until
+    the next one. None where the steps of a period would be too many numbers.
+    """
+    if period > MOST_PERIOD:
+        return _forgetting(place, period, gap=gap)
     chain = [Phase(previous=(p - 1) % period, weight=float(p == 0)) for p in range(period)]
     found = minimise(place.rows, chain, gap=gap)
     return proved(place, bulk=steps_of(place, found, last=False))
+
+
+def _forgetting(place: Setting, period: int, *, gap: float) -> Proved | None:
+    """Steps after a contribution that end with Π = 0, which then stays."""
+    if period * place.case.protocol.n > MOST_NUMBERS:
+        return None
+    last, q = MOST_PERIOD - 1, place.basis.shape[1]
+    chain = [
+        Phase(
+            previous=p - 1 if p else None,
+            weight=float(p == 0),
+            given=np.zeros((q, q)) if p == last else None,
+        )
+        for p in range(MOST_PERIOD)
+    ]
+    found = minimise(place.rows, chain, gap=gap)
+    nothing = ShiftStep(
+        factor=np.zeros((place.support.size, 0)), multipliers=np.zeros(place.case.protocol.n), kappa=0.0
+    )
+    idle = (nothing,) * (period - MOST_PERIOD)
+    return proved(place, bulk=(*steps_of(place, found, last=False), *idle))
 
 
 def layered(place: Setting, bulk: Solution, length: int, *, gap: float = 1e-4) -> Proved | None:
