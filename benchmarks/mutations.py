@@ -619,7 +619,10 @@ def outcome(graph: str, text: str) -> tuple[str, str]:
     if certificate.rounds > MOST_ROUNDS:
         capped = certificate.squared_upper >= certificate.rounds and certificate.squared_lower == 0
         return ("verified, the cap" if capped else "verified, too long to try"), ""
-    low, high = truth(graph, certificate)
+    try:
+        low, high = truth(graph, certificate)
+    except InputError as error:
+        return "false", f"no claim at all: {error}"
     room = TOLERANCE * max(high, 1e-12)
     if certificate.squared_upper < low - room or certificate.squared_lower > high + room:
         return "false", f"[{certificate.squared_lower}, {certificate.squared_upper}] against [{low}, {high}]"

@@ -364,11 +364,7 @@ class Certificate:
     @property
     def sentence(self) -> str:
         """The protocol in one sentence."""
-        told = sentence_of(self.programs, len(self.schedule), self.rounds, self.encoder)
-        if self.updates is None:
-            return told
-        maps = "of any kind" if isinstance(self.updates, str) else f"with slopes in {self.updates}"
-        return f"{told}; each node then updates its model by a map {maps}"
+        return sentence_of(self.programs, len(self.schedule), self.rounds, self.encoder, self.updates)
 
     @property
     def protocol_hash(self) -> str:
