@@ -26,9 +26,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tests.interpreter import exact_view, largest_over_signs
+from tests.reference import exact_weights
 
 from sottovoce.certificates import Certificate, HorizonProof, Mechanism, from_text, to_text
 from sottovoce.errors import InputError, NotCertified
+from sottovoce.feedback import training_sensitivity
 from sottovoce.graphs import (
     GossipWeights,
     laplacian_weights,
@@ -137,6 +139,7 @@ def _honest() -> Iterator[tuple[str, Certificate]]:
             except NotCertified:
                 continue
             yield name, made
+        yield from ((name, made) for made in _trained(weights, next(settings)))
         for damping in (None, [0.5, 1.0, -0.5, 0.0, 1.0][: weights.n]):
             yield (
                 name,
@@ -197,6 +200,29 @@ def _honest_programs() -> Iterator[tuple[str, Certificate]]:
                 name,
                 certify(protocol, view, 2, contribution=contribution, participation=participation),
             )
+
+
+def _trained(weights: GossipWeights, participation: str) -> Iterator[Certificate]:
+    """Certificates of kind shift: a proof by steps, one by a single vector, and one for maps of any kind."""
+    labels, n = list(weights.labels), weights.n
+    levels = (1.0, 2.0, 1.0, 0.5, 1.0)[:n]
+    mechanism = Mechanism(noise_multiplier=2.0, delta=1e-5, relation="zero-out")
+    ends = [0.0, 0.5, -0.5, 0.9, 1.0][:n], [1.0, 1.0, 0.5, 1.1, 1.0][:n]
+    cases: tuple[tuple[Any, View, Any, str], ...] = (
+        (ends, View.secure_sum(labels[0]), levels, "full"),
+        ((0.5, 1), View.secure_sum(labels[0]), None, participation),
+        ((-0.2, 0.2), View.coalition_sums([labels[0], labels[1]]), None, "full"),
+        ("any", View.single_node(labels[1], own_noise="hidden"), None, participation),
+    )
+    for updates, view, noise, asked in cases:
+        protocol = gossip(weights, rounds=3, updates=updates, noise_levels=noise)
+        yield certify(
+            protocol,
+            view,
+            labels[-1],
+            participation=asked,
+            mechanism=mechanism if updates == (0.5, 1) else None,
+        )
 
 
 def _short_horizon(protocol: Any, view: View, target: Any) -> Certificate:  # noqa: ANN401
@@ -313,6 +339,11 @@ def _ways(value: Any) -> list[Any]:  # noqa: ANN401
             "2",
             "dense",
             "horizon",
+            "shift",
+            "memory-one",
+            "twins",
+            "cap",
+            "any",
             "model",
             "u",
             "1/3",
@@ -344,14 +375,24 @@ _VOCABULARIES = (
     ("known", "hidden"),
     ("vector", "scalar", "energy"),
     ("node", "edge"),
+    ("shift", "memory-one", "twins", "cap"),
 )
 _VOCABULARY = {word: words for words in _VOCABULARIES for word in words}
+
+
+def _steps(proof: object) -> list[Any]:
+    """The steps of a proof of kind shift in a document; none of any other."""
+    if not isinstance(proof, dict) or proof.get("kind") != "shift":
+        return []
+    parts = [proof.get(part) for part in ("start", "bulk", "end")]
+    return [step for part in parts if isinstance(part, list) for step in part]
 
 
 def _bolder(document: dict[str, Any], rng: np.random.Generator) -> str:
     """Make the claim say more than it did, in a way that the proof might follow."""
     factor = float(rng.choice([1 - 1e-7, 0.9999, 0.99, 0.9, 0.5, 0.01]))
     claim, proof = document["claim"], document.get("proof")
+    steps = _steps(proof)
     try:
         if rng.random() < 0.3:
             claim["lower"] = min(claim["lower"] / factor, claim["upper"])
@@ -360,10 +401,12 @@ def _bolder(document: dict[str, Any], rng: np.random.Generator) -> str:
         claim["lower"] = min(claim["lower"], claim["upper"])
         if isinstance(proof, dict) and rng.random() < 0.7:
             for name in ("y", "start"):
-                if isinstance(proof.get(name), list):
+                if isinstance(proof.get(name), list) and not steps:
                     proof[name] = [x * factor for x in proof[name]]
             if "rate" in proof:
                 proof["rate"] *= factor
+            for step in steps:
+                step["kappa"] /= factor
     except (TypeError, KeyError):
         return "claim as it was"
     return f"upper * {factor}"
@@ -430,8 +473,12 @@ def _form(certificate: Certificate, weights: Weights) -> list[list[Fraction]] | 
 
 
 def truth(graph: str, certificate: Certificate) -> tuple[float, float]:
-    """Two numbers between which Δ² lies: equal for scalars, and close for vectors."""
-    form = _form(certificate, weights_at_hand()[graph])
+    """Two numbers between which Δ² lies: equal for scalars, close for vectors, and some way apart for training."""
+    weights = weights_at_hand()[graph]
+    if certificate.updates is not None:
+        assert isinstance(weights, GossipWeights)
+        return _training_truth(weights, certificate)
+    form = _form(certificate, weights)
     if form is None:
         return math.inf, math.inf
     low = high = 0.0
@@ -445,6 +492,99 @@ def truth(graph: str, certificate: Certificate) -> tuple[float, float]:
             top = signs if certificate.contribution == "scalar" else _vector_maximum(floats, signs)
         low, high = max(low, signs), max(high, top)
     return low, high
+
+
+def _rows(
+    view: StatedView, W: list[list[Fraction]], place: dict[Any, int]
+) -> tuple[list[list[Fraction]], list[int]]:
+    """What a stated view sees and whose noise it knows, from the table of threat models."""
+    n = len(W)
+    unit = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
+    if view.name == "custom":
+        rows = [[dict(row).get(j, Fraction(0)) for j in range(n)] for row in view.rows]
+        return rows, [place[label] for label in view.known_noise]
+    who = [place[label] for label in view.observers]
+    known = who if view.own_noise == "known" else []
+    senders = sorted({j for i in who for j in range(n) if W[i][j] and j != i})
+    match view.name:
+        case "everyone":
+            return unit, []
+        case "neighbourhood":
+            return [unit[j] for j in sorted({*who, *senders})], known
+        case "single-node":
+            return [unit[i] for i in who], known
+        case "coalition-messages":
+            return [unit[j] for j in senders if j not in who], known
+        case _:
+            return [W[i] for i in who], known
+
+
+def _training_truth(weights: GossipWeights, certificate: Certificate) -> tuple[float, float]:
+    """What linear loops with slopes at the ends of the ball attain, and a bound that is found anew."""
+    place = {label: k for k, label in enumerate(weights.labels)}
+    W = exact_weights(weights)
+    rows, known = _rows(certificate.view, W, place)
+    target, rounds = place[certificate.target], certificate.rounds
+    drawn = certificate.programs[0].draws[0].level
+    several = drawn if isinstance(drawn, tuple) else (drawn,) * weights.n
+    levels = [float(Fraction(level)) for level in several]
+    slopes = certificate.updates
+    ends = (
+        [(-2.0, 2.0)] * weights.n
+        if isinstance(slopes, str) or slopes is None
+        else list(zip(slopes.lower.tolist(), slopes.upper.tolist(), strict=True))
+    )
+    A, C = (np.array([[float(x) for x in row] for row in part]).reshape(-1, weights.n) for part in (W, rows))
+    low = 0.0
+    for chosen in patterns(certificate.participation, rounds):
+        for d in itertools.product(*ends):
+            low = max(low, _loop_value(np.array(d), A, C, known, target, np.array(levels), rounds, chosen))
+    view = View(
+        observation=np.array([[float(x) for x in row] for row in rows]).reshape(-1, weights.n),
+        known_noise=[weights.labels[k] for k in known],
+    )
+    found = training_sensitivity(
+        weights,
+        view,
+        certificate.target,
+        rounds=rounds,
+        updates="any" if isinstance(slopes, str) or slopes is None else (slopes.lower, slopes.upper),
+        noise_levels=np.square(levels),
+        participation=certificate.participation,
+    )
+    # Floats with small eigenvalues left out are this close.
+    return low * (1 - 1e-6), found.squared.upper
+
+
+def _loop_value(
+    d: np.ndarray,
+    A: np.ndarray,
+    C: np.ndarray,
+    known: list[int],
+    target: int,
+    levels: np.ndarray,
+    rounds: int,
+    chosen: tuple[int, ...],
+) -> float:
+    """The largest mᵀ Σ⁺ m over signs in the chosen rounds: the whole view of a linear loop, from its definition.
+
+    The view is C s_t for all rounds and the noise of the known nodes, s_t = D A s_{t−1} + x_t + u_t.
+    """
+    n = len(A)
+    steps = [np.linalg.matrix_power(d[:, None] * A, k) for k in range(rounds)]
+    seen = [
+        np.hstack([C @ steps[t - s] if s <= t else np.zeros_like(C) for s in range(rounds)])
+        for t in range(rounds)
+    ]
+    told = np.vstack(
+        [*seen, *(np.eye(n * rounds)[t * n + np.array(known, dtype=int)] for t in range(rounds))]
+    )
+    covariance = (told * np.tile(levels**2, rounds)) @ told.T
+    moved = told[:, [t * n + target for t in chosen]]
+    moved[len(C) * rounds :] = 0.0
+    form = moved.T @ np.linalg.pinv(covariance, rcond=1e-8, hermitian=True) @ moved
+    signs = itertools.product((1.0, -1.0), repeat=len(chosen))
+    return max(float(np.array(c) @ form @ np.array(c)) for c in signs)
 
 
 def _vector_maximum(M: np.ndarray, at_least: float) -> float:
@@ -479,7 +619,10 @@ def outcome(graph: str, text: str) -> tuple[str, str]:
     if certificate.rounds > MOST_ROUNDS:
         capped = certificate.squared_upper >= certificate.rounds and certificate.squared_lower == 0
         return ("verified, the cap" if capped else "verified, too long to try"), ""
-    low, high = truth(graph, certificate)
+    try:
+        low, high = truth(graph, certificate)
+    except InputError as error:
+        return "false", f"no claim at all: {error}"
     room = TOLERANCE * max(high, 1e-12)
     if certificate.squared_upper < low - room or certificate.squared_lower > high + room:
         return "false", f"[{certificate.squared_lower}, {certificate.squared_upper}] against [{low}, {high}]"

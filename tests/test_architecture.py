@@ -22,7 +22,6 @@ ROWS = (
     ("views",),
     ("participation",),
     ("certificates",),
-    ("shifts",),
     ("verification",),
     ("filtering",),
     ("feedback",),

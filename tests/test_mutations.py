@@ -28,7 +28,7 @@ def test_the_honest_ones_are_verified_and_hold_the_truth() -> None:
     for graph, certificate in mutations.honest():
         assert mutations.outcome(graph, to_text(certificate)) == ("verified, true", "")
         kinds.add((certificate.view.name, certificate.proof.kind, certificate.assumption))
-    assert {kind for _, kind, _ in kinds} == {"dense", "horizon"}
+    assert {kind for _, kind, _ in kinds} == {"dense", "horizon", "shift"}
     assert len(kinds) >= 14
 
 

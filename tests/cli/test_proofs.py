@@ -11,7 +11,7 @@ import pytest
 
 from sottovoce import __version__, certificates, graphs
 from sottovoce.certificates import DenseProof
-from sottovoce.protocols import gossip
+from sottovoce.protocols import Slopes, gossip
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View
 
@@ -64,6 +64,52 @@ def test_a_certificate_in_words(sottovoce: Run) -> None:
         assert line in out.splitlines()
 
 
+def test_a_certificate_of_training(sottovoce: Run, tmp_path: Path) -> None:
+    """Kind shift: what is certified, verified and, with a bolder ball, refused."""
+    code, out, err = sottovoce(*CERTIFY, "--updates", "0.5,1", "--noise-multiplier", "4")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    for line in ("updates       slopes in [0.5, 1] (training)", "bound         shift", "kind          shift"):
+        assert line in out.splitlines()
+    code, out, err = sottovoce(*VERIFY, "--graph", "ring:n=5")
+    assert (code, err) == (0, "")
+    assert out.startswith("Verified: ")
+    assert "a map with slopes in the ball" in " ".join(out.split())
+    assert sottovoce(*VERIFY).code == 3
+    stored = certificates.load(tmp_path / "claim.json")
+    assert isinstance(stored.updates, Slopes)
+    wider = Slopes(lower=stored.updates.lower - 0.1, upper=stored.updates.upper)
+    changed(tmp_path / "claim.json", updates=wider)
+    code, out, err = sottovoce(*VERIFY, "--graph", "ring:n=5", "--json")
+    assert (code, json.loads(out)["verdict"]) == (3, "refused")
+    assert "the proof does not hold" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (("--updates", "some"), "--updates must be spelled LOWER,UPPER (0.9,1, say), or any; got 'some'"),
+        (("--updates", "1,0.9"), "slopes must be finite with lower ≤ upper"),
+        (("--updates", "0.9,1", "--damping", "0.9"), "damping and updates say the same thing twice"),
+        (("--updates", "0.9,1", "--contribution", "scalar"), "contributions to training are vectors"),
+    ],
+)
+def test_updates_that_are_none(sottovoce: Run, tmp_path: Path, given: tuple[str, ...], sentence: str) -> None:
+    code, out, err = sottovoce(*CERTIFY, *given)
+    assert (code, out) == (2, "")
+    assert sentence in " ".join(err.split())
+    assert not (tmp_path / "claim.json").exists()
+
+
+def test_maps_of_any_kind(sottovoce: Run) -> None:
+    settings = ("certify", "complete:n=5", *CERTIFY[2:], "--updates", "any", "--json")
+    code, out, _ = sottovoce(*settings)
+    document = json.loads(out)
+    assert (code, document["assumption"], document["updates"]) == (0, "none", "any")
+    assert document["sensitivity_squared"]["method"] == "twins"
+    assert document["sensitivity_squared"]["upper"] == pytest.approx(6 / 4, rel=1e-9)
+
+
 def test_a_certificate_in_json_agrees_with_the_sensitivity(sottovoce: Run, tmp_path: Path) -> None:
     settings = (
         *("--participation", "at-most:3", "--contribution", "scalar"),
@@ -90,6 +136,7 @@ def test_a_certificate_in_json_agrees_with_the_sensitivity(sottovoce: Run, tmp_p
         "observer": [0],
         "target": 1,
         "contribution": "scalar",
+        "updates": None,
         "participation": "at-most:3",
         "assumption": "oblivious",
         "mechanism": {"noise_multiplier": 4.0, "delta": 1e-6, "relation": "replace-one"},

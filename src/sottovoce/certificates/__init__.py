@@ -5,6 +5,7 @@ Nothing is proved here: `sottovoce.verification` does that.
 """
 
 from sottovoce.certificates.files import from_text, load, save, to_text
+from sottovoce.certificates.shifts import LoopAttack, ShiftProof, ShiftStep
 from sottovoce.certificates.values import (
     SCHEMA,
     Certificate,
@@ -21,7 +22,10 @@ __all__ = [
     "Certificate",
     "DenseProof",
     "HorizonProof",
+    "LoopAttack",
     "Mechanism",
+    "ShiftProof",
+    "ShiftStep",
     "StatedView",
     "StatedWeights",
     "StoredWeights",

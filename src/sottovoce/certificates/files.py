@@ -20,6 +20,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 
 from sottovoce.certificates.numbers import MOST_DIGITS, exact, written
+from sottovoce.certificates.shifts import (
+    ShiftProof,
+    plain,
+    read_shift_proof,
+    read_updates,
+    updates_document,
+)
 from sottovoce.certificates.values import (
     MOST_LABEL_DEPTH,
     SCHEMA,
@@ -160,7 +167,9 @@ def document_of(certificate: Certificate) -> dict[str, Any]:
     """The JSON object of a certificate, without its hash."""
     proof, mechanism = certificate.proof, certificate.mechanism
     hints: dict[str, Any] = {"kind": proof.kind}
-    if isinstance(proof, DenseProof):
+    if isinstance(proof, ShiftProof):
+        hints = plain(proof)
+    elif isinstance(proof, DenseProof):
         hints |= {"y": _listed(proof.y), "witness": _listed(proof.witness)}
     else:
         hints |= {"start": _listed(proof.start), "rate": proof.rate}
@@ -178,6 +187,7 @@ def document_of(certificate: Certificate) -> dict[str, Any]:
             "programs": [canonical_program(program) for program in certificate.programs],
             "rounds": certificate.rounds,
             "encoder": [str(Fraction(number)) for number in certificate.encoder],
+            "updates": updates_document(certificate.updates),
         },
         "view": _view_document(certificate.view),
         "target": _written_label(certificate.target),
@@ -260,7 +270,7 @@ def _from_document(document: object) -> Certificate:
             f"the file was changed after it was written: its hash is {stated!r}, its content gives {found!r} "
             "(take the original file)"
         )
-    protocol = _fields(whole["protocol"], "protocol", "weights", "programs", "rounds", "encoder")
+    protocol = _fields(whole["protocol"], "protocol", "weights", "programs", "rounds", "encoder", "updates")
     first, *further = _some("weights", protocol["weights"], _read_weights)
     programs = _some("programs", protocol["programs"], _read_program)
     claim = _fields(whole["claim"], "claim", "lower", "upper")
@@ -272,6 +282,7 @@ def _from_document(document: object) -> Certificate:
         program=tuple(programs) if len(programs) > 1 else programs[0],
         rounds=protocol["rounds"],
         encoder=tuple(_some("encoder", protocol["encoder"], lambda value: exact("the encoder", value))),
+        updates=read_updates(protocol["updates"]),
         view=_read_view(whole["view"]),
         target=_read_label(whole["target"]),
         contribution=whole["contribution"],
@@ -379,15 +390,17 @@ def read_rows(value: object) -> ExactRows:
     return tuple(rows)
 
 
-def _read_proof(value: object) -> DenseProof | HorizonProof:
+def _read_proof(value: object) -> DenseProof | HorizonProof | ShiftProof:
     kind = value.get("kind") if isinstance(value, dict) else None
+    if kind == "shift":
+        return read_shift_proof(value)
     if kind == "dense":
         parts = _fields(value, "proof", "kind", "y", "witness")
         return DenseProof(y=parts["y"], witness=parts["witness"])
     if kind == "horizon":
         parts = _fields(value, "proof", "kind", "start", "rate")
         return HorizonProof(start=parts["start"], rate=parts["rate"])
-    raise InputError(f"proof must be of kind dense or horizon; got {kind!r}")
+    raise InputError(f"proof must be of kind dense, horizon or shift; got {kind!r}")
 
 
 def _read_mechanism(value: object) -> Mechanism | None:

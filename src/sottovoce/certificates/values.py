@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from sottovoce.certificates.numbers import exact, float_array, whole_array, written
+from sottovoce.certificates.shifts import ShiftProof
 from sottovoce.errors import InputError, one_of, positive, probability
 from sottovoce.graphs import GossipWeights
 from sottovoce.graphs.model import is_symmetric, row_indices
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from sottovoce.certificates.numbers import Floats
     from sottovoce.protocols import Contribution, Number, PerNode
+    from sottovoce.protocols.updates import Slopes
     from sottovoce.views import Assumption
 
 __all__ = [
@@ -269,7 +271,8 @@ class Certificate:
     and the rationals themselves unless the network is large), its `program`, `rounds` and `encoder`. `rule` is how the
     weights are said to have been built, for whoever has to build them again: the hash decides. In a schedule these are
     the weights of the first round, and `further` those of the next ones until it repeats; a tuple of programs takes
-    turns, too. `mechanism` is there if an (ε, δ) is asked for.
+    turns, too. `mechanism` is there if an (ε, δ) is asked for. With `updates` it is training: the slopes of every
+    node's map, or "any", and a proof of kind shift.
     """
 
     weights_hash: str
@@ -285,8 +288,9 @@ class Certificate:
     participation: str
     squared_lower: float
     squared_upper: float
-    proof: DenseProof | HorizonProof
+    proof: DenseProof | HorizonProof | ShiftProof
     mechanism: Mechanism | None = None
+    updates: Slopes | Literal["any"] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a certificate that contradicts itself."""
@@ -309,6 +313,12 @@ class Certificate:
             raise InputError(
                 f"the claim needs 0 ≤ lower ≤ upper; got {self.squared_lower!r} and {self.squared_upper!r}"
             )
+        if (self.updates is None) == isinstance(self.proof, ShiftProof):
+            raise InputError(
+                "a proof of kind shift speaks of training, with updates; any other of averaging, without"
+            )
+        if self.updates is not None and self.contribution != "vector":
+            raise InputError(f"contributions to training are vectors; got {self.contribution!r}")
         if self.contribution == "energy" and not isinstance(self.proof, DenseProof):
             raise InputError("a claim about contributions of bounded energy needs a proof of kind dense")
         if isinstance(self.proof, DenseProof):
@@ -318,7 +328,7 @@ class Certificate:
                     raise InputError(
                         f"{name} must have one entry for each of the {self.rounds} rounds; it has {len(array)}"
                     )
-        elif self.proof.start.size >= self.rounds:
+        elif isinstance(self.proof, HorizonProof) and self.proof.start.size >= self.rounds:
             raise InputError(
                 f"the start of {self.proof.start.size} rounds must be shorter than the horizon of {self.rounds}"
             )
@@ -341,19 +351,33 @@ class Certificate:
         return _gossip_damping(self.programs) if alike else None
 
     @property
+    def noise(self) -> PerNode | None:
+        """The level of the noise where the program is undamped gossip, whatever that level; None of any other."""
+        program = self.programs[0]
+        if len(program.draws) != 1 or len(self.programs) > 1:
+            return None
+        even = replace(program, draws=(replace(program.draws[0], level=1),))
+        factor = replace(self, program=even).damping
+        plain = factor is not None and not isinstance(factor, tuple) and Fraction(factor) == 1
+        return program.draws[0].level if plain else None
+
+    @property
     def sentence(self) -> str:
         """The protocol in one sentence."""
-        return sentence_of(self.programs, len(self.schedule), self.rounds, self.encoder)
+        return sentence_of(self.programs, len(self.schedule), self.rounds, self.encoder, self.updates)
 
     @property
     def protocol_hash(self) -> str:
         """The hash of the protocol, as accounts name it."""
         code = code_of(self.encoder, self.rounds)
-        return hash_of_protocol([each.hash for each in self.schedule], self.programs, self.rounds, code)
+        weights = [each.hash for each in self.schedule]
+        return hash_of_protocol(weights, self.programs, self.rounds, code, self.updates)
 
     @property
     def assumption(self) -> Assumption:
         """What a claim of this kind rests on: nothing where all messages are seen, else how contributions arise."""
+        if isinstance(self.proof, ShiftProof):
+            return "none" if self.proof.method in {"cap", "twins"} else "smooth"
         damping = self.damping
         if damping is None:
             return "oblivious"

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
+    NO_MAPS,
     Config,
     Contribution,
     Damping,
     Delta,
     Json,
+    Maps,
     OwnNoise,
     ParticipationName,
     ProtocolName,
@@ -62,6 +64,7 @@ def certify(
     weights: Weights = "auto",
     protocol: ProtocolName = "gossip",
     damping: Damping = None,
+    maps: Maps = NO_MAPS,
     own_noise: OwnNoise = "known",
     contribution: Contribution = "vector",
     participation: ParticipationName = "full",
@@ -103,7 +106,7 @@ def certify(
     chosen = network(graph, weights)
     sight = Sight(view=view, observer=observer, target=(target,), own_noise=own_noise, damping=damping)
     seen, about = _pair(sight, chosen.weights)
-    asked = protocol_of(chosen, protocol, damping, rounds=rounds)
+    asked = protocol_of(chosen, protocol, damping, rounds=rounds, maps=maps)
 
     from sottovoce.sensitivities import certify as prove
 

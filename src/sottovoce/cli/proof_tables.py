@@ -131,6 +131,9 @@ def _claim(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("kind", readable(document["kind"])),
         ("hash", readable(document["hash"])),
     ]
+    if document["updates"] is not None:
+        slopes = "maps of any kind" if document["updates"] == "any" else f"slopes in {document['updates']}"
+        rows.insert(4, ("updates", readable(f"{slopes} (training)")))
     if mechanism is not None:
         relation = mechanism["relation"]
         noise, delta = as_given(mechanism["noise_multiplier"]), as_given(mechanism["delta"])

@@ -125,7 +125,9 @@ def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
     for carried in read_report(file):
         try:
             with progress(f"pairs, {carried.stated.view}") as callback:
-                checked = verify_account(carried.stated, carried.certificate, meant, progress=callback)
+                checked = verify_account(
+                    carried.stated, carried.certificate, meant, further=carried.further, progress=callback
+                )
         except FileError:
             raise
         except InputError as error:

@@ -30,10 +30,11 @@ _END = "</script>"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Carried:
-    """One view of a report: what it says, and the certificate of its worst pair, if there is one."""
+    """One view of a report: what it says, the certificate of its worst pair, if there is one, and those of others."""
 
     stated: StatedAccount
     certificate: Certificate | None
+    further: tuple[Certificate, ...] = ()
 
 
 def json_element(name: str, text: str) -> str:
@@ -103,23 +104,20 @@ def _views(data: object, held: object) -> tuple[Carried, ...]:
         raise InputError(
             f"a report carries one certificate (or null) a view; got {len(texts)} for {len(parts)}"
         )
-    return tuple(
-        Carried(
-            stated=_stated(_object(part, "a view"), graph),
-            certificate=None if text is None else from_text(_text(text, "a certificate")),
-        )
-        for part, text in zip(parts, texts, strict=True)
-    )
+    views = []
+    for part, held_here in zip(parts, texts, strict=True):
+        several = held_here if isinstance(held_here, list) and held_here else [held_here]
+        read = [None if text is None else from_text(_text(text, "a certificate")) for text in several]
+        further = tuple(each for each in read[1:] if each is not None)
+        stated = _stated(_object(part, "a view"), graph)
+        views.append(Carried(stated=stated, certificate=read[0], further=further))
+    return tuple(views)
 
 
 def _stated(part: dict[str, Any], graph: dict[str, Any]) -> StatedAccount:
     """What a page says of one view."""
     pairs = _object(part.get("pairs"), "pairs")
     damping = part.get("damping")
-    if "protocol" in part:
-        raise InputError(
-            f"a report of the protocol {str(part['protocol'])[:60]} is not checked here (only gossip is)"
-        )
     words = ("view", "own_noise", "contribution", "participation", "assumption", "relation")
     counts = ("rounds", "pairs_computed", "pairs_possible", "observers_left_out")
     numbers = ("factor", "noise_multiplier", "delta")
@@ -132,6 +130,7 @@ def _stated(part: dict[str, Any], graph: dict[str, Any]) -> StatedAccount:
     return StatedAccount(
         weights_hash=_text(graph.get("hash"), "hash"),
         labels=_list(graph.get("labels"), "labels"),
+        protocol_hash=_text(part.get("protocol_hash"), "protocol_hash") if "protocol" in part else None,
         damping_hash=None if damping is None else _text(_object(damping, "damping").get("hash"), "hash"),
         epsilon_upper=_end(part.get("epsilon_upper"), "epsilon_upper"),
         observers=[tuple(each.tolist()) for each in observers],

@@ -129,6 +129,7 @@ def _claim(certificate: Certificate) -> dict[str, Any]:
         "observer": [plain_label(label) for label in certificate.view.observers],
         "target": plain_label(certificate.target),
         "contribution": certificate.contribution,
+        "updates": None if certificate.updates is None else str(certificate.updates),
         "participation": certificate.participation,
         "assumption": certificate.assumption,
         "sensitivity_squared": {**ends, "method": certificate.proof.method},

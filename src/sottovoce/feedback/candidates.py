@@ -24,7 +24,6 @@ MOST_UNKNOWNS = 900
 # it makes no difference.
 LAYER = 6
 LAYERED = {"quick": 0, "auto": 500, "fine": 10**9}
-MOST_PERIOD = 12
 GAPS = {"auto": 1e-4, "quick": 1e-3, "fine": 1e-6}
 COLUMNS = {"auto": MOST_COLUMNS, "quick": 14, "fine": MOST_COLUMNS + 8}
 
@@ -69,7 +68,7 @@ def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | N
     found: list[Proved | None] = []
     here, solution = steady(case, place, gap=gap, columns=COLUMNS[effort])
     found.append(proved(here, bulk=steps_of(here, solution, last=False)))
-    if family.kind == "every" and 1 < family.size <= MOST_PERIOD:
+    if family.kind == "every" and family.size > 1:
         found.append(periodic(here, family.size, gap=gap))
     elif rounds > 2 * LAYER and LAYER * here.unknowns <= 2 * MOST_UNKNOWNS and rounds <= LAYERED[effort]:
         found.append(layered(here, solution, LAYER, gap=max(gap, 1e-4)))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.certificates import ShiftProof, ShiftStep
 from sottovoce.feedback.barrier import minimise
 from sottovoce.feedback.phases import Phase, Rows, Solution
 from sottovoce.feedback.subspaces import MOST_COLUMNS, groups_by, unseen_basis
-from sottovoce.shifts import ShiftProof, ShiftStep
 from sottovoce.verification.shift import check_shift
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ OPEN = 1e3
 # How much of (Π, β, κ) is given up for (0, q/2, q/4), at most, to make up for rounding.
 REPAIRS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 SHARED_AT_MOST = 0.998
+# Periods up to this many rounds have a step for each; in longer ones a contribution is forgotten after so many.
+MOST_PERIOD = 12
+# Multipliers that the steps of a period may hold.
+MOST_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,15 +141,19 @@ def proved(
     violation, at the cost of a part τ of κ.
     """
     case = place.case
+    asked = case.about(int(case.loop.unknown[place.target]))
     for share in REPAIRS:
-        parts = {
-            name: tuple(_blend(case, step, share) for step in steps)
-            for name, steps in (("start", start), ("bulk", bulk), ("end", end))
-        }
-        proof = case.proof(
-            int(case.loop.unknown[place.target]), "shift", support=case.loop.unknown[place.support], **parts
+        first, recurring, last = (
+            tuple(_blend(case, step, share) for step in steps) for steps in (start, bulk, end)
         )
-        check = check_shift(proof, case.loop)
+        proof = ShiftProof(
+            method="shift",
+            support=case.loop.unknown[place.support],
+            start=first,
+            bulk=recurring,
+            end=last,
+        )
+        check = check_shift(proof, asked)
         if check.holds:
             return Proved(proof=proof, squared_upper=check.squared_upper)
     return None
@@ -178,10 +186,37 @@ def round_by_round(place: Setting, weights: np.ndarray, *, gap: float = 1e-5) ->
 
 
 def periodic(place: Setting, period: int, *, gap: float = 1e-5) -> Proved | None:
-    """Steps that recur every `period` rounds, the target contributing in the first of them only."""
+    """Steps that recur every `period` rounds, the target contributing in the first of them only.
+
+    In a long period what is left of a contribution after some rounds is cancelled whole, and nothing is let pass until
+    the next one. None where the steps of a period would be too many numbers.
+    """
+    if period > MOST_PERIOD:
+        return _forgetting(place, period, gap=gap)
     chain = [Phase(previous=(p - 1) % period, weight=float(p == 0)) for p in range(period)]
     found = minimise(place.rows, chain, gap=gap)
     return proved(place, bulk=steps_of(place, found, last=False))
+
+
+def _forgetting(place: Setting, period: int, *, gap: float) -> Proved | None:
+    """Steps after a contribution that end with Π = 0, which then stays."""
+    if period * place.case.protocol.n > MOST_NUMBERS:
+        return None
+    last, q = MOST_PERIOD - 1, place.basis.shape[1]
+    chain = [
+        Phase(
+            previous=p - 1 if p else None,
+            weight=float(p == 0),
+            given=np.zeros((q, q)) if p == last else None,
+        )
+        for p in range(MOST_PERIOD)
+    ]
+    found = minimise(place.rows, chain, gap=gap)
+    nothing = ShiftStep(
+        factor=np.zeros((place.support.size, 0)), multipliers=np.zeros(place.case.protocol.n), kappa=0.0
+    )
+    idle = (nothing,) * (period - MOST_PERIOD)
+    return proved(place, bulk=(*steps_of(place, found, last=False), *idle))
 
 
 def layered(place: Setting, bulk: Solution, length: int, *, gap: float = 1e-4) -> Proved | None:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
+from sottovoce.certificates import ShiftProof, ShiftStep
 from sottovoce.feedback.chains import Proved
 from sottovoce.feedback.subspaces import unseen_basis
-from sottovoce.shifts import ShiftStep
 from sottovoce.verification.loops import kernel
 from sottovoce.verification.shift import check_shift
 
 if TYPE_CHECKING:
+    from sottovoce.certificates.shifts import Method
     from sottovoce.feedback.problem import Training
-    from sottovoce.shifts import Method
 
 __all__ = ["cap", "memory_one", "twins"]
 
@@ -132,7 +132,7 @@ def _checked(case: Training, target: int, method: Method, x: np.ndarray) -> Prov
     U = case.loop.unknown
     support = np.flatnonzero(x)
     step = ShiftStep(factor=x[support][:, None], multipliers=np.zeros(case.protocol.n), kappa=0.0)
-    proof = case.proof(int(U[target]), method, support=U[support], bulk=() if method == "cap" else (step,))
-    check = check_shift(proof, case.loop)
+    proof = ShiftProof(method=method, support=U[support], bulk=() if method == "cap" else (step,))
+    check = check_shift(proof, case.about(int(U[target])))
     assert check.holds, check.failure
     return Proved(proof=proof, squared_upper=check.squared_upper)

@@ -4,22 +4,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy.sparse.linalg
 from scipy import sparse
 
-from sottovoce.certificates import StoredWeights
 from sottovoce.errors import InputError
 from sottovoce.participation import Participation
 from sottovoce.protocols import gossip
 from sottovoce.protocols.rationals import spread
 from sottovoce.protocols.updates import Slopes, checked_updates
-from sottovoce.shifts import Method, ShiftProof, ShiftStep
-from sottovoce.verification.loops import HiddenLoop, hidden_loop, kernel
+from sottovoce.verification.asked import TrainingQuestion, squares_below
+from sottovoce.verification.loops import HiddenLoop, hidden_loop
 from sottovoce.views import View, observe
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from sottovoce.certificates.values import ExactRows
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Protocol
     from sottovoce.protocols.updates import Updates
@@ -48,7 +45,7 @@ class Training:
     slopes: Slopes | None
     levels: np.ndarray
     loop: HiddenLoop
-    observation: ExactRows
+    alone: frozenset[int]
     known: np.ndarray
 
     @property
@@ -56,36 +53,43 @@ class Training:
         """The gossip weights."""
         return self.protocol.weights
 
+    def about(self, target: int) -> TrainingQuestion:
+        """What is asked about the node of index `target`."""
+        return TrainingQuestion(
+            loop=self.loop,
+            target=target,
+            rounds=self.protocol.rounds,
+            participation=self.participation,
+            levels=self.levels,
+            slopes=self.slopes,
+            alone=self.alone,
+        )
+
+    @cached_property
+    def _anyone(self) -> TrainingQuestion:
+        """The question about some target: what it says of rounds and rows is the same for all."""
+        return self.about(int(self.loop.unknown[0]))
+
     @property
     def charged(self) -> int:
-        """How many rounds can cost anything: all, or all but the last where that one shows nothing."""
-        return self.protocol.rounds if self.loop.last_rows else self.protocol.rounds - 1
+        """How many rounds can cost anything."""
+        return self._anyone.charged
 
     @property
     def count(self) -> int:
         """The largest number of charged rounds in which the target contributes."""
-        return min(self.charged, self.participation.largest_count(self.protocol.rounds))
+        return self._anyone.count
 
-    @cached_property
+    @property
     def over_informed(self) -> bool:
-        """Whether the hidden loop shows more than the view does, so that only upper bounds carry over.
-
-        What flows into a known node counts as seen. That is what the view says where its rows determine it, or, one
-        round later, where the node's own message is seen alone and its map is not constant.
-        """
-        everywhere = np.arange(self.loop.unknown.size)
-        seen = kernel(self.loop.last_rows, everywhere).pivots.size
-        if kernel(self.loop.rows, everywhere).pivots.size == seen:
-            return False
-        told = {row[0][0] for row in self.observation if len(row) == 1}
-        steady = self.slopes is not None and np.any((self.slopes.lower == 0) & (self.slopes.upper == 0))
-        return bool(self.loop.last_rows) or bool(steady) or not set(self.known.tolist()) <= told
+        """Whether the hidden loop shows more than the view does, so that only upper bounds carry over."""
+        return self._anyone.over_informed
 
     @cached_property
     def rows(self) -> sparse.csr_array:
         """Independent rows of C in floats, over the hidden nodes, each of length 1."""
         m = self.loop.unknown.size
-        unseen = kernel(self.loop.rows, np.arange(m))
+        unseen = self._anyone.seen
         count = unseen.pivots.size
         unit = sparse.csr_array((np.ones(count), (np.arange(count), unseen.pivots)), shape=(count, m))
         columns = sparse.csr_array(
@@ -94,11 +98,6 @@ class Training:
         )
         rows = sparse.csr_array(unit + unseen.solved @ columns)
         return sparse.csr_array(sparse.diags_array(1 / scipy.sparse.linalg.norm(rows, axis=1)) @ rows)
-
-    @cached_property
-    def stored_weights(self) -> StoredWeights:
-        """W as a proof stores it."""
-        return _stored(self.weights)
 
     @cached_property
     def heard(self) -> np.ndarray:
@@ -125,40 +124,6 @@ class Training:
         C = self.rows
         alone = np.diff(C.indptr) == 1
         return np.asarray(np.isin(np.arange(C.shape[1]), C[np.flatnonzero(alone)].indices))
-
-    def proof(
-        self,
-        target: int,
-        method: Method,
-        *,
-        support: np.ndarray,
-        start: tuple[ShiftStep, ...] = (),
-        bulk: tuple[ShiftStep, ...] = (),
-        end: tuple[ShiftStep, ...] = (),
-    ) -> ShiftProof:
-        """A proof about the node of index `target`, `support` given by node indices."""
-        return ShiftProof(
-            method=method,
-            weights=self.stored_weights,
-            observation=self.observation,
-            known_noise=self.known,
-            target=int(target),
-            rounds=self.protocol.rounds,
-            participation=str(self.participation),
-            levels=self.levels,
-            lower=None if self.slopes is None else self.slopes.lower,
-            upper=None if self.slopes is None else self.slopes.upper,
-            support=support,
-            start=start,
-            bulk=bulk,
-            end=end,
-        )
-
-
-@lru_cache(maxsize=2)
-def _stored(weights: GossipWeights) -> StoredWeights:
-    """Weights as a proof stores them, which all observers of one network share."""
-    return StoredWeights.of(weights)
 
 
 def training(
@@ -191,10 +156,8 @@ def training_of(protocol: Protocol, view: View, participation: Participation) ->
         raise InputError(
             f"the protocol {protocol.name!r} has no updates (give gossip(…, updates=(lower, upper)))"
         )
-    squares = [exact * exact for exact in spread(protocol.programs[0].draws[0].level, protocol.n)]
-    levels = np.array([float(square) for square in squares])
-    above = np.array([Fraction(float(level)) > square for level, square in zip(levels, squares, strict=True)])
-    levels = _levels(np.where(above, np.nextafter(levels, 0.0), levels), protocol.n, protocol.labels)
+    squares = squares_below(spread(protocol.programs[0].draws[0].level, protocol.n))
+    levels = _levels(squares, protocol.n, protocol.labels)
     return _training(protocol, view, protocol.updates, levels, participation)
 
 
@@ -215,7 +178,7 @@ def _training(
         slopes=updates if isinstance(updates, Slopes) else None,
         levels=levels,
         loop=hidden_loop(protocol.weights, observation=exact, known=observation.known),
-        observation=tuple(tuple(sorted(row.items())) for row in exact),
+        alone=frozenset(j for row in exact if len(row) == 1 for j in row),
         known=observation.known,
     )
 

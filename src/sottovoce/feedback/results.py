@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from sottovoce.certificates import ShiftProof
+    from sottovoce.certificates.shifts import Method
     from sottovoce.feedback.attacks import Attack
     from sottovoce.interval import Interval
-    from sottovoce.shifts import Method, ShiftProof
 
 __all__ = ["Assumption", "TrainingPairs", "TrainingRates", "TrainingSensitivity"]
 

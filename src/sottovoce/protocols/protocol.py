@@ -221,15 +221,7 @@ class Protocol:
     @property
     def sentence(self) -> str:
         """The protocol in one sentence."""
-        return f"{sentence_of(self.programs, len(self.schedule), self.rounds, self.encoder)}{self._updated}"
-
-    @property
-    def _updated(self) -> str:
-        """What the sentence says of the maps between rounds."""
-        if self.updates is None:
-            return ""
-        known = "of any kind" if isinstance(self.updates, str) else f"with slopes in {self.updates}"
-        return f"; each node then updates its model by a map {known}"
+        return sentence_of(self.programs, len(self.schedule), self.rounds, self.encoder, self.updates)
 
     @property
     def terms(self) -> dict[str, str]:
@@ -277,13 +269,21 @@ def code_of(encoder: Sequence[Number], rounds: int) -> tuple[Fraction, ...]:
     return tuple(column)
 
 
-def sentence_of(programs: Sequence[Program], matrices: int, rounds: int, encoder: Sequence[Number]) -> str:
-    """A protocol in one sentence: its programs, how many weight matrices take turns, its rounds and its encoder."""
+def sentence_of(
+    programs: Sequence[Program],
+    matrices: int,
+    rounds: int,
+    encoder: Sequence[Number],
+    updates: Slopes | Literal["any"] | None = None,
+) -> str:
+    """A protocol in one sentence: programs, how many weight matrices take turns, rounds, encoder, maps of training."""
     lasting = "1 round" if rounds == 1 else f"{rounds} rounds"
     scheduled = f", {matrices} weight matrices in turn" if matrices > 1 else ""
     several = f", the first of {len(programs)} programs in turn" if len(programs) > 1 else ""
     code = "" if code_of(encoder, rounds) == (Fraction(1),) else f"; noise encoded by {_listed(encoder)}"
-    return f"{programs[0]}{several}; {lasting}{scheduled}{code}"
+    known = "of any kind" if isinstance(updates, str) else f"with slopes in {updates}"
+    updated = "" if updates is None else f"; each node then updates its model by a map {known}"
+    return f"{programs[0]}{several}; {lasting}{scheduled}{code}{updated}"
 
 
 def hash_of_protocol(

@@ -62,7 +62,7 @@ def write_report(
     title: str,
     account: Mapping[str, Any] | None = None,
     sections: Sequence[Section] = (),
-    proofs: Sequence[str | None] = (),
+    proofs: Sequence[str | list[str] | None] = (),
 ) -> Path:
     """Write a report to `path`, whole or not at all; it opens from disk and asks nothing of a network.
 
@@ -83,7 +83,7 @@ def report_html(
     title: str,
     account: Mapping[str, Any] | None = None,
     sections: Sequence[Section] = (),
-    proofs: Sequence[str | None] = (),
+    proofs: Sequence[str | list[str] | None] = (),
 ) -> str:
     """The report as text: the page with everything it needs inside, and a policy that lets nothing else in."""
     page = _file(INDEX)

@@ -20,6 +20,7 @@ from sottovoce.certificates import (
 )
 from sottovoce.errors import NotCertified, one_of, positive
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
+from sottovoce.sensitivities.certify_training import certify_training
 from sottovoce.sensitivities.horizon import solve_horizon
 from sottovoce.sensitivities.measure import TOLERANCE, Assessment, Search, as_participation, assess, solve
 from sottovoce.sensitivities.participating import covering, earliest_pattern
@@ -61,7 +62,8 @@ def certify(
     Guarantee: diag(y) ⪰ M for the true form M, rounding included: `sottovoce.verification.verify`, which shares nothing
     with this but the meaning of programs and participation, has accepted it. The claim can be looser than
     `sensitivity`, which may also go through patterns one by one. Above `EXPLICIT_ROUNDS` rounds the certificate is of
-    kind "horizon": it claims an upper end only, of plain gossip.
+    kind "horizon": it claims an upper end only, of plain gossip. With `updates` it is of kind "shift": what proves the
+    upper end for all maps in the ball, and a loop in it that attains the lower.
     Source: weak duality; the bounded-real lemma for long horizons.
 
     Raises NotCertified where Δ is infinite, or where no proof is affordable.
@@ -76,6 +78,17 @@ def certify(
     chosen = as_participation(participation)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, [target])
+    if protocol.updates is not None:
+        return certify_training(
+            protocol,
+            view,
+            int(indices[0]),
+            stated={**_stated_protocol(protocol), "view": _stated(protocol, view, observation)},
+            contribution=contribution,
+            participation=chosen,
+            mechanism=mechanism,
+            tolerance=tolerance,
+        )
     search = Search(
         contribution=contribution,
         participation=chosen,

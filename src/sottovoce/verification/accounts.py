@@ -18,6 +18,7 @@ from sottovoce.protocols.rationals import spread
 from sottovoce.verification.checking import Check, stored_weights, verify
 from sottovoce.verification.meaning import question
 from sottovoce.verification.others import Others, no_worse
+from sottovoce.verification.training import no_worse_in_training
 from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AccountVerification", "StatedAccount", "reached", "verify_account"]
 
+MOST_FURTHER = 64
 _SHOWN = (
     "that the page shows its data, and that what it says of pairs below the worst is true: neither is checked"
 )
@@ -52,6 +54,7 @@ class StatedAccount:
     participation: str
     assumption: str
     damping_hash: str | None
+    protocol_hash: str | None
     relation: str
     factor: float
     noise_multiplier: float
@@ -126,9 +129,12 @@ def verify_account(
     certificate: Certificate | None,
     weights: GossipWeights | None = None,
     *,
+    further: Sequence[Certificate] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> AccountVerification:
     """Check the headline of an account: its worst pair by `certificate`, and that no other pair is worse.
+
+    In training `further` certificates may prove other pairs.
 
     Guarantee: if the verdict is "verified", every pair of the view on the network at hand has Δ² at most
     `stated.squared` but for the room of `reached`, given what `trusted` names.
@@ -147,6 +153,7 @@ def verify_account(
     others = Others(proved=0, open=stated.targets.size)
     missing = ""
     if checks[-1].holds:
+        checks += _same_protocol(stated, certificate)
         checks.append(_same_pair(stated, certificate, at_hand))
         listed, missing = _all_pairs(stated)
         checks.append(listed)
@@ -155,7 +162,7 @@ def verify_account(
         checks += worst.checks
         checks.append(_headline(stated, worst))
     if worst is not None and all(check.holds for check in checks):
-        others = _others(stated, certificate, at_hand, progress)
+        others = _others(stated, certificate, at_hand, further, progress)
         checks.append(_worst(stated, others))
     if worst is not None and worst.verdict == "consistent":
         missing = missing or (
@@ -173,7 +180,7 @@ def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
         "own noise": (stated.own_noise, certificate.view.own_noise),
         "contribution": (stated.contribution, certificate.contribution),
         "participation": (stated.participation, certificate.participation),
-        "assumption": (stated.assumption, certificate.assumption),
+        "assumption": (stated.assumption, _assumption(stated, certificate)),
         "damping": (stated.damping_hash, _damping_hash(certificate, len(stated.labels))),
         "noise multiplier": (stated.noise_multiplier, mechanism and mechanism.noise_multiplier),
         "δ": (stated.delta, mechanism and mechanism.delta),
@@ -187,8 +194,16 @@ def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
     return [Check("run", True, "the certificate speaks of the run that the page shows")]
 
 
+def _assumption(stated: StatedAccount, certificate: Certificate) -> str:
+    """What the certificate rests on; in training it may prove its pair without what the account needs for others."""
+    weaker = certificate.updates is not None and certificate.assumption == "none"
+    return stated.assumption if weaker and stated.assumption == "smooth" else certificate.assumption
+
+
 def _damping_hash(certificate: Certificate, n: int) -> str | None:
-    """The hash of the factors on the model of n nodes, as accounts name it; None for plain gossip."""
+    """The hash of the factors on the model of n nodes, as accounts name it; None for plain gossip and training."""
+    if certificate.updates is not None:
+        return None
     if certificate.damping is None:
         return "none, its program is not gossip"
     factors = np.array([float(number) for number in spread(certificate.damping, n)])
@@ -205,6 +220,15 @@ def _same_network(stated: StatedAccount, weights: GossipWeights) -> Check:
     if list(map(str, stated.labels)) != list(map(str, weights.labels)):
         return Check("network", False, "the page names the nodes otherwise than the graph does")
     return Check("network", True, f"{weights.n} nodes, hash and names as on the page")
+
+
+def _same_protocol(stated: StatedAccount, certificate: Certificate) -> list[Check]:
+    """Whether training is that of the account: its noise and the slopes of its maps, by the hash of the protocol."""
+    found = None if certificate.updates is None else certificate.protocol_hash
+    if found == stated.protocol_hash:
+        return [] if found is None else [Check("protocol", True, "noise and slopes are those of the page")]
+    named = f"the protocol of the page has the hash {str(stated.protocol_hash)[:80]}"
+    return [Check("protocol", False, f"{named}, that of its certificate {found}")]
 
 
 def _same_pair(stated: StatedAccount, certificate: Certificate, weights: GossipWeights) -> Check:
@@ -278,9 +302,13 @@ def _others(
     stated: StatedAccount,
     certificate: Certificate,
     weights: GossipWeights,
+    further: Sequence[Certificate],
     progress: Callable[[int, int], None] | None,
 ) -> Others:
     """The pairs of the account, the worst observers first; that of the certificate is proved already."""
+    if certificate.updates is not None and stated.assumption == "none":
+        # What the page says of all pairs must not need the slopes for any.
+        certificate = replace(certificate, updates="any")
     mine = question(certificate, weights)
     certified = tuple(sorted(mine.observers)), mine.target
     limit = _roomy(stated.squared, stated.rounds)
@@ -295,8 +323,29 @@ def _others(
         claim = replace(certificate, view=view, target=weights.labels[about[0]])
         asked.append((question(claim, weights), about))
     participation = Participation.parse(stated.participation)
+    if certificate.updates is not None:
+        proved = _proved_further(certificate, weights, further, limit)
+        count = no_worse_in_training(certificate, asked, proved, participation, limit, progress=progress)
+        return Others(proved=count + 1, open=stated.targets.size - count - 1)
     found = no_worse(asked, participation, limit, attained=stated.contribution == "vector", progress=progress)
     return replace(found, proved=found.proved + 1)
+
+
+def _proved_further(
+    certificate: Certificate, weights: GossipWeights, further: Sequence[Certificate], limit: float
+) -> set[tuple[tuple[int, ...], int]]:
+    """The pairs of which a certificate of the same run proves that they stay within the limit."""
+    if len(further) > MOST_FURTHER:
+        raise InputError(f"a report carries at most {MOST_FURTHER} certificates of further pairs a view")
+    pairs = set()
+    for one in further:
+        # Everything but the pair and what proves it is taken from the worst pair's certificate.
+        same = replace(certificate, view=one.view, target=one.target, proof=one.proof)
+        view = replace(certificate.view, observers=one.view.observers)
+        if one.view == view and verify(same, weights).squared.upper <= limit:
+            asked = question(same, weights)
+            pairs.add((tuple(sorted(asked.observers)), asked.target))
+    return pairs
 
 
 def _worst(stated: StatedAccount, others: Others) -> Check:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sottovoce.certificates import DenseProof, HorizonProof
+from sottovoce.certificates import DenseProof, HorizonProof, ShiftProof
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.gaussian import epsilon as epsilon_of
 from sottovoce.graphs import GossipWeights
@@ -25,6 +25,7 @@ from sottovoce.verification.horizon import affordable, dominates, filtered
 from sottovoce.verification.meaning import program_question, question
 from sottovoce.verification.programs import verify_program
 from sottovoce.verification.reduction import distortion, models
+from sottovoce.verification.training import verify_training
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +57,15 @@ _QUADRATIC = (
     "that contributions depend on what the observer cannot see as quadratic losses of the stated factors make "
     "them, and in no other way"
 )
+_BALL = (
+    "that each node updates what it received by a map with slopes in the ball, a ball that is public and not measured "
+    "on data"
+)
+_NOISE = (
+    "that the noise is fresh and Gaussian of the stated levels, and that the record moves a message by at most the "
+    "clipping norm"
+)
+_TRUST = {"oblivious": _OBLIVIOUS, "quadratic": _QUADRATIC, "smooth": _BALL}
 _GRAPH = "that the weights in the file are those of your network (name the graph to check it)"
 _PROGRAM = "that the nodes run the program in the file (name the protocol to check it)"
 
@@ -94,7 +104,8 @@ def verify(
     its rationals and from the program; the numbers of the file are hints. For kind "dense" M is built too,
     diag(y) ⪰ M is proved by Cholesky with margins for all rounding, y is summed over the worst pattern, and the witness
     is evaluated. For kind "horizon" a small model is made from the graph, what it leaves out is bounded, and
-    bounded-real inequalities are proved on it.
+    bounded-real inequalities are proved on it. For kind "shift", about training, the hidden loop is rebuilt, each step
+    of the proof is shown not to stretch, and the attack is evaluated.
 
     Without `network` the weights in the file are taken, and the verdict is at best "consistent".
 
@@ -114,7 +125,14 @@ def verify(
         "the rows are taken as they stand" if certificate.view.name == "custom" else "the rows were rebuilt"
     )
     checks.append(Check("view", True, f"{certificate.view.name}: {told}"))
-    if _is_gossip(certificate, schedule):
+    if isinstance(certificate.proof, ShiftProof):
+        asked = question(certificate, schedule[0])
+        lower, upper, steps = verify_training(certificate, certificate.proof, asked, participation)
+        checks += [Check(*step) for step in steps]
+        if certificate.proof.attack is None:
+            checks.append(no_lower_end(certificate))
+        found: tuple[float, float, list[str]] = (lower, upper, [_NOISE])
+    elif _is_gossip(certificate, schedule):
         asked = question(certificate, schedule[0])
         found = _verify_gossip(certificate, asked, participation, checks)
     else:
@@ -215,6 +233,7 @@ def _verify_gossip(
     proof = certificate.proof
     if isinstance(proof, HorizonProof):
         return _verify_horizon(certificate, proof, asked, participation, checks)
+    assert isinstance(proof, DenseProof)
     return _verify_dense(certificate, proof, asked, participation, checks)
 
 
@@ -367,7 +386,7 @@ def _conclude(
     top = math.inf if upper is None else upper
     if upper is not None:
         if certificate.assumption != "none":
-            trusted = [_OBLIVIOUS if certificate.assumption == "oblivious" else _QUADRATIC, *trusted]
+            trusted = [_TRUST[certificate.assumption], *trusted]
         if certificate.view.name == "custom":
             trusted = [*trusted, _CUSTOM]
         if network is None:

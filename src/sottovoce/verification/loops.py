@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sottovoce.errors import NotCertified
 from sottovoce.verification.hidden import UNIT_ROUNDOFF, transition_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ __all__ = ["HiddenLoop", "Kernel", "hidden_loop", "kernel"]
 
 Floats = NDArray[np.float64]
 ExactRow = dict[int, Fraction]
+# Products of rationals, counted in words of 64 bits, that an elimination may take.
+MOST_WORK = 20_000_000
+# Numbers that a solved row may hold: beyond, rounding is no longer relative.
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,46 +137,58 @@ class Kernel:
 
 
 def kernel(rows: Iterable[ExactRow], support: NDArray[np.int64]) -> Kernel:
-    """The kernel of exact rows on the entries `support`, by Gauss–Jordan elimination in rationals."""
+    """The kernel of exact rows on the entries `support`, by Gauss–Jordan elimination in rationals.
+
+    Raises NotCertified where that takes too long, or where its numbers leave the range of floats.
+    """
     place = {int(k): i for i, k in enumerate(support)}
     lines: dict[int, ExactRow] = {}
+    work = 0
     for row in rows:
         rest = {place[j]: x for j, x in row.items() if j in place and x}
         for pivot in [j for j in rest if j in lines]:
-            _subtract(rest, rest[pivot], lines[pivot])
-        if not rest:
-            continue
-        pivot = max(rest, key=lambda j: (abs(rest[j]), -j))
-        new = {j: x / rest[pivot] for j, x in rest.items()}
-        for line in lines.values():
-            if pivot in line:
-                _subtract(line, line[pivot], new)
-        lines[pivot] = new
+            work += _subtract(rest, rest[pivot], lines[pivot])
+        work += len(lines) // 8
+        if rest:
+            pivot = max(rest, key=lambda j: (abs(rest[j]), -j))
+            new = {j: x / rest[pivot] for j, x in rest.items()}
+            work += sum(_subtract(line, line[pivot], new) for line in lines.values() if pivot in line)
+            lines[pivot] = new
+        if work > MOST_WORK:
+            raise NotCertified(
+                "what the observer does not see takes more exact arithmetic than is done here (take a smaller view)"
+            )
     pivots = np.array(sorted(lines), dtype=np.int64)
     free = np.setdiff1d(np.arange(support.size), pivots)
     column = {int(k): i for i, k in enumerate(free)}
     entries = [
-        (i, column[j], float(x))
+        (i, column[j], x)
         for i, pivot in enumerate(pivots.tolist())
         for j, x in lines[pivot].items()
         if j != pivot
     ]
+    try:
+        values = np.array([float(x) for _, _, x in entries])
+    except OverflowError:
+        values = np.array([np.inf])
+    if values.size and not 1 / _LARGEST <= np.abs(values).min() <= np.abs(values).max() <= _LARGEST:
+        raise NotCertified("the observer's rows are too uneven to be solved in floats")
     solved = sparse.csr_array(
-        ([e[2] for e in entries], ([e[0] for e in entries], [e[1] for e in entries])),
-        shape=(pivots.size, free.size),
+        (values, ([e[0] for e in entries], [e[1] for e in entries])), shape=(pivots.size, free.size)
     )
     terms = int(np.diff(solved.indptr).max(initial=0))
     return Kernel(size=support.size, pivots=pivots, free=free, solved=solved, terms=terms)
 
 
-def _subtract(row: ExactRow, factor: Fraction, line: ExactRow) -> None:
-    """Put row ← row − factor·line, without zeros."""
+def _subtract(row: ExactRow, factor: Fraction, line: ExactRow) -> int:
+    """Put row ← row − factor·line, without zeros; return what that took, in products of 64 bits."""
     for j, x in line.items():
         value = row.get(j, Fraction(0)) - factor * x
         if value:
             row[j] = value
         else:
             row.pop(j, None)
+    return len(line) * (1 + factor.denominator.bit_length() // 64)
 
 
 def _restricted(row: ExactRow, unknown: NDArray[np.int64]) -> ExactRow:

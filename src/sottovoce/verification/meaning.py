@@ -81,12 +81,14 @@ def question(certificate: Certificate, weights: GossipWeights) -> Question:
 
     Raises InputError where the file contradicts the weights or itself, NotCertified for another program.
     """
-    if certificate.damping is None:
+    # What the maps of training do to the model is a ball of slopes, and no factor.
+    factor = certificate.damping if certificate.updates is None else Fraction(1)
+    if factor is None:
         raise NotCertified(f"this is checked of plain gossip alone; got {certificate.sentence[:200]}")
     rows, known, observers, target = _seen_of(certificate, weights)
     if max(certificate.view.exchanges or (1,)) > 1:
         raise InputError("the view must see exchanges of the program; gossip has one a round")
-    damping = tuple(spread(certificate.damping, weights.n))
+    damping = tuple(spread(factor, weights.n))
     if len(damping) != weights.n:
         raise InputError(f"the model needs one factor for each of the {weights.n} nodes; got {len(damping)}")
     return Question(

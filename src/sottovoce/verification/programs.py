@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sottovoce.certificates import HorizonProof
+from sottovoce.certificates import DenseProof
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import Budget
 from sottovoce.verification.definition import program_form, seen_noise
@@ -30,8 +30,8 @@ def verify_program(
 ) -> tuple[float, float, list[str]]:
     """Any program: N and G from its definition, then y and the witness against M."""
     proof, rounds = certificate.proof, certificate.rounds
-    if isinstance(proof, HorizonProof):
-        raise NotCertified("a proof of kind horizon is checked for plain gossip alone (take kind dense)")
+    if not isinstance(proof, DenseProof):
+        raise NotCertified(f"a proof of kind {proof.kind} is checked for plain gossip alone (take kind dense)")
     require_affordable(asked, columns=1 if proof.witness is None else proof.witness.shape[1])
     budget = Budget()
     fresh = fresh_rows(asked.rounds, asked.seen, rounds, budget)

@@ -11,12 +11,8 @@ and this holds as soon as some Z makes
     V = [Z; D^{-½}(B₂ − B₁Z)]   a contraction: VᵀV ⪯ I,
 
 because then B₂ = [B₁, D^½] V. Any Z will do, so it is computed in floats and nothing about it needs proof. V has as
-many columns as B₂, whatever the number of nodes.
-
-Rounding. X is exact at free entries and within a known bound at the pivots (`loops.Kernel`). Each product of matrices
-is off by at most γ_k |·||·|, entry by entry. Square roots and D enter rounded to the side that makes V larger. So the
-true V is within E of the computed one, and ‖V‖ ≤ 1 follows from VᵀV ⪯ (1 − ‖E‖_F)² I, which a Cholesky factorisation
-with the margin of Rump (2006) proves.
+many columns as B₂, whatever the number of nodes. docs/training.md ("Rounding in the check") bounds every error that is
+made on the way; E1 to E7 in the comments are the names that it gives them.
 """
 
 from __future__ import annotations
@@ -24,20 +20,22 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
 
-from sottovoce.errors import InputError
+from sottovoce.errors import InputError, NotCertified
 from sottovoce.participation import Participation
 from sottovoce.verification.hidden import UNIT_ROUNDOFF
-from sottovoce.verification.loops import HiddenLoop, Kernel, hidden_loop, kernel
+from sottovoce.verification.loops import HiddenLoop, Kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sottovoce.shifts import ShiftProof, ShiftStep
+    from sottovoce.certificates.shifts import ShiftProof, ShiftStep
+    from sottovoce.verification.asked import TrainingQuestion
 
     Floats = NDArray[np.float64]
 
@@ -48,6 +46,12 @@ _THIN = 1e-3
 _UNITS = 4 * UNIT_ROUNDOFF
 _UP = 1 + _UNITS
 _MOST_COLUMNS = 1500
+# Multiplications, for all steps together; this many take about a minute.
+MOST_WORK = 1e11
+# Rounds that are gone through one by one where they do not all count alike.
+MOST_ROUNDS = 2_000_000
+# Numbers outside this range prove nothing: within it, underflow stays far below every margin (E7).
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,85 +63,122 @@ class ShiftCheck:
     failure: str
 
 
-def check_shift(proof: ShiftProof, loop: HiddenLoop | None = None) -> ShiftCheck:
+def check_shift(proof: ShiftProof, asked: TrainingQuestion) -> ShiftCheck:
     """Whether a proof proves a bound on Δ², and which.
 
     Guarantee: if it holds, the view is μ-GDP for this target with μ = √squared_upper/σ, in both orders, for all update
     maps in the ball, whatever the observer sends. On trust: that the maps lie in the ball, that the noise has
     the given levels, and that a contribution moves a message by at most 1 in a round that takes part.
     Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
+
+    Raises NotCertified where the check would take too much work.
     """
-    if loop is None:
-        try:
-            weights = proof.weights.gossip_weights("proof")
-        except InputError as error:
-            return _refused(str(error))
-        loop = hidden_loop(weights, observation=map(dict, proof.observation), known=proof.known_noise)
-    rounds = proof.rounds if loop.last_rows else proof.rounds - 1
-    if not loop.rows or not rounds:
+    rounds = asked.charged
+    if not asked.loop.rows or not rounds:
         return ShiftCheck(holds=True, squared_upper=0.0, failure="")
-    level = float(proof.levels[proof.target])
+    if failure := _out_of_range(proof, asked):
+        return _refused(failure)
     match proof.method:
         case "cap":
-            charge, failure = math.nextafter(1 / level, math.inf), ""
+            charge, failure = math.nextafter(1 / float(asked.levels[asked.target]), math.inf), ""
         case "memory-one":
-            charge, failure = _memory_one(proof, loop)
+            charge, failure = _memory_one(proof, asked)
         case "twins":
-            charge, failure = _twins(proof, loop)
+            charge, failure = _twins(proof, asked)
         case _:
-            return _check_steps(proof, loop, rounds)
+            return _check_steps(proof, asked, rounds)
     if failure:
         return _refused(failure)
-    count = Participation.parse(proof.participation).largest_count(proof.rounds)
-    return _proved(charge * min(count, rounds))
+    return _proved(charge * asked.count)
 
 
-def _check_steps(proof: ShiftProof, loop: HiddenLoop, rounds: int) -> ShiftCheck:
+def _out_of_range(proof: ShiftProof, asked: TrainingQuestion) -> str:
+    """What is too large or too small for the error analysis; empty if nothing is."""
+    positive = [asked.levels, np.array([step.kappa for step in proof.steps if step.kappa])]
+    sizes = [step.factor for step in proof.steps] + [step.multipliers for step in proof.steps]
+    if asked.slopes is not None:
+        sizes += [asked.slopes.lower, asked.slopes.upper]
+    if any(part.size and part.min() < 1 / _LARGEST for part in positive) or any(
+        part.size and np.abs(part).max() > _LARGEST for part in (*positive, *sizes)
+    ):
+        return f"its numbers must stay below {_LARGEST:g}, and noise and κ above {1 / _LARGEST:g}"
+    return ""
+
+
+def _check_steps(proof: ShiftProof, asked: TrainingQuestion, rounds: int) -> ShiftCheck:
     """Every pair of steps that follow each other, and the sum of what the rounds cost."""
-    if proof.lower is None:
+    if asked.slopes is None:
         return _refused("a proof by steps needs lower and upper slopes")
-    participation = Participation.parse(proof.participation)
+    family = asked.participation
     # Before the first round that takes part there is no difference, so that round counts as the first.
-    first = (participation.offset or 1) - 1 if participation.kind == "every" else 0
+    first = (family.offset or 1) - 1 if family.kind == "every" else 0
     if first >= rounds:
         return _proved(0.0)
     try:
-        order = proof.order(rounds - first)
+        middle = proof.middle(rounds - first)
     except InputError as error:
         return _refused(str(error))
-    steps = proof.steps
+    steps, period = proof.steps, max(1, len(proof.bulk))
+    # Two turns and what is left over show every pair of steps that follow each other.
+    order = proof.order(rounds - first - middle + min(middle, 2 * period + middle % period))
     if any(steps[k].last for k in order[:-1]):
         return _refused("a step of the last round stands before the last round")
-    pairs = {
-        (-1, int(order[0])),
-        *map(tuple, np.unique(np.stack([order[:-1], order[1:]], axis=1), axis=0).tolist()),
-    }
-    unseen = unseen_of(proof, loop)
+    pairs = {(-1, int(order[0])), *itertools.pairwise(order.tolist())}
+    _affordable(proof, asked, pairs)
+    unseen = unseen_of(proof, asked.loop)
     for before, now in sorted(pairs):
         previous = None if before < 0 else steps[before]
-        if failure := _unproved(proof, loop, unseen, previous, steps[now]):
+        if failure := _unproved(proof, asked, unseen, previous, steps[now]):
             return _refused(f"step {now + 1} after step {before + 1}: {failure}")
-    charges = np.array([math.nextafter(1 / s.kappa, math.inf) if s.kappa else math.inf for s in steps])[order]
-    match participation.kind:
-        case "every":
-            charges = charges[:: participation.size]
-            participation = Participation.full()
-        case "fixed":
-            taken = [k - 1 for k in participation.rounds if k <= rounds]
-            charges = charges[taken]
-            participation = Participation.full()
-    if not np.isfinite(charges).all():
+    return _summed(proof, family, rounds, first)
+
+
+def _affordable(proof: ShiftProof, asked: TrainingQuestion, pairs: set[tuple[int, int]]) -> None:
+    """Refuse work without end."""
+    columns = [asked.seen_last.pivots.size if step.last else step.factor.shape[1] for step in proof.steps] + [
+        0
+    ]
+    m = asked.loop.unknown.size
+    work = sum(4.0 * m * (columns[now] + columns[before] + 1) ** 2 for before, now in pairs)
+    if work > MOST_WORK:
+        raise NotCertified(
+            f"checking these steps takes {work:.1e} multiplications, and {MOST_WORK:.0e} are done here (take fewer "
+            "columns, or fewer steps)"
+        )
+
+
+def _summed(proof: ShiftProof, family: Participation, rounds: int, first: int) -> ShiftCheck:
+    """What the rounds of the worst pattern cost together: Σ 1/κ, rounded up."""
+    charges = [math.nextafter(1 / step.kappa, math.inf) if step.kappa else math.inf for step in proof.steps]
+    if rounds > MOST_ROUNDS and family.kind != "full":
+        raise NotCertified(
+            f"the worst of {rounds} rounds with participation {family} is not sought here (at most {MOST_ROUNDS})"
+        )
+    if family.kind == "full":
+        whole, rest = divmod(proof.middle(rounds), max(1, len(proof.bulk)))
+        start, bulk = len(proof.start), len(proof.bulk)
+        often = [1] * start + [whole + (k < rest) for k in range(bulk)] + [1] * len(proof.end)
+        used = [(count, charge) for count, charge in zip(often, charges, strict=True) if count]
+        if any(charge == math.inf for _, charge in used):
+            return _refused("a round in which the target may contribute has κ = 0")
+        return _proved(float(sum(count * Fraction(charge) for count, charge in used)))
+    costs = np.array(charges)[proof.order(rounds - first)]
+    if family.kind == "every":
+        costs, family = costs[:: family.size], Participation.full()
+    elif family.kind == "fixed":
+        costs, family = costs[[k - 1 for k in family.rounds if k <= rounds]], Participation.full()
+    if not np.isfinite(costs).all():
         return _refused("a round in which the target may contribute has κ = 0")
-    return _proved(participation.largest_sum(charges) if charges.size else 0.0)
+    return _proved(family.largest_sum(costs) if costs.size else 0.0)
 
 
 def _unproved(
-    proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
+    proof: ShiftProof, asked: TrainingQuestion, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
 ) -> str:
     """Why a step after another is not proved; empty if it is."""
     try:
         with np.errstate(all="ignore"):
-            V, error = _matrix(proof, loop, unseen, previous, step)
+            V, error = _matrix(proof, asked, unseen, previous, step)
     except _Hopeless as reason:
         return str(reason)
     except np.linalg.LinAlgError:
@@ -150,32 +191,32 @@ class _Hopeless(Exception):  # noqa: N818 - a verdict, not a mistake
 
 
 def _matrix(
-    proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
+    proof: ShiftProof, asked: TrainingQuestion, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
 ) -> tuple[Floats, float]:
     """V in floats, and a bound of the Frobenius norm of what it is off by."""
-    assert proof.lower is not None
-    assert proof.upper is not None
-    U = loop.unknown
-    target = loop.position(proof.target)
-    lower, upper = proof.lower[U], proof.upper[U]
+    assert asked.slopes is not None
+    loop, U = asked.loop, asked.loop.unknown
+    target = loop.position(asked.target)
+    lower, upper = asked.slopes.lower[U], asked.slopes.upper[U]
     centre, radius = (lower + upper) / 2, (upper - lower) / 2
-    q, beta = proof.levels[U], step.multipliers[U]
+    q, beta = asked.levels[U], step.multipliers[U]
     Y, off = np.zeros((2, U.size, 0))
     if previous is not None:
+        # E1 and E2.
         Y, off = loop.moved(*_spread(proof, loop, unseen, previous.factor))
+    # E3: centre and radius are within a unit of what the ends say.
     above, below = centre[:, None] * Y, radius[:, None] * Y
     above_off = np.abs(centre)[:, None] * off + _UNITS * np.abs(above)
     below_off = radius[:, None] * off + _UNITS * np.abs(below)
     X, X_off = np.zeros((2, U.size, 0)) if step.last else _spread(proof, loop, unseen, step.factor)
-    shown = (
-        kernel(loop.last_rows or loop.rows, np.arange(U.size)).rows() if step.last else np.zeros((0, U.size))
-    )
+    shown = asked.seen_last.rows() if step.last else np.zeros((0, U.size))
 
     # Rows of V outside `used` are 0 whatever stands in D, as long as β ≤ q.
     used = _nonzero(X, X_off) | _nonzero(above, above_off) | np.any(shown != 0, axis=0)
     used[target] = True
     thin = np.flatnonzero((beta > q) | (used & (q - beta < _THIN * q)))
-    if Y.shape[1] + 1 + thin.size > _MOST_COLUMNS:
+    columns = Y.shape[1] + 1 + thin.size
+    if columns > _MOST_COLUMNS or 2.0 * U.size * columns**2 > MOST_WORK:
         raise _Hopeless(f"{thin.size} multipliers reach the noise level, too many to be checked")
     extra = np.zeros((U.size, 1 + thin.size))
     extra[target, 0] = math.sqrt(step.kappa) * _UP
@@ -186,12 +227,13 @@ def _matrix(
     above, above_off = np.hstack([above, extra]), np.hstack([above_off, np.zeros_like(extra)])
     below, below_off = (np.hstack([part, np.zeros_like(extra)]) for part in (below, below_off))
     if step.last:
-        Z, rest, rest_off = _last_rest(loop, shown, D, above, above_off)
+        Z, rest, rest_off = _last_rest(asked.seen_last, shown, D, above, above_off)
     else:
         Z, rest, rest_off = _rest(X, X_off, D, above, above_off)
     bent = _nonzero(below, below_off)
     if (beta[bent] <= 0).any():
         raise _Hopeless("a multiplier is 0 at a node whose map bends")
+    # E5: larger scales only stretch V.
     scale, scale_bent = _UP / np.sqrt(D)[:, None], _UP / np.sqrt(beta[bent])[:, None]
     V = np.vstack([Z, scale * rest, scale_bent * below[bent]])
     parts = scale * rest_off, scale_bent * below_off[bent]
@@ -222,16 +264,16 @@ def _rest(X: Floats, X_off: Floats, D: Floats, above: Floats, off: Floats) -> tu
     """Some Z, and B₂ − B₁Z on the upper rows with its rounding."""
     weighted = X / D[:, None]
     Z: Floats = np.linalg.solve(np.eye(X.shape[1]) + X.T @ weighted, weighted.T @ above).astype(np.float64)
+    # E4.
     units = (X.shape[1] + 3) * UNIT_ROUNDOFF * 1.01
     rest_off = off + X_off @ np.abs(Z) + units * (np.abs(X) @ np.abs(Z) + np.abs(above))
     return Z, above - X @ Z, rest_off
 
 
 def _last_rest(
-    loop: HiddenLoop, shown: Floats, D: Floats, above: Floats, off: Floats
+    unseen: Kernel, shown: Floats, D: Floats, above: Floats, off: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """What the last round shows of B₂: B₂ less something that is not seen, chosen to leave little in the norm of D."""
-    unseen = kernel(loop.last_rows or loop.rows, np.arange(loop.unknown.size))
     kept = np.linalg.solve((shown * D) @ shown.T, shown @ above)
     passed, passed_off = unseen.lifted(above - D[:, None] * (shown.T @ kept))
     rest_off = off + passed_off + 2 * UNIT_ROUNDOFF * (np.abs(above) + np.abs(passed))
@@ -241,6 +283,7 @@ def _last_rest(
 def _contraction(V: Floats, error: float) -> str:
     """Why ‖V + E‖ ≤ 1 is not proved for every E of Frobenius norm `error`; empty if it is."""
     size, columns = float(np.einsum("ij,ij->", V, V)), V.shape[1]
+    # E6.
     margin = 1.01 * (V.shape[0] + 2) * UNIT_ROUNDOFF * size + 2 * (columns + 10) * UNIT_ROUNDOFF * (
         columns + size
     )
@@ -255,39 +298,53 @@ def _contraction(V: Floats, error: float) -> str:
     return ""
 
 
-def _memory_one(proof: ShiftProof, loop: HiddenLoop) -> tuple[float, str]:
+def _vector(proof: ShiftProof, asked: TrainingQuestion, unseen: Kernel) -> tuple[Floats, Floats, str]:
+    """The one vector that a proof without steps holds, its rounding, and what is wrong with it."""
+    nothing = np.zeros((asked.loop.unknown.size, 1))
+    step = proof.steps[0] if len(proof.steps) == 1 else None
+    if step is None or step.last or (proof.support.size and step.factor.shape[1] != 1):
+        return nothing, nothing, f"a proof by {proof.method} holds one vector"
+    if not proof.support.size:
+        return nothing, nothing, ""
+    return *_spread(proof, asked.loop, unseen, step.factor), ""
+
+
+def _memory_one(proof: ShiftProof, asked: TrainingQuestion) -> tuple[float, str]:
     """Σ (|b − x| + ℓ|A x|)²/q, rounded up, for the stored x; and what is wrong with it."""
-    if proof.lower is None or proof.upper is None:
+    if asked.slopes is None:
         return math.inf, "a proof by one round of memory needs lower and upper slopes"
-    if len(proof.steps) != 1 or proof.steps[0].factor.shape[1] != 1:
-        return math.inf, "a proof by one round of memory holds one vector"
-    x, off = _spread(proof, loop, unseen_of(proof, loop), proof.steps[0].factor)
-    moved, moved_off = loop.moved(x, off)
-    U = loop.unknown
-    reach = np.maximum(np.abs(proof.lower[U]), np.abs(proof.upper[U]))
-    return _energy(proof, loop, x[:, 0], off[:, 0], reach * (np.abs(moved) + moved_off)[:, 0]), ""
+    x, off, failure = _vector(proof, asked, unseen_of(proof, asked.loop))
+    if failure:
+        return math.inf, failure
+    moved, moved_off = asked.loop.moved(x, off)
+    reach = asked.slopes.reach[asked.loop.unknown]
+    return _energy(asked, x[:, 0], off[:, 0], reach * (np.abs(moved) + moved_off)[:, 0]), ""
 
 
-def _twins(proof: ShiftProof, loop: HiddenLoop) -> tuple[float, str]:
+def _twins(proof: ShiftProof, asked: TrainingQuestion) -> tuple[float, str]:
     """Σ (b − x)²/q, rounded up, for an x that nobody's input shows; and what is wrong with it."""
-    if len(proof.steps) != 1 or proof.steps[0].factor.shape[1] != 1:
-        return math.inf, "a proof by twins holds one vector"
+    loop = asked.loop
     places = np.searchsorted(loop.unknown, proof.support)
     touched = np.union1d(loop.transition[:, places].tocoo().coords[0], places)
     unseen = kernel(itertools.chain(loop.rows, loop.inflow(loop.unknown[touched].tolist())), places)
-    x, off = _spread(proof, loop, unseen, proof.steps[0].factor)
-    return _energy(proof, loop, x[:, 0], off[:, 0], np.zeros(loop.unknown.size)), ""
+    x, off, failure = _vector(proof, asked, unseen)
+    if failure:
+        return math.inf, failure
+    return _energy(asked, x[:, 0], off[:, 0], np.zeros(loop.unknown.size)), ""
 
 
-def _energy(proof: ShiftProof, loop: HiddenLoop, x: Floats, off: Floats, more: Floats) -> float:
+def _energy(asked: TrainingQuestion, x: Floats, off: Floats, more: Floats) -> float:
     """Σ (|b − x| + off + more)²/q, rounded up."""
     left = -x
-    left[loop.position(proof.target)] += 1
+    left[asked.loop.position(asked.target)] += 1
     sizes = (np.abs(left) * _UP + off + more) * _UP
-    return float((sizes**2 / proof.levels[loop.unknown]).sum()) * (1 + (x.size + 8) * UNIT_ROUNDOFF * 1.01)
+    levels = asked.levels[asked.loop.unknown]
+    return float((sizes**2 / levels).sum()) * (1 + (x.size + 8) * UNIT_ROUNDOFF * 1.01)
 
 
 def _proved(upper: float) -> ShiftCheck:
+    if not math.isfinite(upper):
+        return _refused("what it proves is not finite")
     return ShiftCheck(holds=True, squared_upper=math.nextafter(upper, math.inf) if upper else 0.0, failure="")
 
 

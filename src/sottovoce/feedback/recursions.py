@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trainings that remember more than a model, or change, as recursions of differences for `recursion_cost`.
+
+Each takes a view as `training` sets it up and the position of a target among the hidden nodes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.errors import InputError, at_least
+from sottovoce.verification.moves import Move, Recursion, exact_array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sottovoce.feedback.problem import Training
+    from sottovoce.verification.loops import ExactRow
+    from sottovoce.verification.moves import Exact
+
+__all__ = [
+    "correlated_noise",
+    "drop_out",
+    "falling_steps",
+    "heavy_ball",
+    "local_steps",
+    "plain_steps",
+    "several_exchanges",
+]
+
+
+class _Parts:
+    """A = W_UU, the rows that are seen, c and r, all in rationals; `rough` nodes have maps of any kind."""
+
+    def __init__(self, case: Training, target: int, rough: Iterable[int] = ()) -> None:
+        loop = case.loop
+        self.m = loop.unknown.size
+        if any(level != 1 for level in case.levels[loop.unknown].tolist()):
+            raise InputError("recursions are worked out for noise of level 1 (leave noise_levels out)")
+        if loop.last_rows != loop.rows[: len(loop.last_rows)] or not loop.last_rows:
+            raise InputError(
+                "recursions need a view that shows each round as it is (take secure sums or messages)"
+            )
+        inflow = loop.inflow(loop.unknown.tolist())
+        self.A = zeros(self.m, self.m)
+        for i, row in enumerate(inflow):
+            for j, x in row.items():
+                self.A[i, j] = x
+        bumpy = sorted(set(rough))
+        # What a rough node receives must not differ: its inflow counts as seen, and its map never matters.
+        self.rows: tuple[ExactRow, ...] = (*loop.rows, *(inflow[k] for k in bumpy))
+        if case.slopes is None:
+            raise InputError(
+                "recursions need slopes; nothing is known of these maps (name rough nodes instead)"
+            )
+        lower, upper = (exact_array(end[loop.unknown]) for end in (case.slopes.lower, case.slopes.upper))
+        self.c, self.r = zeros(self.m, self.m), zeros(self.m, self.m)
+        for k in set(range(self.m)) - set(bumpy):
+            self.c[k, k], self.r[k, k] = (lower[k] + upper[k]) / 2, (upper[k] - lower[k]) / 2
+        self.one = eye(self.m)
+        self.b = self.one[target]
+
+
+def zeros(*shape: int) -> Exact:
+    """Rationals that are 0."""
+    return np.full(shape, Fraction(0), dtype=object)
+
+
+def eye(n: int) -> Exact:
+    """The identity in rationals."""
+    return exact_array(np.eye(n, dtype=int))
+
+
+def plain_steps(case: Training, target: int, *, rough: Iterable[int] = ()) -> Recursion:
+    """Training as `training_sensitivity` has it; `rough` are positions of nodes with maps of any kind.
+
+    ξ = e, the differences of the messages.
+    """
+    p = _Parts(case, target, rough)
+    move = Move(
+        before=0,
+        after=0,
+        transition=p.c @ p.A,
+        bends=p.one,
+        reach=p.r @ p.A,
+        noise=p.one,
+        entry=p.b,
+    )
+    return Recursion(sizes=(p.m,), seen=(p.rows,), moves=(move,))
+
+
+def heavy_ball(case: Training, target: int, *, momentum: float) -> Recursion:
+    """Momentum with the noise inside: w⁺ = γ w − η∇f(z) + u, s = z + w⁺.
+
+    ξ = (e, w): e⁺ = cA e + γ w + …, w⁺ = (c − 1)A e + γ w + …, and of w nothing is seen.
+    """
+    p, gamma = _Parts(case, target), Fraction(momentum)
+    both = np.vstack([p.one, p.one])
+    move = Move(
+        before=0,
+        after=0,
+        transition=np.block([[p.c @ p.A, gamma * p.one], [(p.c - p.one) @ p.A, gamma * p.one]]),
+        bends=both,
+        reach=np.hstack([p.r @ p.A, zeros(p.m, p.m)]),
+        noise=both,
+        entry=np.concatenate([p.b, p.b]),
+    )
+    return Recursion(sizes=(2 * p.m,), seen=(p.rows,), moves=(move,))
+
+
+def correlated_noise(case: Training, target: int, *, share: float) -> Recursion:
+    """Noise u_t − λ u_{t−1}: ξ = (e, a), the shift of the last round being remembered."""
+    p, lam = _Parts(case, target), Fraction(share)
+    none = zeros(p.m, p.m)
+    move = Move(
+        before=0,
+        after=0,
+        transition=np.block([[p.c @ p.A, -lam * p.one], [none, none]]),
+        bends=np.vstack([p.one, none]),
+        reach=np.hstack([p.r @ p.A, none]),
+        noise=np.vstack([p.one, p.one]),
+        entry=np.concatenate([p.b, zeros(p.m)]),
+    )
+    return Recursion(sizes=(2 * p.m,), seen=(p.rows,), moves=(move,))
+
+
+def several_exchanges(case: Training, target: int, *, steps: int, fresh: bool) -> Recursion:
+    """K exchanges a round: with `fresh` noise in each, or with that of the first alone, carried on."""
+    at_least(1, steps=steps)
+    p = _Parts(case, target)
+    if fresh:
+        none = zeros(p.m, 0)
+        first = Move(
+            before=steps - 1,
+            after=0,
+            transition=p.c @ p.A,
+            bends=p.one,
+            reach=p.r @ p.A,
+            noise=p.one,
+            entry=p.b,
+        )
+        later = tuple(
+            Move(before=k - 1, after=k, transition=p.A, bends=none, reach=none.T, noise=p.one)
+            for k in range(1, steps)
+        )
+        return Recursion(sizes=(p.m,) * steps, seen=(p.rows,) * steps, moves=(first, *later))
+    rows, power = list(p.rows), p.A
+    for _ in range(steps - 1):
+        rows += [_row(_dense(row, p.m) @ power) for row in p.rows]
+        power = p.A @ power
+    move = Move(
+        before=0,
+        after=0,
+        transition=p.c @ power,
+        bends=p.one,
+        reach=p.r @ power,
+        noise=p.one,
+        entry=p.b,
+    )
+    return Recursion(sizes=(p.m,), seen=(tuple(rows),), moves=(move,))
+
+
+def local_steps(case: Training, target: int, *, steps: int) -> Recursion:
+    """H local steps between exchanges, noise in each, of which the last is seen; the rate is that of one local step."""
+    at_least(1, steps=steps)
+    p = _Parts(case, target)
+    moves = [
+        Move(
+            before=(k - 1) % steps,
+            after=k,
+            transition=p.c @ (p.A if k == 0 else p.one),
+            bends=p.one,
+            reach=p.r @ (p.A if k == 0 else p.one),
+            noise=p.one,
+            entry=p.b,
+        )
+        for k in range(steps)
+    ]
+    seen = tuple(p.rows if k == steps - 1 else () for k in range(steps))
+    return Recursion(sizes=(p.m,) * steps, seen=seen, moves=tuple(moves))
+
+
+def drop_out(case: Training, target: int, *, away: Iterable[Iterable[int]]) -> Recursion:
+    """Rounds from which nodes may be missing: all are there, or those of one set of `away` (node indices) are not.
+
+    Who is missing is fixed beforehand or tossed, and does not look at the run. A node that is missed keeps its weight,
+    so what it would have had of others it has of itself. Every set has a Π of its own, and each may follow each.
+    """
+    if case.view.name not in {"secure-sum", "coalition-sums"} or case.view.own_noise != "known":
+        raise InputError(
+            f"nodes that drop out are worked out for observers of sums who know their noise; got {case.view!r}"
+        )
+    p = _Parts(case, target)
+    modes = [_thinned(case, set(absent)) for absent in ((), *away)]
+    moves = tuple(
+        Move(
+            before=i,
+            after=j,
+            transition=p.c @ A,
+            bends=p.one,
+            reach=p.r @ A,
+            noise=p.one,
+            entry=p.b,
+        )
+        for i, (A, _) in enumerate(modes)
+        for j in range(len(modes))
+    )
+    return Recursion(sizes=(p.m,) * len(modes), seen=tuple(rows for _, rows in modes), moves=moves)
+
+
+def _thinned(case: Training, absent: set[int]) -> tuple[Exact, tuple[ExactRow, ...]]:
+    """A and the rows that are seen while some nodes are away."""
+    hidden = {int(node): k for k, node in enumerate(case.loop.unknown)}
+    A, seen = zeros(len(hidden), len(hidden)), []
+    for node in range(case.weights.n):
+        row = case.weights.exact_row(node)
+        there = {j: x for j, x in row.items() if j == node or not absent & {j, node}}
+        there[node] = there.get(node, Fraction(0)) + sum(row.values()) - sum(there.values())
+        within = {hidden[j]: x for j, x in there.items() if j in hidden and x}
+        if node not in hidden:
+            seen.append(within)
+            continue
+        for j, x in within.items():
+            A[hidden[node], j] = x
+    return A, tuple(row for row in seen if row)
+
+
+def falling_steps(case: Training, target: int, *, steps: Sequence[float]) -> Recursion:
+    """A run whose step falls from round to round, its noise with it; the slopes of `case` are those of the first step.
+
+    Divided by its step a message has noise of level 1, and the slopes of round t are η_{t−1}/η_t times those of the
+    step η_t, which move to 1 as it falls. There is a Π for each round and a κ for each.
+    """
+    if not steps or any(later > earlier for earlier, later in itertools.pairwise(steps)) or steps[-1] <= 0:
+        raise InputError(f"steps must be positive and never rise; got {list(steps)[:20]}")
+    p = _Parts(case, target)
+    sizes = [Fraction(step) for step in steps]
+    moves = []
+    for t, size in enumerate(sizes):
+        part, grown = size / sizes[0], sizes[max(0, t - 1)] / size
+        centre = p.one - (p.one - p.c) * part
+        moves.append(
+            Move(
+                before=t,
+                after=t + 1,
+                transition=centre @ p.A * grown,
+                bends=p.one,
+                reach=p.r @ p.A * (grown * part),
+                noise=p.one,
+                entry=p.b,
+                charge=t,
+            )
+        )
+    # Before the first round nothing differs: all of it counts as seen.
+    nothing = tuple({k: Fraction(1)} for k in range(p.m))
+    rounds = len(sizes)
+    return Recursion(
+        sizes=(p.m,) * (rounds + 1),
+        seen=(nothing, *(p.rows,) * rounds),
+        moves=tuple(moves),
+        counts=(1,) * rounds,
+    )
+
+
+def _dense(row: ExactRow, size: int) -> Exact:
+    full = zeros(size)
+    for j, x in row.items():
+        full[j] = x
+    return full
+
+
+def _row(values: Any) -> ExactRow:  # noqa: ANN401
+    return {j: x for j, x in enumerate(values.tolist()) if x}

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A certificate for training: the proof and the attack that were found, in the form that the verifier reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.certificates import Certificate, LoopAttack
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.feedback import training_of, training_sensitivities
+from sottovoce.verification import verify
+from sottovoce.verification.asked import training_question
+from sottovoce.verification.meaning import question
+
+if TYPE_CHECKING:
+    from sottovoce.certificates import Mechanism
+    from sottovoce.feedback import Attack, Training
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Protocol
+    from sottovoce.views import View
+
+__all__ = ["certify_training"]
+
+# A tolerance below this asks for the optimum of the inequality to six digits.
+_FINE = 1e-5
+
+
+def certify_training(
+    protocol: Protocol,
+    view: View,
+    index: int,
+    *,
+    stated: dict[str, Any],
+    contribution: str,
+    participation: Participation,
+    mechanism: Mechanism | None,
+    tolerance: float,
+) -> Certificate:
+    """A certificate of kind shift for the node at `index`: both ends as the verifier itself has proved them.
+
+    `stated` is what a certificate says of the protocol and the view.
+
+    Guarantee: `verify` accepts it, given the graph.
+    Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
+    """
+    if contribution != "vector":
+        raise InputError(
+            f"contributions to training are vectors, whose bounds hold for numbers too; got {contribution!r} "
+            "(leave contribution out)"
+        )
+    (found,) = training_sensitivities(
+        protocol,
+        view,
+        np.array([index]),
+        participation=participation,
+        effort="fine" if tolerance < _FINE else "auto",
+    )
+    if found.squared.upper == 0:
+        raise NotCertified(f"{view!r} shows nothing at all, so Δ² = 0 and there is nothing to certify")
+    weights = protocol.weights
+    certificate = Certificate(
+        **stated,
+        updates=protocol.updates,
+        target=protocol.labels[index],
+        contribution="vector",
+        participation=str(participation),
+        squared_lower=0.0,
+        squared_upper=found.squared.upper,
+        proof=found.proof,
+        mechanism=mechanism,
+    )
+    if found.squared.lower > 0:
+        case = training_of(protocol, view, participation)
+        seen = training_question(certificate, question(certificate, weights), participation).seen
+        attack = _stored(found.attack, case, seen.pivots)
+        certificate = replace(certificate, proof=replace(found.proof, attack=attack))
+    proved = verify(certificate, weights)
+    if not np.isfinite(proved.squared.upper):
+        raise NotCertified(f"the proof that was found does not stand the verifier: {proved.reason}")
+    return replace(certificate, squared_lower=proved.squared.lower, squared_upper=proved.squared.upper)
+
+
+def _stored(attack: Attack, case: Training, pivots: np.ndarray) -> LoopAttack:
+    """An attack by the pivots of the rows that are seen: a combination of solved rows has its coefficients there."""
+    shown = np.asarray((case.rows.T @ attack.statistic.T).T)[:, pivots]
+    return LoopAttack(
+        slopes=attack.slopes,
+        statistic=_points(shown),
+        contributions=_points(attack.contributions),
+        angle=attack.angle if len(attack.slopes) == 1 and case.charged > 1 else None,
+    )
+
+
+def _points(numbers: np.ndarray) -> np.ndarray:
+    """Complex numbers as points of the plane."""
+    values = np.asarray(numbers, dtype=complex)
+    return np.stack([values.real, values.imag], axis=-1)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a claim about training asks: the hidden loop of a view, its noise and its slopes, and who contributes when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.protocols.rationals import spread
+from sottovoce.protocols.updates import Slopes
+from sottovoce.verification.loops import hidden_loop, kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sottovoce.certificates import Certificate
+    from sottovoce.certificates.numbers import Floats
+    from sottovoce.participation import Participation
+    from sottovoce.verification.loops import HiddenLoop, Kernel
+    from sottovoce.verification.meaning import Question
+
+__all__ = ["TrainingQuestion", "squares_below", "training_question"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingQuestion:
+    """One target in T rounds of training: s_t = g_t(z_t) + u_t, z_{t+1} = A s_t + (what the observers send).
+
+    `levels` holds the variance of every node's noise in units of σ², `slopes` the ball of its map; None where nothing
+    is known of the maps. `target` is a node index. `alone` are the nodes whose messages the view shows one by one.
+    """
+
+    loop: HiddenLoop
+    target: int
+    rounds: int
+    participation: Participation
+    levels: Floats
+    slopes: Slopes | None
+    alone: frozenset[int]
+
+    @property
+    def charged(self) -> int:
+        """How many rounds can cost anything: all, or all but the last where that one shows nothing."""
+        return self.rounds if self.loop.last_rows else self.rounds - 1
+
+    @property
+    def count(self) -> int:
+        """The largest number of charged rounds in which the target contributes."""
+        return min(self.charged, self.participation.largest_count(self.rounds))
+
+    @cached_property
+    def seen(self) -> Kernel:
+        """What is not seen of all hidden nodes; its pivots stand for the rows that are."""
+        return kernel(self.loop.rows, np.arange(self.loop.unknown.size))
+
+    @cached_property
+    def seen_last(self) -> Kernel:
+        """The same of the last charged round, which may show less."""
+        return kernel(self.loop.last_rows or self.loop.rows, np.arange(self.loop.unknown.size))
+
+    @cached_property
+    def over_informed(self) -> bool:
+        """Whether the hidden loop shows more than the view does, so that only upper bounds carry over.
+
+        What flows into a known node counts as seen. That is what the view says where its rows determine it, or, one
+        round later, where the node's own message is seen alone and its map is not constant.
+        """
+        if self.loop.last_rows:
+            return self.seen.pivots.size > self.seen_last.pivots.size
+        if self.slopes is not None and np.any((self.slopes.lower == 0) & (self.slopes.upper == 0)):
+            return True
+        known = np.setdiff1d(np.arange(self.levels.size), self.loop.unknown)
+        return not set(known.tolist()) <= self.alone
+
+
+def training_question(
+    certificate: Certificate, asked: Question, participation: Participation
+) -> TrainingQuestion:
+    """What a certificate of kind shift asks, from its program, its slopes and the view that `asked` rebuilt.
+
+    Guarantee: rows and weights are rationals of the graph; squares of noise levels are rounded down, which never hides
+    more.
+    """
+    n, updates = asked.weights.n, certificate.updates
+    if isinstance(updates, Slopes) and updates.lower.size != n:
+        raise InputError(f"updates need a pair of slopes for each of the {n} nodes; got {updates.lower.size}")
+    return TrainingQuestion(
+        loop=hidden_loop(
+            asked.weights, observation=asked.rows, known=np.array(sorted(asked.known), dtype=np.int64)
+        ),
+        target=asked.target,
+        rounds=certificate.rounds,
+        participation=participation,
+        levels=squares_below(_noise_of(certificate, n)),
+        slopes=updates if isinstance(updates, Slopes) else None,
+        alone=frozenset(j for row in asked.rows if len(row) == 1 for j in row),
+    )
+
+
+def squares_below(deviations: Iterable[Fraction]) -> Floats:
+    """The squares of exact numbers, each rounded down to a float."""
+    exact_squares = [x * x for x in deviations]
+    try:
+        squares = np.array([float(square) for square in exact_squares])
+    except OverflowError:
+        raise InputError("a noise level is too large for a float") from None
+    above = np.array([Fraction(float(x)) > square for x, square in zip(squares, exact_squares, strict=True)])
+    return np.where(above, np.nextafter(squares, 0.0), squares)
+
+
+def _noise_of(certificate: Certificate, n: int) -> list[Fraction]:
+    """The deviations of the nodes' noise in a gossip program without damping; any other program is refused."""
+    level = certificate.noise
+    if level is None:
+        raise NotCertified(
+            "the program is not checked here: of training only gossip with fresh noise, message = model + contribution "
+            f"+ u and exchange → model, is; got {certificate.sentence[:200]}"
+        )
+    if isinstance(level, tuple) and len(level) != n:
+        raise InputError(f"the noise needs one level for each of the {n} nodes; got {len(level)}")
+    numbers = spread(level, n)
+    if not all(number > 0 for number in numbers):
+        raise InputError("noise levels must be above 0: a node without noise hides nothing")
+    return numbers

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluate an attack on training from below: what a statistic of the view tells about a linear loop in the ball.
+
+Where every hidden node's map is linear with slope d_t^k inside its ball,
+
+    s_t = D_t A s_{t−1} + b δ_t + u_t,     y_t = C s_t,
+
+and a statistic Re Σ_t ⟨w_t, y_t⟩ moves by Re Σ_t conj(δ_t) (λ_t)_j against noise of variance Σ_t λ_t* Q λ_t, where
+
+    λ_t = Cᵀ w_t + Aᵀ D_{t+1} λ_{t+1}.
+
+So Δ² ≥ (Re Σ conj(δ_t) (λ_t)_j)² / Σ λ_t* Q λ_t. Complex numbers are points of the plane, in which models of two
+dimensions live. Every λ is computed in floats beside a bound of how far each of its entries is off: products and sums
+of k terms by at most (k + 2) units of 2⁻⁵³ of the same with absolute values, whatever their order.
+
+An attack that lasts has the same D in all rounds and turns by an angle: seen in the turning plane λ does not change
+once the loop has settled. With ρ = max_k |d_k| Σ_i |A_ki|, two λ that are s apart in the sum of absolute values are at
+most ρ s apart one round earlier. So from a round on in which λ moves by s, it stays within s·left·max(1, ρ)^left for
+all rounds that are left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.verification.hidden import UNIT_ROUNDOFF
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sottovoce.certificates.shifts import LoopAttack
+    from sottovoce.verification.asked import TrainingQuestion
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["attack_failure", "attained"]
+
+MOST_ROUNDS = 4096
+# Products with an entry of A, and with a number of the statistic.
+MOST_PRODUCTS = 400_000_000
+_LARGEST = 1e100
+# The longest contribution may be off 1 by rounding; it is divided by its length.
+_NORM_ROOM = 1e-9
+
+
+def attack_failure(attack: LoopAttack, asked: TrainingQuestion) -> str:
+    """Why an attack is none in this ball, this view and this participation; empty if it is one."""
+    U, rows = asked.loop.unknown, asked.seen.pivots.size
+    used = len(attack.slopes)
+    if attack.slopes.shape[1] != U.size or attack.statistic.shape[1] != rows:
+        return (
+            f"it needs a slope for each of the {U.size} hidden nodes and a number for each of the {rows} rows "
+            "that are seen"
+        )
+    if used > min(asked.charged, MOST_ROUNDS):
+        return f"it uses {used} rounds, of which {min(asked.charged, MOST_ROUNDS)} are looked at"
+    if asked.over_informed:
+        return "it would use what flows into a node whose inflow the view does not show"
+    if asked.slopes is not None:
+        inside = (asked.slopes.lower[U] <= attack.slopes) & (attack.slopes <= asked.slopes.upper[U])
+        if not inside.all():
+            t, k = np.argwhere(~inside)[0]
+            return f"its slope {float(attack.slopes[t, k])!r} of hidden node {k} lies outside the ball"
+    if max(np.abs(attack.slopes).max(initial=0), np.abs(attack.statistic).max(initial=0)) > _LARGEST:
+        return f"its numbers must stay below {_LARGEST:g}"
+    longest = float(np.hypot(*attack.contributions.T).max())
+    if longest > 1 + _NORM_ROOM:
+        return f"its contributions must stay within norm 1; one has {longest!r}"
+    if attack.angle is not None:
+        fits = asked.participation.kind == "full"
+    else:
+        taken = np.flatnonzero(attack.contributions.any(axis=1))
+        fits = asked.participation.allows(taken, asked.rounds)
+    return "" if fits else f"it contributes in rounds that {asked.participation} does not allow"
+
+
+def attained(attack: LoopAttack, asked: TrainingQuestion) -> float:
+    """A lower bound of what an attack without `attack_failure` attains.
+
+    Guarantee: at most (Re Σ conj(δ_t) (λ_t)_j)² / Σ λ_t* Q λ_t with contributions brought to norm 1 at most, all
+    rounding counted; so Δ² of the linear loop, and the largest Δ² of the ball, is at least this.
+    Source: Neyman–Pearson for a shift of a Gaussian statistic.
+    """
+    with np.errstate(all="ignore"):
+        value = _lasting(attack, asked) if attack.angle is not None else _changing(attack, asked)
+    longest = max(1.0, float(np.hypot(*attack.contributions.T).max()) * (1 + 8 * UNIT_ROUNDOFF))
+    value = value / longest**2 * (1 - 16 * UNIT_ROUNDOFF)
+    return value if math.isfinite(value) else 0.0
+
+
+@dataclass
+class _Sums:
+    """Signal and variance over rounds, with what the signal may be off by; the variance is rounded up."""
+
+    signal: float = 0.0
+    off: float = 0.0
+    variance: float = 0.0
+
+    def add(self, asked: TrainingQuestion, state: Floats, error: Floats, contribution: Floats) -> None:
+        """Take in one round: λ as points of the plane, how far off each may be, and δ."""
+        j = asked.loop.position(asked.target)
+        self.signal += float(contribution @ state[j])
+        self.off += float(np.abs(contribution).sum() * error[j])
+        self.off += 8 * UNIT_ROUNDOFF * (float(np.abs(contribution) @ np.abs(state[j])) + abs(self.signal))
+        self.variance += _energy(asked, state, error)
+
+    def value(self, rounds: int) -> float:
+        """What the sums prove; their own rounding grows with the number of rounds that were added up."""
+        units = 1 + 4 * (rounds + 8) * UNIT_ROUNDOFF
+        safe = abs(self.signal) - self.off * units
+        return float(safe * safe / (self.variance * units)) if safe > 0 and self.variance > 0 else 0.0
+
+
+def _energy(asked: TrainingQuestion, state: Floats, error: Floats) -> float:
+    """Σ q |λ|², rounded up."""
+    sizes: Floats = np.hypot(state[:, 0], state[:, 1]) + error
+    levels = asked.levels[asked.loop.unknown]
+    return float(levels @ np.square(sizes)) * (1 + (sizes.size + 16) * UNIT_ROUNDOFF)
+
+
+def _shown(asked: TrainingQuestion, weights: Floats) -> tuple[Floats, Floats]:
+    """Cᵀw over the hidden nodes, and its rounding: w at the pivots, and what the solved rows make of it elsewhere."""
+    seen, m = asked.seen, asked.loop.unknown.size
+    full, error = np.zeros((m, 2)), np.zeros(m)
+    full[seen.pivots] = weights
+    full[seen.free] = seen.solved.T @ weights
+    units = (seen.pivots.size + 4) * UNIT_ROUNDOFF * 1.01
+    error[seen.free] = units * (abs(seen.solved).T @ np.abs(weights).sum(axis=1))
+    return full, error
+
+
+def _back(asked: TrainingQuestion, slopes: Floats, state: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """Aᵀ D λ and its rounding, for λ off by `error`."""
+    loop = asked.loop
+    bent = slopes[:, None] * state
+    # A column of A has no more entries than there are nodes that hear its own.
+    terms = int(np.bincount(loop.transition.indices, minlength=1).max())
+    units = (terms + 6 + loop.relative) * UNIT_ROUNDOFF * 1.01
+    carried = (np.abs(slopes) * error) * (1 + 2 * units) + units * np.abs(bent).sum(axis=1)
+    return np.asarray(loop.transition.T @ bent), np.asarray(loop.sizes.T @ carried) * (1 + 2 * units)
+
+
+def _changing(attack: LoopAttack, asked: TrainingQuestion) -> float:
+    """The value of an attack whose rounds are stored one by one."""
+    sums, m = _Sums(), asked.loop.unknown.size
+    state, error = np.zeros((m, 2)), np.zeros(m)
+    rounds = len(attack.slopes)
+    for t in range(rounds - 1, -1, -1):
+        state, error = _joined(_shown(asked, attack.statistic[t]), (state, error))
+        sums.add(asked, state, error, attack.contributions[t])
+        state, error = _back(asked, attack.slopes[t], state, error)
+    return sums.value(rounds)
+
+
+def _joined(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """The sum of two vectors of points, and its rounding."""
+    sizes = (np.abs(one[0]) + np.abs(other[0])).sum(axis=1)
+    return one[0] + other[0], (one[1] + other[1]) * (1 + 4 * UNIT_ROUNDOFF) + 2 * UNIT_ROUNDOFF * sizes
+
+
+def _lasting(attack: LoopAttack, asked: TrainingQuestion) -> float:
+    """The value of an attack that turns: over all rounds once it has settled, or over the first rounds alone."""
+    assert attack.angle is not None
+    loop, shown, sums = asked.loop, _shown(asked, attack.statistic[0]), _Sums()
+    cosine, sine = math.cos(attack.angle), math.sin(attack.angle)
+    rounds = min(
+        asked.charged, MOST_ROUNDS, max(1, MOST_PRODUCTS // (loop.transition.nnz + loop.unknown.size))
+    )
+    state, error = shown
+    done = 0
+    while True:
+        sums.add(asked, state, error, attack.contributions[0])
+        done += 1
+        moved, off = _back(asked, attack.slopes[0], state, error)
+        turned = np.column_stack(
+            [cosine * moved[:, 0] - sine * moved[:, 1], sine * moved[:, 0] + cosine * moved[:, 1]]
+        )
+        off = off * (1 + 8 * UNIT_ROUNDOFF) + 8 * UNIT_ROUNDOFF * np.abs(moved).sum(axis=1)
+        following, following_off = _joined(shown, (turned, off))
+        step, floor = float(np.abs(following - state).sum()), float((following_off + error).sum())
+        if done == rounds or step <= floor:
+            apart = 1.01 * (step + floor + UNIT_ROUNDOFF * float(np.abs(following).sum()))
+            whole = _all_rounds(attack, asked, sums, done, following, following_off, apart)
+            return max(sums.value(done), whole)
+        state, error = following, following_off
+
+
+def _all_rounds(
+    attack: LoopAttack,
+    asked: TrainingQuestion,
+    sums: _Sums,
+    done: int,
+    state: Floats,
+    error: Floats,
+    apart: float,
+) -> float:
+    """The value over all rounds where `done` of them are summed up and λ then moves by `apart` to `state`."""
+    loop, contribution = asked.loop, attack.contributions[0]
+    left = asked.charged - done
+    rows = np.asarray(loop.sizes.sum(axis=1)).ravel()
+    terms = int(np.diff(loop.transition.indptr).max(initial=0))
+    reach = float((np.abs(attack.slopes[0]) * rows).max()) * (1 + (terms + 8) * UNIT_ROUNDOFF)
+    growth = left * math.log(max(1.0, reach))
+    if not growth < 1:
+        return 0.0
+    drift = apart * left * math.exp(growth) * 1.01
+    j = loop.position(asked.target)
+    each = float(contribution @ state[j])
+    loose = float(np.abs(contribution).sum()) * (float(error[j]) + drift)
+    loose += 8 * UNIT_ROUNDOFF * float(np.abs(state[j]).sum())
+    largest = math.sqrt(float(asked.levels[loop.unknown].max()))
+    energy = (math.sqrt(_energy(asked, state, error)) + largest * drift) ** 2
+    whole = _Sums(
+        signal=sums.signal + left * each,
+        off=sums.off + left * loose + 8 * UNIT_ROUNDOFF * abs(left * each),
+        variance=(sums.variance + left * energy) * (1 + 16 * UNIT_ROUNDOFF),
+    )
+    return whole.value(done)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check what training with memory costs: momentum, several steps a round, nodes that drop out.
+
+Differences of two runs are a state ξ that moves, in one of several ways, by
+
+    ξ⁺ = 𝒜 ξ + B p + b δ + N a,     |p_k| ≤ |(R ξ)_k|,     C⁺ ξ⁺ = 0,
+
+𝒜 with the centres of the slopes in it and R with their radii, δ what the record contributes and a the shift of the
+noise that keeps the view the same. If for each move from a state with Π to a state with Π⁺, C Π = 0 and C⁺ Π⁺ = 0,
+
+    [ Π⁺ + N Nᵀ − B β Bᵀ − κ b bᵀ − 𝒜 Π 𝒜ᵀ     − 𝒜 Π Rᵀ ]
+    [            − R Π 𝒜ᵀ                      β − R Π Rᵀ ]  ⪰ 0,
+
+then a run of any moves that follow each other costs at most 1/κ for each one in which the record takes part, κ being
+that of the move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.verification.loops import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sottovoce.verification.loops import ExactRow
+
+__all__ = ["Exact", "Move", "MovesProof", "Recursion", "exact_array", "proved_cost"]
+
+Floats = NDArray[np.float64]
+Exact = NDArray[Any]
+"""An array of rationals."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Move:
+    """One way for a state to move: from the state of index `before` to that of index `after`, matrices in rationals.
+
+    Without `entry` the record takes no part in it; `charge` says which κ it has otherwise.
+    """
+
+    before: int
+    after: int
+    transition: Exact
+    bends: Exact
+    reach: Exact
+    noise: Exact
+    entry: Exact | None = None
+    charge: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recursion:
+    """The states, by the rows that are seen of each and its dimension, and all moves that may follow each other.
+
+    Σ counts/κ is what a run costs in which the record takes part so often in moves of each κ.
+    """
+
+    sizes: tuple[int, ...]
+    seen: tuple[tuple[ExactRow, ...], ...]
+    moves: tuple[Move, ...]
+    counts: tuple[int, ...] = (1,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MovesProof:
+    """A factor X of Π = X Xᵀ for each state, multipliers β for each move, and every κ."""
+
+    factors: tuple[Floats, ...]
+    multipliers: tuple[Floats, ...]
+    kappas: Floats
+
+
+def exact_array(values: object) -> Exact:
+    """Numbers as the rationals that they are."""
+    given = np.asarray(values, dtype=object)
+    return np.array([Fraction(number) for number in given.ravel().tolist()], dtype=object).reshape(
+        given.shape
+    )
+
+
+def proved_cost(recursion: Recursion, proof: MovesProof) -> float:
+    """What a run costs at most, Σ counts/κ rounded up, if the proof holds for every move; else infinity.
+
+    Guarantee: the view is μ-GDP with μ² the cost over σ², in both orders. Π is rational with C Π = 0 exactly, F is
+    built in rationals and rounded entry by entry, and a Cholesky factorisation with the margin of Rump (2006) proves
+    it.
+    Source: the general inequality of docs/training.md.
+    """
+    if proof.kappas.size != len(recursion.counts) or not (1e-100 < proof.kappas.min() < np.inf):
+        return np.inf
+    spread = [
+        _completed(factor, rows, size)
+        for factor, rows, size in zip(proof.factors, recursion.seen, recursion.sizes, strict=True)
+    ]
+    kappas = exact_array(proof.kappas)
+    for move, beta in zip(recursion.moves, proof.multipliers, strict=True):
+        if not (np.isfinite(beta).all() and (beta >= 0).all()):
+            return np.inf
+        F = _inequality(move, spread[move.before], spread[move.after], exact_array(beta), kappas[move.charge])
+        if not _positive(F):
+            return np.inf
+    cost = sum(count / kappa for count, kappa in zip(recursion.counts, kappas, strict=True))
+    return float(np.nextafter(float(cost), np.inf))
+
+
+def _completed(factor: Floats, rows: Sequence[ExactRow], size: int) -> Exact:
+    """A factor in rationals, its rows at the pivots of what is seen solved from the others."""
+    X = exact_array(factor)
+    unseen = kernel(rows, np.arange(size))
+    solved = _exact_rows(rows, unseen.pivots, size)
+    for pivot, line in zip(unseen.pivots.tolist(), solved, strict=True):
+        X[pivot] = sum((-x * X[j] for j, x in line.items()), np.full(X.shape[1], Fraction(0), dtype=object))
+    return X
+
+
+def _exact_rows(rows: Sequence[ExactRow], pivots: NDArray[np.int64], size: int) -> list[ExactRow]:
+    """For each pivot the row that is 1 there and 0 at the other pivots, without that 1."""
+    table = np.full((len(rows), size), Fraction(0), dtype=object)
+    for k, row in enumerate(rows):
+        for j, x in row.items():
+            table[k, j] = x
+    lines: list[ExactRow] = []
+    free = list(range(len(table)))
+    owner: dict[int, int] = {}
+    for pivot in pivots.tolist():
+        k = next(i for i in free if table[i, pivot] != 0)
+        free.remove(k)
+        table[k] = table[k] / table[k, pivot]
+        for i in range(len(table)):
+            if i != k and table[i, pivot] != 0:
+                table[i] = table[i] - table[i, pivot] * table[k]
+        owner[pivot] = k
+    for pivot in pivots.tolist():
+        row = table[owner[pivot]]
+        lines.append({j: row[j] for j in range(size) if j != pivot and row[j] != 0})
+    return lines
+
+
+def _inequality(move: Move, before: Exact, after: Exact, beta: Exact, kappa: Fraction) -> Exact:
+    """F of one move, in rationals."""
+    moved = np.vstack([move.transition @ before, move.reach @ before])
+    size, bends = move.transition.shape[0], beta.size
+    F = -(moved @ moved.T)
+    F[:size, :size] += after @ after.T + move.noise @ move.noise.T - (move.bends * beta) @ move.bends.T
+    if move.entry is not None:
+        F[:size, :size] -= kappa * np.outer(move.entry, move.entry)
+    for k in range(bends):
+        F[size + k, size + k] += beta[k]
+    return np.asarray(F)
+
+
+def _positive(F: Exact) -> bool:
+    """Whether a symmetric matrix of rationals is surely positive semidefinite."""
+    rounded = np.array(F, dtype=np.float64)
+    n = len(rounded)
+    if not np.isfinite(rounded).all():
+        return False
+    # Entries are within u of their rationals, and a factorisation that ends is off by γ_{n+1} of the trace.
+    margin = 1.1 * (n + 4) * UNIT_ROUNDOFF * float(np.abs(np.diag(rounded)).sum())
+    margin += 1.01 * UNIT_ROUNDOFF * float(np.linalg.norm(rounded)) + 1e-300
+    try:
+        linalg.cholesky(rounded - margin * np.eye(n), lower=True)
+    except linalg.LinAlgError:
+        return False
+    return True

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A certificate of kind shift, about training: its upper end by its proof, its lower end by its attack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.certificates import ShiftProof, ShiftStep
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.verification.asked import training_question
+from sottovoce.verification.attacks import attack_failure, attained
+from sottovoce.verification.shift import check_shift
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from sottovoce.certificates import Certificate
+    from sottovoce.participation import Participation
+    from sottovoce.verification.asked import TrainingQuestion
+    from sottovoce.verification.meaning import Question
+
+__all__ = ["no_worse_in_training", "simple_bound", "verify_training"]
+
+Found = tuple[str, bool, str]
+# Pairs that are looked at one by one, and numbers of a view that is solved densely.
+MOST_PAIRS = 20_000
+MOST_NUMBERS = 10_000_000
+_SHARES = np.linspace(0, 1, 21)[1:]
+
+
+def verify_training(
+    certificate: Certificate, proof: ShiftProof, asked: Question, participation: Participation
+) -> tuple[float, float, list[Found]]:
+    """What the attack and the proof of a certificate prove of Δ², and each check: its name, whether it holds, and why.
+
+    Guarantee: that of `check_shift` for the upper end and of `attained` for the lower; an infinite upper end proves
+    nothing.
+    """
+    claim = training_question(certificate, asked, participation)
+    _check_fit(proof, claim)
+    rows, hidden = claim.seen.pivots.size, claim.loop.unknown.size
+    found = [
+        *_relation(certificate, claim),
+        ("rationals", True, f"what is seen of {hidden} hidden nodes has rank {rows}, decided exactly"),
+    ]
+    proved = check_shift(proof, claim)
+    upper, claimed = proved.squared_upper, certificate.squared_upper
+    told = (
+        f"{proof.method} proves Δ² ≤ {upper!r}; claimed {claimed!r}"
+        if proved.holds
+        else f"the proof does not hold: {proved.failure}"
+    )
+    found.append(("upper end", upper <= claimed, told))
+    if proof.attack is None:
+        return 0.0, upper, found
+    failure = attack_failure(proof.attack, claim)
+    lower = 0.0 if failure else attained(proof.attack, claim)
+    holds = not failure and lower >= certificate.squared_lower
+    told = f"the attack attains at least {lower!r}; claimed {certificate.squared_lower!r}"
+    return lower, upper, [*found, ("lower end", holds, f"the attack is none: {failure}" if failure else told)]
+
+
+def _check_fit(proof: ShiftProof, claim: TrainingQuestion) -> None:
+    """Refuse a proof that does not speak of these nodes."""
+    n = claim.levels.size
+    if any(step.multipliers.size != n for step in proof.steps):
+        raise InputError(f"multipliers must have an entry for each of the {n} nodes")
+    if not np.isin(proof.support, claim.loop.unknown).all():
+        raise InputError(f"the support must hold hidden nodes only, by indices below {n}")
+
+
+def _relation(certificate: Certificate, claim: TrainingQuestion) -> list[Found]:
+    """Where a node is zeroed out, it sends on what it received: the identity has to lie in its ball."""
+    relation = None if certificate.mechanism is None else certificate.mechanism.relation
+    if relation != "zero-out" or certificate.assumption != "smooth" or claim.slopes is None:
+        return []
+    low, high = (float(end[claim.target]) for end in (claim.slopes.lower, claim.slopes.upper))
+    holds = low <= 1 <= high
+    slopes = f"the slopes [{low:g}, {high:g}] of the target {'hold' if holds else 'do not hold'} 1"
+    return [("relation", holds, f"{slopes}, as zero-out asks")]
+
+
+def no_worse_in_training(
+    certificate: Certificate,
+    asked: Sequence[tuple[Question, Sequence[int]]],
+    certified: Collection[tuple[tuple[int, ...], int]],
+    participation: Participation,
+    limit: float,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """How many targets, of each question about an observer, have Δ² ≤ `limit`: certified, or proved by a simple bound.
+
+    Guarantee: every pair that is counted was proved.
+    """
+    total = sum(len(targets) for _, targets in asked)
+    proved = done = 0
+    for question, targets in asked:
+        open_ = [node for node in targets if (tuple(sorted(question.observers)), node) not in certified]
+        proved += len(targets) - len(open_)
+        if total <= MOST_PAIRS and open_:
+            claim = training_question(certificate, question, participation)
+            proved += sum(simple_bound(replace(claim, target=node)) <= limit for node in open_)
+        done += len(targets)
+        if progress is not None:
+            progress(done, total)
+    return proved
+
+
+def simple_bound(asked: TrainingQuestion) -> float:
+    """A bound on Δ² that needs no search: the cap, or one round of memory along the part of b that is not seen.
+
+    Guarantee: an upper bound, proved by `check_shift`.
+    Source: Corollary 2 of docs/training.md.
+    """
+    upper = check_shift(ShiftProof(method="cap", support=np.zeros(0, dtype=np.int64)), asked).squared_upper
+    loop, m = asked.loop, asked.loop.unknown.size
+    if asked.slopes is None or m * asked.seen.pivots.size > MOST_NUMBERS or not upper:
+        return upper
+    C = asked.seen.rows()
+    b = np.zeros(m)
+    b[loop.position(asked.target)] = 1.0
+    x = b - C.T @ np.linalg.lstsq(C @ C.T, C @ b)[0]
+    reach, levels = asked.slopes.reach[loop.unknown], asked.levels[loop.unknown]
+    moved = reach * np.abs(loop.transition @ x)
+    costs = [float(((np.abs(b - share * x) + share * moved) ** 2 / levels).sum()) for share in _SHARES]
+    support = np.flatnonzero(x)
+    factor = (_SHARES[int(np.argmin(costs))] * x)[support][:, None]
+    step = ShiftStep(factor=factor, multipliers=np.zeros(asked.levels.size), kappa=0.0)
+    proof = ShiftProof(method="memory-one", support=loop.unknown[support], bulk=(step,))
+    try:
+        return min(upper, check_shift(proof, asked).squared_upper)
+    except NotCertified:
+        return upper

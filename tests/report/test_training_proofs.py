@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report of training carries its proofs: the worst pair's, and those of pairs that no simple bound covers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from sottovoce import gossip, graphs
+from sottovoce.accounting import account_all
+from sottovoce.documents import page_document
+from sottovoce.documents.carried import Carried, read_report
+from sottovoce.graphs import as_graph, spectrum
+from sottovoce.participation import Participation
+from sottovoce.protocols import Slopes
+from sottovoce.report.html import report_html
+from sottovoce.report.proofs import carried_proofs
+from sottovoce.verification import AccountVerification, verify_account
+from sottovoce.verification.asked import training_question
+from sottovoce.verification.meaning import question
+from sottovoce.verification.training import simple_bound
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sottovoce.graphs import GossipWeights
+
+
+def carried(folder: Path, source: str, view: str, **options: Any) -> tuple[GossipWeights, Carried]:
+    """What a report of training carries, written to a file and read back."""
+    graph = as_graph(source)
+    weights = graphs.metropolis_weights(graph)
+    protocol = gossip(weights, rounds=4, **options)
+    table = account_all(protocol, view, noise_multiplier=4.0, delta=1e-5)
+    texts, section = carried_proofs([table])
+    account = page_document(table, graph, spectrum(weights))
+    file = folder / f"{graph.n}-{view}.html"
+    file.write_text(
+        report_html(title="training", account=account, sections=[section], proofs=texts), encoding="utf-8"
+    )
+    (held,) = read_report(file)
+    return weights, held
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory: pytest.TempPathFactory) -> tuple[GossipWeights, Carried]:
+    """Slopes in [0.5, 1]: neighbours are the worst pairs, and need the inequality."""
+    return carried(tmp_path_factory.mktemp("ring"), "ring:n=4", "secure-sum", updates=(0.5, 1))
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> tuple[GossipWeights, Carried]:
+    """Maps of any kind, noise of level 2: all pairs are alike, and each needs a proof by twins."""
+    folder = tmp_path_factory.mktemp("complete")
+    return carried(folder, "complete:n=3", "secure-sum", updates="any", noise_levels=2)
+
+
+def checked(held: tuple[GossipWeights, Carried], **changes: Any) -> AccountVerification:
+    weights, one = held
+    return verify_account(replace(one.stated, **changes), one.certificate, weights, further=one.further)
+
+
+def test_all_pairs_of_training_are_proved(ring: Any, complete: Any) -> None:
+    for held, assumption in ((ring, "smooth"), (complete, "none")):
+        found = checked(held)
+        assert (found.verdict, found.reason) == ("verified", "")
+        assert found.proved_pairs == found.held_pairs
+        assert held[1].stated.assumption == assumption
+    assert len(complete[1].further) == 5
+    assert all(each.weights is None for each in complete[1].further)
+
+
+def test_without_further_certificates_other_pairs_are_the_reports_word(complete: Any) -> None:
+    weights, one = complete
+    found = verify_account(one.stated, one.certificate, weights)
+    assert (found.verdict, found.proved_pairs) == ("consistent", 1)
+    assert "the report's word" in found.reason.replace("\n", " ")
+
+
+def test_a_page_that_shows_less_is_refused(ring: Any) -> None:
+    squared = ring[1].stated.squared_upper
+    found = checked(ring, squared_upper=squared * 0.999)
+    assert (found.verdict, found.checks[-1].name) == ("refused", "headline")
+    assert checked(ring, protocol_hash="0" * 64).reason.startswith("the protocol of the page has the hash")
+    assert checked(ring, protocol_hash=None).verdict == "refused"
+    assert checked(ring, assumption="none").verdict == "refused"
+
+
+def test_a_certificate_of_another_ball_does_not_serve(ring: Any) -> None:
+    """Narrower slopes make every number smaller: the hash of the protocol is that of the page."""
+    weights, one = ring
+    narrow = Slopes.of((0.9, 1), 4)
+    found = verify_account(one.stated, replace(one.certificate, updates=narrow), weights)
+    assert (found.verdict, found.checks[-1].name) == ("refused", "pairs")
+    assert "that of its certificate" in found.reason
+
+
+def test_further_certificates_speak_for_their_own_pair_and_run(complete: Any) -> None:
+    weights, one = complete
+    first = one.further[0]
+    strangers = (
+        replace(first, rounds=1, squared_lower=0.0),
+        replace(first, updates=Slopes.of((0.5, 1), 3)),
+        replace(first, participation="at-most:1"),
+    )
+    # All that is taken from a further certificate is its pair and its proof, and these hold for the run of the page.
+    for stranger in strangers:
+        found = verify_account(one.stated, one.certificate, weights, further=[stranger, stranger])
+        assert found.proved_pairs == 2
+    elsewhere = replace(first, view=replace(first.view, own_noise="hidden"))
+    assert verify_account(one.stated, one.certificate, weights, further=[elsewhere]).proved_pairs == 1
+    useless = replace(first, proof=replace(first.proof, bulk=(), method="cap"), squared_upper=4.0)
+    assert verify_account(one.stated, one.certificate, weights, further=[useless]).proved_pairs == 1
+
+
+def test_a_page_that_needs_no_slopes_must_not_use_them(complete: Any) -> None:
+    """With a ball at hand one round of memory proves pairs; under the assumption `none` it must not."""
+    weights, one = complete
+    ball = replace(one.certificate, updates=Slopes.of((0, 0.1), 3))
+    asked = training_question(ball, question(ball, weights), Participation.full())
+    assert simple_bound(asked) < simple_bound(replace(asked, slopes=None))
+    assert simple_bound(replace(asked, slopes=None)) == pytest.approx(1.0, rel=1e-12)
+    assert np.isclose(float(one.stated.squared), 0.5, rtol=1e-9)
