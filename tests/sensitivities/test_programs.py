@@ -77,7 +77,7 @@ def test_what_is_worked_out_for_plain_gossip_refuses_the_rest(call: Any, what: s
 @pytest.mark.parametrize(
     ("protocol", "arguments", "kind", "sentence"),
     [
-        (MOMENTUM, {"engine": "dense"}, InputError, "engine must be auto or filter .*; got 'dense'"),
+        (MOMENTUM, {"engine": "dense"}, InputError, "engine must be auto, filter or reduced .*; got 'dense'"),
         (replace(MOMENTUM, rounds=5000), {}, NotCertified, "over at most 2048 rounds; got 5000"),
         (
             replace(scheduled([RING, np.eye(6)], rounds=4), encoder=(1, 1)),

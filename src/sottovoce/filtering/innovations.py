@@ -33,6 +33,8 @@ __all__ = ["Step", "innovations"]
 
 # Gains are kept from the round on in which P moves by no more than this share of the largest entry of P or B Bᵀ.
 SETTLED = 2.0**-49
+# What states may hold is followed until a round adds no more than this share.
+GROWN = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,43 +63,37 @@ class Filtered:
 
     def observed(self, v: np.ndarray) -> np.ndarray:
         """A bound of |R' − R| times v ≥ 0."""
-        _, C, _, D = self.stage.sizes
-        _, in_C, in_B = self.stage.terms
+        C, in_C = self.stage.sizes[1], self.stage.terms[1]
         kept = C @ (self.covariance @ (C.T @ v))
-        return np.asarray(UNIT * (2 * in_C + 4) * kept + UNIT * (in_B + 4) * (D @ (D.T @ v)))
+        return np.asarray(UNIT * (2 * in_C + 4) * kept + self.stage.noise.seen_error @ v)
 
     def crossed(self, v: np.ndarray) -> np.ndarray:
         """A bound of |Γ| times v ≥ 0."""
-        A, C, B, D = self.stage.sizes
-        in_A, in_C, in_B = self.stage.terms
+        A, C = self.stage.sizes
+        in_A, in_C, _ = self.stage.terms
         K = np.abs(self.gain)
         kept = A @ (self.covariance @ (C.T @ v))
-        drawn = B @ (D.T @ v)
+        drawn = self.stage.noise.shared_error @ v
         answered = K @ (UNIT * (self.stage.count + 2) * (self.seen @ v) + self.observed(v))
-        return np.asarray(
-            self.cross @ v + UNIT * (in_A + in_C + 5) * kept + UNIT * (in_B + 4) * drawn + answered
-        )
+        return np.asarray(self.cross @ v + UNIT * (in_A + in_C + 5) * kept + drawn + answered)
 
     def crossed_back(self, v: np.ndarray) -> np.ndarray:
         """A bound of |Γ|ᵀ times v ≥ 0."""
-        A, C, B, D = self.stage.sizes
-        in_A, in_C, in_B = self.stage.terms
+        A, C = self.stage.sizes
+        in_A, in_C, _ = self.stage.terms
         held = np.abs(self.gain).T @ v
         kept = C @ (self.covariance @ (A.T @ v))
-        drawn = D @ (B.T @ v)
+        drawn = self.stage.noise.shared_error.T @ v
         answered = UNIT * (self.stage.count + 2) * (self.seen @ held) + self.observed(held)
-        return np.asarray(
-            self.cross.T @ v + UNIT * (in_A + in_C + 5) * kept + UNIT * (in_B + 4) * drawn + answered
-        )
+        return np.asarray(self.cross.T @ v + UNIT * (in_A + in_C + 5) * kept + drawn + answered)
 
     def drift(self, v: np.ndarray) -> np.ndarray:
         """A bound of |Δ| times v ≥ 0."""
-        A, _, B, _ = self.stage.sizes
-        in_A, _, in_B = self.stage.terms
+        A, in_A = self.stage.sizes[0], self.stage.terms[0]
         K, m = np.abs(self.gain), self.stage.count
         held = K.T @ v
         total = UNIT * (2 * in_A + 6) * (A @ (self.covariance @ (A.T @ v)))
-        total = total + UNIT * (in_B + 6) * (B @ (B.T @ v))
+        total = total + 1.5 * (self.stage.noise.process_error @ v)
         total = total + K @ (UNIT * (2 * m + 4) * (self.seen @ held) + self.observed(held))
         total = total + self.crossed(held) + K @ self.crossed_back(v)
         return np.asarray(total if self.moved is None else total + self.moved @ v)
@@ -132,6 +128,7 @@ def innovations(stages: Sequence[Stage]) -> list[Step]:
     told, spread = np.zeros((size, size)), np.zeros((size, size))
     steps: list[Step] = []
     settled: Filtered | None = None
+    kept: Filtered | None = None
     for stage in stages:
         if settled is None or settled.stage is not stage:
             settled = None
@@ -143,7 +140,17 @@ def innovations(stages: Sequence[Stage]) -> list[Step]:
         reach = float(np.sqrt(np.abs(spread).sum(axis=1).max(initial=0.0)))
         held = np.sqrt(np.maximum(np.diagonal(told), 0.0)) * (1 + 4 * UNIT)
         steps.append(Step(filtered=filtered, held=held, reach=reach))
-        told, spread = _followed(filtered, told, entering=True), _followed(filtered, spread, entering=False)
+        if kept is not filtered:
+            kept = None
+            before = told, spread
+            told, spread = (
+                _followed(filtered, told, entering=True),
+                _followed(filtered, spread, entering=False),
+            )
+            if filtered is settled and len(steps) > 1 and steps[-2].filtered is filtered:
+                bounded = _bounded(*before, told, spread)
+                if bounded is not None:
+                    (told, spread), kept = bounded, filtered
         covariance = following
     return steps
 
@@ -152,15 +159,15 @@ def _filtered(stage: Stage, P: np.ndarray) -> tuple[Filtered, np.ndarray]:
     """One step of the filter, and the next covariance; `moved` is set where that is the old one but for rounding."""
     A, C, m = stage.transition, stage.rows, stage.count
     PC = np.asarray((C @ P).T)
-    R = np.asarray(C @ PC) + stage.noise
+    R = np.asarray(C @ PC) + stage.noise.seen
     X = _inverse_root(R)
-    APC = np.asarray(A @ PC) + stage.shared
+    APC = np.asarray(A @ PC) + stage.noise.shared
     K = (APC @ X.T) @ X
     KR = K @ R
-    following = np.asarray(A @ np.asarray(A @ P).T) + stage.process - KR @ K.T
+    following = np.asarray(A @ np.asarray(A @ P).T) + stage.noise.process - KR @ K.T
     following = (following + following.T) / 2
     moved = np.abs(following - P)
-    scale = max(np.abs(P).max(initial=0.0), stage.process.max(initial=0.0))
+    scale = max(np.abs(P).max(initial=0.0), stage.noise.process.max(initial=0.0))
     still = moved.max(initial=0.0) <= SETTLED * scale
     filtered = Filtered(
         stage=stage,
@@ -175,11 +182,32 @@ def _filtered(stage: Stage, P: np.ndarray) -> tuple[Filtered, np.ndarray]:
     return filtered, following
 
 
+def _bounded(
+    told: np.ndarray, spread: np.ndarray, told_next: np.ndarray, spread_next: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Bounds of both for all later rounds of a filter that has settled; None while they still grow by much.
+
+    With U ↦ Φ U Φᵀ + J one round on, and U' ⪰ Φ U Φᵀ + J the bound that followed U: if U' ⪯ U + ε I then V = U + ε S
+    obeys Φ V Φᵀ + J ⪯ V for every S ⪰ Φ S Φᵀ + I, so that V bounds all that is to come. Of the second, J is I, and
+    U/(1 − ε) is such an S.
+    """
+    grown, moved = (
+        float(np.abs(after - before).sum(axis=1).max(initial=0.0))
+        for before, after in ((spread, spread_next), (told, told_next))
+    )
+    if grown > GROWN:
+        return None
+    limit = spread / (1 - grown) * (1 + 4 * UNIT)
+    if moved * np.diagonal(limit).max(initial=0.0) > GROWN * np.diagonal(told).max(initial=0.0):
+        return None
+    return told + moved * limit, limit
+
+
 def _followed(filtered: Filtered, Y: np.ndarray, *, entering: bool) -> np.ndarray:
     """Φ Y Φᵀ + (what contributions add, or I), and as much of I on top as rounding may have taken off."""
     stage, K = filtered.stage, filtered.gain
     A, C = stage.transition, stage.rows
-    absA, absC = stage.sizes[:2]
+    absA, absC = stage.sizes
     size, m = stage.size, stage.count
     absK = np.abs(K)
     half = (np.asarray(A @ Y) - K @ np.asarray(C @ Y)).T
@@ -191,18 +219,12 @@ def _followed(filtered: Filtered, Y: np.ndarray, *, entering: bool) -> np.ndarra
         4 * UNIT * (stage.terms[0] + stage.terms[1] + m + 8) * (absA @ across + absK @ (absC @ across)).max()
     )
     if entering:
-        for a, direct in enumerate(stage.direct):
-            given = stage.entering.toarray() if a == 0 else np.zeros((size, direct.shape[1]))
-            put = given - np.asarray(K @ direct.toarray())
-            sizes = np.abs(given) + absK @ abs(direct).toarray()
-            following += len(stage.direct) * (put @ put.T)
-            room += (
-                len(stage.direct)
-                * 4
-                * UNIT
-                * (put.shape[1] + m + 4)
-                * (sizes @ sizes.sum(axis=0)).max(initial=0.0)
-            )
+        taken = np.hstack([np.eye(size), -K])
+        sizes, several = np.abs(taken), len(stage.direct)
+        for gram, absolute in stage.contributed:
+            following += several * (taken @ gram @ taken.T)
+            summed = sizes @ (absolute @ sizes.sum(axis=0))
+            room += several * 4 * UNIT * (stage.entering.shape[1] + size + m + 4) * summed.max(initial=0.0)
     following.flat[:: size + 1] += room if entering else 1 + room
     return np.asarray(following)
 

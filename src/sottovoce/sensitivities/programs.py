@@ -24,6 +24,7 @@ from sottovoce.sensitivities.witnesses import alternating_signs, constant_signs,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sottovoce.filtering import Engine
     from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
@@ -50,7 +51,7 @@ def program_sensitivity(
     view: View,
     indices: np.ndarray,
     *,
-    engine: str,
+    engine: Engine,
     contribution: Contribution,
     participation: Participation,
     tolerance: float,
@@ -63,22 +64,24 @@ def program_sensitivity(
     Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
     with maps that do not change from round to round.
     """
-    if engine not in {"auto", "filter"}:
+    if engine == "dense":
         raise InputError(
-            f"engine must be auto or filter for a protocol that is not plain gossip, or for energy; got {engine!r}"
+            "engine must be auto, filter or reduced for a protocol that is not plain gossip, or for energy; got 'dense'"
         )
     _check_size(protocol)
     question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
-    response = program_response(protocol, view)
+    response = program_response(protocol, view, engine=engine)
     code = _encoder(protocol)
     count = len(indices)
     lower, upper = np.zeros(count), np.zeros(count)
     method = np.full(count, "unreached", dtype=METHOD_NAMES)
-    bare = np.array([_is_bare(response, protocol, int(j), participation) for j in indices], dtype=bool)
+    bare = np.isin(indices, [j for _, j in response.bare])
+    for place in np.flatnonzero(bare):
+        bare[place] = _is_bare(response, protocol, int(indices[place]), participation)
     # With an encoder a pattern may still miss what is bare; only the whole of it never does.
     surely = code is None or participation.kind == "full"
     lower[bare], upper[bare], method[bare] = np.inf if surely else 0.0, np.inf, "infinite"
-    open_to = np.flatnonzero(response.reached()[indices] & ~bare)
+    open_to = np.flatnonzero(response.reached[indices] & ~bare)
     caps = _caps(protocol, question, code)
     done = count - len(open_to)
     forms = response.forms(indices[open_to], energy=contribution == "energy", encoder=code)
@@ -97,7 +100,7 @@ def program_sensitivity(
         view=view,
         contribution=contribution,
         participation=participation,
-        engine="filter",
+        engine=response.engine,
         targets=protocol.names(indices),
         indices=indices,
         squared_lower=lower,
@@ -172,16 +175,25 @@ def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> n
 
     With M ⪯ diag(κ_t²) no stream exceeds the largest Σ κ_t² over a pattern; one of energy 1 not the largest κ_t².
     """
-    rounds = compiled_rounds(protocol)
     caps = np.full(protocol.n, np.inf)
     if code is not None:
         return caps
-    for j in range(protocol.n):
-        ports = [compiled.ports[j] for compiled in rounds]
-        if all(port is not None for port in ports):
-            squares = np.array([_rounded_up(port * port) for port in ports if port is not None])
-            most = question.participation.largest_sum(squares)
-            caps[j] = squares.max() if question.contribution == "energy" else most
+    rounds = compiled_rounds(protocol)
+    kinds = list({id(compiled): compiled for compiled in rounds}.values())
+    place = {id(compiled): k for k, compiled in enumerate(kinds)}
+    order = [place[id(compiled)] for compiled in rounds]
+    found: dict[tuple[Fraction | None, ...], float] = {}
+    for j, ports in enumerate(zip(*(compiled.ports for compiled in kinds), strict=True)):
+        if ports not in found:
+            squares = np.array([np.inf if port is None else _rounded_up(port * port) for port in ports])[
+                order
+            ]
+            if np.isfinite(squares).all():
+                most = question.participation.largest_sum(squares)
+                found[ports] = float(squares.max() if question.contribution == "energy" else most)
+            else:
+                found[ports] = np.inf
+        caps[j] = found[ports]
     return caps
 
 
