@@ -18,13 +18,13 @@ from scipy import sparse
 
 from sottovoce.protocols.compiled import GIVEN, STATE, edges_of
 from sottovoce.protocols.program import CONTRIBUTION, Combine
-from sottovoce.protocols.rationals import spread
+from sottovoce.protocols.rationals import exact, spread
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sottovoce.graphs import GossipWeights
-    from sottovoce.protocols import Program, Protocol
+    from sottovoce.protocols import PerNode, Program, Protocol
 
 __all__ = ["Backward", "BackwardRound", "backward"]
 
@@ -217,9 +217,11 @@ def _add(read: dict[str, np.ndarray], name: str, block: np.ndarray) -> None:
     read[name] = read[name] + block if name in read else block
 
 
-def _floats(value: object, n: int) -> np.ndarray:
+def _floats(value: PerNode, n: int) -> np.ndarray:
     """One float for each node."""
-    return np.array([float(x) for x in spread(value, n)])  # type: ignore[arg-type]
+    if isinstance(value, tuple):
+        return np.array([float(x) for x in spread(value, n)])
+    return np.full(n, float(exact(value)))
 
 
 def _norm(matrix: csr_array, order: float) -> float:

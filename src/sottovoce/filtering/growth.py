@@ -23,7 +23,7 @@ __all__ = ["growth"]
 
 UNIT = float(np.finfo(np.float64).eps) / 2
 # Sums over all rounds that stay below this many a round need no second way.
-MODEST = 100.0
+MODEST = 20.0
 # Up to so many nodes the spectrum is computed; beyond, discs around the diagonal hold it.
 SPECTRA = 1500
 

@@ -42,7 +42,8 @@ class Filtered:
     """K and X of a round, and entries that bound its defects: each is a sum of products of what is stored here.
 
     `covariance` is |P|, `seen` |R|, `unwhite` |X R Xᵀ − I| and `cross` |Γ| as computed; `moved` is |P_{t+1} − P_t|
-    where P_t was kept in its place.
+    where P_t was kept in its place. Where K = A K⁺, with K⁺ what an innovation adds to the state after injection,
+    `update` is K⁺.
     """
 
     stage: Stage
@@ -53,6 +54,7 @@ class Filtered:
     unwhite: np.ndarray
     cross: np.ndarray
     moved: np.ndarray | None
+    update: np.ndarray | None = None
 
     def whiteness(self) -> np.ndarray:
         """Row sums of a bound of |X R' Xᵀ − I|."""
@@ -117,8 +119,8 @@ class Step:
         return self.filtered.stage
 
 
-def innovations(stages: Sequence[Stage]) -> list[Step]:
-    """Run the filter over all rounds.
+def innovations(stages: Sequence[Stage], *, settled_at: float = SETTLED) -> list[Step]:
+    """Run the filter over all rounds; gains are kept once a round moves P by no more than a share `settled_at`.
 
     Guarantee: the bounds of each `Step` hold for the exact matrices behind the stages, rounding included.
     Source: Higham, *Accuracy and Stability*, Section 3.5, for products; the module for the rest.
@@ -132,7 +134,7 @@ def innovations(stages: Sequence[Stage]) -> list[Step]:
     for stage in stages:
         if settled is None or settled.stage is not stage:
             settled = None
-            filtered, following = _filtered(stage, covariance)
+            filtered, following = _filtered(stage, covariance, settled_at)
             if steps and steps[-1].stage is stage and filtered.moved is not None:
                 settled, following = filtered, covariance
         else:
@@ -155,7 +157,7 @@ def innovations(stages: Sequence[Stage]) -> list[Step]:
     return steps
 
 
-def _filtered(stage: Stage, P: np.ndarray) -> tuple[Filtered, np.ndarray]:
+def _filtered(stage: Stage, P: np.ndarray, settled_at: float) -> tuple[Filtered, np.ndarray]:
     """One step of the filter, and the next covariance; `moved` is set where that is the old one but for rounding."""
     A, C, m = stage.transition, stage.rows, stage.count
     PC = np.asarray((C @ P).T)
@@ -163,12 +165,16 @@ def _filtered(stage: Stage, P: np.ndarray) -> tuple[Filtered, np.ndarray]:
     X = _inverse_root(R)
     APC = np.asarray(A @ PC) + stage.noise.shared
     K = (APC @ X.T) @ X
+    update = None
+    if stage.noise.injected is not None:
+        update = ((PC + stage.noise.injected @ np.asarray(C.T)) @ X.T) @ X
+        K = np.asarray(A @ update)
     KR = K @ R
     following = np.asarray(A @ np.asarray(A @ P).T) + stage.noise.process - KR @ K.T
     following = (following + following.T) / 2
     moved = np.abs(following - P)
     scale = max(np.abs(P).max(initial=0.0), stage.noise.process.max(initial=0.0))
-    still = moved.max(initial=0.0) <= SETTLED * scale
+    still = moved.max(initial=0.0) <= settled_at * scale
     filtered = Filtered(
         stage=stage,
         gain=K,
@@ -178,6 +184,7 @@ def _filtered(stage: Stage, P: np.ndarray) -> tuple[Filtered, np.ndarray]:
         unwhite=np.abs(X @ R @ X.T - np.eye(m)),
         cross=np.abs(APC - KR),
         moved=moved if still else None,
+        update=update,
     )
     return filtered, following
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.errors import NotCertified
 from sottovoce.filtering.backward import backward
 from sottovoce.filtering.decorrelation import seen_view
-from sottovoce.filtering.innovations import innovations
+from sottovoce.filtering.innovations import SETTLED, innovations
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.filtering.stages import UNIT, stages_of
 from sottovoce.protocols.compiled import GIVEN
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["ProgramForm", "ProgramResponse", "program_response"]
 
 BATCH_BYTES = 256 * 2**20
+# On a Krylov space gains are kept sooner: what that costs is counted like what is cut.
+SOON_SETTLED, COARSELY_SETTLED = 1e-12, 1e-10
+# Until the filter settles it keeps, for every round, a dense square matrix of the numbers that all nodes keep.
+LARGEST = 300_000_000
 # Rows no entry of which is larger than this are dropped.
 DEAD = 2.0**-90
 
@@ -225,18 +230,44 @@ class ProgramResponse:
         return response
 
 
-def program_response(protocol: Protocol, view: View, *, engine: Engine = "auto") -> ProgramResponse:
+def program_response(
+    protocol: Protocol, view: View, *, engine: Engine = "auto", coarse: bool = False
+) -> ProgramResponse:
     """What a view of any protocol tells, ready for every target, by the engine asked for or the cheapest one.
 
     `filter` runs the Kalman filter on all that is kept, `reduced` on a Krylov space that is grown until what it cuts is
-    at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the network.
+    at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the network. A `coarse`
+    response leaves out more and settles sooner, and says so in its `accuracy`.
     """
     seen = seen_view(protocol, view, thrifty=True)
     reached = _reached(protocol, seen)
-    reduced = None if engine == "filter" else reduced_stages(protocol, seen, forced=engine == "reduced")
+    reduced = None
+    if engine != "filter":
+        reduced = reduced_stages(protocol, seen, forced=engine == "reduced", coarse=coarse)
+    if reduced is None and not _fits_filter(protocol):
+        reduced = reduced_stages(protocol, seen, forced=True, coarse=coarse) if engine == "auto" else None
+        if reduced is None:
+            raise _too_large(protocol)
     stages, cut = (stages_of(seen), None) if reduced is None else reduced
-    steps = innovations(stages)
+    steps = innovations(
+        stages, settled_at=SETTLED if cut is None else COARSELY_SETTLED if coarse else SOON_SETTLED
+    )
     return ProgramResponse(protocol=protocol, steps=steps, bare=seen.bare, reached=reached, cut=cut)
+
+
+def _fits_filter(protocol: Protocol) -> bool:
+    """Whether a filter over all that is kept fits into memory."""
+    return protocol.rounds * (protocol.n * len(protocol.programs[0].keeps)) ** 2 <= LARGEST
+
+
+def _too_large(protocol: Protocol) -> NotCertified:
+    """Why a view is refused."""
+    size = protocol.n * len(protocol.programs[0].keeps)
+    return NotCertified(
+        f"this view of the protocol {protocol.name!r} is filtered over all that the nodes keep: rounds times the "
+        f"square of these numbers must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more "
+        "(take a view of fewer rows, fewer rounds, a smaller network, or the engine auto)"
+    )
 
 
 def _reached(protocol: Protocol, view: SeenView) -> np.ndarray:

@@ -18,7 +18,12 @@ import numpy as np
 
 from sottovoce.filtering.backward import backward
 from sottovoce.filtering.growth import growth
-from sottovoce.filtering.response import BASIS_BYTES, REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND
+from sottovoce.filtering.response import (
+    BASIS_BYTES,
+    COARSE_GOAL,
+    REDUCTION_GOAL,
+    REDUCTION_GOAL_PER_ROUND,
+)
 from sottovoce.filtering.stages import UNIT, Noise, Stage, float_row
 from sottovoce.krylov import gram_in_blocks, krylov_bases, measured_defect, power_error
 from sottovoce.protocols.compiled import GIVEN
@@ -33,6 +38,8 @@ __all__ = ["Cut", "reduced_stages"]
 
 # So few numbers that are kept need no reduction; larger spaces are not worth their filter.
 FEW_STATES, MOST_STATES = 64, 1500
+# States that may grow by more than this leave too much open of what is cut: a filter over all of them does not.
+WILD = 1e5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +57,7 @@ class Cut:
 
 
 def reduced_stages(
-    protocol: Protocol, view: SeenView, *, forced: bool = False
+    protocol: Protocol, view: SeenView, *, forced: bool = False, coarse: bool = False
 ) -> tuple[list[Stage], Cut] | None:
     """The rounds of a view in the coordinates of a Krylov space; None where none is clearly smaller than the network.
 
@@ -64,16 +71,23 @@ def reduced_stages(
     block, columns = _start_block(view, maps)
     scale = float(np.abs(block).max(initial=0.0)) or 1.0
     drawn, given = growth(protocol)
-    basis = _basis(protocol, maps, block / scale, max(drawn, given), forced=forced)
+    if max(drawn, given) > WILD * protocol.rounds and not forced:
+        return None
+    goal = max(COARSE_GOAL if coarse else REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * protocol.rounds)
+    enough = goal * protocol.rounds / max(drawn, given)
+    basis = _basis(protocol, maps, block / scale, enough, forced=forced)
     if basis is None:
         return None
     defect = measured_defect(maps, block / scale, basis)
     following = 1 + 1e-6 if basis.following.shape[1] else 0.0
     transition = np.ascontiguousarray(basis.projected.T)
     made: dict[tuple[int, int], Stage] = {}
+    alike: dict[tuple[int, int], Stage] = {}
     for key, (t, span) in columns.items():
-        rows = np.ascontiguousarray(scale * basis.start[:, span].T)
-        made[key] = _stage(maps, t, basis.vectors, transition, rows)
+        if (key[0], span.start) not in alike:
+            rows = np.ascontiguousarray(scale * basis.start[:, span].T)
+            alike[key[0], span.start] = _stage(maps, t, basis.vectors, transition, rows)
+        made[key] = alike[key[0], span.start]
     # Entries of the start block are rounded once.
     once = UNIT * float(np.linalg.norm(block))
     stages = [made[_kind(maps, t, seen)] for t, seen in enumerate(view.rounds)]
@@ -118,15 +132,14 @@ def _start_block(
 
 
 def _basis(
-    protocol: Protocol, maps: Backward, block: np.ndarray, reach: float, *, forced: bool
+    protocol: Protocol, maps: Backward, block: np.ndarray, enough: float, *, forced: bool
 ) -> KrylovBasis | None:
-    """A basis whose truncation costs next to nothing, or the largest that is affordable; None if a filter is cheaper."""
+    """A basis whose truncation costs next to nothing, or the largest affordable one; None if a filter is cheaper."""
     whole = sum(each.kept for each in maps.rounds) + block.shape[1]
     largest = whole if forced else max(1, 3 * whole // 4)
     largest = min(largest, max(block.shape[1], min(MOST_STATES, BASIS_BYTES // (8 * len(block)))))
     if block.shape[1] > largest or not block.any() or (whole <= FEW_STATES and not forced):
         return None
-    goal = max(REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * protocol.rounds)
     check_at, basis = 1.0, None
     for basis in krylov_bases(maps, block, largest=largest):
         if basis.residual.shape[0] == 0:
@@ -134,7 +147,6 @@ def _basis(
         if basis.size >= check_at:
             check_at = 1.1 * basis.size
             # In open loop, to know when to stop; what is certified is found in closed loop.
-            enough = goal * protocol.rounds / reach
             if power_error(basis, protocol.rounds, enough=enough) <= enough:
                 return basis
     return basis if forced or whole > MOST_STATES else None
@@ -156,6 +168,7 @@ def _stage(maps: Backward, t: int, vectors: np.ndarray, transition: np.ndarray, 
         direct=(direct,),
         most=((absA @ sizes).max(axis=1, initial=0.0), ((absC @ sizes).max(axis=1, initial=0.0),)),
         given_units=size + 2,
+        given=given,
     )
 
 
@@ -174,4 +187,5 @@ def _noise(drawn: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Noise
         process_error=1.001 * absA @ absolute @ absA.T,
         shared_error=1.001 * absA @ absolute @ absC.T,
         seen_error=1.001 * absC @ absolute @ absC.T,
+        injected=gram,
     )

@@ -3,8 +3,8 @@
 
     z_{t+1} = A z_t + B u_t + B_x x_t,      y_t = C z_t + D u_t + Σ_a D_a x_{t+a},
 
-z_t being what was kept before round t, u_t the draws the observer does not know, x_t the contributions. D is [I | ·] up
-to the order of its columns, so that D Dᵀ ⪰ I.
+z_t being what was kept before round t, u_t the draws the observer does not know, x_t the contributions. D has full
+rank: it is [I | ·] up to the order of its columns, or has rows that are clearly independent as they are.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ SMALL, SPARSE = 64, 0.2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Noise:
-    """B Bᵀ, B Dᵀ and D Dᵀ of a round in floats, and entries by which each may err at most."""
+    """B Bᵀ, B Dᵀ and D Dᵀ of a round in floats, and entries by which each may err at most.
+
+    Where B = A G and D = C G, as on a Krylov space, `injected` is G Gᵀ.
+    """
 
     process: np.ndarray
     shared: np.ndarray
@@ -47,6 +50,7 @@ class Noise:
     process_error: np.ndarray
     shared_error: np.ndarray
     seen_error: np.ndarray
+    injected: np.ndarray | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +58,7 @@ class Stage:
     """One round in floats. `entering` is B_x and `direct[a]` is D_a, with a column for each node.
 
     `most` holds the largest size of an entry in each row of B_x, and of the D_a; an entry of theirs errs by at most
-    `given_units` units of that.
+    `given_units` units of that. Where B_x = A G and D_0 = C G, as on a Krylov space, `given` is G.
     """
 
     transition: np.ndarray | csr_array
@@ -64,6 +68,7 @@ class Stage:
     direct: tuple[np.ndarray | csr_array, ...]
     most: tuple[np.ndarray, tuple[np.ndarray, ...]]
     given_units: int = 1
+    given: np.ndarray | None = None
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 import numpy as np
@@ -125,7 +125,8 @@ def _port(added: list[tuple[Fraction, Fraction]]) -> Fraction | None:
     return factor
 
 
-def compiled_rounds(protocol: Protocol) -> list[CompiledRound]:
+@lru_cache(maxsize=2)
+def compiled_rounds(protocol: Protocol) -> tuple[CompiledRound, ...]:
     """The rounds of a protocol, compiled; those that are alike are one and the same value."""
     made: dict[tuple[int, int], CompiledRound] = {}
     rounds = []
@@ -135,7 +136,7 @@ def compiled_rounds(protocol: Protocol) -> list[CompiledRound]:
         if key not in made:
             made[key] = compile_round(weights, program)
         rounds.append(made[key])
-    return rounds
+    return tuple(rounds)
 
 
 def compile_round(weights: GossipWeights, program: Program) -> CompiledRound:
@@ -192,9 +193,15 @@ def compile_round(weights: GossipWeights, program: Program) -> CompiledRound:
     )
 
 
+@lru_cache(maxsize=4)
 def edges_of(weights: GossipWeights) -> list[tuple[int, int]]:
     """The pairs of different nodes of which one receives from the other, ascending."""
-    return sorted({(min(i, int(j)), max(i, int(j))) for i in range(weights.n) for j in weights.neighbours(i)})
+    matrix = weights.matrix
+    rows, columns = np.repeat(np.arange(weights.n), np.diff(matrix.indptr)), matrix.indices
+    apart = (rows != columns) & (matrix.data != 0)
+    first, second = np.minimum(rows, columns)[apart], np.maximum(rows, columns)[apart]
+    first, second = np.divmod(np.unique(first.astype(np.int64) * weights.n + second), weights.n)
+    return list(zip(first.tolist(), second.tolist(), strict=True))
 
 
 def add_to(total: Form, form: Form, factor: int) -> None:

@@ -144,7 +144,7 @@ def sensitivity(
         progress=progress,
     )
     if contribution == "energy" or not protocol.plain:
-        return by_program()
+        return by_program(in_bulk=_program_in_bulk(effort, engine, protocol.rounds, len(indices)))
     in_bulk = _in_bulk(effort, engine, chosen, protocol.rounds, len(indices))
     search = Search(
         contribution=contribution,
@@ -313,6 +313,13 @@ def _in_bulk(effort: Effort, engine: Engine, participation: Participation, round
     if participation.kind != "full" or rounds < FEWEST_ROUNDS or engine == "dense" or effort == "fine":
         return False
     return effort == "bulk" or count * min(rounds, EXPLICIT_ROUNDS) ** 2 > MOST_ENTRIES
+
+
+def _program_in_bulk(effort: Effort, engine: Engine, rounds: int, count: int) -> bool:
+    """Whether targets of a program are bounded together, whatever the rounds in which they contribute."""
+    if rounds < FEWEST_ROUNDS or engine == "filter" or effort == "fine":
+        return False
+    return effort == "bulk" or count * rounds**2 > MOST_ENTRIES
 
 
 def _is_reached(hops: np.ndarray, rounds: int, participation: Participation) -> np.ndarray:
