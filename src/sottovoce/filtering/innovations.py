@@ -106,7 +106,8 @@ class Step:
     """A round of the filter, and what the state may be before it.
 
     Entry i of the state that contributions with Σ‖c_t‖² ≤ 1 have made, less the filter's estimate of it, is at most
-    `held[i]` in size; what unit disturbances of all earlier rounds together make of it has norm at most `reach`.
+    `held[i, 0]` in size, and of what a `factor` has let into it, likewise, `held[i, 1]`; what unit disturbances of all
+    earlier rounds together make of it has norm at most `reach`.
     """
 
     filtered: Filtered
@@ -119,7 +120,9 @@ class Step:
         return self.filtered.stage
 
 
-def innovations(stages: Sequence[Stage], *, settled_at: float = SETTLED) -> list[Step]:
+def innovations(
+    stages: Sequence[Stage], *, settled_at: float = SETTLED, factor: np.ndarray | None = None
+) -> list[Step]:
     """Run the filter over all rounds; gains are kept once a round moves P by no more than a share `settled_at`.
 
     Guarantee: the bounds of each `Step` hold for the exact matrices behind the stages, rounding included.
@@ -127,7 +130,9 @@ def innovations(stages: Sequence[Stage], *, settled_at: float = SETTLED) -> list
     """
     size = stages[0].size
     covariance = np.zeros((size, size))
-    told, spread = np.zeros((size, size)), np.zeros((size, size))
+    # What contributions, what is let in by the `factor`, and unit disturbances make of the state.
+    adding = [None, *([] if factor is None else [factor.T @ factor]), np.eye(size)]
+    followed = [np.zeros((size, size)) for _ in adding]
     steps: list[Step] = []
     settled: Filtered | None = None
     kept: Filtered | None = None
@@ -139,20 +144,18 @@ def innovations(stages: Sequence[Stage], *, settled_at: float = SETTLED) -> list
                 settled, following = filtered, covariance
         else:
             filtered, following = settled, covariance
-        reach = float(np.sqrt(np.abs(spread).sum(axis=1).max(initial=0.0)))
-        held = np.sqrt(np.maximum(np.diagonal(told), 0.0)) * (1 + 4 * UNIT)
+        reach = float(np.sqrt(np.abs(followed[-1]).sum(axis=1).max(initial=0.0)))
+        diagonals = np.array([np.diagonal(each) for each in followed[:-1]]).T
+        held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + 4 * UNIT)
         steps.append(Step(filtered=filtered, held=held, reach=reach))
         if kept is not filtered:
             kept = None
-            before = told, spread
-            told, spread = (
-                _followed(filtered, told, entering=True),
-                _followed(filtered, spread, entering=False),
-            )
+            before = followed
+            followed = [_followed(filtered, each, more) for each, more in zip(before, adding, strict=True)]
             if filtered is settled and len(steps) > 1 and steps[-2].filtered is filtered:
-                bounded = _bounded(*before, told, spread)
+                bounded = _bounded(before, followed)
                 if bounded is not None:
-                    (told, spread), kept = bounded, filtered
+                    followed, kept = bounded, filtered
         covariance = following
     return steps
 
@@ -189,29 +192,26 @@ def _filtered(stage: Stage, P: np.ndarray, settled_at: float) -> tuple[Filtered,
     return filtered, following
 
 
-def _bounded(
-    told: np.ndarray, spread: np.ndarray, told_next: np.ndarray, spread_next: np.ndarray
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Bounds of both for all later rounds of a filter that has settled; None while they still grow by much.
+def _bounded(before: list[np.ndarray], after: list[np.ndarray]) -> list[np.ndarray] | None:
+    """Bounds for all later rounds of a filter that has settled; None while they still grow by much.
 
     With U ↦ Φ U Φᵀ + J one round on, and U' ⪰ Φ U Φᵀ + J the bound that followed U: if U' ⪯ U + ε I then V = U + ε S
-    obeys Φ V Φᵀ + J ⪯ V for every S ⪰ Φ S Φᵀ + I, so that V bounds all that is to come. Of the second, J is I, and
+    obeys Φ V Φᵀ + J ⪯ V for every S ⪰ Φ S Φᵀ + I, so that V bounds all that is to come. Of the last, J is I, and
     U/(1 − ε) is such an S.
     """
-    grown, moved = (
-        float(np.abs(after - before).sum(axis=1).max(initial=0.0))
-        for before, after in ((spread, spread_next), (told, told_next))
-    )
-    if grown > GROWN:
+    moved = [float(np.abs(b - a).sum(axis=1).max(initial=0.0)) for a, b in zip(before, after, strict=True)]
+    if moved[-1] > GROWN:
         return None
-    limit = spread / (1 - grown) * (1 + 4 * UNIT)
-    if moved * np.diagonal(limit).max(initial=0.0) > GROWN * np.diagonal(told).max(initial=0.0):
-        return None
-    return told + moved * limit, limit
+    limit = before[-1] / (1 - moved[-1]) * (1 + 4 * UNIT)
+    largest = np.diagonal(limit).max(initial=0.0)
+    for each, by in zip(before[:-1], moved[:-1], strict=True):
+        if by * largest > GROWN * np.diagonal(each).max(initial=0.0):
+            return None
+    return [*(each + by * limit for each, by in zip(before[:-1], moved[:-1], strict=True)), limit]
 
 
-def _followed(filtered: Filtered, Y: np.ndarray, *, entering: bool) -> np.ndarray:
-    """Φ Y Φᵀ + (what contributions add, or I), and as much of I on top as rounding may have taken off."""
+def _followed(filtered: Filtered, Y: np.ndarray, added: np.ndarray | None) -> np.ndarray:
+    """Φ Y Φᵀ + what is added, None for contributions, and as much of I on top as rounding may have taken off."""
     stage, K = filtered.stage, filtered.gain
     A, C = stage.transition, stage.rows
     absA, absC = stage.sizes
@@ -225,14 +225,17 @@ def _followed(filtered: Filtered, Y: np.ndarray, *, entering: bool) -> np.ndarra
     room = (
         4 * UNIT * (stage.terms[0] + stage.terms[1] + m + 8) * (absA @ across + absK @ (absC @ across)).max()
     )
-    if entering:
+    if added is None:
         taken = np.hstack([np.eye(size), -K])
         sizes, several = np.abs(taken), len(stage.direct)
         for gram, absolute in stage.contributed:
             following += several * (taken @ gram @ taken.T)
             summed = sizes @ (absolute @ sizes.sum(axis=0))
             room += several * 4 * UNIT * (stage.entering.shape[1] + size + m + 4) * summed.max(initial=0.0)
-    following.flat[:: size + 1] += room if entering else 1 + room
+    else:
+        following += added
+        room += 4 * UNIT * (size + 4) * float(np.abs(added).sum(axis=1).max(initial=0.0))
+    following.flat[:: size + 1] += room
     return np.asarray(following)
 
 

@@ -118,7 +118,8 @@ class ProgramResponse:
         Σ_s |O_ts| |Δ_s| h_s. A step of the adjoint recursion puts O_ts off by ρ, and F̂c by ρ times a state.
         """
         starts, steps = self.starts, self.steps
-        white, lost, given, turned, wide = (np.zeros(starts[-1]) for _ in range(5))
+        white, given, turned, wide = (np.zeros(starts[-1]) for _ in range(4))
+        lost = np.zeros((starts[-1], steps[0].held.shape[1]))
         cut_rows, cut_columns, tall = np.zeros(starts[-1]), 0.0, 0.0
         for t, step in enumerate(steps):
             rows = slice(starts[t], starts[t + 1])
@@ -153,20 +154,21 @@ class ProgramResponse:
         off, norm = float(np.linalg.norm(turned)), float(np.sqrt(tall * wide.max(initial=0.0)))
         crossed, drift = _largest_defects(steps)
         unwhite = float(white.max(initial=0.0)) + off * (2 * crossed + (2 * norm + off) * drift)
-        followed, entered = float(np.linalg.norm(lost)), float(np.linalg.norm(given))
+        followed, entered = float(np.linalg.norm(lost[:, 0])), float(np.linalg.norm(given))
         if self.cut is not None:
-            leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0)))
-            noise, signal = self._left_out(leak, norm, off)
+            # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
+            leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
+            noise, signal = self._left_out(1.01 * leak, norm + off)
             unwhite += 2.1 * noise + noise**2
             followed += signal
         each = followed * float(np.sqrt(len(steps))) + entered
         return 1.01 * unwhite, 1.01 * (followed + entered), 1.01 * each
 
-    def _left_out(self, leak: float, norm: float, off: float) -> tuple[float, float]:
+    def _left_out(self, leak: float, norm: float) -> tuple[float, float]:
         """What the cut adds to the maps from all draws, and from one node's contributions, to ν, as norms.
 
-        ν errs by 𝒪(fᵀQ₊ᵀ + E₁ − K E₂) + X E₂ of all states s. With ‖𝒪fᵀ‖ ≤ `leak`, ‖𝒪‖ ≤ `norm`, both as computed and
-        off by at most `off`, and the norms of E₁ and E₂ from the cut, products of norms bound it.
+        ν errs by 𝒪(fᵀQ₊ᵀ + E₁ − K E₂) + X E₂ of all states s. With ‖𝒪fᵀ‖ ≤ `leak`, ‖𝒪‖ ≤ `norm`, and the norms of E₁
+        and E₂ from the cut, products of norms bound it.
         """
         cut = self.cut
         if cut is None:
@@ -174,8 +176,7 @@ class ProgramResponse:
         several = {id(step.filtered): step.filtered for step in self.steps}.values()
         gain = max(float(np.linalg.norm(each.gain)) for each in several)
         whitener = max(float(np.linalg.norm(each.whitener)) for each in several)
-        missed = leak + off * float(np.linalg.norm(cut.factor))
-        missed += (norm + off) * (cut.relation + gain * cut.start) + whitener * cut.start
+        missed = leak + norm * (cut.relation + gain * cut.start) + whitener * cut.start
         return missed * cut.drawn, missed * cut.given
 
     def forms(
@@ -250,7 +251,9 @@ def program_response(
             raise _too_large(protocol)
     stages, cut = (stages_of(seen), None) if reduced is None else reduced
     steps = innovations(
-        stages, settled_at=SETTLED if cut is None else COARSELY_SETTLED if coarse else SOON_SETTLED
+        stages,
+        settled_at=SETTLED if cut is None else COARSELY_SETTLED if coarse else SOON_SETTLED,
+        factor=None if cut is None else cut.factor,
     )
     return ProgramResponse(protocol=protocol, steps=steps, bare=seen.bare, reached=reached, cut=cut)
 
