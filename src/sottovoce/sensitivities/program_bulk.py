@@ -16,7 +16,6 @@ import numpy as np
 from sottovoce.filtering import FilteredResponse
 from sottovoce.filtering.kalman import Gains
 from sottovoce.sensitivities.bulk import BulkEnds, bulk_ends
-from sottovoce.sensitivities.lags import ROUNDING
 from sottovoce.sensitivities.turning import constant_stream
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ __all__ = ["BlockEnds", "ProgramBulk", "block_ends", "program_bulk"]
 
 # Rounds are taken together in at most so many blocks, and in fewer where forms are large.
 MOST_BLOCKS, MOST_WORK = 32, 2e11
+# Forms that are followed through the rounds are known up to this relative error for each of their terms and rounds.
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,8 +161,7 @@ def block_ends(
     of the √E_τσ. G_τs = [s ∈ τ](X_s C)ᵀX_s C + Φ_sᵀ G_τ,s+1 Φ_s is followed backwards. The lower end is what `stream`
     attains.
 
-    Guarantee: bounds of the true numbers, with the accuracy of the response; forms are known up to `ROUNDING` for each
-    of their terms, as in `lags`.
+    Guarantee: bounds of the true numbers, with the accuracy of the response and `ROUNDING` allowed for in forms.
     """
     steps, rounds = response.steps, len(response.steps)
     size = steps[0].stage.size
@@ -185,7 +185,7 @@ def block_ends(
         energies = np.zeros((blocks - block, len(targets)))
         for total, given in sums.values():
             sources = given[:, targets]
-            energies += np.array([_form(matrix, sources, 1) for matrix in total])
+            energies += np.array([_form(matrix, sources, rounds) for matrix in total])
         roots = np.sqrt(energies)
         shown[block:] += np.sqrt((weights[begin:end] ** 2).sum()) * roots
         squares[block:] += roots
@@ -215,7 +215,7 @@ def _attained(response: ProgramResponse, targets: np.ndarray, stream: np.ndarray
         form += seen.T @ seen
         states = loop @ states
     sources = np.vstack([_inputs(response, _first_of(response, given))[:, targets] for given in kinds])
-    return _form(form, sources, -1)
+    return _form(form, sources, -len(response.steps))
 
 
 def _first_of(response: ProgramResponse, given: np.ndarray | None) -> int:
@@ -239,8 +239,9 @@ def _inputs(response: ProgramResponse, round_index: int) -> np.ndarray:
     return given
 
 
-def _form(matrix: np.ndarray, sources: np.ndarray, sign: int) -> np.ndarray:
-    """bᵀGb for each column, from above or below."""
+def _form(matrix: np.ndarray, sources: np.ndarray, rounds: int) -> np.ndarray:
+    """bᵀGb for each column, of a form that so many rounds have made, from above; from below for a negative number."""
     values = np.einsum("rj,rj->j", sources, matrix @ sources)
-    room = ROUNDING * len(matrix) * float(np.linalg.norm(matrix)) * (sources**2).sum(axis=0)
-    return np.asarray(np.maximum(values + sign * room, 0.0))
+    terms = len(matrix) + abs(rounds)
+    room = ROUNDING * terms * float(np.linalg.norm(matrix)) * (sources**2).sum(axis=0)
+    return np.asarray(np.maximum(values + np.sign(rounds) * room, 0.0))
