@@ -103,9 +103,9 @@ def sensitivity(
 
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included; `method` names the bound behind the upper end,
     the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap` on
-    the number of rounds; in bulk `turning`, `smooth` or `steady`; `enumeration` of all signs, `exact` where every
-    message is seen, `unreached` where nothing arrives, `infinite` where no noise hides a contribution. The lower end is
-    the value of an actual stream.
+    the number of rounds; in bulk `turning`, `smooth`, `steady` or `blocks`; `enumeration` of all signs, `exact` where
+    every message is seen, `unreached` where nothing arrives, `infinite` where no noise hides a contribution. The lower
+    end is the value of an actual stream.
     Source: Theorem 12 of Koskela & Kulkarni for `abs`; semidefinite duality for `dual`; the cap because M ⪯ I.
 
     >>> from sottovoce import gossip, graphs
