@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from sottovoce.errors import at_least
 
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-__all__ = ["Defect", "KrylovBasis", "arnoldi", "krylov_bases", "measured_defect", "power_error"]
+__all__ = [
+    "Defect",
+    "KrylovBasis",
+    "Operator",
+    "arnoldi",
+    "gram_in_blocks",
+    "krylov_bases",
+    "measured_defect",
+    "power_error",
+]
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 POWERS_AT_ONCE = 64
@@ -33,6 +43,17 @@ LONG, LONGEST_PAUSE, REPAIRED = 20_000, 6, 2
 FOUND = 32
 # Columns that are taken at once where a basis is measured, and the fewest terms of a dot product.
 COLUMNS_AT_ONCE, FEWEST_TERMS = 32, 64
+
+
+class Operator(Protocol):
+    """A linear map that is known by its products: `units` of roundoff are what one errs by, for a column of norm 1."""
+
+    @property
+    def units(self) -> float:
+        """How many units of roundoff a product errs by at most, in norm."""
+
+    def __matmul__(self, block: np.ndarray) -> np.ndarray:
+        """The products with columns."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,7 +94,7 @@ def arnoldi(matrix: csr_array, block: np.ndarray, *, size: int, symmetric: bool 
 
 
 def krylov_bases(
-    matrix: csr_array, block: np.ndarray, *, largest: int, symmetric: bool = False
+    matrix: csr_array | Operator, block: np.ndarray, *, largest: int, symmetric: bool = False
 ) -> Iterator[KrylovBasis]:
     """Growing bases, one more block each time, until the space closes or has `largest` dimensions.
 
@@ -182,7 +203,7 @@ class Defect:
     skew: float
 
 
-def measured_defect(matrix: csr_array, block: np.ndarray, basis: KrylovBasis) -> Defect:
+def measured_defect(matrix: csr_array | Operator, block: np.ndarray, basis: KrylovBasis) -> Defect:
     """What rounding and deflation have put the relations of a basis off by, measured.
 
     Guarantee: upper bounds in the Euclidean norm, for Q, H, Q₊ and f as stored; the rounding of the measurement is
@@ -224,14 +245,20 @@ def measured_defect(matrix: csr_array, block: np.ndarray, basis: KrylovBasis) ->
 
 def _skew(vectors: np.ndarray) -> float:
     """An upper bound of ‖QᵀQ − I‖, as `measured_defect` derives it."""
+    gram, units = gram_in_blocks(vectors)
+    rounding = units * UNIT_ROUNDOFF * float(np.trace(gram))
+    gram.flat[:: len(gram) + 1] -= 1.0
+    return 1.001 * float(np.linalg.norm(gram) + rounding)
+
+
+def gram_in_blocks(vectors: np.ndarray) -> tuple[np.ndarray, int]:
+    """QᵀQ, added up in blocks of rows, and how many units of (|Q|ᵀ|Q|)_ij its entries err by at most."""
     length, count = vectors.shape
     gram, terms = np.zeros((count, count)), max(FEWEST_TERMS, math.isqrt(length))
     for begin in range(0, length, terms):
         some = vectors[begin : begin + terms]
         gram += some.T @ some
-    rounding = (min(length, terms) + length // terms + 4) * UNIT_ROUNDOFF * float(np.trace(gram))
-    gram.flat[:: count + 1] -= 1.0
-    return 1.001 * float(np.linalg.norm(gram) + rounding)
+    return gram, min(length, terms) + length // terms + 4
 
 
 class _Looks:
@@ -259,12 +286,14 @@ class _Looks:
         self._left, self._running, self._worst = self._pause, 0, 0.0
 
 
-def _product_units(matrix: csr_array) -> float:
+def _product_units(matrix: csr_array | Operator) -> float:
     """How many units of roundoff a product X q errs by at most, in norm, for ‖q‖ = 1.
 
     Row i with k_i terms errs by k_i units of (|X||q|)_i, so that ‖diag(k)|X|‖₂ ≤ √(‖·‖₁‖·‖_∞) of them suffice, and
     so does the largest k_i times √(‖X‖₁‖X‖_∞).
     """
+    if not isinstance(matrix, sparse.csr_array):
+        return matrix.units
     terms = np.diff(matrix.indptr)
     if terms.size == 0 or matrix.nnz == 0:
         return 0.0

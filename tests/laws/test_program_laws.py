@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,15 +21,23 @@ from sottovoce.graphs import Graph, metropolis_weights
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip, round_weights
 from sottovoce.views import View
 
+if TYPE_CHECKING:
+    from sottovoce.filtering import Engine
+
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent.parent / "golden" / "programs.json").read_text()
 )["cases"]
 
 
-def holds(protocol: Protocol, view: View, target: int, *, tight: float | None) -> None:
+ENGINES: list[Engine] = ["auto", "filter", "reduced"]
+
+
+def holds(
+    protocol: Protocol, view: View, target: int, *, tight: float | None, engine: Engine = "auto"
+) -> None:
     """Check the scalar interval of one target against rationals; `tight` is how wide it may be, relatively."""
     M = exact_view(protocol, view, target).form()
-    found = sensitivity(protocol, view, [target], contribution="scalar")
+    found = sensitivity(protocol, view, [target], contribution="scalar", engine=engine)
     lower, upper = float(found.squared_lower[0]), float(found.squared_upper[0])
     if M is None:
         assert lower == upper == np.inf
@@ -42,13 +50,14 @@ def holds(protocol: Protocol, view: View, target: int, *, tight: float | None) -
         assert upper - lower <= tight * float(exact) + 1e-12
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize(
     "protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}-{protocol.rounds}"
 )
-def test_the_interval_holds_the_exact_value(protocol: Protocol, view: View) -> None:
+def test_the_interval_holds_the_exact_value(protocol: Protocol, view: View, engine: Engine) -> None:
     for target in sorted(set(range(protocol.n)) - knowing(view))[-2:]:
-        holds(protocol, view, target, tight=1e-8)
+        holds(protocol, view, target, tight=1e-8, engine=engine)
 
 
 @pytest.mark.parametrize("kind", ["scalar", "vector"])
@@ -150,4 +159,5 @@ def test_the_interval_holds_the_exact_value_of_any_program(data: Any) -> None:
     nodes = {int(str(label)) for label in view.observers}
     targets = sorted(set(range(protocol.n)) - knowing(view))
     if nodes <= set(range(protocol.n)) and targets:
-        holds(protocol, view, data.draw(st.sampled_from(targets)), tight=None)
+        engine = data.draw(st.sampled_from(ENGINES))
+        holds(protocol, view, data.draw(st.sampled_from(targets)), tight=None, engine=engine)

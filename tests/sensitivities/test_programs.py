@@ -20,6 +20,7 @@ from sottovoce.errors import InputError, NotCertified, ViewError
 from sottovoce.graphs import metropolis_weights
 from sottovoce.learning import synthetic_task
 from sottovoce.protocols import gossip, momentum, pairwise_noise, repeated, scheduled
+from sottovoce.sensitivities import programs
 from sottovoce.views import View
 
 RING = metropolis_weights("ring:n=6")
@@ -77,7 +78,7 @@ def test_what_is_worked_out_for_plain_gossip_refuses_the_rest(call: Any, what: s
 @pytest.mark.parametrize(
     ("protocol", "arguments", "kind", "sentence"),
     [
-        (MOMENTUM, {"engine": "dense"}, InputError, "engine must be auto or filter .*; got 'dense'"),
+        (MOMENTUM, {"engine": "dense"}, InputError, "engine must be auto, filter or reduced .*; got 'dense'"),
         (replace(MOMENTUM, rounds=5000), {}, NotCertified, "over at most 2048 rounds; got 5000"),
         (
             replace(scheduled([RING, np.eye(6)], rounds=4), encoder=(1, 1)),
@@ -93,7 +94,7 @@ def test_what_is_worked_out_for_plain_gossip_refuses_the_rest(call: Any, what: s
         ),
         (
             momentum(metropolis_weights("ring:n=3000"), rounds=20, beta=0),
-            {},
+            {"engine": "filter"},
             NotCertified,
             "must be at most 300000000; 20 rounds of 6000 numbers are more",
         ),
@@ -102,6 +103,14 @@ def test_what_is_worked_out_for_plain_gossip_refuses_the_rest(call: Any, what: s
 def test_what_is_out_of_reach_is_refused(protocol: Any, arguments: Any, kind: Any, sentence: str) -> None:
     with pytest.raises(kind, match=sentence):
         sensitivity(protocol, View.secure_sum(0), **arguments)
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "memory_at_hand", lambda: 1e5)
+    with pytest.raises(
+        NotCertified, match=r"needs about .* of memory, and .* are free \(take a view of fewer"
+    ):
+        sensitivity(momentum(metropolis_weights("ring:n=3000"), rounds=20, beta=0), View.secure_sum(0))
 
 
 def test_exchanges_that_no_round_has_are_refused() -> None:

@@ -161,7 +161,7 @@ def _summed(protocol: Protocol, participation: Participation, contribution: Cont
     return _largest(protocol, {tuple(shares)}, participation, contribution)
 
 
-def _rounds_of(protocol: Protocol) -> list[CompiledRound]:
+def _rounds_of(protocol: Protocol) -> tuple[CompiledRound, ...]:
     """The rounds that differ, compiled, in their order."""
     period = min(protocol.rounds, math.lcm(len(protocol.schedule), len(protocol.programs)))
     return compiled_rounds(replace(protocol, rounds=period))

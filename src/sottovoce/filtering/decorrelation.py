@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from sottovoce.protocols.compiled import GIVEN, STATE, add_to, compiled_rounds, primitive
 from sottovoce.views import observe, seen_exchanges
 
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     from sottovoce.views import View
 
 __all__ = ["SeenRound", "SeenView", "echelon", "seen_view"]
+
+# Products of two remainders fit into 64 bits.
+PRIME = 2**31 - 1
+# The smallest singular value of rows, their largest entries being 1, that are clearly independent.
+CLEAR = 1e-3
 
 Carried: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]
 
@@ -47,11 +54,13 @@ class SeenView:
     bare: frozenset[tuple[int, int]]
 
 
-def seen_view(protocol: Protocol, view: View) -> SeenView:
+def seen_view(protocol: Protocol, view: View, *, thrifty: bool = False) -> SeenView:
     """What the view shows of a protocol, every row with fresh noise of its own.
 
     The rows of round t are reduced to [I | ·] on the draws of that round, so that their noise has a covariance of at
-    least I. Rows say the same before and after: rows are combined invertibly, those that vanish are left out.
+    least I. Rows say the same before and after: rows are combined invertibly, those that vanish are left out. `thrifty`
+    leaves rows as they are where all of a round are independent on its draws, and clearly so: a pivot is then merely
+    the largest draw of its row.
 
     Guarantee: exact.
     Source: Silverman, Discrete Riccati equations, 1976 (the structure algorithm).
@@ -70,7 +79,12 @@ def seen_view(protocol: Protocol, view: View) -> SeenView:
             observed[kind] = _observed(protocol, view, t, compiled[t], known)
         key = (*kind, carried, t == 0)
         if key not in reduced:
-            reduced[key] = _reduced(compiled[t], known, observed[kind], carried, first=t == 0)
+            told = [_before(dict(form), compiled[t], known) for form in carried]
+            forms = (*observed[kind], *told)
+            if thrifty and _are_independent(forms):
+                reduced[key] = _as_they_are(compiled[t], known, forms), (), ()
+            else:
+                reduced[key] = _reduced(compiled[t], known, forms, first=t == 0)
         seen, carried, left = reduced[key]
         rounds.append(seen)
         bare |= {(t + place // protocol.n, place % protocol.n) for form in left for place in _given(form)}
@@ -107,14 +121,12 @@ def _unknown(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form
 def _reduced(
     compiled: CompiledRound,
     known: frozenset[int],
-    observed: Sequence[Form],
-    carried: Carried,
+    forms: Sequence[Form],
     *,
     first: bool,
 ) -> tuple[SeenRound, Carried, tuple[Form, ...]]:
     """The rows of one round, what goes on to the round before, and what holds contributions alone."""
-    told = (_before(dict(form), compiled, known) for form in carried)
-    fresh, old = echelon((*observed, *told), 0, STATE)
+    fresh, old = echelon(forms, 0, STATE)
     if first:
         # Nothing was kept before the first round.
         old = [{key: value for key, value in form.items() if key >= GIVEN} for form in old]
@@ -125,6 +137,47 @@ def _reduced(
     )
     going = tuple(tuple(sorted(further[k].items())) for k in sorted(further))
     return seen, going, tuple(form for form in rest if form)
+
+
+def _as_they_are(compiled: CompiledRound, known: frozenset[int], forms: Sequence[Form]) -> SeenRound:
+    """The rows of a round that are independent on its draws, each with its largest draw for a pivot."""
+    rows, pivots = [], []
+    for form in forms:
+        pivot = max((key for key in form if key < STATE), key=lambda key: (abs(form[key]), -key))
+        rows.append(form if form[pivot] > 0 else {key: -value for key, value in form.items()})
+        pivots.append(pivot)
+    return SeenRound(compiled=compiled, known=known, rows=tuple(rows), pivots=tuple(pivots))
+
+
+def _are_independent(forms: Sequence[Form]) -> bool:
+    """Whether forms are independent on the draws, proved: they are if they are modulo a prime.
+
+    Nearly dependent ones count as dependent here, so that they are reduced exactly instead of in floats.
+    """
+    place: dict[int, int] = {}
+    for form in forms:
+        for key in form:
+            if key < STATE:
+                place.setdefault(key, len(place))
+    if not forms or len(place) < len(forms):
+        return False
+    rest = np.zeros((len(forms), len(place)), dtype=np.int64)
+    sizes = np.zeros((len(forms), len(place)))
+    for k, form in enumerate(forms):
+        largest = max((abs(value) for key, value in form.items() if key < STATE), default=1)
+        for key, value in form.items():
+            if key < STATE:
+                rest[k, place[key]], sizes[k, place[key]] = value % PRIME, value / largest
+    if np.linalg.svd(sizes, compute_uv=False)[-1] < CLEAR:
+        return False
+    for k in range(len(forms)):
+        columns = np.flatnonzero(rest[k])
+        if not columns.size:
+            return False
+        column = columns[0]
+        rest[k] = rest[k] * pow(int(rest[k, column]), -1, PRIME) % PRIME
+        rest[k + 1 :] = (rest[k + 1 :] - rest[k + 1 :, column, None] * rest[k] % PRIME) % PRIME
+    return True
 
 
 def _before(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:

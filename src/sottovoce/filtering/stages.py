@@ -3,8 +3,8 @@
 
     z_{t+1} = A z_t + B u_t + B_x x_t,      y_t = C z_t + D u_t + Σ_a D_a x_{t+a},
 
-z_t being what was kept before round t, u_t the draws the observer does not know, x_t the contributions. D is [I | ·] up
-to the order of its columns, so that D Dᵀ ⪰ I.
+z_t being what was kept before round t, u_t the draws the observer does not know, x_t the contributions. D has full
+rank: it is [I | ·] up to the order of its columns, or has rows that are clearly independent as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering.decorrelation import SeenRound, SeenView
     from sottovoce.protocols.compiled import Form
 
-__all__ = ["UNIT", "Stage", "stages_of"]
+__all__ = ["UNIT", "Noise", "Stage", "float_row", "stages_of"]
 
 # The unit roundoff, with room for products of roundings.
 UNIT = float(np.finfo(np.float64).eps) / 2 * (1 + 1e-6)
@@ -38,15 +38,37 @@ SMALL, SPARSE = 64, 0.2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Noise:
+    """B Bᵀ, B Dᵀ and D Dᵀ of a round in floats, and entries by which each may err at most.
+
+    Where B = A G and D = C G, as on a Krylov space, `injected` is G Gᵀ.
+    """
+
+    process: np.ndarray
+    shared: np.ndarray
+    seen: np.ndarray
+    process_error: np.ndarray
+    shared_error: np.ndarray
+    seen_error: np.ndarray
+    injected: np.ndarray | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Stage:
-    """One round in floats. `entering` is B_x and `direct[a]` is D_a, with a column for each node."""
+    """One round in floats. `entering` is B_x and `direct[a]` is D_a, with a column for each node.
+
+    `most` holds the largest size of an entry in each row of B_x, and of the D_a; an entry of theirs errs by at most
+    `given_units` units of that. Where B_x = A G and D_0 = C G, as on a Krylov space, `given` is G.
+    """
 
     transition: np.ndarray | csr_array
     rows: np.ndarray | csr_array
-    drawn: csr_array
-    fresh: csr_array
-    entering: csr_array
-    direct: tuple[csr_array, ...]
+    noise: Noise
+    entering: np.ndarray | csr_array
+    direct: tuple[np.ndarray | csr_array, ...]
+    most: tuple[np.ndarray, tuple[np.ndarray, ...]]
+    given_units: int = 1
+    given: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -59,35 +81,29 @@ class Stage:
         return int(self.rows.shape[0])
 
     @cached_property
-    def process(self) -> np.ndarray:
-        """B Bᵀ."""
-        return np.asarray((self.drawn @ self.drawn.T).toarray())
-
-    @cached_property
-    def shared(self) -> np.ndarray:
-        """B Dᵀ."""
-        return np.asarray((self.drawn @ self.fresh.T).toarray())
-
-    @cached_property
-    def noise(self) -> np.ndarray:
-        """D Dᵀ."""
-        return np.asarray((self.fresh @ self.fresh.T).toarray())
-
-    @cached_property
-    def sizes(self) -> tuple[np.ndarray | csr_array, np.ndarray | csr_array, csr_array, csr_array]:
-        """A, C, B and D with absolute values for entries."""
-        return abs(self.transition), abs(self.rows), abs(self.drawn), abs(self.fresh)
+    def sizes(self) -> tuple[np.ndarray | csr_array, np.ndarray | csr_array]:
+        """A and C with absolute values for entries."""
+        return abs(self.transition), abs(self.rows)
 
     @cached_property
     def terms(self) -> tuple[int, int, int]:
-        """How many products an entry sums at most in a product with A or B_x, with C, and in one of B and D."""
-        kept = max(_longest(self.transition), _longest(self.entering))
-        return kept, _longest(self.rows), max(_longest(self.drawn), _longest(self.fresh))
+        """How many products an entry sums at most in a product with A, with C, and with B_x."""
+        given = self.size if isinstance(self.entering, np.ndarray) else _longest(self.entering)
+        return _longest(self.transition), _longest(self.rows), given
 
     @cached_property
-    def most(self) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """The largest size of an entry in each row of B_x, and in each row of the D_a."""
-        return _row_maxima(self.entering), tuple(map(_row_maxima, self.direct))
+    def contributed(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """For each a, Σ_j v_j v_jᵀ over the nodes, v_j being B_x e_j (0 if a > 0) above D_a e_j; the same of sizes."""
+        grams = []
+        for a, direct in enumerate(self.direct):
+            given = self.entering if a == 0 else 0 * self.entering
+            if isinstance(given, np.ndarray):
+                stacked = np.vstack([given, direct])
+            else:
+                stacked = sparse.csr_array(sparse.vstack([given, direct]))
+            sizes = abs(stacked)
+            grams.append((_dense(stacked @ stacked.T), _dense(sizes @ sizes.T)))
+        return tuple(grams)
 
 
 def stages_of(view: SeenView) -> list[Stage]:
@@ -112,13 +128,32 @@ def _stage(seen: SeenRound) -> Stage:
     kept = [(form, denominator) for form in state]
     rows = [(form, form[pivot]) for form, pivot in zip(seen.rows, seen.pivots, strict=True)]
     reach = 1 + max(((key - GIVEN) // n for form in seen.rows for key in form if key >= GIVEN), default=0)
+    entering = _matrix((_given(f, d, n, 0) for f, d in kept), (size, n))
+    direct = tuple(_matrix((_given(f, d, n, a) for f, d in rows), (len(rows), n)) for a in range(reach))
     return Stage(
         transition=_compact(_matrix((_kept(f, d) for f, d in kept), (size, size))),
         rows=_compact(_matrix((_kept(f, d) for f, d in rows), (len(rows), size))),
-        drawn=_matrix((_drawn(f, d, column) for f, d in kept), (size, len(draws))),
-        fresh=_matrix((_drawn(f, d, column) for f, d in rows), (len(rows), len(draws))),
-        entering=_matrix((_given(f, d, n, 0) for f, d in kept), (size, n)),
-        direct=tuple(_matrix((_given(f, d, n, a) for f, d in rows), (len(rows), n)) for a in range(reach)),
+        noise=_noise(
+            _matrix((_drawn(f, d, column) for f, d in kept), (size, len(draws))),
+            _matrix((_drawn(f, d, column) for f, d in rows), (len(rows), len(draws))),
+        ),
+        entering=entering,
+        direct=direct,
+        most=(_row_maxima(entering), tuple(map(_row_maxima, direct))),
+    )
+
+
+def _noise(drawn: csr_array, fresh: csr_array) -> Noise:
+    """The covariances of B u and D u; entries of B and D are rounded once, and so is every sum of their products."""
+    units = UNIT * (max(_longest(drawn), _longest(fresh)) + 4)
+    sizes = abs(drawn), abs(fresh)
+    return Noise(
+        process=(drawn @ drawn.T).toarray(),
+        shared=(drawn @ fresh.T).toarray(),
+        seen=(fresh @ fresh.T).toarray(),
+        process_error=units * (sizes[0] @ sizes[0].T).toarray(),
+        shared_error=units * (sizes[0] @ sizes[1].T).toarray(),
+        seen_error=units * (sizes[1] @ sizes[1].T).toarray(),
     )
 
 
@@ -136,6 +171,11 @@ def _given(form: Form, scale: int, n: int, later: int) -> dict[int, float]:
         for key, x in form.items()
         if key >= GIVEN and (key - GIVEN) // n == later
     }
+
+
+def float_row(form: Form, scale: int) -> dict[int, float]:
+    """A form over a scale, each number rounded once."""
+    return {key: _float(x, scale) for key, x in form.items()}
 
 
 def _float(numerator: int, denominator: int) -> float:
@@ -171,6 +211,11 @@ def _compact(matrix: csr_array) -> np.ndarray | csr_array:
     if width > SMALL and matrix.nnz < SPARSE * height * width:
         return matrix
     return np.asarray(matrix.toarray())
+
+
+def _dense(matrix: np.ndarray | csr_array) -> np.ndarray:
+    """A matrix with all its zeros."""
+    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
 def _longest(matrix: np.ndarray | csr_array) -> int:

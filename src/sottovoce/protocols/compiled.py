@@ -2,22 +2,26 @@
 """A round of a program as linear maps with exact rows.
 
 Every register of node i is a linear form in what the nodes kept, what was drawn and what they contribute. Rows are
-whole numbers over a common denominator, so that nothing is rounded before what an observer knows is taken out.
+whole numbers over a common denominator, so that nothing is rounded before what an observer knows is taken out. A row is
+made when it is first asked for: an observer asks for those around it, however large the network is.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, TypeAlias, overload
+
+import numpy as np
 
 from sottovoce.protocols.program import CONTRIBUTION, Combine, Program
-from sottovoce.protocols.rationals import exact, spread
+from sottovoce.protocols.rationals import spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from fractions import Fraction
+    from collections.abc import Callable, Mapping
 
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols.protocol import Protocol
@@ -30,11 +34,37 @@ Form: TypeAlias = dict[int, int]
 STATE, GIVEN = 1 << 40, 1 << 50
 
 
+class Forms(Sequence[Form]):
+    """One linear form a node, each made when it is first asked for."""
+
+    def __init__(self, count: int, make: Callable[[int], Form]) -> None:
+        """`count` forms, the one at place i being `make(i)`."""
+        self._count, self._make, self._made = count, make, dict[int, Form]()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> Form: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Form]: ...
+    def __getitem__(self, place: int | slice) -> Form | list[Form]:
+        """The form at a place, or those of a part."""
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(self._count))]
+        if not 0 <= place < self._count:
+            raise IndexError(place)
+        if place not in self._made:
+            self._made[place] = self._make(place)
+        return self._made[place]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExactRows:
     """One linear form a node: numerators over one denominator."""
 
-    forms: list[Form]
+    forms: Sequence[Form]
     denominator: int
 
     def combined(self, row: Mapping[int, Fraction]) -> Form:
@@ -55,6 +85,7 @@ class CompiledRound:
     """
 
     n: int
+    program: Program
     state: ExactRows
     messages: tuple[ExactRows, ...]
     owners: tuple[tuple[int, ...], ...]
@@ -71,28 +102,31 @@ class CompiledRound:
 
         A stream of contributions then looks like noise of κ_j times its size, so that M ⪯ κ_j² I.
         """
-        columns: dict[int, dict[tuple[int, int], Fraction]] = {}
-        for place, rows in enumerate((self.state, *self.messages)):
-            for i, form in enumerate(rows.forms):
-                for key, value in form.items():
-                    if key < STATE or key >= GIVEN:
-                        columns.setdefault(key, {})[place, i] = exact(value) / rows.denominator
-        return tuple(self._port(columns, j) for j in range(self.n))
+        found: list[Fraction | None] = [None] * self.n
+        combinations = [step.terms for step in self.program.instructions if isinstance(step, Combine)]
+        for draw in (draw for draw in self.program.draws if draw.each == "node"):
+            beside = [(terms.get(CONTRIBUTION, 0), terms.get(draw.name, 0)) for terms in combinations]
+            parts = [draw.level, *(value for pair in beside for value in pair)]
+            alike = 1 if not any(isinstance(value, tuple) for value in parts) else self.n
+            levels = spread(draw.level, alike)
+            added = [(spread(given, alike), spread(drawn, alike)) for given, drawn in beside]
+            ports = [
+                _port([(given[j], drawn[j] * levels[j]) for given, drawn in added]) for j in range(alike)
+            ]
+            found = [old if old is not None else ports[j % alike] for j, old in enumerate(found)]
+        return tuple(found)
 
-    def _port(self, columns: dict[int, dict[tuple[int, int], Fraction]], j: int) -> Fraction | None:
-        given = columns.get(GIVEN + j, {})
-        for k, owners in enumerate(self.owners):
-            drawn = columns.get(k, {}) if owners == (j,) else {}
-            if not drawn or given.keys() != drawn.keys():
-                continue
-            first = next(iter(drawn))
-            factor = given[first] / drawn[first]
-            if all(given[place] == factor * x for place, x in drawn.items()):
-                return factor
+
+def _port(added: list[tuple[Fraction, Fraction]]) -> Fraction | None:
+    """κ with given = κ·drawn for all pairs (given, drawn); None if there is none."""
+    factor = next((given / drawn for given, drawn in added if drawn), None)
+    if factor is None or any(given != factor * drawn for given, drawn in added):
         return None
+    return factor
 
 
-def compiled_rounds(protocol: Protocol) -> list[CompiledRound]:
+@lru_cache(maxsize=2)
+def compiled_rounds(protocol: Protocol) -> tuple[CompiledRound, ...]:
     """The rounds of a protocol, compiled; those that are alike are one and the same value."""
     made: dict[tuple[int, int], CompiledRound] = {}
     rounds = []
@@ -102,7 +136,7 @@ def compiled_rounds(protocol: Protocol) -> list[CompiledRound]:
         if key not in made:
             made[key] = compile_round(weights, program)
         rounds.append(made[key])
-    return rounds
+    return tuple(rounds)
 
 
 def compile_round(weights: GossipWeights, program: Program) -> CompiledRound:
@@ -122,8 +156,8 @@ def compile_round(weights: GossipWeights, program: Program) -> CompiledRound:
     owners: list[tuple[int, ...]] = []
     names: list[str] = []
     for r, register in enumerate(program.keeps):
-        registers[register] = ExactRows(forms=[{STATE + r * n + i: 1} for i in range(n)], denominator=1)
-    sources = {CONTRIBUTION: ExactRows(forms=[{GIVEN + j: 1} for j in range(n)], denominator=1)}
+        registers[register] = _units(n, STATE + r * n)
+    sources = {CONTRIBUTION: _units(n, GIVEN)}
     for draw in program.draws:
         first = len(owners)
         forms: list[Form] = [{} for _ in range(n)]
@@ -151,16 +185,23 @@ def compile_round(weights: GossipWeights, program: Program) -> CompiledRound:
             registers[step.into] = _mixed(mixing, registers[step.message])
     return CompiledRound(
         n=n,
-        state=_stacked([registers[name] for name in program.keeps]),
+        program=program,
+        state=_stacked([registers[name] for name in program.keeps], n),
         messages=tuple(messages),
         owners=tuple(owners),
         names=tuple(names),
     )
 
 
+@lru_cache(maxsize=4)
 def edges_of(weights: GossipWeights) -> list[tuple[int, int]]:
     """The pairs of different nodes of which one receives from the other, ascending."""
-    return sorted({(min(i, int(j)), max(i, int(j))) for i in range(weights.n) for j in weights.neighbours(i)})
+    matrix = weights.matrix
+    rows, columns = np.repeat(np.arange(weights.n), np.diff(matrix.indptr)), matrix.indices
+    apart = (rows != columns) & (matrix.data != 0)
+    first, second = np.minimum(rows, columns)[apart], np.maximum(rows, columns)[apart]
+    first, second = np.divmod(np.unique(first.astype(np.int64) * weights.n + second), weights.n)
+    return list(zip(first.tolist(), second.tolist(), strict=True))
 
 
 def add_to(total: Form, form: Form, factor: int) -> None:
@@ -181,46 +222,54 @@ def primitive(form: Form) -> Form:
     return form if divisor <= 1 else {key: value // divisor for key, value in form.items()}
 
 
-def _mixing(weights: GossipWeights) -> tuple[list[Form], int]:
+def _units(n: int, first: int) -> ExactRows:
+    """What node i holds is column `first` + i itself."""
+    return ExactRows(forms=Forms(n, lambda i: {first + i: 1}), denominator=1)
+
+
+def _mixing(weights: GossipWeights) -> tuple[Forms, int]:
     """The rows of W in whole numbers over one denominator."""
-    rows = [weights.exact_row(i) for i in range(weights.n)]
-    common = math.lcm(1, *{x.denominator for row in rows for x in row.values()})
-    return [{j: int(x * common) for j, x in row.items()} for row in rows], common
+    if weights.quotients is None:
+        common = max((Fraction(x).denominator for x in np.unique(weights.matrix.data).tolist()), default=1)
+    else:
+        # What a node keeps is 1 less the rest, and asks for no other denominator.
+        common = math.lcm(1, *set(weights.quotients.denominators.tolist()))
+    return Forms(weights.n, lambda i: {j: int(x * common) for j, x in weights.exact_row(i).items()}), common
 
 
-def _mixed(mixing: tuple[list[Form], int], rows: ExactRows) -> ExactRows:
+def _mixed(mixing: tuple[Forms, int], rows: ExactRows) -> ExactRows:
     """W times a register."""
     weights, common = mixing
-    forms = []
-    for row in weights:
+
+    def mixed(i: int) -> Form:
         total: Form = {}
-        for j, factor in row.items():
+        for j, factor in weights[i].items():
             add_to(total, rows.forms[j], factor)
-        forms.append(total)
-    return ExactRows(forms=forms, denominator=rows.denominator * common)
+        return total
+
+    return ExactRows(forms=Forms(len(weights), mixed), denominator=rows.denominator * common)
 
 
 def _combined(held: Mapping[str, ExactRows], step: Combine, n: int) -> ExactRows:
     """A linear combination, node by node."""
-    factors = {name: spread(value, n) for name, value in step.terms.items()}
-    common = math.lcm(
-        1, *(x.denominator * held[name].denominator for name, values in factors.items() for x in set(values))
-    )
-    forms = []
-    for i in range(n):
+    factors = [(held[name], spread(value, n)) for name, value in step.terms.items()]
+    common = math.lcm(1, *(x.denominator * rows.denominator for rows, values in factors for x in set(values)))
+
+    def combined(i: int) -> Form:
         total: Form = {}
-        for name, values in factors.items():
-            add_to(total, held[name].forms[i], int(values[i] * common / held[name].denominator))
-        forms.append(total)
-    return ExactRows(forms=forms, denominator=common)
+        for rows, values in factors:
+            add_to(total, rows.forms[i], int(values[i] * common / rows.denominator))
+        return total
+
+    return ExactRows(forms=Forms(n, combined), denominator=common)
 
 
-def _stacked(several: list[ExactRows]) -> ExactRows:
+def _stacked(several: list[ExactRows], n: int) -> ExactRows:
     """The rows of several registers below each other."""
     common = math.lcm(1, *(rows.denominator for rows in several))
-    forms = [
-        {key: value * (common // rows.denominator) for key, value in form.items()}
-        for rows in several
-        for form in rows.forms
-    ]
-    return ExactRows(forms=forms, denominator=common)
+
+    def stacked(place: int) -> Form:
+        rows = several[place // n]
+        return {key: value * (common // rows.denominator) for key, value in rows.forms[place % n].items()}
+
+    return ExactRows(forms=Forms(len(several) * n, stacked), denominator=common)

@@ -103,9 +103,9 @@ def sensitivity(
 
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included; `method` names the bound behind the upper end,
     the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap` on
-    the number of rounds; in bulk `turning`, `smooth` or `steady`; `enumeration` of all signs, `exact` where every
-    message is seen, `unreached` where nothing arrives, `infinite` where no noise hides a contribution. The lower end is
-    the value of an actual stream.
+    the number of rounds; in bulk `turning`, `smooth`, `steady` or `blocks`; `enumeration` of all signs, `exact` where
+    every message is seen, `unreached` where nothing arrives, `infinite` where no noise hides a contribution. The lower
+    end is the value of an actual stream.
     Source: Theorem 12 of Koskela & Kulkarni for `abs`; semidefinite duality for `dual`; the cap because M ⪯ I.
 
     >>> from sottovoce import gossip, graphs
@@ -144,7 +144,7 @@ def sensitivity(
         progress=progress,
     )
     if contribution == "energy" or not protocol.plain:
-        return by_program()
+        return by_program(in_bulk=_program_in_bulk(effort, engine, protocol.rounds, len(indices)))
     in_bulk = _in_bulk(effort, engine, chosen, protocol.rounds, len(indices))
     search = Search(
         contribution=contribution,
@@ -313,6 +313,13 @@ def _in_bulk(effort: Effort, engine: Engine, participation: Participation, round
     if participation.kind != "full" or rounds < FEWEST_ROUNDS or engine == "dense" or effort == "fine":
         return False
     return effort == "bulk" or count * min(rounds, EXPLICIT_ROUNDS) ** 2 > MOST_ENTRIES
+
+
+def _program_in_bulk(effort: Effort, engine: Engine, rounds: int, count: int) -> bool:
+    """Whether targets of a program are bounded together, whatever the rounds in which they contribute."""
+    if rounds < FEWEST_ROUNDS or engine == "filter" or effort == "fine":
+        return False
+    return effort == "bulk" or count * rounds**2 > MOST_ENTRIES
 
 
 def _is_reached(hops: np.ndarray, rounds: int, participation: Participation) -> np.ndarray:

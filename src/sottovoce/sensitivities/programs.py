@@ -15,15 +15,20 @@ from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.filtering.program_forms import program_response
 from sottovoce.protocols.compiled import compiled_rounds
 from sottovoce.sensitivities.bulk import METHOD_NAMES
+from sottovoce.sensitivities.capacity import memory_at_hand
 from sottovoce.sensitivities.energy import solve_energy
+from sottovoce.sensitivities.long import turning_stream
 from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
+from sottovoce.sensitivities.program_bulk import block_ends, program_bulk
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.solve import FormSolution, plain_ends
 from sottovoce.sensitivities.witnesses import alternating_signs, constant_signs, value_of
+from sottovoce.views import observe, seen_exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sottovoce.filtering import Engine
     from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
@@ -32,8 +37,11 @@ if TYPE_CHECKING:
 __all__ = ["program_sensitivity", "program_solution"]
 
 EPSILON = float(np.finfo(np.float64).eps)
-# Until the filter settles it keeps, for every round, a dense square matrix of the numbers that all nodes keep.
-LARGEST = 300_000_000
+# Of targets that are bounded together so many are solved one by one, the worst of those that are heard directly, while
+# their ends stay this far apart.
+SOLVED, APART = 16, 0.02
+# No Krylov space that is worth it has fewer blocks than this.
+FEWEST_BLOCKS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +58,11 @@ def program_sensitivity(
     view: View,
     indices: np.ndarray,
     *,
-    engine: str,
+    engine: Engine,
     contribution: Contribution,
     participation: Participation,
     tolerance: float,
+    in_bulk: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sensitivities:
     """Δ² of a view for each target, whatever the protocol: the compiled maps decide, never its name.
@@ -63,48 +72,68 @@ def program_sensitivity(
     Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
     with maps that do not change from round to round.
     """
-    if engine not in {"auto", "filter"}:
+    if engine == "dense":
         raise InputError(
-            f"engine must be auto or filter for a protocol that is not plain gossip, or for energy; got {engine!r}"
+            "engine must be auto, filter or reduced for a protocol that is not plain gossip, or for energy; got 'dense'"
         )
     _check_size(protocol)
+    _check_memory(protocol, view)
     question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
-    response = program_response(protocol, view)
+    response = program_response(protocol, view, engine=engine, coarse=in_bulk)
     code = _encoder(protocol)
     count = len(indices)
     lower, upper = np.zeros(count), np.zeros(count)
     method = np.full(count, "unreached", dtype=METHOD_NAMES)
-    bare = np.array([_is_bare(response, protocol, int(j), participation) for j in indices], dtype=bool)
+    streams: dict[int, np.ndarray] = {}
+    bare = np.isin(indices, [j for _, j in response.bare])
+    for place in np.flatnonzero(bare):
+        bare[place] = _is_bare(response, protocol, int(indices[place]), participation)
     # With an encoder a pattern may still miss what is bare; only the whole of it never does.
     surely = code is None or participation.kind == "full"
     lower[bare], upper[bare], method[bare] = np.inf if surely else 0.0, np.inf, "infinite"
-    open_to = np.flatnonzero(response.reached()[indices] & ~bare)
+    open_to = np.flatnonzero(response.reached[indices] & ~bare)
     caps = _caps(protocol, question, code)
-    done = count - len(open_to)
-    forms = response.forms(indices[open_to], energy=contribution == "energy", encoder=code)
-    for place, form in zip(open_to, forms, strict=True):
+    together = in_bulk and response.cut is not None
+    upper[open_to] = np.inf
+    if together and open_to.size:
+        found = _together(response, indices[open_to], question, code, progress)
+        lower[open_to], upper[open_to], method[open_to] = found.lower, found.upper, found.method
+        streams = {int(place): found.streams[k] for k, place in enumerate(open_to) if k in found.streams}
+        solved = open_to[_worth_solving(found)]
+    else:
+        solved = open_to
+    done = count - len(solved)
+    forms = response.forms(indices[solved], energy=contribution == "energy", encoder=code)
+    for place, form in zip(solved, forms, strict=True):
         solution = _solve(form.matrix, question)
-        lower[place], upper[place] = _ends(solution, form)
-        method[place] = solution.method
-        cap = caps[indices[place]]
-        if upper[place] > cap:
-            lower[place], upper[place], method[place] = min(lower[place], cap), cap, "cap"
+        low, high = _ends(solution, form)
+        if high < upper[place] or not together:
+            upper[place], method[place] = high, solution.method
+        if low >= lower[place]:
+            lower[place] = low
+            streams.pop(int(place), None)
         done += 1
         if progress is not None:
             progress(done, count)
+    beyond = np.flatnonzero(upper[open_to] > caps[indices[open_to]])
+    at_cap = open_to[beyond]
+    upper[at_cap], method[at_cap] = caps[indices[at_cap]], "cap"
+    lower[open_to] = np.minimum(lower[open_to], upper[open_to])
     return Sensitivities(
         protocol=protocol,
         view=view,
         contribution=contribution,
         participation=participation,
-        engine="filter",
+        engine=response.engine,
         targets=protocol.names(indices),
         indices=indices,
         squared_lower=lower,
         squared_upper=upper,
         method=method,
-        witness_of=lambda place: _witness(
-            response, indices[place : place + 1], question, code, method[place]
+        witness_of=lambda place: (
+            streams[place]
+            if place in streams
+            else _witness(response, indices[place : place + 1], question, code, method[place])
         ),
     )
 
@@ -128,6 +157,70 @@ def program_solution(
     return form.matrix, _solve(form.matrix, question)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Together:
+    """Ends for many targets, the names of the bounds, which are heard directly, and streams behind the lower ends."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    method: np.ndarray
+    direct: np.ndarray
+    streams: dict[int, np.ndarray]
+
+
+def _together(
+    response: ProgramResponse,
+    targets: np.ndarray,
+    question: _Question,
+    code: np.ndarray | None,
+    progress: Callable[[int, int], None] | None,
+) -> _Together:
+    """Ends for all targets at once: by the bounds of plain gossip where rounds are alike, else from blocks of rounds.
+
+    With an encoder C round t of C c has a norm of at most Σ_k≤t |C_k|, and ‖C‖ is at most the largest of these sums.
+    """
+    rounds, count = response.protocol.rounds, len(targets)
+    direct = np.zeros(count, dtype=bool)
+    for stage in {id(step.stage): step.stage for step in response.steps}.values():
+        shown = np.asarray(stage.direct[0][:, targets])
+        direct |= np.abs(shown).max(axis=0, initial=0.0) > 1e-9
+    participation, contribution = question.participation, question.contribution
+    if participation.kind == "full" and contribution != "energy" and code is None:
+        found = program_bulk(response, targets, direct, contribution=contribution, progress=progress)
+        if found is not None:
+            streams = {
+                k: turning_stream(float(found.frequency[k]), rounds, contribution) for k in range(count)
+            }
+            return _Together(
+                lower=found.lower, upper=found.upper, method=found.method, direct=direct, streams=streams
+            )
+    stream = earliest_pattern(participation, rounds).astype(np.float64)
+    if contribution == "energy":
+        stream /= np.linalg.norm(stream) * (1 + 1e-12)
+    weights, coded = np.ones(rounds), stream
+    if code is not None:
+        weights, coded = np.abs(code) @ weights * (1 + 1e-12), code @ stream
+    ends = block_ends(response, targets, weights, coded)
+    upper = ends.upper
+    if contribution == "energy":
+        upper = ends.energy if code is None else ends.energy * weights[-1] ** 2
+    return _Together(
+        lower=ends.lower,
+        upper=upper,
+        method=np.full(count, "blocks", dtype=METHOD_NAMES),
+        direct=direct,
+        streams=dict.fromkeys(range(count), stream),
+    )
+
+
+def _worth_solving(found: _Together) -> np.ndarray:
+    """The places of the worst of the targets that are heard directly."""
+    apart = np.full(len(found.lower), np.inf)
+    ratio = np.divide(found.upper, found.lower, out=apart, where=found.lower > 0)
+    doubtful = np.flatnonzero(found.direct & (ratio > 1 + APART))
+    return np.sort(doubtful[np.argsort(-ratio[doubtful], kind="stable")[:SOLVED]])
+
+
 def _check_size(protocol: Protocol) -> None:
     """Refuse horizons, states and encoders that are not worked out."""
     if protocol.rounds > EXPLICIT_ROUNDS:
@@ -135,17 +228,25 @@ def _check_size(protocol: Protocol) -> None:
             f"the protocol {protocol.name!r} is accounted for over at most {EXPLICIT_ROUNDS} rounds; got "
             f"{protocol.rounds} (longer horizons are worked out for plain gossip)"
         )
-    size = protocol.n * len(protocol.programs[0].keeps)
-    if protocol.rounds * size**2 > LARGEST:
-        raise NotCertified(
-            f"the protocol {protocol.name!r} is accounted for in memory: rounds times the square of the numbers that "
-            f"all nodes keep must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more (take "
-            "fewer rounds or a smaller network; both are worked out for plain gossip)"
-        )
     if protocol.varies and protocol.encoded:
         raise InputError(
             "an encoder needs rounds that are all alike, or C does not commute with them; this protocol has a schedule "
             "(leave out the encoder, or the schedule)"
+        )
+
+
+def _check_memory(protocol: Protocol, view: View) -> None:
+    """Refuse a view whose rows, the fewest vectors of a Krylov space and what is followed of them do not fit."""
+    program, weights = protocol.programs[0], protocol.schedule[0]
+    drawn = sum(protocol.n if draw.each == "node" else weights.matrix.nnz // 2 for draw in program.draws)
+    length = len(protocol.schedule) * (protocol.n * (len(program.keeps) + 1) + drawn)
+    rows = observe(protocol, view).rows.shape[0] * len(seen_exchanges(protocol, view, 0))
+    needed = 8.0 * FEWEST_BLOCKS * rows * (length + protocol.rounds * rows)
+    free = memory_at_hand()
+    if min(needed, 8.0 * protocol.rounds * length**2) > free:
+        raise NotCertified(
+            f"this view of the protocol {protocol.name!r} needs about {needed / 2**30:.2g} GiB of memory, and "
+            f"{free / 2**30:.2g} GiB are free (take a view of fewer rows, fewer rounds or a smaller network)"
         )
 
 
@@ -172,16 +273,25 @@ def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> n
 
     With M ⪯ diag(κ_t²) no stream exceeds the largest Σ κ_t² over a pattern; one of energy 1 not the largest κ_t².
     """
-    rounds = compiled_rounds(protocol)
     caps = np.full(protocol.n, np.inf)
     if code is not None:
         return caps
-    for j in range(protocol.n):
-        ports = [compiled.ports[j] for compiled in rounds]
-        if all(port is not None for port in ports):
-            squares = np.array([_rounded_up(port * port) for port in ports if port is not None])
-            most = question.participation.largest_sum(squares)
-            caps[j] = squares.max() if question.contribution == "energy" else most
+    rounds = compiled_rounds(protocol)
+    kinds = list({id(compiled): compiled for compiled in rounds}.values())
+    place = {id(compiled): k for k, compiled in enumerate(kinds)}
+    order = [place[id(compiled)] for compiled in rounds]
+    found: dict[tuple[Fraction | None, ...], float] = {}
+    for j, ports in enumerate(zip(*(compiled.ports for compiled in kinds), strict=True)):
+        if ports not in found:
+            squares = np.array([np.inf if port is None else _rounded_up(port * port) for port in ports])[
+                order
+            ]
+            if np.isfinite(squares).all():
+                most = question.participation.largest_sum(squares)
+                found[ports] = float(squares.max() if question.contribution == "energy" else most)
+            else:
+                found[ports] = np.inf
+        caps[j] = found[ports]
     return caps
 
 

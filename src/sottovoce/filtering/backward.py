@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A round of a program read backwards, in floats: Aᵀ, Bᵀ and B_xᵀ without ever forming them.
+
+With s_t = (what is kept before round t, its draws, its contributions) a round keeps A_s s_t, and every message is a row
+of s_t. A row that reads what is kept after a round is carried back through the instructions, last one first, and comes
+out as a row that reads s_t: one pass gives all three products. Rounds of a schedule that repeats after p rounds are
+read as one round of p slots, so that powers of one map serve every schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from sottovoce.protocols.compiled import GIVEN, STATE, edges_of
+from sottovoce.protocols.program import CONTRIBUTION, Combine
+from sottovoce.protocols.rationals import exact, spread
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from sottovoce.graphs import GossipWeights
+    from sottovoce.protocols import PerNode, Program, Protocol
+
+__all__ = ["Backward", "BackwardRound", "backward"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BackwardRound:
+    """One round, as seen by an observer that knows the draws and contributions of the nodes `known`."""
+
+    weights: GossipWeights
+    program: Program
+    known: np.ndarray
+
+    @property
+    def kept(self) -> int:
+        """How many numbers are kept."""
+        return self.weights.n * len(self.program.keeps)
+
+    @cached_property
+    def draws(self) -> dict[str, csr_array]:
+        """What each draw adds at the nodes, one column a number drawn; those of known nodes are left at 0."""
+        n, hidden = self.weights.n, np.ones(self.weights.n)
+        hidden[self.known] = 0.0
+        added = {}
+        for draw in self.program.draws:
+            level = _floats(draw.level, n)
+            if draw.each == "node":
+                added[draw.name] = sparse.csr_array(sparse.diags_array(level * hidden))
+            else:
+                ends = np.array(edges_of(self.weights), dtype=np.int64).reshape(-1, 2)
+                count = len(ends)
+                sizes = level[0] * hidden[ends[:, 0]] * hidden[ends[:, 1]]
+                places = (ends.T.ravel(), np.tile(np.arange(count), 2))
+                added[draw.name] = sparse.csr_array(
+                    (np.concatenate([sizes, -sizes]), places), shape=(n, count)
+                )
+        return added
+
+    @cached_property
+    def drawn(self) -> int:
+        """How many numbers are drawn."""
+        return sum(matrix.shape[1] for matrix in self.draws.values())
+
+    @property
+    def size(self) -> int:
+        """The length of s."""
+        return self.kept + self.drawn + self.weights.n
+
+    def place(self, key: int) -> int:
+        """Where a column of an exact row stands in s."""
+        if key < STATE:
+            return self.kept + key
+        return key - STATE if key < GIVEN else self.kept + self.drawn + key - GIVEN
+
+    @cached_property
+    def _steps(self) -> list[tuple[str, str | dict[str, np.ndarray]]]:
+        """(into, message) of every exchange and (into, coefficients) of every combination, last one first."""
+        n = self.weights.n
+        return [
+            (step.into, {name: _floats(value, n)[:, None] for name, value in step.terms.items()})
+            if isinstance(step, Combine)
+            else (step.into, step.message)
+            for step in reversed(self.program.instructions)
+        ]
+
+    @cached_property
+    def _mixing(self) -> csr_array:
+        """Wᵀ."""
+        return sparse.csr_array(self.weights.matrix.T)
+
+    def touched(self, kept: np.ndarray) -> np.ndarray:
+        """Which entries of s reach one of the `kept` numbers after the round, by the pattern of the program."""
+        return np.asarray(self.before(kept[:, None].astype(np.float64), sizes=True)[:, 0] > 0)
+
+    def before(self, block: np.ndarray, *, sizes: bool = False) -> np.ndarray:
+        """Columns that read what is kept after the round, as columns that read s; with absolute values for `sizes`."""
+        n = self.weights.n
+        read = {name: block[r * n : (r + 1) * n] for r, name in enumerate(self.program.keeps)}
+        for into, source in self._steps:
+            given = read.pop(into, None)
+            if given is None:
+                continue
+            if isinstance(source, str):
+                _add(read, source, np.asarray((abs(self._mixing) if sizes else self._mixing) @ given))
+                continue
+            for name, factors in source.items():
+                _add(read, name, (np.abs(factors) if sizes else factors) * given)
+        nothing = np.zeros((n, block.shape[1]))
+        parts = [read.get(name, nothing) for name in self.program.keeps]
+        for name, added in self.draws.items():
+            parts.append(np.asarray((abs(added) if sizes else added).T @ read.get(name, nothing)))
+        given = np.array(read.get(CONTRIBUTION, nothing))
+        given[self.known] = 0.0
+        return np.vstack([*parts, given])
+
+    def source_norms(self, order: float) -> list[float]:
+        """Bounds of the norms of what a kept register, a draw or a contribution puts at the nodes."""
+        draws = [_norm(matrix, order) for matrix in self.draws.values()]
+        return [1.0] * len(self.program.keeps) + draws + [1.0]
+
+    def norms(self, mixing: float, order: float) -> np.ndarray:
+        """Bounds of the norms of the blocks of A_s: kept registers by (kept registers, draws, contribution).
+
+        `mixing` is that of W in the same norm, `order` 1, 2 or infinity. Products and sums of blocks have at most the
+        products and sums of their norms.
+        """
+        return np.asarray(self.symbols(np.array([mixing]), order, sizes=True)[0])
+
+    def symbols(self, points: np.ndarray, order: float, *, sizes: bool = False) -> np.ndarray:
+        """The blocks of A_s with numbers for W, (points, kept registers, sources), draws with their norms.
+
+        A coefficient that differs between nodes counts with its largest size, and so do all with `sizes`.
+        """
+        names = [*self.program.keeps, *self.draws, CONTRIBUTION]
+        units = np.diag(self.source_norms(order))
+        held = {name: np.tile(unit, (len(points), 1)) for name, unit in zip(names, units, strict=True)}
+        for step in self.program.instructions:
+            if isinstance(step, Combine):
+                total = np.zeros((len(points), len(names)))
+                for name, value in step.terms.items():
+                    factors = _floats(value, self.weights.n)
+                    plain = not sizes and (factors == factors[0]).all()
+                    total = total + (factors[0] if plain else np.abs(factors).max()) * held[name]
+                held[step.into] = total
+            else:
+                held[step.into] = points[:, None] * held[step.message]
+        return np.stack([held[name] for name in self.program.keeps], axis=1)
+
+    @cached_property
+    def units(self) -> float:
+        """How many units of roundoff `before` errs by at most, in norm, for a column of norm 1.
+
+        Every instruction rounds in proportion to what it adds up in size, so that the sum of their terms times the norm
+        of the map with absolute values bounds all of them. Weights count twice: as floats of the exact ones, too.
+        """
+        row = int(np.diff(self._mixing.indptr).max(initial=1))
+        column = int(np.diff(self.weights.matrix.indptr).max(initial=1))
+        terms = 8 + sum(
+            3 + (len(source) if isinstance(source, dict) else row + column + 2) for _, source in self._steps
+        )
+        edges = max(
+            (int(np.diff(each.T.tocsr().indptr).max(initial=1)) for each in self.draws.values()), default=1
+        )
+        mixing = float(np.sqrt(_norm(self._mixing, 1) * _norm(self._mixing, np.inf)))
+        return (terms + edges) * max(1.0, float(np.linalg.norm(self.norms(max(1.0, mixing), 2))))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Backward:
+    """A_sᵀ of a schedule, one slot for each of the rounds after which it repeats: what `krylov` multiplies with."""
+
+    rounds: tuple[BackwardRound, ...]
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Where each slot begins; the last entry is the size of all."""
+        return np.cumsum([0, *(each.size for each in self.rounds)])
+
+    def slot(self, round_index: int) -> tuple[BackwardRound, int]:
+        """The round with this 0-based index, and where its slot begins."""
+        place = round_index % len(self.rounds)
+        return self.rounds[place], int(self.starts[place])
+
+    @property
+    def units(self) -> float:
+        """How many units of roundoff a product errs by at most, in norm, for a column of norm 1."""
+        return max(each.units for each in self.rounds)
+
+    def __matmul__(self, block: np.ndarray) -> np.ndarray:
+        """A_sᵀ times columns: what is read of the next round's kept numbers, in the slot before it."""
+        parts = []
+        for k, each in enumerate(self.rounds):
+            begin = int(self.starts[(k + 1) % len(self.rounds)])
+            parts.append(each.before(block[begin : begin + each.kept]))
+        return np.vstack(parts)
+
+
+def backward(protocol: Protocol, known: np.ndarray) -> Backward:
+    """The rounds of a protocol read backwards, by an observer that knows what the nodes `known` draw."""
+    period = min(protocol.rounds, int(np.lcm(len(protocol.schedule), len(protocol.programs))))
+    made = [protocol.round_of(t) for t in range(period)]
+    return Backward(
+        rounds=tuple(
+            BackwardRound(weights=weights, program=program, known=known) for weights, program in made
+        )
+    )
+
+
+def _add(read: dict[str, np.ndarray], name: str, block: np.ndarray) -> None:
+    """Add to what is read of a name."""
+    read[name] = read[name] + block if name in read else block
+
+
+def _floats(value: PerNode, n: int) -> np.ndarray:
+    """One float for each node."""
+    if isinstance(value, tuple):
+        return np.array([float(x) for x in spread(value, n)])
+    return np.full(n, float(exact(value)))
+
+
+def _norm(matrix: csr_array, order: float) -> float:
+    """‖·‖₁, ‖·‖_∞, or for 2 the root of their product, of a sparse matrix, rounded up."""
+    if order == 2:
+        return float(np.sqrt(_norm(matrix, 1) * _norm(matrix, np.inf)))
+    if matrix.nnz == 0:
+        return 0.0
+    return float(abs(matrix).sum(axis=0 if order == 1 else 1).max()) * (1 + 1e-12)

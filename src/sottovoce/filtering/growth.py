@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How large what was once injected can become: bounds of ‖A^{k−1}B‖ and ‖A^{k−1}B_x‖ for all k, in open loop.
+
+Two ways, and the smaller counts. Norms of blocks multiply, whatever the weights are. Where W is symmetric and no
+coefficient differs between nodes A is a polynomial in W, so that its powers are as large as those of q × q matrices
+A(λ) over the spectrum of W; a polynomial of degree d lies below its largest value on 2d Chebyshev points times √2.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.filtering.backward import BackwardRound, backward
+from sottovoce.protocols.program import Combine
+
+if TYPE_CHECKING:
+    from sottovoce.protocols import Protocol
+
+__all__ = ["growth"]
+
+UNIT = float(np.finfo(np.float64).eps) / 2
+# Sums over all rounds that stay below this many a round need no second way.
+MODEST = 20.0
+# Up to so many nodes the spectrum is computed; beyond, discs around the diagonal hold it.
+SPECTRA = 1500
+
+
+@lru_cache(maxsize=4)
+@np.errstate(over="ignore", invalid="ignore")
+def growth(protocol: Protocol) -> tuple[float, float]:
+    """Bounds of the norms of the maps from all draws, and from one node's contributions, to all states s_1 … s_T.
+
+    Guarantee: upper bounds of Σ_k ‖A_s^k G‖ over k < T, G injecting the draws or the contributions of a round.
+    Source: Ehlich & Zeller, Math. Z. 86 (1964), for the points; the module for the rest.
+
+    >>> from sottovoce import gossip, graphs
+    >>> [round(x, 6) for x in growth(gossip(graphs.metropolis_weights("ring:n=9"), rounds=5))]
+    [5.0, 5.0]
+    """
+    rounds = backward(protocol, np.zeros(0, dtype=np.int64)).rounds
+    sizes = _by_norms(rounds, protocol.rounds)
+    (first, *others) = rounds
+    if sizes.sum() > MODEST * protocol.rounds and not others and _is_polynomial(first):
+        sizes = np.minimum(sizes, _by_spectrum(first, protocol.rounds))
+    drawn, given = 1.0 + sizes.sum(axis=0)
+    return float(drawn) * (1 + 1e-9), float(given) * (1 + 1e-9)
+
+
+def _by_norms(rounds: tuple[BackwardRound, ...], count: int) -> np.ndarray:
+    """Bounds of ‖A^{k−1}B‖ and ‖A^{k−1}B_x‖ for k = 1 … T − 1, (T − 1, 2), from the norms of blocks."""
+    q, n = len(rounds[0].program.keeps), rounds[0].weights.n
+    found = []
+    symmetric = all(each.weights.symmetric for each in rounds)
+    for order in (2.0,) if symmetric else (1.0, np.inf):
+        maps = [each.norms(_mixing(each, order), order) for each in rounds]
+        # ‖X‖₂ is at most √rows·‖X‖₁ and √columns·‖X‖_∞.
+        columns = max(n, *(each.drawn for each in rounds))
+        scale = {1.0: np.sqrt(q * n), 2.0: 1.0, np.inf: np.sqrt(columns)}[order]
+        sizes = np.zeros((max(0, count - 1), 2))
+        for phase in range(len(rounds)):
+            first = maps[phase]
+            drawn, given = first[:, q:-1], first[:, -1:]
+            for k in range(count - 1):
+                sizes[k] = np.maximum(sizes[k], [_small_norm(drawn, order), _small_norm(given, order)])
+                loop = maps[(phase + k + 1) % len(maps)][:, :q]
+                drawn, given = loop @ drawn, loop @ given
+        found.append(scale * np.where(np.isfinite(sizes), sizes, np.inf))
+    return np.asarray(np.min(found, axis=0))
+
+
+def _by_spectrum(only: BackwardRound, count: int) -> np.ndarray:
+    """The same bounds from the powers of A(λ) on Chebyshev points of an interval that holds the spectrum of W.
+
+    What rounding does to a power is carried on by powers, too: p_k ≤ p̂_k + γ Σ_j p_{k−1−j} p̂_j, p̂_k as computed.
+    """
+    low, high = _spectral_interval(only)
+    degree = max(1, len(only.program.exchanges) * count)
+    angles = np.pi * (2 * np.arange(2 * degree) + 1) / (4 * degree)
+    points = (low + high) / 2 + (high - low) / 2 * np.cos(angles)
+    q = len(only.program.keeps)
+    whole = only.symbols(points, 2)
+    loop = whole[:, :, :q]
+    block = np.concatenate([np.broadcast_to(np.eye(q), loop.shape), whole[:, :, q:]], axis=2)
+    widths = [(0, q), (q, block.shape[2] - 1), (block.shape[2] - 1, block.shape[2])]
+    found = np.empty((count, 3))
+    for k in range(count):
+        found[k] = [np.sqrt((block[:, :, a:b] ** 2).sum(axis=(1, 2)).max()) for a, b in widths]
+        block = loop @ block
+    found = np.where(np.isfinite(found), found, np.inf)
+    largest = np.linalg.norm(only.norms(max(1.0, high, -low), 2))
+    unit = 32 * UNIT * (len(only.program.instructions) + q + 4) * largest
+    for k in range(1, count):
+        found[k] += unit * (found[:k, 0][::-1] @ found[:k])
+    sizes = np.sqrt(2) * (1 + 1e-6) * found[:, 1:]
+    return np.asarray(np.where(np.isfinite(sizes), sizes, np.inf)[: max(0, count - 1)])
+
+
+def _is_polynomial(only: BackwardRound) -> bool:
+    """Whether A is a polynomial in a symmetric W: no coefficient of a register differs between nodes."""
+    return only.weights.symmetric and all(
+        not isinstance(value, tuple) or len(set(value)) == 1
+        for step in only.program.instructions
+        if isinstance(step, Combine)
+        for value in step.terms.values()
+    )
+
+
+def _mixing(each: BackwardRound, order: float) -> float:
+    """‖W‖ in a norm, from above; a symmetric W has no larger eigenvalue than its rows have sums."""
+    sizes = abs(each.weights.matrix)
+    return float(sizes.sum(axis=0 if order == 1 else 1).max()) * (1 + 4 * UNIT)
+
+
+def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
+    """An interval that holds the spectrum of a symmetric W."""
+    matrix = only.weights.matrix
+    if only.weights.n <= SPECTRA:
+        values, room = np.linalg.eigvalsh(matrix.toarray()), 8 * only.weights.n * UNIT
+        return float(values[0]) - room, float(values[-1]) + room
+    diagonal, sums = matrix.diagonal(), np.asarray(abs(matrix).sum(axis=1))
+    rest = sums - np.abs(diagonal)
+    return float((diagonal - rest).min()) - 1e-14, float((diagonal + rest).max()) + 1e-14
+
+
+def _small_norm(matrix: np.ndarray, order: float) -> float:
+    """A norm of a small matrix of non-negative entries."""
+    if matrix.size == 0 or not np.isfinite(matrix).all():
+        return 0.0 if matrix.size == 0 else np.inf
+    return float(np.linalg.norm(matrix) if order == 2 else np.linalg.norm(matrix, order))

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rounds of a view of a program on a Krylov space, and what is left out of it.
+
+With s_t of `backward` and A_sᵀQ = QH + Q₊f the reduced state w_t = Qᵀs_t obeys
+
+    w_{t+1} = Hᵀ w_t + Qᵀ(draws and contributions of the next round) + (fᵀQ₊ᵀ + E₁) s_t,      y_t = C̃ w_t + E₂ s_t,
+
+exactly, E₁ and E₂ being what rounding has put the relations off by, measured. Nothing is asked of Q, neither that it is
+orthonormal nor that A is symmetric. What the last terms do to what is seen is bounded where the filter is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.filtering.backward import backward
+from sottovoce.filtering.growth import growth
+from sottovoce.filtering.response import (
+    BASIS_BYTES,
+    COARSE_GOAL,
+    REDUCTION_GOAL,
+    REDUCTION_GOAL_PER_ROUND,
+)
+from sottovoce.filtering.stages import UNIT, Noise, Stage, float_row
+from sottovoce.krylov import gram_in_blocks, krylov_bases, measured_defect, power_error
+from sottovoce.protocols.compiled import GIVEN
+
+if TYPE_CHECKING:
+    from sottovoce.filtering.backward import Backward
+    from sottovoce.filtering.decorrelation import SeenRound, SeenView
+    from sottovoce.krylov import KrylovBasis
+    from sottovoce.protocols import Protocol
+
+__all__ = ["Cut", "reduced_stages"]
+
+# So few numbers that are kept need no reduction; larger spaces are not worth their filter.
+FEW_STATES, MOST_STATES = 64, 1500
+# States that may grow by more than this leave too much open of what is cut: a filter over all of them does not.
+WILD = 1e5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cut:
+    """What a reduction leaves out, with ‖Q₊‖ taken into the `factor` f, ‖E₁‖ ≤ `relation` and ‖E₂‖ ≤ `start`.
+
+    `drawn` and `given` bound the norms of the maps from all draws, and from the contributions of one node, to all s_t.
+    """
+
+    factor: np.ndarray
+    relation: float
+    start: float
+    drawn: float
+    given: float
+
+
+def reduced_stages(
+    protocol: Protocol, view: SeenView, *, forced: bool = False, coarse: bool = False
+) -> tuple[list[Stage], Cut] | None:
+    """The rounds of a view in the coordinates of a Krylov space; None where none is clearly smaller than the network.
+
+    Guarantee: the relations of the module hold for the exact matrices of the protocol, with the bounds of the `Cut`.
+    """
+    kinds = {id(seen): seen for seen in view.rounds}
+    if any(key >= GIVEN + protocol.n for seen in kinds.values() for form in seen.rows for key in form):
+        return None
+    known = np.array(sorted(view.rounds[0].known), dtype=np.int64)
+    maps = backward(protocol, known)
+    block, columns = _start_block(view, maps)
+    scale = float(np.abs(block).max(initial=0.0)) or 1.0
+    drawn, given = growth(protocol)
+    if max(drawn, given) > WILD * protocol.rounds and not forced:
+        return None
+    goal = max(COARSE_GOAL if coarse else REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * protocol.rounds)
+    enough = goal * protocol.rounds / max(drawn, given)
+    basis = _basis(protocol, maps, block / scale, enough, forced=forced)
+    if basis is None:
+        return None
+    defect = measured_defect(maps, block / scale, basis)
+    following = 1 + 1e-6 if basis.following.shape[1] else 0.0
+    transition = np.ascontiguousarray(basis.projected.T)
+    made: dict[tuple[int, int], Stage] = {}
+    alike: dict[tuple[int, int], Stage] = {}
+    for key, (t, span) in columns.items():
+        if (key[0], span.start) not in alike:
+            rows = np.ascontiguousarray(scale * basis.start[:, span].T)
+            alike[key[0], span.start] = _stage(maps, t, basis.vectors, transition, rows)
+        made[key] = alike[key[0], span.start]
+    # Entries of the start block are rounded once.
+    once = UNIT * float(np.linalg.norm(block))
+    stages = [made[_kind(maps, t, seen)] for t, seen in enumerate(view.rounds)]
+    return stages, Cut(
+        factor=following * basis.factor,
+        relation=defect.relation,
+        start=1.001 * (scale * defect.start + once + UNIT * scale * float(np.linalg.norm(basis.start))),
+        drawn=drawn,
+        given=given,
+    )
+
+
+def _kind(maps: Backward, t: int, seen: SeenRound) -> tuple[int, int]:
+    """What tells rounds apart: where their slot begins, and which rows are seen."""
+    return maps.slot(t)[1], id(seen)
+
+
+def _start_block(
+    view: SeenView, maps: Backward
+) -> tuple[np.ndarray, dict[tuple[int, int], tuple[int, slice]]]:
+    """The rows of all kinds of rounds as columns; of each kind a round of it, and where its columns are."""
+    entries: list[tuple[int, int, float]] = []
+    columns: dict[tuple[int, int], tuple[int, slice]] = {}
+    alike: dict[tuple[object, ...], slice] = {}
+    count = 0
+    for t, seen in enumerate(view.rounds):
+        if _kind(maps, t, seen) in columns:
+            continue
+        each, begin = maps.slot(t)
+        content = (begin, seen.pivots, tuple(tuple(sorted(form.items())) for form in seen.rows))
+        if content not in alike:
+            for k, (form, pivot) in enumerate(zip(seen.rows, seen.pivots, strict=True)):
+                values = float_row(form, form[pivot])
+                entries += [(begin + each.place(key), count + k, x) for key, x in values.items()]
+            alike[content] = slice(count, count + len(seen.rows))
+            count += len(seen.rows)
+        columns[_kind(maps, t, seen)] = t, alike[content]
+    block = np.zeros((int(maps.starts[-1]), count))
+    for row, column, value in entries:
+        block[row, column] = value
+    return block, columns
+
+
+def _basis(
+    protocol: Protocol, maps: Backward, block: np.ndarray, enough: float, *, forced: bool
+) -> KrylovBasis | None:
+    """A basis whose truncation costs next to nothing, or the largest affordable one; None if a filter is cheaper."""
+    whole = sum(each.kept for each in maps.rounds) + block.shape[1]
+    largest = whole if forced else max(1, 3 * whole // 4)
+    largest = min(largest, max(block.shape[1], min(MOST_STATES, BASIS_BYTES // (8 * len(block)))))
+    if block.shape[1] > largest or not block.any() or (whole <= FEW_STATES and not forced):
+        return None
+    check_at, basis = 1.0, None
+    for basis in krylov_bases(maps, block, largest=largest):
+        if basis.residual.shape[0] == 0:
+            return basis
+        if basis.size >= check_at:
+            check_at = 1.1 * basis.size
+            # In open loop, to know when to stop; what is certified is found in closed loop.
+            if power_error(basis, protocol.rounds, enough=enough) <= enough:
+                return basis
+    return basis if forced or whole > MOST_STATES else None
+
+
+def _stage(maps: Backward, t: int, vectors: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Stage:
+    """One round in reduced coordinates."""
+    each, begin = maps.slot(t)
+    first = begin + each.kept
+    drawn, given = vectors[first : first + each.drawn], vectors[first + each.drawn : begin + each.size].T
+    size, (absA, absC) = len(transition), (np.abs(transition), np.abs(rows))
+    entering, direct = transition @ given, rows @ given
+    sizes = np.abs(given)
+    return Stage(
+        transition=transition,
+        rows=rows,
+        noise=_noise(drawn, transition, rows),
+        entering=entering,
+        direct=(direct,),
+        most=((absA @ sizes).max(axis=1, initial=0.0), ((absC @ sizes).max(axis=1, initial=0.0),)),
+        given_units=size + 2,
+        given=given,
+    )
+
+
+def _noise(drawn: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Noise:
+    """The covariances of B u = HᵀQᵀu and D u = C̃Qᵀu; a Gram matrix errs by units of the lengths of its columns."""
+    gram, units = gram_in_blocks(drawn)
+    lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0)) * (1 + 1e-6)
+    absolute = 2 * UNIT * (len(gram) + 2) * np.abs(gram) + UNIT * units * np.outer(lengths, lengths)
+    absA, absC = np.abs(transition), np.abs(rows)
+    moved = transition @ gram
+    process = moved @ transition.T
+    return Noise(
+        process=(process + process.T) / 2,
+        shared=moved @ rows.T,
+        seen=rows @ gram @ rows.T,
+        process_error=1.001 * absA @ absolute @ absA.T,
+        shared_error=1.001 * absA @ absolute @ absC.T,
+        seen_error=1.001 * absC @ absolute @ absC.T,
+        injected=gram,
+    )
