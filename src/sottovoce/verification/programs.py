@@ -31,7 +31,9 @@ def verify_program(
     """Any program: N and G from its definition, then y and the witness against M."""
     proof, rounds = certificate.proof, certificate.rounds
     if not isinstance(proof, DenseProof):
-        raise NotCertified(f"a proof of kind {proof.kind} is checked for plain gossip alone (take kind dense)")
+        raise NotCertified(
+            f"a proof of kind {proof.kind} is checked for plain gossip alone (take kind dense)"
+        )
     require_affordable(asked, columns=1 if proof.witness is None else proof.witness.shape[1])
     budget = Budget()
     fresh = fresh_rows(asked.rounds, asked.seen, rounds, budget)
