@@ -293,7 +293,7 @@ def _long(protocol: Protocol, **changes: Any) -> Certificate:
     return replace(certificate, proof=proof, squared_lower=0.0, squared_upper=1e9, **changes)
 
 
-@pytest.mark.parametrize("case", ["numbers", "encoder", "steps", "rounds"])
+@pytest.mark.parametrize("case", ["numbers", "encoder", "steps", "rounds", "turns", "weights"])
 def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(case: str) -> None:
     digits = "7" * 399
     assert isinstance(MOMENTUM.program, Program)
@@ -315,6 +315,32 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(case: str) -> No
                 keeps=("model",), draws=(Draw("u"),), instructions=(*steps, Exchange("y", "model"))
             )
             forged = _long(MOMENTUM, program=program)
+        case "turns":
+            # Schedules whose lengths have no common divisor repeat after a very long time.
+            certificate = certify(MOMENTUM, SUM, 1)
+            forged = replace(
+                certificate,
+                further=certificate.schedule * 96,
+                program=MOMENTUM.programs * 101,
+                rounds=2**53,
+                proof=DenseProof(),
+            )
+            begun = time.perf_counter()
+            with pytest.raises(
+                NotCertified, match="too large to be rebuilt densely: 9007199254740992 rounds"
+            ):
+                verify(from_text(to_text(forged)), (RING,) * 97)
+            assert time.perf_counter() - begun < 20
+            return
+        case "weights":
+            many = metropolis_weights("ring:n=60")
+            protocol = momentum(many, rounds=3, beta="1/2")
+            levels = tuple(Fraction(1, 10**398 + 2 * k + 1) for k in range(60))
+            assert isinstance(protocol.program, Program)
+            forged = _long(protocol, program=replace(protocol.program, draws=(Draw("u", level=levels),)))
+            with pytest.raises(NotCertified, match="common denominator of more than 20000 binary digits"):
+                verify(from_text(to_text(forged)), many)
+            return
         case _:
             forged = _long(MOMENTUM, rounds=4000)
     begun = time.perf_counter()

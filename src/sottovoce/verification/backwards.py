@@ -22,7 +22,7 @@ from sottovoce.protocols.program import CONTRIBUTION
 from sottovoce.protocols.rationals import spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
     Whole = NDArray[Any]
 
-__all__ = ["Budget", "Round", "Sheet", "nothing", "pulled"]
+__all__ = ["Budget", "Round", "Sheet", "common_denominator", "nothing", "pulled"]
 
 # Products of whole numbers, in units of a few nanoseconds; this many take up to half a minute.
 MOST_WORK = 400_000_000
+MOST_BITS = 20_000
 
 
 class Budget:
@@ -94,7 +95,7 @@ class Round:
     def mixing(self) -> tuple[list[tuple[NDArray[np.int64], Whole]], int]:
         """The rows of W: columns and whole numbers over one denominator."""
         rows = [self.weights.exact_row(i) for i in range(self.n)]
-        below = math.lcm(1, *{x.denominator for row in rows for x in row.values()})
+        below = common_denominator(x for row in rows for x in row.values())
         return [(np.array(list(row), dtype=np.int64), _whole(row.values(), below)) for row in rows], below
 
     @cached_property
@@ -104,7 +105,7 @@ class Round:
         for step in self.program.instructions:
             if isinstance(step, Combine):
                 terms = {name: spread(value, self.n) for name, value in step.terms.items()}
-                scale = math.lcm(1, *{x.denominator for values in terms.values() for x in values})
+                scale = common_denominator(x for values in terms.values() for x in values)
                 factors = {name: _whole(values, scale) for name, values in terms.items()}
                 made.append(_Step(step.into, scale, factors, ""))
             else:
@@ -115,7 +116,7 @@ class Round:
     def levels(self) -> tuple[dict[str, Whole], int]:
         """The levels of all draws as whole numbers over one denominator."""
         levels = {draw.name: spread(draw.level, self.n) for draw in self.program.draws}
-        scale = math.lcm(1, *{x.denominator for values in levels.values() for x in values})
+        scale = common_denominator(x for values in levels.values() for x in values)
         return {name: _whole(values, scale) for name, values in levels.items()}, scale
 
     @cached_property
@@ -146,6 +147,19 @@ class Round:
     def exchanges(self) -> list[tuple[int, str]]:
         """Where each exchange stands among the instructions, and the register that it sends."""
         return [(k, step.message) for k, step in enumerate(self.steps) if step.factors is None]
+
+
+def common_denominator(numbers: Iterable[Fraction]) -> int:
+    """The least common denominator, if it is not beyond reason."""
+    below = 1
+    for denominator in {x.denominator for x in numbers}:
+        below = math.lcm(below, denominator)
+        if below.bit_length() > MOST_BITS:
+            raise NotCertified(
+                f"the weights or coefficients have a common denominator of more than {MOST_BITS} binary digits, which "
+                "is more than is followed exactly here (take numbers with small denominators)"
+            )
+    return below
 
 
 def nothing(rows: int, columns: int) -> Whole:

@@ -12,6 +12,7 @@ from sottovoce.verification.backwards import Budget
 from sottovoce.verification.definition import program_form, seen_noise
 from sottovoce.verification.ends import Check, lower_end, taking_part, upper_end
 from sottovoce.verification.fresh import fresh_rows
+from sottovoce.verification.meaning import MOST_NUMBERS
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["require_affordable", "verify_program"]
 
-MOST_ROUNDS = 4096
 MOST_ROWS = 3000
-MOST_NUMBERS = 25_000_000
 
 
 def verify_program(
@@ -55,10 +54,10 @@ def verify_program(
 def require_affordable(asked: ProgramQuestion, *, columns: int = 1) -> None:
     """Refuse a question whose N and G, or a witness of so many columns, are more than is rebuilt here."""
     n = asked.rounds[0].n
-    numbers = max(asked.draws, n * asked.count) * max(asked.rows, columns)
-    if asked.count > MOST_ROUNDS or asked.rows > MOST_ROWS or numbers > MOST_NUMBERS:
+    numbers = max(asked.draws * max(asked.rows, columns), asked.widest)
+    if asked.rows > MOST_ROWS or numbers > MOST_NUMBERS:
         raise NotCertified(
             f"this claim is too large to be rebuilt densely: {asked.rows} rows in {asked.count} rounds, {asked.draws} "
-            f"unknown draws of {n} nodes (at most {MOST_ROUNDS} rounds, {MOST_ROWS} rows and {MOST_NUMBERS} rows x "
-            "draws; take fewer rounds, a smaller view or a smaller network)"
+            f"unknown draws of {n} nodes (at most {MOST_ROWS} rows, and {MOST_NUMBERS} rows x draws; take fewer "
+            "rounds, a smaller view or a smaller network)"
         )
