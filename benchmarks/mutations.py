@@ -288,8 +288,8 @@ def _ways(value: Any) -> list[Any]:  # noqa: ANN401
         return [*(value * factor for factor in factors), value + 1, round(value, 3), str(value)]
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]+(/[1-9][0-9]*)?", value):
         number = Fraction(value)
-        factors = (1 + Fraction(1, 10**9), Fraction(999, 1000), Fraction(1, 2), 2, -1, 0)
-        return [*(str(number * factor) for factor in factors), str(number + 1), float(number), "1/0", [value]]
+        times = (1 + Fraction(1, 10**9), Fraction(999, 1000), Fraction(1, 2), 2, -1, 0)
+        return [*(str(number * factor) for factor in times), str(number + 1), float(number), "1/0", [value]]
     if isinstance(value, str):
         words = [
             "full",

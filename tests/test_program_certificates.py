@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.interpreter import PATH, PROTOCOLS, RING, STAR, VIEWS, exact_view, knowing, largest_over_signs
 
+import sottovoce.verification
 from sottovoce import View, certify, gossip, verify
 from sottovoce.certificates import Certificate, DenseProof, HorizonProof, from_text, to_text
 from sottovoce.errors import InputError, NotCertified
@@ -280,9 +283,66 @@ def test_what_is_too_large_is_refused_before_work(monkeypatch: pytest.MonkeyPatc
         raise AssertionError("work was done")
 
     monkeypatch.setitem(certify.__globals__, "program_solution", never)
-    large = momentum(metropolis_weights("ring:n=400"), rounds=100, beta="1/2")
+    large = clean_state(metropolis_weights("ring:n=400"), rounds=100, keep="1/2")
     with pytest.raises(NotCertified, match=r"too large to be rebuilt densely: 40000 rows in 100 rounds"):
         certify(large, View.everyone, 1)
+    with pytest.raises(NotCertified, match="5000 rounds of 400 nodes"):
+        certify(replace(large, rounds=5000), View.everyone, 1)
+    certificate = certify(replace(large, program=MOMENTUM.program), View.everyone, 1)
+    assert (certificate.squared_lower, certificate.squared_upper) == (0.0, 100.0)
+    assert certificate.proof.method == "cap"
+
+
+@pytest.mark.parametrize(
+    "protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}-{protocol.rounds}"
+)
+def test_what_own_noise_guarantees_is_above_the_truth_in_every_view(protocol: Protocol) -> None:
+    for contribution in ("vector", "energy"):
+        made = certify(protocol, View.everyone, 2, contribution=contribution)
+        bare = replace(made, proof=DenseProof(), squared_lower=0.0, squared_upper=1e6)
+        found = verify(bare, protocol)
+        if not found.verified:
+            assert found.squared.upper == np.inf
+            assert found.reason == "no y is there to prove the claimed 1000000.0"
+            continue
+        assert found.squared.upper >= made.squared_upper * (1 - 1e-6)
+        assert not verify(replace(bare, squared_upper=found.squared.upper * 0.999), protocol).verified
+
+
+def test_noise_that_does_not_enter_with_contributions_guarantees_nothing_alone() -> None:
+    def alone(protocol: Protocol, **changes: Any) -> float:
+        made = certify(protocol, SUM, 2)
+        bare = replace(made, proof=DenseProof(), squared_lower=0.0, squared_upper=1e6, **changes)
+        return verify(bare, protocol.weights).squared.upper
+
+    assert alone(MOMENTUM) == 4.0
+    assert alone(MOMENTUM, participation="at-most:2") == 2.0
+    assert alone(MOMENTUM, contribution="energy") == 1.0
+    assert alone(gossip(PATH, rounds=4, noise_levels=("1/2", 2, "1/3", 1))) == 36.0
+    assert alone(MOMENTUM, encoder=(1, "1/2")) == np.inf
+    assert alone(momentum(RING, rounds=4, beta="1/2", noise="message")) == np.inf
+    assert alone(clean_state(PATH, rounds=4, keep="1/2")) == np.inf
+    assert alone(gradient_tracking(STAR, rounds=4, noise="messages")) == np.inf
+    assert alone(pairwise_noise(RING, rounds=3, local=1, shared=2)) == 3.0
+
+
+@pytest.mark.parametrize("size", [10**200, Fraction(1, 10**200), 10**60])
+def test_an_encoder_of_any_size_is_followed_or_refused(size: Any) -> None:
+    protocol = gossip(RING, rounds=3, encoder=(size, size))
+    unit = certify(gossip(RING, rounds=3, encoder=(1, 1)), SUM, 2)
+    claim = replace(unit, encoder=protocol.encoder, squared_upper=1e300, squared_lower=0.0)
+    try:
+        found = verify(claim, protocol)
+    except NotCertified:
+        return
+    exact = largest_over_signs(exact_view(protocol, SUM, 2).form() or [])
+    assert Fraction(found.squared.lower) <= exact <= Fraction(found.squared.upper)
+
+
+def test_the_verifier_does_not_read_the_maps_of_the_accountant() -> None:
+    folder = Path(sottovoce.verification.__file__).parent
+    for module in folder.glob("*.py"):
+        assert not re.search(r"protocols\.(compiled|execution)|edges_of", module.read_text())
 
 
 def _long(protocol: Protocol, **changes: Any) -> Certificate:

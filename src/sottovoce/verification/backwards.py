@@ -99,6 +99,15 @@ class Round:
         return [(np.array(list(row), dtype=np.int64), _whole(row.values(), below)) for row in rows], below
 
     @cached_property
+    def columns(self) -> dict[int, list[tuple[int, Fraction]]]:
+        """The columns of W that are not 0: who receives how much of a node's message."""
+        found: dict[int, list[tuple[int, Fraction]]] = {}
+        for i in range(self.n):
+            for j, x in self.weights.exact_row(i).items():
+                found.setdefault(j, []).append((i, x))
+        return found
+
+    @cached_property
     def steps(self) -> list[_Step]:
         """The instructions in whole numbers."""
         made = []

@@ -4,15 +4,27 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from sottovoce.certificates import HorizonProof
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import Budget
 from sottovoce.verification.definition import program_form, seen_noise
-from sottovoce.verification.ends import Check, lower_end, taking_part, upper_end
+from sottovoce.verification.ends import (
+    Check,
+    cap_end,
+    guaranteed,
+    lower_end,
+    no_lower_end,
+    taking_part,
+    upper_end,
+)
 from sottovoce.verification.fresh import fresh_rows
 from sottovoce.verification.meaning import MOST_NUMBERS
+from sottovoce.verification.ports import port
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
@@ -31,6 +43,10 @@ def verify_program(
     proof, rounds = certificate.proof, certificate.rounds
     if isinstance(proof, HorizonProof):
         raise NotCertified("a proof of kind horizon is checked for plain gossip alone (take kind dense)")
+    if proof.y is None and proof.witness is None:
+        cap = _cap(certificate, asked, participation)
+        checks += [cap_end(certificate, cap), no_lower_end(certificate)]
+        return 0.0, cap, []
     require_affordable(asked, columns=1 if proof.witness is None else proof.witness.shape[1])
     budget = Budget()
     fresh = fresh_rows(asked.rounds, asked.seen, rounds, budget)
@@ -49,6 +65,26 @@ def verify_program(
     lower, check = lower_end(certificate, proof, participation, form)
     checks.append(check)
     return lower, upper, []
+
+
+def _cap(certificate: Certificate, asked: ProgramQuestion, participation: Participation) -> float:
+    """What the target's own noise guarantees; infinite where that is nothing, or where an encoder mixes its rounds."""
+    ports = [port(each) for each in asked.rounds]
+    if asked.code != (Fraction(1),) or any(found is None for found in ports):
+        return math.inf
+    squares = [_rounded_up(found * found) for found in ports if found is not None]
+    return guaranteed(
+        certificate, participation, np.array([squares[t % len(squares)] for t in range(asked.count)])
+    )
+
+
+def _rounded_up(value: Fraction) -> float:
+    """The least float that is not below a rational; infinite beyond the range of floats."""
+    try:
+        near = float(value)
+    except OverflowError:
+        return math.inf
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def require_affordable(asked: ProgramQuestion, *, columns: int = 1) -> None:
