@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tests.interpreter import PATH, PROTOCOLS, RING, STAR, VIEWS, exact_view, knowing, largest_over_signs
 
-import sottovoce.verification
+import sottovoce.verification.programs
 from sottovoce import View, certify, gossip, verify
 from sottovoce.certificates import Certificate, DenseProof, HorizonProof, from_text, to_text
 from sottovoce.errors import InputError, NotCertified
@@ -34,6 +34,7 @@ from sottovoce.protocols import (
     repeated,
     scheduled,
 )
+from sottovoce.verification.backwards import MOST_WORK, Budget
 
 MOMENTUM = momentum(RING, rounds=4, beta="9/10")
 SUM = View.secure_sum(0)
@@ -354,7 +355,11 @@ def _long(protocol: Protocol, **changes: Any) -> Certificate:
 
 
 @pytest.mark.parametrize("case", ["numbers", "encoder", "steps", "rounds", "turns", "weights"])
-def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(case: str) -> None:
+def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An eighth of the work that is allowed ends in an eighth of the time.
+    monkeypatch.setattr(sottovoce.verification.programs, "Budget", lambda: Budget(MOST_WORK // 8))
     digits = "7" * 399
     assert isinstance(MOMENTUM.program, Program)
     match case:
@@ -366,7 +371,7 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(case: str) -> No
             )
         case "encoder":
             forged = _long(
-                gossip(RING, rounds=4, noise_levels=2), encoder=(f"{digits}/3",) * 4000, rounds=4000
+                gossip(RING, rounds=4, noise_levels=2), encoder=(f"{digits}/3",) * 1500, rounds=1500
             )
         case "steps":
             mixing = (Combine("y", {"y": f"1/{digits}", "z": 1}), Exchange("y", "z")) * 400
@@ -385,12 +390,12 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(case: str) -> No
                 rounds=2**53,
                 proof=DenseProof(),
             )
-            begun = time.perf_counter()
+            begun = time.process_time()
             with pytest.raises(
                 NotCertified, match="too large to be rebuilt densely: 9007199254740992 rounds"
             ):
                 verify(from_text(to_text(forged)), (RING,) * 97)
-            assert time.perf_counter() - begun < 20
+            assert time.process_time() - begun < 10
             return
         case "weights":
             many = metropolis_weights("ring:n=60")
@@ -403,10 +408,10 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(case: str) -> No
             return
         case _:
             forged = _long(MOMENTUM, rounds=4000)
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(NotCertified):
         verify(from_text(to_text(forged)), RING)
-    assert time.perf_counter() - begun < 60
+    assert time.process_time() - begun < 10
 
 
 def test_columns_that_sum_to_one_are_stored_and_read() -> None:

@@ -73,6 +73,11 @@ def certify(
     """
     one_of(("vector", "scalar", "energy"), contribution=contribution)
     positive(tolerance=tolerance)
+    if protocol.updates is not None:
+        raise NotCertified(
+            "a certificate of a program does not hold the maps by which nodes update what they received, so that none "
+            "is written of training (leave out the updates; account says what is proved of them)"
+        )
     chosen = as_participation(participation)
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, [target])

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "Round", "Sheet", "common_denominator", "nothing", "pulled"]
 
-# Products of whole numbers, in units of a few nanoseconds; this many take up to half a minute.
-MOST_WORK = 400_000_000
+# Products of whole numbers, in units of about a nanosecond: this many take up to half a minute.
+MOST_WORK = 8_000_000_000
 MOST_BITS = 20_000
 
 
@@ -47,7 +47,7 @@ class Budget:
 
     def spend(self, products: int, one: int, other: int) -> None:
         """Count some products of numbers of the sizes of `one` and `other`."""
-        self.left -= products * (20 + (one.bit_length() // 64) * (1 + other.bit_length() // 64))
+        self.left -= products * (80 + (one.bit_length() // 64) * (1 + other.bit_length() // 64))
         if self.left < 0:
             raise NotCertified(
                 "following what the observer sees through this program takes more exact arithmetic than is done here "
@@ -212,7 +212,7 @@ def pulled(step_in: Round, held: Mapping[str, Whole], last: int, budget: Budget)
         drawn.append(part * levels[name][added])
     kept = np.hstack([none[:, :0], *(table.get(name, none) for name in step_in.program.keeps)])
     given = table.get(CONTRIBUTION, none)[:, step_in.target]
-    return _reduced(Sheet(np.hstack(drawn), kept * scale, given * scale, below * scale))
+    return _reduced(Sheet(np.hstack(drawn), kept * scale, given * scale, below * scale), budget)
 
 
 def _mixed(step_in: Round, moved: Whole, budget: Budget) -> Whole:
@@ -227,11 +227,13 @@ def _mixed(step_in: Round, moved: Whole, budget: Budget) -> Whole:
     return result
 
 
-def _reduced(sheet: Sheet) -> Sheet:
+def _reduced(sheet: Sheet, budget: Budget) -> Sheet:
     """A sheet divided by what all its numbers have in common."""
     divisor = sheet.below
     for part in (sheet.given, sheet.drawn, sheet.kept):
         for number in part.flat:
+            # A common divisor costs several products.
+            budget.spend(10, number, divisor)
             divisor = math.gcd(divisor, number)
             if divisor == 1:
                 return sheet

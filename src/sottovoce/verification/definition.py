@@ -210,7 +210,7 @@ def _inverse(code: Sequence[Fraction], count: int, budget: Budget) -> tuple[Whol
     """The first column of C⁻¹ as whole numbers over one denominator."""
     column = [1 / code[0]]
     for k in range(1, count):
-        budget.spend(10 * min(k, len(code)), column[-1].denominator, column[-1].denominator)
+        budget.spend(50 * min(k, len(code)), column[-1].denominator, column[-1].denominator)
         column.append(-sum(code[a] * column[k - a] for a in range(1, min(k, len(code) - 1) + 1)) / code[0])
     scale = math.lcm(*(x.denominator for x in column))
     numbers = np.empty(count, dtype=object)
