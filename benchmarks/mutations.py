@@ -18,6 +18,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import time
 from dataclasses import dataclass
 from fractions import Fraction
@@ -261,6 +262,11 @@ def mutants(seed: int, count: int) -> Iterator[tuple[str, str, str]]:
                 part = str(rng.choice(["view", "proof", "claim", "protocol", "target", "participation"]))
                 document[part] = copy.deepcopy(donor[part])
                 changed.append(f"{part} of another")
+            elif rng.random() < 0.3 and isinstance(document.get("protocol"), dict):
+                # What nodes do is small beside weights and proofs, and would rarely be met.
+                said = {name: document["protocol"].get(name) for name in ("programs", "encoder", "rounds")}
+                changed.append(_mutated(said, rng))
+                document["protocol"].update(said)
             else:
                 changed.append(_mutated(document, rng))
         if rng.random() < 0.5 and isinstance(document.get("claim"), dict):
@@ -306,6 +312,10 @@ def _ways(value: Any) -> list[Any]:  # noqa: ANN401
     if isinstance(value, float):
         factors = (1 + 1e-15, 1 - 1e-12, 1 - 1e-9, 1 - 1e-6, 0.999, 0.9, 0.5, 2, 1e-6, 1e6, -1)
         return [*(value * factor for factor in factors), value + 1, round(value, 3), str(value)]
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]+(/[1-9][0-9]*)?", value):
+        number = Fraction(value)
+        times = (1 + Fraction(1, 10**9), Fraction(999, 1000), Fraction(1, 2), 2, -1, 0)
+        return [*(str(number * factor) for factor in times), str(number + 1), float(number), "1/0", [value]]
     if isinstance(value, str):
         words = [
             "full",
@@ -418,7 +428,7 @@ def patterns(text: str, rounds: int) -> list[tuple[int, ...]]:
     numbers = [int(part.split("=")[-1]) for part in rest.split(",") if part]
 
     def allowed(chosen: tuple[int, ...]) -> bool:
-        apart = min((b - a for a, b in itertools.pairwise(chosen)), default=rounds)
+        apart = min((b - a for a, b in itertools.pairwise(chosen)), default=math.inf)
         match kind:
             case "full":
                 return True

@@ -109,9 +109,9 @@ def certify(
         proof=DenseProof(),
         mechanism=mechanism,
     )
+    if not protocol.plain and (capped := _capped(asked, protocol)) is not None:
+        return capped
     if contribution == "energy" or not protocol.plain:
-        if not protocol.plain:
-            require_affordable(program_question(asked, protocol))
         proof = _program_proof(protocol, view, place, search)
     elif view.name == "everyone":
         proof = _everyone_proof(protocol, search)
@@ -162,6 +162,19 @@ def _stated(protocol: Protocol, view: View, observation: Observation) -> StatedV
         known_noise=tuple(protocol.labels[k] for k in observation.known),
         exchanges=view.exchanges,
     )
+
+
+def _capped(asked: Certificate, protocol: Protocol) -> Certificate | None:
+    """Where M is too large to be rebuilt, what the target's own noise guarantees; None where M is not too large."""
+    question = program_question(asked, protocol)
+    try:
+        require_affordable(question)
+    except NotCertified:
+        cap = verify(asked, protocol).squared.upper
+        if math.isinf(cap):
+            raise
+        return replace(asked, squared_upper=cap)
+    return None
 
 
 def _program_proof(protocol: Protocol, view: View, target: int, search: Search) -> dict[str, Any]:

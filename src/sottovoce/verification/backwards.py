@@ -22,7 +22,7 @@ from sottovoce.protocols.program import CONTRIBUTION
 from sottovoce.protocols.rationals import spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
     Whole = NDArray[Any]
 
-__all__ = ["Budget", "Round", "Sheet", "nothing", "pulled"]
+__all__ = ["Budget", "Round", "Sheet", "common_denominator", "nothing", "pulled"]
 
-# Products of whole numbers, in units of a few nanoseconds; this many take up to half a minute.
-MOST_WORK = 400_000_000
+# Products of whole numbers, in units of about a nanosecond: this many take up to half a minute.
+MOST_WORK = 8_000_000_000
+MOST_BITS = 20_000
 
 
 class Budget:
@@ -46,7 +47,7 @@ class Budget:
 
     def spend(self, products: int, one: int, other: int) -> None:
         """Count some products of numbers of the sizes of `one` and `other`."""
-        self.left -= products * (20 + (one.bit_length() // 64) * (1 + other.bit_length() // 64))
+        self.left -= products * (80 + (one.bit_length() // 64) * (1 + other.bit_length() // 64))
         if self.left < 0:
             raise NotCertified(
                 "following what the observer sees through this program takes more exact arithmetic than is done here "
@@ -94,8 +95,17 @@ class Round:
     def mixing(self) -> tuple[list[tuple[NDArray[np.int64], Whole]], int]:
         """The rows of W: columns and whole numbers over one denominator."""
         rows = [self.weights.exact_row(i) for i in range(self.n)]
-        below = math.lcm(1, *{x.denominator for row in rows for x in row.values()})
+        below = common_denominator(x for row in rows for x in row.values())
         return [(np.array(list(row), dtype=np.int64), _whole(row.values(), below)) for row in rows], below
+
+    @cached_property
+    def columns(self) -> dict[int, list[tuple[int, Fraction]]]:
+        """The columns of W that are not 0: who receives how much of a node's message."""
+        found: dict[int, list[tuple[int, Fraction]]] = {}
+        for i in range(self.n):
+            for j, x in self.weights.exact_row(i).items():
+                found.setdefault(j, []).append((i, x))
+        return found
 
     @cached_property
     def steps(self) -> list[_Step]:
@@ -104,7 +114,7 @@ class Round:
         for step in self.program.instructions:
             if isinstance(step, Combine):
                 terms = {name: spread(value, self.n) for name, value in step.terms.items()}
-                scale = math.lcm(1, *{x.denominator for values in terms.values() for x in values})
+                scale = common_denominator(x for values in terms.values() for x in values)
                 factors = {name: _whole(values, scale) for name, values in terms.items()}
                 made.append(_Step(step.into, scale, factors, ""))
             else:
@@ -115,7 +125,7 @@ class Round:
     def levels(self) -> tuple[dict[str, Whole], int]:
         """The levels of all draws as whole numbers over one denominator."""
         levels = {draw.name: spread(draw.level, self.n) for draw in self.program.draws}
-        scale = math.lcm(1, *{x.denominator for values in levels.values() for x in values})
+        scale = common_denominator(x for values in levels.values() for x in values)
         return {name: _whole(values, scale) for name, values in levels.items()}, scale
 
     @cached_property
@@ -146,6 +156,19 @@ class Round:
     def exchanges(self) -> list[tuple[int, str]]:
         """Where each exchange stands among the instructions, and the register that it sends."""
         return [(k, step.message) for k, step in enumerate(self.steps) if step.factors is None]
+
+
+def common_denominator(numbers: Iterable[Fraction]) -> int:
+    """The least common denominator, if it is not beyond reason."""
+    below = 1
+    for denominator in {x.denominator for x in numbers}:
+        below = math.lcm(below, denominator)
+        if below.bit_length() > MOST_BITS:
+            raise NotCertified(
+                f"the weights or coefficients have a common denominator of more than {MOST_BITS} binary digits, which "
+                "is more than is followed exactly here (take numbers with small denominators)"
+            )
+    return below
 
 
 def nothing(rows: int, columns: int) -> Whole:
@@ -189,7 +212,7 @@ def pulled(step_in: Round, held: Mapping[str, Whole], last: int, budget: Budget)
         drawn.append(part * levels[name][added])
     kept = np.hstack([none[:, :0], *(table.get(name, none) for name in step_in.program.keeps)])
     given = table.get(CONTRIBUTION, none)[:, step_in.target]
-    return _reduced(Sheet(np.hstack(drawn), kept * scale, given * scale, below * scale))
+    return _reduced(Sheet(np.hstack(drawn), kept * scale, given * scale, below * scale), budget)
 
 
 def _mixed(step_in: Round, moved: Whole, budget: Budget) -> Whole:
@@ -204,11 +227,13 @@ def _mixed(step_in: Round, moved: Whole, budget: Budget) -> Whole:
     return result
 
 
-def _reduced(sheet: Sheet) -> Sheet:
+def _reduced(sheet: Sheet, budget: Budget) -> Sheet:
     """A sheet divided by what all its numbers have in common."""
     divisor = sheet.below
     for part in (sheet.given, sheet.drawn, sheet.kept):
         for number in part.flat:
+            # A common divisor costs several products.
+            budget.spend(10, number, divisor)
             divisor = math.gcd(divisor, number)
             if divisor == 1:
                 return sheet

@@ -105,9 +105,9 @@ def program_form(seen: SeenNoise) -> Form:
         X = X - N.T @ linalg.cho_solve((L, True), N @ X - G)
     sizes = np.sqrt(np.square(X).sum(axis=0))
     scale = np.where(alive, np.maximum(sizes, 1e-140), 1.0)
-    # What the residual misses by rounding; numbers below the range of floats are off by less than 1e-300.
+    # What the residual misses by rounding; squares below the range of floats hide less than 1e-155.
     unseen = gamma(columns + _ROUNDED + 6) * (np.sqrt(rows) * sizes + np.linalg.norm(G, axis=0))
-    missed = 1.01 * (np.linalg.norm(N @ X - G, axis=0) + unseen + 1e-300 * columns)
+    missed = 1.01 * (np.linalg.norm(N @ X - G, axis=0) + unseen + 1e-155)
     epsilon = 1.01 * float(np.linalg.norm((missed / scale)[alive])) / sigma
     M = X.T @ X
     phi = math.sqrt(1.01 * float(np.abs(M / np.outer(scale, scale)).sum(axis=1).max()))
@@ -155,7 +155,7 @@ def _chain(
 ) -> list[tuple[Floats, Floats, NDArray[np.bool_]]]:
     """What the rows of round t say of the fresh draws and the contributions of rounds t, t − 1, …, 1.
 
-    Each row is divided by its largest entry in round t. The last part says which contributions are seen at all.
+    Each row is divided by its largest entry on the ξ of round t. The last part says which contributions are seen.
     """
     given = rows.given[:, 0] if rows.given.shape[1] else rows.drawn[:, 0] * 0
     sheets = [Sheet(rows.drawn, rows.kept, given, 1)]
@@ -167,21 +167,34 @@ def _chain(
         }
         sheet = pulled(step_in, held, len(step_in.steps), budget)
         sheets.append(sheet._replace(below=sheet.below * below))
-    units = np.abs(rows.drawn).max(axis=1)
+    units = _units(rows, inverse)
     chain = []
     for sheet, (drawn, below) in zip(sheets, _encoded(sheets, inverse, budget), strict=True):
-        shown = _quotients(sheet.given[:, None], units, sheet.below)[:, 0]
+        shown = _quotients(sheet.given[:, None] * inverse[1], units, sheet.below)[:, 0]
         chain.append((_quotients(drawn, units, below), shown, sheet.given != 0))
     return chain
 
 
+def _units(rows: FreshRows, inverse: tuple[Whole, int]) -> Whole:
+    """The largest entry of each row on the fresh ξ of its own round, times the denominator of C⁻¹."""
+    numbers, _ = inverse
+    return np.asarray(np.abs(rows.drawn).max(axis=1) * abs(numbers[0]))
+
+
 def _encoded(sheets: Sequence[Sheet], inverse: tuple[Whole, int], budget: Budget) -> list[tuple[Whole, int]]:
-    """The parts of a chain on fresh ξ where the draws are C⁻¹ξ: a convolution over the rounds."""
-    numbers, scale = inverse
+    """The parts of a chain on fresh ξ where the draws are C⁻¹ξ: a convolution over the rounds.
+
+    The denominator of C⁻¹ is left out.
+    """
+    numbers, _ = inverse
     if not (numbers[1:] != 0).any():
-        return [(sheet.drawn * numbers[0], sheet.below * scale) for sheet in sheets]
-    common = math.lcm(*(sheet.below for sheet in sheets))
-    blocks = [sheet.drawn * (common // sheet.below) for sheet in sheets]
+        return [(sheet.drawn * numbers[0], sheet.below) for sheet in sheets]
+    # Each denominator divides the next one.
+    common = sheets[-1].below
+    blocks = []
+    for sheet in sheets:
+        budget.spend(1 + sheet.drawn.size, common, sheet.below)
+        blocks.append(sheet.drawn * (common // sheet.below))
     result = []
     for back in range(len(blocks)):
         total = blocks[back] * numbers[0]
@@ -189,7 +202,7 @@ def _encoded(sheets: Sequence[Sheet], inverse: tuple[Whole, int], budget: Budget
             if numbers[k]:
                 budget.spend(total.size, common, numbers[k])
                 total = total + blocks[back - k] * numbers[k]
-        result.append((total, common * scale))
+        result.append((total, common))
     return result
 
 
@@ -197,7 +210,7 @@ def _inverse(code: Sequence[Fraction], count: int, budget: Budget) -> tuple[Whol
     """The first column of C⁻¹ as whole numbers over one denominator."""
     column = [1 / code[0]]
     for k in range(1, count):
-        budget.spend(10 * min(k, len(code)), column[-1].denominator, column[-1].denominator)
+        budget.spend(50 * min(k, len(code)), column[-1].denominator, column[-1].denominator)
         column.append(-sum(code[a] * column[k - a] for a in range(1, min(k, len(code) - 1) + 1)) / code[0])
     scale = math.lcm(*(x.denominator for x in column))
     numbers = np.empty(count, dtype=object)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.verification.forms import Form
 
-__all__ = ["Check", "cap_end", "lower_end", "no_lower_end", "taking_part", "upper_end"]
+__all__ = ["Check", "cap_end", "guaranteed", "lower_end", "no_lower_end", "taking_part", "upper_end"]
 
 # What is proved with a smaller y is proved; more than this could overflow.
 _LARGEST_Y = 1e100
@@ -37,7 +37,7 @@ def cap_end(certificate: Certificate, cap: float) -> Check:
     claim = certificate.squared_upper
     if math.isinf(cap):
         return Check("upper end", False, f"no y is there to prove the claimed {claim!r}")
-    rounds = "" if certificate.contribution == "energy" else " rounds"
+    rounds = " rounds" if certificate.damping is not None and certificate.contribution != "energy" else ""
     return Check("upper end", cap <= claim, f"without y, Δ² ≤ {cap:g}{rounds}; claimed {claim!r}")
 
 
@@ -68,7 +68,7 @@ def upper_end(
         proved, eigenvalue = dominating(form, y, rounds)
         raised = np.maximum(raised, proved)
         least = min(least, eigenvalue)
-    plain, proved_sum = (_largest(certificate, participation, each) for each in (y, raised))
+    plain, proved_sum = (guaranteed(certificate, participation, each) for each in (y, raised))
     upper = min(proved_sum, cap)
     holds = upper <= claim
     scaled = f"least eigenvalue {least:.3e} at unit diagonal, margin {form.margin:.1e}"
@@ -81,7 +81,7 @@ def upper_end(
     return upper, Check("upper end", holds, detail)
 
 
-def _largest(certificate: Certificate, participation: Participation, y: NDArray[np.float64]) -> float:
+def guaranteed(certificate: Certificate, participation: Participation, y: NDArray[np.float64]) -> float:
     """What diag(y) ⪰ M guarantees: the largest sum of y over a pattern; of bounded energy, the largest y in one."""
     if certificate.contribution == "energy":
         return float(y[taking_part(participation, certificate.rounds)].max(initial=0.0))

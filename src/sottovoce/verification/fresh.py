@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sottovoce.verification.backwards import Sheet, nothing, pulled
+from sottovoce.verification.backwards import Sheet, common_denominator, nothing, pulled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def _observed(step_in: Round, seen: Sequence[tuple[int, Sequence[ExactRow]]], bu
         place, message = step_in.exchanges[exchange]
         table = nothing(len(rows), step_in.n)
         for k, row in enumerate(rows):
-            scale = math.lcm(1, *(x.denominator for x in row.values()))
+            scale = common_denominator(row.values())
             for j, x in row.items():
                 table[k, j] = int(x * scale)
         if len(rows):

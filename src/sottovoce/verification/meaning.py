@@ -23,6 +23,9 @@ __all__ = ["ExactRow", "ProgramQuestion", "Question", "program_question", "quest
 
 ExactRow = dict[int, Fraction]
 
+MOST_ROUNDS = 4096
+MOST_NUMBERS = 25_000_000
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Question:
@@ -60,6 +63,12 @@ class ProgramQuestion:
     seen: tuple[tuple[tuple[int, tuple[ExactRow, ...]], ...], ...]
     code: tuple[Fraction, ...]
     count: int
+
+    @property
+    def widest(self) -> int:
+        """How many numbers what is seen of one round holds of what was kept before it."""
+        rows = max(sum(len(rows) for _, rows in seen) for seen in self.seen)
+        return rows * self.rounds[0].n * len(self.rounds[0].program.keeps)
 
     @property
     def rows(self) -> int:
@@ -107,6 +116,11 @@ def program_question(certificate: Certificate, protocol: Protocol) -> ProgramQue
 
     Guarantee: exact; every number is a rational of the weights or of the file.
     """
+    if protocol.rounds > MOST_ROUNDS or protocol.rounds * protocol.n > MOST_NUMBERS:
+        raise NotCertified(
+            f"this claim is too large to be rebuilt densely: {protocol.rounds} rounds of {protocol.n} nodes (at most "
+            f"{MOST_ROUNDS} rounds, and {MOST_NUMBERS} of both multiplied)"
+        )
     period = math.lcm(len(protocol.schedule), len(protocol.programs))
     if period > 1 and protocol.encoded:
         raise InputError("an encoder needs rounds that are all alike; this protocol has a schedule")

@@ -4,14 +4,27 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from sottovoce.certificates import DenseProof
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import Budget
 from sottovoce.verification.definition import program_form, seen_noise
-from sottovoce.verification.ends import Check, lower_end, taking_part, upper_end
+from sottovoce.verification.ends import (
+    Check,
+    cap_end,
+    guaranteed,
+    lower_end,
+    no_lower_end,
+    taking_part,
+    upper_end,
+)
 from sottovoce.verification.fresh import fresh_rows
+from sottovoce.verification.meaning import MOST_NUMBERS
+from sottovoce.verification.ports import port
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
@@ -20,9 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["require_affordable", "verify_program"]
 
-MOST_ROUNDS = 4096
 MOST_ROWS = 3000
-MOST_NUMBERS = 25_000_000
 
 
 def verify_program(
@@ -34,6 +45,10 @@ def verify_program(
         raise NotCertified(
             f"a proof of kind {proof.kind} is checked for plain gossip alone (take kind dense)"
         )
+    if proof.y is None and proof.witness is None:
+        cap = _cap(certificate, asked, participation)
+        checks += [cap_end(certificate, cap), no_lower_end(certificate)]
+        return 0.0, cap, []
     require_affordable(asked, columns=1 if proof.witness is None else proof.witness.shape[1])
     budget = Budget()
     fresh = fresh_rows(asked.rounds, asked.seen, rounds, budget)
@@ -54,13 +69,33 @@ def verify_program(
     return lower, upper, []
 
 
+def _cap(certificate: Certificate, asked: ProgramQuestion, participation: Participation) -> float:
+    """What the target's own noise guarantees; infinite where that is nothing, or where an encoder mixes its rounds."""
+    ports = [port(each) for each in asked.rounds]
+    if asked.code != (Fraction(1),) or any(found is None for found in ports):
+        return math.inf
+    squares = [_rounded_up(found * found) for found in ports if found is not None]
+    return guaranteed(
+        certificate, participation, np.array([squares[t % len(squares)] for t in range(asked.count)])
+    )
+
+
+def _rounded_up(value: Fraction) -> float:
+    """The least float that is not below a rational; infinite beyond the range of floats."""
+    try:
+        near = float(value)
+    except OverflowError:
+        return math.inf
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
 def require_affordable(asked: ProgramQuestion, *, columns: int = 1) -> None:
     """Refuse a question whose N and G, or a witness of so many columns, are more than is rebuilt here."""
     n = asked.rounds[0].n
-    numbers = max(asked.draws, n * asked.count) * max(asked.rows, columns)
-    if asked.count > MOST_ROUNDS or asked.rows > MOST_ROWS or numbers > MOST_NUMBERS:
+    numbers = max(asked.draws * max(asked.rows, columns), asked.widest)
+    if asked.rows > MOST_ROWS or numbers > MOST_NUMBERS:
         raise NotCertified(
             f"this claim is too large to be rebuilt densely: {asked.rows} rows in {asked.count} rounds, {asked.draws} "
-            f"unknown draws of {n} nodes (at most {MOST_ROUNDS} rounds, {MOST_ROWS} rows and {MOST_NUMBERS} rows x "
-            "draws; take fewer rounds, a smaller view or a smaller network)"
+            f"unknown draws of {n} nodes (at most {MOST_ROWS} rows, and {MOST_NUMBERS} rows x draws; take fewer "
+            "rounds, a smaller view or a smaller network)"
         )
