@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import Account
     from sottovoce.auditing.simulate import Scene, Simulator
-    from sottovoce.feedback.balls import Losses
     from sottovoce.learning.descent import Descent
     from sottovoce.learning.losses import Array, Labels, Loss, Sums
     from sottovoce.learning.plans import Plan
     from sottovoce.learning.shards import Shards
+    from sottovoce.protocols.updates import Losses
 
 __all__ = ["CanaryLoss", "audit_training", "training_simulator"]
 

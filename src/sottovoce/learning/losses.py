@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from sottovoce.feedback.balls import Losses
     from sottovoce.learning.shards import Shards
+    from sottovoce.protocols.updates import Losses
 
     Array: TypeAlias = NDArray[np.float64]
     Labels: TypeAlias = NDArray[np.float64] | NDArray[np.int64]

@@ -21,9 +21,9 @@ from sottovoce.feedback import update_slopes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sottovoce.feedback.balls import Losses
     from sottovoce.learning.descent import Unit
     from sottovoce.learning.tasks import Task
+    from sottovoce.protocols.updates import Losses
 
     Array: TypeAlias = NDArray[np.float64]
 
