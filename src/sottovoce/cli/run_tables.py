@@ -172,7 +172,7 @@ def _terms(
         ("view", f"{account.view}, own noise {settings['own_noise']}"),
         ("Δ²", "" if squared is None else f"{interval(squared)} (bound: {account.method})"),
         ("δ", as_given(settings["target_delta"])),
-        ("assumption", _assumption(run)),
+        ("assumption", f"{account.assumption}: {ASSUMPTIONS[account.assumption]}"),
         ("hash", settings["weights"]),
         ("version", __version__),
     ]
@@ -198,14 +198,6 @@ def _updates(run: Run) -> list[tuple[str, str]]:
             f"{SHAPES[settings['losses']]}",
         )
     ]
-
-
-def _assumption(run: Run) -> str:
-    """The name with its meaning; a view that hides messages may need no assumption either."""
-    account = run.account
-    if account.assumption == "none" and account.view != "everyone":
-        return "none: nothing is assumed about how gradients arise"
-    return f"{account.assumption}: {ASSUMPTIONS[account.assumption]}"
 
 
 def _noise(run: Run) -> str:
