@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run every benchmark in its quick size."""
 
-from benchmarks import against_direct, learning, protocols, scale, server, tightness, training_certificate
+from benchmarks import (
+    against_direct,
+    learning,
+    protocols,
+    scale,
+    server,
+    tightness,
+    training_audit,
+    training_certificate,
+    training_utility,
+)
 
 if __name__ == "__main__":
     tightness.main(["--quick"])
@@ -11,3 +21,5 @@ if __name__ == "__main__":
     scale.main(["--quick"])
     server.main(["--quick"])
     training_certificate.main(["--quick"])
+    training_audit.main(["--quick"])
+    training_utility.main([])

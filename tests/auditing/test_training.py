@@ -67,20 +67,55 @@ def test_honest_accounts_stand_and_less_noise_is_caught(task: Task, size: float,
     assert halved.refuted
 
 
-def test_training_breaks_an_account_that_assumes_it_away() -> None:
-    # The leaves other than the target forget what they receive and send it back as gradients instead.
+def star(**terms: Any) -> Plan:
+    """The leaves other than the target forget what they receive and send it back as gradients instead."""
     features = [np.zeros((1, 1))] * 2 + [np.ones((1, 1))] * 7
-    task = Task(name="star", loss=ridge(1), shards=shards_of(features, [np.zeros(1)] * 9, nominal=1))
-    star = gossip(metropolis_weights("star:n=9"), rounds=6)
-    chosen = plan(task, star, view=View.secure_sum(0), noise_multiplier=1.0, target_delta=DELTA, step=1.0)
+    shards = shards_of(features, [np.zeros(1)] * 9, nominal=1)
+    task = Task(name="star", loss=ridge(1, radius=1), shards=shards)
+    protocol = gossip(metropolis_weights("star:n=9"), rounds=6)
+    return plan(
+        task, protocol, view=View.secure_sum(0), noise_multiplier=1.0, target_delta=DELTA, step=1.0, **terms
+    )
+
+
+def test_training_breaks_an_account_that_assumes_it_away_and_not_the_certified_one() -> None:
+    chosen = star(averaging=True)
+    assert chosen.averaging is not None
     found = audit_training(chosen, target=1, canary="constant", trials=4000, rng=rng())
-    assert found.account.assumption == "hidden-state"
+    assert found.account.assumption == "smooth"
     assert found.target == 1
     assert found.signs.tolist() == [1.0] * 6
-    assert found.empirical_epsilon_lower > found.certified_epsilon_upper
-    assert found.empirical_mu_lower > found.account.mu.upper
-    assert found.refuted
+    # The certified Δ² is that of the linear loop in which all but the target forget.
+    assert found.account.sensitivity_squared is not None
+    assert found.account.sensitivity_squared.upper == pytest.approx(3.39363, rel=1e-3)
+    assert found.certified_epsilon_upper == pytest.approx(3.317, rel=1e-3)
+    assert not found.refuted
     assert not found.unconditional_refuted
+    # The same runs refute the number of averaging.
+    assumed = audit_training(
+        chosen, target=1, claim=chosen.averaging, canary="constant", trials=4000, rng=rng()
+    )
+    assert chosen.averaging.assumption == "hidden-state"
+    assert assumed.found == found.found
+    assert assumed.empirical_epsilon_lower > assumed.claimed_epsilon == pytest.approx(0.893, abs=1e-3)
+    assert assumed.empirical_mu_lower > chosen.averaging.mu.upper
+    assert assumed.refuted
+
+
+@pytest.mark.parametrize("canary", ["witness", "constant"])
+@pytest.mark.parametrize("name", ["ridge star", "logistic ring", "softmax digits"])
+def test_no_canary_beats_what_is_certified(name: str, canary: Any) -> None:
+    if name == "ridge star":
+        chosen = star()
+    elif name == "logistic ring":
+        chosen = planned(TASKS["logistic"][0], 4.0)
+    else:
+        chosen = planned(task_from(load_data("digits"), 4, l2=0.0), 8.0)
+    found = audit_training(chosen, canary=canary, trials=600, rng=rng())
+    assert found.account.assumption == "smooth"
+    assert found.certified_epsilon_upper < found.unconditional_epsilon_upper
+    assert not found.refuted
+    assert found.empirical_mu_lower <= found.account.mu.upper
 
 
 @pytest.mark.parametrize(
@@ -115,6 +150,7 @@ def test_a_canary_is_a_record() -> None:
         truth, *_ = plain.clipped_sums(models, more, more.present.astype(float), clip)
         assert found == pytest.approx(truth, abs=1e-12)
     assert (canary.name, canary.dimension, canary.start, canary.state_free) == ("quadratic", 2, None, True)
+    assert (canary.smoothness, canary.shape(1.0, whole=True)) == (0.0, "convex")
     assert canary.curvature is plain.curvature
     point = np.ones(2)
     features, labels = shards.pooled

@@ -78,7 +78,11 @@ def test_the_result_is_that_of_the_library(sottovoce: Run) -> None:
     for name in ("accuracy", "loss", "excess_risk", "consensus_distance", "noise_multiplier"):
         assert document[name] == getattr(run, name)
     assert document["account"]["epsilon"]["upper"] == 4 >= run.account.epsilon().upper
-    assert document["account"]["assumption"] == "hidden-state"
+    assert document["account"]["assumption"] == "smooth"
+    assert document["updates"]["losses"] == "convex"
+    assert document["updates"]["smoothness"] == 0.25
+    assert document["updates"]["slopes"] == run.settings["slopes"]
+    assert document["averaging"] is None
     assert document["unconditional"]["epsilon"]["upper"] == run.unconditional.epsilon().upper > 4
 
 
@@ -87,17 +91,62 @@ def test_both_numbers_and_the_assumption_are_shown(sottovoce: Run) -> None:
     assert (code, err) == (0, "")
     text = " ".join(out.split())
     assert text.startswith("Accuracy ")
-    assert "assuming nothing, ε ≤ " in text
-    assert "assuming hidden-state (secure-sum view), both at δ = 1e-05." in text
-    assert "The second is the most that any observer of the secure-sum view learns" in text
-    assert "no gradient carries on what a record has changed in the models." in text
-    assert "assumption hidden-state" in text
+    assert "assuming smooth (secure-sum view), ε ≤ " in text
+    assert "assuming nothing (local DP), both at δ = 1e-05." in text
+    assert "The first is the most that any observer of the secure-sum view learns" in text
+    assert "It holds whatever other nodes' gradients carry on" in text
+    assert "assumption smooth: every node updates what it received" in text
+    assert "smoothness 0.25, convex" in text
+    assert "veraging" not in text
+    assert "hidden-state" not in text
     assert "measured without noise, and therefore not private" in text
     assert max(map(len, out.splitlines())) <= 80
     everyone = " ".join(sottovoce(*TRAIN, *NOISE).out.split())
     assert "whoever sees whatever" in everyone
     assert "assuming nothing" not in everyone
-    assert "assumption none: every message is seen" in everyone
+    assert "assumption none: nothing is assumed about how contributions arise" in everyone
+
+
+def test_the_number_of_averaging_is_shown_on_request_and_called_what_it_is(
+    sottovoce: Run, tmp_path: Path
+) -> None:
+    words = (*TRAIN, *NOISE, "--view", "secure-sum", "--averaging")
+    code, out, err = sottovoce(*words, "--output", "run.npz", "--report", str(tmp_path / "run.html"))
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    document = json.loads(sottovoce(*words, "--json").out)
+    bounds = {name: document[name]["epsilon"]["upper"] for name in ("averaging", "account", "unconditional")}
+    assert bounds["averaging"] < bounds["account"] < bounds["unconditional"]
+    assert document["averaging"]["assumption"] == "hidden-state"
+    averaging = rounded_up(bounds["averaging"])
+    assert (
+        f"Averaging would give ε ≤ {averaging} (assumption hidden-state). That is no guarantee here" in text
+    )
+    assert text.index("assuming smooth") < text.index("local DP") < text.index("Averaging")
+    names = list(document)
+    assert names.index("account") < names.index("unconditional") < names.index("averaging")
+    kept = read_run(tmp_path / "run.npz").averaging
+    assert kept is not None
+    assert kept.epsilon().upper == bounds["averaging"]
+    table = (tmp_path / "run.html").read_text().partition("What the run gives away")[2]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", table)[:18]
+    assert [cells[6 * k + 1].partition(":")[0] for k in range(3)] == ["smooth", "none", "hidden-state"]
+
+
+def test_steps_that_cost_privacy_are_said_with_those_that_do_not(sottovoce: Run) -> None:
+    words = (*TRAIN, *NOISE, "--view", "secure-sum", "--l2", "0", "--step")
+    # L is 1/4, so steps of 32 have slopes down to -7.
+    text = " ".join(sottovoce(*words, "32").out.split())
+    cost = json.loads(sottovoce(*words, "32", "--json").out)["step_cost"]
+    assert cost["least"] < 0.55 < 0.75 < cost["share"] <= 1
+    assert 0.1 < cost["largest_step"] < 8
+    said = f"Steps up to {cost['largest_step']:g} keep 90% of that gain."
+    assert "Steps of 32 make hidden nodes react" in text
+    assert said in text
+    small = json.loads(sottovoce(*words, str(cost["largest_step"]), "--json").out)["step_cost"]
+    assert small["largest_step"] is None
+    assert 1 - small["share"] >= 0.9 * (1 - cost["least"])
+    assert "keep 90%" not in sottovoce(*words, str(cost["largest_step"])).out
 
 
 def test_a_file_of_ones_own(sottovoce: Run, tmp_path: Path) -> None:
@@ -242,7 +291,7 @@ def test_a_synthetic_problem(sottovoce: Run) -> None:
     assert document["excess_risk"] > 0
     text = " ".join(sottovoce(*words, "--view", "secure-sum", "--clip", "3").out.split())
     assert "Losses are quadratic, so the loop that they close is linear and computed as it is." in text
-    assert "assuming nothing, ε ≤ " in text
+    assert "assuming quadratic (secure-sum view), ε ≤ " in text
     assert document["seeded"] is False
     assert "by a seed, for simulations: whoever knows it can take the noise away" in " ".join(
         sottovoce(*TRAIN, *NOISE).out.split()
@@ -288,7 +337,7 @@ def test_a_report_holds_the_pairs_and_the_run(sottovoce: Run, tmp_path: Path) ->
     code, _, err = sottovoce(*TRAIN, *NOISE, "--view", "secure-sum", "--report", str(report))
     page = report.read_text(encoding="utf-8")
     assert (code, err) == (0, "")
-    assert all(words in page for words in ("What the run gives away", "hidden-state", "Over the rounds"))
+    assert all(words in page for words in ("What the run gives away", "smooth: ", "Over the rounds"))
     code, _, err = sottovoce(*TRAIN, *NOISE, "--report", "run.txt")
     assert code == 2
     assert ".html" in err
@@ -363,10 +412,10 @@ def test_a_run_calibrated_to_4_shows_4_in_every_output(view: str, sottovoce: Run
         assert everyone == "4"
         rows = [("4", "none")]
     else:
-        assert f"ε ≤ {everyone} assuming nothing, ε ≤ 4 assuming hidden-state (secure-sum view)" in text
-        assert document["account"]["assumption"] == "hidden-state"
+        assert f"ε ≤ 4 assuming smooth (secure-sum view), ε ≤ {everyone} assuming nothing (local DP)" in text
+        assert document["account"]["assumption"] == "smooth"
         assert float(everyone) > 4
-        rows = [(everyone, "none"), ("4", "hidden-state")]
+        rows = [("4", "smooth"), (everyone, "none")]
     table = report[report.index("What the run gives away") :]
     cells = re.findall(r"<td[^>]*>(.*?)</td>", table)
     found = [(cells[6 * k], cells[6 * k + 1].partition(":")[0]) for k in range(len(rows))]
@@ -380,14 +429,17 @@ def test_what_was_not_finite_is_told_to_nobody(sottovoce: Run, tmp_path: Path) -
     assert "zeroed" not in (tmp_path / "run.html").read_text()
 
 
-def test_no_output_leads_with_a_number_that_is_assumed(sottovoce: Run) -> None:
-    for data in ("breast-cancer", "synthetic"):
+def test_every_output_leads_with_what_is_certified_and_has_local_dp_beside_it(sottovoce: Run) -> None:
+    for data, assumption in (("breast-cancer", "smooth"), ("synthetic", "quadratic")):
         words = ("train", data, *TRAIN[2:], *NOISE, "--view", "secure-sum")
         document = json.loads(sottovoce(*words, "--json").out)
-        bounds = [rounded_up(document[name]["epsilon"]["upper"]) for name in ("unconditional", "account")]
+        assert document["account"]["assumption"] == assumption
+        bounds = [document[name]["epsilon"]["upper"] for name in ("account", "unconditional")]
+        assert bounds[0] < bounds[1]
         said = " ".join(sottovoce(*words).out.split())
-        first, second = f"ε ≤ {bounds[0]} assuming nothing", f"ε ≤ {bounds[1]} assuming"
+        first = f"ε ≤ {rounded_up(bounds[0])} assuming {assumption}"
+        second = f"ε ≤ {rounded_up(bounds[1])} assuming nothing (local DP)"
         assert said.index(first) < said.index(second)
         assert said.index(first) == said.index("ε ≤ ")
         names = list(document)
-        assert names.index("unconditional") + 1 == names.index("account")
+        assert names.index("account") + 1 == names.index("unconditional")

@@ -47,7 +47,7 @@ def test_tables_hold_the_truth_of_the_trainers_loop(view: View, kind: str) -> No
         damping = [[1 - step * pull] * 4 for step in steps]
     else:
         damping = [each] * rounds
-    table = exposure(view, steps, [[float(x) for x in row] for row in damping]).table(
+    table = exposure(view, steps, [[float(x) for x in row] for row in damping]).averaging(
         noise_multiplier=1.0, delta=1e-5
     )
     assert table.assumption == "hidden-state"
@@ -59,7 +59,9 @@ def test_tables_hold_the_truth_of_the_trainers_loop(view: View, kind: str) -> No
 
 
 def test_plain_loops_are_those_of_the_accountant() -> None:
-    found = exposure("secure-sum", np.full(6, 0.3), np.ones((6, 1))).table(noise_multiplier=2.0, delta=1e-6)
+    found = exposure("secure-sum", np.full(6, 0.3), np.ones((6, 1))).averaging(
+        noise_multiplier=2.0, delta=1e-6
+    )
     plain = account_all(gossip(PATH, rounds=6), "secure-sum", noise_multiplier=2.0, delta=1e-6)
     assert np.array_equal(found.squared_upper, plain.squared_upper)
     assert np.array_equal(found.epsilon_upper, plain.epsilon_upper)
@@ -70,7 +72,7 @@ def test_the_star_whose_neighbour_forgets() -> None:
     """Two leaves, the centre sees secure sums, T = 2: 1, and 13/10 once the other leaf passes nothing on."""
     star = graphs.metropolis_weights("star:n=3")
     for damping, expected in (([1.0, 1.0, 1.0], 1.0), ([1.0, 1.0, 0.0], 1.3)):
-        table = exposure(View.secure_sum(0), [1.0, 1.0], [damping] * 2, star).table(
+        table = exposure(View.secure_sum(0), [1.0, 1.0], [damping] * 2, star).averaging(
             noise_multiplier=1.0, delta=1e-5
         )
         assert table[1].sensitivity_squared is not None
@@ -82,7 +84,7 @@ def test_the_star_whose_neighbour_forgets() -> None:
 def test_the_targets_own_other_records_are_part_of_the_assumption() -> None:
     """The same star when it is the target that passes nothing on, and the other leaf everything: 13/10 again."""
     star = graphs.metropolis_weights("star:n=3")
-    table = exposure(View.secure_sum(0), [1.0, 1.0], [[1.0, 0.0, 1.0]] * 2, star).table(
+    table = exposure(View.secure_sum(0), [1.0, 1.0], [[1.0, 0.0, 1.0]] * 2, star).averaging(
         noise_multiplier=1.0, delta=1e-5
     )
     expected = truth(
@@ -105,14 +107,14 @@ def test_everyone_counts_rounds_whatever_the_steps() -> None:
 def test_large_networks_get_the_scaled_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sottovoce.learning.guarantees.fits_dense", lambda _: False)
     mild = [Fraction(10, 10 + t) for t in range(5)]
-    found = exposure(View.secure_sum(0), mild, np.ones((5, 1))).table(noise_multiplier=1.0, delta=1e-5)
+    found = exposure(View.secure_sum(0), mild, np.ones((5, 1))).averaging(noise_multiplier=1.0, delta=1e-5)
     assert set(found.method) <= {"scaled", "cap"}
     assert "scaled" in set(found.method)
     for place, target in enumerate(found.target_indices):
         expected = truth(PATH, View.secure_sum(0), int(target), mild, [[Fraction(1)] * 4] * 5)
         assert found.squared_lower[place] - 1e-6 <= expected <= found.squared_upper[place] + 1e-6
     steep = exposure(View.secure_sum(0), 1 / np.arange(1.0, 21.0) ** 2, np.ones((20, 1)))
-    worst = steep.table(noise_multiplier=1.0, delta=1e-5)
+    worst = steep.averaging(noise_multiplier=1.0, delta=1e-5)
     assert (worst.squared_upper == 20).all()
     assert set(worst.method) == {"cap"}
 
@@ -175,11 +177,13 @@ def test_what_is_refused() -> None:
     with pytest.raises(
         NotCertified, match="steps that vary together with damping that differs between nodes"
     ):
-        exposure("secure-sum", [1.0, 0.5, 0.2], [[1, 1, 1, 0.5]] * 3).table(noise_multiplier=1.0, delta=1e-5)
+        exposure("secure-sum", [1.0, 0.5, 0.2], [[1, 1, 1, 0.5]] * 3).averaging(
+            noise_multiplier=1.0, delta=1e-5
+        )
 
 
 def test_a_node_that_passes_nothing_on_shows_nothing_of_others() -> None:
-    table = exposure(View.single_node(0), np.ones(3), [[0, 1, 1, 1]] * 3).table(
+    table = exposure(View.single_node(0), np.ones(3), [[0, 1, 1, 1]] * 3).averaging(
         noise_multiplier=1.0, delta=1e-5
     )
     assert table.squared_upper.tolist() == [0, 0, 0]
@@ -187,7 +191,7 @@ def test_a_node_that_passes_nothing_on_shows_nothing_of_others() -> None:
 
 def test_progress_reaches_all_pairs() -> None:
     heard: list[tuple[int, int]] = []
-    exposure("secure-sum", np.ones(3), np.full((3, 1), 0.5)).table(
+    exposure("secure-sum", np.ones(3), np.full((3, 1), 0.5)).averaging(
         noise_multiplier=1.0, delta=1e-5, progress=lambda done, total: heard.append((done, total))
     )
     assert heard[-1] == (12, 12)

@@ -138,7 +138,7 @@ def test_what_is_refused() -> None:
             quadratic(3, curvature)
     from sottovoce.learning import LinearLoss
 
-    with pytest.raises(InputError, match="kind must be one of ridge, logistic, softmax"):
+    with pytest.raises(InputError, match="kind must be one of ridge, huber, logistic, softmax"):
         LinearLoss(kind="hinge", features=2)  # type: ignore[arg-type]
 
 

@@ -1,5 +1,7 @@
 """Risks, gradients, constants and optima, against differences and closed forms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from sottovoce.learning import (
 RNG = np.random.default_rng(11)
 TASKS = {
     "ridge": lambda: task_from(load_data("diabetes"), 4, l2=0.1),
+    "huber": lambda: task_from(load_data("diabetes"), 4, loss="huber", l2=0.1),
     "logistic": lambda: task_from(load_data("breast-cancer"), 4, l2=0.05),
     "quadratic": lambda: synthetic_task(4, dimension=5, convexity=0.5, smoothness=2.0),
 }
@@ -101,8 +104,8 @@ def test_public_smoothness_needs_no_data_and_holds_for_shards_of_nominal_size() 
         task = TASKS[name]()
         assert task.public_smoothness is not None
         assert task.smoothness is not None
-        largest = task.shards.counts.max() / task.shards.nominal
-        assert task.smoothness <= task.public_smoothness * largest * (1 + 1e-12)
+        assert task.shards.counts.max() <= task.shards.nominal
+        assert task.smoothness <= task.public_smoothness * (1 + 1e-12)
 
 
 def test_the_loss_fits_the_labels() -> None:
@@ -121,16 +124,51 @@ def test_the_loss_fits_the_labels() -> None:
         task_from(load_data("diabetes"), 3, loss="logistic")
 
 
-def test_records_lie_in_the_unit_ball_each_by_itself() -> None:
-    task = task_from(load_data("digits"), 3)
+@pytest.mark.parametrize("clip", [1.0, 0.3, 7.0])
+@pytest.mark.parametrize(
+    ("data", "loss", "share"),
+    [
+        ("digits", "softmax", 0.5**0.5),
+        ("breast-cancer", "logistic", 1.0),
+        ("breast-cancer", "softmax", 0.5**0.5),
+        ("diabetes", "ridge", 1.0),
+        ("diabetes", "huber", 1.0),
+    ],
+)
+def test_records_and_their_constant_lie_in_a_public_ball(
+    data: str, loss: str, share: float, clip: float
+) -> None:
+    task = task_from(load_data(data), 3, loss=loss, clip=clip)
     features = task.shards.pooled[0]
-    assert np.linalg.norm(features[:, :-1], axis=1).max() <= 1 + 1e-12
-    assert (features[:, -1] == 1).all()
+    norms = np.linalg.norm(features, axis=1)
+    assert norms.max() <= share * clip
+    if data == "diabetes":
+        assert np.allclose(features[:, -1], clip * 0.5**0.5, rtol=1e-8)
+    else:
+        # Classes do not depend on the length of a record, so each has the one that serves best.
+        assert norms.min() >= share * clip * (1 - 1e-8)
+    assert task.loss.smoothness == pytest.approx(task.loss.output_curvature * (share * clip) ** 2)  # type: ignore[attr-defined]
+    # A round clips nothing, but for ridge, wherever the models are.
+    for scale in (0.0, 1.0, 1e6):
+        models = scale * RNG.standard_normal((3, task.dimension))
+        weights = task.shards.present.astype(float)
+        found = task.loss.clipped_sums(models, task.shards, weights, clip)
+        free = task.loss.clipped_sums(models, task.shards, weights, None)
+        assert loss == "ridge" or (found.clipped == 0 and np.array_equal(found.values, free.values))
+
+
+def test_a_record_is_scaled_by_itself() -> None:
     few = Data(name="own", features=np.array([[3.0, 4.0], [0.3, 0.4]]), labels=np.array([0.0, 1.0]))
     other = Data(name="own", features=np.array([[3.0, 4.0], [30.0, 4.0]]), labels=np.array([0.0, 1.0]))
-    rows = [task_from(each, 2, nominal=1, test_share=0).shards.pooled[0] for each in (few, other)]
-    shared = [row for row in rows[0].tolist() if row in rows[1].tolist()]
-    assert shared == [[0.6, 0.8, 1.0]]
+    for classes in (0, 2):
+        rows = [
+            task_from(replace(each, classes=classes), 2, nominal=1, test_share=0).shards.pooled[0].tolist()
+            for each in (few, other)
+        ]
+        shared = [row for row in rows[0] if row in rows[1]]
+        assert len(shared) == 1
+        expected = np.array([0.6, 0.8, 1.0]) / 2**0.5 if not classes else np.array([3.0, 4.0, 1.0]) / 26**0.5
+        assert shared[0] == pytest.approx(expected.tolist(), rel=1e-8)
 
 
 def test_where_nothing_is_known_nothing_is_said() -> None:
@@ -174,7 +212,9 @@ def test_one_class_is_refused() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="l2 must be a finite number of at least 0"):
         task_from(load_data("diabetes"), 3, l2=-1)
-    with pytest.raises(InputError, match="loss must be one of auto, ridge, logistic, softmax, quadratic"):
+    with pytest.raises(
+        InputError, match="loss must be one of auto, ridge, huber, logistic, softmax, quadratic"
+    ):
         task_from(load_data("diabetes"), 3, loss="hinge")
     with pytest.raises(InputError, match="0 < convexity ≤ smoothness"):
         synthetic_task(3, convexity=2.0, smoothness=1.0)

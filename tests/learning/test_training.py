@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sottovoce import View, account_all, calibrate, gossip, graphs, train
+from sottovoce import View, account_all, gossip, graphs, train
 from sottovoce.errors import InputError
 from sottovoce.learning import (
     BoundNoise,
@@ -43,13 +43,22 @@ def ring(rounds: int) -> Any:
 
 def test_noise_is_calibrated_to_the_view() -> None:
     task = task_from(load_data("diabetes"), 5, l2=0.0)
-    run = train(task, ring(8), view="secure-sum", **SMALL)
-    assert run.noise_multiplier == calibrate(ring(8), "secure-sum", target_epsilon=2.0, target_delta=1e-5)
-    table = account_all(ring(8), "secure-sum", noise_multiplier=run.noise_multiplier, delta=1e-5)
-    assert run.account.mu == table.worst().mu
+    run = train(task, ring(8), view="secure-sum", step=0.5, averaging=True, **SMALL)
+    # L is 1: steps of one half have slopes between one half and one.
+    smooth = gossip(RING, rounds=8, updates=(0.5, 1.0))
+    table = account_all(smooth, "secure-sum", noise_multiplier=1.0, delta=1e-5, observers=[0])
+    needed = table.calibrated_noise(2.0, 1e-5)
+    assert run.noise_multiplier == pytest.approx(needed, rel=2e-3)
     assert run.account.epsilon().upper <= 2.0
-    assert run.account.assumption == "hidden-state"
-    assert run.unconditional.epsilon().upper > 2.0
+    assert run.account.assumption == "smooth"
+    assert run.settings["slopes"] == pytest.approx([0.5, 1.0])
+    assert (run.settings["smoothness"], run.settings["losses"]) == (1.0, "convex")
+    assert run.averaging is not None
+    assert run.averaging.assumption == "hidden-state"
+    plain = account_all(ring(8), "secure-sum", noise_multiplier=run.noise_multiplier, delta=1e-5)
+    assert run.averaging.mu == plain.worst().mu
+    assert run.averaging.epsilon().upper < 2.0 < run.unconditional.epsilon().upper
+    assert train(task, ring(8), view="secure-sum", step=0.5, **SMALL).averaging is None
     assert run.unconditional.sensitivity_squared is not None
     assert run.unconditional.sensitivity_squared.upper == 8
     assert run.noise_std == pytest.approx(run.noise_multiplier / task.shards.nominal)
@@ -107,8 +116,7 @@ def test_quadratic_losses_are_accounted_for_in_the_closed_loop() -> None:
     assert run.account.sensitivity_squared.upper <= max(found) * (1 + 1e-9)
     uneven = synthetic_task(5, dimension=3, convexity=1.0, smoothness=2.0)
     assert (
-        train(uneven, ring(4), view="secure-sum", noise_multiplier=3.0, seed=1).account.assumption
-        == "hidden-state"
+        train(uneven, ring(4), view="secure-sum", noise_multiplier=3.0, seed=1).account.assumption == "smooth"
     )
 
 

@@ -522,7 +522,7 @@ def test_a_calibrated_run_shows_its_target_and_what_assumes_nothing(
     assert bound == "ε ≤ 4"
     if view == "secure-sum":
         everyone = rounded_up(run.unconditional_epsilon.upper)
-        bound = f"ε ≤ {everyone} assuming nothing, ε ≤ 4 assuming hidden-state"
+        bound = f"ε ≤ 4 assuming smooth, ε ≤ {everyone} assuming nothing"
     assert page.inner_text("#headline-epsilon") == bound
     assert page.inner_text("#exposed tbody tr:first-child td:nth-child(3)") == "4"
     assert f"Assumption {run.account.assumption}: " in page.inner_text("#verdict")

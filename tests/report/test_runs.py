@@ -27,11 +27,11 @@ def test_a_saved_run_is_drawn_as_it_was(tmp_path: Path) -> None:
     drawn = [np.asarray(place.lines[0].get_ydata()) for place in axes]
     assert np.array_equal(drawn[0], run.history.loss)
     assert np.array_equal(drawn[1], run.history.consensus_distance)
-    assert np.array_equal(drawn[2], run.history.unconditional)
-    assert np.array_equal(np.asarray(axes[2].lines[1].get_ydata()), run.history.epsilon)
+    assert np.array_equal(drawn[2], run.history.epsilon)
+    assert np.array_equal(np.asarray(axes[2].lines[1].get_ydata()), run.history.unconditional)
     assert run.history.unconditional[-1] == run.unconditional.epsilon().upper
     words = [text.get_text() for text in axes[2].get_legend().get_texts()]
-    assert words == ["everyone, assumption none", "secure-sum, assumption quadratic"]
+    assert words == ["secure-sum, assumption quadratic", "everyone (local DP), assumption none"]
     picture = io.BytesIO()
     axes[0].figure.savefig(picture, format="svg")
     assert picture.getvalue().startswith(b"<?xml")

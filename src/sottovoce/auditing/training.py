@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sottovoce.learning.losses import Array, Labels, Loss, Sums
     from sottovoce.learning.plans import Plan
     from sottovoce.learning.shards import Shards
+    from sottovoce.protocols.updates import Losses
 
 __all__ = ["CanaryLoss", "audit_training", "training_simulator"]
 
@@ -77,6 +78,15 @@ class CanaryLoss:
         """The canary's gradient is; the rest is that of the loss."""
         return self.loss.state_free
 
+    @property
+    def smoothness(self) -> float | None:
+        """That of the loss: the record that differs needs none."""
+        return self.loss.smoothness
+
+    def shape(self, clip: float, *, whole: bool) -> Losses:
+        """That of the loss."""
+        return self.loss.shape(clip, whole=whole)
+
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Those of the loss, with the canary in its node's sum; what was clipped or zeroed is that of the records."""
         found = self.loss.clipped_sums(models, shards, weights, clip)
@@ -115,16 +125,16 @@ def audit_training(
         plan: what is trained, as `learning.plan` returns it: task, protocol, view, noise, steps, clip.
         target: the node that gets the canary, and its worst observer; the worst pair of the view if None.
         claim: what to audit: an `Account`, or an ε at the δ of the plan; the plan's account of the pair if None.
-        canary: "witness" for the signs behind the lower end of the account, which is about streams that are fixed in
-            advance; "constant" for one sign, which may leak more where gradients depend on models.
+        canary: "witness" for the signs that leak most in averaging, whose streams are fixed in advance; "constant" for
+            one sign, which may leak more where gradients depend on models.
         trials: how many runs to train, half of them with the canary.
         confidence: with which probability the empirical bounds hold.
         rng: where the nodes' keys and the canary's direction come from; system entropy if None.
         progress: called with (runs done, runs in all).
 
     Guarantee: if the claim holds for the run, it is refuted with probability at most 1 − `confidence`; nothing
-    follows from a claim that is not refuted. An account whose assumption training breaks may be refuted, rightly; one
-    that is unconditional may not.
+    follows from a claim that is not refuted. The plan's account, under `smooth`, holds; that of averaging
+    (`claim=plan.averaging`) may be refuted, rightly, as training breaks its assumption.
     Source: as for `audit_simulator`; canaries with gradients of their own, Nasr et al. 2023.
 
     >>> from sottovoce import View, gossip, graphs

@@ -17,20 +17,33 @@ if TYPE_CHECKING:
 
     from sottovoce.cli.options import Network
     from sottovoce.graphs import Spectrum
-    from sottovoce.learning import Run, Task
+    from sottovoce.learning import Run, StepCost, Task
 
 __all__ = ["run_text"]
 
 UNITS = {"record": "one record", "node": "all data of a node"}
 
 
+SHAPES = {
+    "convex": "convex",
+    "clipped": "convex, with gradients clipped as vectors",
+    "smooth": "not taken to be convex",
+}
+
+
 def run_text(
-    console: Console, run: Run, task: Task, network: Network, spectrum: Spectrum, written: Path | None
+    console: Console,
+    run: Run,
+    task: Task,
+    network: Network,
+    spectrum: Spectrum,
+    cost: StepCost | None,
+    written: Path | None,
 ) -> None:
     """What was learnt, what it gives away and under which assumption, and what it rests on."""
     paragraph(console, _headline(run, task), style="bold")
     paragraph(console, _epsilons(run), style="bold")
-    for sentence in _meanings(run):
+    for sentence in (*_meanings(run), *_costs(run, cost)):
         paragraph(console, sentence)
     if run.cut:
         asked = run.settings["rounds"]
@@ -57,34 +70,58 @@ def _headline(run: Run, task: Task) -> str:
 
 
 def _epsilons(run: Run) -> str:
-    """ε that holds whoever sees whatever, and beside it that of the view with the name of what it rests on."""
-    unit, delta = UNITS[run.settings["unit"]], as_given(run.settings["target_delta"])
-    bound = f"ε ≤ {rounded_up(run.unconditional_epsilon.upper)}"
-    if run.account.assumption == "none":
+    """ε that is certified for the view with the name of what it rests on, and beside it that of local DP."""
+    delta = as_given(run.settings["target_delta"])
+    everyone = f"ε ≤ {rounded_up(run.unconditional_epsilon.upper)}"
+    if run.account.view == "everyone":
         return (
-            f"{bound} at δ = {delta} for {unit} of any node, whoever sees whatever: nothing is assumed about how "
-            "gradients arise."
+            f"{everyone} at δ = {delta} for {UNITS[run.settings['unit']]} of any node, whoever sees whatever: nothing "
+            "is assumed about how gradients arise."
         )
+    named_so = "nothing" if run.account.assumption == "none" else run.account.assumption
     return (
-        f"{bound} assuming nothing, ε ≤ {rounded_up(run.epsilon.upper)} assuming {run.account.assumption} "
-        f"({run.account.view} view), both at δ = {delta}."
+        f"ε ≤ {rounded_up(run.epsilon.upper)} assuming {named_so} ({run.account.view} view), "
+        f"{everyone} assuming nothing (local DP), both at δ = {delta}."
     )
 
 
 def _meanings(run: Run) -> list[str]:
-    """What the two numbers are about; where there is one, the headline has said it."""
+    """What the numbers are about; where there is one, the headline has said it."""
     account = run.account
-    if account.assumption == "none":
+    if account.view == "everyone":
         return []
     said = {
-        "hidden-state": "It takes it for granted that no gradient carries on what a record has changed in the models.",
+        "smooth": "It holds whatever other nodes' gradients carry on, as their steps are no steeper than said below.",
+        "none": "It holds whatever other nodes' gradients carry on.",
         "quadratic": "Losses are quadratic, so the loop that they close is linear and computed as it is.",
         "oblivious": "Contributions are fixed in advance.",
     }
+    sentences = [
+        f"The first is the most that any observer of the {account.view} view learns: {who(account.observers)} about "
+        f"{named(account.target)}. {said[account.assumption]} "
+        f"The second holds for {UNITS[run.settings['unit']]} of any node, whoever sees whatever."
+    ]
+    if run.settings["smoothness"] is None:
+        sentences.append(
+            f"Nothing is known of the smoothness of the loss {run.settings['loss']}: only nodes that nobody can tell "
+            "apart hide each other (declare a public smoothness if there is one)."
+        )
+    if run.averaging is not None:
+        bound = rounded_up(run.averaging.epsilon().upper)
+        sentences.append(
+            f"Averaging would give ε ≤ {bound} (assumption {run.averaging.assumption}). That is no guarantee here: it "
+            "takes it that no gradient carries on what a record has changed in the models."
+        )
+    return sentences
+
+
+def _costs(run: Run, cost: StepCost | None) -> list[str]:
+    """What large steps cost, and which would not."""
+    if cost is None or cost.largest_step is None:
+        return []
     return [
-        f"The first holds for {UNITS[run.settings['unit']]} of any node, whoever sees whatever. The second is the most "
-        f"that any observer of the {account.view} view learns: {who(account.observers)} about {named(account.target)}. "
-        f"{said[account.assumption]}"
+        f"Steps of {run.settings['step']} make hidden nodes react: Δ² is {cost.share:.3g} of that of local DP, where "
+        f"small steps have {cost.least:.3g}. Steps up to {cost.largest_step:g} keep 90% of that gain."
     ]
 
 
@@ -129,7 +166,8 @@ def _terms(
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("run", f"{run.rounds} rounds, step {settings['step']}, clip {as_given(settings['clip'])}"),
         ("noise", _noise(run)),
-        ("divided by", f"{settings['shard_size']}, the public shard size, on every node"),
+        ("divided by", f"{settings['shard_size']}, the public shard size and the most records of a node"),
+        *_updates(run),
         ("protects", f"{UNITS[settings['unit']]}; {settings['relation']}: {RELATIONS[settings['relation']]}"),
         ("view", f"{account.view}, own noise {settings['own_noise']}"),
         ("Δ²", "" if squared is None else f"{interval(squared)} (bound: {account.method})"),
@@ -145,6 +183,21 @@ def _terms(
     if written is not None:
         rows.append(("written", f"{written} (readable by you alone)"))
     return rows
+
+
+def _updates(run: Run) -> list[tuple[str, str]]:
+    """What the certificate takes a node's update to be."""
+    settings = run.settings
+    if not settings["smoothness"]:
+        return []
+    low, high = settings["slopes"]
+    return [
+        (
+            "updates",
+            f"slopes in [{low:.4g}, {high:.4g}]: smoothness {settings['smoothness']:.4g}, "
+            f"{SHAPES[settings['losses']]}",
+        )
+    ]
 
 
 def _noise(run: Run) -> str:

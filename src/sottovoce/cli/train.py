@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from sottovoce.cli.options import Network
     from sottovoce.graphs import Spectrum
-    from sottovoce.learning import Moment, Run, Task
+    from sottovoce.learning import Moment, Run, StepCost, Task
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
@@ -50,7 +50,7 @@ class Learning:
     """What is learnt from which records, and how."""
 
     loss: Annotated[
-        Literal["auto", "ridge", "logistic", "softmax", "quadratic"],
+        Literal["auto", "ridge", "huber", "logistic", "softmax", "quadratic"],
         Parameter(help="What to minimise; auto, for bundled data, takes what fits the labels."),
     ] = "auto"
     label: Annotated[
@@ -65,8 +65,8 @@ class Learning:
     shard_size: Annotated[
         int | None,
         Parameter(
-            help="The public number that each node divides its sum by. Bundled data have a published one; for a "
-            "file it has to be given.",
+            help="The public number that each node divides its sum by, and the most records that a node gets. Bundled "
+            "data have a published one; for a file it has to be given.",
             show_default=False,
             converter=whole_number,
         ),
@@ -84,12 +84,17 @@ class Learning:
     step: Annotated[
         str | None,
         Parameter(
-            help="Step size: 0.5, 0.5/sqrt(t) or 0.5/(1+t/20); by default 1 over a bound of the smoothness that "
-            "needs no data.",
+            help="Step size: 0.5, 0.5/sqrt(t) or 0.5/(1+t/20); by default 1 over twice a bound of the smoothness "
+            "that needs no data.",
             show_default=False,
         ),
     ] = None
-    clip: Annotated[float, Parameter(help="The norm that gradients are clipped to.")] = 1.0
+    clip: Annotated[
+        float,
+        Parameter(
+            help="The norm that gradients are clipped to; records are scaled so that it acts on ridge alone."
+        ),
+    ] = 1.0
     unit: Annotated[
         Literal["record", "node"], Parameter(help="Whether one record or all data of a node is protected.")
     ] = "record"
@@ -137,6 +142,14 @@ def train(
     relation: RelationName = "add-remove",
     weights: Weights = "auto",
     learning: Learning = ANY_LEARNING,
+    averaging: Annotated[
+        bool,
+        Parameter(
+            help="Also show what averaging would give away, if no gradient depended on a model. It is no guarantee for "
+            "training.",
+            negative=(),
+        ),
+    ] = False,
     max_epsilon: Annotated[
         float | None,
         Parameter(
@@ -214,6 +227,7 @@ def train(
                 own_noise=own_noise,
                 observers=observers,
                 max_epsilon=max_epsilon,
+                averaging=averaging,
                 seed=seed,
                 resume=runs.read_run(output) if resume and output is not None else None,
                 checkpoint=None if output is None else partial(_keep, output),
@@ -226,21 +240,23 @@ def train(
         return 130
     if output is not None:
         runs.write_run(done, output)
-    found = spectrum(chosen.weights)
-    _print(done, task, protocol, chosen, found, output, json=json)
+    found, cost = spectrum(chosen.weights), room.step_cost(task, protocol, done)
+    _print(done, task, protocol, chosen, found, cost, output, json=json)
     if report is not None:
-        _report(report, done, task, chosen, found)
+        _report(report, done, task, chosen, found, cost)
     return 0
 
 
-def _report(path: Path, done: Run, task: Task, chosen: Network, found: Spectrum) -> None:
+def _report(
+    path: Path, done: Run, task: Task, chosen: Network, found: Spectrum, cost: StepCost | None
+) -> None:
     """The page of all pairs, with the run below it."""
     from sottovoce.cli.run_tables import run_text
     from sottovoce.documents import page_document
     from sottovoce.report.html import write_report
     from sottovoce.report.runs import run_sections
 
-    printed = plain_text(lambda console: run_text(console, done, task, chosen, found, None))
+    printed = plain_text(lambda console: run_text(console, done, task, chosen, found, cost, None))
     account = None if done.table is None else page_document(done.table, chosen.graph, found)
     write_report(
         path, title=f"Training on {task.name}", account=account, sections=run_sections(done, printed)
@@ -268,6 +284,7 @@ def _task(data: str, learning: Learning, nodes: int) -> Task:
         skew=learning.skew,
         test_share=learning.test_share,
         split_seed=learning.split_seed,
+        clip=learning.clip,
     )
 
 
@@ -329,7 +346,7 @@ def _watched() -> Iterator[tuple[Callable[[int, int], None] | None, Callable[[Mo
         def moved(moment: Moment) -> None:
             now = (
                 f"loss {moment.loss:.4g}, consensus distance {moment.consensus_distance:.3g}, "
-                f"ε ≤ {rounded_up(moment.unconditional, 3)} (in the view {rounded_up(moment.epsilon, 3)})"
+                f"ε ≤ {rounded_up(moment.epsilon, 3)} in the view ({rounded_up(moment.unconditional, 3)} for everyone)"
             )
             bar.update(pairs, visible=False)
             bar.update(rounds, completed=moment.round, total=moment.rounds, now=now, visible=True)
@@ -343,6 +360,7 @@ def _print(
     protocol: Protocol,
     chosen: Network,
     found: Spectrum,
+    cost: StepCost | None,
     output: Path | None,
     *,
     json: bool,
@@ -352,9 +370,9 @@ def _print(
     from sottovoce.documents.runs import run_document
 
     if json:
-        write_result(as_json(run_document(done, task, protocol, chosen.graph, found)))
+        write_result(as_json(run_document(done, task, protocol, chosen.graph, found, cost)))
         return
     from sottovoce.cli.run_tables import run_text
 
     with result_page() as console:
-        run_text(console, done, task, chosen, found, output)
+        run_text(console, done, task, chosen, found, cost, output)

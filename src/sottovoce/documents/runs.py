@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import Graph, Spectrum
     from sottovoce.interval import Interval
+    from sottovoce.learning.advice import StepCost
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
 
@@ -78,6 +80,7 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
         "noise_std": run.noise_std,
         "account": _account_to_json(run.account),
         "unconditional": _account_to_json(run.unconditional),
+        "averaging": None if run.averaging is None else _account_to_json(run.averaging),
         **{name: getattr(run, name) for name in _RESULTS},
     }
     arrays: dict[str, Any] = {
@@ -114,7 +117,12 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
 
 def run_document(
-    run: Run, task: Task, protocol: Protocol, graph: Graph, spectrum: Spectrum
+    run: Run,
+    task: Task,
+    protocol: Protocol,
+    graph: Graph,
+    spectrum: Spectrum,
+    cost: StepCost | None = None,
 ) -> dict[str, Any]:
     """The JSON object of a finished run; what is null is not defined for its loss or data."""
     accuracies = run.node_accuracies
@@ -148,8 +156,13 @@ def run_document(
         "excess_risk": finite_or_null(run.excess_risk),
         "average_excess_risk": finite_or_null(run.average_excess_risk),
         "consensus_distance": run.consensus_distance,
-        "unconditional": _account_document(run.unconditional, run.unconditional_epsilon),
         "account": _account_document(run.account, run.epsilon),
+        "unconditional": _account_document(run.unconditional, run.unconditional_epsilon),
+        "averaging": None
+        if run.averaging is None
+        else _account_document(run.averaging, run.averaging.epsilon()),
+        "updates": {name: run.settings[name] for name in ("smoothness", "losses", "slopes")},
+        "step_cost": None if cost is None else asdict(cost),
         "history": _history_to_json(run.history),
         "not_private": _NOT_PRIVATE,
     }
@@ -232,6 +245,7 @@ def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
         noise_std=float(header["noise_std"]),
         account=_account(header["account"]),
         unconditional=_account(header["unconditional"]),
+        averaging=None if header["averaging"] is None else _account(header["averaging"]),
         keys=keys,
         before=before,
         **results,

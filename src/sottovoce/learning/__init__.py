@@ -5,6 +5,7 @@
 values of their own, and `baselines` holds what a run is compared with.
 """
 
+from sottovoce.learning.advice import StepCost, step_cost
 from sottovoce.learning.baselines import Baseline, central_descent, local_descent, noiseless_descent
 from sottovoce.learning.data import DATA_NAMES, Data, held_out, load_data
 from sottovoce.learning.descent import Descent, Info, State, init, sensitivity, step
@@ -15,6 +16,7 @@ from sottovoce.learning.losses import (
     LinearLoss,
     Loss,
     QuadraticLoss,
+    huber,
     logistic,
     quadratic,
     ridge,
@@ -22,6 +24,7 @@ from sottovoce.learning.losses import (
 )
 from sottovoce.learning.noise import BoundNoise, NodeNoise, NoiseSource, SilentNoise, fresh_keys
 from sottovoce.learning.plans import Plan, plan
+from sottovoce.learning.reactions import Reaction, reaction_of
 from sottovoce.learning.results import History, Run
 from sottovoce.learning.schedules import Schedule
 from sottovoce.learning.shards import Shards, shards_of, split
@@ -48,15 +51,18 @@ __all__ = [
     "Optimum",
     "Plan",
     "QuadraticLoss",
+    "Reaction",
     "Run",
     "Schedule",
     "Shards",
     "SilentNoise",
     "State",
+    "StepCost",
     "Task",
     "central_descent",
     "fresh_keys",
     "held_out",
+    "huber",
     "init",
     "load_data",
     "local_descent",
@@ -66,12 +72,14 @@ __all__ = [
     "plan",
     "quadratic",
     "quadratic_damping",
+    "reaction_of",
     "ridge",
     "sensitivity",
     "shards_of",
     "softmax",
     "split",
     "step",
+    "step_cost",
     "synthetic_task",
     "task_from",
     "torch_loss",

@@ -125,7 +125,7 @@ def _bundled(name: str) -> Data:
     if name == "digits":
         found = datasets.load_digits()
         # Grey levels go from 0 to 16.
-        return _published(name, found.data / 16, found.target, 10)
+        return _published(name, found.data / 8 - 1, found.target, 10)
     if name == "breast-cancer":
         found = datasets.load_breast_cancer()
         low, high = np.array(BREAST_CANCER).T

@@ -38,6 +38,8 @@ __all__ = [
     "Unit",
     "Weighting",
     "averaged",
+    "check_counts",
+    "check_fraction",
     "consensus_distance",
     "init",
     "sensitivity",
@@ -103,8 +105,8 @@ class Descent:
         positive(clip=self.clip)
         one_of(UNITS, unit=self.unit)
         one_of(AVERAGES, weighting=self.weighting)
-        if not 0 < self.batch_fraction <= 1:
-            raise InputError(f"batch_fraction must lie in (0, 1]; got {self.batch_fraction!r}")
+        check_fraction(self.batch_fraction)
+        check_counts(self.task)
         if not (np.isfinite(self.noise_std) and self.noise_std >= 0):
             raise InputError(f"noise_std must be a finite number of at least 0; got {self.noise_std!r}")
         if self.task.nodes != self.protocol.n:
@@ -128,6 +130,27 @@ class Descent:
     def sensitivity(self) -> float:
         """By how much a node's gradient can move: clip over the nominal batch, or clip for whole nodes."""
         return sensitivity(self.task, self.clip, self.unit, self.batch_fraction)
+
+
+def check_fraction(batch_fraction: float) -> None:
+    """Refuse a probability of taking part that is none."""
+    if not 0 < batch_fraction <= 1:
+        raise InputError(f"batch_fraction must lie in (0, 1]; got {batch_fraction!r}")
+
+
+def check_counts(task: Task) -> None:
+    """Refuse a node that would sum more records than everybody divides by: what it sends would not be as smooth.
+
+    The public shard size is a cap. Dropping records in silence would not do: which ones are left would depend on the
+    others, and one record more could move a sum twice as far.
+    """
+    counts, nominal = task.shards.counts, task.shards.nominal
+    if counts.max() > nominal:
+        node = int(counts.argmax())
+        raise InputError(
+            f"no node may train on more records than the public shard size; node {node} holds {counts[node]}, and the "
+            f"shard size is {nominal} (take a larger shard size, or leave records out beforehand)"
+        )
 
 
 def undamped(protocol: Protocol) -> None:

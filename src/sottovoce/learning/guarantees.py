@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training run gives away: the accounts of the protocol that the trainer runs, with their assumption.
+"""What a training run gives away: the accounts of the loop that the trainer runs, with their assumption.
 
-Under a network view two things are not those of plain gossip. The public part h∘θ of the gradient damps what a node
-received, so that the transition is A = D W with D = 1 − ηh; and steps that vary scale the rounds unlike each other.
-Both are computed. What other nodes' gradients carry on of a target is not: that is the assumption `hidden-state`.
+Other nodes' gradients carry on what a record has changed in the models. `table` holds whatever they carry on, if their
+update maps lie in a known ball (`smooth`) or whatever they are (`none`). Quadratic losses close a linear loop, which is
+computed as it is (`quadratic`). `averaging` takes it for granted that gradients carry nothing on (`hidden-state`): that
+is the number of the literature, and no guarantee for training.
+
+In both loops the public part h∘θ of the gradient damps what a node received, so that the transition is A = D W with
+D = 1 − ηh, and steps that vary scale the rounds unlike each other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -16,7 +20,9 @@ import numpy as np
 from sottovoce.accounting import AccountTable, account, account_all, local_account, observer_views
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
 from sottovoce.filtering import hidden_system
+from sottovoce.learning.certified import certified_table
 from sottovoce.learning.descent import undamped
+from sottovoce.learning.reactions import Reaction
 from sottovoce.learning.varying import fits_dense, scale_spread, varying_ends
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sottovoce.accounting import Account, Assumption, Relation
+    from sottovoce.accounting import Account, Relation
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
     from sottovoce.views import OwnNoise
@@ -42,11 +48,8 @@ class Exposure:
     """Who sees what of a run, and how the run moves: enough to account for any number of its first rounds.
 
     `view` is a `View`, or a name that stands for every observer in turn. `steps` are η_t, `damping` is 1 − η_t h for
-    each round and node (T × n, or T × 1). `state_free` says that contributions do not depend on the models.
-
-    For plain gossip (constant steps, no damping) the tables are those of `account_all`. Otherwise the transition is
-    D W; where D or the steps vary from round to round the method is that of the definition, in a small network, or
-    `scaled`: the bound of the nearest constant loop times how far the rounds' scales are apart.
+    each round and node (T × n, or T × 1). `state_free` says that contributions do not depend on the models, `reaction`
+    what is known of them where they do.
     """
 
     protocol: Protocol
@@ -54,6 +57,7 @@ class Exposure:
     steps: Array
     damping: Array
     state_free: bool = False
+    reaction: Reaction = field(default_factory=Reaction)
     relation: Relation = "add-remove"
     own_noise: OwnNoise = "known"
     observers: Sequence[Hashable] | None = None
@@ -84,16 +88,12 @@ class Exposure:
         rounds: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> AccountTable:
-        """The accounts of all pairs over the first `rounds` rounds, or all of them.
+        """The accounts of all pairs over the first `rounds` rounds, or all of them: what is certified for training.
 
-        Guarantee: as for `account`, for the loop that the trainer runs; with assumption `hidden-state` unless every
-        message is seen or contributions are fixed in advance.
+        Guarantee: upper ends hold for the loop that the trainer runs, under the assumption that the table names, and
+        are at most those of the everyone view.
         """
-        positive(noise_multiplier=noise_multiplier)
-        probability(delta=delta)
-        count = self.protocol.rounds if rounds is None else rounds
-        at_least(1, rounds=count)
-        protocol = replace(self.protocol, rounds=int(count))
+        protocol = self._first(rounds, noise_multiplier, delta)
         if self.unconditional:
             return account(
                 protocol,
@@ -102,20 +102,61 @@ class Exposure:
                 delta=delta,
                 relation=self.relation,
             )
-        factors = self._factors(count)
-        if (factors[1:] == factors[1:2]).all() and factors.max() <= 1:
-            damping = np.broadcast_to(factors[-1], protocol.n) if count > 1 else None
-            damped = gossip(protocol.weights, rounds=protocol.rounds, damping=damping)
-            found = self._constant(damped, noise_multiplier, delta, progress)
-        else:
-            found = self._moving(protocol, factors, noise_multiplier, delta, progress)
-        return replace(found, assumption=self._assumption(factors))
+        if self.state_free:
+            found = self._linear(protocol, noise_multiplier, delta, progress)
+            plain = bool((self._factors(protocol.rounds) == 1).all())
+            return replace(found, assumption="oblivious" if plain else "quadratic")
+        return certified_table(
+            protocol,
+            self._views(),
+            self.reaction,
+            noise_multiplier=noise_multiplier,
+            delta=delta,
+            relation=self.relation,
+            progress=progress,
+        )
 
-    def _assumption(self, factors: Array) -> Assumption:
-        """What the numbers rest on: nothing about models where contributions do not depend on them."""
-        if not self.state_free:
-            return "hidden-state"
-        return "oblivious" if (factors == 1).all() else "quadratic"
+    def averaging(
+        self,
+        *,
+        noise_multiplier: float,
+        delta: float,
+        rounds: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> AccountTable:
+        """The same pairs as if contributions were fixed in advance: the number of averaging, assumption `hidden-state`.
+
+        For plain gossip (constant steps, no damping) the tables are those of `account_all`. Otherwise the transition is
+        D W; where D or the steps vary from round to round the method is that of the definition, in a small network, or
+        `scaled`: the bound of the nearest constant loop times how far the rounds' scales are apart.
+
+        Guarantee: none for training. It holds for gradients that do not depend on models.
+        """
+        protocol = self._first(rounds, noise_multiplier, delta)
+        if self.unconditional or self.state_free:
+            return self.table(
+                noise_multiplier=noise_multiplier, delta=delta, rounds=rounds, progress=progress
+            )
+        return replace(self._linear(protocol, noise_multiplier, delta, progress), assumption="hidden-state")
+
+    def _first(self, rounds: int | None, noise_multiplier: float, delta: float) -> Protocol:
+        """The protocol of the first rounds; settings that make no guarantee are refused."""
+        positive(noise_multiplier=noise_multiplier)
+        probability(delta=delta)
+        count = self.protocol.rounds if rounds is None else rounds
+        at_least(1, rounds=count)
+        return replace(self.protocol, rounds=int(count))
+
+    def _linear(
+        self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None
+    ) -> AccountTable:
+        """The loop s_t = D_t W s_{t−1} + x_t + u_t of contributions that are fixed in advance."""
+        factors = self._factors(protocol.rounds)
+        if (factors[1:] == factors[1:2]).all() and factors.max() <= 1:
+            damping = np.broadcast_to(factors[-1], protocol.n) if protocol.rounds > 1 else None
+            damped = gossip(protocol.weights, rounds=protocol.rounds, damping=damping)
+            return self._constant(damped, noise, delta, progress)
+        return self._moving(protocol, factors, noise, delta, progress)
 
     def everyone(self, *, noise_multiplier: float, delta: float, rounds: int | None = None) -> Account:
         """What holds without any assumption: every message is seen, Δ² = T.
@@ -151,12 +192,14 @@ class Exposure:
             )
             return bool(table.epsilon_upper.max() <= max_epsilon)
 
-        low, high = 0, self.protocol.rounds
-        if fits(high):
-            return high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
+        def fits_everyone(rounds: int) -> bool:
+            seen = self.everyone(noise_multiplier=noise_multiplier, delta=delta, rounds=rounds)
+            return bool(seen.epsilon().upper <= max_epsilon)
+
+        if fits(self.protocol.rounds):
+            return self.protocol.rounds
+        # No view costs more than that of everyone, which is known at once.
+        low = _most(fits, _most(fits_everyone, 0, self.protocol.rounds), self.protocol.rounds)
         if low == 0:
             raise NotCertified(
                 f"not a single round stays within ε = {max_epsilon!r} at δ = {delta!r} with noise multiplier "
@@ -232,6 +275,14 @@ class Exposure:
             squared_upper=np.concatenate(upper),
             method=np.concatenate(method),
         )
+
+
+def _most(fits: Callable[[int], bool], low: int, high: int) -> int:
+    """The most that fits, from `low`, which does, to below `high`, which does not."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def quadratic_damping(task: Task, step: float) -> Array:

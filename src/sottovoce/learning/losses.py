@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from scipy import special
 
-from sottovoce.errors import InputError, one_of
+from sottovoce.errors import InputError, one_of, positive
+from sottovoce.learning.shards import in_ball
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from sottovoce.learning.shards import Shards
+    from sottovoce.protocols.updates import Losses
 
     Array: TypeAlias = NDArray[np.float64]
     Labels: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
@@ -41,13 +43,15 @@ __all__ = [
     "QuadraticLoss",
     "Sums",
     "clipped_rows",
+    "huber",
     "logistic",
     "quadratic",
     "ridge",
     "softmax",
 ]
 
-LOSS_NAMES = ("ridge", "logistic", "softmax", "quadratic")
+LOSS_NAMES = ("ridge", "huber", "logistic", "softmax", "quadratic")
+Kinds = Literal["ridge", "huber", "logistic", "softmax"]
 # Clipped norms stay this much below the clip, so that rounding does not carry them over it.
 _WITHIN = 1 - 2.0**-30
 # Between these no square of a norm overflows, and none that could exceed a clip vanishes.
@@ -88,6 +92,16 @@ class Loss(Protocol):
     def state_free(self) -> bool:
         """Whether ψ_r does not depend on the model, so that contributions are fixed in advance."""
 
+    @property
+    def smoothness(self) -> float | None:
+        """L: ψ_r moves by at most L times what the model moves by, whatever the record; None if nothing is known.
+
+        It is public: a number that holds for all records there could be, never one measured on those there are.
+        """
+
+    def shape(self, clip: float, *, whole: bool) -> Losses:
+        """What is known of clipped gradients, as `update_slopes` calls it; `whole` if a node's sum is clipped."""
+
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Σ_r weight_r·clip(ψ_r(θ_i)) for each node i, unclipped if None; a ψ_r that is not finite counts as zero."""
 
@@ -100,18 +114,25 @@ class Loss(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearLoss:
-    """A loss of the outputs z = xᵀθ: ½(z − y)² (ridge), log(1 + eᶻ) − yz (logistic), or cross entropy (softmax).
+    """A loss of the outputs z = xᵀθ, by its kind.
 
+    ½(z − y)² is ridge, the same with its slope cut to ±1 huber, log(1 + eᶻ) − yz logistic, cross entropy softmax.
     Gradients are outer products x·(∂ℓ/∂z)ᵀ, so their norms are products of two norms and none is ever formed.
+
+    `radius` is a public bound R on |x|, the constant for the intercept included. A record that is longer is scaled down
+    to it before anything else happens, so it holds whatever the data. Without one nothing is known of the smoothness.
     """
 
-    kind: Literal["ridge", "logistic", "softmax"]
+    kind: Kinds
     features: int
     outputs: int = 1
+    radius: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown kind."""
-        one_of(("ridge", "logistic", "softmax"), kind=self.kind)
+        """Refuse an unknown kind, and a radius that is none."""
+        one_of(("ridge", "huber", "logistic", "softmax"), kind=self.kind)
+        if self.radius is not None:
+            positive(radius=self.radius)
 
     @property
     def name(self) -> str:
@@ -141,11 +162,42 @@ class LinearLoss:
     @property
     def output_curvature(self) -> float:
         """κ, the largest second derivative in the outputs: 1, ¼ or ½."""
-        return {"ridge": 1.0, "logistic": 0.25, "softmax": 0.5}[self.kind]
+        return {"ridge": 1.0, "huber": 1.0, "logistic": 0.25, "softmax": 0.5}[self.kind]
+
+    @property
+    def smoothness(self) -> float | None:
+        """L = κR²: the Hessian of one record's loss is x xᵀ ⊗ H with 0 ⪯ H ⪯ κ.
+
+        Guarantee: an upper bound for every record, as records are scaled into the ball of radius R. H is σ(1 − σ) ≤ ¼
+        for logistic, 1 or 0 for ridge and huber, and diag(p) − p pᵀ for softmax, whose eigenvalues are at most ½.
+        Source: Böhning (1992) for softmax.
+        """
+        return None if self.radius is None else self.output_curvature * self.radius**2
+
+    @property
+    def steepest(self) -> float:
+        """The norm that no gradient of a record exceeds: R·|∂ℓ/∂z|.
+
+        Guarantee: |∂ℓ/∂z| ≤ 1 for huber by its form and for logistic as labels are cut to [0, 1]. For softmax it is
+        |p − e_y|² = (1 − p_y)² + Σ_{k≠y} p_k² ≤ 2(1 − p_y)² ≤ 2. Ridge has no bound. So a clip of R, or √2 R for
+        softmax, never acts; records stay a little inside the ball, which covers rounding.
+        """
+        outputs = {"ridge": np.inf, "huber": 1.0, "logistic": 1.0, "softmax": np.sqrt(2.0)}[self.kind]
+        return float("inf" if self.radius is None else outputs * self.radius)
+
+    def shape(self, clip: float, *, whole: bool) -> Losses:
+        """Convex where no clip acts, and also where it acts on single gradients φ(xᵀθ)x: it cuts a monotone φ.
+
+        A clipped sum, and a gradient of softmax, is clipped as a vector, which is worse than convex.
+        """
+        # Half a unit of allowance: R is the clip over √2, rounded.
+        unclipped = self.steepest <= clip * (1 + 2.0**-40)
+        return "convex" if unclipped or not (whole or self.kind == "softmax") else "clipped"
 
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Xᵀ(scaled residuals), batched over the nodes."""
         n = len(models)
+        shards = shards if self.radius is None else shards.within(self.radius)
         features, sizes, broken = shards.scaled
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = features @ models.reshape(n, self.features, self.outputs)
@@ -158,27 +210,37 @@ class LinearLoss:
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:
         """The loss of each record."""
-        z = features @ model.reshape(self.features, self.outputs)
+        z = self._outputs(model, features)
         if self.kind == "ridge":
             return np.asarray((z[:, 0] - labels) ** 2 / 2)
+        if self.kind == "huber":
+            far = np.abs(z[:, 0] - labels)
+            return np.asarray(np.where(far <= 1, far**2 / 2, far - 0.5))
         if self.kind == "logistic":
-            return np.asarray(np.logaddexp(0, z[:, 0]) - labels * z[:, 0])
+            return np.asarray(np.logaddexp(0, z[:, 0]) - np.clip(labels, 0, 1) * z[:, 0])
         rows = np.arange(len(labels))
         return np.asarray(special.logsumexp(z, axis=1) - z[rows, labels.astype(np.int64)])
 
     def predictions(self, model: Array, features: Array) -> Labels | None:
-        """Numbers for ridge, classes for the others."""
-        z = features @ model.reshape(self.features, self.outputs)
-        if self.kind == "ridge":
+        """Numbers for ridge and huber, classes for the others."""
+        z = self._outputs(model, features)
+        if self.kind in {"ridge", "huber"}:
             return np.asarray(z[:, 0])
         return (z[:, 0] > 0).astype(np.int64) if self.kind == "logistic" else np.argmax(z, axis=1)
+
+    def _outputs(self, model: Array, features: Array) -> Array:
+        """Z = xᵀθ of one model, for records that are scaled as those of the shards are."""
+        rows = features if self.radius is None else in_ball(features, self.radius)
+        return np.asarray(rows @ model.reshape(self.features, self.outputs))
 
     def _residuals(self, outputs: Array, labels: Labels) -> Array:
         """∂ℓ/∂z for every record."""
         if self.kind == "ridge":
             return np.asarray(outputs - labels[:, :, None])
+        if self.kind == "huber":
+            return np.clip(outputs - labels[:, :, None], -1, 1)
         if self.kind == "logistic":
-            return np.asarray(special.expit(outputs) - labels[:, :, None])
+            return np.asarray(special.expit(outputs) - np.clip(labels, 0, 1)[:, :, None])
         residuals = special.softmax(outputs, axis=2)
         nodes, places = np.ogrid[: labels.shape[0], : labels.shape[1]]
         residuals[nodes, places, labels.astype(np.int64)] -= 1
@@ -216,6 +278,15 @@ class QuadraticLoss:
         """What a record adds is fixed in advance."""
         return True
 
+    @property
+    def smoothness(self) -> float | None:
+        """0: what a record adds does not depend on the model at all; the public h∘θ stands beside it."""
+        return 0.0
+
+    def shape(self, clip: float, *, whole: bool) -> Losses:  # noqa: ARG002 - whatever is clipped is constant
+        """Convex, as constants are."""
+        return "convex"
+
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Σ −h∘x, clipped."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -240,6 +311,10 @@ class GradientLoss:
     both may be left out. `start` is the public model that every node starts from, zeros if None. Nodes are gone
     through one after the other.
 
+    `smoothness` declares that no gradient moves by more than L times what the model moves by, for every record that
+    there could be and all models; `convex` that losses are convex. Both are taken on trust, and must not come from the
+    data. Without `smoothness` nothing is assumed about the gradients.
+
     A run goes on from a checkpoint only with the loss that it began with, told by its code and all that it refers to.
     `version` tells it instead, where code does not say all: a new one whenever the loss changes is then up to you.
     """
@@ -251,6 +326,17 @@ class GradientLoss:
     start: Array | None = None
     name: str = "custom"
     version: str | None = None
+    smoothness: float | None = None
+    convex: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a smoothness that is none, and convexity that would be of no use."""
+        if self.smoothness is not None:
+            positive(smoothness=self.smoothness)
+        elif self.convex:
+            raise InputError(
+                "convex=True says something about the gradients only together with a smoothness (declare it too)"
+            )
 
     @property
     def curvature(self) -> Array:
@@ -259,8 +345,12 @@ class GradientLoss:
 
     @property
     def state_free(self) -> bool:
-        """Nothing is known about the gradients, so they may depend on the model."""
+        """Gradients may depend on the model."""
         return False
+
+    def shape(self, clip: float, *, whole: bool) -> Losses:  # noqa: ARG002 - any clip may act
+        """As declared; of gradients that are convex but of unknown length the clip acts on vectors."""
+        return "clipped" if self.convex else "smooth"
 
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Gradients of each node's records, clipped and summed."""
@@ -301,19 +391,24 @@ class GradientLoss:
         return rows
 
 
-def ridge(features: int) -> LinearLoss:
-    """½(xᵀθ − y)²; regularisation is the task's `l2`."""
-    return LinearLoss(kind="ridge", features=features)
+def ridge(features: int, *, radius: float | None = None) -> LinearLoss:
+    """½(xᵀθ − y)²; regularisation is the task's `l2`. Records longer than `radius` are scaled down to it."""
+    return LinearLoss(kind="ridge", features=features, radius=radius)
 
 
-def logistic(features: int) -> LinearLoss:
+def huber(features: int, *, radius: float | None = None) -> LinearLoss:
+    """½(xᵀθ − y)² up to a distance of 1 and |xᵀθ − y| − ½ beyond: as ridge, with gradients of bounded length."""
+    return LinearLoss(kind="huber", features=features, radius=radius)
+
+
+def logistic(features: int, *, radius: float | None = None) -> LinearLoss:
     """log(1 + exp(xᵀθ)) − y·xᵀθ for labels 0 and 1."""
-    return LinearLoss(kind="logistic", features=features)
+    return LinearLoss(kind="logistic", features=features, radius=radius)
 
 
-def softmax(features: int, classes: int) -> LinearLoss:
+def softmax(features: int, classes: int, *, radius: float | None = None) -> LinearLoss:
     """The cross entropy of softmax probabilities with logits xᵀθ, for labels 0..classes−1."""
-    return LinearLoss(kind="softmax", features=features, outputs=classes)
+    return LinearLoss(kind="softmax", features=features, outputs=classes, radius=radius)
 
 
 def quadratic(features: int, curvature: ArrayLike = 1.0) -> QuadraticLoss:

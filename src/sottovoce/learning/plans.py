@@ -10,9 +10,10 @@ import numpy as np
 
 from sottovoce.accounting import RELATIONS
 from sottovoce.errors import InputError, one_of, positive, probability
-from sottovoce.learning.descent import Descent, sensitivity
+from sottovoce.learning.descent import UNITS, Descent, check_counts, check_fraction, sensitivity
 from sottovoce.learning.fingerprints import loss_fingerprint, made_with
 from sottovoce.learning.guarantees import Exposure
+from sottovoce.learning.reactions import reaction_of
 from sottovoce.learning.results import shown_epsilons
 from sottovoce.learning.schedules import Schedule, as_schedule
 from sottovoce.sensitivities.capacity import check_rounds
@@ -42,8 +43,9 @@ _A_ROUND = 32
 class Plan:
     """All that is decided before the data is used: steps, noise, rounds, and the accounts that follow from them.
 
-    `account` is that of the worst pair in the view, `unconditional` that of everyone's messages. `ledger` holds
-    (rounds, ε of the view) for growing horizons. `cut` says that a budget left fewer rounds than were asked for.
+    `account` is what is certified of the worst pair in the view, `unconditional` that of everyone's messages: local DP.
+    `averaging`, if it was asked for, is the number of the same view as if gradients did not depend on models. `ledger`
+    holds (rounds, ε of the view) for growing horizons. `cut` says that a budget left fewer rounds than were asked for.
     """
 
     task: Task
@@ -62,6 +64,7 @@ class Plan:
     ledger: tuple[tuple[int, float], ...]
     cut: bool
     settings: dict[str, Any]
+    averaging: Account | None = None
     seeded: bool = False
 
     def spent(self, rounds: int) -> tuple[float, float]:
@@ -116,6 +119,7 @@ def plan(
     own_noise: OwnNoise = "known",
     observers: Sequence[Hashable] | None = None,
     max_epsilon: float | None = None,
+    averaging: bool = False,
     calibrated: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
@@ -139,7 +143,10 @@ def plan(
     if max_epsilon is not None:
         positive(max_epsilon=max_epsilon)
     schedule = _default_schedule(task) if step is None else as_schedule(step)
+    _check_round(task, clip, unit, batch_fraction)
     exposure = _exposure(task, protocol, schedule, view, relation, own_noise, observers)
+    reaction = reaction_of(task, exposure.steps, clip=clip, unit=unit, batch_fraction=batch_fraction)
+    exposure = replace(exposure, reaction=reaction)
     if target_epsilon is None:
         noise = float(noise_multiplier or 0.0)
         positive(noise_multiplier=noise)
@@ -158,12 +165,7 @@ def plan(
     cut = rounds < protocol.rounds
     shorter = replace(protocol, rounds=rounds)
     exposure = replace(exposure, protocol=shorter)
-    worst = table.worst()
-    if target_epsilon is not None and worst.epsilon().upper > target_epsilon:
-        raise InputError(
-            f"the noise of the run to resume, {noise!r}, does not reach target_epsilon {target_epsilon!r} "
-            "(start it again)"
-        )
+    worst = _headline(table)
     return Plan(
         task=task,
         protocol=shorter,
@@ -178,10 +180,13 @@ def plan(
         account=worst,
         table=table,
         unconditional=exposure.everyone(noise_multiplier=noise, delta=target_delta),
+        averaging=_averaged(exposure, noise, target_delta) if averaging else None,
         ledger=_ledger(exposure, noise, target_delta, worst),
         cut=cut,
         settings={
             "task": task.name,
+            # Before the records, which are scaled for it.
+            "clip": float(clip),
             "records": task.shards.fingerprint,
             "loss": task.loss.name,
             "loss_fingerprint": _told(task.loss),
@@ -191,7 +196,6 @@ def plan(
             "weights": protocol.weights.hash,
             "rounds": int(protocol.rounds),
             "step": str(schedule),
-            "clip": float(clip),
             "unit": unit,
             "relation": relation,
             "batch_fraction": float(batch_fraction),
@@ -203,18 +207,40 @@ def plan(
             "target_epsilon": None if target_epsilon is None else float(target_epsilon),
             "target_delta": float(target_delta),
             "max_epsilon": None if max_epsilon is None else float(max_epsilon),
+            **reaction.settings,
         },
     )
 
 
+def _headline(table: AccountTable) -> Account:
+    """The worst pair; one that is bounded by its rounds alone says that for all pairs, without any assumption."""
+    worst = table.worst()
+    return replace(worst, assumption="none") if worst.method == "cap" else worst
+
+
+def _averaged(exposure: Exposure, noise: float, delta: float) -> Account:
+    """The worst pair of averaging."""
+    return exposure.averaging(noise_multiplier=noise, delta=delta).worst()
+
+
+def _check_round(task: Task, clip: float, unit: Unit, batch_fraction: float) -> None:
+    """Refuse settings of a round before anything is computed from them."""
+    positive(clip=clip)
+    one_of(UNITS, unit=unit)
+    check_fraction(batch_fraction)
+    check_counts(task)
+
+
 def _default_schedule(task: Task) -> Schedule:
-    """1/L from public numbers alone."""
+    """1/(2L) from public numbers alone.
+
+    Hidden nodes that take such steps react to what they received, but keep at least half of it: slopes are in [½, 1].
+    """
     smoothness = task.public_smoothness
     if smoothness is None:
         raise InputError(f"step must be given for the loss {task.loss.name}, whose smoothness is not known")
-    # With h alone a full step would forget what was received; half of it leaves both a share. Three digits are enough.
-    size = 0.5 / smoothness if task.loss.state_free else 1 / smoothness
-    return Schedule(size=float(f"{size * 0.9995:.3g}"))
+    # Three digits are enough.
+    return Schedule(size=float(f"{0.5 / smoothness * 0.9995:.3g}"))
 
 
 def _exposure(
@@ -253,7 +279,7 @@ def _ledger(exposure: Exposure, noise: float, delta: float, worst: Account) -> t
     """ε of the view at growing horizons; the last alone where more would take long."""
     rounds, n = exposure.protocol.rounds, exposure.protocol.n
     whole = (rounds, worst.epsilon().upper)
-    if exposure.unconditional or n * n * rounds > _LEDGER_WORK:
+    if exposure.unconditional or not exposure.state_free or n * n * rounds > _LEDGER_WORK:
         return (whole,)
     horizons = sorted({max(1, rounds * part // _LEDGER) for part in range(1, _LEDGER)} - {rounds})
     found = [

@@ -52,11 +52,13 @@ class History(NamedTuple):
 class Run:
     """A training run with its account; unfinished if `state.round` is below `rounds`.
 
-    `account` is that of the worst pair in the view that was chosen, under the assumption it names (`table` has all
-    pairs, unless the run was read from a file); `unconditional` holds whoever sees whatever. `loss`, `excess_risk` and
-    `accuracy` are those of the mean of the nodes' models, `node_accuracies` (worst, mean) those of the models
-    themselves, and `average_excess_risk` that of the average over rounds; None where they are not defined. They are
-    measured without noise and are not private.
+    `account` is what is certified of the worst pair in the view that was chosen, under the assumption it names (`table`
+    has all pairs, unless the run was read from a file); `unconditional` is local DP, which holds whoever sees whatever.
+    `averaging`, if it was asked for, is no guarantee for training: it takes it that no gradient depends on a model.
+
+    `loss`, `excess_risk` and `accuracy` are those of the mean of the nodes' models, `node_accuracies` (worst, mean)
+    those of the models themselves, and `average_excess_risk` that of the average over rounds; None where they are not
+    defined. They are measured without noise and are not private.
 
     `keys` are those of the noise while the run is unfinished: whoever has them can take the noise away, and so can
     whoever knows the seed of a run that is `seeded`. `before` holds the models before the last round, by which a run
@@ -75,6 +77,7 @@ class Run:
     noise_std: float
     account: Account
     unconditional: Account
+    averaging: Account | None = None
     table: AccountTable | None = None
     seeded: bool = False
     keys: NDArray[np.uint64] | None = None
@@ -115,10 +118,11 @@ class Run:
         return shown_epsilons(self.account, self.unconditional, self.settings["target_epsilon"])[1]
 
     def __repr__(self) -> str:
-        """Task, rounds, and ε without and with an assumption."""
+        """Task, rounds, and ε of the view and of everyone's."""
         shown = f"ε ≤ {rounded_up(self.unconditional_epsilon.upper)}"
-        if self.account.assumption != "none":
-            shown += f", or ≤ {rounded_up(self.epsilon.upper)} assuming {self.account.assumption}"
+        if self.account.view != "everyone":
+            rests = f"{self.account.view}, {self.account.assumption}"
+            shown = f"ε ≤ {rounded_up(self.epsilon.upper)} ({rests}), {shown} (everyone)"
         return f"Run({self.settings['task']}, {self.state.round} of {self.rounds} rounds, {shown})"
 
 
@@ -133,7 +137,7 @@ def shown_epsilons(
     found, everyone = account.epsilon(), unconditional.epsilon()
     if target is not None and found.upper <= target:
         found = Interval(found.lower, target)
-    return found, found if account.assumption == "none" else everyone
+    return found, found if account.view == "everyone" else everyone
 
 
 def measured(task: Task, run: Run) -> Run:

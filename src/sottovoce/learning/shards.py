@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Shards", "shards_of", "split"]
+__all__ = ["Shards", "in_ball", "shards_of", "split"]
 
 _ATTEMPTS = 200
 _BINS = 10
 # Features beyond this, or below its inverse, are scaled before their squares are summed.
 _FIT = 2.0**100
+# Records stay this much inside a ball, twice what clipped gradients stay below the clip, so that rounding carries
+# neither a record over its radius nor a gradient over the clip.
+_INSIDE = 1 - 2.0**-29
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,7 +37,7 @@ class Shards:
     """The records of n nodes, padded to the longest shard: features (n, m, p), labels (n, m), `present` (n, m).
 
     `nominal` is the public number that every node divides its sum by, whatever it holds: so the sensitivity is the
-    same on all nodes, and no true count leaves a node.
+    same on all nodes, and no true count leaves a node. It is also the most records that a node may train on.
     """
 
     features: Array
@@ -89,6 +92,19 @@ class Shards:
         features = self.scaled[0]
         return np.asarray(np.sqrt(np.einsum("nmp,nmp->nm", features, features)))
 
+    def within(self, radius: float) -> Shards:
+        """The same shards with each record that is longer than `radius` scaled down to it, by itself."""
+        if radius not in self._balls:
+            inside = in_ball(self.features, radius)
+            same = np.array_equal(inside, self.features, equal_nan=True)
+            self._balls[radius] = self if same else replace(self, features=inside)
+        return self._balls[radius]
+
+    @cached_property
+    def _balls(self) -> dict[float, Shards]:
+        """What `within` has found, as every round asks for it."""
+        return {}
+
     @cached_property
     def pooled(self) -> tuple[Array, Array | NDArray[np.int64]]:
         """All records together: features (N, p) and labels (N,)."""
@@ -103,6 +119,25 @@ class Shards:
         return digest.hexdigest()
 
 
+def in_ball(rows: Array, radius: float) -> Array:
+    """Rows along the last axis, those longer than `radius` scaled down to it; rows that are not finite as they are.
+
+    Guarantee: norms of finite rows are at most `radius`, rounding included, up to millions of features.
+
+    >>> in_ball(np.array([[3.0, 4.0], [0.0, 0.5]]), 1.0).round(6).tolist()
+    [[0.6, 0.8], [0.0, 0.5]]
+    """
+    limit = radius * _INSIDE
+    peaks = np.abs(rows).max(axis=-1, keepdims=True, initial=0.0)
+    finite = np.isfinite(peaks)
+    peaks = np.where(finite & (peaks > 0), peaks, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        directions = rows / peaks
+        norms = np.sqrt((directions**2).sum(axis=-1, keepdims=True))
+        outside = finite & (peaks * norms > limit)
+        return np.where(outside, directions * (limit / np.where(outside, norms, 1.0)), rows)
+
+
 def split(
     data: Data, nodes: int, *, nominal: int | None = None, skew: float | None = None, seed: int = 0
 ) -> Shards:
@@ -111,8 +146,9 @@ def split(
     With `skew` the records of each class (each tenth of the range, for numbers) go to the nodes in proportions
     drawn from a Dirichlet distribution with that parameter: 100 is nearly even, 0.1 leaves most nodes few classes.
 
-    `nominal` is the public shard size to divide by. Without it the published number of records over the number of
-    nodes is taken; for data whose size is not public it has to be given.
+    `nominal` is the public shard size: the number to divide by, and the most records that a node gets. Without it the
+    published number of records over the number of nodes is taken, rounded up; for data whose size is not public it has
+    to be given. Records that would be too many for their node go to nodes that have room, as long as there are any.
     """
     at_least(2, nodes=nodes)
     at_least(0, seed=seed)
@@ -127,9 +163,11 @@ def split(
                 f"nominal must be given, a public shard size to divide by; how many records {data.name} has is not "
                 f"public (the true mean is {data.records // nodes}, if that may be known)"
             )
-        nominal = data.published_records // nodes
+        nominal = -(-data.published_records // nodes)
+    at_least(1, nominal=nominal)
     rng = np.random.default_rng([int(seed), 2])
     owner = _even(data, nodes, rng) if skew is None else _skewed(data, nodes, skew, rng)
+    owner = _levelled(owner, nodes, int(nominal), rng)
     return shards_of(
         [data.features[owner == node] for node in range(nodes)],
         [data.labels[owner == node] for node in range(nodes)],
@@ -156,6 +194,23 @@ def shards_of(
 def _even(data: Data, nodes: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The owner of each record, all owners alike."""
     return np.asarray(rng.permutation(np.arange(data.records) % nodes))
+
+
+def _levelled(owner: NDArray[np.int64], nodes: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The owners with no more than `most` records each; −1 for records that nobody has room for."""
+    counts = np.bincount(owner, minlength=nodes)
+    surplus = [
+        rng.choice(np.flatnonzero(owner == node), counts[node] - most, replace=False)
+        for node in np.flatnonzero(counts > most)
+    ]
+    if not surplus:
+        return owner
+    moved = rng.permutation(np.concatenate(surplus))
+    room = rng.permutation(np.repeat(np.arange(nodes), np.maximum(most - counts, 0)))
+    levelled = owner.copy()
+    levelled[moved] = -1
+    levelled[moved[: len(room)]] = room[: len(moved)]
+    return levelled
 
 
 def _skewed(data: Data, nodes: int, skew: float, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ f(θ) = (1/n) Σ_i f_i(θ),   f_i(θ) = (1/nominal) Σ_{r at node i} ℓ_r(θ) +
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,29 +14,30 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy import optimize
 
-from sottovoce.errors import InputError, at_least, one_of
+from sottovoce.errors import InputError, at_least, one_of, positive
 from sottovoce.learning.data import Data, held_out
 from sottovoce.learning.losses import (
     LOSS_NAMES,
     LinearLoss,
     Loss,
     QuadraticLoss,
+    huber,
     logistic,
     quadratic,
     ridge,
     softmax,
 )
-from sottovoce.learning.shards import Shards, shards_of, split
+from sottovoce.learning.shards import Shards, in_ball, shards_of, split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Optimum", "Task", "parse_synthetic", "synthetic_task", "task_from"]
+# Shorter than any record with its constant: all of them come to lie on the sphere of this ball.
+_SMALL = 2.0**-10
 
-# Records are scaled into the unit ball and given a constant 1 beside their features.
-_SQUARED_RADIUS = 2.0
+__all__ = ["Optimum", "Task", "parse_synthetic", "synthetic_task", "task_from"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,14 +85,12 @@ class Task:
 
     @property
     def public_smoothness(self) -> float | None:
-        """A bound of the smoothness of each f_i that needs no look at the data, if shards are as large as `nominal`.
+        """A bound of the smoothness of each f_i that needs no look at the data: L of the loss and the largest h.
 
-        κ·2 + l2 for losses of xᵀθ, because records lie in the unit ball and have a constant 1 beside their
-        features; the largest h for quadratic losses; None where nothing is known.
+        It holds because no node sums more records than it divides by. None where nothing is known of the loss.
         """
-        if isinstance(self.loss, LinearLoss):
-            return self.loss.output_curvature * _SQUARED_RADIUS + self.l2
-        return float(self.linear.max()) if isinstance(self.loss, QuadraticLoss) else None
+        smoothness = self.loss.smoothness
+        return None if smoothness is None else smoothness + float(self.linear.max())
 
     @cached_property
     def smoothness(self) -> float | None:
@@ -183,19 +183,23 @@ def task_from(
     skew: float | None = None,
     test_share: float = 0.2,
     split_seed: int = 0,
+    clip: float = 1.0,
 ) -> Task:
     """A task on `data`, dealt to so many nodes; "auto" takes the loss that the labels ask for.
 
-    For ridge, logistic and softmax each record is scaled into the unit ball by itself and given a constant 1 beside
-    its features. The quadratic loss takes the records as they are, without labels, and holds none out.
+    For all losses of xᵀθ each record is given a constant 1 beside its features and scaled by itself, so that no
+    gradient of huber, logistic or softmax is longer than `clip`: to a norm of at most `clip`, or clip/√2 for softmax.
+    The quadratic loss takes the records as they are, without labels, and holds none out.
     """
+    positive(clip=clip)
     one_of(("auto", *LOSS_NAMES), loss=loss)
     kind = _loss_kind(data) if loss == "auto" else loss
     _check_labels(data, kind)
     if kind == "quadratic":
         shards = split(data, nodes, nominal=nominal, skew=skew, seed=split_seed)
         return Task(name=data.name, loss=quadratic(data.features.shape[1]), shards=shards, l2=l2)
-    learnt, test = held_out(_in_ball(data), test_share, seed=split_seed)
+    radius = clip / math.sqrt(2) if kind == "softmax" else float(clip)
+    learnt, test = held_out(_with_constant(data, radius), test_share, seed=split_seed)
     if learnt.classes and len(np.unique(learnt.labels)) < 2:
         raise InputError(
             f"{data.name}: a classifier needs records of at least two classes; all {learnt.records} to learn from are "
@@ -203,9 +207,10 @@ def task_from(
         )
     width = learnt.features.shape[1]
     losses = {
-        "ridge": ridge(width),
-        "logistic": logistic(width),
-        "softmax": softmax(width, max(data.classes, 2)),
+        "ridge": ridge(width, radius=radius),
+        "huber": huber(width, radius=radius),
+        "logistic": logistic(width, radius=radius),
+        "softmax": softmax(width, max(data.classes, 2), radius=radius),
     }
     shards = split(learnt, nodes, nominal=nominal, skew=skew, seed=split_seed)
     return Task(name=data.name, loss=losses[kind], shards=shards, l2=l2, test=test)
@@ -285,7 +290,12 @@ def _loss_kind(data: Data) -> str:
 
 def _check_labels(data: Data, kind: str) -> None:
     """Refuse a loss for other labels than there are."""
-    fitting = {"ridge": data.classes == 0, "logistic": data.classes == 2, "softmax": data.classes >= 2}
+    fitting = {
+        "ridge": data.classes == 0,
+        "huber": data.classes == 0,
+        "logistic": data.classes == 2,
+        "softmax": data.classes >= 2,
+    }
     if not fitting.get(kind, True):
         found = f"{data.classes} classes" if data.classes else "numbers"
         raise InputError(
@@ -293,8 +303,15 @@ def _check_labels(data: Data, kind: str) -> None:
         )
 
 
-def _in_ball(data: Data) -> Data:
-    """Each record scaled into the unit ball by itself, with a constant 1 beside its features."""
-    norms = np.sqrt((data.features**2).sum(axis=1, keepdims=True))
-    inside = data.features / np.maximum(norms, 1.0)
-    return replace(data, features=np.hstack([inside, np.ones((data.records, 1))]))
+def _with_constant(data: Data, radius: float) -> Data:
+    """Each record with a constant 1 beside it, scaled by itself to a norm of at most `radius`.
+
+    Classes do not depend on how long (x, 1) is, so all records are given the same length, the largest that is allowed.
+    Numbers do: there x is scaled into the unit ball if it is longer, and all of (x, 1) by radius/√2.
+    """
+    ones = np.ones((data.records, 1))
+    if data.classes:
+        onto = in_ball(np.hstack([data.features, ones]), _SMALL) / _SMALL
+        return replace(data, features=radius * onto)
+    rows = np.hstack([in_ball(data.features, 1.0), ones])
+    return replace(data, features=radius / math.sqrt(2) * rows)

@@ -22,13 +22,17 @@ def torch_loss(
     loss: Callable[[Any, Any], Any],
     *,
     integer_labels: bool = False,
+    smoothness: float | None = None,
+    convex: bool = False,
 ) -> GradientLoss:
     """A loss from a module and `loss(output, label)`, both for one record (a batch of one); parameters are flattened.
 
     Every node starts from the parameters that the module has now, which are therefore public. Those with
     `requires_grad=False` stay as they are: they are no part of a model, so they are not trained, clipped, noised or
     mixed. The module is copied, in double precision; what happens to it later changes nothing here. `integer_labels`
-    hands labels over as whole numbers. Needs the extra `torch`.
+    hands labels over as whole numbers. `smoothness` and `convex` declare what is publicly known of the loss of one
+    record, as in `GradientLoss`; most networks have no smoothness that holds for all parameters, and then none is to be
+    declared. Needs the extra `torch`.
     """
     try:
         import torch
@@ -81,4 +85,6 @@ def torch_loss(
         predict=predict,
         start=start,
         name=type(module).__name__,
+        smoothness=smoothness,
+        convex=convex,
     )

@@ -67,6 +67,7 @@ def train(
     own_noise: OwnNoise = "known",
     observers: Sequence[Hashable] | None = None,
     max_epsilon: float | None = None,
+    averaging: bool = False,
     seed: int | None = None,
     resume: Run | None = None,
     checkpoint: Callable[[Run], None] | None = None,
@@ -84,7 +85,7 @@ def train(
         noise_multiplier: σ over the sensitivity of a node's gradient; give it or `target_epsilon`.
         target_epsilon: the ε, at `target_delta`, that the worst pair in the view is to have over all rounds.
         target_delta: the δ of the account.
-        step: the step size or `Schedule`; by default 1 over a bound of the smoothness that needs no data.
+        step: the step size or `Schedule`; by default 1 over twice a bound of the smoothness that needs no data.
         clip: the norm to which each record's gradient is clipped, or each node's with `unit="node"`.
         unit: whether one record or all of a node's data is protected.
         relation: how neighbouring inputs differ: "add-remove", "replace-one" or "zero-out".
@@ -92,6 +93,7 @@ def train(
         weighting: how the averaged model weighs the rounds, "uniform" or "linear".
         own_noise: with a name, whether an observer knows the noise it drew.
         observers: with a name, which nodes observe; all if None.
+        averaging: also say what averaging would give away, if no gradient depended on a model: for comparison only.
         max_epsilon: stop before the round that would exceed this ε; that round follows from public numbers alone.
         seed: for simulations that can be repeated, one seed for one run; by default each node gets a key of 128 bits
             from the system, and noise that no other message ever gets.
@@ -103,9 +105,11 @@ def train(
         progress: called after each round that is measured.
         account_progress: called with (pairs done, pairs in all) while accounts are computed.
 
-    Guarantee: the run's `unconditional` account holds for every observer; its `account` under the assumption that it
-    names. Losses, accuracies and distances are measured without noise and are not private.
-    Source: Eq. 5.1 of Koskela & Kulkarni.
+    Guarantee: the run's `account` holds for the view under the assumption that it names: `smooth` where the loss has a
+    public smoothness, `quadratic` for quadratic losses, and else `none`. Its `unconditional` account holds for every
+    observer; the first is never larger. Losses, accuracies and distances are measured without noise and are not
+    private.
+    Source: Eq. 5.1 of Koskela & Kulkarni for the rounds; Theorem 1 of docs/training.md for `smooth`.
 
     >>> from sottovoce import gossip, graphs
     >>> from sottovoce.learning import synthetic_task
@@ -130,6 +134,7 @@ def train(
         own_noise=own_noise,
         observers=observers,
         max_epsilon=max_epsilon,
+        averaging=averaging,
         calibrated=None if resume is None else resume.noise_multiplier,
         progress=account_progress,
     )
@@ -230,6 +235,7 @@ def _unfinished(chosen: Plan, begun: _Begun, keys: NDArray[np.uint64]) -> Run:
         noise_std=chosen.noise_std,
         account=chosen.account,
         unconditional=chosen.unconditional,
+        averaging=chosen.averaging,
         table=chosen.table,
         seeded=chosen.seeded,
         keys=keys,
@@ -269,6 +275,12 @@ def _check_resumable(resume: Run, chosen: Plan, seed: int | None) -> None:
         raise InputError(
             f"a run is continued with the settings it began with; its {name} is {there!r}, and {value!r} was "
             f"asked for (ask for {there!r}, or start a new run)"
+        )
+    target = chosen.settings["target_epsilon"]
+    if target is not None and chosen.account.epsilon().upper > target:
+        raise InputError(
+            f"the noise of the run to resume, {resume.noise_multiplier!r}, does not reach target_epsilon {target!r} "
+            "(start it again)"
         )
     if seed is not None and not (
         resume.seeded and np.array_equal(fresh_keys(chosen.protocol.n, seed), _kept_keys(resume))

@@ -61,11 +61,11 @@ sottovoce.verdict = (() => {
     };
   }
 
-  /** ε of the view; where it rests on what is not proved, ε that assumes nothing comes first, and is as large. */
+  /** ε of the view; where it rests on what is known of losses, ε that assumes nothing stands beside it, as large. */
   function bounds(epsilon) {
     const { assumption, contributing_rounds } = model.document;
-    if (assumption !== "hidden-state") return atMost(epsilon);
-    return `${atMost({ upper: model.upperOf(contributing_rounds) })} assuming nothing, ${atMost(epsilon)} assuming ${assumption}`;
+    if (assumption !== "smooth") return atMost(epsilon);
+    return `${atMost(epsilon)} assuming ${assumption}, ${atMost({ upper: model.upperOf(contributing_rounds) })} assuming nothing`;
   }
 
   /** What the view that was not chosen would give. */

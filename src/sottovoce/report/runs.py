@@ -24,8 +24,8 @@ __all__ = ["draw_run", "run_sections"]
 def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
     """Draw what was measured after each round on three axes, made anew if `ax` is None; returns them.
 
-    The first shows the loss of the mean model, the second the distance of models from it, the third ε without any
-    assumption and, where another view was chosen, ε of that view under the assumption of its account.
+    The first shows the loss of the mean model, the second the distance of models from it, the third ε of the view under
+    the assumption of its account and, where that is not the view of everyone, ε of local DP.
     """
     if len(run.history.rounds) == 0:
         raise InputError("a run is drawn from its history; this one has none yet (let it run a round)")
@@ -39,16 +39,17 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
     ):
         place.plot(history.rounds, values)
         place.set_ylabel(label)
+    if run.account.view != "everyone":
+        name = f"{run.account.view}, assumption {run.account.assumption}"
+        axes[2].plot(history.rounds, history.epsilon, drawstyle="steps-post", label=name)
     axes[2].plot(
         history.rounds,
         history.unconditional,
         drawstyle="steps-post",
         color="black",
-        label="everyone, assumption none",
+        linestyle="--",
+        label="everyone (local DP), assumption none",
     )
-    if run.account.assumption != "none":
-        name = f"{run.account.view}, assumption {run.account.assumption}"
-        axes[2].plot(history.rounds, history.epsilon, drawstyle="steps-post", linestyle="--", label=name)
     axes[2].set_ylabel(f"ε at δ = {run.settings['target_delta']:g}")
     axes[2].set_ylim(bottom=0)
     axes[2].legend(loc="lower right")
@@ -58,8 +59,12 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
 
 
 def run_sections(run: Run, printed: str) -> list[Section]:
-    """The parts of a run's report: what was printed, the curves, and the two accounts beside each other."""
-    accounts = [(run.unconditional, run.unconditional_epsilon), (run.account, run.epsilon)]
+    """The parts of a run's report: what was printed, the curves, and the accounts beside each other."""
+    accounts = [(run.unconditional, run.unconditional_epsilon)]
+    if run.account.view != "everyone":
+        accounts.insert(0, (run.account, run.epsilon))
+    if run.averaging is not None:
+        accounts.append((run.averaging, run.averaging.epsilon()))
     return [
         Section(heading="Summary", printed=printed),
         Section(
@@ -79,7 +84,7 @@ def run_sections(run: Run, printed: str) -> list[Section]:
                     "" if each.sensitivity_squared is None else rounded_up(each.sensitivity_squared.upper),
                     each.method,
                 )
-                for each, epsilon in accounts[: 1 if run.account.assumption == "none" else 2]
+                for each, epsilon in accounts
             ],
         ),
     ]

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Δ² of training that holds for every loss in the ball of its update maps, all targets of some views at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.accounting import account, account_all
+from sottovoce.protocols import gossip
+from sottovoce.views import UNCONDITIONAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sottovoce.accounting import AccountTable, Relation
+    from sottovoce.learning.reactions import Reaction
+    from sottovoce.protocols import Protocol
+    from sottovoce.sensitivities import Effort
+    from sottovoce.views import View
+
+__all__ = ["certified_table", "worst_share"]
+
+# Up to so many rounds each gets a step of its own, which is where that pays.
+SHORT = 8
+
+
+def certified_table(
+    protocol: Protocol,
+    views: Sequence[View],
+    reaction: Reaction,
+    *,
+    noise_multiplier: float,
+    delta: float,
+    relation: Relation,
+    progress: Callable[[int, int], None] | None = None,
+) -> AccountTable:
+    """The accounts of all targets of these views, under the assumption `smooth`, or none where nothing is known.
+
+    Where slopes vary from round to round, the first few rounds count as seen by everyone and one ball holds the rest:
+
+        Δ² ≤ k + Δ²(rounds k + 1 … T, hull of the balls of rounds k + 2 … T).
+
+    Guarantee: upper ends hold for every family of losses in the balls, and none exceeds the number of rounds. Lower
+    ends are attained by linear loops in the ball; where slopes vary there are none.
+    Source: Theorem 1 of docs/training.md with Π_t = 0 up to round k; Corollary 3 where nothing is known.
+    """
+    skipped = _skipped(protocol, views[0], reaction) if reaction.varies else 0
+    rounds = protocol.rounds - skipped
+    later = _training(protocol, reaction, skipped)
+    effort: Effort = "auto" if rounds <= SHORT else "bulk"
+    if len(views) == 1:
+        found = account(
+            later,
+            views[0],
+            noise_multiplier=noise_multiplier,
+            delta=delta,
+            relation=relation,
+            effort=effort,
+            progress=progress,
+        )
+    else:
+        found = account_all(
+            later,
+            views[0].name,
+            noise_multiplier=noise_multiplier,
+            delta=delta,
+            relation=relation,
+            own_noise=views[0].own_noise,
+            observers=[view.observers[0] for view in views],
+            effort=effort,
+            progress=progress,
+        )
+    upper = np.minimum(found.squared_upper + skipped, protocol.rounds)
+    method = np.where(upper >= protocol.rounds, "cap", found.method).astype(found.method.dtype)
+    return replace(
+        found,
+        protocol=_training(protocol, reaction, 0) if skipped else later,
+        squared_lower=np.zeros_like(upper) if reaction.varies else np.minimum(found.squared_lower, upper),
+        squared_upper=upper,
+        method=method,
+        assumption="none" if set(method.tolist()) <= UNCONDITIONAL else "smooth",
+    )
+
+
+def worst_share(protocol: Protocol, view: View, reaction: Reaction, skipped: int = 0) -> float:
+    """The largest Δ²/T over the targets of one view, quickly; its first rounds may count as seen by everyone."""
+    found = account(
+        _training(protocol, reaction, skipped), view, noise_multiplier=1.0, delta=0.5, effort="bulk"
+    )
+    return min((skipped + float(found.squared_upper.max())) / protocol.rounds, 1.0)
+
+
+def _skipped(protocol: Protocol, view: View, reaction: Reaction) -> int:
+    """How many rounds at the start to count as seen: what is best for one view. Any number of them is sound."""
+    tried = [0, *(1 << k for k in range(protocol.rounds.bit_length()) if 2 << k < protocol.rounds)]
+    return min(tried, key=lambda count: worst_share(protocol, view, reaction, count))
+
+
+def _training(protocol: Protocol, reaction: Reaction, skipped: int) -> Protocol:
+    """The rounds after the first few as a protocol whose maps lie in one ball, or of which nothing is known."""
+    hull = reaction.hull(skipped, protocol.rounds)
+    return gossip(protocol.weights, rounds=protocol.rounds - skipped, updates="any" if hull is None else hull)

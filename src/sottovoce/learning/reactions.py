@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a node's training reacts to what it received: the slopes of its update maps, round by round, from public numbers.
+
+In round t a node maps what it received to θ − η_t(∇f(θ) + h∘θ). Divided by its step, as noise and contributions are,
+its message obeys
+
+    s̃_t = g_t(W s̃_{t−1}) + x_t + u_t,   slopes of g_t in (η_{t−1}/η_t)·[1 − η_t(L + h), 1 − η_t h]
+
+for convex losses of smoothness L. That is what `sottovoce.feedback` bounds Δ² for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from sottovoce.feedback import update_slopes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sottovoce.learning.descent import Unit
+    from sottovoce.learning.tasks import Task
+    from sottovoce.protocols.updates import Losses
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["Reaction", "reaction_of"]
+
+# Slopes are products of three rounded numbers.
+_ROOM = 8 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reaction:
+    """What is public of all nodes' update maps: `slopes` holds the ends of round t's ball in row t, divided by steps.
+
+    None where nothing is known of the loss. `smoothness` is L of what a node's records do together: that of one record,
+    or more where a batch may hold more records than it is divided by. `losses` says what clipping leaves of convexity.
+    """
+
+    slopes: Array | None = None
+    smoothness: float | None = None
+    losses: Losses | None = None
+
+    def hull(self, skipped: int, rounds: int) -> tuple[float, float] | None:
+        """One ball for the maps of all rounds up to `rounds` but the first `skipped`, of a run that begins after those.
+
+        The first of its rounds has received nothing that differs, so its map does not count.
+        """
+        if self.slopes is None:
+            return None
+        used = self.slopes[skipped + 1 : rounds] if rounds > skipped + 1 else self.slopes[skipped:rounds]
+        return float(used[:, 0].min()), float(used[:, 1].max())
+
+    @property
+    def varies(self) -> bool:
+        """Whether later rounds have other slopes than the second."""
+        return self.slopes is not None and bool((self.slopes[1:] != self.slopes[1:2]).any())
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a run keeps of it."""
+        hull = self.hull(0, 0 if self.slopes is None else len(self.slopes))
+        return {
+            "smoothness": self.smoothness,
+            "losses": self.losses,
+            "slopes": None if hull is None else list(hull),
+        }
+
+
+def reaction_of(
+    task: Task, steps: Array, *, clip: float, unit: Unit = "record", batch_fraction: float = 1.0
+) -> Reaction:
+    """The slopes of a task's update maps for these steps, from what is public of its loss.
+
+    Guarantee: the maps of every node lie in the balls, whatever its records, as long as no more of them are summed than
+    the public shard size. Of a batch of expected size q·nominal at most `nominal` records take part, so L becomes L/q.
+    With `unit="node"` the target's own map without its data is θ − ηhθ, which lies in them too.
+    Source: `sottovoce.feedback.update_slopes`; docs/training.md for steps that vary.
+
+    >>> from sottovoce.learning import load_data, task_from
+    >>> digits = task_from(load_data("digits"), 10, l2=0)
+    >>> reaction_of(digits, np.full(3, 2.0), clip=1.0).slopes[1].round(9).tolist()
+    [0.5, 1.0]
+    """
+    record = task.loss.smoothness
+    if record is None:
+        return Reaction()
+    smoothness = float(record) / batch_fraction
+    shape = task.loss.shape(clip, whole=unit == "node")
+    least, most = float(task.linear.min()), float(task.linear.max())
+    balls = {size: _ball(size, smoothness, shape, least, most) for size in set(steps.tolist())}
+    slopes = np.array([balls[size] for size in steps.tolist()])
+    slopes[1:] *= (steps[:-1] / steps[1:])[:, None]
+    slopes += _ROOM * np.abs(slopes) * np.array([-1.0, 1.0])
+    return Reaction(slopes=slopes, smoothness=smoothness, losses=shape)
+
+
+def _ball(size: float, smoothness: float, shape: Losses, least: float, most: float) -> tuple[float, float]:
+    """The ends for one step; h∘θ with h between `least` and `most` adds a ball of its own."""
+    uneven = size * (most - least)
+    if smoothness == 0:
+        room = _ROOM * (1 + size * most)
+        return 1 - size * most - room, 1 - size * least + room
+    lower, upper = update_slopes(step=size, smoothness=smoothness, losses=shape, ridge=least)
+    return lower - uneven * (1 + _ROOM), upper
