@@ -141,6 +141,38 @@ class Program:
         """Every register, the kept ones first."""
         return tuple(dict.fromkeys((*self.keeps, *(step.into for step in self.instructions))))
 
+    @cached_property
+    def shows_model(self) -> bool:
+        """Whether whoever sees all messages can tell every model, so that gradients depend on nothing that is hidden.
+
+        A register is told by messages if it is sent, if it is what an exchange received, or if it combines such
+        registers alone. The model is told if it is kept, and told at the end of every round.
+
+        >>> from sottovoce.protocols import clean_state, momentum
+        >>> from sottovoce.graphs import metropolis_weights
+        >>> ring = metropolis_weights("ring:n=5")
+        >>> momentum(ring, rounds=2, beta=0.9).program.shows_model
+        True
+        >>> clean_state(ring, rounds=2, keep=0.5).program.shows_model
+        False
+        """
+        told = set(self.keeps)
+        while (left := told & self._told_after(told)) != told:
+            told = left
+        return self.model in told
+
+    def _told_after(self, told: set[str]) -> set[str]:
+        """The registers that messages tell at the end of a round that begins with `told`."""
+        told = set(told)
+        for step in self.instructions:
+            if isinstance(step, Exchange):
+                told |= {step.message, step.into}
+            elif told.issuperset(step.terms):
+                told.add(step.into)
+            else:
+                told.discard(step.into)
+        return told
+
     def _check_names(self) -> None:
         """Refuse names that stand for two things."""
         names = [draw.name for draw in self.draws]
