@@ -90,8 +90,6 @@ GUARANTEED = (
     "sottovoce.learning.quadratic_damping",
     "sottovoce.learning.sensitivity",
     "sottovoce.learning.train",
-    "sottovoce.learning.varying.scale_spread",
-    "sottovoce.learning.varying.varying_ends",
     "sottovoce.rates.limits.response_spectrum",
     "sottovoce.rates.pieces.pieces",
     "sottovoce.rates.reduction.spectral_range",

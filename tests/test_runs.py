@@ -123,12 +123,12 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [
-        ("models", np.zeros(3), "its models and their average do not fit each other"),
+        ("registers", np.zeros(3), "its models and their average do not fit each other"),
         ("average", np.zeros(7), "its models and their average do not fit each other"),
         ("keys", np.zeros((2, 2), dtype=np.uint64), "its keys are not two 64-bit numbers for each node"),
         ("keys", None, "its round and its keys do not fit each other"),
         ("before", None, "its round and the models before it do not fit each other"),
-        ("before", np.zeros((5, 2)), "its round and the models before it do not fit each other"),
+        ("before", np.zeros((1, 5, 2)), "its round and the models before it do not fit each other"),
         ("history_loss", None, "history_loss"),
     ],
 )

@@ -35,9 +35,9 @@ class Impulses:
     def __init__(self, nodes: int, rounds: int) -> None:
         self.nodes, self.rounds = nodes, rounds
 
-    def covering(self, round_index: int, messages: np.ndarray, scale: float) -> np.ndarray:  # noqa: ARG002
+    def covering(self, number: int, content: np.ndarray, scale: float, width: int) -> np.ndarray:  # noqa: ARG002
         drawn = np.zeros((self.nodes, self.nodes, self.rounds))
-        drawn[np.arange(self.nodes), np.arange(self.nodes), round_index] = 1
+        drawn[np.arange(self.nodes), np.arange(self.nodes), number] = 1
         return drawn.reshape(self.nodes, -1)
 
     def uniform(self, round_index: int, count: int) -> np.ndarray:  # noqa: ARG002 - the form of a noise source
@@ -55,7 +55,7 @@ def emitted(descent: Descent) -> np.ndarray:
     state, sent = init(descent), []
     for _ in range(descent.protocol.rounds):
         state, info = step(descent, state)
-        sent.append(info.messages)
+        sent.append(info.messages[0])
     return np.array(sent)
 
 
@@ -127,7 +127,7 @@ def test_a_round_is_what_a_plain_loop_over_nodes_does() -> None:
             sent[i] = models[i] - descent.steps[t] * (noisy + 0.2 * models[i])
         models = np.array([sum(W[i, j] * sent[j] for j in range(5)) for i in range(5)])
         state, info = step(descent, state)
-        assert np.allclose(info.messages, sent, rtol=1e-7)
+        assert np.allclose(info.messages[0], sent, rtol=1e-7)
         assert np.allclose(state.models, models, rtol=1e-7)
         mean = models.mean(axis=0)
         assert info.consensus_distance == pytest.approx(
@@ -188,7 +188,7 @@ def test_one_record_moves_a_message_by_no_more_than_the_sensitivity(unit: Any, f
                 unit=unit,
                 batch_fraction=fraction,
             )
-            sent.append(step(descent, init(descent)._replace(models=models))[1].messages)
+            sent.append(step(descent, init(descent)._replace(registers=models[None]))[1].messages[0])
         difference = np.linalg.norm(sent[0] - sent[1], axis=1)
         assert not difference[[0, 2, 3]].any()
         moved.append(difference[1])
@@ -211,7 +211,7 @@ def test_a_node_as_unit_clips_its_whole_update() -> None:
     )
     assert descent.sensitivity == 0.7
     _, info = step(descent, init(descent))
-    lengths = np.linalg.norm(info.messages, axis=1)
+    lengths = np.linalg.norm(info.messages[0], axis=1)
     assert lengths.max() == pytest.approx(0.35)
     assert lengths.max() <= 0.35
     assert info.clipped > 0
@@ -233,7 +233,7 @@ def test_batches_are_drawn_by_coins_of_each_record() -> None:
             clip=100,
             batch_fraction=fraction,
         )
-        return step(descent, init(descent))[1].messages
+        return step(descent, init(descent))[1].messages[0]
 
     whole = sent(1.0, 0)
     drawn = np.array([sent(0.25, seed) for seed in range(200)])

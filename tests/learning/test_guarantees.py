@@ -104,19 +104,18 @@ def test_everyone_counts_rounds_whatever_the_steps() -> None:
     assert exposure(View.everyone, np.ones(9), np.ones((9, 1))).unconditional
 
 
-def test_large_networks_get_the_scaled_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sottovoce.learning.guarantees.fits_dense", lambda _: False)
+def test_rounds_of_any_scale_are_programs_of_their_own() -> None:
     mild = [Fraction(10, 10 + t) for t in range(5)]
-    found = exposure(View.secure_sum(0), mild, np.ones((5, 1))).averaging(noise_multiplier=1.0, delta=1e-5)
-    assert set(found.method) <= {"scaled", "cap"}
-    assert "scaled" in set(found.method)
-    for place, target in enumerate(found.target_indices):
-        expected = truth(PATH, View.secure_sum(0), int(target), mild, [[Fraction(1)] * 4] * 5)
-        assert found.squared_lower[place] - 1e-6 <= expected <= found.squared_upper[place] + 1e-6
+    uneven = [[Fraction(1), Fraction(1, 2), Fraction(3, 4), Fraction(1)]] * 5
+    for damping in ([[Fraction(1)] * 4] * 5, uneven):
+        found = exposure(View.secure_sum(0), mild, damping).averaging(noise_multiplier=1.0, delta=1e-5)
+        for place, target in enumerate(found.target_indices):
+            expected = truth(PATH, View.secure_sum(0), int(target), mild, damping)
+            assert found.squared_lower[place] - 1e-6 <= expected <= found.squared_upper[place] + 1e-6
+            assert found.squared_upper[place] <= 1.001 * float(expected) + 1e-9
     steep = exposure(View.secure_sum(0), 1 / np.arange(1.0, 21.0) ** 2, np.ones((20, 1)))
     worst = steep.averaging(noise_multiplier=1.0, delta=1e-5)
-    assert (worst.squared_upper == 20).all()
-    assert set(worst.method) == {"cap"}
+    assert (worst.squared_upper <= 20).all()
 
 
 def test_more_seen_and_longer_runs_never_cost_less() -> None:
@@ -174,12 +173,6 @@ def test_what_is_refused() -> None:
         )
     with pytest.raises(InputError, match="damping must lie between 0 and 1"):
         exposure("secure-sum", ones, np.full((3, 1), -0.1))
-    with pytest.raises(
-        NotCertified, match="steps that vary together with damping that differs between nodes"
-    ):
-        exposure("secure-sum", [1.0, 0.5, 0.2], [[1, 1, 1, 0.5]] * 3).averaging(
-            noise_multiplier=1.0, delta=1e-5
-        )
 
 
 def test_a_node_that_passes_nothing_on_shows_nothing_of_others() -> None:

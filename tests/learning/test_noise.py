@@ -16,7 +16,7 @@ def emitted(nodes: int, dimension: int, rounds: int, seed: int, *, bound: bool =
     noise = BoundNoise(keys) if bound else NodeNoise(keys, dimension)
     # The same message again and again, which is the hardest to tell apart.
     messages = np.zeros((nodes, dimension))
-    return np.array([noise.covering(t, messages, 1.0) for t in range(rounds)])
+    return np.array([noise.covering(t, messages, 1.0, dimension) for t in range(rounds)])
 
 
 BOTH = pytest.mark.parametrize("bound", [False, True])
@@ -104,7 +104,7 @@ def test_what_is_refused() -> None:
 
 def test_silence() -> None:
     silent = SilentNoise(3)
-    assert np.array_equal(silent.covering(4, np.ones((3, 2)), 1.0), np.zeros((3, 2)))
+    assert np.array_equal(silent.covering(4, np.ones((3, 2)), 1.0, 2), np.zeros((3, 2)))
     assert silent.uniform(4, 5).shape == (3, 5)
 
 
@@ -112,18 +112,18 @@ def test_noise_is_bound_to_round_message_and_scale() -> None:
     keys = fresh_keys(3, 2)
     noise = BoundNoise(keys)
     messages = np.random.default_rng(1).standard_normal((3, 5))
-    drawn = noise.covering(4, messages, 0.5)
-    assert np.array_equal(BoundNoise(keys).covering(4, messages.copy(order="F"), 0.5), drawn)
+    drawn = noise.covering(4, messages, 0.5, 5)
+    assert np.array_equal(BoundNoise(keys).covering(4, messages.copy(order="F"), 0.5, 5), drawn)
     moved = messages.copy()
     moved[1, 3] = np.nextafter(moved[1, 3], np.inf)
-    again = noise.covering(4, moved, 0.5)
+    again = noise.covering(4, moved, 0.5, 5)
     # One bit of one node: that node alone draws anew, in every coordinate.
     assert np.array_equal(again[[0, 2]], drawn[[0, 2]])
     assert not (again[1] == drawn[1]).any()
     for other in (
-        noise.covering(5, messages, 0.5),
-        noise.covering(4, messages, np.nextafter(0.5, 1)),
-        BoundNoise(fresh_keys(3, 3)).covering(4, messages, 0.5),
+        noise.covering(5, messages, 0.5, 5),
+        noise.covering(4, messages, np.nextafter(0.5, 1), 5),
+        BoundNoise(fresh_keys(3, 3)).covering(4, messages, 0.5, 5),
     ):
         assert not (other == drawn).any()
 
@@ -131,7 +131,7 @@ def test_noise_is_bound_to_round_message_and_scale() -> None:
 def test_bound_noise_does_not_follow_the_message() -> None:
     noise = BoundNoise(fresh_keys(1, 6))
     sizes = np.linspace(-1, 1, 4000)
-    drawn = np.array([noise.covering(0, np.array([[size]]), 1.0)[0, 0] for size in sizes])
+    drawn = np.array([noise.covering(0, np.array([[size]]), 1.0, 1)[0, 0] for size in sizes])
     assert stats.kstest(drawn, "norm").pvalue > LEVEL
     for other in (sizes[1:], drawn[:-1]):
         assert abs(np.corrcoef(other, drawn[1:])[0, 1]) * np.sqrt(4000) < stats.norm.isf(LEVEL / 2)

@@ -132,12 +132,12 @@ def _bare_messages(chosen: Any) -> Any:
     """What nodes would send without noise, from models and a step."""
     from dataclasses import replace
 
-    from sottovoce.learning import SilentNoise, State, step
+    from sottovoce.learning import SilentNoise, init, step
 
     def bare(models: np.ndarray, size: float) -> np.ndarray:
         descent = chosen.descent(SilentNoise(len(models)))
         descent = replace(descent, steps=np.full(len(descent.steps), size))
-        return step(descent, State(round=0, models=models, average=np.zeros(models.shape[1])))[1].messages
+        return step(descent, init(descent)._replace(registers=models[None]))[1].messages[0]
 
     return bare
 

@@ -338,9 +338,9 @@ class Impulse:
     def __init__(self, node: int, when: int, shape: tuple[int, int]) -> None:
         self.node, self.when, self.shape = node, when, shape
 
-    def covering(self, round_index: int, messages: np.ndarray, scale: float) -> np.ndarray:  # noqa: ARG002
+    def covering(self, number: int, content: np.ndarray, scale: float, width: int) -> np.ndarray:  # noqa: ARG002
         drawn = np.zeros(self.shape)
-        drawn[self.node] = round_index == self.when
+        drawn[self.node] = number == self.when
         return drawn
 
     def uniform(self, round_index: int, count: int) -> np.ndarray:  # noqa: ARG002 - the form of a noise source
@@ -551,7 +551,7 @@ def sent(task: Task, noise: NoiseSource, rounds: int = 3, **settings: Any) -> np
     state, messages = init(descent), []
     for _ in range(rounds):
         state, info = step(descent, state)
-        messages.append(info.noise)
+        messages.append(info.noise[0])
     return np.array(messages)
 
 
@@ -604,7 +604,7 @@ def test_a_protocol_that_damps_is_refused() -> None:
     for view in ("everyone", "secure-sum"):
         with pytest.raises(
             InputError,
-            match=r"training runs plain gossip.*damping from 0.5 to 0.5, which would be accounted for",
+            match=r"in training nodes damp by .*damping from 0.5 to 0.5, which would be accounted for",
         ):
             train(task, damped, view=view, noise_multiplier=2.0)
     with pytest.raises(InputError, match=r"leave damping out, and give the loss its l2 or curvature"):
@@ -628,7 +628,7 @@ def test_a_loss_that_passes_for_another_gets_no_noise_twice(monkeypatch: pytest.
 
     def listening(descent: Descent, state: Any) -> Any:
         found = step(descent, state)
-        drawn.append((found[0].round, found[1].noise, found[1].messages))
+        drawn.append((found[0].round, found[1].noise[0], found[1].messages[0]))
         return found
 
     monkeypatch.setattr("sottovoce.learning.training.step", listening)

@@ -13,7 +13,7 @@ from sottovoce.protocols.execution import draw_counts, initial_registers, run_ro
 
 def told_by_messages(protocol: Protocol) -> bool:
     """Whether every model is a linear function of all earlier messages: the rank of those decides."""
-    names, counts = protocol.program.draws, draw_counts(protocol.schedule[0], protocol.program)
+    names, counts = protocol.programs[0].draws, draw_counts(protocol.schedule[0], protocol.programs[0])
     columns = protocol.rounds * (protocol.n + sum(counts.values()))
     held, seen, column = initial_registers(protocol, columns), np.zeros((0, columns)), 0
 
@@ -38,8 +38,8 @@ SEVERAL = [protocol for protocol in PROTOCOLS if protocol.rounds > 1]
 
 @pytest.mark.parametrize("protocol", SEVERAL, ids=lambda each: f"{each.name}-{each.n}-{each.rounds}")
 def test_a_model_that_is_shown_is_told_by_messages(protocol: Protocol) -> None:
-    assert protocol.program.shows_model == told_by_messages(protocol)
-    assert protocol.program.shows_model == (protocol.name != "clean_state")
+    assert protocol.programs[0].shows_model == told_by_messages(protocol)
+    assert protocol.programs[0].shows_model == (protocol.name != "clean_state")
 
 
 def test_what_is_kept_for_a_later_round_counts() -> None:

@@ -215,9 +215,9 @@ def training_simulator(plan: Plan, scene: Scene, direction: np.ndarray) -> Simul
             state = init(next(iter(descents.values())))
             for t, share in enumerate(stream.tolist()):
                 state, info = step(descents[share], state)
-                drawn = info.noise[scene.known] @ direction
+                drawn = info.noise[0][scene.known] @ direction
                 # A message moves by −η times what the gradient moves by.
-                sent = info.messages @ direction / (-sizes[t] * unit)
+                sent = info.messages[0] @ direction / (-sizes[t] * unit)
                 view[t] = np.concatenate([scene.shown @ sent, plan.noise_multiplier * drawn])
         return views
 

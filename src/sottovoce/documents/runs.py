@@ -85,7 +85,8 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
     }
     arrays: dict[str, Any] = {
         "header": np.array(json.dumps(header)),
-        "models": run.state.models,
+        "registers": run.state.registers,
+        "start": run.state.start,
         "average": run.state.average,
         **{f"history_{name}": column for name, column in run.history._asdict().items()},
     }
@@ -219,16 +220,17 @@ def _account(value: Mapping[str, Any]) -> Account:
 
 def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
     """A run from its header and arrays."""
-    models, average = arrays["models"], arrays["average"]
+    registers, start, average = arrays["registers"], arrays["start"], arrays["average"]
     keys, before = arrays.get("keys"), arrays.get("before")
     rounds, done = int(header["rounds"]), int(header["round"])
-    if models.ndim != 2 or average.shape != models.shape[1:] or models.dtype != np.float64:
+    fits = registers.ndim == 3 and start.shape == average.shape == registers.shape[2:] and len(registers) > 0
+    if not fits or registers.dtype != np.float64:
         raise InputError("its models and their average do not fit each other")
     if not 0 <= done <= rounds or (keys is None) != (done == rounds):
         raise InputError("its round and its keys do not fit each other")
-    if keys is not None and (keys.shape != (len(models), 2) or keys.dtype != np.uint64):
+    if keys is not None and (keys.shape != (registers.shape[1], 2) or keys.dtype != np.uint64):
         raise InputError("its keys are not two 64-bit numbers for each node")
-    if (before is None) != (done in {0, rounds}) or (before is not None and before.shape != models.shape):
+    if (before is None) != (done in {0, rounds}) or (before is not None and before.shape != registers.shape):
         raise InputError("its round and the models before it do not fit each other")
     results = {name: header[name] for name in _RESULTS}
     if results["node_accuracies"] is not None:
@@ -239,7 +241,7 @@ def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
         cut=bool(header["cut"]),
         seeded=bool(header["seeded"]),
         zeroed=int(header["zeroed"]),
-        state=State(round=done, models=models, average=average),
+        state=State(round=done, registers=registers, start=start, average=average),
         history=History(**{name: arrays[f"history_{name}"] for name in History._fields}),
         noise_multiplier=float(header["noise_multiplier"]),
         noise_std=float(header["noise_std"]),

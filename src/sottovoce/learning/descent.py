@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differentially private gradient descent followed by gossip, all nodes at once: `init` and `step`.
 
-    s_t = (1 − η_t h)∘θ_t − η_t (g_t + σ ξ_t),   θ_{t+1} = W s_t,   θ_1 = 0,
+A round runs the program of the protocol that the accountant reads, with contributions −η_t(g_t + h∘θ_t) and draws of
+deviation η_t σ. For plain gossip that is
+
+    s_t = θ_t − η_t (g_t + h∘θ_t + σ ξ_t),   θ_{t+1} = W s_t,   θ_1 = 0,
 
 θ_t the nodes' models (n × d), g_t the clipped sums over `nominal`, ξ_t standard Gaussian noise, s_t what is sent.
-With a constant step this is the protocol that the accountant reads: its weights are the W of this recurrence.
 
 Source: Eq. 5.1 of Koskela & Kulkarni.
 """
@@ -18,6 +20,7 @@ import numpy as np
 
 from sottovoce.errors import InputError, one_of, positive
 from sottovoce.learning.losses import clipped_rows
+from sottovoce.protocols.execution import run_round
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from sottovoce.learning.losses import Sums
     from sottovoce.learning.noise import NoiseSource
     from sottovoce.learning.tasks import Task
-    from sottovoce.protocols import Protocol
+    from sottovoce.protocols import Program, Protocol
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -40,28 +43,38 @@ __all__ = [
     "averaged",
     "check_counts",
     "check_fraction",
+    "check_protocol",
     "consensus_distance",
     "init",
     "sensitivity",
     "step",
-    "undamped",
 ]
 
 Unit = Literal["record", "node"]
 Weighting = Literal["uniform", "linear"]
 UNITS: tuple[Unit, ...] = ("record", "node")
 AVERAGES: tuple[Weighting, ...] = ("uniform", "linear")
+# How far floats may leave a row of averaging weights from a sum of 1.
+ROWS_SUM = 1e-9
 
 
 class State(NamedTuple):
-    """Where a run stands after `round` rounds: the nodes' models, and the average of their means so far.
+    """Where a run stands after `round` rounds: what the nodes keep, and the average of their mean models so far.
 
-    `average` weighs the mean model before each round t equally ("uniform") or by t ("linear"), as the descent says.
+    `registers` holds what the protocol keeps, the model first (registers × nodes × dimension), as the difference from
+    the public model `start`. `average` weighs the mean model before each round t equally ("uniform") or by t
+    ("linear"), as the descent says.
     """
 
     round: int
-    models: NDArray[np.float64]
+    registers: NDArray[np.float64]
+    start: NDArray[np.float64]
     average: NDArray[np.float64]
+
+    @property
+    def models(self) -> NDArray[np.float64]:
+        """The nodes' models, one a row."""
+        return np.asarray(self.registers[0] + self.start)
 
 
 class Info(NamedTuple):
@@ -69,7 +82,7 @@ class Info(NamedTuple):
 
     `clipped` is the share of gradients that were clipped, `zeroed` how many were not finite and counted as zero,
     `consensus_distance` the root mean square distance of the nodes' models from their mean after the round, `noise` the
-    standard Gaussian noise that the nodes drew, `messages` what they sent.
+    standard Gaussian noise that the nodes drew, one array a draw, `messages` what they sent, one array an exchange.
     """
 
     round: int
@@ -77,8 +90,8 @@ class Info(NamedTuple):
     clipped: float
     zeroed: int
     consensus_distance: float
-    noise: NDArray[np.float64]
-    messages: NDArray[np.float64]
+    noise: tuple[NDArray[np.float64], ...]
+    messages: tuple[NDArray[np.float64], ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,7 +114,7 @@ class Descent:
 
     def __post_init__(self) -> None:
         """Refuse settings under which the rounds are not what the accountant takes them to be."""
-        undamped(self.protocol)
+        check_protocol(self.protocol)
         positive(clip=self.clip)
         one_of(UNITS, unit=self.unit)
         one_of(AVERAGES, weighting=self.weighting)
@@ -153,15 +166,38 @@ def check_counts(task: Task) -> None:
         )
 
 
-def undamped(protocol: Protocol) -> None:
-    """Refuse a protocol with a damping of its own: in training, what damps is the public part of the loss."""
-    if protocol.damping is not None:
+def check_protocol(protocol: Protocol) -> None:
+    """Refuse a protocol that training cannot run as it is accounted for."""
+    if protocol.plain and protocol.damping is not None:
         low, high = float(protocol.damping.min()), float(protocol.damping.max())
         raise InputError(
-            "training runs plain gossip, in which nodes damp by 1 − step·curvature of the loss and nothing else; got "
-            f"a protocol with damping from {low:.4g} to {high:.4g}, which would be accounted for and not run (leave "
-            "damping out, and give the loss its l2 or curvature)"
+            "in training nodes damp by 1 − step·curvature of the loss and nothing else; got a protocol with damping "
+            f"from {low:.4g} to {high:.4g}, which would be accounted for and not run (leave damping out, and give the "
+            "loss its l2 or curvature)"
         )
+    reason = _untrained(protocol)
+    if reason is not None:
+        raise InputError(f"training cannot run the protocol {protocol.name!r}: {reason}")
+
+
+def _untrained(protocol: Protocol) -> str | None:
+    """Why a protocol cannot train; None if it can."""
+    if protocol.updates is not None:
+        return "how nodes update follows from the loss (leave updates out)"
+    if len(protocol.programs) > 1:
+        return "its programs take turns (take one program for all rounds; weights may take turns)"
+    if protocol.encoded:
+        return "its noise is encoded over the rounds, and nodes draw theirs afresh (leave the encoder out)"
+    if any(draw.each == "edge" for draw in protocol.programs[0].draws):
+        return "two nodes share a draw, and each draws its own by a key of its own (take draws of nodes)"
+    if not protocol.programs[0].shows_model:
+        return (
+            "its messages do not tell its models, so that gradients would depend on what nobody sees, and not even "
+            "local DP is proved (send what the model is made of)"
+        )
+    if any(np.abs(weights.matrix.sum(axis=1) - 1).max() > ROWS_SUM for weights in protocol.schedule):
+        return "the rows of its weights do not sum to 1, so that models are no averages (take such weights)"
+    return None
 
 
 def sensitivity(task: Task, clip: float, unit: Unit, batch_fraction: float = 1.0) -> float:
@@ -177,29 +213,46 @@ def sensitivity(task: Task, clip: float, unit: Unit, batch_fraction: float = 1.0
 def init(descent: Descent) -> State:
     """The state before the first round: every node has the same public model, zeros unless the loss says otherwise."""
     n, d = descent.protocol.n, descent.task.dimension
-    start = np.zeros(d) if descent.task.loss.start is None else descent.task.loss.start
-    return State(round=0, models=np.tile(start, (n, 1)), average=np.zeros(d))
+    start = np.zeros(d) if descent.task.loss.start is None else np.asarray(descent.task.loss.start)
+    kept = len(descent.protocol.programs[0].keeps)
+    return State(round=0, registers=np.zeros((kept, n, d)), start=start, average=np.zeros(d))
 
 
 def step(descent: Descent, state: State) -> tuple[State, Info]:
-    """One round: clipped gradients, noise, a step, and gossip. The same state always gives the same result."""
+    """One round of the protocol, with clipped gradients and noise. The same state always gives the same result."""
     t = state.round
     if t >= descent.protocol.rounds:
         raise InputError(
             f"the protocol has {descent.protocol.rounds} rounds, and all of them are done (plan more rounds)"
         )
-    size = float(descent.steps[t])
+    weights, program = descent.protocol.round_of(t)
+    size, models = float(descent.steps[t]), state.models
     # Numbers that overflow are for the caller to find in the models, not for warnings.
     with np.errstate(over="ignore", invalid="ignore"):
         gradient = _gradients(descent, state)
-        bare = (1 - size * descent.task.linear) * state.models - size * gradient.values
+        contribution = -size * (gradient.values + descent.task.linear * models)
         scale = size * descent.noise_std
-        noise = descent.noise.covering(t, bare, scale)
-        messages = bare - scale * noise
-        models = descent.protocol.weights.matrix @ messages
-        distance = consensus_distance(models)
-        average = averaged(state.average, state.models.mean(axis=0), t + 1, descent.weighting)
-    following = State(round=t + 1, models=models, average=average)
+        # All that a message of this round can be made of: noise is bound to it.
+        content = np.hstack([*state.registers, contribution])
+        first, width = t * len(program.draws), contribution.shape[1]
+        noise = tuple(
+            descent.noise.covering(first + k, content, scale, width) for k in range(len(program.draws))
+        )
+        names = _kept(program)
+        held, messages = run_round(
+            weights,
+            program,
+            dict(zip(names, state.registers, strict=True)),
+            contribution,
+            {draw.name: -scale * drawn for draw, drawn in zip(program.draws, noise, strict=True)},
+        )
+        following = State(
+            round=t + 1,
+            registers=np.stack([held[name] for name in names]),
+            start=state.start,
+            average=averaged(state.average, models.mean(axis=0), t + 1, descent.weighting),
+        )
+        distance = consensus_distance(following.models)
     return following, Info(
         round=t + 1,
         step=size,
@@ -207,8 +260,13 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
         zeroed=gradient.zeroed,
         consensus_distance=distance,
         noise=noise,
-        messages=messages,
+        messages=tuple(messages),
     )
+
+
+def _kept(program: Program) -> list[str]:
+    """The names of what a program keeps, the model first."""
+    return [program.model, *(name for name in program.keeps if name != program.model)]
 
 
 def averaged(average: Array, model: Array, t: int, weighting: Weighting) -> Array:

@@ -19,14 +19,11 @@ import numpy as np
 
 from sottovoce.accounting import AccountTable, account, account_all, local_account, observer_views
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
-from sottovoce.filtering import hidden_system
 from sottovoce.learning.certified import certified_table
-from sottovoce.learning.descent import undamped
+from sottovoce.learning.descent import check_protocol
 from sottovoce.learning.reactions import Reaction
-from sottovoce.learning.varying import fits_dense, scale_spread, varying_ends
-from sottovoce.protocols import gossip
-from sottovoce.sensitivities import sensitivity
-from sottovoce.views import ONE_OBSERVER, View, assumption_of, observe, target_indices
+from sottovoce.protocols import Combine, Program, Protocol, gossip
+from sottovoce.views import ONE_OBSERVER, View, assumption_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import Account, Relation
     from sottovoce.learning.tasks import Task
-    from sottovoce.protocols import Protocol
     from sottovoce.views import OwnNoise
 
     Array: TypeAlias = NDArray[np.float64]
@@ -63,8 +59,8 @@ class Exposure:
     observers: Sequence[Hashable] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a view that is none, a protocol that damps by itself, and damping that is not between 0 and 1."""
-        undamped(self.protocol)
+        """Refuse a view that is none, a protocol that training cannot run, and damping that is not between 0 and 1."""
+        check_protocol(self.protocol)
         if not isinstance(self.view, View):
             one_of(("everyone", *ONE_OBSERVER), view=self.view)
         elif self.view.name == "custom":
@@ -74,6 +70,16 @@ class Exposure:
             )
         if not ((self.damping >= 0) & (self.damping <= 1)).all():
             raise InputError("damping must lie between 0 and 1 (take a smaller step, or less regularisation)")
+        if not self.protocol.plain and np.ptp(self.steps):
+            raise InputError(
+                f"steps must be constant with the protocol {self.protocol.name!r}, whose rounds carry on what earlier "
+                f"steps have scaled; they go from {self.steps.max():.4g} to {self.steps.min():.4g} (take one step size)"
+            )
+        if not (self.protocol.plain or self.unconditional):
+            raise InputError(
+                f"training on the protocol {self.protocol.name!r} is accounted for in the everyone view: what hidden "
+                "models carry on is bounded for plain gossip alone (take view='everyone', or plain gossip)"
+            )
 
     @property
     def unconditional(self) -> bool:
@@ -95,13 +101,7 @@ class Exposure:
         """
         protocol = self._first(rounds, noise_multiplier, delta)
         if self.unconditional:
-            return account(
-                protocol,
-                View.everyone,
-                noise_multiplier=noise_multiplier,
-                delta=delta,
-                relation=self.relation,
-            )
+            return self._seen_by_all(protocol, noise_multiplier, delta)
         if self.state_free:
             found = self._linear(protocol, noise_multiplier, delta, progress)
             plain = bool((self._factors(protocol.rounds) == 1).all())
@@ -127,8 +127,7 @@ class Exposure:
         """The same pairs as if contributions were fixed in advance: the number of averaging, assumption `hidden-state`.
 
         For plain gossip (constant steps, no damping) the tables are those of `account_all`. Otherwise the transition is
-        D W; where D or the steps vary from round to round the method is that of the definition, in a small network, or
-        `scaled`: the bound of the nearest constant loop times how far the rounds' scales are apart.
+        D W; where D or the steps vary from round to round, each round is a program of its own.
 
         Guarantee: none for training. It holds for gradients that do not depend on models.
         """
@@ -147,6 +146,11 @@ class Exposure:
         at_least(1, rounds=count)
         return replace(self.protocol, rounds=int(count))
 
+    def _seen_by_all(self, protocol: Protocol, noise: float, delta: float) -> AccountTable:
+        """The view of everyone: messages tell every model, so gradients depend on what is seen and nothing else."""
+        found = account(protocol, View.everyone, noise_multiplier=noise, delta=delta, relation=self.relation)
+        return replace(found, assumption="none")
+
     def _linear(
         self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None
     ) -> AccountTable:
@@ -154,23 +158,23 @@ class Exposure:
         factors = self._factors(protocol.rounds)
         if (factors[1:] == factors[1:2]).all() and factors.max() <= 1:
             damping = np.broadcast_to(factors[-1], protocol.n) if protocol.rounds > 1 else None
-            damped = gossip(protocol.weights, rounds=protocol.rounds, damping=damping)
-            return self._constant(damped, noise, delta, progress)
-        return self._moving(protocol, factors, noise, delta, progress)
+            return self._accounted(
+                gossip(protocol.weights, rounds=protocol.rounds, damping=damping), noise, delta, progress
+            )
+        return self._accounted(_moving(protocol, factors), noise, delta, progress)
 
     def everyone(self, *, noise_multiplier: float, delta: float, rounds: int | None = None) -> Account:
-        """What holds without any assumption: every message is seen, Δ² = T.
+        """What holds without any assumption: every message is seen, Δ² = T in plain gossip.
 
-        Guarantee: exact, whatever steps and damping, if for every fixed transcript contributions differ by at most
+        Guarantee: exact there, whatever steps and damping, if for every fixed transcript contributions differ by at most
         the sensitivity, nodes mix their own noised message, and T, steps, noise and clip are public.
         """
-        count = self.protocol.rounds if rounds is None else rounds
-        return local_account(
-            replace(self.protocol, rounds=int(count)),
-            noise_multiplier=noise_multiplier,
-            delta=delta,
-            relation=self.relation,
-        )
+        protocol = self._first(rounds, noise_multiplier, delta)
+        if protocol.plain:
+            return local_account(
+                protocol, noise_multiplier=noise_multiplier, delta=delta, relation=self.relation
+            )
+        return self._seen_by_all(protocol, noise_multiplier, delta).worst()
 
     def rounds_within(
         self,
@@ -220,10 +224,10 @@ class Exposure:
             return [self.view]
         return observer_views(self.protocol, self.view, self.own_noise, self.observers)
 
-    def _constant(
+    def _accounted(
         self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None
     ) -> AccountTable:
-        """The same damping, or none, and the same step in all rounds: what the accountant computes anyway."""
+        """What the accountant computes for the view, or for every observer in turn."""
         if isinstance(self.view, View):
             return account(
                 protocol,
@@ -244,37 +248,35 @@ class Exposure:
             progress=progress,
         )
 
-    def _moving(
-        self,
-        protocol: Protocol,
-        factors: Array,
-        noise: float,
-        delta: float,
-        progress: Callable[[int, int], None] | None,
-    ) -> AccountTable:
-        """The same table for a loop with damping or varying steps, view by view."""
-        views = self._views()
-        parts = []
-        for number, view in enumerate(views, start=1):
-            parts.append(_assessed(protocol, view, factors))
-            if progress is not None:
-                progress(number, len(views))
-        indices, lower, upper, method = zip(*parts, strict=True)
-        return AccountTable(
-            protocol=protocol,
-            view=views[0].name,
-            own_noise=views[0].own_noise,
-            relation=self.relation,
-            contribution="vector",
-            noise_multiplier=noise,
-            delta=delta,
-            observers=tuple(view.observers for view in views),
-            observer_of=np.repeat(np.arange(len(views)), [len(each) for each in indices]),
-            target_indices=np.concatenate(indices),
-            squared_lower=np.concatenate(lower),
-            squared_upper=np.concatenate(upper),
-            method=np.concatenate(method),
+
+def _moving(protocol: Protocol, factors: Array) -> Protocol:
+    """Plain gossip with steps or damping that vary, each message divided by its step, which shows the same.
+
+        s̃_t = r_t W s̃_{t−1} + c_t + u_t,   r_t = D_t η_{t−1}/η_t,
+
+    is a program a round, in the order of the rounds; `factors` holds r_t for each round, of all nodes or of each.
+    """
+    (send, receive), draws = protocol.programs[0].instructions, protocol.programs[0].draws
+    if not isinstance(send, Combine):
+        raise TypeError(f"plain gossip combines before it sends; got {send!r}")
+    kept = protocol.programs[0].keeps
+    programs = tuple(
+        Program(
+            keeps=kept,
+            draws=draws,
+            instructions=(Combine(send.into, {**send.terms, kept[0]: _one_or_each(row)}), receive),
         )
+        for row in factors
+    )
+    return Protocol(
+        weights=protocol.weights, program=programs, rounds=protocol.rounds, name="gossip with varying steps"
+    )
+
+
+def _one_or_each(factors: Array) -> float | tuple[float, ...]:
+    """One number where all nodes have the same."""
+    numbers = tuple(factors.tolist())
+    return numbers[0] if len(set(numbers)) == 1 else numbers
 
 
 def _most(fits: Callable[[int], bool], low: int, high: int) -> int:
@@ -315,51 +317,3 @@ def quadratic_damping(task: Task, step: float) -> Array:
             f"step times curvature must lie between 0 and 1; got {1 - damping!r} (take a smaller step)"
         )
     return np.full(task.nodes, damping)
-
-
-def _assessed(
-    protocol: Protocol, view: View, factors: Array
-) -> tuple[NDArray[np.int64], Array, Array, NDArray[np.str_]]:
-    """Targets, ends of Δ² and methods of one view, for A_t = diag(factors_t) W that varies with t."""
-    observation = observe(protocol, view)
-    indices = target_indices(protocol, view, observation.known, None)
-    system = hidden_system(protocol, observation)
-    if system.rows.shape[0] == 0:
-        none = np.zeros(len(indices))
-        return indices, none, none, np.full(len(indices), "unreached")
-    if np.ptp(factors, axis=1).any():
-        raise NotCertified(
-            "steps that vary together with damping that differs between nodes are accounted for in the everyone view "
-            "alone (take constant steps, or the everyone view)"
-        )
-    moving = factors[:, 0]
-    if fits_dense(system):
-        return indices, *varying_ends(system, indices, moving)
-    return indices, *_scaled(protocol, view, indices, moving)
-
-
-def _ends(protocol: Protocol, view: View, indices: NDArray[np.int64], base: float) -> tuple[Array, Array]:
-    """Ends of Δ² for a loop that damps by `base` in every round."""
-    found = sensitivity(
-        gossip(protocol.weights, rounds=protocol.rounds, damping=base), view, list(protocol.names(indices))
-    )
-    return found.squared_lower, found.squared_upper
-
-
-def _scaled(
-    protocol: Protocol, view: View, indices: NDArray[np.int64], factors: Array
-) -> tuple[Array, Array, NDArray[np.str_]]:
-    """Ends from the constant loop whose rounds' scales differ least from those of the varying one."""
-    # A loop that is damped at all times is closest to a damped one; one that grows, to plain gossip.
-    middle = float(np.median(factors[1:]))
-    bases = [min(each, 1.0) for each in (float(factors[1:].min()), middle, 1.0) if each > 0]
-    base = min(bases, key=lambda each: scale_spread(factors, float(each)))
-    spread = scale_spread(factors, float(base))
-    if spread >= protocol.rounds**2:
-        lower, upper = np.zeros(len(indices)), np.full(len(indices), np.inf)
-    else:
-        lower, upper = _ends(protocol, view, indices, float(base))
-    upper = upper * spread
-    capped = upper > protocol.rounds
-    method = np.where(capped, "cap", "scaled").astype("<U11")
-    return lower / spread, np.where(capped, float(protocol.rounds), upper), method

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each node's own noise, by a key of 128 bits that is its own. There are two kinds.
 
-`BoundNoise` is for data that matter. It draws from the key, the round and the message that the noise is for,
+`BoundNoise` is for data that matter. It draws from the key, the number of the draw and what the noise is for,
 
-    ξ = Gaussian(PRF_key(round, scale, message without noise)),   PRF keyed BLAKE2b.
+    ξ = Gaussian(PRF_key(draw, scale, what the message is made of)),   PRF keyed BLAKE2b.
 
 A message that is computed again, bit for bit the same, gets the same noise and shows nobody anything new; one that
 differs in a single bit, or is scaled otherwise, gets noise of its own. So the same noise never covers two messages,
@@ -44,8 +44,11 @@ _START = np.zeros(4, dtype=np.uint64)
 class NoiseSource(Protocol):
     """Standard Gaussian noise for every node and round, and the coins by which records are sampled."""
 
-    def covering(self, round_index: int, messages: Array, scale: float) -> Array:
-        """Independent N(0, 1) numbers that, times `scale`, are to cover these messages; rounds count from 0."""
+    def covering(self, number: int, content: Array, scale: float, width: int) -> Array:
+        """Independent N(0, 1) numbers, `width` a node, that times `scale` cover what each row of `content` makes.
+
+        Draws of a run are numbered from 0, round after round.
+        """
 
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""
@@ -87,19 +90,19 @@ class NodeNoise:
         self._drawn = -1
         self._block = np.empty((len(keys), self._rounds, dimension))
 
-    def gaussian(self, round_index: int) -> Array:
+    def gaussian(self, number: int) -> Array:
         """Independent N(0, 1) numbers, shape (nodes, dimension)."""
-        number, place = divmod(round_index, self._rounds)
-        if number != self._drawn:
+        block, place = divmod(number, self._rounds)
+        if block != self._drawn:
             for node, generator in enumerate(self._generators):
-                self._place(node, number, _GAUSSIAN)
+                self._place(node, block, _GAUSSIAN)
                 generator.standard_normal(out=self._block[node])
-            self._drawn = number
+            self._drawn = block
         return self._block[:, place]
 
-    def covering(self, round_index: int, messages: Array, scale: float) -> Array:  # noqa: ARG002
-        """The numbers of the round, whatever the messages are."""
-        return self.gaussian(round_index).copy()
+    def covering(self, number: int, content: Array, scale: float, width: int) -> Array:  # noqa: ARG002
+        """The numbers of the draw, whatever they cover."""
+        return self.gaussian(number).copy()
 
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""
@@ -120,8 +123,8 @@ class BoundNoise:
 
     >>> import numpy as np
     >>> noise, messages = BoundNoise(fresh_keys(3)), np.zeros((3, 4))
-    >>> drawn, again = (noise.covering(7, messages, 1.0) for _ in range(2))
-    >>> other = noise.covering(7, messages + 1e-300, 1.0)
+    >>> drawn, again = (noise.covering(7, messages, 1.0, 4) for _ in range(2))
+    >>> other = noise.covering(7, messages + 1e-300, 1.0, 4)
     >>> bool((drawn == again).all()), bool((drawn == other).any())
     (True, False)
     """
@@ -136,11 +139,11 @@ class BoundNoise:
         self._bits = np.random.Philox(key=0)
         self._generator = np.random.Generator(self._bits)
 
-    def covering(self, round_index: int, messages: Array, scale: float) -> Array:
-        """Independent N(0, 1) numbers that are the same only for the same round, message and scale."""
-        drawn = np.empty(messages.shape)
-        rows = np.ascontiguousarray(messages, dtype="<f8")
-        about = struct.pack("<Qd", round_index, scale)
+    def covering(self, number: int, content: Array, scale: float, width: int) -> Array:
+        """Independent N(0, 1) numbers that are the same only for the same draw, content and scale."""
+        drawn = np.empty((len(content), width))
+        rows = np.ascontiguousarray(content, dtype="<f8")
+        about = struct.pack("<Qd", number, scale)
         for node, function in enumerate(self._covers):
             self._begin(function, about, rows[node].tobytes())
             self._generator.standard_normal(out=drawn[node])
@@ -192,9 +195,9 @@ class SilentNoise:
         """Zeros for every node; coins from generators of the nodes' own."""
         self._coins = NodeNoise(fresh_keys(nodes) if keys is None else keys, 1)
 
-    def covering(self, round_index: int, messages: Array, scale: float) -> Array:  # noqa: ARG002
+    def covering(self, number: int, content: Array, scale: float, width: int) -> Array:  # noqa: ARG002
         """Zeros."""
-        return np.zeros_like(messages)
+        return np.zeros((len(content), width))
 
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""

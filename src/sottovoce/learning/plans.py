@@ -134,7 +134,6 @@ def plan(
         raise InputError(
             f"noise_multiplier must be given, or else a target ε that it is chosen for; got {got} (give one of them)"
         )
-    protocol.require_plain("training")
     if max_epsilon is not None and target_epsilon is not None:
         raise InputError(
             "max_epsilon must be left out where noise is chosen for a target ε, which it keeps to over all rounds "
@@ -193,8 +192,9 @@ def plan(
             "made_with": made_with(),
             "l2": float(task.l2),
             "shard_size": int(task.shards.nominal),
-            "weights": protocol.weights.hash,
+            "weights": " ".join(weights.hash for weights in protocol.schedule),
             "rounds": int(protocol.rounds),
+            **protocol.terms,
             "step": str(schedule),
             "unit": unit,
             "relation": relation,

@@ -61,7 +61,7 @@ class Run:
     defined. They are measured without noise and are not private.
 
     `keys` are those of the noise while the run is unfinished: whoever has them can take the noise away, and so can
-    whoever knows the seed of a run that is `seeded`. `before` holds the models before the last round, by which a run
+    whoever knows the seed of a run that is `seeded`. `before` holds the registers before the last round, by which a run
     that goes on checks that it repeats itself.
 
     `zeroed` says how many gradients of single records were not finite and counted as zero, over all rounds. It is for

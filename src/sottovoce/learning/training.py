@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from sottovoce.errors import InputError, at_least
-from sottovoce.learning.descent import State, init, step
+from sottovoce.learning.descent import init, step
 from sottovoce.learning.fingerprints import loss_fingerprint
 from sottovoce.learning.noise import drawn_by, fresh_keys
 from sottovoce.learning.plans import plan
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sottovoce.accounting import Relation
-    from sottovoce.learning.descent import Descent, Unit, Weighting
+    from sottovoce.learning.descent import Descent, State, Unit, Weighting
     from sottovoce.learning.plans import Plan
     from sottovoce.learning.schedules import Schedule
     from sottovoce.learning.tasks import Task
@@ -178,7 +178,7 @@ def _run(
                 history = history.extended(state.round, loss, info.consensus_distance, info.clipped, *spent)
                 if progress is not None:
                     progress(Moment(state.round, rounds, loss, info.consensus_distance, *spent))
-            following = _Begun(state, begun.state.models, history, begun.zeroed + info.zeroed)
+            following = _Begun(state, begun.state.registers, history, begun.zeroed + info.zeroed)
             if checkpoint is not None and state.round % every == 0 and state.round < rounds:
                 checkpoint(_unfinished(chosen, following, keys))
             begun = following
@@ -191,7 +191,7 @@ def _run(
 
 
 class _Begun(NamedTuple):
-    """How far a run has come: its state, the models before its last round, what was measured, and what was zeroed."""
+    """How far a run has come: its state, that before its last round, what was measured, and what was zeroed."""
 
     state: State
     before: Array | None
@@ -209,10 +209,10 @@ def _taken_up(descent: Descent, resume: Run) -> _Begun:
     if done.round:
         if resume.before is None:
             raise InputError(
-                "the run to resume lacks the models before its last round (take what train kept)"
+                "the run to resume lacks what nodes kept before its last round (take what train kept)"
             )
-        again, _ = step(descent, State(round=done.round - 1, models=resume.before, average=done.average))
-        if not np.array_equal(again.models, done.models):
+        again, _ = step(descent, done._replace(round=done.round - 1, registers=resume.before))
+        if not np.array_equal(again.registers, done.registers):
             raise InputError(
                 f"round {done.round} does not come out as it did before the run was interrupted, so that what was sent "
                 "since then would be sent again in another form (go on with the same loss, machine, libraries and "

@@ -12,12 +12,13 @@ import numpy as np
 
 from sottovoce.protocols.compiled import edges_of
 from sottovoce.protocols.program import CONTRIBUTION, Combine
-from sottovoce.protocols.rationals import spread
+from sottovoce.protocols.rationals import exact
 
 if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols.program import Draw, Program
     from sottovoce.protocols.protocol import Protocol
+    from sottovoce.protocols.rationals import PerNode
 
 __all__ = ["Registers", "draw_counts", "initial_registers", "run_round"]
 
@@ -55,7 +56,6 @@ def run_round(
     >>> sent.ravel().tolist(), kept["model"].ravel().tolist()
     ([1.0, 0.0], [0.5, 0.5])
     """
-    n = weights.n
     registers = dict(held)
     sources = {CONTRIBUTION: contribution}
     for draw in program.draws:
@@ -65,8 +65,7 @@ def run_round(
         if isinstance(step, Combine):
             total = np.zeros_like(contribution)
             for name, value in step.terms.items():
-                factors = np.array([float(x) for x in spread(value, n)])
-                total = total + factors[:, None] * (registers[name] if name in registers else sources[name])
+                total = total + _factor(value) * (registers[name] if name in registers else sources[name])
             registers[step.into] = total
         else:
             messages.append(registers[step.message])
@@ -76,11 +75,18 @@ def run_round(
 
 def _added(weights: GossipWeights, draw: Draw, numbers: np.ndarray) -> np.ndarray:
     """What a draw adds at each node."""
-    level = np.array([float(x) for x in spread(draw.level, weights.n)])
+    scaled = np.asarray(_factor(draw.level) * numbers)
     if draw.each == "node":
-        return np.asarray(level[:, None] * numbers)
+        return scaled
     total = np.zeros((weights.n, numbers.shape[1]))
     for k, (i, j) in enumerate(edges_of(weights)):
-        total[i] += level[0] * numbers[k]
-        total[j] -= level[0] * numbers[k]
+        total[i] += scaled[k]
+        total[j] -= scaled[k]
     return total
+
+
+def _factor(value: PerNode) -> float | np.ndarray:
+    """A coefficient of all nodes as a number, or one a node as a column."""
+    if isinstance(value, tuple):
+        return np.array([[float(exact(each))] for each in value])
+    return float(exact(value))
