@@ -166,7 +166,7 @@ class Exposure:
     def everyone(self, *, noise_multiplier: float, delta: float, rounds: int | None = None) -> Account:
         """What holds without any assumption: every message is seen, Δ² = T in plain gossip.
 
-        Guarantee: exact there, whatever steps and damping, if for every fixed transcript contributions differ by at most
+        Guarantee: exact there, whatever steps and damping, if for any fixed transcript contributions differ by at most
         the sensitivity, nodes mix their own noised message, and T, steps, noise and clip are public.
         """
         protocol = self._first(rounds, noise_multiplier, delta)
