@@ -282,3 +282,33 @@ def test_an_infinite_sensitivity_is_not_certified(sottovoce: Run, tmp_path: Path
     assert (code, out) == (3, "")
     assert "Δ is infinite, so there is nothing to certify" in err
     assert not (tmp_path / "c.json").exists()
+
+
+def test_training_runs_the_program_that_it_accounts_for(sottovoce: Run) -> None:
+    words = (
+        "train",
+        "synthetic",
+        "--graph",
+        "ring:n=6",
+        "--rounds",
+        "4",
+        "--target-epsilon",
+        "4",
+        "--seed",
+        "1",
+    )
+    code, out, err = sottovoce(*words, *PROGRAM, "--step", "0.05", "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert (document["protocol"], document["protocol_hash"]) == ("momentum", MOMENTUM.hash)
+    assert document["account"]["assumption"] == "none"
+    text = " ".join(sottovoce(*words, *PROGRAM, "--step", "0.05").out.split())
+    assert f"protocol hash {MOMENTUM.hash}" in text
+    for more, complaint in (
+        ((*PROGRAM, "--view", "secure-sum"), "accounted for in the everyone view"),
+        (("--protocol", "clean-state:keep=0.5"), "its messages do not tell its models"),
+        (("--protocol", "pairwise-noise:local=1,shared=1"), "two nodes share a draw"),
+    ):
+        code, out, err = sottovoce(*words, "--step", "0.05", *more)
+        assert (code, out) == (2, "")
+        assert complaint in err

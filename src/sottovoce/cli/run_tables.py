@@ -6,7 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
-from sottovoce.cli.layout import RELATIONS, estimate, facts, named, network_words, paragraph, who
+from sottovoce.cli.layout import (
+    RELATIONS,
+    estimate,
+    facts,
+    named,
+    network_words,
+    paragraph,
+    protocol_words,
+    who,
+)
 from sottovoce.cli.printing import as_given, interval, rounded_up
 from sottovoce.views import ASSUMPTIONS
 
@@ -168,6 +177,7 @@ def _terms(
         ("noise", _noise(run)),
         ("divided by", f"{settings['shard_size']}, the public shard size and the most records of a node"),
         *_updates(run),
+        *([] if run.table is None else protocol_words(run.table.protocol)),
         ("protects", f"{UNITS[settings['unit']]}; {settings['relation']}: {RELATIONS[settings['relation']]}"),
         ("view", f"{account.view}, own noise {settings['own_noise']}"),
         ("Δ²", "" if squared is None else f"{interval(squared)} (bound: {account.method})"),

@@ -15,6 +15,7 @@ from sottovoce.cli.options import (
     Json,
     Observers,
     OwnNoise,
+    ProtocolName,
     RelationName,
     ReportOption,
     Rounds,
@@ -23,6 +24,7 @@ from sottovoce.cli.options import (
     ViewOption,
     Weights,
     network,
+    protocol_of,
     views,
     whole_number,
 )
@@ -141,6 +143,7 @@ def train(
     own_noise: OwnNoise = "known",
     relation: RelationName = "add-remove",
     weights: Weights = "auto",
+    protocol: ProtocolName = "gossip",
     learning: Learning = ANY_LEARNING,
     averaging: Annotated[
         bool,
@@ -194,7 +197,6 @@ def train(
     from sottovoce import learning as room
     from sottovoce.documents import runs
     from sottovoce.graphs import spectrum
-    from sottovoce.protocols import gossip
 
     if output is not None:
         runs.check_run_path(output, fresh=not resume)
@@ -207,14 +209,14 @@ def train(
         check_report_path(report)
         needs_matplotlib()
     chosen = network(graph, weights)
-    protocol = gossip(chosen.weights, rounds=rounds)
-    task = _task(data, learning, protocol.n)
+    asked = protocol_of(chosen, protocol, None, rounds=rounds)
+    task = _task(data, learning, asked.n)
     seen, observers = _seen(Sight(view=view, observer=observer, own_noise=own_noise), chosen)
     try:
         with _watched() as (accounts, rounds_done):
             done = room.train(
                 task,
-                protocol,
+                asked,
                 view=seen,
                 noise_multiplier=noise_multiplier,
                 target_epsilon=target_epsilon,
@@ -240,8 +242,8 @@ def train(
         return 130
     if output is not None:
         runs.write_run(done, output)
-    found, cost = spectrum(chosen.weights), room.step_cost(task, protocol, done)
-    _print(done, task, protocol, chosen, found, cost, output, json=json)
+    found, cost = spectrum(chosen.weights), room.step_cost(task, asked, done)
+    _print(done, task, asked, chosen, found, cost, output, json=json)
     if report is not None:
         _report(report, done, task, chosen, found, cost)
     return 0

@@ -143,6 +143,7 @@ def run_document(
         "dimension": task.dimension,
         **{name: run.settings[name] for name in ("l2", "step", "clip", "unit", "batch_fraction")},
         "rounds": run.rounds,
+        **protocol.terms,
         "stopped_by_budget": run.cut,
         "noise_multiplier": run.noise_multiplier,
         "noise_std": run.noise_std,
