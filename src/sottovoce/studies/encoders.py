@@ -48,7 +48,7 @@ class Config:
     sizes: tuple[tuple[int, int, str, int], ...] = (
         (100, 10, "full", 100),
         (100, 10, "at-most:1", 100),
-        (1000, 10, "full", 1000),
+        (10_000, 10, "full", 1000),
         (100, 1000, "full", 2),
     )
     seed: int = 1
