@@ -37,7 +37,6 @@ def test_every_pair_is_in_its_place(table: AccountTable) -> None:
         assert account.sensitivity_squared == Interval(pairs["lower"][k], pairs["upper"][k])
         assert document["methods"][pairs["method"][k]] == account.method
     assert document["factor"] == 2
-    assert document["contributing_rounds"] == 5
     assert document["observers_left_out"] == 0
     assert (document["pairs_computed"], document["pairs_possible"]) == (210, 210)
     assert document["epsilon_upper"] == table.epsilon_upper.max()

@@ -58,8 +58,8 @@ ASSUMPTIONS: dict[Assumption, str] = {
     ),
     "hidden-state": (
         "contributions of other nodes, and of the target's other records, are taken to carry nothing of the record "
-        "that differs on, although in training they depend on states that the observer does not see; the number "
-        "without this assumption is that of the everyone view"
+        "that differs on, although in training they depend on states that the observer does not see; what holds "
+        "without this assumption is the number of the everyone view, or one that rests on smooth"
     ),
 }
 """What a guarantee rests on; a later entry asks for more."""
@@ -203,7 +203,7 @@ View.everyone = View(name="everyone")
 def assumption_of(view: View | str, damping: object) -> Assumption:
     """What a guarantee about a view rests on: nothing if all is seen, an open loop, or one that quadratic losses close.
 
-    `damping` is that of the protocol, None where nothing is damped. Every output reads its assumption from here.
+    `damping` is that of the protocol, None where nothing is damped.
 
     >>> assumption_of("everyone", None), assumption_of(View.secure_sum(0), None), assumption_of("secure-sum", 0.5)
     ('none', 'oblivious', 'quadratic')

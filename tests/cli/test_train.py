@@ -53,7 +53,7 @@ step, stop = training.step, int(sys.argv[1])
 
 def step_and_send(descent, state):
     found = step(descent, state)
-    print(found[0].round, hashlib.sha256(found[1].messages.tobytes()).hexdigest(), flush=True)
+    print(found[0].round, hashlib.sha256(found[1].messages[0].tobytes()).hexdigest(), flush=True)
     if found[0].round == stop:
         print("waiting", flush=True)
         time.sleep(60)

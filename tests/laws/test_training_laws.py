@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sottovoce import (
     account,
     account_all,
     calibrate,
+    certify,
     gossip,
     graphs,
     rate,
@@ -22,6 +24,7 @@ from sottovoce import (
     worst_observer,
 )
 from sottovoce.accounting import Interrupted, local_account
+from sottovoce.certificates import Mechanism
 from sottovoce.errors import InputError
 from sottovoce.feedback import pairs, training_sensitivity
 from sottovoce.feedback.pairs import first_bounds
@@ -272,3 +275,26 @@ def test_a_case_is_that_of_the_protocol() -> None:
     case = training_of(trained(noise_levels=LEVELS), View.secure_sum(0), Participation.full())
     assert case.levels.tolist() == [1.0, 4.0, 1.0]
     assert case.hops.tolist() == [0.0, 1.0]
+
+
+def test_zeroing_a_node_out_needs_the_identity_in_its_ball(tmp_path: Path) -> None:
+    """A node without data sends on what it received. On the star that attains 1.249 where [0.2, 0.5] allows 1.099."""
+    star = gossip(graphs.metropolis_weights("star:n=3"), rounds=2, updates=(0.2, 0.5))
+    settings: dict[str, Any] = {"noise_multiplier": 1.0, "delta": 1e-5, "relation": "zero-out"}
+    sweep(star, "secure-sum", tmp_path / "pairs")
+    for ask in (
+        lambda: account(star, View.secure_sum(0), **settings),
+        lambda: account_all(star, "secure-sum", **settings),
+        lambda: calibrate(star, "secure-sum", target_epsilon=1, target_delta=1e-5, relation="zero-out"),
+        lambda: certify(star, View.secure_sum(0), 1, mechanism=Mechanism(**settings)),
+        lambda: summarise(tmp_path / "pairs", **settings),
+    ):
+        with pytest.raises(InputError, match=r"slopes in \[0.2, 0.5\] do not hold 1"):
+            ask()
+    assert account(replace(star, updates=(0.2, 1)), View.secure_sum(0), **settings).relation == "zero-out"
+
+
+def test_a_target_that_contributes_in_an_unseen_round_alone_shows_nothing() -> None:
+    path = gossip(graphs.metropolis_weights("path:n=4"), rounds=3, updates=(0.2, 0.6))
+    found = sensitivity(path, View.single_node(1), participation="fixed:3")
+    assert not found.squared_upper.any()

@@ -348,3 +348,16 @@ def test_the_default_step_leaves_slopes_of_at_least_one_half() -> None:
         assert low == pytest.approx(0.5, abs=2e-3)
         assert low >= 0.5
         assert high <= 1
+
+
+def test_batches_of_nodes_may_be_clipped_where_gradients_are_not() -> None:
+    """A node's sum over a batch is divided by q·nominal: at q = 1/10 it may be ten times as long as any gradient."""
+    task = task_from(load_data("breast-cancer"), 5, l2=0)
+    steps = np.full(3, 0.1)
+    assert reaction_of(task, steps, clip=1.0, unit="node").losses == "convex"
+    batched = reaction_of(task, steps, clip=1.0, unit="node", batch_fraction=0.1)
+    assert batched.losses == "clipped"
+    assert batched.slopes is not None
+    assert (batched.slopes[1, 1] > 1).all()
+    # Single gradients are clipped before they are summed, whatever the batch.
+    assert reaction_of(task, steps, clip=1.0, batch_fraction=0.1).losses == "convex"

@@ -10,6 +10,7 @@ import numpy as np
 from sottovoce.accounting.table import AccountTable
 from sottovoce.accounting.values import RELATIONS, Relation
 from sottovoce.errors import InputError, ViewError, one_of, positive, probability
+from sottovoce.protocols.updates import check_zero_out
 from sottovoce.sensitivities import as_participation, sensitivity
 from sottovoce.sensitivities.updated import sharpened_views, solves_each
 from sottovoce.views import ONE_OBSERVER, View, observe, rests_on, target_indices
@@ -97,6 +98,7 @@ def account(
     array([2.42, 0.65, 0.24, 0.65, 2.42])
     """
     _check_settings(noise_multiplier, delta, relation)
+    check_zero_out(protocol.updates, relation)
     found = sensitivity(
         protocol,
         view,
@@ -155,6 +157,7 @@ def account_all(
     array([0.276, 0.063, 0.2  , 0.2  ])
     """
     _check_settings(noise_multiplier, delta, relation)
+    check_zero_out(protocol.updates, relation)
     chosen = _participation(participation, protocol)
     views = observer_views(protocol, view, own_noise, observers)
     asked = _asked(protocol, views, targets)

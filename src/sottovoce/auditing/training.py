@@ -237,6 +237,11 @@ def _check(plan: Plan, trials: int) -> None:
             f"a canary is one record that takes part in every round; got unit {plan.unit!r} and batch_fraction "
             f"{plan.batch_fraction!r} (audit such runs with audit_simulator and a canary of your own)"
         )
+    if not plan.protocol.plain:
+        raise InputError(
+            f"training is audited on plain gossip, one exchange and one draw a round; got the protocol "
+            f"{plan.protocol.name!r} (audit the protocol itself with audit, or a simulator of your own)"
+        )
     if trials * plan.protocol.rounds > MOST_ROUNDS:
         raise InputError(
             f"{trials} runs of {plan.protocol.rounds} rounds each would take hours (ask for fewer trials or rounds)"

@@ -15,7 +15,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command (from `sys.argv` if None) and return its exit code.
 
-    0 done, 1 internal error, 2 bad input, 3 budget exceeded or not certified, 130 interrupted.
+    0 done, 1 internal error, 2 bad input, 3 budget exceeded, not certified or refuted, 130 interrupted.
     """
     # The matrices are small: one thread each is fastest, and gives the same bits on every machine.
     for library in ("OMP", "OPENBLAS", "MKL"):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["run_text"]
 
 UNITS = {"record": "one record", "node": "all data of a node"}
+OF_ANY = {"record": "one record of any node", "node": "all data of any node"}
 
 
 SHAPES = {
@@ -84,7 +85,7 @@ def _epsilons(run: Run) -> str:
     everyone = f"ε ≤ {rounded_up(run.unconditional_epsilon.upper)}"
     if run.account.view == "everyone":
         return (
-            f"{everyone} at δ = {delta} for {UNITS[run.settings['unit']]} of any node, whoever sees whatever: nothing "
+            f"{everyone} at δ = {delta} for {OF_ANY[run.settings['unit']]}, whoever sees whatever: nothing "
             "is assumed about how gradients arise."
         )
     named_so = "nothing" if run.account.assumption == "none" else run.account.assumption
@@ -108,7 +109,7 @@ def _meanings(run: Run) -> list[str]:
     sentences = [
         f"The first is the most that any observer of the {account.view} view learns: {who(account.observers)} about "
         f"{named(account.target)}. {said[account.assumption]} "
-        f"The second holds for {UNITS[run.settings['unit']]} of any node, whoever sees whatever."
+        f"The second holds for {OF_ANY[run.settings['unit']]}, whoever sees whatever."
     ]
     if run.settings["smoothness"] is None:
         sentences.append(

@@ -94,7 +94,8 @@ class Learning:
     clip: Annotated[
         float,
         Parameter(
-            help="The norm that gradients are clipped to; records are scaled so that it acts on ridge alone."
+            help="The norm that gradients are clipped to; records are scaled so that it acts on ridge and quadratic "
+            "alone."
         ),
     ] = 1.0
     unit: Annotated[
@@ -274,7 +275,7 @@ def _task(data: str, learning: Learning, nodes: int) -> Task:
     if learning.loss == "auto" and data not in DATA_NAMES and Path(data).exists():
         raise InputError(
             "--loss must be given for a file, as only you know what its labels mean "
-            "(ridge, logistic, softmax or quadratic)"
+            "(ridge, huber, logistic, softmax or quadratic)"
         )
     loaded = load_data(data, label=learning.label, classification=learning.loss in {"logistic", "softmax"})
     return task_from(

@@ -94,7 +94,6 @@ def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int)
         **terms(table),
         "assumption_text": ASSUMPTIONS[table.assumption],
         "factor": RELATIONS[table.relation],
-        "contributing_rounds": table.participation.largest_count(table.protocol.rounds),
         **_same_noise(table),
         "observers": [[index(label) for label in table.observers[row]] for row in rows.tolist()],
         "observers_left_out": len(table.observers) - len(rows),

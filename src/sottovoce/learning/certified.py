@@ -57,7 +57,6 @@ def certified_table(
             views[0],
             noise_multiplier=noise_multiplier,
             delta=delta,
-            relation=relation,
             effort=effort,
             progress=progress,
         )
@@ -67,7 +66,6 @@ def certified_table(
             views[0].name,
             noise_multiplier=noise_multiplier,
             delta=delta,
-            relation=relation,
             own_noise=views[0].own_noise,
             observers=[view.observers[0] for view in views],
             effort=effort,
@@ -77,6 +75,8 @@ def certified_table(
     method = np.where(upper >= protocol.rounds, "cap", found.method).astype(found.method.dtype)
     return replace(
         found,
+        # Without its data a node makes the step of the public part alone, which lies in the ball: see `reaction_of`.
+        relation=relation,
         protocol=_training(protocol, reaction, 0) if skipped else later,
         squared_lower=np.zeros_like(upper) if reaction.varies else np.minimum(found.squared_lower, upper),
         squared_upper=upper,

@@ -232,7 +232,7 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
         gradient = _gradients(descent, state)
         contribution = -size * (gradient.values + descent.task.linear * models)
         scale = size * descent.noise_std
-        # All that a message of this round can be made of: noise is bound to it.
+        # All that the node itself puts into this round: noise is bound to it.
         content = np.hstack([*state.registers, contribution])
         first, width = t * len(program.draws), contribution.shape[1]
         noise = tuple(

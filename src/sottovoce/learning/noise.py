@@ -3,11 +3,12 @@
 
 `BoundNoise` is for data that matter. It draws from the key, the number of the draw and what the noise is for,
 
-    ξ = Gaussian(PRF_key(draw, scale, what the message is made of)),   PRF keyed BLAKE2b.
+    ξ = Gaussian(PRF_key(draw, scale, what the node holds and contributes)),   PRF keyed BLAKE2b.
 
-A message that is computed again, bit for bit the same, gets the same noise and shows nobody anything new; one that
-differs in a single bit, or is scaled otherwise, gets noise of its own. So the same noise never covers two messages,
-whose difference would lay the data bare, whatever goes wrong with a run that goes on from a checkpoint.
+A round that is computed again, bit for bit the same, gets the same noise and shows nobody anything new; one in which
+the node puts in something else by a single bit, or at another scale, gets noise of its own. So the same noise never
+covers two contributions, whose difference would lay the data bare, whatever goes wrong with a run that goes on from a
+checkpoint.
 
 `NodeNoise` is for simulations, by a seed: round t of node i is a fixed stretch of the Philox stream with that node's
 key, whatever it is added to, so that a run can be repeated on another machine, whose sums round otherwise.

@@ -90,7 +90,9 @@ def reaction_of(
     if record is None:
         return Reaction()
     smoothness = float(record) / batch_fraction
-    shape = task.loss.shape(clip, whole=unit == "node")
+    # The sum of a node is divided by q·nominal before it is clipped, and may be 1/q times as long as a gradient.
+    node = unit == "node"
+    shape = task.loss.shape(clip * batch_fraction if node else clip, whole=node)
     least, most = float(task.linear.min()), float(task.linear.max())
     balls = {size: _ball(size, smoothness, shape, least, most) for size in set(steps.tolist())}
     slopes = np.array([balls[size] for size in steps.tolist()])

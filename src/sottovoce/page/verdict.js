@@ -63,9 +63,9 @@ sottovoce.verdict = (() => {
 
   /** ε of the view; where it rests on what is known of losses, ε that assumes nothing stands beside it, as large. */
   function bounds(epsilon) {
-    const { assumption, contributing_rounds } = model.document;
-    if (assumption !== "smooth") return atMost(epsilon);
-    return `${atMost(epsilon)} assuming ${assumption}, ${atMost({ upper: model.upperOf(contributing_rounds) })} assuming nothing`;
+    const { assumption, local_squared } = model.document;
+    if (assumption !== "smooth" || local_squared === null) return atMost(epsilon);
+    return `${atMost(epsilon)} assuming ${assumption}, ${atMost({ upper: model.upperOf(local_squared.upper) })} assuming nothing`;
   }
 
   /** What the view that was not chosen would give. */

@@ -166,7 +166,7 @@ class Protocol:
         if self._gossip_damping is None or self.updates is not None:
             raise InputError(
                 f"this is worked out for plain gossip (one fixed W, noise of level 1 with each contribution); got the "
-                f"protocol {self.name!r}: {self.sentence} (sensitivity, account and calibrate take every protocol)"
+                f"protocol {self.name!r}: {self.sentence} (the verbs take every protocol)"
             )
         return self._gossip_damping
 
@@ -175,7 +175,7 @@ class Protocol:
         if not self.plain:
             raise InputError(
                 f"{what} is worked out for plain gossip so far; got the protocol {self.name!r} "
-                "(sensitivity, account and calibrate take every protocol)"
+                "(the verbs take every protocol)"
             )
 
     @cached_property

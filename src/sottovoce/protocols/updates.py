@@ -19,6 +19,7 @@ __all__ = [
     "Losses",
     "Slopes",
     "Updates",
+    "check_zero_out",
     "checked_updates",
     "parse_updates",
     "slope_span",
@@ -94,6 +95,11 @@ class Slopes:
         return span if alike else f"{span} or less, a pair for each node"
 
     @property
+    def hold_identity(self) -> bool:
+        """Whether the map that changes nothing lies in every node's ball."""
+        return bool(((self.lower <= 1) & (self.upper >= 1)).all())
+
+    @property
     def centre(self) -> np.ndarray:
         """The centre c = (lower + upper)/2."""
         return np.asarray((self.lower + self.upper) / 2)
@@ -116,6 +122,20 @@ def slope_span(lower: float, upper: float) -> str:
     '[0.5, 1]'
     """
     return f"[{round(lower, 12) + 0.0:g}, {round(upper, 12) + 0.0:g}]"
+
+
+def check_zero_out(updates: Slopes | Literal["any"] | None, relation: str | None) -> None:
+    """Refuse to zero a node out whose ball does not hold the identity: without its data it sends on what it received.
+
+    Source: docs/training.md, where a whole node is protected.
+    """
+    if relation != "zero-out" or not isinstance(updates, Slopes):
+        return
+    if not updates.hold_identity:
+        raise InputError(
+            f"zero-out lets a node go on without its data, by the map that changes nothing, and slopes in {updates} do "
+            "not hold 1 (take slopes that do, or add-remove, which is about one of several records)"
+        )
 
 
 def checked_updates(updates: Updates | Slopes, n: int) -> Slopes | Literal["any"]:

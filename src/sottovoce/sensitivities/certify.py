@@ -20,6 +20,7 @@ from sottovoce.certificates import (
 )
 from sottovoce.errors import NotCertified, one_of, positive
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
+from sottovoce.protocols.updates import check_zero_out
 from sottovoce.sensitivities.certify_training import certify_training
 from sottovoce.sensitivities.horizon import solve_horizon
 from sottovoce.sensitivities.measure import TOLERANCE, Assessment, Search, as_participation, assess, solve
@@ -79,6 +80,7 @@ def certify(
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, [target])
     if protocol.updates is not None:
+        check_zero_out(protocol.updates, None if mechanism is None else mechanism.relation)
         return certify_training(
             protocol,
             view,

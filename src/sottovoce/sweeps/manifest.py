@@ -222,6 +222,7 @@ def _updates(protocol: Protocol) -> dict[str, Any] | None:
         "upper": None if slopes is None else float(slopes.upper.max()),
         "step_smoothness": None if slopes is None else slopes.step_smoothness,
         "losses": None if slopes is None else slopes.losses,
+        "hold_identity": slopes is None or slopes.hold_identity,
         "least_noise": str(min(levels)),
         "total_noise": str(sum(levels)),
     }

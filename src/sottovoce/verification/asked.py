@@ -51,6 +51,8 @@ class TrainingQuestion:
     @property
     def count(self) -> int:
         """The largest number of charged rounds in which the target contributes."""
+        if self.participation.kind == "fixed":
+            return sum(k <= self.charged for k in self.participation.rounds)
         return min(self.charged, self.participation.largest_count(self.rounds))
 
     @cached_property

@@ -232,7 +232,6 @@ class _Part(_Terms, frozen=True, forbid_unknown_fields=True, kw_only=True):
     delta: float
     assumption_text: str
     factor: int
-    contributing_rounds: int
     local_squared: Ends | None
     central_squared: Ends | None
     observers: list[list[int]]
