@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -291,7 +290,10 @@ def test_zeroing_a_node_out_needs_the_identity_in_its_ball(tmp_path: Path) -> No
     ):
         with pytest.raises(InputError, match=r"slopes in \[0.2, 0.5\] do not hold 1"):
             ask()
-    assert account(replace(star, updates=(0.2, 1)), View.secure_sum(0), **settings).relation == "zero-out"
+    assert (
+        account(gossip(star.weights, rounds=2, updates=(0.2, 1)), View.secure_sum(0), **settings).relation
+        == "zero-out"
+    )
 
 
 def test_a_target_that_contributes_in_an_unseen_round_alone_shows_nothing() -> None:
