@@ -211,7 +211,7 @@ class TestAccount:
             ),
             (
                 lambda a: replace(a, assumption="nothing"),
-                "assumption must be one of none, oblivious, quadratic, hidden-state",
+                "assumption must be one of none, smooth, oblivious, quadratic, hidden-state",
             ),
             (lambda a: replace(a, contribution="tensor"), "contribution must be one of vector, scalar"),
             (lambda a: replace(a, default_delta=1.0), "default_delta must lie strictly between 0 and 1"),

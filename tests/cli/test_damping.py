@@ -39,7 +39,7 @@ def test_rates_certificates_coalitions_and_sweeps_take_it_too(sottovoce: Run, fo
     assert document["sensitivity_squared"]["upper"] == pytest.approx(1.3, rel=1e-6)
     code, out, _ = sottovoce("verify", "c.json", "--graph", "star:n=3")
     assert code == 0
-    assert "program    holds  gossip, its model damped" in out
+    assert "program    holds  message = model·(one number a node) + contribution + u;" in out
     document = json.loads(
         sottovoce(
             *("coalition", "star:n=3", "--target", "1", "--size", "1", "--rounds", "2", "--json"),

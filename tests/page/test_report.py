@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sottovoce import documents
-from sottovoce.accounting import account, account_all
+from sottovoce.accounting import account, account_all, local_account
 from sottovoce.cli import main
 from sottovoce.cli.printing import rounded_down, rounded_up
 from sottovoce.documents import page_document
@@ -526,6 +526,22 @@ def test_a_calibrated_run_shows_its_target_and_what_assumes_nothing(
     assert page.inner_text("#headline-epsilon") == bound
     assert page.inner_text("#exposed tbody tr:first-child td:nth-child(3)") == "4"
     assert f"Assumption {run.account.assumption}: " in page.inner_text("#verdict")
+
+
+def test_local_dp_of_training_counts_the_noise_that_nodes_draw(visit: Visit, tmp_path: Path) -> None:
+    weights = weights_by_rule(as_graph("ring:n=5"), "metropolis")
+    protocol = gossip(weights, rounds=3, updates=(0, 0.5), noise_levels=0.5)
+    table = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    unassumed = local_account(protocol, noise_multiplier=4.0, delta=1e-5).epsilon().upper
+    assert table.epsilon_upper.max() < unassumed
+    words = ("account", "ring:n=5", "--rounds", "3", "--view", "secure-sum", "--noise-multiplier", "4")
+    report = str(tmp_path / "r.html")
+    assert main((*words, "--protocol", "gossip:updates=0+0.5,noise_levels=0.5", "--report", report)) == 0
+    page = visit((tmp_path / "r.html").as_uri())
+    settled(page)
+    certified = rounded_up(float(table.epsilon_upper.max()))
+    headline = f"ε ≤ {certified} assuming smooth, ε ≤ {rounded_up(unassumed)} assuming nothing"
+    assert page.inner_text("#headline-epsilon") == headline
 
 
 def test_a_report_of_a_program_says_it_and_what_is_infinite(visit: Visit, tmp_path: Path) -> None:

@@ -14,11 +14,9 @@ from sottovoce import (
     account_all,
     calibrate,
     sensitivity,
-    train,
 )
 from sottovoce.errors import InputError, NotCertified, ViewError
 from sottovoce.graphs import metropolis_weights
-from sottovoce.learning import synthetic_task
 from sottovoce.protocols import gossip, momentum, pairwise_noise, repeated, scheduled
 from sottovoce.sensitivities import programs
 from sottovoce.views import View
@@ -60,19 +58,6 @@ def test_a_target_that_is_not_seen_bare_in_its_rounds_is_finite() -> None:
     assert whole.squared_lower[0] == math.inf
     part = sensitivity(sometimes, View.neighbourhood(1), [0], participation="fixed:1,3")
     assert 0 < part.squared_lower[0] <= part.squared_upper[0] < 3
-
-
-@pytest.mark.parametrize(
-    ("call", "what"),
-    [
-        (lambda: train(synthetic_task(6), MOMENTUM, noise_multiplier=1.0, seed=1), "training"),
-    ],
-)
-def test_what_is_worked_out_for_plain_gossip_refuses_the_rest(call: Any, what: str) -> None:
-    with pytest.raises(
-        InputError, match=f"{what}.* is worked out for plain gossip so far; got the protocol 'momentum'"
-    ):
-        call()
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def _terms(
         ("noise", _noise(run)),
         ("divided by", f"{settings['shard_size']}, the public shard size and the most records of a node"),
         *_updates(run),
-        *([] if run.table is None else protocol_words(run.table.protocol)),
+        *_program(run),
         ("protects", f"{UNITS[settings['unit']]}; {settings['relation']}: {RELATIONS[settings['relation']]}"),
         ("view", f"{account.view}, own noise {settings['own_noise']}"),
         ("Δ²", "" if squared is None else f"{interval(squared)} (bound: {account.method})"),
@@ -194,6 +194,13 @@ def _terms(
     if written is not None:
         rows.append(("written", f"{written} (readable by you alone)"))
     return rows
+
+
+def _program(run: Run) -> list[tuple[str, str]]:
+    """The program of a run on another protocol than plain gossip."""
+    if run.table is None or run.table.protocol.updates is not None:
+        return []
+    return protocol_words(run.table.protocol)
 
 
 def _updates(run: Run) -> list[tuple[str, str]]:

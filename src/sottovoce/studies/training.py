@@ -97,7 +97,7 @@ class Result:
             (
                 case.network,
                 *case.ball,
-                str(case.target),
+                f"node {case.target}",
                 case.method,
                 case.attained,
                 case.certified,
@@ -111,7 +111,7 @@ class Result:
                 f"star:n=3, clipped gradients, δ({x:g})",
                 0.0,
                 1.0,
-                "1",
+                "node 1",
                 "shift",
                 float(self.nonlinear.delta[t]),
                 float(self.certified_delta[t]),
