@@ -17,7 +17,18 @@ from sottovoce import (
 )
 from sottovoce.errors import InputError, NotCertified, ViewError
 from sottovoce.graphs import metropolis_weights
-from sottovoce.protocols import gossip, momentum, pairwise_noise, repeated, scheduled
+from sottovoce.protocols import (
+    Combine,
+    Draw,
+    Exchange,
+    Program,
+    Protocol,
+    gossip,
+    momentum,
+    pairwise_noise,
+    repeated,
+    scheduled,
+)
 from sottovoce.sensitivities import programs
 from sottovoce.views import View
 
@@ -134,3 +145,27 @@ def test_progress_counts_targets() -> None:
     seen: list[tuple[int, int]] = []
     sensitivity(MOMENTUM, View.secure_sum(0), progress=lambda done, whole: seen.append((done, whole)))
     assert seen[-1] == (5, 5)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("more", [{}, {"contribution": "scalar", "participation": "at-most:3"}])
+def test_a_form_that_overflows_says_nothing_instead_of_failing(more: dict[str, Any]) -> None:
+    """A register that grows 500-fold a round: after 67 rounds its square is beyond all floats."""
+    program = Program(
+        keeps=("model", "aux"),
+        draws=(Draw("u0", 1e5), Draw("u1", (0.1, 1e5, 0.5, 1000.0, 1e-4, 0.1))),
+        instructions=(
+            Combine("m1", {"contribution": 1, "u0": 2}),
+            Exchange("m1", "r1"),
+            Combine("m2", {"r1": 0.001, "u1": 1.5}),
+            Exchange("m2", "r2"),
+            Combine("next", {"aux": -500, "r1": 1}),
+            Combine("model", {"r2": 0.25, "model": 0.75}),
+            Combine("aux", {"next": 1}),
+        ),
+    )
+    for rounds in (20, 67):
+        protocol = Protocol(weights=RING, program=program, rounds=rounds)
+        found = sensitivity(protocol, View.coalition_sums([0, 2]), **more)
+        assert (found.squared_lower <= found.squared_upper).all()
+        assert (found.squared_upper > 0).all()

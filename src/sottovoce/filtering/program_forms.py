@@ -159,7 +159,7 @@ class ProgramResponse:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
             noise, signal = self._left_out(1.01 * leak, norm + off)
-            unwhite += 2.1 * noise + noise**2
+            unwhite += 2.1 * noise + noise * noise
             followed += signal
         each = followed * float(np.sqrt(len(steps))) + entered
         return 1.01 * unwhite, 1.01 * (followed + entered), 1.01 * each

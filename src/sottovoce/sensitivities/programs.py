@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["program_sensitivity", "program_solution"]
 
 EPSILON = float(np.finfo(np.float64).eps)
+# Squares of larger numbers, and sums of them, may overflow.
+LARGEST_ENTRY = 1e150
 # Of targets that are bounded together so many are solved one by one, the worst of those that are heard directly, while
 # their ends stay this far apart.
 SOLVED, APART = 16, 0.02
@@ -302,8 +304,14 @@ def _rounded_up(value: Fraction) -> float:
 
 
 def _solve(form: np.ndarray, question: _Question) -> FormSolution:
-    """The ends for one form; for vectors in all rounds plain streams serve where they leave little apart."""
+    """The ends for one form; for vectors in all rounds plain streams serve where they leave little apart.
+
+    Of a form whose squares overflow nothing is known.
+    """
     contribution, participation = question.contribution, question.participation
+    if not np.abs(form).max(initial=0.0) <= LARGEST_ENTRY:
+        stream = earliest_pattern(participation, len(form)).astype(np.float64)
+        return FormSolution(attained=0.0, bound=np.inf, method="cap", witness=stream, y=None)
     if contribution == "energy":
         return solve_energy(form, participation)
     if contribution == "vector" and participation.kind == "full":
@@ -343,6 +351,8 @@ def _witness(
 
 def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:
     """Ends of Δ² that hold for the true form."""
+    if not np.isfinite([form.rounding, form.shift, form.unwhite]).all():
+        return 0.0, np.inf
     low = max(np.sqrt(max(solution.attained - form.rounding, 0.0)) - form.shift, 0.0)
     high = np.sqrt(max(solution.bound, 0.0) + form.rounding) + form.shift
     upper = high**2 / (1 - form.unwhite) * (1 + 8 * EPSILON) if form.unwhite < 0.5 else np.inf
