@@ -300,3 +300,14 @@ def test_a_target_that_contributes_in_an_unseen_round_alone_shows_nothing() -> N
     path = gossip(graphs.metropolis_weights("path:n=4"), rounds=3, updates=(0.2, 0.6))
     found = sensitivity(path, View.single_node(1), participation="fixed:3")
     assert not found.squared_upper.any()
+
+
+def test_everyone_is_exact_for_every_target() -> None:
+    """Each contribution stands beside its own noise alone, whatever the maps are."""
+    levels = (0.5, 1, "1/3", 2)
+    for updates in ((0, 0.5), "any"):
+        run = gossip(graphs.metropolis_weights("path:n=4"), rounds=5, updates=updates, noise_levels=levels)
+        found = sensitivity(run, View.everyone, participation="at-most:3")
+        assert found.squared_lower == pytest.approx([12, 3, 27, 0.75], rel=1e-15)
+        assert found.squared_upper == pytest.approx([12, 3, 27, 0.75], rel=1e-15)
+        assert (found.squared_lower <= found.squared_upper).all()

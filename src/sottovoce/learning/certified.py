@@ -72,7 +72,9 @@ def certified_table(
             progress=progress,
         )
     upper = np.minimum(found.squared_upper + skipped, protocol.rounds)
-    method = np.where(upper >= protocol.rounds, "cap", found.method).astype(found.method.dtype)
+    # Where the first rounds count as seen, nobody is out of reach.
+    counted = (upper >= protocol.rounds) | ((found.method == "unreached") & (upper > 0))
+    method = np.where(counted, "cap", found.method).astype(found.method.dtype)
     return replace(
         found,
         # Without its data a node makes the step of the public part alone, which lies in the ball: see `reaction_of`.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy as np
 from sottovoce.errors import InputError
 from sottovoce.feedback import Sharpening, check_size, training_of, training_sensitivities
 from sottovoce.feedback.candidates import stages_of
+from sottovoce.protocols.rationals import spread
 from sottovoce.sensitivities.bulk import METHOD_NAMES
+from sottovoce.sensitivities.participating import earliest_pattern
 from sottovoce.sensitivities.results import Sensitivities
 
 if TYPE_CHECKING:
@@ -48,6 +51,9 @@ def updated_sensitivity(
     observers who send what they like; the lower end is what a linear loop in the ball attains.
     Source: `feedback.training_sensitivity`, `feedback.Sharpening`.
     """
+    _check_settings(engine, contribution)
+    if view.name == "everyone":
+        return _seen_by_all(protocol, view, indices, participation)
     if not solves_each(effort, len(indices)):
         work = sharpened_views(
             protocol,
@@ -59,7 +65,6 @@ def updated_sensitivity(
         )
         work.pairs.run(progress)
         return work.found()[0]
-    _check_settings(engine, contribution)
     found = training_sensitivities(
         protocol,
         view,
@@ -80,6 +85,33 @@ def updated_sensitivity(
         squared_upper=np.array([one.squared.upper for one in found]),
         method=np.array([one.method for one in found], dtype=METHOD_NAMES),
         witness_of=lambda place: found[place].attack.stream(protocol.rounds),
+    )
+
+
+def _seen_by_all(
+    protocol: Protocol, view: View, indices: np.ndarray, participation: Participation
+) -> Sensitivities:
+    """Each contribution stands beside its own noise alone, whatever the maps: Δ² counts rounds over that variance.
+
+    Guarantee: exact, each end rounded outward.
+    """
+    count = participation.largest_count(protocol.rounds)
+    levels = spread(protocol.programs[0].draws[0].level, protocol.n)
+    exact = [count / levels[j] ** 2 for j in indices.tolist()]
+    near = np.array([float(each) for each in exact])
+    whole = np.array([Fraction(float(value)) == each for value, each in zip(near, exact, strict=True)])
+    return Sensitivities(
+        protocol=protocol,
+        view=view,
+        contribution="vector",
+        participation=participation,
+        engine="shift",
+        targets=protocol.names(indices),
+        indices=indices,
+        squared_lower=np.where(whole, near, np.nextafter(near, 0.0)),
+        squared_upper=np.where(whole, near, np.nextafter(near, np.inf)),
+        method=np.full(len(indices), "cap", dtype=METHOD_NAMES),
+        witness_of=lambda _: earliest_pattern(participation, protocol.rounds).astype(np.float64),
     )
 
 
