@@ -311,3 +311,8 @@ def test_everyone_is_exact_for_every_target() -> None:
         assert found.squared_lower == pytest.approx([12, 3, 27, 0.75], rel=1e-15)
         assert found.squared_upper == pytest.approx([12, 3, 27, 0.75], rel=1e-15)
         assert (found.squared_lower <= found.squared_upper).all()
+    many = gossip(graphs.metropolis_weights("ring:n=20"), rounds=5, updates=(0, 0.5))
+    table = account_all(many, "everyone", noise_multiplier=2, delta=1e-5)
+    assert (table.squared_lower == 5).all()
+    assert (table.squared_upper == 5).all()
+    assert table.assumption == "none"

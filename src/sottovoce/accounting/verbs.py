@@ -162,7 +162,7 @@ def account_all(
     views = observer_views(protocol, view, own_noise, observers)
     asked = _asked(protocol, views, targets)
     total = sum(size for _, _, size in asked)
-    if protocol.updates is not None and not solves_each(effort, total):
+    if protocol.updates is not None and view != "everyone" and not solves_each(effort, total):
         work = sharpened_views(
             protocol,
             [(each, _indices(protocol, each, names)) for each, names, _ in asked],
