@@ -486,7 +486,9 @@ def test_training_is_asked_for_by_the_slopes_of_its_updates(page: Page, visit: V
     table = account_all(training, "secure-sum", noise_multiplier=4.0, delta=1e-5)
     certified, attained = words(table.worst())
     unassumed = rounded_up(local_account(training, noise_multiplier=4.0, delta=1e-5).epsilon().upper)
-    headline = (f"{certified} assuming smooth, ε ≤ {unassumed} assuming nothing", attained)
+    # The worst pair of this network is bounded by its rounds alone, which holds for any maps.
+    assert certified == f"ε ≤ {unassumed}"
+    headline = (f"{certified} assuming nothing", attained)
     assert shown(page) == headline
     facts = page.inner_text("#facts")
     assert "smooth: every node updates what it received by a map with slopes in the given ball" in facts

@@ -65,7 +65,9 @@ sottovoce.verdict = (() => {
   function bounds(epsilon) {
     const { assumption, local_squared } = model.document;
     if (assumption !== "smooth" || local_squared === null) return atMost(epsilon);
-    return `${atMost(epsilon)} assuming ${assumption}, ${atMost({ upper: model.upperOf(local_squared.upper) })} assuming nothing`;
+    const unassumed = atMost({ upper: model.upperOf(local_squared.upper) });
+    if (atMost(epsilon) === unassumed) return `${unassumed} assuming nothing`;
+    return `${atMost(epsilon)} assuming ${assumption}, ${unassumed} assuming nothing`;
   }
 
   /** What the view that was not chosen would give. */
