@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ASSUMPTIONS",
+    "METHOD_NAMES",
     "ONE_OBSERVER",
     "VIEW_NAMES",
     "Assumption",
@@ -36,6 +37,7 @@ __all__ = [
     "rests_on",
     "seen_exchanges",
     "target_indices",
+    "training_assumption",
 ]
 
 OwnNoise = Literal["known", "hidden"]
@@ -63,6 +65,9 @@ ASSUMPTIONS: dict[Assumption, str] = {
     ),
 }
 """What a guarantee rests on; a later entry asks for more."""
+
+METHOD_NAMES = "<U11"
+"""The numpy type of the names of bounds, and of `unreached`, where nothing of the target arrives in time."""
 
 UNCONDITIONAL = frozenset({"cap", "twins", "unreached"})
 """What proves a bound for training without any knowledge of the update maps."""
@@ -226,8 +231,13 @@ def rests_on(protocol: Protocol, view: View | str, methods: Iterable[str] | None
     """
     if protocol.updates is None:
         return assumption_of(view, protocol.damping) if protocol.plain else "oblivious"
+    return training_assumption(methods, known=not isinstance(protocol.updates, str))
+
+
+def training_assumption(methods: Iterable[str] | None, *, known: bool = True) -> Literal["none", "smooth"]:
+    """What bounds of training by these methods rest on; without them, slopes count as used if any are `known`."""
     named = {"shift"} if methods is None else set(methods)
-    return "none" if isinstance(protocol.updates, str) or named <= UNCONDITIONAL else "smooth"
+    return "smooth" if known and not named <= UNCONDITIONAL else "none"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

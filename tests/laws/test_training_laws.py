@@ -316,3 +316,9 @@ def test_everyone_is_exact_for_every_target() -> None:
     assert (table.squared_lower == 5).all()
     assert (table.squared_upper == 5).all()
     assert table.assumption == "none"
+
+
+def test_everyone_refuses_training_without_noise() -> None:
+    run = gossip(graphs.metropolis_weights("ring:n=6"), rounds=3, updates=(0.9, 1), noise_levels=0)
+    with pytest.raises(InputError, match=r"noise_levels must be finite and above 0; node 0 has 0"):
+        sensitivity(run, View.everyone)

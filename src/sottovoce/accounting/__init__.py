@@ -8,7 +8,7 @@ With noise of standard deviation σ and contributions clipped to norm `clip`, no
 is the Gaussian-DP parameter from which every other number follows.
 """
 
-from sottovoce.accounting.comparisons import central_account, local_account
+from sottovoce.accounting.comparisons import central_account, compared, local_account
 from sottovoce.accounting.table import AccountTable
 from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Relation
 from sottovoce.accounting.verbs import (
@@ -32,6 +32,7 @@ __all__ = [
     "account_all",
     "calibrate",
     "central_account",
+    "compared",
     "local_account",
     "observer_views",
     "table_of",

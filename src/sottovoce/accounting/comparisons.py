@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.accounting.values import RELATIONS, Account, Relation, mu_ends
-from sottovoce.errors import InputError, one_of, positive, probability
+from sottovoce.errors import InputError, NotCertified, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.protocols import gossip
 from sottovoce.protocols.compiled import GIVEN, STATE, compiled_rounds
@@ -19,6 +19,7 @@ from sottovoce.sensitivities import as_participation, sensitivity
 from sottovoce.views import View, assumption_of, rests_on
 
 if TYPE_CHECKING:
+    from sottovoce.accounting.table import AccountTable
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.protocols.compiled import CompiledRound
@@ -26,7 +27,25 @@ if TYPE_CHECKING:
 
     Columns = dict[int, dict[tuple[int, int], Fraction]]
 
-__all__ = ["central_account", "local_account"]
+__all__ = ["central_account", "compared", "local_account"]
+
+
+def compared(table: AccountTable) -> dict[str, Account | InputError | NotCertified]:
+    """Local DP and central aggregation at the noise of a table: accounts, or the reasons why there are none."""
+    found: dict[str, Account | InputError | NotCertified] = {}
+    for name, compare in (("local", local_account), ("central", central_account)):
+        try:
+            found[name] = compare(
+                table.protocol,
+                noise_multiplier=table.noise_multiplier,
+                delta=table.delta,
+                relation=table.relation,
+                contribution=table.contribution,
+                participation=table.participation,
+            )
+        except (InputError, NotCertified) as error:
+            found[name] = error
+    return found
 
 
 def local_account(

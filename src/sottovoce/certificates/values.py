@@ -23,7 +23,7 @@ from sottovoce.protocols import Combine, Draw, Exchange, Program
 from sottovoce.protocols.program import CONTRIBUTION
 from sottovoce.protocols.protocol import code_of, hash_of_protocol, sentence_of
 from sottovoce.protocols.rationals import plain_number
-from sottovoce.views import VIEW_NAMES, assumption_of
+from sottovoce.views import VIEW_NAMES, assumption_of, training_assumption
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -377,7 +377,7 @@ class Certificate:
     def assumption(self) -> Assumption:
         """What a claim of this kind rests on: nothing where all messages are seen, else how contributions arise."""
         if isinstance(self.proof, ShiftProof):
-            return "none" if self.proof.method in {"cap", "twins"} else "smooth"
+            return training_assumption([self.proof.method])
         damping = self.damping
         if damping is None:
             return "oblivious"

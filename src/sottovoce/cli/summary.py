@@ -122,7 +122,7 @@ def _updated(manifest: Manifest) -> list[tuple[str, str]]:
     """What is said of the maps of training."""
     if manifest.updates is None:
         return []
-    from sottovoce.protocols.updates import CLIPPING, RECORDS
+    from sottovoce.protocols.updates import CLIPPING, RECORDS, slope_span
 
     lower, upper, losses = (manifest.updates[name] for name in ("lower", "upper", "losses"))
     if lower is None:
@@ -130,8 +130,7 @@ def _updated(manifest: Manifest) -> list[tuple[str, str]]:
     return [
         (
             "updates",
-            f"slopes in [{round(lower, 12) + 0.0:g}, {round(upper, 12) + 0.0:g}]"
-            + (f", {losses} losses" if losses else ""),
+            f"slopes in {slope_span(lower, upper)}" + (f", {losses} losses" if losses else ""),
         ),
         ("clipping", CLIPPING[losses]),
         ("records", RECORDS),

@@ -25,7 +25,6 @@ from sottovoce.cli.layout import (
 )
 from sottovoce.cli.printing import as_given, interval, readable, rounded_up
 from sottovoce.documents import MOST_EXPOSED, pairs_possible
-from sottovoce.errors import InputError, NotCertified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -249,24 +248,14 @@ def _terms(
 
 def same_noise(table: AccountTable) -> str:
     """What local DP and central aggregation give at the same noise, or why there is nothing to compare with."""
-    from sottovoce.accounting import central_account, local_account
+    from sottovoce.accounting import Account, compared
 
-    said = []
-    for compared in (local_account, central_account):
-        try:
-            account = compared(
-                table.protocol,
-                noise_multiplier=table.noise_multiplier,
-                delta=table.delta,
-                relation=table.relation,
-                contribution=table.contribution,
-                participation=table.participation,
-            )
-        except (InputError, NotCertified) as error:
-            said.append(f"not compared: {error}")
-        else:
-            said.append(f"ε ≤ {rounded_up(account.epsilon().upper)} with {account.method}")
-    return ", ".join(said)
+    return ", ".join(
+        f"ε ≤ {rounded_up(found.epsilon().upper)} with {found.method}"
+        if isinstance(found, Account)
+        else f"not compared: {found}"
+        for found in compared(table).values()
+    )
 
 
 def _counted(tables: Sequence[AccountTable]) -> str:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ import numpy as np
 from sottovoce._version import __version__
 from sottovoce.documents.accounts import PAIRS_IN_JSON, SCHEMA, graph_facts, terms
 from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
-from sottovoce.errors import InputError, NotCertified
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,22 +123,14 @@ _COMPARED: dict[tuple[str, str, str], dict[str, Any]] = {}
 
 
 def _compared(table: AccountTable) -> dict[str, Any]:
-    from sottovoce.accounting import central_account, local_account
+    from sottovoce.accounting import Account, compared
 
-    found: dict[str, Any] = {}
-    for name, compared in (("local_squared", local_account), ("central_squared", central_account)):
-        found[name] = None
-        with contextlib.suppress(InputError, NotCertified):
-            account = compared(
-                table.protocol,
-                noise_multiplier=1.0,
-                delta=0.5,
-                contribution=table.contribution,
-                participation=table.participation,
-            )
-            if account.sensitivity_squared is not None:
-                found[name] = ends_to_json(account.sensitivity_squared)
-    return found
+    return {
+        f"{name}_squared": ends_to_json(found.sensitivity_squared)
+        if isinstance(found, Account) and found.sensitivity_squared is not None
+        else None
+        for name, found in compared(table).items()
+    }
 
 
 def curve_to_json(curve: Curve) -> dict[str, Any]:

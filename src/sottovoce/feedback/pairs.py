@@ -20,6 +20,7 @@ from sottovoce.feedback.attacks import Attack, best_attack, plain_attacks
 from sottovoce.feedback.candidates import Effort, best_proved
 from sottovoce.feedback.closed import cap, memory_one, twins
 from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.views import METHOD_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Sharpening", "check_size", "first_bounds"]
 
-# `unreached` stands beside the names of proofs: nothing of the target arrives in time, whatever the maps.
-METHOD_NAMES = "<U11"
 # A pair that exceeds the largest settled one by no more than this part is not sharpened further.
 SLACK = 1e-2
 # Numbers of all hidden loops that are held at once: half a gigabyte or so.

@@ -22,6 +22,7 @@ from sottovoce.views import View, observe
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+    from fractions import Fraction
 
     from numpy.typing import ArrayLike
 
@@ -156,9 +157,16 @@ def training_of(protocol: Protocol, view: View, participation: Participation) ->
         raise InputError(
             f"the protocol {protocol.name!r} has no updates (give gossip(…, updates=(lower, upper)))"
         )
-    squares = squares_below(spread(protocol.programs[0].draws[0].level, protocol.n))
+    squares = squares_below(protocol_levels(protocol))
     levels = _levels(squares, protocol.n, protocol.labels)
     return _training(protocol, view, protocol.updates, levels, participation)
+
+
+def protocol_levels(protocol: Protocol) -> list[Fraction]:
+    """The deviations of all nodes' noise; a node without noise is refused."""
+    levels = spread(protocol.programs[0].draws[0].level, protocol.n)
+    _levels([float(level > 0) for level in levels], protocol.n, protocol.labels)
+    return levels
 
 
 def _training(

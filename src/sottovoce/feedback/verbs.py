@@ -16,7 +16,7 @@ from sottovoce.feedback.problem import training, training_of
 from sottovoce.feedback.results import TrainingPairs, TrainingRates, TrainingSensitivity
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
-from sottovoce.views import View, target_indices
+from sottovoce.views import View, target_indices, training_assumption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -164,7 +164,7 @@ def _measured(case: Training, index: int, effort: Effort) -> TrainingSensitivity
         target=case.protocol.labels[index],
         squared=Interval(attack.squared, best.squared_upper),
         method=best.proof.method,
-        assumption="none" if best.proof.method in {"cap", "twins"} else "smooth",
+        assumption=training_assumption([best.proof.method]),
         proof=best.proof,
         attack=attack,
     )

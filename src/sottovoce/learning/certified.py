@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.accounting import account, account_all
+from sottovoce.accounting import account
 from sottovoce.protocols import gossip
-from sottovoce.views import UNCONDITIONAL
+from sottovoce.views import training_assumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from sottovoce.accounting import AccountTable, Relation
     from sottovoce.learning.reactions import Reaction
@@ -29,48 +29,26 @@ SHORT = 8
 
 def certified_table(
     protocol: Protocol,
-    views: Sequence[View],
+    view: View,
     reaction: Reaction,
-    *,
-    noise_multiplier: float,
-    delta: float,
     relation: Relation,
-    progress: Callable[[int, int], None] | None = None,
+    accounted: Callable[[Protocol, Effort], AccountTable],
 ) -> AccountTable:
-    """The accounts of all targets of these views, under the assumption `smooth`, or none where nothing is known.
+    """The accounts of training under the assumption `smooth`, or none where nothing is known, as `accounted` has them.
 
     Where slopes vary from round to round, the first few rounds count as seen by everyone and one ball holds the rest:
 
         Δ² ≤ k + Δ²(rounds k + 1 … T, hull of the balls of rounds k + 2 … T).
 
+    k is what is best for `view`; any is sound.
+
     Guarantee: upper ends hold for every family of losses in the balls, and none exceeds the number of rounds. Lower
     ends are attained by linear loops in the ball; where slopes vary there are none.
     Source: Theorem 1 of docs/training.md with Π_t = 0 up to round k; Corollary 3 where nothing is known.
     """
-    skipped = _skipped(protocol, views[0], reaction) if reaction.varies else 0
-    rounds = protocol.rounds - skipped
+    skipped = _skipped(protocol, view, reaction) if reaction.varies else 0
     later = _training(protocol, reaction, skipped)
-    effort: Effort = "auto" if rounds <= SHORT else "bulk"
-    if len(views) == 1:
-        found = account(
-            later,
-            views[0],
-            noise_multiplier=noise_multiplier,
-            delta=delta,
-            effort=effort,
-            progress=progress,
-        )
-    else:
-        found = account_all(
-            later,
-            views[0].name,
-            noise_multiplier=noise_multiplier,
-            delta=delta,
-            own_noise=views[0].own_noise,
-            observers=[view.observers[0] for view in views],
-            effort=effort,
-            progress=progress,
-        )
+    found = accounted(later, "auto" if later.rounds <= SHORT else "bulk")
     upper = np.minimum(found.squared_upper + skipped, protocol.rounds)
     # Where the first rounds count as seen, nobody is out of reach.
     counted = (upper >= protocol.rounds) | ((found.method == "unreached") & (upper > 0))
@@ -83,7 +61,7 @@ def certified_table(
         squared_lower=np.zeros_like(upper) if reaction.varies else np.minimum(found.squared_lower, upper),
         squared_upper=upper,
         method=method,
-        assumption="none" if set(method.tolist()) <= UNCONDITIONAL else "smooth",
+        assumption=training_assumption(method.tolist()),
     )
 
 

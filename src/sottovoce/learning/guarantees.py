@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import Account, Relation
     from sottovoce.learning.tasks import Task
+    from sottovoce.sensitivities import Effort
     from sottovoce.views import OwnNoise
 
     Array: TypeAlias = NDArray[np.float64]
@@ -106,14 +107,14 @@ class Exposure:
             found = self._linear(protocol, noise_multiplier, delta, progress)
             plain = bool((self._factors(protocol.rounds) == 1).all())
             return replace(found, assumption="oblivious" if plain else "quadratic")
+        # Of what is zeroed out the ball of training takes care; the accountant need not ask for the identity in it.
+        unzeroed = replace(self, relation="add-remove") if self.relation == "zero-out" else self
         return certified_table(
             protocol,
-            self._views(),
+            self._views()[0],
             self.reaction,
-            noise_multiplier=noise_multiplier,
-            delta=delta,
-            relation=self.relation,
-            progress=progress,
+            self.relation,
+            lambda later, effort: unzeroed._accounted(later, noise_multiplier, delta, progress, effort),
         )
 
     def averaging(
@@ -225,7 +226,12 @@ class Exposure:
         return observer_views(self.protocol, self.view, self.own_noise, self.observers)
 
     def _accounted(
-        self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None
+        self,
+        protocol: Protocol,
+        noise: float,
+        delta: float,
+        progress: Callable[[int, int], None] | None,
+        effort: Effort = "auto",
     ) -> AccountTable:
         """What the accountant computes for the view, or for every observer in turn."""
         if isinstance(self.view, View):
@@ -235,6 +241,7 @@ class Exposure:
                 noise_multiplier=noise,
                 delta=delta,
                 relation=self.relation,
+                effort=effort,
                 progress=progress,
             )
         return account_all(
@@ -245,6 +252,7 @@ class Exposure:
             relation=self.relation,
             own_noise=self.own_noise,
             observers=self.observers,
+            effort=effort,
             progress=progress,
         )
 

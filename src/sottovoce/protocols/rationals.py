@@ -11,7 +11,17 @@ import numpy as np
 
 from sottovoce.errors import InputError
 
-__all__ = ["Number", "PerNode", "exact", "plain_number", "plain_numbers", "spread", "written"]
+__all__ = [
+    "Number",
+    "PerNode",
+    "exact",
+    "float_above",
+    "float_below",
+    "plain_number",
+    "plain_numbers",
+    "spread",
+    "written",
+]
 
 Number: TypeAlias = int | float | Fraction | str
 """A float counts as the rational that it is; "1/3" and "0.9" are the rationals that they say."""
@@ -51,6 +61,28 @@ def exact(value: Number) -> Fraction:
     (Fraction(1, 3), Fraction(1, 10), Fraction(1, 2))
     """
     return Fraction(value)
+
+
+def float_above(value: Fraction) -> float:
+    """The least float that is not below a rational; infinite beyond the range of floats.
+
+    >>> float_above(Fraction(1, 3)) > Fraction(1, 3), float_above(Fraction(1, 2)), float_above(Fraction(10) ** 400)
+    (True, 0.5, inf)
+    """
+    try:
+        near = float(value)
+    except OverflowError:
+        near = math.copysign(math.inf, value)
+    return near if near >= value else math.nextafter(near, math.inf)
+
+
+def float_below(value: Fraction) -> float:
+    """The largest float that is not above a rational.
+
+    >>> float_below(Fraction(1, 3)) <= Fraction(1, 3), float_below(Fraction(10) ** 400)
+    (True, 1.7976931348623157e+308)
+    """
+    return -float_above(-value)
 
 
 def spread(value: PerNode, n: int) -> list[Fraction]:

@@ -19,6 +19,7 @@ __all__ = [
     "Losses",
     "Slopes",
     "Updates",
+    "check_identity",
     "check_zero_out",
     "checked_updates",
     "parse_updates",
@@ -129,11 +130,15 @@ def check_zero_out(updates: Slopes | Literal["any"] | None, relation: str | None
 
     Source: docs/training.md, where a whole node is protected.
     """
-    if relation != "zero-out" or not isinstance(updates, Slopes):
-        return
-    if not updates.hold_identity:
+    if isinstance(updates, Slopes):
+        check_identity(str(updates), relation, holds=updates.hold_identity)
+
+
+def check_identity(slopes: str, relation: str | None, *, holds: bool) -> None:
+    """`check_zero_out` for slopes that are known in words, and by whether the identity is among them."""
+    if relation == "zero-out" and not holds:
         raise InputError(
-            f"zero-out lets a node go on without its data, by the map that changes nothing, and slopes in {updates} do "
+            f"zero-out lets a node go on without its data, by the map that changes nothing, and slopes in {slopes} do "
             "not hold 1 (take slopes that do, or add-remove, which is about one of several records)"
         )
 

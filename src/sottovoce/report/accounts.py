@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.accounting import central_account, local_account
+from sottovoce.accounting import Account, compared
 from sottovoce.documents.files import check_path
-from sottovoce.errors import FileError, InputError, NotCertified, at_least, needs
+from sottovoce.errors import FileError, at_least, needs
 
 if TYPE_CHECKING:
     import os
@@ -55,21 +55,12 @@ def draw_targets(table: AccountTable, ax: Axes | None = None, *, count: int = _B
         ms=4,
         label="certified upper end",
     )
-    comparisons = ((local_account, "local DP", "--"), (central_account, "central", ":"))
-    for compared, name, style in comparisons:
-        try:
-            value = compared(
-                table.protocol,
-                noise_multiplier=table.noise_multiplier,
-                delta=table.delta,
-                relation=table.relation,
-                contribution=table.contribution,
-                participation=table.participation,
-            ).epsilon()
-        except (InputError, NotCertified):
-            # Not every program has such a number; those that are drawn are true.
-            continue
-        ax.axvline(value.upper, color="#5d5867", ls=style, lw=1.2, label=name)
+    beside = compared(table)
+    for key, name, style in (("local", "local DP", "--"), ("central", "central", ":")):
+        found = beside[key]
+        # Not every program has such a number; those that are drawn are true.
+        if isinstance(found, Account):
+            ax.axvline(found.epsilon().upper, color="#5d5867", ls=style, lw=1.2, label=name)
     ax.set_yticks(places, [str(target) for target, _ in exposed], fontsize=8)
     ax.invert_yaxis()
     ax.set_xlim(left=0)

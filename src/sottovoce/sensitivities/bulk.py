@@ -14,6 +14,7 @@ from sottovoce.sensitivities.carried import balanced
 from sottovoce.sensitivities.smooth import BLOCKS, smooth_bound, smooth_tables
 from sottovoce.sensitivities.steady import steady_bound, steady_tables
 from sottovoce.sensitivities.turning import constant_stream, turning_bound, turning_value
+from sottovoce.views import METHOD_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
     from sottovoce.protocols import Contribution
 
-__all__ = ["FEWEST_ROUNDS", "METHOD_NAMES", "MOST_STATES", "NARROW", "BulkEnds", "bulk_ends"]
+__all__ = ["FEWEST_ROUNDS", "MOST_STATES", "NARROW", "BulkEnds", "bulk_ends"]
 
 # Shorter horizons and larger systems are cheap, respectively dear, in other ways.
 FEWEST_ROUNDS, MOST_STATES = 64, 600
@@ -41,7 +42,6 @@ PORTION = 20_000
 MOST_BYTES = 2 * 2**30
 # For so many targets the rounds are cut into fewer blocks: a per cent wider, a third of the cost.
 CROWD, FEWER_BLOCKS = 100_000, 12
-METHOD_NAMES = "<U11"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

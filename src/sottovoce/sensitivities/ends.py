@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.sensitivities.bulk import METHOD_NAMES
+from sottovoce.views import METHOD_NAMES
 
 if TYPE_CHECKING:
     from sottovoce.filtering import Engine

@@ -19,7 +19,7 @@ from sottovoce.filtering import (
     whitened_response,
 )
 from sottovoce.participation import Participation
-from sottovoce.sensitivities.bulk import FEWEST_ROUNDS, METHOD_NAMES, MOST_STATES, NARROW
+from sottovoce.sensitivities.bulk import FEWEST_ROUNDS, MOST_STATES, NARROW
 from sottovoce.sensitivities.capacity import check_capacity
 from sottovoce.sensitivities.ends import Ends, Search, widened
 from sottovoce.sensitivities.long import long_ends, plain_stream, together, turning_stream
@@ -28,7 +28,7 @@ from sottovoce.sensitivities.programs import program_sensitivity
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.solve import CLOSE, FormSolution, plain_ends
 from sottovoce.sensitivities.updated import updated_sensitivity
-from sottovoce.views import View, observe, target_indices
+from sottovoce.views import METHOD_NAMES, View, observe, target_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from sottovoce.errors import InputError, NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.filtering.program_forms import program_response
 from sottovoce.protocols.compiled import compiled_rounds
-from sottovoce.sensitivities.bulk import METHOD_NAMES
+from sottovoce.protocols.rationals import float_above
 from sottovoce.sensitivities.capacity import memory_at_hand
 from sottovoce.sensitivities.energy import solve_energy
 from sottovoce.sensitivities.long import turning_stream
@@ -23,10 +22,11 @@ from sottovoce.sensitivities.program_bulk import block_ends, program_bulk
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.solve import FormSolution, plain_ends
 from sottovoce.sensitivities.witnesses import alternating_signs, constant_signs, value_of
-from sottovoce.views import observe, seen_exchanges
+from sottovoce.views import METHOD_NAMES, observe, seen_exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from fractions import Fraction
 
     from sottovoce.filtering import Engine
     from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse
@@ -285,7 +285,7 @@ def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> n
     found: dict[tuple[Fraction | None, ...], float] = {}
     for j, ports in enumerate(zip(*(compiled.ports for compiled in kinds), strict=True)):
         if ports not in found:
-            squares = np.array([np.inf if port is None else _rounded_up(port * port) for port in ports])[
+            squares = np.array([np.inf if port is None else float_above(port * port) for port in ports])[
                 order
             ]
             if np.isfinite(squares).all():
@@ -295,12 +295,6 @@ def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> n
                 found[ports] = np.inf
         caps[j] = found[ports]
     return caps
-
-
-def _rounded_up(value: Fraction) -> float:
-    """The smallest float that is not below a rational."""
-    near = float(value)
-    return near if Fraction(near) >= value else float(np.nextafter(near, np.inf))
 
 
 def _solve(form: np.ndarray, question: _Question) -> FormSolution:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,10 +10,11 @@ import numpy as np
 from sottovoce.errors import InputError
 from sottovoce.feedback import Sharpening, check_size, training_of, training_sensitivities
 from sottovoce.feedback.candidates import stages_of
-from sottovoce.protocols.rationals import spread
-from sottovoce.sensitivities.bulk import METHOD_NAMES
+from sottovoce.feedback.problem import protocol_levels
+from sottovoce.protocols.rationals import float_above, float_below
 from sottovoce.sensitivities.participating import earliest_pattern
 from sottovoce.sensitivities.results import Sensitivities
+from sottovoce.views import METHOD_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,10 +96,8 @@ def _seen_by_all(
     Guarantee: exact, each end rounded outward.
     """
     count = participation.largest_count(protocol.rounds)
-    levels = spread(protocol.programs[0].draws[0].level, protocol.n)
+    levels = protocol_levels(protocol)
     exact = [count / levels[j] ** 2 for j in indices.tolist()]
-    near = np.array([float(each) for each in exact])
-    whole = np.array([Fraction(float(value)) == each for value, each in zip(near, exact, strict=True)])
     return Sensitivities(
         protocol=protocol,
         view=view,
@@ -108,8 +106,8 @@ def _seen_by_all(
         engine="shift",
         targets=protocol.names(indices),
         indices=indices,
-        squared_lower=np.where(whole, near, np.nextafter(near, 0.0)),
-        squared_upper=np.where(whole, near, np.nextafter(near, np.inf)),
+        squared_lower=np.array([float_below(each) for each in exact]),
+        squared_upper=np.array([float_above(each) for each in exact]),
         method=np.full(len(indices), "cap", dtype=METHOD_NAMES),
         witness_of=lambda _: earliest_pattern(participation, protocol.rounds).astype(np.float64),
     )

@@ -15,7 +15,7 @@ from sottovoce.errors import FileError, one_of
 from sottovoce.graphs import spectrum
 from sottovoce.protocols import Program, Slopes
 from sottovoce.protocols.rationals import spread
-from sottovoce.views import UNCONDITIONAL, assumption_of, rests_on
+from sottovoce.views import assumption_of, rests_on, training_assumption
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -112,8 +112,7 @@ class Manifest:
         """What numbers proved by `methods` rest on; without them, what any number of the sweep may rest on."""
         if self.updates is None:
             return "oblivious" if self.protocol else assumption_of(self.view, self.damping_hash)
-        named = {"shift"} if methods is None else set(methods)
-        return "none" if self.updates["lower"] is None or named <= UNCONDITIONAL else "smooth"
+        return training_assumption(methods, known=self.updates["lower"] is not None)
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:

@@ -12,9 +12,10 @@ import numpy as np
 from sottovoce import gaussian
 from sottovoce.accounting import RELATIONS, Account
 from sottovoce.accounting.values import mu_ends
-from sottovoce.errors import InputError, at_least, one_of, positive, probability
+from sottovoce.errors import at_least, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
+from sottovoce.protocols.updates import check_identity, slope_span
 from sottovoce.sweeps.reading import SweepTable, read_sweep
 from sottovoce.views import assumption_of
 
@@ -107,13 +108,8 @@ def summarise(
     one_of(RELATIONS, relation=relation)
     at_least(1, exposed=exposed)
     table = folder if isinstance(folder, SweepTable) else read_sweep(folder)
-    slopes = table.manifest.updates
-    if relation == "zero-out" and slopes is not None and not slopes["hold_identity"]:
-        raise InputError(
-            "zero-out lets a node go on without its data, by the map that changes nothing, and slopes in "
-            f"[{slopes['lower']:g}, {slopes['upper']:g}] do not hold 1 at every node (take add-remove, which is about "
-            "one of several records)"
-        )
+    if (slopes := table.manifest.updates) is not None and slopes["lower"] is not None:
+        check_identity(slope_span(slopes["lower"], slopes["upper"]), relation, holds=slopes["hold_identity"])
     pairs = _Pairs(table=table, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
     extremes = pairs.extremes()
     order = np.lexsort((extremes.place, -extremes.exposure))[: int(exposed)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from sottovoce.certificates import DenseProof
 from sottovoce.errors import NotCertified
+from sottovoce.protocols.rationals import float_above
 from sottovoce.verification.backwards import Budget
 from sottovoce.verification.definition import program_form, seen_noise
 from sottovoce.verification.ends import (
@@ -74,19 +75,10 @@ def _cap(certificate: Certificate, asked: ProgramQuestion, participation: Partic
     ports = [port(each) for each in asked.rounds]
     if asked.code != (Fraction(1),) or any(found is None for found in ports):
         return math.inf
-    squares = [_rounded_up(found * found) for found in ports if found is not None]
+    squares = [float_above(found * found) for found in ports if found is not None]
     return guaranteed(
         certificate, participation, np.array([squares[t % len(squares)] for t in range(asked.count)])
     )
-
-
-def _rounded_up(value: Fraction) -> float:
-    """The least float that is not below a rational; infinite beyond the range of floats."""
-    try:
-        near = float(value)
-    except OverflowError:
-        return math.inf
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def require_affordable(asked: ProgramQuestion, *, columns: int = 1) -> None:
