@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 SOURCE = Path(__file__).parent.parent / "src" / "sottovoce"
 
@@ -64,8 +69,6 @@ OUTSIDE["web"] |= {"starlette", "uvicorn", "h11", "msgspec"}
 OUTSIDE["cli"] |= {"cyclopts", "rich"}
 
 MODULES = sorted(SOURCE.rglob("*.py"))
-NAMES = [path.relative_to(SOURCE).with_suffix("").as_posix() for path in MODULES]
-EVERY_MODULE = pytest.mark.parametrize("path", MODULES, ids=NAMES)
 
 
 def room_of(path: Path) -> str:
@@ -118,41 +121,55 @@ def violations(tree: ast.AST, path: Path) -> list[str]:
     return found
 
 
+@functools.cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
-@EVERY_MODULE
-def test_every_module_has_a_place(path: Path) -> None:
-    assert room_of(path) in ORDER.keys() | FACADE
+def breaking(rule: Callable[[Path], Iterable[str]]) -> list[str]:
+    """Every breach of a rule by a module of the package, so that all are shown together."""
+    assert len(MODULES) > 100
+    return [f"{path.relative_to(SOURCE)}: {breach}" for path in MODULES for breach in rule(path)]
 
 
-@EVERY_MODULE
-def test_rooms_import_only_what_stands_before_them(path: Path) -> None:
-    if room_of(path) in FACADE:
-        assert path.parent == SOURCE
-    else:
-        assert violations(parsed(path), path) == []
+def test_every_module_has_a_place() -> None:
+    def misplaced(path: Path) -> Iterator[str]:
+        if room_of(path) not in ORDER.keys() | FACADE:
+            yield "is in no room"
+        if room_of(path) in FACADE and path.parent != SOURCE:
+            yield "bears a name of the facade"
+
+    assert breaking(misplaced) == []
 
 
-@EVERY_MODULE
-def test_only_the_command_line_prints(path: Path) -> None:
-    calls = {
-        node.func.id
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    assert "print" not in calls or room_of(path) == "cli"
+def test_rooms_import_only_what_stands_before_them() -> None:
+    assert breaking(lambda path: [] if room_of(path) in FACADE else violations(parsed(path), path)) == []
 
 
-@EVERY_MODULE
-def test_no_module_outgrows_its_room(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
+def test_only_the_command_line_prints() -> None:
+    def printing(path: Path) -> Iterator[str]:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+                yield f"prints in line {node.lineno}"
+
+    assert breaking(lambda path: [] if room_of(path) == "cli" else printing(path)) == []
 
 
-@EVERY_MODULE
-def test_every_module_names_its_licence_first(path: Path) -> None:
-    assert path.read_text(encoding="utf-8").startswith("# SPDX-License-Identifier: Apache-2.0\n")
+def test_no_module_outgrows_its_room() -> None:
+    def outgrown(path: Path) -> Iterator[str]:
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > 500:
+            yield f"has {lines} lines"
+
+    assert breaking(outgrown) == []
+
+
+def test_every_module_names_its_licence_first() -> None:
+    def unlicensed(path: Path) -> Iterator[str]:
+        if not path.read_text(encoding="utf-8").startswith("# SPDX-License-Identifier: Apache-2.0\n"):
+            yield "does not begin with its licence"
+
+    assert breaking(unlicensed) == []
 
 
 def test_the_table_names_each_room_once() -> None:
