@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,24 @@ def test_scalar_witnesses_are_signs_that_attain_the_lower_end(kind: str) -> None
         assert np.isin(result.witness, (-1.0, 1.0)).all()
         assert true_value(found, result.target) == pytest.approx(result.squared.lower, rel=1e-6)
         assert result.contribution == "scalar"
+
+
+def test_a_target_is_solved_again_only_for_its_witness_and_once() -> None:
+    found = sensitivity(gossip(metropolis_weights("ring:n=9"), rounds=30), View.secure_sum(0), [1, 2, 4])
+    solved: list[int] = []
+
+    def counting(place: int) -> np.ndarray:
+        solved.append(place)
+        return found.witness_of(place)
+
+    counted = replace(found, witness_of=counting)
+    assert [each.squared.upper for each in counted] == found.squared_upper.tolist()
+    assert "witness" not in repr(counted[2])
+    assert solved == []
+    one = counted[2]
+    assert one.witness is one.witness
+    assert one.witness.shape[0] == 30
+    assert solved == [1]
 
 
 def test_a_witness_of_an_over_informed_view_is_real() -> None:

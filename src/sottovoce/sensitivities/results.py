@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,15 +26,20 @@ __all__ = ["Sensitivities", "Sensitivity"]
 class Sensitivity:
     """How far one target can move a view: Δ² as an interval, with the bound and the stream that prove its ends.
 
-    `witness` holds the contributions c_t of the stream that attains the lower end: shape (T,) for signs, (T, d) for
-    vectors of dimension d. The upper end holds for every dimension.
+    The stream that attains the lower end is found when `witness` is asked for. The upper end holds for every
+    dimension.
     """
 
     target: Hashable
     squared: Interval
     method: str
     contribution: Contribution
-    witness: np.ndarray
+    find_witness: Callable[[], np.ndarray] = field(repr=False)
+
+    @cached_property
+    def witness(self) -> np.ndarray:
+        """The contributions c_t that attain the lower end: shape (T,) for signs, (T, d) for vectors of dimension d."""
+        return self.find_witness()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,14 +71,14 @@ class Sensitivities:
         return (self[label] for label in self.targets)
 
     def __getitem__(self, label: Hashable) -> Sensitivity:
-        """The sensitivity of the target called `label`, with its witness."""
+        """The sensitivity of the target called `label`, whose witness is found on demand."""
         place = place_among(self.protocol, self.view, self.indices, label)
         return Sensitivity(
             target=label,
             squared=Interval(float(self.squared_lower[place]), float(self.squared_upper[place])),
             method=str(self.method[place]),
             contribution=self.contribution,
-            witness=self.witness_of(place),
+            find_witness=partial(self.witness_of, place),
         )
 
     def closer(self, other: Sensitivities) -> Sensitivities:
