@@ -33,7 +33,7 @@ DOCUMENTS = (
     "docs/training.md",
 )
 EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
-METHODS = {"abs", "blocks", "dual", "spectral", "horizon", "smooth", "steady", "turning"} | {
+METHODS = {"abs", "blocks", "dual", "spectral", "horizon", "lags", "peak", "projection"} | {
     "cap",
     "enumeration",
     "exact",

@@ -13,7 +13,7 @@ from sottovoce.filtering.kalman import Gains, filter_gains
 from sottovoce.filtering.response import FilteredResponse
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
-from sottovoce.sensitivities.horizon import dense_transition
+from sottovoce.sensitivities.long_horizons.model import dense_transition
 from sottovoce.views import View, observe
 
 DIRECTED = matrix_weights(

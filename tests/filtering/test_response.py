@@ -21,7 +21,7 @@ from sottovoce.filtering import (
 )
 from sottovoce.graphs import GossipWeights, metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
-from sottovoce.sensitivities.horizon import dense_transition
+from sottovoce.sensitivities.long_horizons.model import dense_transition
 from sottovoce.views import View, observe
 
 LAW = settings(derandomize=True, deadline=None, max_examples=60)

@@ -17,7 +17,10 @@ from tests.reference import Scene, scenes
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights
 from sottovoce.protocols import gossip
-from sottovoce.sensitivities import Sensitivities, bulk, following, participating, sensitivity, witnesses
+from sottovoce.sensitivities import Sensitivities, sensitivity
+from sottovoce.sensitivities.long_horizons import round_by_round
+from sottovoce.sensitivities.many_targets import at_once
+from sottovoce.sensitivities.one_form import patterns, witnesses
 from sottovoce.views import View
 
 LAW = settings(derandomize=True, deadline=None, max_examples=60)
@@ -80,21 +83,21 @@ def test_where_signs_are_no_longer_enumerated(place: str) -> None:
 @pytest.mark.parametrize("place", ["slow, far", "ring"])
 def test_where_patterns_are_no_longer_gone_through(place: str) -> None:
     # 496 patterns of two rounds among 32, 528 among 33.
-    assert 496 <= participating.ENUMERABLE_PATTERNS < 528
+    assert 496 <= patterns.ENUMERABLE_PATTERNS < 528
     before, after = (ends(place, rounds, participation="at-most:2") for rounds in (32, 33))
     moves_little(before, after, 0.03)
 
 
 @pytest.mark.parametrize("place", ["slow, far", "slow, near", "slower"])
 def test_where_rounds_are_no_longer_all_followed(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "MOST_FOLLOWED", 2500)
+    monkeypatch.setattr(round_by_round, "MOST_FOLLOWED", 2500)
     before, after = (ends(place, 2500 + k) for k in (0, 1))
     assert (after.squared_upper <= 1.01 * before.squared_upper + 1).all()
     assert (after.squared_lower >= 0.99 * before.squared_lower).all()
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("rounds", [bulk.FEWEST_ROUNDS - 1, EXPLICIT_ROUNDS])
+@pytest.mark.parametrize("rounds", [at_once.FEWEST_ROUNDS - 1, EXPLICIT_ROUNDS])
 def test_tables_where_targets_are_bounded_together(place: str, rounds: int) -> None:
     weights, _, pair = PLACES[place]
     targets = [*range(2, min(weights.n, 12), 2), *pair]
@@ -106,6 +109,6 @@ def test_tables_where_targets_are_bounded_together(place: str, rounds: int) -> N
 def test_tables_where_responses_are_no_longer_cut_into_blocks(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "MOST_SMOOTH", 2500)
+    monkeypatch.setattr(at_once, "MOST_SMOOTH", 2500)
     before, after = (ends(place, 2500 + k, effort="bulk") for k in (0, 1))
     moves_little(before, after, 0.2)

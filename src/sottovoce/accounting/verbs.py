@@ -12,7 +12,7 @@ from sottovoce.accounting.values import RELATIONS, Relation
 from sottovoce.errors import InputError, ViewError, one_of, positive, probability
 from sottovoce.protocols.updates import check_zero_out
 from sottovoce.sensitivities import as_participation, sensitivity
-from sottovoce.sensitivities.updated import sharpened_views, solves_each
+from sottovoce.sensitivities.training import sharpened_views, solves_each
 from sottovoce.views import ONE_OBSERVER, View, observe, rests_on, target_indices
 
 if TYPE_CHECKING:

@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the whitened response to Δ², the squared sensitivity of a view, as a certified interval."""
+"""From the whitened response to Δ², the squared sensitivity of a view, as a certified interval.
 
-from sottovoce.sensitivities.bounds import absolute_bound, spectral_bound
+In the order of an account:
+
+1. `policy` holds the verb `sensitivity`. It decides which storey serves which question and computes nothing itself.
+   What is not plain gossip goes to `programs`, training to `training`; `capacity` refuses what does not fit in memory.
+2. `one_form`: M is written out, T × T, for one target: bounds above, witnesses below, all rounds or patterns of them.
+3. `many_targets`: tables of the filter bound all targets of a view together, where solving for each takes too long.
+4. `long_horizons`: no T × T matrix; a recursion proves the bound.
+5. `rounding` holds what proofs allow for floating point; `ends` and `results` hold what is found, and `widened` of
+   `rounding` makes ends that hold for the model as stored into ends of the true Δ².
+6. `certify`, and `certify_training` for training, turn what was found into a file that the verifier accepts.
+
+`policy` calls all three storeys; `long_horizons` asks `many_targets` for bounds and `one_form` for the first rounds;
+`many_targets` stands on nothing but the filter. No storey imports `policy`.
+"""
+
 from sottovoce.sensitivities.certify import certify
-from sottovoce.sensitivities.measure import EFFORTS, Effort, as_participation, sensitivity
+from sottovoce.sensitivities.one_form.bounds import absolute_bound, spectral_bound
+from sottovoce.sensitivities.policy import EFFORTS, Effort, as_participation, sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
 
 __all__ = [

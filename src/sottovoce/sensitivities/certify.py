@@ -22,9 +22,10 @@ from sottovoce.errors import NotCertified, one_of, positive
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
 from sottovoce.protocols.updates import check_zero_out
 from sottovoce.sensitivities.certify_training import certify_training
-from sottovoce.sensitivities.horizon import solve_horizon
-from sottovoce.sensitivities.measure import TOLERANCE, Assessment, Search, as_participation, assess, solve
-from sottovoce.sensitivities.participating import covering, earliest_pattern
+from sottovoce.sensitivities.ends import Problem
+from sottovoce.sensitivities.long_horizons.start_and_rate import solve_horizon
+from sottovoce.sensitivities.one_form.patterns import covering, earliest_pattern
+from sottovoce.sensitivities.policy import TOLERANCE, Assessment, as_participation, assess, solve
 from sottovoce.sensitivities.programs import program_solution
 from sottovoce.verification import verify
 from sottovoce.verification.meaning import program_question
@@ -91,7 +92,7 @@ def certify(
             mechanism=mechanism,
             tolerance=tolerance,
         )
-    search = Search(
+    problem = Problem(
         contribution=contribution,
         participation=chosen,
         engine="auto",
@@ -114,11 +115,11 @@ def certify(
     if not protocol.plain and (capped := _capped(asked, protocol)) is not None:
         return capped
     if contribution == "energy" or not protocol.plain:
-        proof = _program_proof(protocol, view, place, search)
+        proof = _program_proof(protocol, view, place, problem)
     elif view.name == "everyone":
-        proof = _everyone_proof(protocol, search)
+        proof = _everyone_proof(protocol, problem)
     else:
-        proof = _gossip_proof(protocol, view, observation, indices, search)
+        proof = _gossip_proof(protocol, view, observation, indices, problem)
     certificate = replace(asked, **proof)
     # A claim closer than what the verifier's own margins leave would be true and refused.
     found = verify(certificate, protocol)
@@ -179,7 +180,7 @@ def _capped(asked: Certificate, protocol: Protocol) -> Certificate | None:
     return None
 
 
-def _program_proof(protocol: Protocol, view: View, target: int, search: Search) -> dict[str, Any]:
+def _program_proof(protocol: Protocol, view: View, target: int, problem: Problem) -> dict[str, Any]:
     """A y and a witness from the form of any program; the verifier has the last word on what they prove.
 
     Raises NotCertified where Δ is infinite: no finite claim is true then.
@@ -188,9 +189,9 @@ def _program_proof(protocol: Protocol, view: View, target: int, search: Search) 
         protocol,
         view,
         target,
-        contribution=search.contribution,
-        participation=search.participation,
-        tolerance=search.tolerance,
+        contribution=problem.contribution,
+        participation=problem.participation,
+        tolerance=problem.tolerance,
     )
     if solved is None:
         raise NotCertified(
@@ -200,10 +201,10 @@ def _program_proof(protocol: Protocol, view: View, target: int, search: Search) 
         )
     form, solution = solved
     y = solution.y
-    if search.contribution == "energy":
+    if problem.contribution == "energy":
         y = np.full(protocol.rounds, solution.bound)
     elif y is None:
-        y = covering(form, search.participation, tolerance=search.tolerance)
+        y = covering(form, problem.participation, tolerance=problem.tolerance)
     # Room for rounding on both sides, so that y need not be raised to be proved.
     y = np.maximum(y, 0.0) * (1 + 1e-8)
     lower = solution.attained * (1 - 1e-8)
@@ -211,23 +212,23 @@ def _program_proof(protocol: Protocol, view: View, target: int, search: Search) 
     return {"proof": proof, "squared_lower": lower, "squared_upper": solution.attained}
 
 
-def _everyone_proof(protocol: Protocol, search: Search) -> dict[str, Any]:
+def _everyone_proof(protocol: Protocol, problem: Problem) -> dict[str, Any]:
     """Nothing to prove: Δ² is the number of rounds. Views too large to be rebuilt get no witness."""
-    cap = float(search.cap)
+    cap = float(problem.cap)
     small = protocol.n * protocol.rounds <= 4000
-    witness = earliest_pattern(search.participation, protocol.rounds).astype(float) if small else None
+    witness = earliest_pattern(problem.participation, protocol.rounds).astype(float) if small else None
     lower = cap * (1 - 1e-8) if small else 0.0
     return {"proof": DenseProof(witness=witness), "squared_lower": lower, "squared_upper": cap}
 
 
 def _gossip_proof(
-    protocol: Protocol, view: View, observation: Observation, indices: np.ndarray, search: Search
+    protocol: Protocol, view: View, observation: Observation, indices: np.ndarray, problem: Problem
 ) -> dict[str, Any]:
     """The proof of plain gossip: dense, or for very many rounds a start and a rate."""
     system = hidden_system(protocol, observation)
     if system.rows.shape[0] == 0:
         raise NotCertified(f"{view!r} shows nothing at all, so Δ² = 0 and there is nothing to certify")
-    found = assess(system, indices, search, None)
+    found = assess(system, indices, problem, None)
     if protocol.rounds > EXPLICIT_ROUNDS:
         return _horizon_proof(found)
     return _dense_proof(protocol, observation, found, indices)
@@ -237,19 +238,19 @@ def _dense_proof(
     protocol: Protocol, observation: Observation, found: Assessment, indices: np.ndarray
 ) -> dict[str, Any]:
     """A y that dominates the true form, and the witness on the side of what the observer surely sees."""
-    search = found.search
-    cap = float(search.cap)
+    problem = found.problem
+    cap = float(problem.cap)
     lower, witness = float(found.lower[0]), found.witness_of(0)
     if found.system.over_informed:
-        told = assess(hidden_system(protocol, observation, complete=False), indices, search, None)
+        told = assess(hidden_system(protocol, observation, complete=False), indices, problem, None)
         lower, witness = float(told.lower[0]), told.witness_of(0)
     lower *= 1 - 1e-8
     shown = witness if lower > 0 else None
     (forms,) = found.response.forms(found.positions)
-    y = solve(forms.matrices[0], search).y
+    y = solve(forms.matrices[0], problem).y
     if y is None:
         # Neither signs nor patterns that were gone through one by one have a y of their own.
-        y = covering(forms.matrices[0], search.participation, tolerance=search.tolerance)
+        y = covering(forms.matrices[0], problem.participation, tolerance=problem.tolerance)
     d = forms.distortion
     # ‖Fc‖ ≤ (‖F̂c‖ + d‖c‖)/(1 − d) and ‖F̂‖ ≤ 1 + d give M ⪯ (M̂ + (2d + 3d²)I)/(1 − d)².
     y = (y + float(forms.rounding[0]) + 2 * d + 3 * d**2) / (1 - d) ** 2
@@ -257,33 +258,33 @@ def _dense_proof(
     # A basis of several rows is rounded once more than a row.
     room = (4e-8 if len(found.system.rows) == 1 else 2e-7) * max(1.0, protocol.rounds / 50) ** 2
     y *= 1 + room
-    upper = search.participation.largest_sum(y) * (1 + room)
+    upper = problem.participation.largest_sum(y) * (1 + room)
     if upper > cap:
         return {"proof": DenseProof(witness=shown), "squared_lower": lower, "squared_upper": cap}
     return {"proof": DenseProof(y=y, witness=shown), "squared_lower": lower, "squared_upper": upper}
 
 
 def _horizon_proof(found: Assessment) -> dict[str, Any]:
-    """The start profile and bulk constant that prove a long horizon; no lower end is claimed."""
-    response, search = found.response, found.search
+    """The start profile and the rate that prove a long horizon; no lower end is claimed."""
+    response, problem = found.response, found.problem
     assert isinstance(response, FilteredResponse)
-    solution = solve_horizon(response, int(found.positions[0]), contribution=search.contribution)
+    solution = solve_horizon(response, int(found.positions[0]), contribution=problem.contribution)
     if solution is None:
         raise NotCertified(
-            f"no bound below the cap of {search.cap} rounds was proved for this pair "
+            f"no bound below the cap of {problem.cap} rounds was proved for this pair "
             f"(take at most {EXPLICIT_ROUNDS} rounds for a dense certificate)"
         )
     # y is summed as the verifier sums it: the rate in every round of a pattern, and what the start has above it.
-    above = np.maximum(solution.start - solution.bulk, 0.0)
-    if search.participation.kind == "fixed":
-        extra = float(sum(above[t - 1] for t in search.participation.rounds if t <= above.size))
+    above = np.maximum(solution.start - solution.rate, 0.0)
+    if problem.participation.kind == "fixed":
+        extra = float(sum(above[t - 1] for t in problem.participation.rounds if t <= above.size))
     else:
-        extra = search.participation.largest_sum(above)
-    total = math.sqrt(search.cap * solution.bulk + extra) + response.distortion * math.sqrt(search.cap)
+        extra = problem.participation.largest_sum(above)
+    total = math.sqrt(problem.cap * solution.rate + extra) + response.distortion * math.sqrt(problem.cap)
     return {
-        "proof": HorizonProof(start=solution.start, rate=solution.bulk),
+        "proof": HorizonProof(start=solution.start, rate=solution.rate),
         "squared_lower": 0.0,
         "squared_upper": min(
-            (total / (1 - response.distortion)) ** 2 * (1 + _HORIZON_ROOM), float(search.cap)
+            (total / (1 - response.distortion)) ** 2 * (1 + _HORIZON_ROOM), float(problem.cap)
         ),
     }

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution
 
-__all__ = ["Ends", "Search", "widened"]
+__all__ = ["Ends", "Problem"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class Problem:
     """What to maximise over, and how to look for it; `cap` is the largest number of rounds of a pattern."""
 
     contribution: Contribution
@@ -64,21 +64,3 @@ class Ends:
             self.streams.pop(int(places[k]), None)
             if int(k) in other.streams:
                 self.streams[int(places[k])] = other.streams[int(k)]
-
-
-def widened(
-    attained: np.ndarray, bound: np.ndarray, *, distortion: float, missing: float, rounds: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of Δ² that hold for the true form, streams being of norm at most √rounds.
-
-    √(1 − missing)·(√attained − d√rounds)/(1 + d) and (√bound + d√rounds)/(1 − d), squared.
-    """
-    if distortion >= 0.5:
-        return np.zeros_like(attained), np.full_like(bound, np.inf)
-    # What overflowed says nothing.
-    attained = np.where(np.isfinite(attained), attained, 0.0)
-    bound = np.where(np.isfinite(bound), bound, np.inf)
-    shift = distortion * np.sqrt(rounds)
-    low = np.maximum(np.sqrt(np.maximum(attained, 0)) - shift, 0) / (1 + distortion)
-    high = (np.sqrt(bound) + shift) / (1 - distortion)
-    return (1 - missing) * low**2, high**2

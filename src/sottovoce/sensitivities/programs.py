@@ -15,13 +15,13 @@ from sottovoce.filtering.program_forms import program_response
 from sottovoce.protocols.compiled import compiled_rounds
 from sottovoce.protocols.rationals import float_above
 from sottovoce.sensitivities.capacity import memory_at_hand
-from sottovoce.sensitivities.energy import solve_energy
-from sottovoce.sensitivities.long import turning_stream
-from sottovoce.sensitivities.participating import earliest_pattern, solve_participation
-from sottovoce.sensitivities.program_bulk import block_ends, program_bulk
+from sottovoce.sensitivities.long_horizons.closest import turning_stream
+from sottovoce.sensitivities.many_targets.programs import block_ends, program_bulk
+from sottovoce.sensitivities.one_form.energy import solve_energy
+from sottovoce.sensitivities.one_form.patterns import earliest_pattern, solve_participation
+from sottovoce.sensitivities.one_form.solution import FormSolution, plain_ends
+from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, value_of
 from sottovoce.sensitivities.results import Sensitivities
-from sottovoce.sensitivities.solve import FormSolution, plain_ends
-from sottovoce.sensitivities.witnesses import alternating_signs, constant_signs, value_of
 from sottovoce.views import METHOD_NAMES, observe, seen_exchanges
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import InputError, at_least
-from sottovoce.sensitivities.measure import as_participation
+from sottovoce.sensitivities.policy import as_participation
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.sweeps.folder import Folder
 from sottovoce.sweeps.manifest import Manifest, described, described_like

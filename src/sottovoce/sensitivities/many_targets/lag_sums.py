@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An upper bound of Δ² for many targets at once where the filter settles long before the end.
+
+Once the gains are steady F is a Toeplitz matrix S; E = F − S lives in the first τ columns. All that the bound needs of
+either is a quadratic form of the target's input, so that a target costs a few r × r products, whatever T is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.filtering.rounding import GAMMA, ROOM, Step, product_error
+from sottovoce.sensitivities.many_targets.lag_forms import (
+    LagForms,
+    closed_loop,
+    gramian,
+    lag_forms,
+    loop_error,
+    tail_gramian,
+    taps,
+)
+from sottovoce.sensitivities.rounding import weights_before
+
+if TYPE_CHECKING:
+    from sottovoce.filtering import FilteredResponse
+
+__all__ = ["LagTables", "lag_bound", "lag_tables"]
+
+# Lags that are looked at one by one, a power of two; longer ones go in blocks.
+LAGS = 64
+# Blocks of first columns grow by this factor.
+GROWTH = 1.5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LagTables:
+    """The lags of S, first `rows` and then `later`; the norms of E on blocks of its columns, `early`.
+
+    `left` is what E still shows after the rounds `looked` at.
+    """
+
+    rounds: int
+    looked: int
+    rows: np.ndarray
+    later: LagForms
+    early: LagForms
+    left: LagForms
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def lag_tables(response: FilteredResponse) -> LagTables:
+    """The tables of a response whose gains settle, or are taken to settle in the last round.
+
+    Guarantee: upper bounds of the norms of E for the model as stored; rounding is in the forms (see `_Pair`).
+    """
+    rounds, start = response.rounds, len(response.gains.gain) - 1
+    loop, whitener = closed_loop(response, start)
+    reach = 1 << round(math.log2(3 * start + LAGS))
+    off = loop_error(response, start)
+    step = Step.of(response.transition, response.rows, response.gains.gain)
+    edges = _edges(start)
+    early = [np.zeros_like(loop) for _ in edges[1:]]
+    left = np.zeros_like(loop)
+    margins = np.zeros(len(edges))
+    # Gramians of the pair (state of F, state of S): what it shows from now on, and what after the rounds looked at.
+    shown = _Pair.of(gramian(loop, whitener, rounds, off=off))
+    after = _Pair.of(tail_gramian(loop, whitener, reach, rounds - start, off=off))
+    true = settled = np.eye(response.size)
+    for block in range(len(edges) - 2, -1, -1):
+        for s in range(edges[block + 1] - 1, edges[block] - 1, -1):
+            shown = shown.before(response, s, step).seeing(response.gains.whitener[s], whitener)
+            after = after.before(response, s, step)
+            true = weights_before(response, step, true, s)
+            settled = weights_before(response, step, settled, rounds)
+            early[block], room = shown.added_to(early[block], true + settled)
+            margins[block] += room
+            left, room = after.added_to(left, true + settled)
+            margins[-1] += room
+    return LagTables(
+        rounds=rounds,
+        looked=min(rounds, start + reach),
+        rows=taps(loop, whitener, min(LAGS, rounds)),
+        later=lag_forms(loop, whitener, LAGS, rounds, off=off),
+        early=LagForms.of(early, np.diff(edges), margins[:-1]),
+        left=LagForms.of([left], np.array([start]), margins[-1:]),
+    )
+
+
+def lag_bound(tables: LagTables, sources: np.ndarray) -> np.ndarray:
+    """An upper bound of Δ² for each column b of `sources`.
+
+    With g_t = Σ_{ℓ ≤ t} ‖f_ℓ‖, so that (Sc)_t has norm at most g_t, e = Σ_s ‖E_{:,s}‖ and, of the rounds after the
+    first U, e_U likewise,
+
+        Δ² ≤ Σ_t g_t² + 2e√(Σ_{t<U} g_t²) + 2e_U√(Σ_t g_t²) + e².
+
+    Guarantee: an upper bound for vectors of every dimension; sums of norms over a block of rounds or lags are taken
+    by Cauchy and Schwarz from the squared norm of the block.
+    Source: Section 5 of the mathematics page, with the start-up looked at for U rounds only.
+    """
+    count, m, size = tables.rows.shape
+    lags = (tables.rows.reshape(-1, size) @ sources).reshape(count, m, -1)
+    grown = np.cumsum(np.sqrt((lags**2).sum(axis=1)), axis=0)
+    energies = tables.later.energies(sources)
+    early, left = tables.early.norm_sum(sources), tables.left.norm_sum(sources)
+    bulk, looked = (_shown(tables, grown, energies, rounds) for rounds in (tables.rounds, tables.looked))
+    bound = bulk + 2 * early * np.sqrt(looked) + 2 * left * np.sqrt(bulk) + early**2
+    return np.asarray(bound * (1 + 1e-9))
+
+
+def _shown(tables: LagTables, grown: np.ndarray, energies: np.ndarray, rounds: int) -> np.ndarray:
+    """Σ g_t² over so many rounds: the first ones from `grown`, later ones by blocks whose lags have these energies.
+
+    Of a block of lags with energy E the first j have norms that sum to at most √(jE).
+    """
+    total = (grown[:rounds] ** 2).sum(axis=0)
+    before, first = grown[-1], len(grown)
+    for length, energy in zip(tables.later.lengths, energies, strict=True):
+        inside = min(length, rounds - first)
+        if inside <= 0:
+            break
+        roots, firsts = 2 / 3 * (inside + 1) ** 1.5, inside * (inside + 1) / 2
+        total = total + inside * before**2 + 2 * before * np.sqrt(energy) * roots + energy * firsts
+        before, first = before + np.sqrt(length * energy), first + length
+    return np.asarray(total)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Pair:
+    """A form on pairs (x, y) of states, x of the true filter and y of the steady one: xᵀFx + 2xᵀCy + yᵀSy.
+
+    Guarantee: for the pair (x, y) of a round, what was computed is within ρ(xᵀWx + yᵀVy) of the form that was begun
+    with, carried back without rounding, ρ = `made` + `lost`; W and V weigh the states from this round to the settled
+    one (`weights_before`). Why: a step makes X(AΦ) for each X of F, C and S, off by R' with ‖R'‖ ≤ κ‖X‖, and from that
+    (AΦ)ᵀX(AΦ), off by R besides, κ of `Step`. With x, y the states before it and x₊, y₊ those after it, it moves the
+    form by at most, R for norms,
+
+        R'_F(‖x‖² + ‖x₊‖²)/2 + R'_S(‖y‖² + ‖y₊‖²)/2 + R'_C(‖x₊‖² + ‖y‖²) + R_F‖x‖² + R_S‖y‖² + R_C(‖x‖² + ‖y‖²).
+
+    So `lost` is the largest max(R'_F, R'_S) + R'_C of all steps, `made` that of R; what is added errs as R does.
+    Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
+    """
+
+    first: np.ndarray
+    cross: np.ndarray
+    second: np.ndarray
+    halfway: float = 0.0
+    made: float = 0.0
+    lost: float = 0.0
+
+    @classmethod
+    def of(cls, gram: np.ndarray) -> _Pair:
+        """(x − y)ᵀG(x − y)."""
+        return cls(first=gram, cross=-gram, second=gram)
+
+    @property
+    def norm(self) -> float:
+        """max(‖F‖, ‖S‖) + ‖C‖."""
+        return _largest(self.first, self.cross, self.second)
+
+    def before(self, response: FilteredResponse, s: int, step: Step) -> _Pair:
+        """The form of the pair one round earlier."""
+        steady = response.rounds
+        first, cross = response.before(self.first, s), response.before(self.cross, steady)
+        second = response.before(self.second, steady)
+        halfway = step.error * _largest(first, cross, second)
+        return _Pair(
+            first=response.before(first.T, s),
+            cross=response.before(cross.T, s).T,
+            second=response.before(second.T, steady),
+            halfway=halfway,
+            made=max(self.made, halfway),
+            lost=max(self.lost, step.error * self.norm),
+        )
+
+    def seeing(self, first: np.ndarray, second: np.ndarray) -> _Pair:
+        """The form with the squared difference of what the two whiteners show added."""
+        seen = replace(
+            self,
+            first=self.first + first.T @ first,
+            cross=self.cross - first.T @ second,
+            second=self.second + second.T @ second,
+        )
+        products = [
+            product_error(len(x), x, y) for x, y in ((first, first), (first, second), (second, second))
+        ]
+        added = max(products[0], products[2]) + products[1] + GAMMA * seen.norm
+        return replace(seen, made=max(self.made, self.halfway + added))
+
+    def added_to(self, form: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """`form` and an upper bound of this one where both states are an input b, and what sums err by times ‖b‖².
+
+        bᵀ`weights`b is what the states that b leads to weigh in both filters.
+        """
+        whole = self.first + self.cross + self.cross.T + self.second
+        raised = (whole + whole.T) / 2 + ROOM * (self.made + self.lost) * weights
+        total = form + raised
+        room = 10 * self.norm + 2 * float(np.linalg.norm(raised)) + float(np.linalg.norm(total))
+        return total, ROOM * GAMMA * room
+
+
+def _largest(first: np.ndarray, cross: np.ndarray, second: np.ndarray) -> float:
+    """max(‖F‖, ‖S‖) + ‖C‖."""
+    outer = max(float(np.linalg.norm(first)), float(np.linalg.norm(second)))
+    return outer + float(np.linalg.norm(cross))
+
+
+def _edges(start: int) -> np.ndarray:
+    """0 = e_0 < e_1 < … = start, in steps that grow."""
+    edges = [0]
+    while edges[-1] < start:
+        edges.append(min(start, max(edges[-1] + 1, int(GROWTH * edges[-1]))))
+    return np.array(edges)

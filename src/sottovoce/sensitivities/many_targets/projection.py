@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An upper bound of Δ² for many targets at once that is close to exact where the response is smooth in time.
+
+Far targets reach an observer through many averages, so that F hardly changes from one round to the next. The rounds
+are cut into blocks, Π projects each block of a stream onto polynomials of low degree, and with F̂ = ΠFΠ
+
+    ‖Fc‖² ≤ (1 + η)(‖F̂c‖² + ‖(I − Π)FΠc‖²) + (1 + 1/η)‖F(I − Π)c‖².
+
+F̂ is small, and what it leaves out is counted by Frobenius norms, which are quadratic forms of the target's input: r
+basis responses serve every target. So they do for rounding: a step that errs, errs in proportion to what it multiplies,
+and its error is then read by the state z_v of its round v. With ω² = Σ ‖z_vs‖² over all rounds v and all rounds s ≤ v
+of an impulse, one more form, every table is off by a small multiple of ω or ω².
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.filtering.rounding import GAMMA, ROOM, TINY, Step, product_error
+from sottovoce.sensitivities.rounding import congruence, weights_before
+
+if TYPE_CHECKING:
+    from sottovoce.filtering import FilteredResponse
+
+__all__ = ["BLOCKS", "ProjectionTables", "projection_bound", "projection_tables"]
+
+BLOCKS = 20
+DEGREE = 3
+# Shares of the bound that the smooth part may grow by to make room for the rest; the best one is taken.
+SHARES = np.geomspace(1e-5, 1, 41)
+BATCH_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProjectionTables:
+    """What the bound needs of a response, for any input b.
+
+    `coarse[p, q]·b` is the entry of P̂ᵀFP̂ from basis stream q to basis row p, `DEGREE` streams a block; block I has the
+    rounds `edges[I]` to `edges[I + 1]`. bᵀ`total`b is the squared Frobenius norm of F, bᵀ`kept`b that of FP̂, and
+    bᵀ`states`b ≥ ω². The columns of P̂ are a basis of the range of Π with ‖P̂ᵀP̂ − I‖ ≤ `skew`.
+
+    As computed, `coarse`·b is off by at most `rows_error`·ω in Frobenius norm, bᵀ`total`b by at most d =
+    `forms_error`·ω² + `sums_error`·‖b‖², and bᵀ`kept`b by d from the square of a number within `rows_error`·ω of ‖FP̂‖.
+    """
+
+    edges: np.ndarray
+    coarse: np.ndarray
+    total: np.ndarray
+    kept: np.ndarray
+    states: np.ndarray
+    skew: float
+    rows_error: float
+    forms_error: float
+    sums_error: float
+
+
+def projection_tables(response: FilteredResponse, *, blocks: int = BLOCKS) -> ProjectionTables:
+    """The tables of a response over at least `DEGREE` rounds, in T steps of small matrix products.
+
+    Guarantee: the errors stated in `ProjectionTables`, for the model as stored. All norms are Frobenius norms; Z_v maps
+    a stream to the state of round v, so that Σ_v ‖Z_v‖² = ω² ≥ T‖b‖²; ℓ is the length of a block and κ that of `Step`.
+
+    * A step multiplies rows X̂ by AΦ_v but for an R_v with ‖R_v‖ ≤ κ‖X̂‖, and what is read in the end is off by R_v Z_v
+      on its account. In a block X̂ is the block's rows of F, whose squares over all steps sum to φ², and the passage
+      to its end, with ψ², which later rows N then multiply. By Cauchy and Schwarz all steps together account for at
+      most κτω, τ² = Σ (φ² + ‖N‖²ψ²) over the blocks.
+    * Sums over a block err by γ_ℓ‖P̂‖ ≤ 2γ_ℓ of the same norms, products with a passage by γ_r. Where they make rows
+      that read a state, it is one Z_v for each block that reads the error: at most (2γ_ℓ + γ_r)τω.
+    * Where they are taken over the block's own streams, the input does. There `shown` and `ends` are off by 2γ_ℓ,
+      `inner` by 4γ_ℓ more, products with `ends` by 2γ_r: at most (7γ_ℓ + 2γ_r)τ‖b‖, and ‖b‖ ≤ ω/√T.
+    * A state that is off by e shows at most √g·e of it, g ≥ ‖G_v‖: with g for ‖N‖² all this bounds the error of ‖FP̂‖.
+    * Gramians are off by `_Energies.error`·ω² where exact states meet them; computed ones have ω(1 + √w·e) for ω, with
+      e as above for the passages alone and w ≥ ‖W_v‖.
+    * Sums and products of forms err by γ_k times the norms behind them, in proportion to ‖b‖².
+
+    Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
+    """
+    rounds, size, m = response.rounds, response.size, response.rows.shape[0]
+    edges = np.linspace(0, rounds, min(blocks, rounds // DEGREE) + 1).round().astype(int)
+    count, longest = len(edges) - 1, int(np.diff(edges).max())
+    step = Step.of(response.transition, response.rows, response.gains.gain)
+    energies = _column_energies(response, edges, step)
+    kept = np.zeros((size, size))
+    pieces = [_block(response, edges[i], edges[i + 1], kept) for i in range(count)]
+    behind = float(np.trace(kept))
+    for piece, gram in zip(pieces[:-1], energies.later[:-1], strict=True):
+        for ended in piece.ends:
+            kept += ended.T @ gram @ ended
+            behind += float(np.linalg.norm(ended) ** 2 * np.linalg.norm(gram))
+    coarse, spread = _coarse(pieces, energies.gram_norm)
+    passed = float(sum(piece.passage_energy for piece in pieces)) ** 0.5
+    terms = 2 * longest + size + (7 * longest + 2 * size) / rounds**0.5
+    rows_error = (step.error + GAMMA * terms) * spread
+    rows_error += GAMMA * size * float(np.linalg.norm(coarse)) / rounds**0.5
+    states_error = energies.states_norm**0.5 * passed * (step.error + 2 * GAMMA * longest)
+    summed = (longest + count) * energies.gram_norms + (DEGREE * longest * m + 2 * size + 4 * count) * behind
+    summed += 2 * size * float(np.linalg.norm(energies.total) + np.linalg.norm(kept))
+    return ProjectionTables(
+        edges=edges,
+        coarse=coarse,
+        total=energies.total,
+        kept=kept,
+        states=energies.states,
+        skew=max(map(_skew, np.unique(np.diff(edges)))),
+        rows_error=ROOM * rows_error + TINY,
+        forms_error=ROOM * energies.error * (1 + states_error) ** 2 + TINY,
+        sums_error=ROOM * GAMMA * summed + TINY,
+    )
+
+
+def projection_bound(tables: ProjectionTables, sources: np.ndarray) -> np.ndarray:
+    """An upper bound of Δ² for each column b of `sources`.
+
+        Δ² ≤ Σ_I max((1 + η)(Σ_J N_IJ + ζ² h_I), (1 + 1/η) σ² h_I),
+
+    N_IJ = √(h_I h_J)·‖(F̂ᵀF̂)_IJ‖, ζ = ‖(I − Π)FΠ‖, σ = ‖F(I − Π)‖, all Frobenius norms, h_I the length of block I, for
+    the best of several η.
+
+    Guarantee: an upper bound for vectors of every dimension. A stream puts a share a_I² ≤ 1 of the norm √h_I of its
+    block I into Π, and then Σ N_IJ a_I a_J ≤ Σ a_I² Σ_J N_IJ; a sum linear in a_I² is largest at 0 or 1. What the
+    tables are off by is in ζ and σ (see `_bounds`).
+    """
+    lengths = np.diff(tables.edges).astype(np.float64)
+    height, width, size = tables.coarse.shape
+    flat = tables.coarse.reshape(-1, size)
+    reached = np.flatnonzero(np.abs(flat).max(axis=1) > 0)
+    batch = max(1, BATCH_BYTES // (8 * height * width))
+    bounds = np.empty(sources.shape[1])
+    for begin in range(0, sources.shape[1], batch):
+        chosen = sources[:, begin : begin + batch]
+        entries = np.zeros((height * width, chosen.shape[1]))
+        entries[reached] = flat[reached] @ chosen
+        response = np.ascontiguousarray(entries.reshape(height, width, -1).transpose(2, 0, 1))
+        bounds[begin : begin + batch] = _bounds(tables, lengths, response, chosen)
+    return bounds
+
+
+def _bounds(
+    tables: ProjectionTables, lengths: np.ndarray, response: np.ndarray, sources: np.ndarray
+) -> np.ndarray:
+    """The bound for a batch of targets whose coarse responses Ĉ are given.
+
+    With P = P̂(P̂ᵀP̂)^{−1/2} an orthonormal basis, θ = `skew` and k² = ‖FΠ‖²: PᵀFP is within e = e₀ + θ(‖Ĉ‖ + e₀) of Ĉ,
+    e₀ = `rows_error`·ω, and ‖FP̂‖² within θk² of k². With d of `ProjectionTables` and k̂² the form `kept` as computed,
+
+        |k² − k̂²| ≤ d + 2√(k̂² + d)·e₀ + e₀² + θk̂²,   ‖PᵀFPx‖² ≤ ‖Ĉx‖² + (2‖Ĉ‖e + e²)‖x‖²,
+
+    the first up to a factor 1/(1 − θ). Products and sums over Ĉ err by γ_k‖Ĉ‖² more.
+    """
+    count = len(lengths)
+    form = (response.transpose(0, 2, 1) @ response).reshape(-1, count, DEGREE, count, DEGREE)
+    squares = np.einsum("jipkq,jipkq->jik", form, form)
+    smooth = (np.sqrt(squares) * np.sqrt(np.outer(lengths, lengths))).sum(axis=2)
+    total, kept, states = (
+        np.maximum(np.einsum("rj,rj->j", sources, form @ sources), 0)
+        for form in (tables.total, tables.kept, tables.states)
+    )
+    inner = (response**2).sum(axis=(1, 2))
+    height, width = response.shape[1:]
+    carried = tables.rows_error * np.sqrt(states)
+    formed = tables.forms_error * states + tables.sums_error * (sources**2).sum(axis=0)
+    off = ROOM * (carried + tables.skew * np.sqrt(inner))
+    unsure = formed + 2 * np.sqrt(kept + formed) * carried + carried**2 + tables.skew * kept
+    unsure = ROOM * unsure + TINY * sources.any(axis=0)
+    aside = np.maximum(kept - inner, 0) + unsure + ROOM * (4 * np.sqrt(inner) * off + off**2)
+    aside += GAMMA * (height * width + height) * inner
+    level = smooth + np.outer(aside, lengths)
+    rest = np.outer(np.maximum(total - kept, 0) + formed + unsure, lengths)
+    best = np.full(len(level), np.inf)
+    for share in SHARES:
+        best = np.minimum(best, np.maximum((1 + share) * level, (1 + 1 / share) * rest).sum(axis=1))
+    return np.asarray(best * (1 + 4 * GAMMA * (count + 8)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Energies:
+    """Forms of the columns of F and of their states, summed over all rounds, and Gramians after each block.
+
+    The form of a Gramian of round t is off by at most `error`·zᵀW_t z, where W_t is the form of all later states; the
+    norms are the largest, `gram_norms` sums those of the Gramians.
+    """
+
+    total: np.ndarray
+    later: np.ndarray
+    states: np.ndarray
+    error: float
+    gram_norm: float
+    gram_norms: float
+    states_norm: float
+
+
+def _column_energies(response: FilteredResponse, edges: np.ndarray, step: Step) -> _Energies:
+    """Σ over all rounds s of the Gram matrix of column s of F and of its states.
+
+        G_t = D_tᵀD_t + (AΦ_t)ᵀ G_{t+1} (AΦ_t),   W_t = I + (AΦ_t)ᵀ W_{t+1} (AΦ_t),
+
+    backwards: zᵀG_t z is what a state z of round t still shows, zᵀW_t z what it and the states after it weigh.
+
+    Guarantee: |zᵀ(Ĝ_t − G_t)z| ≤ ρ zᵀW_t z. With z_v the state that z has become in round v, a step adds ⟨z_v, R z_v⟩
+    and, for the half that is multiplied once more, ⟨R' z_v, z_{v+1}⟩ to the form: at most ‖R‖ and ‖R'‖ times ‖z_v‖²
+    and (‖z_v‖² + ‖z_{v+1}‖²)/2, which sum to zᵀW_t z. So ρ = max ‖R‖ + max ‖R'‖. W itself is rounded up: what its
+    step errs by is added to its diagonal.
+    """
+    rounds, size, count = response.rounds, response.size, len(edges) - 1
+    total, states, later = np.zeros((size, size)), np.zeros((size, size)), np.zeros((count, size, size))
+    gram, weight = np.zeros((size, size)), np.eye(size)
+    error, grams, weights = 0.0, [0.0], [0.0]
+    for i in range(count - 1, -1, -1):
+        later[i], inside = gram, np.zeros((size, size))
+        for t in range(edges[i + 1] - 1, edges[i] - 1, -1):
+            off = 0.0
+            if t < rounds - 1:
+                gram, off = congruence(response, gram, t)
+                weight = weights_before(response, step, weight, t)
+            whitener = response.whitener(t)
+            gram = gram + whitener.T @ whitener
+            inside += gram
+            states += weight
+            grams.append(float(np.linalg.norm(gram)))
+            weights.append(float(np.linalg.norm(weight)))
+            added = product_error(len(whitener), whitener, whitener) + GAMMA * grams[-1]
+            error = max(error, step.error * off + added)
+        total += inside
+    error = ROOM * (error + step.error * max(grams))
+    room = GAMMA * (rounds * sum(weights) + 2 * (size + 1) * float(np.linalg.norm(states)))
+    states.flat[:: size + 1] += ROOM * room
+    return _Energies(
+        total=total,
+        later=later,
+        states=states,
+        error=error,
+        gram_norm=ROOM * (max(grams) + error * max(weights)),
+        gram_norms=sum(grams),
+        states_norm=ROOM * max(weights),
+    )
+
+
+def _coarse(pieces: list[_Block], gram_norm: float) -> tuple[np.ndarray, float]:
+    """The entries of P̂ᵀFP̂ for each state, and τ of `projection_tables`."""
+    count, (step, size) = len(pieces), pieces[0].readers.shape
+    coarse = np.zeros((count * step, count * DEGREE, size))
+    readers, spread = np.zeros((0, size)), 0.0
+    for i in range(count - 1, -1, -1):
+        piece = pieces[i]
+        for q, ended in enumerate(piece.ends):
+            coarse[(i + 1) * step :, DEGREE * i + q] = readers @ ended
+        coarse[i * step : (i + 1) * step, DEGREE * i : DEGREE * (i + 1)] = piece.inner
+        weight = max(gram_norm, float(np.linalg.norm(readers)) ** 2)
+        spread += piece.rows_energy + weight * piece.passage_energy
+        readers = np.vstack([piece.readers, readers @ piece.passage])
+    return coarse, spread**0.5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Block:
+    """One block of rounds: basis streams to states at its end, states at its start to basis rows, and both inside.
+
+    `rows_energy` and `passage_energy` sum the squares of all that was multiplied to get there, φ² and ψ².
+    """
+
+    ends: np.ndarray
+    passage: np.ndarray
+    readers: np.ndarray
+    inner: np.ndarray
+    rows_energy: float
+    passage_energy: float
+
+
+def _block(response: FilteredResponse, begin: int, end: int, kept: np.ndarray) -> _Block:
+    """Run back through the rounds of one block; the Gram matrix of its basis streams within it is added to `kept`."""
+    size, m, length = response.size, response.rows.shape[0], end - begin
+    basis = _polynomials(length)
+    # What rows of the block's rounds read in round s, and what is left at its end of a state of round s.
+    adjoint, passage = np.zeros((length * m, size)), np.eye(size)
+    shown, ends = np.zeros((DEGREE, length * m, size)), np.zeros((DEGREE, size, size))
+    rows_energy, passage_energy = 0.0, float(size)
+    for t in range(end - 1, begin - 1, -1):
+        place = (t - begin) * m
+        if t < response.rounds - 1:
+            adjoint[place + m :] = response.before(adjoint[place + m :], t)
+            passage = response.before(passage, t)
+        whitener = response.whitener(t)
+        adjoint[place : place + len(whitener)] = whitener
+        rows_energy += float(np.linalg.norm(adjoint[place:])) ** 2
+        passage_energy += float(np.linalg.norm(passage)) ** 2
+        for q, weight in enumerate(basis[t - begin]):
+            shown[q, place:] += weight * adjoint[place:]
+            ends[q] += weight * passage
+    rows = shown.reshape(-1, size)
+    kept += rows.T @ rows
+    over_rounds = (DEGREE * m, size)
+    return _Block(
+        ends=ends,
+        passage=passage,
+        readers=np.tensordot(basis, adjoint.reshape(length, -1), axes=(0, 0)).reshape(over_rounds),
+        inner=np.stack(
+            [
+                np.tensordot(basis, each.reshape(length, -1), axes=(0, 0)).reshape(over_rounds)
+                for each in shown
+            ],
+            axis=1,
+        ),
+        rows_energy=rows_energy,
+        passage_energy=passage_energy,
+    )
+
+
+def _polynomials(length: int) -> np.ndarray:
+    """Orthonormal polynomials on `length` ≥ `DEGREE` equidistant points, of degree below `DEGREE`, as columns."""
+    return np.asarray(np.linalg.qr(np.vander(np.linspace(-1, 1, length), DEGREE, increasing=True))[0])
+
+
+def _skew(length: int) -> float:
+    """‖P̂ᵀP̂ − I‖ for the polynomials of a block of this length, from above: measured, with γ_ℓ‖P̂‖² for rounding."""
+    basis = _polynomials(length)
+    return float(np.linalg.norm(basis.T @ basis - np.eye(DEGREE))) + 2 * DEGREE * GAMMA * (length + 2)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contributions of bounded energy, Σ‖c_t‖² ≤ 1: Δ² is the largest eigenvalue of M."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.sensitivities.one_form.dual import is_dominated
+from sottovoce.sensitivities.one_form.patterns import ENUMERABLE_PATTERNS, earliest_pattern
+from sottovoce.sensitivities.one_form.solution import FormSolution
+from sottovoce.sensitivities.one_form.witnesses import value_of
+
+if TYPE_CHECKING:
+    from sottovoce.participation import Participation
+
+__all__ = ["solve_energy"]
+
+# By how much, relatively, an eigenvalue is lifted until it is proved to dominate.
+LIFTS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+
+
+def solve_energy(form: np.ndarray, participation: Participation) -> FormSolution:
+    """The ends of max_π max Σ_{s,t ∈ π} M_st ⟨c_s, c_t⟩ over Σ‖c_t‖² ≤ 1: the largest λ_max of M on a pattern.
+
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored. Where there are too many patterns to go through, λ_max of
+    the whole M bounds them all.
+    Source: Le Ny & Pappas, Differentially private filtering, 2014.
+
+    >>> from sottovoce.participation import Participation
+    >>> round(solve_energy(np.array([[2.0, -1.0], [-1.0, 2.0]]), Participation.full()).bound, 9)
+    3.0
+    """
+    rounds = len(form)
+    if participation.kind == "full":
+        patterns = [np.arange(rounds)]
+    elif (
+        participation.kind in {"fixed", "every"} or participation.pattern_count(rounds) <= ENUMERABLE_PATTERNS
+    ):
+        patterns = list(participation.patterns(rounds))
+    else:
+        patterns = [np.flatnonzero(earliest_pattern(participation, rounds))]
+    witness, attained, bound = np.zeros(rounds), 0.0, 0.0
+    for pattern in patterns:
+        part = form[np.ix_(pattern, pattern)]
+        direction = np.linalg.eigh(part)[1][:, -1]
+        stream = np.zeros(rounds)
+        # A hair below norm 1, so that no rounding lifts it above.
+        stream[pattern] = direction / np.linalg.norm(direction) * (1 - 1e-15)
+        value = value_of(form, stream)
+        witness, attained = (stream, value) if value >= attained else (witness, attained)
+        bound = max(bound, _largest(part))
+    if participation.kind not in {"full", "fixed", "every"} and len(patterns) == 1:
+        bound = _largest(form)
+    return FormSolution(attained=attained, bound=bound, method="spectral", witness=witness, y=None)
+
+
+def _largest(form: np.ndarray) -> float:
+    """A proved bound of λ_max(M)."""
+    guess = float(np.linalg.eigvalsh(form)[-1])
+    for lift in LIFTS:
+        level = guess * (1 + lift) + 1e-300
+        if is_dominated(form, np.full(len(form), level)):
+            return level
+    return float(np.abs(form).sum(axis=1).max(initial=0.0)) * (1 + 1e-13)

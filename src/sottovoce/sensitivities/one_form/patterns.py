@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Δ² when a target contributes in some rounds only: the maximum over a family of participation patterns."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.sensitivities.one_form.bounds import spectral_bound
+from sottovoce.sensitivities.one_form.dual import is_dominated
+from sottovoce.sensitivities.one_form.solution import FormSolution, solve_form
+
+if TYPE_CHECKING:
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution
+
+__all__ = ["covering", "earliest_pattern", "solve_largest", "solve_participation"]
+
+# Families with at most this many patterns are gone through one by one.
+ENUMERABLE_PATTERNS = 512
+MIXTURES = np.linspace(0.0, 1.0, 21)
+# Up to this many rounds y is sought for the largest patterns rather than for all rounds.
+MOST_WEIGHED, REPETITIONS, VECTORS = 1024, 600, 6
+# Sets of rounds that are looked at in the search for the one with the largest sum of absolute values.
+NODES = 3000
+# Up to this many rounds every row is summed over its own worst pattern.
+SHORT_ENOUGH = 256
+
+
+def solve_participation(
+    form: np.ndarray, participation: Participation, *, contribution: Contribution, tolerance: float
+) -> FormSolution:
+    """The ends of max_π max_c Σ_{s,t ∈ π} M_st ⟨c_s, c_t⟩ over the patterns π of `participation`.
+
+    Fixed and every-k-th patterns, and families of few patterns, are solved on M restricted to each pattern. For the
+    rest any y with diag(y) ⪰ M gives the bound max_π Σ_{t ∈ π} y_t (tried are mixtures of the dual y and the constant
+    λ_max(M), and the y of `solve_largest`), and so do absolute values summed within patterns; the witness is the best
+    of a few patterns.
+
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored; for patterns that are gone through one by one the two ends
+    are as close as for full participation.
+    """
+    if participation.kind == "full":
+        return solve_form(form, contribution=contribution, tolerance=tolerance)
+    one_by_one = participation.kind in {"fixed", "every"}
+    if one_by_one or participation.pattern_count(len(form)) <= ENUMERABLE_PATTERNS:
+        return _each_pattern(form, participation, contribution, tolerance, disjoint=one_by_one)
+    return _mixed(form, participation, contribution, tolerance)
+
+
+def _each_pattern(
+    form: np.ndarray,
+    participation: Participation,
+    contribution: Contribution,
+    tolerance: float,
+    *,
+    disjoint: bool,
+) -> FormSolution:
+    """Solve every pattern by itself; where patterns are disjoint their y fit together into one."""
+    rounds = len(form)
+    solved = [
+        (pattern, solve_form(form[np.ix_(pattern, pattern)], contribution=contribution, tolerance=tolerance))
+        for pattern in participation.patterns(rounds)
+    ]
+    pattern, best = max(solved, key=lambda entry: entry[1].attained)
+    y = None
+    if disjoint and all(solution.y is not None for _, solution in solved):
+        y = np.zeros(rounds)
+        for part, solution in solved:
+            y[part] = solution.y
+    worst = max((solution for _, solution in solved), key=lambda solution: solution.bound)
+    return FormSolution(
+        attained=best.attained,
+        bound=worst.bound,
+        method=worst.method,
+        witness=_spread(best.witness, pattern, rounds),
+        y=y,
+    )
+
+
+def _mixed(
+    form: np.ndarray, participation: Participation, contribution: Contribution, tolerance: float
+) -> FormSolution:
+    """Bound a large family by one y for all patterns, or by absolute values within patterns; witness it on one."""
+    rounds = len(form)
+    best = covering(form, participation, tolerance=tolerance)
+    bounds = [(participation.largest_sum(best), "dual"), (_absolute_within(form, participation), "abs")]
+    if participation.kind == "at-most":
+        bounds.append((_branched(form, participation.size), "abs"))
+    candidates = [
+        _grown(form, participation),
+        _heaviest(participation, best),
+        np.flatnonzero(earliest_pattern(participation, rounds)),
+    ]
+    solved = [
+        (pattern, solve_form(form[np.ix_(pattern, pattern)], contribution=contribution, tolerance=tolerance))
+        for pattern in candidates
+    ]
+    pattern, found = max(solved, key=lambda entry: entry[1].attained)
+    bound, method = min(bounds)
+    return FormSolution(
+        attained=found.attained,
+        bound=bound,
+        method=method,
+        witness=_spread(found.witness, pattern, rounds),
+        y=best,
+    )
+
+
+def covering(form: np.ndarray, participation: Participation, *, tolerance: float) -> np.ndarray:
+    """One y with diag(y) ⪰ M for all patterns at once: of those tried, the one with the least largest sum over one.
+
+    Guarantee: every y that is tried is proved, for the form as stored, so Δ² ≤ max_π Σ_{t ∈ π} y_t.
+    """
+    rounds = len(form)
+    whole = solve_form(form, contribution="vector", tolerance=tolerance)
+    level = np.full(rounds, float(spectral_bound(form)) / rounds)
+    assert whole.y is not None, "bounds for vectors are sums of y"
+    # Feasible y form a convex set, so every mixture of two of them is feasible too.
+    mixtures = [(1 - share) * whole.y + share * level for share in MIXTURES]
+    if participation.largest_count(rounds) < rounds <= MOST_WEIGHED:
+        mixtures += solve_largest(form, participation.largest_count(rounds), tolerance=tolerance)
+    return min(mixtures, key=participation.largest_sum)
+
+
+def solve_largest(form: np.ndarray, count: int, *, tolerance: float) -> list[np.ndarray]:
+    """A y with diag(y) ⪰ M whose `count` largest entries have nearly the least sum; none if none is proved.
+
+        min over y, diag(y) ⪰ M, of the sum of the k largest y_t  =  max ⟨M, X⟩ over X ⪰ 0, X_tt ≤ 1, Σ X_tt ≤ k.
+
+    With C the Gram vectors of X and G = M C, the best C for G has ‖c_t‖ = min(1, ‖g_t‖/λ), λ such that Σ ‖c_t‖² = k;
+    since M ⪰ 0 repeating this never lowers ⟨M, X⟩. At a fixed point y_t = max(λ, ‖g_t‖), and both sides are equal.
+
+    Guarantee: y is proved by `is_dominated`, for the form as stored.
+    Source: semidefinite duality for the sum of the k largest (Boyd & Vandenberghe, *Convex Optimization*, Section 5.9),
+    and the generalised power method of Journée et al., JMLR 11 (2010).
+
+    >>> M = np.array([[1.0, -0.5, 0.0], [-0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    >>> (y,) = solve_largest(M, 1, tolerance=1e-3)
+    >>> bool(1 <= y.max() < 1.72)
+    True
+    """
+    rng = np.random.default_rng(len(form))
+    vectors = np.linalg.eigh(form)[1][:, ::-1][:, :VECTORS]
+    streams = vectors + 0.01 * rng.standard_normal(vectors.shape)
+    previous, momentum, level, value = streams, 1.0, 0.0, 0.0
+    for repetition in range(1, REPETITIONS + 1):
+        ahead = streams + (momentum - 1) / (momentum + 2) * (streams - previous)
+        product = form @ ahead
+        sizes = np.linalg.norm(product, axis=1)
+        level = _level(sizes, count)
+        if level == 0:
+            return []
+        following = product / np.maximum(sizes, level)[:, None]
+        momentum = 1.0 if np.sum((following - streams) * (streams - previous)) < 0 else momentum + 1
+        previous, streams = streams, following
+        if repetition % 50 == 0:
+            before, value = value, float(np.sum(streams * (form @ streams)))
+            if value <= before * (1 + tolerance / 20):
+                break
+    sizes = np.linalg.norm(form @ streams, axis=1)
+    y = np.maximum(_level(sizes, count), sizes)
+    for lift in 2.0 ** np.arange(-2, 9) * tolerance * value / count:
+        if is_dominated(form, y + lift):
+            return [y + lift]
+    return []
+
+
+def _level(sizes: np.ndarray, count: int) -> float:
+    """λ with Σ min(1, (size/λ)²) = count, for more sizes than that; 0 if they are too few to add up to it."""
+    squares = np.sort(sizes**2)[::-1]
+    rest = np.cumsum(squares[::-1])[::-1]
+    for full in range(count):
+        level = rest[full] / (count - full)
+        if squares[full] <= level:
+            return float(np.sqrt(level))
+    return 0.0
+
+
+def _absolute_within(form: np.ndarray, participation: Participation) -> float:
+    """The largest sum π of r_t, t ∈ π, where r_t is the most that |M_t·| sums to over one pattern.
+
+    Within a pattern row t of |M| sums to at most r_t, so diag(r) ⪰ M on every pattern (Gershgorin).
+    """
+    sizes = np.abs(form)
+    if participation.kind == "at-most":
+        count = min(participation.size, len(form))
+        within = np.partition(sizes, len(form) - count, axis=1)[:, -count:].sum(axis=1) * (1 + 1e-13)
+    elif len(form) <= SHORT_ENOUGH:
+        within = np.array([participation.largest_sum(row) for row in sizes])
+    else:
+        within = sizes.sum(axis=1) * (1 + 1e-13)
+    return participation.largest_sum(within)
+
+
+def _branched(form: np.ndarray, count: int) -> float:
+    """The largest Σ_{s,t ∈ π} |M_st| over sets π of `count` rounds, or a bound of it, by branch and bound.
+
+    A set that holds the rounds S and r more of the rounds still open adds at most the r largest of
+
+        2 Σ_{s ∈ S} |M_ts| + |M_tt| + (the r − 1 largest |M_tu| of open rounds u)
+
+    to the sum over S. Sets with the largest bound are split first, by whether they hold the round that adds most; after
+    `NODES` of them the largest bound that is left is as good as any.
+    """
+    sizes = np.abs(form)
+    diagonal = np.diagonal(sizes)
+    apart = sizes - np.diag(diagonal)
+
+    def bounded(chosen: tuple[int, ...], still: np.ndarray) -> tuple[float, int]:
+        held = np.array(chosen, dtype=np.int64)
+        value, left = float(sizes[np.ix_(held, held)].sum()), count - len(held)
+        if left <= 0 or still.size == 0:
+            return value, -1
+        inner = apart[np.ix_(still, still)]
+        most = min(left - 1, still.size)
+        pairs = (
+            np.partition(inner, still.size - most, axis=1)[:, still.size - most :].sum(axis=1)
+            if most
+            else 0.0
+        )
+        adds = 2 * sizes[np.ix_(still, held)].sum(axis=1) + diagonal[still] + pairs
+        top = adds if adds.size <= left else np.partition(adds, adds.size - left)[-left:]
+        return value + float(top.sum()), int(np.argmax(adds))
+
+    every = np.arange(len(form))
+    bound, top = bounded((), every)
+    heap: list[tuple[float, int, tuple[int, ...], np.ndarray, int]] = [(-bound, 0, (), every, top)]
+    number = 0
+    while heap[0][4] >= 0 and number < NODES:
+        _, _, chosen, still, top = heapq.heappop(heap)
+        rest = np.delete(still, top)
+        for held in ((*chosen, int(still[top])), chosen):
+            number += 1
+            bound, following = bounded(held, rest)
+            heapq.heappush(heap, (-bound, number, held, rest, following))
+    return -heap[0][0] * (1 + 1e-12)
+
+
+def _grown(form: np.ndarray, participation: Participation) -> np.ndarray:
+    """A pattern grown round by round: each time the round and sign that raise cᵀMc most, among those allowed."""
+    rounds = len(form)
+    stream, product = np.zeros(rounds), np.zeros(rounds)
+    pattern: list[int] = []
+    open_to = np.ones(rounds, dtype=bool)
+    while open_to.any():
+        gains = np.where(open_to, 2 * np.abs(product) + np.diagonal(form), -np.inf)
+        t = int(np.argmax(gains))
+        open_to[t] = False
+        if not participation.allows(np.array(sorted([*pattern, t])), rounds):
+            continue
+        pattern.append(t)
+        stream[t] = -1.0 if product[t] < 0 else 1.0
+        product += stream[t] * form[:, t]
+        if len(pattern) == participation.largest_count(rounds):
+            break
+    return np.array(sorted(pattern), dtype=np.int64)
+
+
+def earliest_pattern(participation: Participation, rounds: int) -> np.ndarray:
+    """A mask of the pattern that takes every round, from the first on, that the family still allows."""
+    match participation.kind:
+        case "at-most":
+            return np.arange(rounds) < participation.size
+        case "separated":
+            mask = np.arange(rounds) % participation.size == 0
+            limit = rounds if participation.limit is None else participation.limit
+            return np.asarray(mask & (np.cumsum(mask) <= limit))
+        case _:
+            return np.isin(np.arange(rounds), next(participation.patterns(rounds)))
+
+
+def _heaviest(participation: Participation, values: np.ndarray) -> np.ndarray:
+    """A pattern with a large sum of values: rounds are taken by weight for as long as they are allowed."""
+    chosen: list[int] = []
+    for t in np.argsort(-values, kind="stable"):
+        if participation.allows(np.array(sorted([*chosen, int(t)])), len(values)):
+            chosen = sorted([*chosen, int(t)])
+    return np.array(chosen, dtype=np.int64)
+
+
+def _spread(witness: np.ndarray, pattern: np.ndarray, rounds: int) -> np.ndarray:
+    """A stream on the rounds of a pattern as a stream over all rounds, 0 elsewhere."""
+    whole = np.zeros((rounds, *witness.shape[1:]))
+    whole[pattern] = witness
+    return whole

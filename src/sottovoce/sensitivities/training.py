@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Δ² of training: views of a protocol whose nodes update what they received by maps of known slopes, or of none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.errors import InputError
+from sottovoce.feedback import Sharpening, check_size, training_of, training_sensitivities
+from sottovoce.feedback.candidates import stages_of
+from sottovoce.feedback.problem import protocol_levels
+from sottovoce.protocols.rationals import float_above, float_below
+from sottovoce.sensitivities.one_form.patterns import earliest_pattern
+from sottovoce.sensitivities.results import Sensitivities
+from sottovoce.views import METHOD_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.views import View
+
+__all__ = ["SharpenedViews", "sharpened_views", "solves_each", "training_view_sensitivity"]
+
+# So few pairs are solved one by one, in a second or a few each.
+FEW = 12
+
+
+def solves_each(effort: str, pairs: int) -> bool:
+    """Whether every pair of training is solved for itself; if not, as many as it takes to know the worst."""
+    return effort == "fine" or (effort == "auto" and pairs <= FEW)
+
+
+def training_view_sensitivity(
+    protocol: Protocol,
+    view: View,
+    indices: np.ndarray,
+    *,
+    engine: str,
+    effort: str,
+    contribution: Contribution,
+    participation: Participation,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sensitivities:
+    """Δ² of a view of training for each target.
+
+    Guarantee: Δ² is at most the upper end for every family of update maps in the ball, vectors of any dimension and
+    observers who send what they like; the lower end is what a linear loop in the ball attains.
+    Source: `feedback.training_sensitivity`, `feedback.Sharpening`.
+    """
+    _check_settings(engine, contribution)
+    if view.name == "everyone":
+        return _seen_by_all(protocol, view, indices, participation)
+    if not solves_each(effort, len(indices)):
+        work = sharpened_views(
+            protocol,
+            [(view, indices)],
+            engine=engine,
+            effort=effort,
+            contribution=contribution,
+            participation=participation,
+        )
+        work.pairs.run(progress)
+        return work.found()[0]
+    found = training_sensitivities(
+        protocol,
+        view,
+        indices,
+        participation=participation,
+        effort="fine" if effort == "fine" else "auto",
+        progress=progress,
+    )
+    return Sensitivities(
+        protocol=protocol,
+        view=view,
+        contribution=contribution,
+        participation=participation,
+        engine="shift",
+        targets=protocol.names(indices),
+        indices=indices,
+        squared_lower=np.array([one.squared.lower for one in found]),
+        squared_upper=np.array([one.squared.upper for one in found]),
+        method=np.array([one.method for one in found], dtype=METHOD_NAMES),
+        witness_of=lambda place: found[place].attack.stream(protocol.rounds),
+    )
+
+
+def _seen_by_all(
+    protocol: Protocol, view: View, indices: np.ndarray, participation: Participation
+) -> Sensitivities:
+    """Each contribution stands beside its own noise alone, whatever the maps: Δ² counts rounds over that variance.
+
+    Guarantee: exact, each end rounded outward.
+    """
+    count = participation.largest_count(protocol.rounds)
+    levels = protocol_levels(protocol)
+    exact = [count / levels[j] ** 2 for j in indices.tolist()]
+    return Sensitivities(
+        protocol=protocol,
+        view=view,
+        contribution="vector",
+        participation=participation,
+        engine="shift",
+        targets=protocol.names(indices),
+        indices=indices,
+        squared_lower=np.array([float_below(each) for each in exact]),
+        squared_upper=np.array([float_above(each) for each in exact]),
+        method=np.full(len(indices), "cap", dtype=METHOD_NAMES),
+        witness_of=lambda _: earliest_pattern(participation, protocol.rounds).astype(np.float64),
+    )
+
+
+class SharpenedViews:
+    """Several views of training whose pairs are bounded together and sharpened while they may be the worst."""
+
+    def __init__(
+        self,
+        pairs: Sharpening,
+        asked: Sequence[tuple[View, np.ndarray]],
+        protocol: Protocol,
+        participation: Participation,
+    ) -> None:
+        """Keep the work and what it is about."""
+        self.pairs, self.asked = pairs, asked
+        self.protocol, self.participation = protocol, participation
+
+    def found(self) -> list[Sensitivities]:
+        """What is proved by now, of the views that were begun: whole when `pairs.run` has ended."""
+        return [self._found(row) for row in range(self.pairs.begun)]
+
+    def _found(self, row: int) -> Sensitivities:
+        view, indices = self.asked[row]
+        start = int(self.pairs.starts[row])
+        span = slice(start, start + len(indices))
+        return Sensitivities(
+            protocol=self.protocol,
+            view=view,
+            contribution="vector",
+            participation=self.participation,
+            engine="shift",
+            targets=self.protocol.names(indices),
+            indices=indices,
+            squared_lower=self.pairs.lower[span].copy(),
+            squared_upper=self.pairs.upper[span].copy(),
+            method=self.pairs.method[span].copy(),
+            witness_of=lambda place: self.pairs.stream(start + place, self.protocol.rounds),
+        )
+
+
+def sharpened_views(
+    protocol: Protocol,
+    asked: Sequence[tuple[View, np.ndarray]],
+    *,
+    engine: str,
+    effort: str,
+    contribution: Contribution,
+    participation: Participation,
+) -> SharpenedViews:
+    """The work of bounding the targets of all these views, none of it done yet."""
+    _check_settings(engine, contribution)
+    check_size(protocol.n, protocol.weights.matrix.nnz, len(asked))
+    cases = [training_of(protocol, view, participation) for view, _ in asked]
+    places = [
+        np.searchsorted(case.loop.unknown, indices) for case, (_, indices) in zip(cases, asked, strict=True)
+    ]
+    work = Sharpening(cases=cases, places=places, efforts=stages_of("quick" if effort == "bulk" else "auto"))
+    return SharpenedViews(work, asked, protocol, participation)
+
+
+def _check_settings(engine: str, contribution: Contribution) -> None:
+    """Refuse what is not worked out for training."""
+    if engine != "auto":
+        raise InputError(f"engine must be auto for training, which has one engine of its own; got {engine!r}")
+    if contribution != "vector":
+        raise InputError(
+            f"contribution must be vector for training, whose bounds hold for numbers too; got {contribution!r}"
+        )

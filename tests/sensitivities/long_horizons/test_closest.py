@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Horizons beyond the largest form: the closest ends of all ways, and the streams behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.laws.test_threshold_laws import two_cliques
+
+from sottovoce.filtering import hidden_system, whitened_response
+from sottovoce.graphs import metropolis_weights
+from sottovoce.protocols import gossip
+from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities.long_horizons import closest
+from sottovoce.views import View, observe
+
+
+@pytest.mark.parametrize("contribution", ["vector", "scalar"])
+def test_a_slow_network_is_not_given_the_cap(contribution: Any) -> None:
+    protocol = gossip(two_cliques(6, 1e-3), rounds=2049)
+    found = sensitivity(protocol, View.secure_sum(1), [7], contribution=contribution)
+    assert 11.86 < found.squared_lower[0] < found.squared_upper[0] < 11.87
+    system = hidden_system(protocol, observe(protocol, View.secure_sum(1)))
+    shift = whitened_response(system).respond(int(np.searchsorted(system.unknown, 7)), found[7].witness)
+    assert float((shift**2).sum()) == pytest.approx(found.squared_lower[0], rel=1e-4)
+
+
+def test_a_filter_that_settles_late_keeps_its_gains_until_it_does() -> None:
+    found = sensitivity(gossip(two_cliques(6, 1e-2), rounds=20_000), View.secure_sum(1), [7])
+    assert found.method[0] == "horizon"
+    assert found.squared_upper[0] < 1.01 * found.squared_lower[0]
+
+
+def test_a_filter_that_settles_soon_is_not_followed_as_if_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(closest, "_settling_late", refused)
+    found = sensitivity(gossip(metropolis_weights("karate"), rounds=2100), View.secure_sum(0), [4, 20])
+    assert (found.squared_upper < 1.01 * found.squared_lower).all()
+
+
+def test_patterns_are_bounded_by_what_was_followed() -> None:
+    protocol = gossip(two_cliques(6, 1e-3), rounds=2100)
+    found = sensitivity(protocol, View.secure_sum(1), [7], participation="at-most:2000")
+    whole = sensitivity(protocol, View.secure_sum(1), [7])
+    assert found.squared_upper[0] < whole.squared_upper[0] * 1.01
+
+
+def test_signs_of_a_long_horizon_reach_what_those_of_a_short_one_do() -> None:
+    weights, view = metropolis_weights("ring:n=100"), View.single_node(0, own_noise="hidden")
+    found = sensitivity(gossip(weights, rounds=20_000), view, [2], contribution="scalar")
+    # 0.084 a round at 2000 rounds.
+    assert found.squared_lower[0] > 0.083 * 20_000

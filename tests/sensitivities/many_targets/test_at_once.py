@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All targets together: the ends must enclose those that are solved one by one, and the streams must be real."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from sottovoce import gossip, graphs
+from sottovoce.errors import InputError
+from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
+from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities.many_targets.at_once import EndsAtOnce, ends_at_once
+from sottovoce.views import View, observe
+
+if TYPE_CHECKING:
+    from sottovoce.protocols import Contribution, Protocol
+
+VIEWS = {
+    "sum": View.secure_sum(0),
+    "own message": View.single_node(0, own_noise="hidden"),
+    "messages": View.neighbourhood(1),
+    "coalition": View.coalition_sums([0, 5]),
+}
+GRAPHS = (
+    "ring:n=24",
+    "erdos-renyi:n=40,p=0.2,seed=1",
+    "grid:rows=4,cols=6",
+    "star:n=9",
+    "path:n=12",
+    "complete:n=7",
+)
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("rounds", [64, 257])
+@pytest.mark.parametrize("contribution", ["vector", "scalar"])
+def test_the_ends_enclose_those_solved_one_by_one(
+    graph: str, view: View, rounds: int, contribution: Contribution
+) -> None:
+    protocol = gossip(graphs.metropolis_weights(graph), rounds=rounds)
+    fine = sensitivity(protocol, view, effort="fine")
+    bulk = bulk_of(protocol, view, contribution)
+    signs = sensitivity(protocol, view, contribution="scalar") if contribution == "scalar" else fine
+    assert np.all(bulk.bound * (1 + 1e-9) + 1e-9 >= fine.squared_lower)
+    assert np.all(bulk.attained * (1 - 1e-9) - 1e-9 <= signs.squared_upper)
+
+
+def bulk_of(protocol: Protocol, view: View, contribution: Contribution = "vector") -> EndsAtOnce:
+    system = hidden_system(protocol, observe(protocol, view))
+    response = whitened_response(system)
+    assert isinstance(response, FilteredResponse)
+    positions = np.arange(system.unknown.size)
+    return ends_at_once(response, positions, system.hops() == 0, contribution=contribution)
+
+
+@pytest.mark.parametrize("graph", ["ring:n=16", "erdos-renyi:n=30,p=0.3,seed=4", "star:n=9"])
+@pytest.mark.parametrize("name", ["sum", "own message", "coalition"])
+def test_over_long_horizons_too(graph: str, name: str) -> None:
+    protocol = gossip(graphs.metropolis_weights(graph), rounds=4_000)
+    bulk = bulk_of(protocol, VIEWS[name])
+    targets = [1, 4, 8]
+    fine = sensitivity(protocol, VIEWS[name], targets, effort="fine")
+    places = [target - sum(1 for known in known_of(name) if known < target) for target in targets]
+    assert np.all(bulk.bound[places] * (1 + 1e-6) >= fine.squared_lower)
+    assert np.all(bulk.attained[places] * (1 - 1e-6) <= fine.squared_upper)
+    if name != "own message":
+        assert np.all(bulk.bound[places] <= 1.1 * bulk.attained[places]) or graph.startswith("ring")
+
+
+def known_of(name: str) -> list[int]:
+    return {"sum": [0], "own message": [], "coalition": [0, 5]}[name]
+
+
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.single_node(0, own_noise="hidden")])
+def test_the_interval_of_a_well_mixing_graph_is_narrow(view: View) -> None:
+    protocol = gossip(graphs.metropolis_weights("erdos-renyi:n=100,p=0.15,seed=1"), rounds=1000)
+    found = sensitivity(protocol, view, effort="bulk")
+    assert np.all(found.squared_upper <= 1.06 * found.squared_lower)
+    heard = np.isin(found.indices, protocol.weights.matrix[[0], :].indices)
+    assert (
+        np.all(found.squared_upper[heard] <= 1.02 * found.squared_lower[heard]) or view.name == "single-node"
+    )
+
+
+def test_the_lower_end_is_the_value_of_the_witness() -> None:
+    protocol = gossip(graphs.metropolis_weights("grid:rows=4,cols=6"), rounds=120)
+    view = View.secure_sum(0)
+    found = sensitivity(protocol, view, effort="bulk")
+    system = hidden_system(protocol, observe(protocol, view))
+    response = whitened_response(system, engine="filter")
+    for place, label in enumerate(found.targets):
+        stream = found[label].witness
+        assert np.all(np.linalg.norm(stream.reshape(120, -1), axis=1) <= 1 + 1e-12)
+        value = float((response.respond(place, stream) ** 2).sum())
+        assert found.squared_lower[place] <= value * (1 + 1e-9)
+        assert value == pytest.approx(found.squared_lower[place], rel=1e-3)
+
+
+def test_the_cost_decides_unless_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = gossip(graphs.metropolis_weights("ring:n=12"), rounds=100)
+    assert not set(sensitivity(protocol, View.secure_sum(0)).method) & {"projection", "lags", "peak"}
+    monkeypatch.setattr("sottovoce.sensitivities.policy.MOST_ENTRIES", 1000)
+    monkeypatch.setattr("sottovoce.sensitivities.policy.FEW", 0)
+    monkeypatch.setattr("sottovoce.sensitivities.policy.SOLVED_ENTRIES", 0)
+    assert set(sensitivity(protocol, View.secure_sum(0)).method) <= {"projection", "lags", "peak", "cap"}
+    assert not set(sensitivity(protocol, View.secure_sum(0), effort="fine").method) & {
+        "projection",
+        "lags",
+        "peak",
+    }
+
+
+def test_participation_and_short_horizons_are_always_solved() -> None:
+    weights = graphs.metropolis_weights("ring:n=6")
+    few = sensitivity(
+        gossip(weights, rounds=80), View.secure_sum(0), participation="at-most:3", effort="bulk"
+    )
+    short = sensitivity(gossip(weights, rounds=10), View.secure_sum(0), effort="bulk")
+    assert not (set(few.method) | set(short.method)) & {"projection", "peak", "lags"}
+
+
+def test_an_unknown_effort_is_refused() -> None:
+    protocol = gossip(graphs.metropolis_weights("ring:n=6"), rounds=3)
+    with pytest.raises(InputError, match="effort must be one of auto, fine, bulk"):
+        sensitivity(protocol, View.secure_sum(0), effort="lazy")  # type: ignore[arg-type]
+
+
+def test_progress_reaches_the_end() -> None:
+    protocol = gossip(graphs.metropolis_weights("ring:n=20"), rounds=80)
+    heard: list[tuple[int, int]] = []
+    sensitivity(protocol, View.secure_sum(0), effort="bulk", progress=lambda *step: heard.append(step))
+    assert heard[-1] == (19, 19)
+
+
+def test_a_loop_that_grows_when_frozen_early_gives_no_bound_rather_than_none_at_all() -> None:
+    weights = np.array(
+        [
+            [0.004, 0, 0.771, 0, 0, 0.225],
+            [0.002, 0.057, 0.001, 0, 0, 0.94],
+            [0, 0.993, 0, 0.007, 0, 0],
+            [0.001, 0.003, 0, 0.995, 0.001, 0],
+            [0.001, 0.001, 0.02, 0.719, 0.259, 0],
+            [0.092, 0.011, 0.004, 0.001, 0.892, 0],
+        ]
+    )
+    view = View(observation=np.array([[4.2, -0.8, 0.8, -3, -0.2, -0.5]]))
+    found = sensitivity(gossip(weights, rounds=50_000), view, effort="bulk")
+    assert np.isfinite(found.squared_lower).all()
+    assert np.all((found.squared_lower <= found.squared_upper) & (found.squared_upper <= 50_000))
+
+
+def test_a_view_of_nothing_with_known_noise_has_a_lower_end_of_0() -> None:
+    view = View(observation=np.zeros((1, 3)), known_noise=[0])
+    found = sensitivity(gossip(np.full((3, 3), 1 / 3), rounds=3), view)
+    assert found.squared_lower.tolist() == [0, 0]

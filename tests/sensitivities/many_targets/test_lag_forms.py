@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over lags and their bounds, against more bits than they were computed with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+import pytest
+from tests.sensitivities.many_targets.test_projection import response_of
+
+from sottovoce.sensitivities.long_horizons.model import dense_transition
+from sottovoce.sensitivities.many_targets.lag_forms import closed_loop, gramian, lag_forms, loop_error, taps
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from sottovoce.filtering import FilteredResponse
+
+
+def exactly(response: FilteredResponse, rounds: int, first: int) -> tuple[Any, Any]:
+    """Σ (DB^ℓ)ᵀDB^ℓ over the lags below `rounds`, and from `first` on, of the model as stored, in 256 bits."""
+    A, C, K, D = (
+        mpmath.matrix(np.asarray(part).tolist())
+        for part in (
+            dense_transition(response),
+            response.rows,
+            response.gains.gain[-1],
+            response.gains.whitener[-1],
+        )
+    )
+    loop = A * (mpmath.eye(response.size) - K * C)
+    row, gram, later = D, mpmath.zeros(response.size), mpmath.zeros(response.size)
+    for lag in range(rounds):
+        gram += row.T * row
+        if lag >= first:
+            later += row.T * row
+        row = row * loop
+    return gram, later
+
+
+@pytest.mark.parametrize("graph", ["ring:n=12", "erdos-renyi:n=20,p=0.3,seed=2", "star:n=9"])
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(1)])
+def test_sums_over_lags_hold_in_256_bits_and_are_not_a_thousand_times_too_large(
+    graph: str, view: View
+) -> None:
+    # 64 and 128 lags: powers of two, so that no block is longer than what is asked for.
+    _, response = response_of(graph, view, rounds=200)
+    loop, whitener = closed_loop(response, 199)
+    off = loop_error(response, 199)
+    with mpmath.workprec(256):
+        exact, later = exactly(response, 128, 64)
+        found = mpmath.matrix(gramian(loop, whitener, 128, off=off).tolist())
+        room = found - exact
+        # The stated bound is positive semidefinite above the truth, by no more than a thousand units.
+        assert min(mpmath.eigsy((room + room.T) / 2, eigvals_only=True)) >= 0
+        assert mpmath.mnorm(room, "f") <= 1000 * response.size * mpmath.mpf(2) ** -53 * mpmath.mnorm(
+            exact, "f"
+        )
+        forms = lag_forms(loop, whitener, 64, 128, off=off)
+        assert forms.lengths.tolist() == [64]
+        sources = response.columns(np.arange(response.inputs.shape[1]))
+        for bound, source in zip(forms.energies(sources)[0], sources.T, strict=True):
+            b = mpmath.matrix(source.tolist())
+            truth = (b.T * later * b)[0]
+            assert (
+                truth
+                <= bound
+                <= truth + 1000 * response.size * mpmath.mpf(2) ** -53 * mpmath.mnorm(exact, "f")
+            )
+
+
+def test_a_loop_that_grows_shows_no_end_of_energy() -> None:
+    loop, whitener = np.array([[4.0]]), np.array([[1.0]])
+    assert lag_forms(loop, whitener, 1, 4096).energies(np.ones((1, 1)))[-1, 0] == np.inf
+    assert not np.isfinite(gramian(loop, whitener, 4096)).all()
+
+
+def test_a_loop_that_is_known_less_well_shows_more() -> None:
+    loop, whitener = np.array([[0.5, 0.1], [0.0, 0.4]]), np.array([[1.0, 1.0]])
+    near, far = (gramian(loop, whitener, 64, off=off) for off in (0.0, 1e-3))
+    wider = gramian(loop + 1e-3 / 2 * np.eye(2), whitener, 64)
+    assert np.linalg.eigvalsh(far - near)[0] > 1e-4
+    assert np.linalg.eigvalsh(far - wider)[0] > 0
+
+
+def test_lags_are_counted_in_blocks_that_double() -> None:
+    _, response = response_of("ring:n=9", View.secure_sum(0), rounds=300)
+    loop, whitener = closed_loop(response, 299)
+    source = response.columns(np.array([2]))
+    norms = np.linalg.norm(taps(loop, whitener, 512) @ source, axis=1)[:, 0]
+    forms = lag_forms(loop, whitener, 64, 300)
+    assert forms.lengths.tolist() == [64, 128, 256]
+    expected = sum((end / 2 * (norms[end // 2 : end] ** 2).sum()) ** 0.5 for end in (128, 256, 512))
+    assert norms[64:512].sum() <= forms.norm_sum(source)[0]
+    assert forms.norm_sum(source)[0] == pytest.approx(expected, abs=1e-6)
+    shown = float(source[:, 0] @ gramian(loop, whitener, 300) @ source[:, 0])
+    assert shown == pytest.approx(float((norms**2).sum()), rel=1e-6)

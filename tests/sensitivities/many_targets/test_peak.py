@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bound that is close where streams that turn are best."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.sensitivities.many_targets.test_projection import dense, response_of
+
+from sottovoce.sensitivities.many_targets.lag_forms import closed_loop, taps
+from sottovoce.sensitivities.many_targets.peak import peak_bound
+from sottovoce.sensitivities.one_form.dual import solve_dual
+from sottovoce.views import View
+
+
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(1)])
+@pytest.mark.parametrize("start", [2, 16, 100])
+@pytest.mark.parametrize("reach", [1, 64, 1000])
+def test_the_bound_is_above_the_dual_and_close_to_it(view: View, start: int, reach: int) -> None:
+    system, response = response_of("erdos-renyi:n=20,p=0.3,seed=2", view, rounds=200)
+    near = np.flatnonzero(system.hops() == 0)[:3]
+    bounds, _ = peak_bound(response, response.columns(near), start=start, reach=reach)
+    for position, bound in zip(near, bounds, strict=True):
+        F = dense(response, int(position))
+        attained = solve_dual(F.T @ F, tolerance=1e-4).attained
+        assert attained <= bound
+        assert start == 2 or reach == 1 or bound <= 1.1 * attained
+
+
+def test_the_changes_of_the_first_columns_are_summed_as_they_are_defined() -> None:
+    _, response = response_of("path:n=12", View.coalition_sums([3, 5]), rounds=120)
+    positions = np.array([0, 2, 7])
+    bounds, _ = peak_bound(response, response.columns(positions), start=9, reach=120)
+    frozen = response.shortened(120, frozen_at=8)
+    rows = taps(*closed_loop(response, 8), 120)
+    for position, bound in zip(positions, bounds, strict=True):
+        F, lags = dense(frozen, int(position)), rows @ response.source(int(position))
+        m = lags.shape[1]
+        S = np.zeros_like(F)
+        for s in range(120):
+            S[s * m :, s] = lags[: 120 - s].reshape(-1)
+        turned = np.abs(np.fft.rfft(lags, 64 * 1024, axis=0)) ** 2
+        expected = 120 * turned.sum(axis=1).max() + np.abs(F.T @ F - S.T @ S).sum()
+        assert bound == pytest.approx(expected, rel=2e-3)
+        assert bound >= expected

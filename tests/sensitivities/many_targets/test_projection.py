@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bound for smooth responses against the definition of what it bounds."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from sottovoce import gossip, graphs
+from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
+from sottovoce.sensitivities.long_horizons.model import dense_transition
+from sottovoce.sensitivities.many_targets.projection import (
+    DEGREE,
+    SHARES,
+    ProjectionTables,
+    projection_bound,
+    projection_tables,
+)
+from sottovoce.views import View, observe
+
+if TYPE_CHECKING:
+    from sottovoce.filtering import HiddenSystem
+
+ROUNDS = 66
+
+
+def response_of(graph: str, view: View, rounds: int = ROUNDS) -> tuple[HiddenSystem, FilteredResponse]:
+    protocol = gossip(graphs.metropolis_weights(graph), rounds=rounds)
+    system = hidden_system(protocol, observe(protocol, view))
+    response = whitened_response(system)
+    assert isinstance(response, FilteredResponse)
+    return system, response
+
+
+def dense(response: FilteredResponse, position: int) -> np.ndarray:
+    """F, column by column."""
+    return np.column_stack([response.respond(position, unit)[:, 0] for unit in np.eye(response.rounds)])
+
+
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(1), View.coalition_sums([0, 3])])
+def test_the_tables_are_projections_of_the_response(view: View) -> None:
+    _, response = response_of("grid:rows=3,cols=4", view)
+    tables = projection_tables(response, blocks=6)
+    m = response.rows.shape[0]
+    lengths = np.diff(tables.edges)
+    basis = np.zeros((ROUNDS, len(lengths) * DEGREE))
+    for i, length in enumerate(lengths):
+        points = np.vander(np.linspace(-1, 1, length), DEGREE, increasing=True)
+        basis[tables.edges[i] : tables.edges[i + 1], DEGREE * i : DEGREE * (i + 1)] = np.linalg.qr(points)[0]
+    for position in (0, 5):
+        b = response.source(position)
+        F = dense(response, position)
+        padded = np.zeros((ROUNDS * m, ROUNDS))
+        padded[: len(F)] = F
+        kept = F @ basis
+        rows = np.einsum("tq,tms->qms", basis, padded.reshape(ROUNDS, m, ROUNDS) @ basis)
+        coarse = rows.reshape(len(lengths), DEGREE, m, -1).reshape(-1, basis.shape[1])
+        assert b @ tables.total @ b == pytest.approx((F**2).sum(), rel=1e-10)
+        assert b @ tables.kept @ b == pytest.approx((kept**2).sum(), rel=1e-10)
+        assert tables.coarse @ b == pytest.approx(coarse, abs=1e-10)
+
+
+@pytest.mark.parametrize("graph", ["path:n=9", "erdos-renyi:n=20,p=0.3,seed=2"])
+def test_no_stream_exceeds_the_bound(graph: str) -> None:
+    rng = np.random.default_rng(1)
+    system, response = response_of(graph, View.secure_sum(0))
+    bounds = projection_bound(projection_tables(response), response.columns(np.arange(system.unknown.size)))
+    streams = [np.ones(ROUNDS), (-1.0) ** np.arange(ROUNDS), *np.sign(rng.standard_normal((20, ROUNDS)))]
+    for position, bound in enumerate(bounds):
+        F = dense(response, position)
+        top = np.sign(np.linalg.svd(F)[2][0])
+        assert max(float(((F @ c) ** 2).sum()) for c in [*streams, top]) <= bound
+
+
+def test_far_targets_are_nearly_exact() -> None:
+    system, response = response_of("ring:n=40", View.secure_sum(0), rounds=400)
+    far = np.flatnonzero(system.hops() >= 10)
+    sources = response.columns(far)
+    bounds = projection_bound(projection_tables(response), sources)
+    constant = [float((response.respond(int(j), np.ones(400)) ** 2).sum()) for j in far]
+    assert np.all(bounds <= 1.02 * np.array(constant))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact:
+    """F of one target, one matrix for each row of the view, P̂, and ω, in the precision that is set."""
+
+    response: list[Any]
+    basis: Any
+    weight: Any
+
+    def norm(self, left: Any, right: Any) -> Any:
+        """The Frobenius norm of `left`·F·`right`."""
+        return mpmath.sqrt(sum(mpmath.mnorm(left * x * right, "f") ** 2 for x in self.response))
+
+
+def exact_response(response: FilteredResponse, edges: np.ndarray, b: np.ndarray) -> Exact:
+    """The model as stored, without rounding."""
+    A, C, source = (
+        mpmath.matrix(np.asarray(x).tolist()) for x in (dense_transition(response), response.rows, b)
+    )
+    rounds, m = response.rounds, len(response.rows)
+    F = [mpmath.zeros(rounds, rounds) for _ in range(m)]
+    weight = mpmath.mpf(0)
+    for s in range(rounds):
+        state = source
+        for t in range(s, rounds):
+            weight += mpmath.norm(state) ** 2
+            shown = mpmath.matrix(response.whitener(t).tolist()) * state
+            for p in range(len(shown)):
+                F[p][t, s] = shown[p]
+            gain = mpmath.matrix(response.gains.gain[response.gains.at(t)].tolist())
+            state = A * (state - gain * (C * state))
+    basis = mpmath.zeros(rounds, (len(edges) - 1) * DEGREE)
+    for i, (begin, end) in enumerate(itertools.pairwise(edges.tolist())):
+        piece = np.linalg.qr(np.vander(np.linspace(-1, 1, end - begin), DEGREE, increasing=True))[0]
+        for t, q in np.ndindex(piece.shape):
+            basis[begin + t, i * DEGREE + q] = mpmath.mpf(float(piece[t, q]))
+    return Exact(response=F, basis=basis, weight=mpmath.sqrt(weight))
+
+
+def coarse_error(exact: Exact, coarse: np.ndarray) -> Any:
+    """How far a computed P̂ᵀFP̂ is off, in Frobenius norm."""
+    m, total = len(exact.response), mpmath.mpf(0)
+    for p, x in enumerate(exact.response):
+        found = mpmath.matrix(coarse[p::m].tolist())
+        total += mpmath.mnorm(exact.basis.T * x * exact.basis - found, "f") ** 2
+    return mpmath.sqrt(total)
+
+
+CASES = [
+    ("ring:n=7", View.secure_sum(0)),
+    ("star:n=6", View.secure_sum(0)),
+    ("path:n=8", View.neighbourhood(3)),
+    ("complete:n=9", View.coalition_sums([0, 3])),
+]
+
+
+def shares_of_allowances(tables: ProjectionTables, exact: Exact, b: np.ndarray) -> list[float]:
+    """The errors of `total`, `kept` and `coarse` for an input, as shares of what is allowed for."""
+    whole, weight = mpmath.eye(exact.basis.rows), exact.weight
+    total, kept = exact.norm(whole, whole), exact.norm(whole, exact.basis)
+    form = tables.forms_error * weight**2 + tables.sums_error * float(b @ b)
+    row = tables.rows_error * weight
+    return [
+        float(abs(b @ tables.total @ b - total**2) / form),
+        float(abs(b @ tables.kept @ b - kept**2) / (form + 2 * kept * row + row**2)),
+        float(coarse_error(exact, tables.coarse @ b) / row),
+    ]
+
+
+def test_the_allowances_for_rounding_hold_against_100_bits_and_are_not_a_thousand_times_too_large() -> None:
+    shares = []
+    for (graph, view), rounds in itertools.product(CASES, (12, 30)):
+        _, response = response_of(graph, view, rounds=rounds)
+        tables = projection_tables(response, blocks=3)
+        for position in range(4):
+            b = response.source(position)
+            with mpmath.workprec(100):
+                exact = exact_response(response, tables.edges, b)
+                skew = mpmath.mnorm(exact.basis.T * exact.basis - mpmath.eye(exact.basis.cols), 1)
+                shares.append(shares_of_allowances(tables, exact, b))
+            assert exact.weight**2 <= b @ tables.states @ b <= exact.weight**2 * (1 + 1e-9)
+            assert skew <= tables.skew
+    assert np.max(shares) <= 1
+    assert (np.max(shares, axis=0) >= 1e-3).all()
+
+
+def exact_bound(exact: Exact, tables: ProjectionTables) -> Any:
+    """What `projection_bound` bounds Δ² by, with an orthonormal basis."""
+    P = mpmath.zeros(exact.basis.rows, exact.basis.cols)
+    for i, (begin, end) in enumerate(itertools.pairwise(tables.edges.tolist())):
+        columns = slice(DEGREE * i, DEGREE * (i + 1))
+        P[begin:end, columns] = mpmath.qr(exact.basis[begin:end, columns], mode="skinny")[0]
+    whole = mpmath.eye(P.rows)
+    total, kept, inner = exact.norm(whole, whole), exact.norm(whole, P), exact.norm(P.T, P)
+    form = sum(((P.T * x * P).T * (P.T * x * P) for x in exact.response), start=mpmath.zeros(P.cols, P.cols))
+    lengths, count = np.diff(tables.edges).tolist(), len(tables.edges) - 1
+    places = [slice(DEGREE * i, DEGREE * (i + 1)) for i in range(count)]
+    levels = [
+        sum(
+            mpmath.sqrt(lengths[i] * lengths[j]) * mpmath.mnorm(form[places[i], places[j]], "f")
+            for j in range(count)
+        )
+        + (kept**2 - inner**2) * lengths[i]
+        for i in range(count)
+    ]
+    rests = [(total**2 - kept**2) * length for length in lengths]
+    return min(
+        sum(
+            max((1 + share) * level, (1 + 1 / share) * rest)
+            for level, rest in zip(levels, rests, strict=True)
+        )
+        for share in SHARES.tolist()
+    )
+
+
+@pytest.mark.parametrize(("graph", "view"), CASES)
+def test_the_bound_is_what_it_says_from_above(graph: str, view: View) -> None:
+    _, response = response_of(graph, view, rounds=24)
+    tables = projection_tables(response, blocks=4)
+    for position, bound in enumerate(projection_bound(tables, response.columns(np.arange(4)))):
+        with mpmath.workprec(100):
+            exact = exact_bound(exact_response(response, tables.edges, response.source(position)), tables)
+        assert exact <= bound <= exact * (1 + 1e-9)
