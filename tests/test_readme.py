@@ -197,7 +197,7 @@ def test_every_view_and_every_method_has_its_row() -> None:
     rows = set(re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE))
     assert rows == METHODS | set(VIEW_NAMES)
     rooms = [ROOT / "src/sottovoce" / room for room in ("sensitivities", "feedback")]
-    sources = "".join(path.read_text(encoding="utf-8") for room in rooms for path in room.glob("*.py"))
+    sources = "".join(path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.py"))
     assert all(f'"{method}"' in sources for method in METHODS)
 
 
