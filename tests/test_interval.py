@@ -5,19 +5,19 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from sottovoce.errors import InputError
 from sottovoce.interval import Interval
 
-LAW = settings(derandomize=True, deadline=None, max_examples=150)
 numbers = st.floats(-1e100, 1e100, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-100)
 pairs = st.tuples(numbers, numbers).map(lambda ends: Interval(min(ends), max(ends)))
 factors = st.floats(1e-100, 1e100)
 
 
-@LAW
+@examples(150)
 @given(pairs, pairs, st.floats(0, 1), st.floats(0, 1))
 def test_a_sum_of_members_lies_in_the_sum(a: Interval, b: Interval, p: float, q: float) -> None:
     x = Fraction(a.lower) + Fraction(p) * (Fraction(a.upper) - Fraction(a.lower))
@@ -26,7 +26,7 @@ def test_a_sum_of_members_lies_in_the_sum(a: Interval, b: Interval, p: float, q:
     assert Fraction(total.lower) <= x + y <= Fraction(total.upper)
 
 
-@LAW
+@examples(150)
 @given(pairs, factors)
 def test_a_multiple_of_a_member_lies_in_the_multiple(a: Interval, factor: float) -> None:
     scaled = a.scaled(factor)
@@ -34,7 +34,7 @@ def test_a_multiple_of_a_member_lies_in_the_multiple(a: Interval, factor: float)
         assert Fraction(scaled.lower) <= Fraction(factor) * Fraction(x) <= Fraction(scaled.upper)
 
 
-@LAW
+@examples(150)
 @given(pairs, factors)
 def test_rounding_costs_no_more_than_two_units_an_end(a: Interval, factor: float) -> None:
     scaled = a.scaled(factor)
@@ -42,7 +42,7 @@ def test_rounding_costs_no_more_than_two_units_an_end(a: Interval, factor: float
         assert abs(Fraction(end) - Fraction(factor) * Fraction(exact)) <= 2 * Fraction(math.ulp(end))
 
 
-@LAW
+@examples(150)
 @given(st.floats(0, 1e12), st.floats(0, 1e12))
 def test_a_square_root_is_held_between_the_mapped_ends(a: float, b: float) -> None:
     x = Interval(min(a, b), max(a, b))

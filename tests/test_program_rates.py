@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.interpreter import PATH, PROTOCOLS, RING, STAR, knowing
 from tests.laws.test_program_laws import programs
+from tests.profiles import examples
 
 from sottovoce import View, rate, sensitivity
 from sottovoce.errors import InputError, NotCertified
@@ -184,7 +185,7 @@ def test_no_spectrum_is_drawn_of_noise_that_is_encoded() -> None:
         response_spectrum(gossip(PATH, rounds=1, encoder=(1, 1)), View.secure_sum(0), 1, np.zeros(1))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(30)
 @given(st.data())
 def test_the_rate_of_any_program_is_how_explicit_rounds_grow_or_is_refused(data: Any) -> None:
     weights = metropolis_weights(data.draw(st.sampled_from(["path:n=3", "star:n=4", "ring:n=4"])))

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -15,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from sottovoce import Program
+from sottovoce.cli import main
 from sottovoce.views import VIEW_NAMES
 
 ROOT = Path(__file__).parent.parent
@@ -32,6 +36,8 @@ DOCUMENTS = (
     "docs/scale.md",
     "docs/training.md",
 )
+# What people read first is typed as they would, one process a command.
+TYPED = ("README.md", "docs/guide.md")
 EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
 METHODS = {"abs", "blocks", "dual", "spectral", "horizon", "lags", "peak", "projection"} | {
     "cap",
@@ -82,9 +88,16 @@ def environment() -> dict[str, str]:
     return {**kept, **settings}
 
 
-def typed(command: str, folder: Path, last_code: int = 0) -> subprocess.CompletedProcess[str]:
+class Outcome(NamedTuple):
+    """The exit code of a command, and all that it wrote."""
+
+    code: int
+    text: str
+
+
+def typed(command: str, folder: Path, last_code: int = 0) -> Outcome:
     """What a shell makes of a command; `$?` is the code of the one before."""
-    return subprocess.run(
+    done = subprocess.run(
         ["bash", "-c", f"(exit {last_code}); {command}"],
         cwd=folder,
         env=environment(),
@@ -94,6 +107,25 @@ def typed(command: str, folder: Path, last_code: int = 0) -> subprocess.Complete
         timeout=120,
         check=False,
     )
+    return Outcome(done.returncode, done.stdout)
+
+
+def called(words: list[str], folder: Path) -> Outcome:
+    """What the command line makes of the words of a command, in the process of the test."""
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) as stream,
+        contextlib.redirect_stdout(stream),
+        contextlib.redirect_stderr(stream),
+    ):
+        patched.chdir(folder)
+        for name in os.environ.keys() - environment().keys():
+            patched.delenv(name)
+        for name, value in environment().items():
+            patched.setenv(name, value)
+        code = main(words)
+        stream.seek(0)
+        return Outcome(code, stream.read())
 
 
 def as_pattern(shown: str) -> str:
@@ -106,17 +138,24 @@ def is_for_make_or_pip(command: str) -> bool:
     return command.startswith(("make ", "pip "))
 
 
-def run_console(block: Block, folder: Path) -> None:
-    """Type the commands of a block one by one and compare."""
+def is_for_a_shell(command: str) -> bool:
+    """Whether a command is more than words for Sottovoce."""
+    return not command.startswith("sottovoce ") or bool(set(command) & set("|&;<>$~*`"))
+
+
+def run_console(block: Block, folder: Path, *, in_shell: bool) -> None:
+    """Run the commands of a block one by one and compare: all in a shell, or only those that need one."""
     code, asked = 0, [command for command, _ in steps(block)][1:]
     for (command, shown), following in zip(steps(block), [*asked, ""], strict=True):
         if is_for_make_or_pip(command):
             continue
-        result = typed(command, folder, code)
-        code = result.returncode
-        assert code == 0 or following == "echo $?", f"{command}\n{result.stdout}"
+        if in_shell or is_for_a_shell(command):
+            code, text = typed(command, folder, code)
+        else:
+            code, text = called(shlex.split(command)[1:], folder)
+        assert code == 0 or following == "echo $?", f"{command}\n{text}"
         if shown:
-            assert re.fullmatch(as_pattern(shown), result.stdout), f"{command}\n{result.stdout}"
+            assert re.fullmatch(as_pattern(shown), text), f"{command}\n{text}"
 
 
 def run_python(block: Block, name: str, names: dict[str, Any]) -> None:
@@ -135,7 +174,7 @@ def test_what_is_shown_is_what_happens(name: str, tmp_path: Path, monkeypatch: p
     names: dict[str, Any] = {}
     for block in blocks(ROOT / name):
         if block.language == "console":
-            run_console(block, tmp_path)
+            run_console(block, tmp_path, in_shell=name in TYPED)
         elif block.language == "toml":
             assert Program.from_json(tomllib.loads(block.text)).exchanges
         else:
@@ -187,9 +226,9 @@ def test_measured_commands_are_there() -> None:
 
 @pytest.mark.parametrize(("command", "epsilon"), MEASURED, ids=range(len(MEASURED)))
 def test_measured_commands_give_their_epsilon(command: str, epsilon: str, tmp_path: Path) -> None:
-    result = typed(command, tmp_path)
-    assert result.returncode == 0, result.stdout
-    assert result.stdout.startswith(f"ε ≤ {epsilon} at δ = 1e-05")
+    code, text = called(shlex.split(command)[1:], tmp_path)
+    assert code == 0, text
+    assert text.startswith(f"ε ≤ {epsilon} at δ = 1e-05")
 
 
 def test_every_view_and_every_method_has_its_row() -> None:
@@ -201,12 +240,21 @@ def test_every_view_and_every_method_has_its_row() -> None:
     assert all(f'"{method}"' in sources for method in METHODS)
 
 
-def test_a_changed_output_would_be_noticed(tmp_path: Path) -> None:
-    honest = Block("console", "$ printf 'a\\nb\\nc\\n'\na\n...\nc\n$ false\n$ echo $?\n1\n", 1)
-    run_console(honest, tmp_path)
-    with pytest.raises(AssertionError):
-        run_console(Block("console", "$ echo a\nb\n", 1), tmp_path)
-    with pytest.raises(AssertionError):
-        run_console(Block("console", "$ false\n", 1), tmp_path)
+@pytest.mark.parametrize("in_shell", [True, False])
+def test_a_changed_output_would_be_noticed(in_shell: bool, tmp_path: Path) -> None:
+    def run(text: str) -> None:
+        run_console(Block("console", text, 1), tmp_path, in_shell=in_shell)
+
+    run("$ printf 'a\\nb\\nc\\n'\na\n...\nc\n$ false\n$ echo $?\n1\n")
+    run("$ sottovoce graph ring:n=5 --rules\n...\n$ echo $?\n2\n")
+    run("$ sottovoce graph ring:n=5\n...\n")
+    for dishonest in (
+        "$ echo a\nb\n",
+        "$ false\n",
+        "$ sottovoce graph ring:n=5\nb\n",
+        "$ sottovoce graph ring:n=x\n",
+    ):
+        with pytest.raises(AssertionError):
+            run(dishonest)
     with pytest.raises(AssertionError):
         run_python(Block("python", ">>> 1 + 1\n3\n", 1), "x", {})

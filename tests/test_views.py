@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import scipy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from tests.reference import dyadic_weights, exact_weights, seen_and_known, views
@@ -17,14 +17,11 @@ from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.protocols import Protocol, gossip
 from sottovoce.views import ASSUMPTIONS, VIEW_NAMES, View, assumption_of, observe, target_indices
 
-LAW = settings(derandomize=True, deadline=None, max_examples=100)
-
 
 def path4() -> Protocol:
     return gossip(metropolis_weights("path:n=4"), rounds=3)
 
 
-@LAW
 @given(st.data())
 def test_every_view_shows_what_its_definition_says(data: Any) -> None:
     weights = data.draw(dyadic_weights())

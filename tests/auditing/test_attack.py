@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import Scene, exact_form, exact_weights, scenes, seen_and_known
 
@@ -17,11 +17,9 @@ from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.views import View
 
-LAW = settings(derandomize=True, deadline=None, max_examples=100)
 DAMPINGS = (-1.0, 0.0, 0.5, 1.0)
 
 
-@LAW
 @given(scenes(most_rounds=6), st.data())
 def test_the_worlds_lie_as_far_apart_as_the_exact_form_says(scene: Scene, data: Any) -> None:
     n = scene.weights.n

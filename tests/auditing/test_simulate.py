@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import Scene, exact_weights, scenes, seen_and_known
 
@@ -16,7 +16,6 @@ from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.views import View
 
-LAW = settings(derandomize=True, deadline=None, max_examples=60)
 DAMPINGS = (-1.0, 0.0, 0.5, 1.0)
 
 
@@ -42,7 +41,6 @@ def powers(A: np.ndarray, C: np.ndarray, rounds: int) -> np.ndarray:
     return H
 
 
-@LAW
 @given(scenes(most_rounds=5), st.data())
 def test_a_run_is_what_the_definition_says_for_every_single_noise_draw(scene: Scene, data: Any) -> None:
     n, rounds = scene.weights.n, scene.rounds

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.reference import Scene, rational, scenes, seen_and_known
 
@@ -14,8 +14,6 @@ from sottovoce.filtering import HiddenSystem, hidden_system
 from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.views import View, observe
-
-LAW = settings(derandomize=True, deadline=None, max_examples=80)
 
 
 def system_of(weights: Any, view: View, *, rounds: int = 4, complete: bool = True) -> HiddenSystem:
@@ -45,7 +43,6 @@ def hidden_form(system: HiddenSystem, target: int) -> np.ndarray:
     return np.asarray(G.T @ np.linalg.solve(N @ N.T, G)) if len(N) else np.zeros((system.rounds,) * 2)
 
 
-@LAW
 @given(scenes())
 def test_what_is_left_says_as_much_as_the_view(scene: Scene) -> None:
     exact = scene.form.floats
@@ -62,7 +59,6 @@ def test_what_is_left_says_as_much_as_the_view(scene: Scene) -> None:
         assert np.linalg.eigvalsh(exact - less)[0] >= -1e-9
 
 
-@LAW
 @given(scenes())
 def test_rows_are_orthonormal_and_last_rows_lie_within_their_span(scene: Scene) -> None:
     system = system_of(scene.weights, scene.view, rounds=scene.rounds)
@@ -72,14 +68,12 @@ def test_rows_are_orthonormal_and_last_rows_lie_within_their_span(scene: Scene) 
     assert np.allclose(projected, system.last_rows, atol=1e-12)
 
 
-@LAW
 @given(scenes())
 def test_named_views_are_never_given_more_than_they_say(scene: Scene) -> None:
     assume(scene.view.name != "custom")
     assert not system_of(scene.weights, scene.view).over_informed
 
 
-@LAW
 @given(scenes())
 def test_the_unknown_nodes_keep_their_part_of_the_transition(scene: Scene) -> None:
     system = system_of(scene.weights, scene.view)
@@ -142,7 +136,6 @@ def test_an_observer_that_knows_all_noise_is_refused(complete: bool) -> None:
         system_of(metropolis_weights("path:n=3"), View.coalition_sums([0, 1, 2]), complete=complete)
 
 
-@LAW
 @given(st.integers(0, 2**32 - 1))
 def test_scaling_and_mixing_rows_changes_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.filtering.test_kalman import SYSTEMS, precise
 from tests.laws.test_threshold_laws import two_cliques
 from tests.reference import CASES, Scene, custom_view, definition, named_view, scenes
@@ -24,7 +24,6 @@ from sottovoce.protocols import gossip
 from sottovoce.sensitivities.long_horizons.model import dense_transition
 from sottovoce.views import View, observe
 
-LAW = settings(derandomize=True, deadline=None, max_examples=60)
 Exact = Literal["dense", "filter", "reduced"]
 ENGINES: tuple[Exact, ...] = ("dense", "filter", "reduced")
 
@@ -51,7 +50,6 @@ def norm_bounds(forms: QuadraticForms, stream: np.ndarray) -> tuple[float, float
     return float(np.sqrt(1 - forms.missing) * low / (1 + d)), float(high / (1 - d))
 
 
-@LAW
 @given(scenes(most_rounds=7))
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_true_norm_lies_between_the_stated_ends(engine: Exact, scene: Scene) -> None:

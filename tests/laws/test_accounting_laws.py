@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import mpmath
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from sottovoce import graphs
 from sottovoce.accounting import RELATIONS, Account, AccountTable, Relation, account, account_all
@@ -22,7 +23,6 @@ from sottovoce.views import View
 if TYPE_CHECKING:
     from sottovoce.protocols import Protocol
 
-lawful = settings(derandomize=True, deadline=None, max_examples=100)
 
 losses = st.one_of(st.just(0.0), st.floats(1e-6, 50.0))
 noises = st.floats(1e-2, 1e4)
@@ -60,7 +60,6 @@ def square(value: float) -> Fraction:
     return Fraction(value) ** 2
 
 
-@lawful
 @given(accounts(), accounts())
 def test_adding_accounts_adds_squares(a: Account, b: Account) -> None:
     both = (a + b).mu
@@ -71,7 +70,6 @@ def test_adding_accounts_adds_squares(a: Account, b: Account) -> None:
     assert both.upper <= exact * (1 + 1e-14)
 
 
-@lawful
 @given(accounts(), st.integers(1, 10**6))
 def test_repeating_a_run_multiplies_squares(a: Account, runs: int) -> None:
     repeated = (runs * a).mu
@@ -80,7 +78,6 @@ def test_repeating_a_run_multiplies_squares(a: Account, runs: int) -> None:
     assert repeated.upper <= a.mu.upper * runs**0.5 * (1 + 1e-14)
 
 
-@lawful
 @given(accounts(), st.integers(1, 12))
 def test_repeating_is_adding_to_oneself(a: Account, runs: int) -> None:
     total = sum([a] * runs, start=0 * runs)
@@ -89,13 +86,11 @@ def test_repeating_is_adding_to_oneself(a: Account, runs: int) -> None:
     assert np.isclose(total.mu.lower, (runs * a).mu.lower, rtol=1e-13)
 
 
-@lawful
 @given(accounts(), accounts(), deltas)
 def test_another_run_never_lowers_epsilon(a: Account, b: Account, delta: float) -> None:
     assert (a + b).epsilon(delta).upper >= a.epsilon(delta).upper * (1 - 1e-11)
 
 
-@lawful
 @given(squares, noises, relations)
 def test_mu_encloses_the_exact_quotient(values: list[float], noise: float, relation: Relation) -> None:
     table = table_of(values, noise, relation)
@@ -105,7 +100,6 @@ def test_mu_encloses_the_exact_quotient(values: list[float], noise: float, relat
         assert upper - lower <= 1e-15 * upper
 
 
-@lawful
 @given(squares, noises)
 def test_replace_one_is_twice_add_remove(values: list[float], noise: float) -> None:
     once, twice = table_of(values, noise), table_of(values, noise, "replace-one")
@@ -113,7 +107,6 @@ def test_replace_one_is_twice_add_remove(values: list[float], noise: float) -> N
     assert (twice.mu_lower == 2 * once.mu_lower).all()
 
 
-@lawful
 @given(squares, noises, st.floats(1.001, 100.0))
 def test_more_noise_never_raises_epsilon(values: list[float], noise: float, factor: float) -> None:
     quiet = table_of(values, noise)
@@ -123,7 +116,6 @@ def test_more_noise_never_raises_epsilon(values: list[float], noise: float, fact
     assert (quiet.epsilon_lower <= quiet.epsilon_upper).all()
 
 
-@lawful
 @given(squares.filter(any), epsilons, deltas, relations)
 @example([4.0, 4.0], 20.0, 1e-8, "add-remove")
 @example([1.0], 1.0, 1e-50, "replace-one")
@@ -139,7 +131,6 @@ def test_calibrated_noise_meets_its_target_and_less_does_not(
     assert table.with_noise(0.999 * noise).epsilon_upper.max() > epsilon
 
 
-@lawful
 @given(st.floats(1e-4, 40.0), deltas)
 def test_epsilon_encloses_the_exact_value(mu: float, delta: float) -> None:
     found = Account(mu=Interval.exactly(mu), relation="add-remove", method="exact").epsilon(delta)
@@ -154,7 +145,6 @@ def test_epsilon_encloses_the_exact_value(mu: float, delta: float) -> None:
         assert found.lower == 0 or loss(found.lower) >= delta
 
 
-@lawful
 @given(accounts(), epsilons, st.floats(0.0, 1.0), st.floats(1.01, 100.0))
 def test_every_number_is_an_interval(a: Account, epsilon: float, fpr: float, alpha: float) -> None:
     worse = replace(a, mu=Interval.exactly(a.mu.upper))
@@ -168,7 +158,7 @@ def test_every_number_is_an_interval(a: Account, epsilon: float, fpr: float, alp
         assert 0 <= small.lower <= large.lower <= large.upper == small.upper
 
 
-@settings(derandomize=True, deadline=None, max_examples=15)
+@examples(15)
 @given(
     st.sampled_from(["neighbourhood", "secure-sum", "single-node"]),
     st.sampled_from(
@@ -186,7 +176,7 @@ def test_more_participation_never_lowers_what_is_learnt(view: str, spelled: tupl
     assert (less.squared_upper <= less.participation.largest_count(6)).all()
 
 
-@settings(derandomize=True, deadline=None, max_examples=5)
+@examples(5)
 @given(st.permutations(range(6)), st.sampled_from(["neighbourhood", "secure-sum", "single-node"]))
 def test_relabelling_nodes_permutes_the_table(order: list[int], view: str) -> None:
     matrix = graphs.metropolis_weights("path:n=6").matrix.toarray()

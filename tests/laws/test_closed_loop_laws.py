@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.reference import (
     ExactForm,
     Scene,
@@ -30,8 +31,6 @@ from sottovoce.sensitivities import certify, sensitivity
 from sottovoce.verification import verify
 from sottovoce.views import View, observe
 
-LAW = settings(derandomize=True, deadline=None, max_examples=120)
-FEW = settings(derandomize=True, deadline=None, max_examples=12)
 ENGINES: tuple[Any, ...] = ("dense", "filter", "reduced")
 DAMPINGS = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.875, 1.0)
 
@@ -64,7 +63,7 @@ def loops(draw: Any, most_rounds: int = 6) -> Loop:
     return Loop(scene, tuple(draw(st.lists(st.sampled_from(DAMPINGS), min_size=n, max_size=n))))
 
 
-@LAW
+@examples(120)
 @given(loops(most_rounds=6), st.sampled_from(ENGINES))
 def test_the_exact_maximum_over_signs_lies_in_the_interval(loop: Loop, engine: Any) -> None:
     exact = loop.form.scalar_maximum()
@@ -83,7 +82,7 @@ def _completed(loop: Loop) -> bool:
     return hidden_system(loop.protocol, observe(loop.protocol, loop.scene.view)).over_informed
 
 
-@FEW
+@examples(12)
 @given(loops(most_rounds=6))
 def test_the_semidefinite_maximum_lies_in_the_vector_interval(loop: Loop) -> None:
     form = loop.form.floats
@@ -94,14 +93,14 @@ def test_the_semidefinite_maximum_lies_in_the_vector_interval(loop: Loop) -> Non
     assert value <= found.squared_upper[0] * (1 + 1e-6)
 
 
-@LAW
+@examples(120)
 @given(loops(most_rounds=6))
 def test_no_loop_gives_away_more_than_one_a_round(loop: Loop) -> None:
     # Noise enters where contributions do, so M is a part of a projector whatever A is.
     assert np.linalg.eigvalsh(loop.form.floats)[-1] <= 1 + 1e-12
 
 
-@LAW
+@examples(120)
 @given(loops(most_rounds=5))
 def test_certificates_of_closed_loops_are_verified(loop: Loop) -> None:
     seen = sensitivity(loop.protocol, loop.scene.view, [loop.scene.target])
@@ -178,7 +177,7 @@ def test_a_rule_and_a_damping_are_measured_as_the_fractions_they_stand_for(rule:
             assert found.squared_upper[0] <= float(exact) * (1 + 1e-8) + 1e-9
 
 
-@LAW
+@examples(120)
 @given(loops(), st.floats(0.05, np.pi))
 def test_the_response_spectrum_is_that_of_the_definition(loop: Loop, frequency: float) -> None:
     protocol = loop.protocol
@@ -199,7 +198,7 @@ def test_the_response_spectrum_is_that_of_the_definition(loop: Loop, frequency: 
     assert expected <= limit.upper * (1 + 1e-9) + 1e-9
 
 
-@LAW
+@examples(120)
 @given(scenes(most_rounds=6))
 def test_turning_every_sign_in_every_round_changes_nothing(scene: Scene) -> None:
     # With D = −I messages are (−1)ᵗ times those of the open loop with contributions (−1)ᵗ x_t.

@@ -9,8 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.reference import definition, dyadic_weights
 
 from sottovoce.coalitions import COALITION_VIEWS, worst_coalition
@@ -19,9 +20,6 @@ from sottovoce.interval import Interval
 from sottovoce.protocols import gossip
 from sottovoce.views import View
 
-LAW = settings(derandomize=True, deadline=None, max_examples=150)
-FEW = settings(derandomize=True, deadline=None, max_examples=25)
-
 
 def signs(weights: Any, view: str, members: Any, target: int, rounds: int) -> Fraction:
     """Δ² over signs, from the definition and in rationals."""
@@ -29,7 +27,7 @@ def signs(weights: Any, view: str, members: Any, target: int, rounds: int) -> Fr
     return definition(weights, seen, target, rounds).scalar_maximum()
 
 
-@FEW
+@examples(25)
 @given(dyadic_weights(), st.sampled_from(COALITION_VIEWS), st.integers(1, 4), st.data())
 def test_a_larger_coalition_never_learns_less(weights: Any, view: str, rounds: int, data: Any) -> None:
     target, *others = data.draw(st.permutations(range(weights.n)))
@@ -39,7 +37,7 @@ def test_a_larger_coalition_never_learns_less(weights: Any, view: str, rounds: i
     assert less <= more
 
 
-@FEW
+@examples(25)
 @given(dyadic_weights(), st.sampled_from(COALITION_VIEWS), st.integers(1, 4), st.data())
 def test_the_exact_maximum_lies_between_the_found_and_the_bound(
     weights: Any, view: Any, rounds: int, data: Any
@@ -78,7 +76,7 @@ def growing(draw: Any) -> tuple[int, int, Any]:
     return n, draw(st.integers(1, n)), measure
 
 
-@LAW
+@examples(150)
 @given(growing(), st.integers(0, 80))
 def test_the_bound_holds_wherever_the_search_stops(case: tuple[int, int, Any], stop: int) -> None:
     n, size, measure = case

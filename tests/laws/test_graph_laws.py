@@ -5,8 +5,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from sottovoce.graphs import (
     as_graph,
@@ -18,7 +19,6 @@ from sottovoce.graphs import (
     uniform_weights,
 )
 
-LAW = settings(derandomize=True, deadline=None, max_examples=40)
 RULES = [
     metropolis_weights,
     lazy_weights,
@@ -40,7 +40,7 @@ def connected_graphs(draw: Any) -> Any:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@LAW
+@examples(40)
 @given(graph=connected_graphs(), data=st.data())
 def test_relabelling_nodes_permutes_weights(rule: Any, graph: Any, data: Any) -> None:
     n = graph.number_of_nodes()
@@ -55,7 +55,7 @@ def test_relabelling_nodes_permutes_weights(rule: Any, graph: Any, data: Any) ->
 
 
 @pytest.mark.parametrize("rule", RULES)
-@LAW
+@examples(40)
 @given(graph=connected_graphs())
 def test_exact_rows_are_distributions(rule: Any, graph: Any) -> None:
     weights = rule(graph)
@@ -67,7 +67,7 @@ def test_exact_rows_are_distributions(rule: Any, graph: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@LAW
+@examples(40)
 @given(graph=connected_graphs())
 def test_gossip_converges_to_the_stationary_mean(rule: Any, graph: Any) -> None:
     weights = rule(graph)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.reference import dyadic_weights, relabelled
 
 from sottovoce import gossip
@@ -23,8 +24,6 @@ from sottovoce.learning import (
     synthetic_task,
 )
 
-SMALL = settings(max_examples=25, deadline=None)
-
 
 def last(descent: Descent) -> np.ndarray:
     state = init(descent)
@@ -33,7 +32,7 @@ def last(descent: Descent) -> np.ndarray:
     return state.models
 
 
-@SMALL
+@examples(25)
 @given(weights=dyadic_weights(), seed=st.integers(0, 2**32 - 1))
 def test_relabelling_nodes_permutes_the_models(weights: Any, seed: int) -> None:
     n, rounds = weights.n, 4
@@ -60,7 +59,7 @@ def test_relabelling_nodes_permutes_the_models(weights: Any, seed: int) -> None:
     assert np.allclose(last(turned), last(straight)[order], rtol=1e-12, atol=1e-14)
 
 
-@SMALL
+@examples(25)
 @given(
     weights=dyadic_weights(),
     view=st.sampled_from(["secure-sum", "neighbourhood", "single-node"]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.interpreter import VIEWS, exact_view, knowing, largest_over_signs
 from tests.laws.test_program_laws import CASES, _protocol, _view, programs
@@ -23,7 +23,6 @@ from sottovoce.protocols import Protocol, gossip
 GRAPHS = ["path:n=3", "star:n=4", "ring:n=4", "complete:n=3"]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_is_proved_of_any_program_holds_the_exact_value(data: Any) -> None:
     weights = metropolis_weights(data.draw(st.sampled_from(GRAPHS)))

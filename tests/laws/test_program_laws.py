@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import scipy
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.interpreter import PROTOCOLS, VIEWS, exact_view, knowing, largest_over_signs
+from tests.profiles import examples
 from tests.reference import exact_form, rational
 
 from sottovoce import sensitivity
@@ -145,7 +146,7 @@ def programs(draw: Any) -> Program:
     return Program(keeps=keeps, draws=tuple(draws), instructions=tuple(steps), model="a")
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(120)
 @given(st.data())
 def test_the_interval_holds_the_exact_value_of_any_program(data: Any) -> None:
     weights = metropolis_weights(

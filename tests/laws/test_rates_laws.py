@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from sottovoce.filtering import hidden_system
 from sottovoce.graphs import GossipWeights, matrix_weights
 from sottovoce.protocols import gossip
 from sottovoce.rates import rate, response_spectrum, steady_state
 from sottovoce.views import View, observe
-
-law = settings(derandomize=True, deadline=None, max_examples=40)
 
 VIEWS = (
     lambda i: View.single_node(i, own_noise="hidden"),
@@ -59,7 +58,7 @@ def brute_force(weights: GossipWeights, view: View, frequency: float) -> tuple[n
     return np.linalg.norm(inverse @ N, axis=0) ** 2, unknown, int(np.linalg.matrix_rank(N, tol=1e-9))
 
 
-@law
+@examples(40)
 @given(networks(), views, observers, frequencies)
 def test_the_spectrum_is_the_definition(
     weights: GossipWeights, make: object, node: int, frequency: float
@@ -71,7 +70,7 @@ def test_the_spectrum_is_the_definition(
     assert sum(got) == pytest.approx(rank, abs=1e-8)
 
 
-@law
+@examples(40)
 @given(networks(), views, observers, st.floats(0, np.pi))
 def test_over_all_targets_the_spectrum_sums_to_the_rows_seen(
     weights: GossipWeights, make: object, node: int, frequency: float
@@ -84,7 +83,7 @@ def test_over_all_targets_the_spectrum_sums_to_the_rows_seen(
     assert (np.abs(response) ** 2).sum() == pytest.approx(len(system.rows), rel=1e-9)
 
 
-@law
+@examples(40)
 @given(networks(), views, observers, st.lists(frequencies, min_size=20, max_size=20))
 def test_no_frequency_beats_the_upper_end(
     weights: GossipWeights, make: object, node: int, sample: list[float]
@@ -102,7 +101,7 @@ def test_no_frequency_beats_the_upper_end(
         assert values[-1] == pytest.approx(one.constant, abs=1e-9)
 
 
-@law
+@examples(40)
 @given(networks(), observers, st.sampled_from(["known", "hidden"]))
 def test_constants_are_told_by_stationary_shares_when_one_row_is_seen(
     weights: GossipWeights, node: int, own: str
@@ -113,7 +112,7 @@ def test_constants_are_told_by_stationary_shares_when_one_row_is_seen(
     assert found.constant == pytest.approx(shares / shares.sum(), rel=1e-7)
 
 
-@law
+@examples(40)
 @given(networks(), observers, st.randoms(use_true_random=False))
 def test_new_names_permute_the_rates(weights: GossipWeights, node: int, random: object) -> None:
     order = list(range(weights.n))
@@ -125,14 +124,14 @@ def test_new_names_permute_the_rates(weights: GossipWeights, node: int, random: 
         assert after[one.target].limit.lower == pytest.approx(one.limit.lower, rel=1e-8)
 
 
-@law
+@examples(40)
 @given(networks(), observers)
 def test_seeing_more_never_lowers_a_rate(weights: GossipWeights, node: int) -> None:
     sums, messages = rate(weights, View.secure_sum(node)), rate(weights, View.neighbourhood(node))
     assert (sums.lower <= messages.upper).all()
 
 
-@law
+@examples(40)
 @given(networks(), views, observers)
 def test_signs_reach_at_most_vectors_and_at_least_eight_over_pi_squared_of_them(
     weights: GossipWeights, make: object, node: int

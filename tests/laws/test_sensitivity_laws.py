@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.reference import (
     Scene,
     definition,
@@ -30,8 +31,6 @@ from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View
 
-LAW = settings(derandomize=True, deadline=None, max_examples=80)
-FEW = settings(derandomize=True, deadline=None, max_examples=12)
 ENGINES = ("dense", "filter", "reduced")
 
 
@@ -41,7 +40,6 @@ def measured(scene: Scene, **options: Any) -> Interval:
     return Interval(float(found.squared_lower[0]), float(found.squared_upper[0]))
 
 
-@LAW
 @given(scenes(most_rounds=7), st.sampled_from(ENGINES))
 def test_the_exact_maximum_over_signs_lies_in_the_interval(scene: Scene, engine: str) -> None:
     exact = scene.form.scalar_maximum()
@@ -50,14 +48,13 @@ def test_the_exact_maximum_over_signs_lies_in_the_interval(scene: Scene, engine:
     assert Fraction(found.lower) <= exact <= Fraction(found.upper)
 
 
-@LAW
 @given(scenes(most_rounds=7), st.sampled_from(ENGINES))
 def test_vectors_are_bounded_by_no_less_than_signs_attain(scene: Scene, engine: str) -> None:
     exact = scene.form.scalar_maximum()
     assert exact <= Fraction(measured(scene, engine=engine).upper)
 
 
-@FEW
+@examples(12)
 @given(scenes(most_rounds=6))
 def test_the_semidefinite_maximum_lies_in_the_vector_interval(scene: Scene) -> None:
     form = scene.form.floats
@@ -89,7 +86,6 @@ def test_weights_of_a_rule_are_measured_as_the_fractions_they_stand_for(graph: s
         assert found.upper <= float(exact) * (1 + 1e-8) + 1e-12
 
 
-@LAW
 @given(scenes(most_rounds=6), st.randoms(use_true_random=False))
 def test_relabelling_nodes_permutes_the_answer(scene: Scene, random: Any) -> None:
     n = scene.weights.n
@@ -130,7 +126,6 @@ def never_lowers(less: Scene, more: Scene) -> None:
             assert a.upper <= b.upper * (1 + 1.1e-3) + 1e-12
 
 
-@LAW
 @given(st.data())
 def test_extra_rows_never_lower_the_sensitivity(data: Any) -> None:
     scene = data.draw(scenes(most_rounds=5))
@@ -143,7 +138,6 @@ def test_extra_rows_never_lower_the_sensitivity(data: Any) -> None:
     never_lowers(replace(scene, view=less), replace(scene, view=more))
 
 
-@LAW
 @given(st.data())
 def test_knowing_more_noise_never_lowers_the_sensitivity(data: Any) -> None:
     scene = data.draw(scenes(most_rounds=5))
@@ -156,7 +150,6 @@ def test_knowing_more_noise_never_lowers_the_sensitivity(data: Any) -> None:
     never_lowers(replace(scene, view=less), replace(scene, view=more))
 
 
-@LAW
 @given(st.data(), st.sampled_from([View.coalition_sums, View.coalition_messages]))
 def test_a_bigger_coalition_never_lowers_the_sensitivity(data: Any, kind: Any) -> None:
     weights = data.draw(dyadic_weights())
@@ -167,13 +160,11 @@ def test_a_bigger_coalition_never_lowers_the_sensitivity(data: Any, kind: Any) -
     never_lowers(less, replace(less, view=kind(members[: size + 1])))
 
 
-@LAW
 @given(scenes(most_rounds=5))
 def test_more_rounds_never_lower_the_sensitivity(scene: Scene) -> None:
     never_lowers(scene, replace(scene, rounds=scene.rounds + 1))
 
 
-@LAW
 @given(st.data(), st.sampled_from(["single-node", "secure-sum", "neighbourhood"]))
 def test_hiding_ones_own_noise_never_raises_the_sensitivity(data: Any, name: str) -> None:
     weights = data.draw(dyadic_weights())
@@ -182,14 +173,12 @@ def test_hiding_ones_own_noise_never_raises_the_sensitivity(data: Any, name: str
     never_lowers(less, replace(less, view=view))
 
 
-@LAW
 @given(scenes(most_rounds=7))
 def test_no_sensitivity_exceeds_the_number_of_rounds(scene: Scene) -> None:
     assert measured(scene).upper <= scene.rounds
     assert scene.form.scalar_maximum() <= scene.rounds
 
 
-@LAW
 @given(scenes(most_rounds=7), st.sampled_from(["scalar", "vector"]))
 def test_engines_agree_within_what_they_report(scene: Scene, contribution: str) -> None:
     found = [measured(scene, engine=engine, contribution=contribution) for engine in (*ENGINES, "auto")]
@@ -243,7 +232,6 @@ def test_targets_too_far_away_are_exactly_unseen(engine: Any) -> None:
     assert total[5].squared == Interval(0.0, 0.0)
 
 
-@LAW
 @given(scenes(most_rounds=4))
 def test_what_is_called_unseen_is_0_by_definition(scene: Scene) -> None:
     found = measured(scene)
@@ -255,7 +243,6 @@ def test_what_is_called_unseen_is_0_by_definition(scene: Scene) -> None:
         assert found.upper < 1e-15 or is_completed(scene.weights, scene.view)
 
 
-@LAW
 @given(
     scenes(most_rounds=7),
     st.sampled_from(
@@ -272,7 +259,6 @@ def test_the_worst_pattern_of_participation_lies_in_the_interval(scene: Scene, s
     assert found.upper <= family.largest_count(scene.rounds)
 
 
-@LAW
 @given(st.data())
 def test_a_view_and_its_rows_mixed_together_are_the_same_view(data: Any) -> None:
     weights = data.draw(dyadic_weights())

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.reference import Scene, scenes
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
@@ -22,8 +22,6 @@ from sottovoce.sensitivities.long_horizons import round_by_round
 from sottovoce.sensitivities.many_targets import at_once
 from sottovoce.sensitivities.one_form import patterns, witnesses
 from sottovoce.views import View
-
-LAW = settings(derandomize=True, deadline=None, max_examples=60)
 
 
 def two_cliques(size: int, coupling: float) -> GossipWeights:
@@ -60,7 +58,6 @@ def moves_little(before: Sensitivities, after: Sensitivities, share: float) -> N
     assert (after.squared_upper - after.squared_lower <= wide + grown).all()
 
 
-@LAW
 @given(scenes(most_rounds=6))
 def test_one_more_round_adds_no_less_than_nothing_and_no_more_than_one(scene: Scene) -> None:
     longer = Scene(scene.weights, scene.view, scene.target, scene.rounds + 1)

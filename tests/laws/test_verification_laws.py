@@ -7,15 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.reference import gossip_program
 
 from sottovoce.certificates import Certificate, DenseProof, StatedView
 from sottovoce.graphs import matrix_weights
 from sottovoce.verification import verify
-
-ALWAYS = settings(derandomize=True, deadline=None, max_examples=120)
 
 
 @st.composite
@@ -76,7 +75,7 @@ def _result(scene: Any, y: Any, witness: Any = None, lower: Any = 0.0, upper: An
     return verify(certificate, weights)
 
 
-@ALWAYS
+@examples(120)
 @given(scenes(), st.floats(-0.2, 0.5), st.integers(0, 2**32 - 1))
 def test_y_is_accepted_exactly_where_the_least_eigenvalue_allows_it(scene: Any, room: Any, seed: Any) -> None:
     M = _form(*scene)
@@ -89,7 +88,7 @@ def test_y_is_accepted_exactly_where_the_least_eigenvalue_allows_it(scene: Any, 
     assert _result(scene, y).upper_holds == (room > 0)
 
 
-@ALWAYS
+@examples(120)
 @given(scenes(), st.integers(0, 2**32 - 1))
 def test_the_proved_interval_holds_the_value_of_every_stream(scene: Any, seed: Any) -> None:
     M = _form(*scene)
@@ -104,7 +103,7 @@ def test_the_proved_interval_holds_the_value_of_every_stream(scene: Any, seed: A
     assert result.squared.upper >= value - 1e-8
 
 
-@ALWAYS
+@examples(120)
 @given(scenes(), st.integers(0, 2**32 - 1))
 def test_relabelling_the_nodes_changes_nothing(scene: Any, seed: Any) -> None:
     W, C, known, target, rounds = scene
@@ -122,7 +121,7 @@ def test_relabelling_the_nodes_changes_nothing(scene: Any, seed: Any) -> None:
     assert abs(one.squared.upper - other.squared.upper) < 1e-8
 
 
-@ALWAYS
+@examples(120)
 @given(scenes())
 def test_what_bounds_an_observer_bounds_one_who_sees_less(scene: Any) -> None:
     W, C, known, target, rounds = scene

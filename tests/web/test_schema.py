@@ -9,6 +9,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error, positive_data_acceptance
+from tests.profiles import examples
 from tests.servers import Server, serving
 
 from sottovoce.web.schema import openapi
@@ -31,9 +32,7 @@ def server() -> Iterator[Server]:
 
 @SCHEMA.parametrize()
 @settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
+    examples(25),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

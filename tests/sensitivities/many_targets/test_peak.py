@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from tests.sensitivities.many_targets.test_projection import dense, response_of
@@ -14,17 +16,15 @@ from sottovoce.views import View
 
 
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(1)])
-@pytest.mark.parametrize("start", [2, 16, 100])
-@pytest.mark.parametrize("reach", [1, 64, 1000])
-def test_the_bound_is_above_the_dual_and_close_to_it(view: View, start: int, reach: int) -> None:
+def test_the_bound_is_above_the_dual_and_close_to_it(view: View) -> None:
     system, response = response_of("erdos-renyi:n=20,p=0.3,seed=2", view, rounds=200)
     near = np.flatnonzero(system.hops() == 0)[:3]
-    bounds, _ = peak_bound(response, response.columns(near), start=start, reach=reach)
-    for position, bound in zip(near, bounds, strict=True):
-        F = dense(response, int(position))
-        attained = solve_dual(F.T @ F, tolerance=1e-4).attained
-        assert attained <= bound
-        assert start == 2 or reach == 1 or bound <= 1.1 * attained
+    forms = [F.T @ F for F in (dense(response, int(position)) for position in near)]
+    attained = np.array([solve_dual(form, tolerance=1e-4).attained for form in forms])
+    for start, reach in itertools.product((2, 16, 100), (1, 64, 1000)):
+        bounds, _ = peak_bound(response, response.columns(near), start=start, reach=reach)
+        assert (attained <= bounds).all(), (start, reach)
+        assert start == 2 or reach == 1 or (bounds <= 1.1 * attained).all(), (start, reach)
 
 
 def test_the_changes_of_the_first_columns_are_summed_as_they_are_defined() -> None:

@@ -38,8 +38,8 @@ def response_of(graph: str, view: View, rounds: int = ROUNDS) -> tuple[HiddenSys
 
 
 def dense(response: FilteredResponse, position: int) -> np.ndarray:
-    """F, column by column."""
-    return np.column_stack([response.respond(position, unit)[:, 0] for unit in np.eye(response.rounds)])
+    """F: its columns are the responses to units."""
+    return response.respond(position, np.eye(response.rounds))
 
 
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(1), View.coalition_sums([0, 3])])

@@ -5,13 +5,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import semidefinite_maximum
 
 from sottovoce.sensitivities import absolute_bound, spectral_bound
-
-LAW = settings(derandomize=True, deadline=None, max_examples=80)
 
 
 def random_form(seed: int, rounds: int, rank: int) -> np.ndarray:
@@ -22,7 +20,6 @@ def random_form(seed: int, rounds: int, rank: int) -> np.ndarray:
 forms = st.builds(random_form, st.integers(0, 2**32 - 1), st.integers(1, 7), st.integers(1, 7))
 
 
-@LAW
 @given(forms)
 def test_no_stream_of_signs_exceeds_either_bound(form: np.ndarray) -> None:
     best = max(
@@ -32,7 +29,6 @@ def test_no_stream_of_signs_exceeds_either_bound(form: np.ndarray) -> None:
     assert best <= spectral_bound(form) * (1 + 1e-12)
 
 
-@LAW
 @given(forms, st.integers(0, 2**32 - 1), st.integers(1, 5))
 def test_no_stream_of_vectors_exceeds_either_bound(form: np.ndarray, seed: int, dimension: int) -> None:
     c = np.random.default_rng(seed).standard_normal((len(form), dimension))
@@ -50,7 +46,6 @@ def test_both_lie_above_the_semidefinite_maximum(seed: int) -> None:
     assert value <= spectral_bound(form) * (1 + 1e-6)
 
 
-@LAW
 @given(forms)
 def test_the_absolute_bound_is_attained_where_no_entry_is_negative(form: np.ndarray) -> None:
     positive = np.abs(form)

@@ -5,15 +5,13 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import semidefinite_maximum
 
 from sottovoce.sensitivities.one_form.dual import is_dominated
 from sottovoce.sensitivities.one_form.solution import plain_ends, solve_form
 from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, value_of
-
-LAW = settings(derandomize=True, deadline=None, max_examples=60)
 
 
 def random_form(seed: int, rounds: int, rank: int) -> np.ndarray:
@@ -29,7 +27,6 @@ def best_of_all(form: np.ndarray) -> float:
     return float(np.einsum("ks,st,kt->k", signs, form, signs).max())
 
 
-@LAW
 @given(forms)
 def test_signs_are_solved_exactly_in_few_rounds(form: np.ndarray) -> None:
     solution = solve_form(form, contribution="scalar", tolerance=1e-3)
@@ -40,7 +37,6 @@ def test_signs_are_solved_exactly_in_few_rounds(form: np.ndarray) -> None:
     assert solution.method in {"abs", "enumeration"}
 
 
-@LAW
 @given(forms)
 def test_vectors_reach_at_least_what_signs_reach(form: np.ndarray) -> None:
     solution = solve_form(form, contribution="vector", tolerance=1e-3)
@@ -50,7 +46,6 @@ def test_vectors_reach_at_least_what_signs_reach(form: np.ndarray) -> None:
     assert np.linalg.norm(solution.witness.reshape(len(form), -1), axis=1).max() <= 1 + 1e-12
 
 
-@LAW
 @given(forms)
 def test_the_y_behind_a_bound_proves_it(form: np.ndarray) -> None:
     solution = solve_form(form, contribution="vector", tolerance=1e-3)
@@ -97,7 +92,6 @@ def test_a_form_without_negative_entries_is_exact_at_constant_signs(contribution
     assert solution.bound == pytest.approx(form.sum(), rel=1e-12)
 
 
-@LAW
 @given(st.integers(0, 2**32 - 1))
 def test_plain_ends_of_a_stack_hold_for_each_form(seed: int) -> None:
     stack = np.stack([random_form(seed + k, 6, 4) for k in range(3)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import CASES, definition, graph_of, named_view
 
@@ -23,8 +23,6 @@ from sottovoce.sensitivities.one_form.witnesses import (
     spectral_signs,
     value_of,
 )
-
-LAW = settings(derandomize=True, deadline=None, max_examples=80)
 
 
 def random_form(seed: int, rounds: int, rank: int) -> np.ndarray:
@@ -64,7 +62,6 @@ def test_all_signs_are_all_and_each_once(count: int) -> None:
     assert found == set(itertools.product((1.0, -1.0), repeat=count))
 
 
-@LAW
 @given(forms)
 def test_enumeration_finds_the_maximum(form: np.ndarray) -> None:
     signs = enumerated_signs(form)
@@ -72,7 +69,6 @@ def test_enumeration_finds_the_maximum(form: np.ndarray) -> None:
     assert value_of(form, signs) == pytest.approx(best_of_all(form), rel=1e-12)
 
 
-@LAW
 @given(forms)
 def test_the_best_signs_are_signs_and_no_better_than_the_maximum(form: np.ndarray) -> None:
     signs = best_signs(form)
@@ -83,7 +79,6 @@ def test_the_best_signs_are_signs_and_no_better_than_the_maximum(form: np.ndarra
         assert value >= value_of(form, start) * (1 - 1e-12)
 
 
-@LAW
 @given(forms, st.integers(0, 2**32 - 1))
 def test_after_flipping_no_single_flip_helps(form: np.ndarray, seed: int) -> None:
     start = np.where(np.random.default_rng(seed).random(len(form)) < 0.5, -1.0, 1.0)
@@ -98,7 +93,6 @@ def test_after_flipping_no_single_flip_helps(form: np.ndarray, seed: int) -> Non
         assert value_of(form, flipped) <= value * (1 + 1e-9) + 1e-9
 
 
-@LAW
 @given(forms)
 def test_rounded_vectors_are_signs(form: np.ndarray) -> None:
     streams = solve_dual(form, tolerance=1e-3).streams
