@@ -7,7 +7,7 @@ Shares no code with the package except the values it reads: `Program`, `Protocol
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -237,6 +237,8 @@ PROTOCOLS: list[Protocol] = [
     clean_state(PATH, rounds=4, keep="1/2"),
     push_sum(DIRECTED, rounds=4),
     scheduled(PAIRS, rounds=5),
+    replace(pairwise_noise(PATH, rounds=3, local=1, shared=2), encoder=(1, 1, 1)),
+    scheduled(PAIRS, rounds=4, encoder=(1, "1/2", "3/8")),
 ]
 """One of every builder, small enough for rationals."""
 

@@ -273,8 +273,9 @@ def test_proofs_that_are_for_gossip_alone_are_refused_for_programs() -> None:
     long = replace(certificate, proof=HorizonProof(start=np.ones(2), rate=1.0), squared_lower=0.0)
     with pytest.raises(NotCertified, match="a proof of kind horizon is checked for plain gossip alone"):
         verify(long, MOMENTUM)
-    with pytest.raises(InputError, match="an encoder needs rounds that are all alike"):
-        verify(replace(certificate, program=MOMENTUM.programs * 2, encoder=(1, 1)), RING)
+    other = replace(MOMENTUM.programs[0], draws=(Draw("u", each="edge"),))
+    with pytest.raises(InputError, match="all programs of a schedule must make the same draws"):
+        verify(replace(certificate, program=(MOMENTUM.programs[0], other), encoder=(1, 1)), RING)
     with pytest.raises(InputError, match="the programs of a schedule must keep the same registers"):
         verify(replace(certificate, program=MOMENTUM.programs + gossip(RING, rounds=1).programs), RING)
 

@@ -77,12 +77,6 @@ def test_a_target_that_is_not_seen_bare_in_its_rounds_is_finite() -> None:
         (MOMENTUM, {"engine": "dense"}, InputError, "engine must be auto, filter or reduced .*; got 'dense'"),
         (replace(MOMENTUM, rounds=5000), {}, NotCertified, "over at most 2048 rounds; got 5000"),
         (
-            replace(scheduled([RING, np.eye(6)], rounds=4), encoder=(1, 1)),
-            {},
-            InputError,
-            "an encoder needs rounds that are all alike",
-        ),
-        (
             gossip(RING, rounds=2, noise_levels=Fraction(1, 10**120)),
             {},
             NotCertified,

@@ -167,8 +167,9 @@ def _everyone(protocol: Protocol, participation: Participation, contribution: Co
     except InputError:
         rounds = []
     if rounds and all(each.seen and not each.shared for each in rounds):
-        worst = [_shares(protocol, [each.variances[j] for each in rounds]) for j in range(protocol.n)]
-        return _largest(protocol, {tuple(each) for each in worst}, participation, contribution)
+        worst = {tuple(_shares(protocol, [each.variances[j] for each in rounds])) for j in range(protocol.n)}
+        if not protocol.encoded or all(len(set(shares)) == 1 for shares in worst):
+            return _largest(protocol, worst, participation, contribution)
     found = sensitivity(protocol, View.everyone, contribution=contribution, participation=participation)
     return Interval(float(found.squared_lower.max()), float(found.squared_upper.max()))
 
@@ -200,7 +201,12 @@ def _largest(
     """The largest Δ² over some lists of 1/variance, which repeat: M is one of them as a diagonal, or CᵀC times one."""
     rounds = protocol.rounds
     if protocol.encoded:
-        alone = [share for (share,) in several]
+        alone = {share for shares in several for share in shares}
+        if any(len(set(shares)) > 1 for shares in several):
+            raise InputError(
+                "the comparison with central aggregation takes noise of one level under an encoder; the levels of "
+                f"{protocol.name!r} change from round to round (compare with local DP)"
+            )
         if None in alone:
             return Interval.exactly(math.inf)
         # Whoever sees all of gossip with this encoder sees x_t + (C⁻¹ξ)_t of every node.

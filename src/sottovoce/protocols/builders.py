@@ -298,17 +298,18 @@ def push_sum(weights: object, *, rounds: int) -> Protocol:
     return Protocol(weights=checked, program=program, rounds=rounds, name="push_sum")
 
 
-def scheduled(weights: Iterable[object], *, rounds: int) -> Protocol:
+def scheduled(weights: Iterable[object], *, rounds: int, encoder: Sequence[Number] | None = None) -> Protocol:
     """Gossip whose weights change from round to round by a public schedule that repeats.
 
     Each entry is what `round_weights` takes. Matchings, dropout and one-peer exponential graphs are schedules; a round
-    need not connect all nodes.
+    need not connect all nodes. `encoder` correlates the noise over the rounds, as that of `gossip` does.
     """
     several = tuple(round_weights(each) for each in weights)
     if not several:
         raise InputError("weights must hold at least one round; got an empty schedule")
     program = gossip(np.full((2, 2), 0.5), rounds=1).programs[0]
-    return Protocol(weights=several, program=program, rounds=rounds, name="scheduled")
+    code = (1,) if encoder is None else tuple(encoder)
+    return Protocol(weights=several, program=program, rounds=rounds, encoder=code, name="scheduled")
 
 
 def round_weights(source: object) -> GossipWeights:

@@ -24,6 +24,7 @@ from scipy import sparse
 
 from sottovoce.errors import InputError, at_least, at_most
 from sottovoce.graphs import GossipWeights, as_weights
+from sottovoce.protocols.compiled import edges_of
 from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program
 from sottovoce.protocols.rationals import Number, PerNode, exact, plain_number, spread
 from sottovoce.protocols.updates import Slopes, checked_updates
@@ -89,6 +90,8 @@ class Protocol:
         if not self.programs:
             raise InputError("program must hold at least one Program; got an empty schedule")
         object.__setattr__(self, "encoder", _checked_encoder(self.encoder))
+        if self.varies and self.encoded:
+            self._check_streams()
         if self.updates is not None:
             object.__setattr__(self, "updates", checked_updates(self.updates, self.n))
             self._check_updates()
@@ -126,6 +129,25 @@ class Protocol:
     def plain(self) -> bool:
         """Whether this is s_t = D W s_{t−1} + x_t + u_t: one averaging W, noise of level 1, fresh in every round."""
         return self.updates is None and self._gossip_damping is not None
+
+    def _check_streams(self) -> None:
+        """Refuse an encoder for draws that do not go on from round to round."""
+        first, drawn = self.programs[0], [(draw.name, draw.each) for draw in self.programs[0].draws]
+        for program in self.programs:
+            if [(draw.name, draw.each) for draw in program.draws] != drawn:
+                raise InputError(
+                    "an encoder correlates each draw over the rounds, so that all programs of a schedule must make the "
+                    f"same draws; got {[draw.name for draw in first.draws]} and {[draw.name for draw in program.draws]} "
+                    "(a draw of level 0 adds nothing in its round; or leave the encoder out)"
+                )
+        if any(each == "edge" for _, each in drawn):
+            edges = {tuple(edges_of(weights)) for weights in self.schedule}
+            if len(edges) > 1:
+                raise InputError(
+                    "an encoder correlates each draw over the rounds, and the draws of edges have no rounds where there "
+                    f"is no edge; got {len(edges)} different sets of edges (take draws of nodes, or weights on the same "
+                    "edges, or leave the encoder out)"
+                )
 
     def _check_updates(self) -> None:
         """Refuse maps between rounds where the program is not s_t = g(W s_{t−1}) + x_t + u_t."""

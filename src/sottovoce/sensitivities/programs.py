@@ -13,6 +13,7 @@ from sottovoce.errors import InputError, NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.filtering.program_forms import program_response
 from sottovoce.protocols.compiled import compiled_rounds
+from sottovoce.protocols.encoding import unencoded
 from sottovoce.protocols.rationals import float_above
 from sottovoce.sensitivities.capacity import memory_at_hand
 from sottovoce.sensitivities.long_horizons.closest import turning_stream
@@ -72,29 +73,30 @@ def program_sensitivity(
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included. `infinite` says that a contribution is seen beside
     no unknown noise, `cap` that a target's noise enters with its contributions, so that M ⪯ κ² I.
     Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
-    with maps that do not change from round to round.
+    with maps that do not change from round to round. Where they do, C is written out as registers that nodes keep.
     """
     if engine == "dense":
         raise InputError(
             "engine must be auto, filter or reduced for a protocol that is not plain gossip, or for energy; got 'dense'"
         )
     _check_size(protocol)
-    _check_memory(protocol, view)
+    run = _run(protocol)
+    _check_memory(run, view)
     question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
-    response = program_response(protocol, view, engine=engine, coarse=in_bulk)
-    code = _encoder(protocol)
+    response = program_response(run, view, engine=engine, coarse=in_bulk)
+    code = _encoder(run)
     count = len(indices)
     lower, upper = np.zeros(count), np.zeros(count)
     method = np.full(count, "unreached", dtype=METHOD_NAMES)
     streams: dict[int, np.ndarray] = {}
     bare = np.isin(indices, [j for _, j in response.bare])
     for place in np.flatnonzero(bare):
-        bare[place] = _is_bare(response, protocol, int(indices[place]), participation)
+        bare[place] = _is_bare(response, int(indices[place]), participation)
     # With an encoder a pattern may still miss what is bare; only the whole of it never does.
     surely = code is None or participation.kind == "full"
     lower[bare], upper[bare], method[bare] = np.inf if surely else 0.0, np.inf, "infinite"
     open_to = np.flatnonzero(response.reached[indices] & ~bare)
-    caps = _caps(protocol, question, code)
+    caps = _caps(run, question, code)
     together = in_bulk and response.cut is not None
     upper[open_to] = np.inf
     if together and open_to.size:
@@ -151,11 +153,11 @@ def program_solution(
 ) -> tuple[np.ndarray, FormSolution] | None:
     """M of one target as computed, and what was found of it; None where no noise hides a contribution."""
     _check_size(protocol)
-    response = program_response(protocol, view)
-    if _is_bare(response, protocol, target, participation):
+    response = program_response(_run(protocol), view)
+    if _is_bare(response, target, participation):
         return None
     question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
-    (form,) = response.forms(np.array([target]), energy=contribution == "energy", encoder=_encoder(protocol))
+    (form,) = response.forms(np.array([target]), energy=contribution == "energy", encoder=_encoder(response.protocol))
     return form.matrix, _solve(form.matrix, question)
 
 
@@ -224,17 +226,17 @@ def _worth_solving(found: _Together) -> np.ndarray:
 
 
 def _check_size(protocol: Protocol) -> None:
-    """Refuse horizons, states and encoders that are not worked out."""
+    """Refuse horizons that are not worked out."""
     if protocol.rounds > EXPLICIT_ROUNDS:
         raise NotCertified(
             f"the protocol {protocol.name!r} is accounted for over at most {EXPLICIT_ROUNDS} rounds; got "
             f"{protocol.rounds} (longer horizons are worked out for plain gossip)"
         )
-    if protocol.varies and protocol.encoded:
-        raise InputError(
-            "an encoder needs rounds that are all alike, or C does not commute with them; this protocol has a schedule "
-            "(leave out the encoder, or the schedule)"
-        )
+
+
+def _run(protocol: Protocol) -> Protocol:
+    """The protocol to work on: C does not commute with rounds that differ, and is then written out as registers."""
+    return unencoded(protocol) if protocol.varies else protocol
 
 
 def _check_memory(protocol: Protocol, view: View) -> None:
@@ -261,11 +263,11 @@ def _encoder(protocol: Protocol) -> np.ndarray | None:
     return np.asarray(linalg.toeplitz(column, np.zeros(protocol.rounds)))
 
 
-def _is_bare(response: ProgramResponse, protocol: Protocol, node: int, participation: Participation) -> bool:
+def _is_bare(response: ProgramResponse, node: int, participation: Participation) -> bool:
     """Whether some pattern lets the node contribute in a round in which no noise hides it."""
-    rounds = np.zeros(protocol.rounds)
+    rounds = np.zeros(response.protocol.rounds)
     rounds[[t for t, j in response.bare if j == node]] = 1.0
-    if rounds.any() and protocol.encoded:
+    if rounds.any() and response.protocol.encoded:
         return True
     return bool(rounds.any() and participation.largest_sum(rounds) > 0)
 

@@ -122,8 +122,6 @@ def program_question(certificate: Certificate, protocol: Protocol) -> ProgramQue
             f"{MOST_ROUNDS} rounds, and {MOST_NUMBERS} of both multiplied)"
         )
     period = math.lcm(len(protocol.schedule), len(protocol.programs))
-    if period > 1 and protocol.encoded:
-        raise InputError("an encoder needs rounds that are all alike; this protocol has a schedule")
     wanted = certificate.view.exchanges
     most = max(len(program.exchanges) for program in protocol.programs)
     if max(wanted or (1,)) > most:
