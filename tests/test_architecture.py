@@ -26,6 +26,7 @@ ROWS = (
     ("protocols",),
     ("views",),
     ("participation",),
+    ("scenarios",),
     ("certificates",),
     ("verification",),
     ("filtering",),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip
     from sottovoce.rates import Rates, rate
+    from sottovoce.scenarios import Effort, Scenario
     from sottovoce.sensitivities import Sensitivities, Sensitivity, certify, sensitivity
     from sottovoce.verification import Verification, verify
     from sottovoce.views import View
@@ -42,6 +43,7 @@ _HOMES = {
     "CoalitionSearch": "coalitions",
     "Combine": "protocols",
     "Draw": "protocols",
+    "Effort": "scenarios",
     "Exchange": "protocols",
     "FileError": "errors",
     "GraphError": "errors",
@@ -53,6 +55,7 @@ _HOMES = {
     "Protocol": "protocols",
     "Rates": "rates",
     "Run": "learning",
+    "Scenario": "scenarios",
     "Sensitivities": "sensitivities",
     "Sensitivity": "sensitivities",
     "SottovoceError": "errors",
@@ -82,6 +85,7 @@ __all__ = [
     "CoalitionSearch",
     "Combine",
     "Draw",
+    "Effort",
     "Exchange",
     "FileError",
     "GraphError",
@@ -93,6 +97,7 @@ __all__ = [
     "Protocol",
     "Rates",
     "Run",
+    "Scenario",
     "Sensitivities",
     "Sensitivity",
     "SottovoceError",

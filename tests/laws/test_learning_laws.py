@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.reference import dyadic_weights, relabelled
 
-from sottovoce import gossip
+from sottovoce import Scenario, gossip
 from sottovoce.learning import (
     Descent,
     Exposure,
@@ -71,8 +71,7 @@ def test_no_view_shows_more_than_all_messages(
 ) -> None:
     sizes = np.array(steps)
     exposure = Exposure(
-        protocol=gossip(weights, rounds=len(sizes)),
-        view=view,
+        scenario=Scenario(protocol=gossip(weights, rounds=len(sizes)), view=view),
         steps=sizes,
         damping=(1 - sizes * pull)[:, None],
     )

@@ -8,18 +8,20 @@ import pytest
 from tests.learning.exact import moving_form
 from tests.reference import exact_weights, seen_and_known, semidefinite_maximum
 
-from sottovoce import View, account_all, gossip, graphs
+from sottovoce import Scenario, View, account_all, gossip, graphs
 from sottovoce.errors import InputError, NotCertified, ViewError
 from sottovoce.learning import Exposure, load_data, quadratic_damping, synthetic_task, task_from
 
 PATH = graphs.metropolis_weights("path:n=4")
 
 
-def exposure(view: Any, steps: Any, damping: Any, weights: Any = PATH, **more: Any) -> Exposure:
+def exposure(
+    view: Any, steps: Any, damping: Any, weights: Any = PATH, *, state_free: bool = False, **more: Any
+) -> Exposure:
     steps = np.asarray(steps, dtype=np.float64)
     damping = np.asarray(damping, dtype=np.float64)
-    protocol = gossip(weights, rounds=len(steps))
-    return Exposure(protocol=protocol, view=view, steps=steps, damping=damping, **more)
+    scenario = Scenario(protocol=gossip(weights, rounds=len(steps)), view=view, **more)
+    return Exposure(scenario=scenario, steps=steps, damping=damping, state_free=state_free)
 
 
 def truth(

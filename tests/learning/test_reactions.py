@@ -8,7 +8,7 @@ import pytest
 from tests.learning.exact import moving_form
 from tests.reference import exact_weights, seen_and_known, semidefinite_maximum
 
-from sottovoce import View, gossip, graphs, train
+from sottovoce import Scenario, View, gossip, graphs, train
 from sottovoce.errors import InputError
 from sottovoce.learning import (
     Exposure,
@@ -177,9 +177,8 @@ def test_curvature_that_differs_between_coordinates_is_a_ball() -> None:
 
 def exposure(reaction: Reaction, steps: np.ndarray, view: Any, weights: Any = RING) -> Exposure:
     ones = np.ones((len(steps), 1))
-    return Exposure(
-        protocol=gossip(weights, rounds=len(steps)), view=view, steps=steps, damping=ones, reaction=reaction
-    )
+    scenario = Scenario(protocol=gossip(weights, rounds=len(steps)), view=view)
+    return Exposure(scenario=scenario, steps=steps, damping=ones, reaction=reaction)
 
 
 @pytest.mark.parametrize("schedule", ["0.5", "0.8/sqrt(t)", "0.9/(1+t/4)"])

@@ -16,7 +16,6 @@ from sottovoce.accounting.verbs import (
     account,
     account_all,
     calibrate,
-    observer_views,
     table_of,
 )
 
@@ -34,6 +33,5 @@ __all__ = [
     "central_account",
     "compared",
     "local_account",
-    "observer_views",
     "table_of",
 ]

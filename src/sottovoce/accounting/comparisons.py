@@ -6,16 +6,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from sottovoce.accounting.values import RELATIONS, Account, Relation, mu_ends
-from sottovoce.errors import InputError, NotCertified, one_of, positive, probability
+from sottovoce.accounting.values import Account
+from sottovoce.errors import InputError, NotCertified
 from sottovoce.interval import Interval
 from sottovoce.protocols import gossip
 from sottovoce.protocols.compiled import GIVEN, STATE, compiled_rounds
-from sottovoce.sensitivities import as_participation, sensitivity
+from sottovoce.scenarios import RelationWords, Scenario, asked
+from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View, assumption_of, rests_on
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.protocols.compiled import CompiledRound
-    from sottovoce.views import Assumption
 
     Columns = dict[int, dict[tuple[int, int], Fraction]]
 
@@ -35,32 +35,20 @@ def compared(table: AccountTable) -> dict[str, Account | InputError | NotCertifi
     found: dict[str, Account | InputError | NotCertified] = {}
     for name, compare in (("local", local_account), ("central", central_account)):
         try:
-            found[name] = compare(
-                table.protocol,
-                noise_multiplier=table.noise_multiplier,
-                delta=table.delta,
-                relation=table.relation,
-                contribution=table.contribution,
-                participation=table.participation,
-            )
+            found[name] = compare(table.scenario, noise_multiplier=table.noise_multiplier, delta=table.delta)
         except (InputError, NotCertified) as error:
             found[name] = error
     return found
 
 
 def local_account(
-    protocol: Protocol,
-    *,
-    noise_multiplier: float,
-    delta: float,
-    relation: Relation = "add-remove",
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
+    question: Scenario | Protocol, *, noise_multiplier: float, delta: float, **words: Unpack[RelationWords]
 ) -> Account:
     """Local DP at the same noise, for comparison: every message is seen, and the worst target counts.
 
-    In plain gossip Δ² = T for any target, or the most rounds that `participation` allows; of any other protocol it is
-    what the everyone view gives, which may be infinite.
+    `question` is a `Scenario`, whose view does not count, or a protocol with words as in
+    `sottovoce.scenarios.RelationWords`. In plain gossip Δ² = T for any target, or the most rounds that `participation`
+    allows; of any other protocol it is what the everyone view gives, which may be infinite.
 
     Guarantee: exact in plain gossip, also for training whose contributions depend on the messages; else an interval
     that holds under the assumption it names.
@@ -74,32 +62,27 @@ def local_account(
     >>> round(local_account(late, noise_multiplier=5.0, delta=1e-5).mu.upper ** 2, 8)
     1.0
     """
-    chosen = as_participation(participation)
+    scenario = _scenario(question, words)
+    protocol, chosen, contribution = scenario.protocol, scenario.participation, scenario.contribution
     if protocol.plain:
         squared = Interval.exactly(_rounds(protocol, chosen, contribution))
     else:
         squared = _everyone(protocol, chosen, contribution)
-    return _compared(
+    return Account.of(
         squared,
-        view="everyone",
         method="local DP",
+        relation=scenario.relation,
         noise_multiplier=noise_multiplier,
         delta=delta,
-        relation=relation,
+        view="everyone",
         contribution=contribution,
-        participation=chosen,
+        participation=str(chosen),
         assumption=rests_on(protocol, "everyone", ["cap"]),
     )
 
 
 def central_account(
-    protocol: Protocol,
-    *,
-    noise_multiplier: float,
-    delta: float,
-    relation: Relation = "add-remove",
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
+    question: Scenario | Protocol, *, noise_multiplier: float, delta: float, **words: Unpack[RelationWords]
 ) -> Account:
     """Central aggregation with the same total noise, for comparison: only sums of contributions and noise are seen.
 
@@ -119,23 +102,30 @@ def central_account(
     >>> round(central_account(loud, noise_multiplier=4.0, delta=1e-5).mu.upper ** 2 * 12, 12)
     1.0
     """
-    chosen = as_participation(participation)
+    scenario = _scenario(question, words)
+    protocol, chosen, contribution = scenario.protocol, scenario.participation, scenario.contribution
     if protocol.plain:
         squared = Interval.exactly(_rounds(protocol, chosen, contribution))
         squared = squared.mapped(lambda count: count / protocol.n)
     else:
         squared = _summed(protocol, chosen, contribution)
-    return _compared(
+    return Account.of(
         squared,
-        view="central",
         method="central aggregation",
+        relation=scenario.relation,
         noise_multiplier=noise_multiplier,
         delta=delta,
-        relation=relation,
+        view="central",
         contribution=contribution,
-        participation=chosen,
+        participation=str(chosen),
         assumption=assumption_of("central", None),
     )
+
+
+def _scenario(question: Scenario | Protocol, words: RelationWords) -> Scenario:
+    """What is asked; who sees what is not part of a comparison."""
+    view = None if isinstance(question, Scenario) else View.everyone
+    return asked(question, view, words, RelationWords)[0]
 
 
 def _rounds(protocol: Protocol, participation: Participation, contribution: Contribution) -> float:
@@ -270,36 +260,3 @@ def _columns(compiled: CompiledRound) -> Columns:
                 if key < STATE or key >= GIVEN:
                     columns.setdefault(key, {})[place, i] = Fraction(value, rows.denominator)
     return columns
-
-
-def _compared(
-    squared: Interval,
-    *,
-    view: str,
-    method: str,
-    noise_multiplier: float,
-    delta: float,
-    relation: Relation,
-    contribution: Contribution,
-    participation: Participation,
-    assumption: Assumption,
-) -> Account:
-    """An account of no target in particular."""
-    positive(noise_multiplier=noise_multiplier)
-    probability(delta=delta)
-    one_of(RELATIONS, relation=relation)
-    lower, upper = mu_ends(
-        np.array(squared.lower), np.array(squared.upper), relation=relation, noise_multiplier=noise_multiplier
-    )
-    return Account(
-        mu=Interval(float(lower), float(upper)),
-        relation=relation,
-        method=method,
-        contribution=contribution,
-        assumption=assumption,
-        view=view,
-        sensitivity_squared=squared,
-        noise_multiplier=noise_multiplier,
-        default_delta=delta,
-        participation=str(participation),
-    )

@@ -4,27 +4,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from sottovoce import gaussian
-from sottovoce.accounting.values import (
-    ASSUMPTIONS,
-    RELATIONS,
-    Account,
-    Assumption,
-    Relation,
-    epsilon_below,
-    mu_ends,
-)
+from sottovoce.accounting.values import Account, epsilon_below, mu_ends
 from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, positive, probability
 from sottovoce.interval import Interval
-from sottovoce.participation import Participation
 from sottovoce.protocols import missing_noise
-from sottovoce.views import rests_on
+from sottovoce.scenarios import RELATIONS
+from sottovoce.views import ASSUMPTIONS, View, rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -32,8 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pandas import DataFrame
 
+    from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.views import OwnNoise
+    from sottovoce.scenarios import Relation, Scenario
+    from sottovoce.views import Assumption, OwnNoise
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -44,7 +38,7 @@ __all__ = ["AccountTable"]
 class AccountTable:
     """Accounts of many (observer, target) pairs: Δ² as arrays, and with them μ and ε at one noise and one δ.
 
-    Pair k is what the view of `observers[observer_of[k]]` shows of the node `target_indices[k]`.
+    `scenario` is what was asked; pair k is what the view of `observers[observer_of[k]]` shows of `target_indices[k]`.
     `table[target]` is the `Account` of that target, for its worst observer if there are many;
     `table[observer, target]` is one pair. For training, whose contributions depend on hidden states, take
     `dataclasses.replace(table, assumption="hidden-state")`.
@@ -58,11 +52,7 @@ class AccountTable:
     (30, 0.653, 2.421)
     """
 
-    protocol: Protocol
-    view: str
-    own_noise: OwnNoise
-    relation: Relation
-    contribution: Contribution
+    scenario: Scenario
     noise_multiplier: float
     delta: float
     observers: Sequence[tuple[Hashable, ...]]
@@ -72,13 +62,11 @@ class AccountTable:
     squared_upper: Array
     method: NDArray[np.str_]
     assumption: Assumption = "oblivious"
-    participation: Participation = field(default_factory=Participation.full)
 
     def __post_init__(self) -> None:
         """Refuse an empty table, columns of unlike length, and settings that make no guarantee."""
         positive(noise_multiplier=self.noise_multiplier)
         probability(delta=self.delta)
-        one_of(RELATIONS, relation=self.relation)
         one_of(ASSUMPTIONS, assumption=self.assumption)
         columns = (self.observer_of, self.target_indices, self.squared_lower, self.squared_upper, self.method)
         lengths = {len(column) for column in columns}
@@ -92,6 +80,36 @@ class AccountTable:
                 "the columns of a table of accounts must have the same length; got lengths "
                 f"{', '.join(str(len(column)) for column in columns)} (one entry for each pair)"
             )
+
+    @property
+    def protocol(self) -> Protocol:
+        """What the nodes do."""
+        return self.scenario.protocol
+
+    @property
+    def view(self) -> str:
+        """What the view is called."""
+        return self.scenario.view_name
+
+    @property
+    def own_noise(self) -> OwnNoise:
+        """Whether observers know the noise that they drew."""
+        return self.scenario.own_noise
+
+    @property
+    def relation(self) -> Relation:
+        """How neighbouring inputs differ."""
+        return self.scenario.relation
+
+    @property
+    def contribution(self) -> Contribution:
+        """What a round's contribution is."""
+        return self.scenario.contribution
+
+    @property
+    def participation(self) -> Participation:
+        """The rounds in which a target contributes."""
+        return self.scenario.participation
 
     def __len__(self) -> int:
         """How many pairs there are."""
@@ -140,6 +158,17 @@ class AccountTable:
     def epsilon_upper(self) -> Array:
         """Upper ends of ε at the table's δ: what a person is shown."""
         return np.asarray(gaussian.epsilon(self.mu_upper, self.delta))
+
+    def view_of(self, row: int) -> View:
+        """The view that `observers[row]` has."""
+        if isinstance(self.scenario.view, View):
+            return self.scenario.view
+        return View(name=self.view, observers=tuple(self.observers[row]), own_noise=self.own_noise)
+
+    def question(self, place: int) -> Scenario:
+        """The scenario of one pair alone."""
+        target = self.protocol.labels[int(self.target_indices[place])]
+        return self.scenario.of(self.view_of(int(self.observer_of[place])), [target])
 
     def __getitem__(self, key: Hashable) -> Account:
         """`table[target]`, or `table[observer, target]`; a key that names a node is a target.
@@ -287,18 +316,17 @@ class AccountTable:
 
     def _account(self, place: np.intp) -> Account:
         """The account of one pair."""
-        return Account(
-            mu=Interval(float(self.mu_lower[place]), float(self.mu_upper[place])),
-            relation=self.relation,
+        return Account.of(
+            Interval(float(self.squared_lower[place]), float(self.squared_upper[place])),
             method=str(self.method[place]),
+            relation=self.relation,
+            noise_multiplier=self.noise_multiplier,
+            delta=self.delta,
             contribution=self.contribution,
             assumption=self._assumption(place),
             view=self.view,
             observers=self.observers[self.observer_of[place]],
             target=self.protocol.labels[int(self.target_indices[place])],
-            sensitivity_squared=Interval(float(self.squared_lower[place]), float(self.squared_upper[place])),
-            noise_multiplier=self.noise_multiplier,
-            default_delta=self.delta,
             participation=str(self.participation),
         )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
 from sottovoce import gaussian
-from sottovoce.errors import InputError, at_least, needs, one_of, probability
+from sottovoce.errors import InputError, at_least, needs, one_of, positive, probability
 from sottovoce.interval import Interval
+from sottovoce.scenarios import CONTRIBUTIONS, RELATIONS, Relation
 from sottovoce.views import ASSUMPTIONS, Assumption
 
 if TYPE_CHECKING:
@@ -27,15 +28,21 @@ if TYPE_CHECKING:
 
 __all__ = ["ASSUMPTIONS", "RELATIONS", "Account", "Assumption", "Relation"]
 
-Relation = Literal["add-remove", "replace-one", "zero-out"]
-
-RELATIONS: dict[Relation, int] = {"add-remove": 1, "replace-one": 2, "zero-out": 1}
-"""By how many clips a contribution can differ between neighbouring inputs."""
-
 # Above the error that `gaussian` states for its upper bounds, so that this much below them is a lower bound.
 _MARGIN = 4e-12
 # Below this `gaussian` bounds no relative error.
 _TINY = 1e-290
+
+
+class Facts(TypedDict, total=False):
+    """What an account may also say of itself; fields of `Account`."""
+
+    contribution: Contribution
+    assumption: Assumption
+    view: str
+    observers: tuple[Hashable, ...]
+    target: Hashable
+    participation: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +83,50 @@ class Account:
         if not self.mu.lower >= 0:
             raise InputError(f"mu must be an interval of numbers of at least 0; got {self.mu!r}")
         one_of(RELATIONS, relation=self.relation)
-        one_of(("vector", "scalar", "energy"), contribution=self.contribution)
+        one_of(CONTRIBUTIONS, contribution=self.contribution)
         one_of(ASSUMPTIONS, assumption=self.assumption)
         if self.default_delta is not None:
             probability(default_delta=self.default_delta)
+
+    @classmethod
+    def of(
+        cls,
+        squared: Interval,
+        *,
+        method: str,
+        relation: Relation,
+        noise_multiplier: float,
+        delta: float,
+        **facts: Unpack[Facts],
+    ) -> Account:
+        """The account of a Δ² that lies in `squared` and is bounded by `method`, at one noise and one δ.
+
+            μ = factor·Δ/noise_multiplier,   factor 1 (add-remove, zero-out) or 2 (replace-one).
+
+        Guarantee: the ends of μ are rounded outward, so that they hold if those of Δ² do.
+
+        >>> settings = dict(relation="replace-one", noise_multiplier=4.0, delta=1e-5)
+        >>> round(Account.of(Interval.exactly(4.0), method="exact", **settings).mu.upper, 12)
+        1.0
+        """
+        positive(noise_multiplier=noise_multiplier)
+        probability(delta=delta)
+        one_of(RELATIONS, relation=relation)
+        lower, upper = mu_ends(
+            np.array(squared.lower),
+            np.array(squared.upper),
+            relation=relation,
+            noise_multiplier=noise_multiplier,
+        )
+        return cls(
+            mu=Interval(float(lower), float(upper)),
+            relation=relation,
+            method=method,
+            sensitivity_squared=squared,
+            noise_multiplier=noise_multiplier,
+            default_delta=delta,
+            **facts,
+        )
 
     def epsilon(self, delta: float | None = None) -> Interval:
         """The smallest ε for which the view is (ε, δ)-private; δ is `default_delta` if left out.

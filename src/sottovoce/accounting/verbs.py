@@ -3,40 +3,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from sottovoce.accounting.table import AccountTable
-from sottovoce.accounting.values import RELATIONS, Relation
-from sottovoce.errors import InputError, ViewError, one_of, positive, probability
-from sottovoce.protocols.updates import check_zero_out
-from sottovoce.sensitivities import as_participation, sensitivity
+from sottovoce.errors import positive, probability
+from sottovoce.scenarios import Words, asked
+from sottovoce.sensitivities import sensitivity
 from sottovoce.sensitivities.training import sharpened_views, solves_each
-from sottovoce.views import ONE_OBSERVER, View, observe, rests_on, target_indices
+from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from sottovoce.filtering import Engine
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.sensitivities import Effort, Sensitivities
-    from sottovoce.views import OwnNoise
+    from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Effort, Scenario
+    from sottovoce.sensitivities import Sensitivities
+    from sottovoce.views import View
 
-__all__ = [
-    "Interrupted",
-    "account",
-    "account_all",
-    "calibrate",
-    "observer_views",
-    "table_of",
-]
-
-_COALITIONS = {
-    "coalition-sums": "View.coalition_sums([…])",
-    "coalition-messages": "View.coalition_messages([…])",
-}
+__all__ = ["Interrupted", "account", "account_all", "calibrate", "table_of"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -53,99 +39,64 @@ class Interrupted(KeyboardInterrupt):
 
 
 def account(
-    protocol: Protocol,
-    view: View,
+    question: Scenario | Protocol,
+    view: View | None = None,
     *,
     noise_multiplier: float,
     delta: float,
-    relation: Relation = "add-remove",
-    targets: Sequence[Hashable] | None = None,
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
-    engine: Engine = "auto",
-    effort: Effort = "auto",
     progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[Words],
 ) -> AccountTable:
     """What one view gives away about each target, over all rounds of the protocol.
 
         μ = factor·Δ/noise_multiplier,   factor 1 (add-remove, zero-out) or 2 (replace-one).
 
     Args:
-        protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
+        question: a `Scenario` of one view; or a protocol, such as `gossip(weights, rounds=100)`, with its view.
         view: what the observer sees and whose noise it knows, such as `View.secure_sum(3)`.
         noise_multiplier: σ/clip, the noise that each node adds in each round in units of the clipping norm.
         delta: the δ at which ε is reported.
-        relation: how neighbouring inputs differ: "add-remove", "replace-one" or "zero-out".
-        targets: names of the nodes to protect; all whose noise the observer does not know if None.
-        contribution: whether a round's contribution is a "vector" or a number ("scalar").
-        participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its
-            spelling "at-most:5"; every round if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
-        effort: "fine" solves for each target, "bulk" bounds all together within a few per cent, "auto" is fine while
-            that takes minutes.
         progress: called with (targets done, targets in all).
+        words: as in `sottovoce.scenarios.Words`: `targets`, `relation`, `contribution`, `participation`, and what may
+            be spent.
 
     Guarantee: the ends of every interval hold, rounding included, for contributions that are fixed in advance
     or depend only on what the observer has seen; with a protocol that damps, also on hidden states as quadratic
     losses make them.
     Source: Theorem 12 of Koskela & Kulkarni for Δ; Dong, Roth & Su 2022 for μ.
 
-    >>> from sottovoce import graphs
+    >>> from sottovoce import View, graphs
     >>> from sottovoce.protocols import gossip
     >>> ring = gossip(graphs.metropolis_weights("ring:n=6"), rounds=3)
     >>> table = account(ring, View.secure_sum(0), noise_multiplier=2.0, delta=1e-5)
     >>> table.epsilon_upper.round(2)
     array([2.42, 0.65, 0.24, 0.65, 2.42])
     """
-    _check_settings(noise_multiplier, delta, relation)
-    check_zero_out(protocol.updates, relation)
-    found = sensitivity(
-        protocol,
-        view,
-        targets,
-        contribution=contribution,
-        participation=_participation(participation, protocol),
-        engine=engine,
-        effort=effort,
-        progress=progress,
-    )
-    return table_of([found], noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    scenario, effort = asked(question, view, words)
+    _check_mechanism(scenario, noise_multiplier, delta)
+    found = sensitivity(scenario, effort=effort, progress=progress)
+    return table_of(scenario, [found], noise_multiplier=noise_multiplier, delta=delta)
 
 
 def account_all(
-    protocol: Protocol,
-    view: str,
+    question: Scenario | Protocol,
+    view: View | str | None = None,
     *,
     noise_multiplier: float,
     delta: float,
-    relation: Relation = "add-remove",
-    own_noise: OwnNoise = "known",
-    targets: Sequence[Hashable] | None = None,
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
-    engine: Engine = "auto",
-    effort: Effort = "auto",
-    observers: Sequence[Hashable] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[Words],
 ) -> AccountTable:
     """What each observer in turn learns about each target, all with the view of one name.
 
     Args:
-        protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
-        view: "neighbourhood", "secure-sum", "single-node", or "everyone", which is the same whoever observes.
+        question: a `Scenario`; or a protocol, such as `gossip(weights, rounds=100)`, with its view.
+        view: "neighbourhood", "secure-sum", "single-node", or "everyone", which is the same whoever observes; a `View`,
+            or the name of a coalition's with its `observers`, is one view alone.
         noise_multiplier: σ/clip, the noise that each node adds in each round in units of the clipping norm.
         delta: the δ at which ε is reported.
-        relation: how neighbouring inputs differ: "add-remove", "replace-one" or "zero-out".
-        own_noise: whether an observer knows the noise it drew ("known") or not ("hidden").
-        targets: names of the nodes to protect; all if None. An observer who knows a target's noise skips it.
-        contribution: whether a round's contribution is a "vector" or a number ("scalar").
-        participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its
-            spelling "at-most:5"; every round if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
-        effort: "fine" solves for each target, "bulk" bounds all together within a few per cent, "auto" is fine while
-            that takes minutes.
-        observers: names of the observers; all nodes if None.
         progress: called with (pairs done, pairs in all).
+        words: as in `sottovoce.scenarios.Words`.
 
     Guarantee: as for `account`. Ctrl-C raises `Interrupted`, which holds the pairs of all observers that were finished.
 
@@ -156,87 +107,71 @@ def account_all(
     >>> table.mu_upper.round(3)
     array([0.276, 0.063, 0.2  , 0.2  ])
     """
-    _check_settings(noise_multiplier, delta, relation)
-    check_zero_out(protocol.updates, relation)
-    chosen = _participation(participation, protocol)
-    views = observer_views(protocol, view, own_noise, observers)
-    asked = _asked(protocol, views, targets)
-    total = sum(size for _, _, size in asked)
-    if protocol.updates is not None and view != "everyone" and not solves_each(effort, total):
-        work = sharpened_views(
-            protocol,
-            [(each, _indices(protocol, each, names)) for each, names, _ in asked],
-            engine=engine,
-            effort=effort,
-            contribution=contribution,
-            participation=chosen,
-        )
-        try:
-            work.pairs.run(progress)
-        except KeyboardInterrupt:
-            if not work.pairs.begun:
-                raise
-            kept = table_of(work.found(), noise_multiplier=noise_multiplier, delta=delta, relation=relation)
-            raise Interrupted(kept, total) from None
-        return table_of(work.found(), noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    scenario, effort = asked(question, view, words)
+    _check_mechanism(scenario, noise_multiplier, delta)
     found: list[Sensitivities] = []
-    done = 0
+    questions = scenario.each()
+    total = sum(one.pairs for one in questions)
     try:
-        for each, names, size in asked:
-            found.append(
-                sensitivity(
-                    protocol,
-                    each,
-                    names,
-                    contribution=contribution,
-                    participation=chosen,
-                    engine=engine,
-                    effort=effort,
-                    progress=_portion(progress, done, size, total),
-                )
-            )
-            done += size
-            if progress is not None:
-                progress(done, total)
+        seen_by_all = scenario.view_name == "everyone"
+        if scenario.protocol.updates is None or seen_by_all or solves_each(effort.depth, total):
+            _one_by_one(questions, effort, total, progress, found)
+        else:
+            _together(questions, effort, progress, found)
     except KeyboardInterrupt:
         if not found:
             raise
-        kept = table_of(found, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+        kept = table_of(scenario, found, noise_multiplier=noise_multiplier, delta=delta)
         raise Interrupted(kept, total) from None
-    return table_of(found, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    return table_of(scenario, found, noise_multiplier=noise_multiplier, delta=delta)
 
 
-def observer_views(
-    protocol: Protocol, view: str, own_noise: OwnNoise, observers: Sequence[Hashable] | None
-) -> list[View]:
-    """The view of each observer in turn; a single one where all observers see the same."""
-    if view in _COALITIONS:
-        raise ViewError(
-            f"view must belong to one observer at a time; got {view!r} "
-            f"(name the coalition, as in account(protocol, {_COALITIONS[view]}, …))"
-        )
-    one_of(("everyone", *ONE_OBSERVER), view=view)
-    one_of(("known", "hidden"), own_noise=own_noise)
-    labels = protocol.labels
-    chosen = labels if observers is None else [labels[protocol.index(label)] for label in observers]
-    if not chosen:
-        raise InputError("observers must name at least one node (leave it out for all nodes)")
-    if view == "everyone":
-        return [View.everyone]
-    return [View(name=view, observers=(label,), own_noise=own_noise) for label in dict.fromkeys(chosen)]
+def _one_by_one(
+    questions: Sequence[Scenario],
+    effort: Effort,
+    total: int,
+    progress: Callable[[int, int], None] | None,
+    found: list[Sensitivities],
+) -> None:
+    """Put what each view gives away into `found`, where it stays if an interrupt comes."""
+    done = 0
+    for one in questions:
+        found.append(sensitivity(one, effort=effort, progress=_portion(progress, done, one.pairs, total)))
+        done += one.pairs
+        if progress is not None:
+            progress(done, total)
+
+
+def _together(
+    questions: Sequence[Scenario],
+    effort: Effort,
+    progress: Callable[[int, int], None] | None,
+    found: list[Sensitivities],
+) -> None:
+    """The same for views of training whose pairs are sharpened together, while they may be the worst."""
+    first = questions[0]
+    work = sharpened_views(
+        first.protocol,
+        [(one.one_view, one.target_indices) for one in questions],
+        engine=effort.engine,
+        effort=effort.depth,
+        contribution=first.contribution,
+        participation=first.participation,
+    )
+    try:
+        work.pairs.run(progress)
+    finally:
+        if work.pairs.begun:
+            found.extend(work.found())
 
 
 def table_of(
-    found: Sequence[Sensitivities], *, noise_multiplier: float, delta: float, relation: Relation
+    scenario: Scenario, found: Sequence[Sensitivities], *, noise_multiplier: float, delta: float
 ) -> AccountTable:
-    """The sensitivities of one or many views of one protocol as a table."""
-    first = found[0]
+    """The sensitivities of one or many views of a scenario as a table."""
+    method = np.concatenate([each.method for each in found])
     return AccountTable(
-        protocol=first.protocol,
-        view=first.view.name,
-        own_noise=first.view.own_noise,
-        relation=relation,
-        contribution=first.contribution,
+        scenario=scenario,
         noise_multiplier=noise_multiplier,
         delta=delta,
         observers=tuple(each.view.observers for each in found),
@@ -244,54 +179,31 @@ def table_of(
         target_indices=np.concatenate([each.indices for each in found]),
         squared_lower=np.concatenate([each.squared_lower for each in found]),
         squared_upper=np.concatenate([each.squared_upper for each in found]),
-        method=np.concatenate([each.method for each in found]),
-        assumption=rests_on(
-            first.protocol, first.view, set(np.concatenate([each.method for each in found]).tolist())
-        ),
-        participation=first.participation,
+        method=method,
+        assumption=rests_on(scenario.protocol, scenario.view, set(method.tolist())),
     )
 
 
-def _indices(protocol: Protocol, view: View, names: list[Hashable] | None) -> np.ndarray:
-    """The indices of a view's targets."""
-    return target_indices(protocol, view, observe(protocol, view).known, names)
-
-
 def calibrate(
-    protocol: Protocol,
-    view: View | str,
+    question: Scenario | Protocol,
+    view: View | str | None = None,
     *,
     target_epsilon: float,
     target_delta: float,
-    relation: Relation = "add-remove",
-    own_noise: OwnNoise | None = None,
-    targets: Sequence[Hashable] | None = None,
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
-    engine: Engine = "auto",
-    effort: Effort = "auto",
     progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[Words],
 ) -> float:
     """The smallest noise multiplier at which the worst pair is (target_epsilon, target_delta)-private.
 
         noise_multiplier = factor·Δ/μ(ε, δ),   Δ the largest upper end over the pairs.
 
     Args:
-        protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
+        question: a `Scenario`; or a protocol, such as `gossip(weights, rounds=100)`, with its view.
         view: one View, or a name that stands for every observer in turn, as in `account_all`.
         target_epsilon: the ε to reach, over all rounds.
         target_delta: the δ at which to reach it.
-        relation: how neighbouring inputs differ: "add-remove", "replace-one" or "zero-out".
-        own_noise: with a name, whether an observer knows the noise it drew ("known" if None); a View says so
-            itself.
-        targets: names of the nodes to protect; all if None.
-        contribution: whether a round's contribution is a "vector" or a number ("scalar").
-        participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its
-            spelling "at-most:5"; every round if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
-        effort: "fine" solves for each target, "bulk" bounds all together within a few per cent, "auto" is fine while
-            that takes minutes.
-        progress: called with (done, in all): targets for one View, pairs for a name.
+        progress: called with (pairs done, pairs in all).
+        words: as in `sottovoce.scenarios.Words`.
 
     Guarantee: rounded up and re-checked; the account at this noise has every upper end of ε at most
     `target_epsilon`.
@@ -305,78 +217,16 @@ def calibrate(
     """
     positive(target_epsilon=target_epsilon)
     probability(target_delta=target_delta)
-    if not isinstance(view, View):
-        table = account_all(
-            protocol,
-            view,
-            noise_multiplier=1.0,
-            delta=target_delta,
-            relation=relation,
-            own_noise="known" if own_noise is None else own_noise,
-            targets=targets,
-            contribution=contribution,
-            participation=participation,
-            engine=engine,
-            effort=effort,
-            progress=progress,
-        )
-        return table.calibrated_noise(target_epsilon, target_delta)
-    if own_noise not in {None, view.own_noise}:
-        raise InputError(
-            f"own_noise must agree with the view; got {own_noise!r} and {view!r} (say it in the view alone)"
-        )
-    table = account(
-        protocol,
-        view,
-        noise_multiplier=1.0,
-        delta=target_delta,
-        relation=relation,
-        targets=targets,
-        contribution=contribution,
-        participation=participation,
-        engine=engine,
-        effort=effort,
-        progress=progress,
-    )
+    scenario, effort = asked(question, view, words)
+    table = account_all(scenario, noise_multiplier=1.0, delta=target_delta, effort=effort, progress=progress)
     return table.calibrated_noise(target_epsilon, target_delta)
 
 
-def _check_settings(noise_multiplier: float, delta: float, relation: str) -> None:
-    """Refuse bad settings before the work that they would spoil."""
+def _check_mechanism(scenario: Scenario, noise_multiplier: float, delta: float) -> None:
+    """Refuse what makes no guarantee before the work that it would spoil."""
     positive(noise_multiplier=noise_multiplier)
     probability(delta=delta)
-    one_of(RELATIONS, relation=relation)
-
-
-def _participation(given: Participation | str | None, protocol: Protocol) -> Participation:
-    """The participation that is meant; one that does not fit the rounds is refused before the work."""
-    chosen = as_participation(given)
-    chosen.largest_count(protocol.rounds)
-    return chosen
-
-
-def _asked(
-    protocol: Protocol, views: Sequence[View], targets: Sequence[Hashable] | None
-) -> list[tuple[View, list[Hashable] | None, int]]:
-    """Each view that has targets, with their names (None for all) and their number."""
-    labels = protocol.labels
-    wanted = None if targets is None else [labels[protocol.index(label)] for label in targets]
-    asked: list[tuple[View, list[Hashable] | None, int]] = []
-    for view in views:
-        known = set(view.observers) if view.own_noise == "known" else set()
-        if wanted is None:
-            asked.append((view, None, protocol.n - len(known)))
-            continue
-        names = [label for label in wanted if label not in known]
-        # An empty list that the caller gave is for `sensitivity` to refuse.
-        if names or not wanted:
-            asked.append((view, names, len(names)))
-    if wanted and not asked:
-        raise InputError(
-            f"no target remains: the only observer is node {wanted[0]!r} itself, which knows its own noise "
-            "(choose another target or observer, or own_noise='hidden')"
-        )
-    return asked
+    scenario.check_relation()
 
 
 def _portion(

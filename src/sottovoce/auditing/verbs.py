@@ -3,25 +3,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from sottovoce.accounting import RELATIONS, Account, Relation, table_of
+from sottovoce.accounting import table_of
 from sottovoce.auditing.attack import Attack, fitted_attack, likelihood_attack, plain_stream
 from sottovoce.auditing.confidence import Evidence, evidence
 from sottovoce.auditing.programs import program_attack, program_scene, program_simulator
 from sottovoce.auditing.results import Audit, claimed_ends
 from sottovoce.auditing.simulate import Simulator, gossip_simulator, scene_of
-from sottovoce.errors import InputError, at_least, one_of, positive, probability
+from sottovoce.errors import InputError, at_least, positive, probability
 from sottovoce.protocols import missing_noise
+from sottovoce.scenarios import RELATIONS, RelationWords, asked
 from sottovoce.sensitivities import sensitivity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.accounting import Account
+    from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Scenario
     from sottovoce.views import View
 
 __all__ = ["CONFIDENCE", "audit", "audit_simulator"]
@@ -38,20 +40,18 @@ BATCH = 4_000_000
 
 
 def audit(
-    protocol: Protocol,
-    view: View,
-    target: Hashable,
+    question: Scenario | Protocol,
+    view: View | None = None,
+    target: Hashable = None,
     *,
     noise_multiplier: float,
     delta: float,
-    relation: Relation = "add-remove",
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
     claim: Account | float | None = None,
     trials: int | None = None,
     confidence: float = CONFIDENCE,
     rng: np.random.Generator | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[RelationWords],
 ) -> Audit:
     """Attack a simulated view with the best test there is, and hold what it finds against the certified number.
 
@@ -59,19 +59,18 @@ def audit(
     replace-one), all nodes drawing their noise, and the observer's view of each run is scored by the likelihood ratio.
 
     Args:
-        protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
+        question: a `Scenario` of one view and one target; or a protocol, such as `gossip(weights, rounds=100)`.
         view: what the observer sees and whose noise it knows.
         target: the node that the attack is about.
         noise_multiplier: σ/clip, the noise that each node adds in each round of the simulation.
         delta: the δ at which ε is claimed.
-        relation: how neighbouring inputs differ: "add-remove", "replace-one" or "zero-out".
-        contribution: whether a round's contribution is a "vector" or a number ("scalar").
-        participation: the rounds in which a target may contribute; every round if None.
         claim: what to audit: an `Account` from anywhere, or an ε at `delta`; the account of this package if None.
         trials: how many runs to simulate, half of them in each world; chosen by the size of the problem if None.
         confidence: with which probability the empirical bounds hold.
         rng: where noise comes from; system entropy if None.
         progress: called with (runs done, runs in all).
+        words: as in `sottovoce.scenarios.RelationWords`: `relation`, `contribution`, `participation`, and what may be
+            spent on the account.
 
     Guarantee: if the claim is right, the audit refutes it with probability at most 1 − `confidence`; nothing follows
     from a claim that is not refuted. Simulation and accountant share the meaning of weights and programs alone.
@@ -87,9 +86,16 @@ def audit(
     >>> found.refuted
     True
     """
+    named = None if target is None else [target]
+    scenario, effort = asked(question, view, words, RelationWords, targets=named)
+    protocol, view, target, relation = (
+        scenario.protocol,
+        scenario.one_view,
+        scenario.one_target,
+        scenario.relation,
+    )
     positive(noise_multiplier=noise_multiplier)
     probability(delta=delta, confidence=confidence)
-    one_of(RELATIONS, relation=relation)
     if protocol.updates is not None:
         raise InputError(
             "an audit simulates nodes that average and do not train; got a protocol with updates (audit real training "
@@ -100,8 +106,8 @@ def audit(
             f"an audit walks through every round of every run, at most {MOST_ROUNDS} of them; got {protocol.rounds} "
             "(audit fewer rounds)"
         )
-    exposed = sensitivity(protocol, view, [target], contribution=contribution, participation=participation)
-    table = table_of([exposed], noise_multiplier=noise_multiplier, delta=delta, relation=relation)
+    exposed = sensitivity(scenario, effort=effort)
+    table = table_of(scenario, [exposed], noise_multiplier=noise_multiplier, delta=delta)
     certified = table[target]
     if np.isinf(certified.mu.lower):
         raise InputError(
@@ -127,7 +133,7 @@ def audit(
     return Audit(
         protocol=protocol,
         view=view,
-        target=protocol.labels[protocol.index(target)],
+        target=target,
         account=certified,
         noise_multiplier=float(noise_multiplier),
         delta=float(delta),

@@ -7,19 +7,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-
-from sottovoce.accounting.values import RELATIONS, Account, mu_ends
-from sottovoce.errors import one_of, positive, probability
+from sottovoce.accounting import Account
 from sottovoce.interval import Interval
 from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from sottovoce.accounting import Relation
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.scenarios import Relation, Scenario
 
 __all__ = ["COALITION_VIEWS", "CoalitionSearch", "CoalitionView", "Improvement", "ObserverView", "Stopped"]
 
@@ -40,22 +37,18 @@ class Improvement(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CoalitionSearch:
-    """The coalition of `size` nodes that was found to learn most about `target`, and how far others are ruled out.
+    """The coalition of `size` nodes that was found to learn most about a target, and how far others are ruled out.
 
-    `sensitivity` is Δ² of the found coalition and `method` the bound behind its upper end. `upper_bound` is what Δ²
-    of none of the `coalitions` of this size exceeds. `evaluated` counts the views that were computed, `trace` holds
-    the improvements in order, and `stopped` says why the search ended: it was closed, it ran out of time, or it was
-    interrupted.
+    `scenario` is what was asked: a view by name, of no coalition in particular, and one target. `sensitivity` is Δ² of
+    the found coalition and `method` the bound behind its upper end. `upper_bound` is what Δ² of none of the
+    `coalitions` of this size exceeds. `evaluated` counts the views that were computed, `trace` holds the improvements
+    in order, and `stopped` says why the search ended: it was closed, it ran out of time, or it was interrupted.
 
     Guarantee: sensitivity.lower ≤ max over coalitions of Δ² ≤ upper_bound, rounding included, whenever it stopped.
     """
 
-    protocol: Protocol
-    target: Hashable
+    scenario: Scenario
     size: int
-    view: CoalitionView | ObserverView
-    contribution: Contribution
-    participation: Participation
     coalition: tuple[Hashable, ...]
     sensitivity: Interval
     method: str
@@ -64,6 +57,31 @@ class CoalitionSearch:
     evaluated: int
     stopped: Stopped
     trace: tuple[Improvement, ...]
+
+    @property
+    def protocol(self) -> Protocol:
+        """What the nodes do."""
+        return self.scenario.protocol
+
+    @property
+    def target(self) -> Hashable:
+        """The node to protect."""
+        return self.scenario.one_target
+
+    @property
+    def view(self) -> str:
+        """What each member sees."""
+        return self.scenario.view_name
+
+    @property
+    def contribution(self) -> Contribution:
+        """What a round's contribution is."""
+        return self.scenario.contribution
+
+    @property
+    def participation(self) -> Participation:
+        """The rounds in which the target contributes."""
+        return self.scenario.participation
 
     @property
     def largest(self) -> Interval:
@@ -82,45 +100,41 @@ class CoalitionSearch:
         """Whether no coalition exceeds the found one's upper end: best, up to the width of its interval."""
         return self.upper_bound <= self.sensitivity.upper
 
-    def account(self, *, noise_multiplier: float, delta: float, relation: Relation = "add-remove") -> Account:
-        """What the found coalition can learn about the target, with noise of σ/clip = `noise_multiplier`."""
-        return self._account(self.sensitivity, self.coalition, self.method, noise_multiplier, delta, relation)
+    def account(self, *, noise_multiplier: float, delta: float, relation: Relation | None = None) -> Account:
+        """What the found coalition can learn about the target, with noise of σ/clip = `noise_multiplier`.
+
+        The relation is that of the scenario if None.
+        """
+        return self._account(
+            self.sensitivity, self.method, noise_multiplier, delta, relation, observers=self.coalition
+        )
 
     def guarantee(
-        self, *, noise_multiplier: float, delta: float, relation: Relation = "add-remove"
+        self, *, noise_multiplier: float, delta: float, relation: Relation | None = None
     ) -> Account:
         """What any coalition of this size can learn about the target: the upper ends hold for each of them."""
-        return self._account(self.largest, (), "search", noise_multiplier, delta, relation)
+        return self._account(self.largest, "search", noise_multiplier, delta, relation)
 
     def _account(
         self,
         squared: Interval,
-        observers: tuple[Hashable, ...],
         method: str,
         noise_multiplier: float,
         delta: float,
-        relation: Relation,
+        relation: Relation | None,
+        *,
+        observers: tuple[Hashable, ...] = (),
     ) -> Account:
-        positive(noise_multiplier=noise_multiplier)
-        probability(delta=delta)
-        one_of(RELATIONS, relation=relation)
-        lower, upper = mu_ends(
-            np.array(squared.lower),
-            np.array(squared.upper),
-            relation=relation,
-            noise_multiplier=noise_multiplier,
-        )
-        return Account(
-            mu=Interval(float(lower), float(upper)),
-            relation=relation,
+        return Account.of(
+            squared,
             method=method,
+            relation=self.scenario.relation if relation is None else relation,
+            noise_multiplier=noise_multiplier,
+            delta=delta,
             contribution=self.contribution,
             assumption=rests_on(self.protocol, self.view, None if method == "search" else [method]),
             view=self.view,
             observers=observers,
             target=self.target,
-            sensitivity_squared=squared,
-            noise_multiplier=noise_multiplier,
-            default_delta=delta,
             participation=str(self.participation),
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from scipy.sparse import csgraph
@@ -22,37 +21,37 @@ from sottovoce.coalitions.results import (
 from sottovoce.coalitions.search import OutOfTime, Search
 from sottovoce.errors import InputError, at_least, one_of
 from sottovoce.interval import Interval
-from sottovoce.sensitivities import as_participation, sensitivity
+from sottovoce.scenarios import Scenario, StreamWords, asked
+from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Effort
 
 __all__ = ["worst_coalition", "worst_observer"]
 
 
 # Alone, with its own noise known, an observer sees what a coalition of one sees: in its neighbourhood only its own
 # messages come on top, and those it can compute.
-_OF_ONE: dict[ObserverView, CoalitionView] = {
+_OF_ONE = {
     "secure-sum": "coalition-sums",
     "neighbourhood": "coalition-messages",
 }
 
 
 def worst_coalition(
-    protocol: Protocol,
-    target: Hashable,
+    question: Scenario | Protocol,
+    target: Hashable = None,
     *,
     size: int,
-    view: CoalitionView = "coalition-sums",
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
+    view: CoalitionView | None = None,
     candidates: Iterable[Hashable] | None = None,
     time_limit: float | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[StreamWords],
 ) -> CoalitionSearch:
     """The `size` nodes that together learn most about `target`, and a bound on what any such coalition learns.
 
@@ -63,17 +62,17 @@ def worst_coalition(
     the first that was found is kept.
 
     Args:
-        protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
+        question: a `Scenario` of one target and a coalition's view by name, whose observers are the candidates; or a
+            protocol, such as `gossip(weights, rounds=100)`, with a target.
         target: name of the node to protect; it is never a member.
         size: how many nodes pool what they see and the noise they drew.
-        view: whether a member sees the sum it receives ("coalition-sums") or each message ("coalition-messages").
-        contribution: whether a round's contribution is a "vector" or a number ("scalar"), or whether the vectors of
-            all rounds together have norm 1 ("energy").
-        participation: the rounds in which the target contributes, as a `Participation` or its spelling; all if None.
+        view: whether a member sees the sum it receives ("coalition-sums", the default) or each message
+            ("coalition-messages").
         candidates: names of the nodes that may be members; all but the target if None.
         time_limit: seconds after which the best found so far is returned with what is proved by then; no limit if
             None. At least one coalition is always looked at. An interrupt (Ctrl-C) ends the search in the same way.
         progress: called with (coalitions that are looked at or ruled out, coalitions in all).
+        words: as in `sottovoce.scenarios.StreamWords`: `contribution`, `participation`, and what may be spent.
 
     Guarantee: `sensitivity` encloses Δ² of the found coalition, and `upper_bound` is an upper bound for every
     coalition of this size, whenever the search stops; `exact` only if nothing exceeds the found one's upper end.
@@ -85,31 +84,64 @@ def worst_coalition(
     >>> found.coalition, found.exact
     ((0, 2), True)
     """
-    one_of(COALITION_VIEWS, view=view)
-    one_of(("vector", "scalar", "energy"), contribution=contribution)
+    scenario, effort = _asked(question, target, view, candidates, words, usual="coalition-sums")
+    one_of(COALITION_VIEWS, view=scenario.view_name)
+    return _searched(scenario, effort, size=size, time_limit=time_limit, progress=progress)
+
+
+def _asked(
+    question: Scenario | Protocol,
+    target: Hashable,
+    view: str | None,
+    candidates: Iterable[Hashable] | None,
+    words: StreamWords,
+    *,
+    usual: str,
+) -> tuple[Scenario, Effort]:
+    """What is searched for: one target, and as observers the candidates; `usual` is the view of a bare protocol."""
+    seen = view if isinstance(question, Scenario) else view or usual
+    named = None if target is None else [target]
+    return asked(question, seen, words, StreamWords, targets=named, observers=candidates)
+
+
+def _searched(
+    scenario: Scenario,
+    effort: Effort,
+    *,
+    size: int,
+    time_limit: float | None,
+    progress: Callable[[int, int], None] | None,
+) -> CoalitionSearch:
+    """The search of `worst_coalition`, of a view by a coalition's name or one that one observer has."""
+    if scenario.own_noise != "known":
+        raise InputError(
+            "own_noise must be known where coalitions are searched: a larger one would not see more otherwise; got "
+            f"{scenario.own_noise!r} (leave it out)"
+        )
+    protocol, target = scenario.protocol, scenario.one_target
     at_least(1, size=size)
     if time_limit is not None and not time_limit >= 0:
         raise InputError(
             f"time_limit must be a number of seconds of at least 0; got {time_limit!r} (None for no limit)"
         )
     centre = protocol.index(target)
-    nodes = _nearest_first(protocol, centre, candidates)
+    nodes = _nearest_first(protocol, centre, scenario.observers)
     if len(nodes) < size:
         raise InputError(
             f"a coalition of {size} needs as many nodes besides the target; there are {len(nodes)} "
             "(take a smaller size)"
         )
-    chosen = as_participation(participation)
+    view = _OF_ONE.get(scenario.view_name, scenario.view_name)
     methods: dict[frozenset[int], str] = {}
 
     def measured(members: frozenset[int]) -> Interval:
         seen = View(name=view, observers=_labels(protocol, members))
-        result = sensitivity(protocol, seen, [target], contribution=contribution, participation=chosen)
+        result = sensitivity(scenario.of(seen, [target]), effort=effort)
         methods[members] = str(result.method[0])
         return Interval(float(result.squared_lower[0]), float(result.squared_upper[0]))
 
-    cap = float(chosen.largest_count(protocol.rounds))
-    if not protocol.plain or contribution == "energy":
+    cap = float(scenario.participation.largest_count(protocol.rounds))
+    if not protocol.plain or scenario.contribution == "energy":
         # All candidates together see whatever any coalition of them sees.
         cap = measured(frozenset(nodes)).upper
     search = Search(
@@ -123,12 +155,8 @@ def worst_coalition(
     stopped = _run(search)
     best = search.trace[-1]
     return CoalitionSearch(
-        protocol=protocol,
-        target=protocol.labels[centre],
+        scenario=scenario,
         size=int(size),
-        view=view,
-        contribution=contribution,
-        participation=chosen,
         coalition=_labels(protocol, best.members),
         sensitivity=best.squared,
         method=methods[best.members],
@@ -144,15 +172,14 @@ def worst_coalition(
 
 
 def worst_observer(
-    protocol: Protocol,
-    target: Hashable,
+    question: Scenario | Protocol,
+    target: Hashable = None,
     *,
-    view: ObserverView = "secure-sum",
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
+    view: ObserverView | None = None,
     candidates: Iterable[Hashable] | None = None,
     time_limit: float | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[StreamWords],
 ) -> CoalitionSearch:
     """The node that learns most about `target` from its "secure-sum" or its "neighbourhood", its own noise known.
 
@@ -163,19 +190,9 @@ def worst_observer(
     >>> worst_observer(path, 0).coalition
     (1,)
     """
-    one_of(_OF_ONE, view=view)
-    found = worst_coalition(
-        protocol,
-        target,
-        size=1,
-        view=_OF_ONE[view],
-        contribution=contribution,
-        participation=participation,
-        candidates=candidates,
-        time_limit=time_limit,
-        progress=progress,
-    )
-    return replace(found, view=view)
+    scenario, effort = _asked(question, target, view, candidates, words, usual="secure-sum")
+    one_of(_OF_ONE, view=scenario.view_name)
+    return _searched(scenario, effort, size=1, time_limit=time_limit, progress=progress)
 
 
 def _run(search: Search) -> Stopped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
@@ -15,6 +15,7 @@ from sottovoce.filtering.gram import Impulses, gram_matrices
 from sottovoce.filtering.kalman import Gains, filter_gains
 from sottovoce.filtering.rounding import GAMMA, ROOM, Step
 from sottovoce.krylov import KrylovBasis, krylov_bases, measured_defect, power_error
+from sottovoce.scenarios import ENGINES, Engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +35,6 @@ __all__ = [
 ]
 
 EPSILON = float(np.finfo(np.float64).eps)
-Engine = Literal["auto", "dense", "filter", "reduced"]
-ENGINES = ("auto", "dense", "filter", "reduced")
 # What the Krylov reduction may cost, as a distortion of the geometry of the noise, before the basis has to grow.
 REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND = 1e-11, 1e-13
 # The same for a response behind bounds of a per cent or so.

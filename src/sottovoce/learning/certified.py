@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sottovoce.accounting import AccountTable, Relation
     from sottovoce.learning.reactions import Reaction
     from sottovoce.protocols import Protocol
-    from sottovoce.sensitivities import Effort
+    from sottovoce.scenarios import Depth
     from sottovoce.views import View
 
 __all__ = ["certified_table", "worst_share"]
@@ -32,7 +32,7 @@ def certified_table(
     view: View,
     reaction: Reaction,
     relation: Relation,
-    accounted: Callable[[Protocol, Effort], AccountTable],
+    accounted: Callable[[Protocol, Depth], AccountTable],
 ) -> AccountTable:
     """The accounts of training under the assumption `smooth`, or none where nothing is known, as `accounted` has them.
 
@@ -56,8 +56,11 @@ def certified_table(
     return replace(
         found,
         # Without its data a node makes the step of the public part alone, which lies in the ball: see `reaction_of`.
-        relation=relation,
-        protocol=_training(protocol, reaction, 0) if skipped else later,
+        scenario=replace(
+            found.scenario,
+            relation=relation,
+            protocol=_training(protocol, reaction, 0) if skipped else later,
+        ),
         squared_lower=np.zeros_like(upper) if reaction.varies else np.minimum(found.squared_lower, upper),
         squared_upper=upper,
         method=method,

@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sottovoce.accounting import AccountTable, account, account_all, local_account, observer_views
+from sottovoce.accounting import AccountTable, account, account_all, local_account
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
 from sottovoce.learning.certified import certified_table
 from sottovoce.learning.descent import check_protocol
 from sottovoce.learning.reactions import Reaction
 from sottovoce.protocols import Combine, Program, Protocol, gossip
-from sottovoce.views import ONE_OBSERVER, View, assumption_of
+from sottovoce.scenarios import Scenario
+from sottovoce.views import ONE_OBSERVER, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from sottovoce.accounting import Account, Relation
+    from sottovoce.accounting import Account
     from sottovoce.learning.tasks import Task
-    from sottovoce.sensitivities import Effort
-    from sottovoce.views import OwnNoise
+    from sottovoce.scenarios import Depth
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -44,27 +44,22 @@ __all__ = ["Exposure", "quadratic_damping"]
 class Exposure:
     """Who sees what of a run, and how the run moves: enough to account for any number of its first rounds.
 
-    `view` is a `View`, or a name that stands for every observer in turn. `steps` are η_t, `damping` is 1 − η_t h for
-    each round and node (T × n, or T × 1). `state_free` says that contributions do not depend on the models, `reaction`
-    what is known of them where they do.
+    `scenario` is what is asked about the run: its protocol, who sees what, what counts as a neighbour. `steps` are η_t,
+    `damping` is 1 − η_t h for each round and node (T × n, or T × 1). `state_free` says that contributions do not depend
+    on the models, `reaction` what is known of them where they do.
     """
 
-    protocol: Protocol
-    view: View | str
+    scenario: Scenario
     steps: Array
     damping: Array
     state_free: bool = False
     reaction: Reaction = field(default_factory=Reaction)
-    relation: Relation = "add-remove"
-    own_noise: OwnNoise = "known"
-    observers: Sequence[Hashable] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a view that is none, a protocol that training cannot run, and damping that is not between 0 and 1."""
         check_protocol(self.protocol)
-        if not isinstance(self.view, View):
-            one_of(("everyone", *ONE_OBSERVER), view=self.view)
-        elif self.view.name == "custom":
+        _check_scenario(self.scenario)
+        if self.scenario.view_name == "custom":
             raise ViewError(
                 "training is accounted for by named views, such as View.secure_sum(0); got a custom one "
                 "(account for its protocol with `account` instead)"
@@ -83,9 +78,14 @@ class Exposure:
             )
 
     @property
+    def protocol(self) -> Protocol:
+        """What the nodes do."""
+        return self.scenario.protocol
+
+    @property
     def unconditional(self) -> bool:
         """Whether every message is seen, so that nothing is assumed about how contributions arise."""
-        return assumption_of(self.view, None) == "none"
+        return self.scenario.view_name == "everyone"
 
     def table(
         self,
@@ -108,13 +108,16 @@ class Exposure:
             plain = bool((self._factors(protocol.rounds) == 1).all())
             return replace(found, assumption="oblivious" if plain else "quadratic")
         # Of what is zeroed out the ball of training takes care; the accountant need not ask for the identity in it.
-        unzeroed = replace(self, relation="add-remove") if self.relation == "zero-out" else self
+        relation = self.scenario.relation
+        unzeroed = replace(self, scenario=replace(self.scenario, relation="add-remove"))
         return certified_table(
             protocol,
-            self._views()[0],
+            self.scenario.views[0],
             self.reaction,
-            self.relation,
-            lambda later, effort: unzeroed._accounted(later, noise_multiplier, delta, progress, effort),
+            relation,
+            lambda later, depth: (unzeroed if relation == "zero-out" else self)._accounted(
+                later, noise_multiplier, delta, progress, depth
+            ),
         )
 
     def averaging(
@@ -149,8 +152,8 @@ class Exposure:
 
     def _seen_by_all(self, protocol: Protocol, noise: float, delta: float) -> AccountTable:
         """The view of everyone: messages tell every model, so gradients depend on what is seen and nothing else."""
-        found = account(protocol, View.everyone, noise_multiplier=noise, delta=delta, relation=self.relation)
-        return replace(found, assumption="none")
+        seen = replace(self.scenario.of(View.everyone), protocol=protocol)
+        return replace(account(seen, noise_multiplier=noise, delta=delta), assumption="none")
 
     def _linear(
         self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None
@@ -172,9 +175,8 @@ class Exposure:
         """
         protocol = self._first(rounds, noise_multiplier, delta)
         if protocol.plain:
-            return local_account(
-                protocol, noise_multiplier=noise_multiplier, delta=delta, relation=self.relation
-            )
+            asked = replace(self.scenario, protocol=protocol)
+            return local_account(asked, noise_multiplier=noise_multiplier, delta=delta)
         return self._seen_by_all(protocol, noise_multiplier, delta).worst()
 
     def rounds_within(
@@ -219,42 +221,35 @@ class Exposure:
         factors[0] = 1.0
         return factors
 
-    def _views(self) -> list[View]:
-        """The views of this exposure, one for each observer in turn."""
-        if isinstance(self.view, View):
-            return [self.view]
-        return observer_views(self.protocol, self.view, self.own_noise, self.observers)
-
     def _accounted(
         self,
         protocol: Protocol,
         noise: float,
         delta: float,
         progress: Callable[[int, int], None] | None,
-        effort: Effort = "auto",
+        depth: Depth = "auto",
     ) -> AccountTable:
         """What the accountant computes for the view, or for every observer in turn."""
-        if isinstance(self.view, View):
-            return account(
-                protocol,
-                self.view,
-                noise_multiplier=noise,
-                delta=delta,
-                relation=self.relation,
-                effort=effort,
-                progress=progress,
-            )
         return account_all(
-            protocol,
-            self.view,
+            replace(self.scenario, protocol=protocol),
             noise_multiplier=noise,
             delta=delta,
-            relation=self.relation,
-            own_noise=self.own_noise,
-            observers=self.observers,
-            effort=effort,
+            effort=depth,
             progress=progress,
         )
+
+
+def _check_scenario(scenario: Scenario) -> None:
+    """Refuse a question that training has no answer to: a node contributes vectors in every round, and all count."""
+    if isinstance(scenario.view, str) and scenario.observers is None:
+        one_of(("everyone", *ONE_OBSERVER), view=scenario.view)
+    usual = Scenario(protocol=scenario.protocol, view="everyone")
+    for word in ("targets", "contribution", "participation"):
+        if getattr(scenario, word) != getattr(usual, word):
+            raise InputError(
+                f"{word} must be left out where training is accounted for, as every node contributes vectors in every "
+                f"round; got {getattr(scenario, word)!r} (account for the protocol itself instead)"
+            )
 
 
 def _moving(protocol: Protocol, factors: Array) -> Protocol:

@@ -16,6 +16,7 @@ from sottovoce.learning.guarantees import Exposure
 from sottovoce.learning.reactions import reaction_of
 from sottovoce.learning.results import shown_epsilons
 from sottovoce.learning.schedules import Schedule, as_schedule
+from sottovoce.scenarios import Scenario
 from sottovoce.sensitivities.capacity import check_rounds
 from sottovoce.views import View
 
@@ -163,7 +164,7 @@ def plan(
         table = exposure.table(noise_multiplier=noise, delta=target_delta, rounds=rounds, progress=progress)
     cut = rounds < protocol.rounds
     shorter = replace(protocol, rounds=rounds)
-    exposure = replace(exposure, protocol=shorter)
+    exposure = replace(exposure, scenario=replace(exposure.scenario, protocol=shorter))
     worst = _headline(table)
     return Plan(
         task=task,
@@ -264,14 +265,12 @@ def _exposure(
             f"{float(steps.max()):.4g} (take less than {1 / pull:.4g})"
         )
     return Exposure(
-        protocol=protocol,
-        view=view,
+        scenario=Scenario(
+            protocol=protocol, view=view, relation=relation, own_noise=own_noise, observers=observers
+        ),
         steps=steps,
         damping=damping,
         state_free=task.loss.state_free and even,
-        relation=relation,
-        own_noise=own_noise,
-        observers=observers,
     )
 
 

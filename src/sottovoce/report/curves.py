@@ -11,15 +11,14 @@ import numpy as np
 from sottovoce.accounting import account
 from sottovoce.documents import Curve
 from sottovoce.errors import InputError, at_least
-from sottovoce.participation import Participation
-from sottovoce.views import View
+from sottovoce.scenarios import Effort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Sequence
 
     from sottovoce.accounting import AccountTable
     from sottovoce.interval import Interval
-    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.scenarios import Scenario
 
 __all__ = ["horizons", "table_curve", "table_curves", "view_curve"]
 
@@ -37,48 +36,33 @@ def horizons(rounds: int, count: int = 8) -> tuple[int, ...]:
     return tuple(sorted({*spaced.tolist(), int(rounds)}))
 
 
-def view_curve(
-    protocol: Protocol,
-    view: View,
-    *,
-    targets: Sequence[Hashable] | None = None,
-    contribution: Contribution = "vector",
-    participation: Participation | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Curve:
-    """Δ² of the worst, the median and the best target of `view`, for numbers of rounds up to the protocol's.
+def view_curve(scenario: Scenario, *, progress: Callable[[int, int], None] | None = None) -> Curve:
+    """Δ² of the worst, the median and the best target of one view, for numbers of rounds up to the protocol's.
 
     Guarantee: each point is the certified interval of Δ² for that many rounds; between points Δ² lies between
     theirs, since it never falls as rounds are added.
     """
-    chosen = Participation.full() if participation is None else participation
+    protocol, view = scenario.protocol, scenario.one_view
     points: list[tuple[int, int, tuple[Interval, ...]]] = []
     spaced = horizons(protocol.rounds)
+    # In training the worst target is what takes time.
+    effort = Effort(depth="auto" if protocol.updates is None else "bulk")
     for done, rounds in enumerate(spaced, start=1):
         try:
-            count = chosen.largest_count(rounds)
+            shorter = replace(scenario, protocol=replace(protocol, rounds=rounds))
         except InputError:
             # Fixed rounds do not fit every shorter run.
             continue
         # Δ² depends neither on the noise nor on δ, which only have to be something.
-        found = account(
-            replace(protocol, rounds=rounds),
-            view,
-            noise_multiplier=1.0,
-            delta=0.5,
-            targets=targets,
-            contribution=contribution,
-            participation=chosen,
-            # In training the worst target is what takes time.
-            effort="auto" if protocol.updates is None else "bulk",
-        )
-        points.append((rounds, count, _three(found)))
+        found = account(shorter, noise_multiplier=1.0, delta=0.5, effort=effort)
+        points.append((rounds, shorter.participation.largest_count(rounds), _three(found)))
         if progress is not None:
             progress(done, len(spaced))
+    counted = protocol.plain and scenario.contribution != "energy"
     return Curve(
         observers=tuple(protocol.index(label) for label in view.observers),
         rounds=tuple(rounds for rounds, _, _ in points),
-        counts=tuple(count for _, count, _ in points) if protocol.plain and contribution != "energy" else (),
+        counts=tuple(count for _, count, _ in points) if counted else (),
         worst=tuple(three[0] for _, _, three in points),
         median=tuple(three[1] for _, _, three in points),
         best=tuple(three[2] for _, _, three in points),
@@ -90,14 +74,8 @@ def table_curve(
 ) -> Curve:
     """The curve of the view and the targets that row `row` of `table.observers` stands for."""
     chosen = table.target_indices[table.observer_of == row]
-    return view_curve(
-        table.protocol,
-        View(name=table.view, observers=table.observers[row], own_noise=table.own_noise),
-        targets=[table.protocol.labels[index] for index in chosen],
-        contribution=table.contribution,
-        participation=table.participation,
-        progress=progress,
-    )
+    targets = [table.protocol.labels[index] for index in chosen]
+    return view_curve(table.scenario.of(table.view_of(row), targets), progress=progress)
 
 
 def table_curves(

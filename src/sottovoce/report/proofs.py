@@ -17,7 +17,6 @@ from sottovoce.verification.accounts import MOST_FURTHER
 from sottovoce.verification.asked import training_question
 from sottovoce.verification.meaning import question
 from sottovoce.verification.training import simple_bound
-from sottovoce.views import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,20 +80,11 @@ def _certified(table: AccountTable) -> str | list[str]:
 def _of_pair(table: AccountTable, place: int) -> Certificate:
     """The certificate of one pair of a table."""
     return prove(
-        table.protocol,
-        _view(table, place),
-        table.protocol.labels[int(table.target_indices[place])],
-        contribution=table.contribution,
-        participation=table.participation,
+        table.question(place),
         mechanism=Mechanism(
             noise_multiplier=float(table.noise_multiplier), delta=float(table.delta), relation=table.relation
         ),
     )
-
-
-def _view(table: AccountTable, place: int) -> View:
-    observers = table.observers[int(table.observer_of[place])]
-    return View(name=table.view, observers=tuple(observers), own_noise=table.own_noise)
 
 
 def _further(table: AccountTable, first: Certificate, worst: int, shown: float) -> list[str]:
@@ -106,7 +96,7 @@ def _further(table: AccountTable, first: Certificate, worst: int, shown: float) 
     for place in np.argsort(-table.squared_upper, kind="stable").tolist():
         if place == worst or len(texts) == MOST_FURTHER:
             continue
-        stated = replace(first.view, observers=_view(table, place).observers)
+        stated = replace(first.view, observers=table.view_of(int(table.observer_of[place])).observers)
         label = table.protocol.labels[int(table.target_indices[place])]
         claim: Any = replace(first, view=stated, target=label)
         asked = training_question(claim, question(claim, weights), table.participation)

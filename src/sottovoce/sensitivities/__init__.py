@@ -18,16 +18,13 @@ In the order of an account:
 
 from sottovoce.sensitivities.certify import certify
 from sottovoce.sensitivities.one_form.bounds import absolute_bound, spectral_bound
-from sottovoce.sensitivities.policy import EFFORTS, Effort, as_participation, sensitivity
+from sottovoce.sensitivities.policy import sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
 
 __all__ = [
-    "EFFORTS",
-    "Effort",
     "Sensitivities",
     "Sensitivity",
     "absolute_bound",
-    "as_participation",
     "certify",
     "sensitivity",
     "spectral_bound",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -18,26 +18,27 @@ from sottovoce.certificates import (
     StatedWeights,
     StoredWeights,
 )
-from sottovoce.errors import NotCertified, one_of, positive
+from sottovoce.errors import NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
 from sottovoce.protocols.updates import check_zero_out
+from sottovoce.scenarios import StreamWords, asked
 from sottovoce.sensitivities.certify_training import certify_training
 from sottovoce.sensitivities.ends import Problem
 from sottovoce.sensitivities.long_horizons.start_and_rate import solve_horizon
 from sottovoce.sensitivities.one_form.patterns import covering, earliest_pattern
-from sottovoce.sensitivities.policy import TOLERANCE, Assessment, as_participation, assess, solve
+from sottovoce.sensitivities.policy import TOLERANCE, Assessment, assess, solve
 from sottovoce.sensitivities.programs import program_solution
 from sottovoce.verification import verify
 from sottovoce.verification.meaning import program_question
 from sottovoce.verification.programs import require_affordable
-from sottovoce.views import View, observe, target_indices
+from sottovoce.views import observe, target_indices
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.views import Observation
+    from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Scenario
+    from sottovoce.views import Observation, View
 
 __all__ = ["certify"]
 
@@ -48,18 +49,18 @@ _HORIZON_ROOM = 1e-5
 
 
 def certify(
-    protocol: Protocol,
-    view: View,
-    target: Hashable,
+    question: Scenario | Protocol,
+    view: View | None = None,
+    target: Hashable = None,
     *,
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
     mechanism: Mechanism | None = None,
-    tolerance: float = TOLERANCE,
+    **words: Unpack[StreamWords],
 ) -> Certificate:
     """A certificate for the sensitivity of one target: the claim, and y and witness (or start and rate) to prove it.
 
-    With a `mechanism` (noise, δ and neighbouring relation) the verifier also says the ε that follows.
+    `question` is a `Scenario` of one view and one target; or a protocol, with a view, a target and words as in
+    `sottovoce.scenarios.StreamWords`. Of what may be spent, the tolerance alone plays a role. With a `mechanism` (noise,
+    δ and neighbouring relation) the verifier also says the ε that follows.
 
     Guarantee: diag(y) ⪰ M for the true form M, rounding included: `sottovoce.verification.verify`, which shares nothing
     with this but the meaning of programs and participation, has accepted it. The claim can be looser than
@@ -70,16 +71,17 @@ def certify(
 
     Raises NotCertified where Δ is infinite, or where no proof is affordable.
 
-    >>> from sottovoce import gossip, graphs, verify
+    >>> from sottovoce import View, gossip, graphs, verify
     >>> ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=7)
     >>> verify(certify(ring, View.secure_sum(0), 1), ring.weights).verdict
     'verified'
     """
-    one_of(("vector", "scalar", "energy"), contribution=contribution)
-    positive(tolerance=tolerance)
-    chosen = as_participation(participation)
+    scenario, effort = asked(question, view, words, StreamWords, targets=None if target is None else [target])
+    protocol, view, chosen = scenario.protocol, scenario.one_view, scenario.participation
+    contribution = scenario.contribution
+    tolerance = TOLERANCE if effort.tolerance is None else effort.tolerance
     observation = observe(protocol, view)
-    indices = target_indices(protocol, view, observation.known, [target])
+    indices = target_indices(protocol, view, observation.known, [scenario.one_target])
     if protocol.updates is not None:
         check_zero_out(protocol.updates, None if mechanism is None else mechanism.relation)
         return certify_training(
@@ -101,7 +103,7 @@ def certify(
         cap=chosen.largest_count(protocol.rounds),
     )
     place = int(indices[0])
-    asked = Certificate(
+    claim = Certificate(
         **_stated_protocol(protocol),
         view=_stated(protocol, view, observation),
         target=protocol.labels[place],
@@ -112,7 +114,7 @@ def certify(
         proof=DenseProof(),
         mechanism=mechanism,
     )
-    if not protocol.plain and (capped := _capped(asked, protocol)) is not None:
+    if not protocol.plain and (capped := _capped(claim, protocol)) is not None:
         return capped
     if contribution == "energy" or not protocol.plain:
         proof = _program_proof(protocol, view, place, problem)
@@ -120,7 +122,7 @@ def certify(
         proof = _everyone_proof(protocol, problem)
     else:
         proof = _gossip_proof(protocol, view, observation, indices, problem)
-    certificate = replace(asked, **proof)
+    certificate = replace(claim, **proof)
     # A claim closer than what the verifier's own margins leave would be true and refused.
     found = verify(certificate, protocol)
     if math.isinf(found.squared.upper):

@@ -5,20 +5,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, Unpack
 
 import numpy as np
 
-from sottovoce.errors import InputError, one_of, positive
 from sottovoce.filtering import (
-    ENGINES,
     EXPLICIT_ROUNDS,
     DenseResponse,
-    Engine,
     hidden_system,
     whitened_response,
 )
-from sottovoce.participation import Participation
+from sottovoce.scenarios import StreamWords, asked
 from sottovoce.sensitivities.capacity import check_capacity
 from sottovoce.sensitivities.ends import Ends, Problem
 from sottovoce.sensitivities.long_horizons.closest import long_ends, plain_stream, together, turning_stream
@@ -29,28 +26,26 @@ from sottovoce.sensitivities.programs import program_sensitivity
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.rounding import widened
 from sottovoce.sensitivities.training import training_view_sensitivity
-from sottovoce.views import METHOD_NAMES, View, observe, target_indices
+from sottovoce.views import METHOD_NAMES, observe, target_indices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterable
 
     from sottovoce.filtering import FilteredResponse, HiddenSystem, QuadraticForms
-    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Depth, Engine, Scenario
+    from sottovoce.views import View
 
 __all__ = [
-    "EFFORTS",
     "TOLERANCE",
     "Assessment",
-    "Effort",
-    "as_participation",
     "assess",
     "sensitivity",
 ]
 
 # How far apart, relatively, the ends of a vector sensitivity may stay before rounding is counted.
 TOLERANCE = 2e-4
-Effort = Literal["auto", "fine", "bulk"]
-EFFORTS = ("auto", "fine", "bulk")
 # Above this many entries of M in all, targets are no longer solved one by one unless that is asked for.
 MOST_ENTRIES = 2 * 10**9
 # Targets that the observer hears directly and whose ends stay this far apart in bulk are solved one by one: the worst,
@@ -67,16 +62,12 @@ BULK_TOLERANCE = 2e-3
 
 
 def sensitivity(
-    protocol: Protocol,
-    view: View,
-    targets: Sequence[Hashable] | None = None,
+    question: Scenario | Protocol,
+    view: View | None = None,
+    targets: Iterable[Hashable] | None = None,
     *,
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
-    engine: Engine = "auto",
-    effort: Effort = "auto",
-    tolerance: float = TOLERANCE,
     progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[StreamWords],
 ) -> Sensitivities:
     """How far each target's contributions can move the view, in units of the noise: Δ² as certified intervals.
 
@@ -88,17 +79,11 @@ def sensitivity(
     "energy" over vectors with Σ‖c_t‖² ≤ 1 instead.
 
     Args:
-        protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
+        question: a `Scenario` of one view; or a protocol, such as `gossip(weights, rounds=100)`, with its view.
         view: what the observer sees and whose noise it knows.
         targets: names of the nodes to protect; all whose noise the observer does not know if None.
-        contribution: whether a round's contribution is a number or a vector, or all rounds share one norm ("energy").
-        participation: the rounds in which a target contributes, as a `Participation` or its spelling; all if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
-        effort: "fine" solves for each target; "bulk" bounds all of them together, within a few per cent for those the
-            observer hears directly and for far ones, at a cost that hardly depends on their number; "auto" is fine
-            while that takes minutes.
-        tolerance: the relative gap between the ends at which the search for vectors stops.
         progress: called with (targets done, targets in all).
+        words: as in `sottovoce.scenarios.StreamWords`: `contribution`, `participation`, and what may be spent.
 
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included; `method` names the bound behind the upper end,
     the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap` on
@@ -107,26 +92,25 @@ def sensitivity(
     end is the value of an actual stream.
     Source: Theorem 12 of Koskela & Kulkarni for `abs`; semidefinite duality for `dual`; the cap because M ⪯ I.
 
-    >>> from sottovoce import gossip, graphs
+    >>> from sottovoce import View, gossip, graphs
     >>> ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=7)
     >>> sensitivity(ring, View.secure_sum(0), targets=[1, 2]).squared_upper.round(2)
     array([3.36, 1.02])
     """
-    one_of(("vector", "scalar", "energy"), contribution=contribution)
-    one_of(ENGINES, engine=engine)
-    one_of(EFFORTS, effort=effort)
-    positive(tolerance=tolerance)
-    chosen = as_participation(participation)
+    scenario, effort = asked(question, view, words, StreamWords, targets=targets)
+    protocol, view, chosen = scenario.protocol, scenario.one_view, scenario.participation
+    contribution, engine = scenario.contribution, effort.engine
+    tolerance = TOLERANCE if effort.tolerance is None else effort.tolerance
     cap = chosen.largest_count(protocol.rounds)
     observation = observe(protocol, view)
-    indices = target_indices(protocol, view, observation.known, targets)
+    indices = target_indices(protocol, view, observation.known, scenario.targets)
     if protocol.updates is not None:
         return training_view_sensitivity(
             protocol,
             view,
             indices,
             engine=engine,
-            effort=effort,
+            effort=effort.depth,
             contribution=contribution,
             participation=chosen,
             progress=progress,
@@ -143,8 +127,8 @@ def sensitivity(
         progress=progress,
     )
     if contribution == "energy" or not protocol.plain:
-        return by_program(in_bulk=_program_in_bulk(effort, engine, protocol.rounds, len(indices)))
-    in_bulk = _in_bulk(effort, engine, chosen, protocol.rounds, len(indices))
+        return by_program(in_bulk=_program_in_bulk(effort.depth, engine, protocol.rounds, len(indices)))
+    in_bulk = _in_bulk(effort.depth, engine, chosen, protocol.rounds, len(indices))
     problem = Problem(
         contribution=contribution,
         participation=chosen,
@@ -192,19 +176,6 @@ def _is_followed_whole(protocol: Protocol, engine: Engine) -> bool:
     """Whether a filter over all nodes is affordable in place of one over the hidden ones."""
     small = protocol.rounds <= WHOLE_ROUNDS and protocol.rounds * protocol.n**2 <= WHOLE_STATES
     return small and engine in {"auto", "filter"}
-
-
-def as_participation(participation: Participation | str | None) -> Participation:
-    """A participation given as such, by its spelling, or (None) full."""
-    if isinstance(participation, str):
-        return Participation.parse(participation)
-    if participation is None:
-        return Participation.full()
-    if not isinstance(participation, Participation):
-        raise InputError(
-            f"participation must be a Participation or its spelling, such as 'at-most:5'; got {participation!r}"
-        )
-    return participation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -307,18 +278,18 @@ def _worth_solving_still(
     return np.union1d(chosen, others) if len(others) <= FEW else np.asarray(chosen)
 
 
-def _in_bulk(effort: Effort, engine: Engine, participation: Participation, rounds: int, count: int) -> bool:
+def _in_bulk(depth: Depth, engine: Engine, participation: Participation, rounds: int, count: int) -> bool:
     """Whether targets, if they contribute in all rounds, are bounded together: on request, or if there are many."""
-    if participation.kind != "full" or rounds < FEWEST_ROUNDS or engine == "dense" or effort == "fine":
+    if participation.kind != "full" or rounds < FEWEST_ROUNDS or engine == "dense" or depth == "fine":
         return False
-    return effort == "bulk" or count * min(rounds, EXPLICIT_ROUNDS) ** 2 > MOST_ENTRIES
+    return depth == "bulk" or count * min(rounds, EXPLICIT_ROUNDS) ** 2 > MOST_ENTRIES
 
 
-def _program_in_bulk(effort: Effort, engine: Engine, rounds: int, count: int) -> bool:
+def _program_in_bulk(depth: Depth, engine: Engine, rounds: int, count: int) -> bool:
     """Whether targets of a program are bounded together, whatever the rounds in which they contribute."""
-    if rounds < FEWEST_ROUNDS or engine == "filter" or effort == "fine":
+    if rounds < FEWEST_ROUNDS or engine == "filter" or depth == "fine":
         return False
-    return effort == "bulk" or count * rounds**2 > MOST_ENTRIES
+    return depth == "bulk" or count * rounds**2 > MOST_ENTRIES
 
 
 def _is_reached(hops: np.ndarray, rounds: int, participation: Participation) -> np.ndarray:

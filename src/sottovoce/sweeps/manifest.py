@@ -15,7 +15,8 @@ from sottovoce.errors import FileError, one_of
 from sottovoce.graphs import spectrum
 from sottovoce.protocols import Program, Slopes
 from sottovoce.protocols.rationals import spread
-from sottovoce.views import assumption_of, rests_on, training_assumption
+from sottovoce.scenarios import CONTRIBUTIONS
+from sottovoce.views import assumption_of, training_assumption
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -30,6 +31,8 @@ SCHEMA = 2
 # What describes the network for a reader and follows from the weights.
 DESCRIPTION = ("labels", "rule", "origin", "edges", "gap", "gap_converged", "protocol")
 
+# What a sweep says of its scenario, by the names of its terms.
+TERMS = ("view", "own_noise", "contribution", "participation", "assumption")
 # What only some sweeps have.
 OPTIONAL = ("damping_hash", "protocol", "protocol_hash", "updates")
 
@@ -132,7 +135,7 @@ class Manifest:
             whole = len(found.labels) == found.nodes and found.tiles == -(-found.nodes // found.tile)
             if not whole or found.pairs != found.nodes * found.targets:
                 raise FileError(f"{where}: the numbers of nodes, tiles and pairs do not fit (sweep anew)")
-            one_of(("vector", "scalar", "energy"), contribution=found.contribution)
+            one_of(CONTRIBUTIONS, contribution=found.contribution)
             rests_on = found.rests_on()
             if found.assumption != rests_on:
                 raise FileError(
@@ -160,23 +163,19 @@ def described_like(earlier: Manifest, work: Work, tile: int | None) -> Manifest:
 
 def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifest:
     protocol, weights = work.protocol, work.protocol.schedule[0]
-    n = protocol.n
+    n, asked = protocol.n, work.scenario.terms()
     return Manifest(
         schema=SCHEMA,
         version=__version__,
         weights_hash=weights.hash,
         nodes=n,
         rounds=protocol.rounds,
-        view=work.view,
-        own_noise=work.own_noise,
-        contribution=work.contribution,
-        participation=str(work.participation),
-        engine=work.engine,
-        effort=work.effort,
-        assumption=rests_on(protocol, work.view),
+        **{name: asked[name] for name in TERMS},
+        engine=work.effort.engine,
+        effort=work.effort.depth,
         tile=tile,
         tiles=-(-n // tile),
-        pairs=n * (n - (work.own_noise == "known")),
+        pairs=n * (n - (work.scenario.own_noise == "known")),
         rule=weights.rule,
         origin=weights.origin,
         edges=_edges(protocol),

@@ -6,10 +6,10 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from sottovoce.errors import InputError, at_least
-from sottovoce.sensitivities.policy import as_participation
+from sottovoce.scenarios import Words, asked
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.sweeps.folder import Folder
 from sottovoce.sweeps.manifest import Manifest, described, described_like
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from sottovoce.filtering import Engine
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.sensitivities import Effort
-    from sottovoce.views import OwnNoise
+    from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Scenario
 
 __all__ = ["SweepResult", "sweep"]
 
@@ -53,43 +50,30 @@ class SweepResult:
 
 
 def sweep(
-    protocol: Protocol,
-    view: str,
-    folder: str | os.PathLike[str],
+    question: Scenario | Protocol,
+    view: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
     *,
-    own_noise: OwnNoise = "known",
-    contribution: Contribution = "vector",
-    participation: Participation | str | None = None,
-    engine: Engine = "auto",
-    effort: Effort = "auto",
     tile: int | None = None,
     resume: bool = False,
     cluster: str | None = None,
-    workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[Words],
 ) -> SweepResult:
     """How far each target can move the view of each observer in turn: Δ² of all pairs, in a folder of parts.
 
     Args:
-        protocol: what the nodes do, such as `gossip(weights, rounds=100)`.
+        question: a `Scenario` of all pairs; or a protocol, such as `gossip(weights, rounds=100)`, with its view.
         view: "neighbourhood", "secure-sum" or "single-node".
         folder: where to put manifest.json and the parts; created where there is none.
-        own_noise: whether an observer knows the noise it drew ("known") or not ("hidden").
-        contribution: whether a round's contribution is a "vector" or a number ("scalar"), or whether the vectors of
-            all rounds together have norm 1 ("energy").
-        participation: the rounds in which a target may contribute, or its spelling; every round if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
-        effort: "fine" solves for each pair, "bulk" bounds all of an observer's within a few per cent, "auto" is
-            fine while that takes minutes.
         tile: how many observers share a part, which is what an interruption can cost; by default about
             100 000 pairs, or fewer so that there are 32 parts. With `resume`, that of the folder.
         resume: go on with the sweep in `folder`, computing the parts that are missing or damaged.
         cluster: "local" for a Dask cluster of `workers` processes on this machine, or the address of a Dask
             scheduler, "tcp://…".
-        workers: how many processes of this machine compute tiles, each with BLAS on one thread. As they start
-            afresh, a script that asks for more than one must keep its own work under
-            `if __name__ == "__main__":`.
         progress: called with (pairs done, pairs in all).
+        words: as in `sottovoce.scenarios.Words`: `own_noise`, `contribution`, `participation`, `engine`, `effort` and
+            `workers`. The relation plays no role before the noise does, in `summarise`.
 
     Guarantee: every interval holds as one of `sensitivity` does. The parts are the same, bit for bit, whatever
     the workers or the cluster and however often the sweep was stopped, if this process too runs BLAS on one
@@ -105,26 +89,20 @@ def sweep(
     (30, 6, 0, 6)
     """
     pyarrow()
-    work = Work(
-        protocol=protocol,
-        view=view,
-        own_noise=own_noise,
-        contribution=contribution,
-        participation=as_participation(participation),
-        engine=engine,
-        effort=effort,
-    )
-    at_least(1, workers=workers)
+    if folder is None:
+        raise InputError("folder must be given, as a sweep fills one; got none (name an empty or a new one)")
+    scenario, effort = asked(question, view, words)
+    work = Work(scenario=scenario, effort=effort)
     if tile is not None:
         at_least(1, tile=tile)
-        tile = min(int(tile), protocol.n)
+        tile = min(int(tile), scenario.protocol.n)
     place = Folder(Path(folder))
     place.prepare()
     with place.claimed():
         manifest = _manifest(place, work, tile, resume=resume)
         kept, set_aside = _kept(place, manifest)
         missing = sorted(set(range(manifest.tiles)) - set(kept))
-        _compute(place, work, manifest, missing, cluster=cluster, workers=int(workers), progress=progress)
+        _compute(place, work, manifest, missing, cluster=cluster, progress=progress)
     return SweepResult(
         folder=place.path,
         manifest=manifest,
@@ -179,7 +157,6 @@ def _compute(
     missing: list[int],
     *,
     cluster: str | None,
-    workers: int,
     progress: Callable[[int, int], None] | None,
 ) -> None:
     """Compute the missing tiles and write each part as soon as it is there."""
@@ -195,6 +172,7 @@ def _compute(
     heard(0)
     if not missing:
         return
+    workers = int(work.effort.workers)
     tiles = computed_tiles(work, manifest, missing, cluster=cluster, workers=workers, heard=heard)
     with contextlib.closing(tiles):
         for tile, content in tiles:

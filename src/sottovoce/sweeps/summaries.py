@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sottovoce.accounting import Relation
+    from sottovoce.accounting.values import Facts
     from sottovoce.sweeps.manifest import Manifest
 
 __all__ = ["Summary", "summarise"]
@@ -222,15 +223,11 @@ class _Pairs:
         variance = Fraction(noise["total_noise" if kind == "central" else "least_noise"])
         if variance != 1:
             squared = squared.mapped(lambda count: float(Fraction(count) / variance))
-        return Account(
-            mu=self._interval(squared),
-            relation=self.relation,
+        return self._of(
+            squared,
             method="local DP" if kind == "local" else "central aggregation",
             assumption=assumption_of("everyone" if kind == "local" else "central", None),
             view="everyone" if kind == "local" else "central",
-            sensitivity_squared=squared,
-            noise_multiplier=self.noise_multiplier,
-            default_delta=self.delta,
             participation=manifest.participation,
         )
 
@@ -239,33 +236,29 @@ class _Pairs:
     ) -> Account:
         """The account of one row."""
         manifest = self.table.manifest
-        squared = Interval(squared_lower, squared_upper)
-        return Account(
-            mu=self._interval(squared),
-            relation=self.relation,
+        return self._of(
+            Interval(squared_lower, squared_upper),
             method=method,
             contribution=manifest.contribution,
             assumption=manifest.rests_on([method]),
             view=manifest.view,
             observers=(manifest.labels[observer],),
             target=manifest.labels[target],
-            sensitivity_squared=squared,
-            noise_multiplier=self.noise_multiplier,
-            default_delta=self.delta,
             participation=manifest.participation,
+        )
+
+    def _of(self, squared: Interval, *, method: str, **facts: Unpack[Facts]) -> Account:
+        """An account at this noise and δ, under this relation."""
+        return Account.of(
+            squared,
+            method=method,
+            relation=self.relation,
+            noise_multiplier=self.noise_multiplier,
+            delta=self.delta,
+            **facts,
         )
 
     def _mu(self, squared: np.ndarray) -> np.ndarray:
         """Upper ends of μ."""
         ends = mu_ends(squared, squared, relation=self.relation, noise_multiplier=self.noise_multiplier)
         return ends[1]
-
-    def _interval(self, squared: Interval) -> Interval:
-        """μ of one Δ²."""
-        lower, upper = mu_ends(
-            np.array(squared.lower),
-            np.array(squared.upper),
-            relation=self.relation,
-            noise_multiplier=self.noise_multiplier,
-        )
-        return Interval(float(lower), float(upper))

@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.errors import InputError, ViewError, one_of
-from sottovoce.filtering import ENGINES
-from sottovoce.participation import Participation
-from sottovoce.sensitivities import EFFORTS, sensitivity
+from sottovoce.sensitivities import sensitivity
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.views import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sottovoce.filtering import Engine
-    from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.sensitivities import Effort
-    from sottovoce.views import OwnNoise
+    from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Effort, Scenario
 
 __all__ = ["VIEWS", "Work", "arrow_schema", "default_tile", "expected_pairs", "read_tile", "tile_bytes"]
 
@@ -34,37 +30,40 @@ FEWEST_PARTS = 32
 class Work:
     """What every tile of a sweep is computed from; it travels to each worker once."""
 
-    protocol: Protocol
-    view: str
-    own_noise: OwnNoise
-    contribution: Contribution
-    participation: Participation
-    engine: Engine
+    scenario: Scenario
     effort: Effort
 
     def __post_init__(self) -> None:
-        """Refuse settings that no tile could be computed from."""
-        if self.view.startswith("coalition"):
+        """Refuse what is not a sweep: a view that is no one observer's, some pairs alone, ends of another width."""
+        scenario = self.scenario
+        if scenario.view_name.startswith("coalition"):
             raise ViewError(
-                f"view must belong to one observer at a time to be swept; got {self.view!r} "
+                f"view must belong to one observer at a time to be swept; got {scenario.view_name!r} "
                 f"(choose one of {', '.join(VIEWS)})"
             )
-        one_of(VIEWS, view=self.view)
-        one_of(("known", "hidden"), own_noise=self.own_noise)
-        one_of(("vector", "scalar", "energy"), contribution=self.contribution)
-        one_of(ENGINES, engine=self.engine)
-        one_of(EFFORTS, effort=self.effort)
-        if not isinstance(self.participation, Participation):
+        one_of(VIEWS, view=scenario.view)
+        for word in ("observers", "targets"):
+            if getattr(scenario, word) is not None:
+                raise InputError(
+                    f"{word} must be left out of a sweep, which goes through all pairs; got "
+                    f"{list(getattr(scenario, word))} (ask account_all about some)"
+                )
+        if self.effort.tolerance is not None:
             raise InputError(
-                "participation must be a Participation or its spelling, such as 'at-most:5'; got "
-                f"{self.participation!r}"
+                "tolerance must be left out of a sweep, whose parts must not depend on who computes them; got "
+                f"{self.effort.tolerance!r} (ask account_all for closer ends)"
             )
-        self.participation.largest_count(self.protocol.rounds)
 
-    def view_of(self, observer: int) -> View:
-        """The view of the node at an index."""
+    @property
+    def protocol(self) -> Protocol:
+        """What the nodes do."""
+        return self.scenario.protocol
+
+    def question_of(self, observer: int) -> Scenario:
+        """What is asked about the node at an index."""
         label = self.protocol.labels[observer]
-        return View(name=self.view, observers=(label,), own_noise=self.own_noise)
+        view = View(name=self.scenario.view_name, observers=(label,), own_noise=self.scenario.own_noise)
+        return self.scenario.of(view)
 
 
 def default_tile(nodes: int) -> int:
@@ -105,15 +104,11 @@ def tile_bytes(
     """
     pa = pyarrow()
     found = []
-    targets = work.protocol.n - (work.own_noise == "known")
+    targets = work.protocol.n - (work.scenario.own_noise == "known")
     for place, observer in enumerate(span):
         found.append(
             sensitivity(
-                work.protocol,
-                work.view_of(observer),
-                contribution=work.contribution,
-                participation=work.participation,
-                engine=work.engine,
+                work.question_of(observer),
                 effort=work.effort,
                 progress=_portion(progress, place * targets, targets, len(span) * targets),
             )

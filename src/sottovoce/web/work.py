@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sottovoce import documents
-from sottovoce.accounting import account, account_all
+from sottovoce.accounting import account_all
 from sottovoce.errors import FileError, InputError
 from sottovoce.graphs import generate_graph, graph_size, parse_graph, spectrum, weights_by_rule
 from sottovoce.protocols import Protocol, parse_program, parse_protocol
 from sottovoce.report.curves import view_curve
-from sottovoce.sensitivities import as_participation
-from sottovoce.views import View
+from sottovoce.scenarios import Scenario
 from sottovoce.web.requests import (
     AccountRequest,
     CalibrateRequest,
@@ -103,24 +102,7 @@ def _curve(request: CurveRequest, limits: Limits, progress: Report) -> dict[str,
         raise InputError(
             f"a curve of the view {request.view} has one observer (name exactly one in observers)"
         )
-    protocol = _protocol(request, network)
-    view = View(
-        name=request.view,
-        observers=tuple(_named(network.weights, request.observers) or ()),
-        own_noise=request.own_noise,
-    )
-    targets = _named(network.weights, request.targets)
-    _check_size(request, network, limits)
-    return documents.curve_to_json(
-        view_curve(
-            protocol,
-            view,
-            targets=targets,
-            contribution=request.contribution,
-            participation=as_participation(request.participation),
-            progress=progress,
-        )
-    )
+    return documents.curve_to_json(view_curve(_scenario(request, network, limits), progress=progress))
 
 
 KINDS: dict[str, tuple[type, Callable[..., dict[str, Any]]]] = {
@@ -170,40 +152,28 @@ def _table(
     request: Run, network: _Network, limits: Limits, noise: float, delta: float, progress: Report
 ) -> AccountTable:
     """The pairs that a request asks for."""
+    asked = _scenario(request, network, limits)
+    return account_all(asked, noise_multiplier=noise, delta=delta, progress=progress)
+
+
+def _scenario(request: Run, network: _Network, limits: Limits) -> Scenario:
+    """What a request asks, if it is small enough."""
     _check_size(request, network, limits)
-    observers = _named(network.weights, request.observers)
-    targets = _named(network.weights, request.targets)
-    protocol = _protocol(request, network)
-    if request.view.startswith("coalition"):
-        if observers is None:
-            raise InputError(
-                f"the view {request.view} needs the members of the coalition (name them in observers)"
-            )
-        return account(
-            protocol,
-            View(name=request.view, observers=tuple(observers), own_noise=request.own_noise),
-            noise_multiplier=noise,
-            delta=delta,
-            relation=request.relation,
-            targets=targets,
-            contribution=request.contribution,
-            participation=request.participation,
-            progress=progress,
+    if request.view.startswith("coalition") and request.observers is None:
+        raise InputError(
+            f"the view {request.view} needs the members of the coalition (name them in observers)"
         )
-    if request.view == "everyone" and observers is not None:
+    if request.view == "everyone" and request.observers is not None:
         raise InputError("the view everyone takes no observer (leave observers out)")
-    return account_all(
-        protocol,
-        request.view,
-        noise_multiplier=noise,
-        delta=delta,
-        relation=request.relation,
+    return Scenario(
+        protocol=_protocol(request, network),
+        view=request.view,
+        observers=_named(network.weights, request.observers),
         own_noise=request.own_noise,
-        targets=targets,
+        targets=_named(network.weights, request.targets),
         contribution=request.contribution,
         participation=request.participation,
-        observers=observers,
-        progress=progress,
+        relation=request.relation,
     )
 
 

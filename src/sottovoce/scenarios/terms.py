@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked, said once: as values for documents, and as sentences for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.protocols import Slopes, hash_of_damping
+from sottovoce.protocols.updates import CLIPPING, RECORDS
+from sottovoce.views import ASSUMPTIONS
+
+if TYPE_CHECKING:
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Protocol
+    from sottovoce.scenarios.values import Scenario
+
+__all__ = [
+    "RELATION_SENTENCES",
+    "participation_sentence",
+    "protocol_sentences",
+    "protocol_terms",
+    "scenario_sentences",
+    "scenario_terms",
+]
+
+RELATION_SENTENCES = {
+    "add-remove": "a record is there or is not",
+    "replace-one": "a record is replaced by another, which moves a contribution twice as far",
+    "zero-out": "a record's contribution is replaced by zero",
+}
+
+
+def scenario_terms(scenario: Scenario) -> dict[str, Any]:
+    """What a scenario asks, by name, as values that JSON holds."""
+    return {
+        "relation": scenario.relation,
+        "view": scenario.view_name,
+        "own_noise": scenario.own_noise,
+        "contribution": scenario.contribution,
+        "participation": str(scenario.participation),
+        "assumption": scenario.assumption,
+        **protocol_terms(scenario.protocol),
+    }
+
+
+def scenario_sentences(scenario: Scenario) -> dict[str, str]:
+    """The same in words, a line for each name."""
+    own = "" if scenario.view_name == "everyone" else f", own noise {scenario.own_noise}"
+    return {
+        "view": f"{scenario.view_name}{own}",
+        "relation": f"{scenario.relation}: {RELATION_SENTENCES[scenario.relation]}",
+        "contribution": scenario.contribution,
+        "participation": participation_sentence(scenario.participation, scenario.protocol.rounds),
+        **protocol_sentences(scenario.protocol),
+        "assumption": f"{scenario.assumption}: {ASSUMPTIONS[scenario.assumption]}",
+        "hash": scenario.protocol.schedule[0].hash,
+    }
+
+
+def protocol_terms(protocol: Protocol) -> dict[str, Any]:
+    """The damping of plain gossip, {} without any; name, program and hash of any other, and the ball of its updates."""
+    if protocol.plain:
+        damping = protocol.damping
+        if damping is None:
+            return {}
+        ends = {"min": float(damping.min()), "max": float(damping.max())}
+        return {"damping": {**ends, "hash": hash_of_damping(damping)}}
+    if protocol.updates is None:
+        return dict(protocol.terms)
+    if not isinstance(protocol.updates, Slopes):
+        return {**protocol.terms, "updates": {"lower": None, "upper": None}}
+    slopes = protocol.updates
+    return {
+        **protocol.terms,
+        "updates": {
+            "lower": float(slopes.lower.min()),
+            "upper": float(slopes.upper.max()),
+            "step_smoothness": slopes.step_smoothness,
+            "losses": slopes.losses,
+            "clipping": CLIPPING[slopes.losses],
+            "records": RECORDS,
+        },
+    }
+
+
+def protocol_sentences(protocol: Protocol) -> dict[str, str]:
+    """Lines about a protocol: its damping if it is plain gossip, else its name, its program, its maps and its hash."""
+    if protocol.plain:
+        return _damping_sentence(protocol)
+    return {
+        "protocol": f"{protocol.name}: {protocol.sentence}",
+        **_updates_sentences(protocol),
+        "protocol hash": protocol.hash,
+    }
+
+
+def participation_sentence(participation: Participation, rounds: int) -> str:
+    """Which rounds count, and how many of them."""
+    if participation.kind == "full":
+        return "full: a target may contribute in every round"
+    most = participation.largest_count(rounds)
+    return f"{participation}: a target contributes in at most {most} {'round' if most == 1 else 'rounds'}"
+
+
+def _damping_sentence(protocol: Protocol) -> dict[str, str]:
+    """A line about the damping, or none where nothing is damped."""
+    if protocol.damping is None:
+        return {}
+    lowest, highest = float(protocol.damping.min()), float(protocol.damping.max())
+    span = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
+    return {"damping": f"{span} (1 - step * curvature of each node's quadratic loss)"}
+
+
+def _updates_sentences(protocol: Protocol) -> dict[str, str]:
+    """Lines about the maps by which nodes update what they received, or none where there are none."""
+    updates = protocol.updates
+    if updates is None:
+        return {}
+    if isinstance(updates, str):
+        return {"updates": "any: nothing is known of the maps by which nodes update what they received"}
+    source = ""
+    if updates.losses is not None:
+        # Every digit that was given.
+        product = repr(float(updates.step_smoothness or 0.0)).removesuffix(".0")
+        source = f", {updates.losses} losses, step times smoothness {product}"
+    return {
+        "updates": f"slopes in {updates}{source}",
+        "clipping": CLIPPING[updates.losses],
+        "records": RECORDS,
+    }

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short forms of the verbs: keyword arguments out of which `asked` makes a `Scenario` and an `Effort`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from sottovoce.errors import InputError
+from sottovoce.scenarios.efforts import Effort
+from sottovoce.scenarios.values import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping
+
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.scenarios.efforts import Depth, Engine
+    from sottovoce.scenarios.values import Relation
+    from sottovoce.views import OwnNoise, View
+
+__all__ = ["EffortWords", "RelationWords", "StreamWords", "Words", "asked"]
+
+
+class EffortWords(TypedDict, total=False):
+    """What may be spent; none of these words changes what a number guarantees.
+
+    Args:
+        engine: how to compute: "auto", "dense", "filter" or "reduced".
+        effort: "fine" solves for each target, "bulk" bounds all together, within a few per cent for those the observer
+            hears directly and for far ones, at a cost that hardly depends on their number; "auto" is fine while that
+            takes minutes. An `Effort` instead says all four words at once.
+        tolerance: the relative gap between the two ends of an interval at which a search stops.
+        workers: how many processes of this machine share a sweep, each with BLAS on one thread. As they start afresh,
+            a script that asks for more than one must keep its own work under `if __name__ == "__main__":`.
+    """
+
+    engine: Engine
+    effort: Effort | Depth
+    tolerance: float
+    workers: int
+
+
+class StreamWords(EffortWords, total=False):
+    """What a target contributes, and the words of `EffortWords`.
+
+    Args:
+        contribution: whether a round's contribution is a "vector" or a number ("scalar"), or whether the vectors of
+            all rounds together have norm 1 ("energy").
+        participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its spelling
+            "at-most:5"; every round if None.
+    """
+
+    contribution: Contribution
+    participation: Participation | str | None
+
+
+class RelationWords(StreamWords, total=False):
+    """What counts as a neighbour, and the words of `StreamWords`.
+
+    Args:
+        relation: how neighbouring inputs differ: "add-remove", "replace-one" or "zero-out".
+    """
+
+    relation: Relation
+
+
+class Words(RelationWords, total=False):
+    """Every word of a question besides its protocol and its view, those of `RelationWords` among them.
+
+    Args:
+        targets: names of the nodes to protect; all whose noise the observer does not know if None. Where observers
+            take turns, one who knows a target's noise skips it.
+        observers: with a view that is given by name, the nodes that have it, each in turn, or the members of a
+            coalition; all nodes in turn if None.
+        own_noise: with a view that is given by name, whether an observer knows the noise it drew ("known", also if
+            None) or not ("hidden"); a `View` says so itself.
+    """
+
+    targets: Iterable[Hashable] | None
+    observers: Iterable[Hashable] | None
+    own_noise: OwnNoise | None
+
+
+def asked(
+    question: Scenario | Protocol,
+    view: View | str | None,
+    words: Mapping[str, Any],
+    known: type = Words,
+    **more: Any,  # noqa: ANN401 - fields of a scenario
+) -> tuple[Scenario, Effort]:
+    """The scenario and the effort that the arguments of a verb mean: a `Scenario`, or a protocol, a view and words.
+
+    `known` is the TypedDict of the words that the verb knows, and `more` are words that it takes as arguments of their
+    own, None where they were not given.
+
+    >>> from sottovoce import View, gossip, graphs
+    >>> ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=7)
+    >>> scenario, effort = asked(ring, View.secure_sum(0), {"participation": "at-most:3", "effort": "bulk"})
+    >>> scenario.participation.size, effort.depth
+    (3, 'bulk')
+    """
+    for name in words:
+        if name not in known.__annotations__:
+            allowed = ", ".join(sorted(known.__annotations__))
+            raise TypeError(
+                f"unexpected keyword argument {name!r} (the words of this question are {allowed})"
+            )
+    effort = _effort({name: words[name] for name in EffortWords.__annotations__ if name in words})
+    rest = {name: value for name, value in words.items() if name not in EffortWords.__annotations__}
+    rest |= {name: value for name, value in more.items() if value is not None}
+    if isinstance(question, Scenario):
+        said = [*(["view"] if view is not None else []), *rest]
+        if said:
+            raise InputError(
+                f"a Scenario says all that is asked; got {', '.join(said)} beside it (write them into the scenario, as "
+                "dataclasses.replace does)"
+            )
+        return question, effort
+    if view is None:
+        raise InputError(
+            "view must be given beside a protocol, such as View.secure_sum(0); got none (or ask with a Scenario)"
+        )
+    return Scenario(protocol=question, view=view, **rest), effort
+
+
+def _effort(words: dict[str, Any]) -> Effort:
+    """The effort that its words mean; one that is given as such says all of them."""
+    given = words.pop("effort", "auto")
+    if not isinstance(given, Effort):
+        return Effort(depth=given, **words)
+    if words:
+        raise InputError(
+            f"an Effort says all that may be spent; got {', '.join(words)} beside it (write them into the Effort)"
+        )
+    return given
