@@ -20,6 +20,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "sottovoce"
 ROWS = (
     ("errors",),
     ("interval",),
+    ("forms",),
     ("gaussian",),
     ("krylov",),
     ("graphs",),
@@ -61,12 +62,14 @@ OUTSIDE: dict[str, set[str]] = {room: set(NUMERICAL) for room in ORDER}
 OUTSIDE["errors"] = set()
 OUTSIDE["interval"] = set()
 OUTSIDE["page"] = set()
+for room in ("forms", "certificates", "sweeps", "documents", "web"):
+    OUTSIDE[room] |= {"msgspec"}
 OUTSIDE["graphs"] |= {"networkx"}
 OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}
 OUTSIDE["learning"] |= {"sklearn", "torch"}
 OUTSIDE["report"] |= {"matplotlib"}
-OUTSIDE["web"] |= {"starlette", "uvicorn", "h11", "msgspec"}
+OUTSIDE["web"] |= {"starlette", "uvicorn", "h11"}
 OUTSIDE["cli"] |= {"cyclopts", "rich"}
 
 MODULES = sorted(SOURCE.rglob("*.py"))

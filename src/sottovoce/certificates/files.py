@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of a certificate: one JSON object.
+"""The file of a certificate: one JSON object, which `sottovoce.certificates.forms` describes.
 
 Floats are written so that they read back to the same bits, rationals as quotients, NaN and infinity have no place, and
 `hash` is the SHA-256 of everything else in canonical form (sorted keys, no spaces). Limits on bytes, digits and depth
@@ -15,18 +15,22 @@ import os
 import tempfile
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from msgspec.structs import asdict
 
-from sottovoce.certificates.numbers import MOST_DIGITS, exact, written
-from sottovoce.certificates.shifts import (
-    ShiftProof,
-    plain,
-    read_shift_proof,
-    read_updates,
-    updates_document,
+from sottovoce.certificates.forms import (
+    CertificateForm,
+    CombineForm,
+    CountedLabels,
+    CustomViewForm,
+    DenseForm,
+    ExchangeForm,
+    NamedViewForm,
+    ShiftForm,
 )
+from sottovoce.certificates.numbers import exact, written
+from sottovoce.certificates.shifts import LoopAttack, ShiftProof, ShiftStep
 from sottovoce.certificates.values import (
     MOST_LABEL_DEPTH,
     SCHEMA,
@@ -39,55 +43,36 @@ from sottovoce.certificates.values import (
     StoredWeights,
 )
 from sottovoce.errors import FileError, InputError
-from sottovoce.protocols import Combine, Draw, Exchange, Program
+from sottovoce.forms import plain, read_form, strict_json
+from sottovoce.protocols import Combine, Draw, Exchange, Program, Slopes
 from sottovoce.protocols.protocol import canonical_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Hashable, Sequence
 
-    from sottovoce.certificates.values import ExactRows
+    from sottovoce.certificates.forms import (
+        HorizonForm,
+        Label,
+        MatrixForm,
+        Numbers,
+        ProgramForm,
+        UpdatesForm,
+        WeightsForm,
+    )
     from sottovoce.protocols import PerNode
 
-Read = TypeVar("Read")
-
-__all__ = [
-    "canonical",
-    "document_of",
-    "from_text",
-    "load",
-    "matrix_document",
-    "read_matrix",
-    "read_rows",
-    "rows_document",
-    "save",
-    "strict_json",
-    "to_text",
-]
+__all__ = ["document_of", "from_text", "hash_of", "load", "save", "to_text"]
 
 MOST_BYTES = 64_000_000
-# What a certificate may hold of programs: far more than people write, and not enough to keep a reader busy.
-MOST_INSTRUCTIONS, MOST_REGISTERS = 1000, 100
 _OLD = {
     1: "whose rounded weights decide no rank and whose model cannot be checked",
     2: "which holds one matrix of weights and one program of gossip, and no protocol beyond",
 }
-_TOP = (
-    "schema",
-    "protocol",
-    "view",
-    "target",
-    "contribution",
-    "participation",
-    "claim",
-    "proof",
-    "mechanism",
-)
 
 
 def to_text(certificate: Certificate) -> str:
     """The JSON text of a certificate, with its hash."""
-    document = document_of(certificate)
-    document["hash"] = hashlib.sha256(canonical(document).encode()).hexdigest()
+    document = {**document_of(certificate), "hash": certificate.hash}
     # In the order in which people read it: the terms of an instruction keep theirs.
     return json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n"
 
@@ -97,22 +82,6 @@ def from_text(text: str) -> Certificate:
     if len(text) > MOST_BYTES:
         raise InputError(f"a certificate has at most {MOST_BYTES} characters; this one has {len(text)}")
     return _from_document(strict_json(text, "a certificate"))
-
-
-def strict_json(text: str, what: str) -> object:
-    """The value of a JSON text in which no field stands twice and every number is finite and of a sane length."""
-    try:
-        return json.loads(
-            text,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            parse_int=_whole,
-            object_pairs_hook=_distinct_pairs,
-        )
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{what} is a JSON file; this is not JSON ({error})") from None
 
 
 def save(certificate: Certificate, path: str | os.PathLike[str]) -> Path:
@@ -158,325 +127,172 @@ def load(path: str | os.PathLike[str]) -> Certificate:
         raise FileError(f"{file}: {error}") from None
 
 
-def canonical(document: dict[str, Any]) -> str:
-    """The text that the hash of a document is taken of."""
-    return json.dumps(document, allow_nan=False, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+def hash_of(document: dict[str, Any]) -> str:
+    """The SHA-256 of a document in canonical form."""
+    text = json.dumps(document, allow_nan=False, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def document_of(certificate: Certificate) -> dict[str, Any]:
     """The JSON object of a certificate, without its hash."""
-    proof, mechanism = certificate.proof, certificate.mechanism
-    hints: dict[str, Any] = {"kind": proof.kind}
-    if isinstance(proof, ShiftProof):
-        hints = plain(proof)
-    elif isinstance(proof, DenseProof):
-        hints |= {"y": _listed(proof.y), "witness": _listed(proof.witness)}
-    else:
-        hints |= {"start": _listed(proof.start), "rate": proof.rate}
+    updates = certificate.updates
     return {
         "schema": SCHEMA,
         "protocol": {
-            "weights": [
-                {
-                    "hash": each.hash,
-                    "rule": each.rule,
-                    "matrix": None if each.matrix is None else matrix_document(each.matrix),
-                }
-                for each in certificate.schedule
-            ],
+            "weights": [plain(each) for each in certificate.schedule],
             "programs": [canonical_program(program) for program in certificate.programs],
             "rounds": certificate.rounds,
             "encoder": [str(Fraction(number)) for number in certificate.encoder],
-            "updates": updates_document(certificate.updates),
+            "updates": plain({"lower": updates.lower, "upper": updates.upper})
+            if isinstance(updates, Slopes)
+            else updates,
         },
         "view": _view_document(certificate.view),
-        "target": _written_label(certificate.target),
+        "target": plain(certificate.target),
         "contribution": certificate.contribution,
         "participation": certificate.participation,
         "claim": {"lower": certificate.squared_lower, "upper": certificate.squared_upper},
-        "proof": hints,
-        "mechanism": None
-        if mechanism is None
-        else {
-            "noise_multiplier": mechanism.noise_multiplier,
-            "delta": mechanism.delta,
-            "relation": mechanism.relation,
-        },
+        "proof": plain(certificate.proof),
+        "mechanism": plain(certificate.mechanism),
     }
 
 
-def matrix_document(weights: StoredWeights) -> dict[str, Any]:
-    """The JSON object of stored weights."""
-    labels = weights.labels
-    return {
-        "labels": {"first": labels.start, "count": len(labels)}
-        if isinstance(labels, range)
-        else [_written_label(label) for label in labels],
-        "indptr": weights.indptr.tolist(),
-        "indices": weights.indices.tolist(),
-        "values": list(weights.values),
-        "diagonal": _listed(weights.diagonal),
-    }
-
-
-def _view_document(view: StatedView) -> dict[str, Any]:
-    exchanges = None if view.exchanges is None else list(view.exchanges)
+def _view_document(view: StatedView) -> Any:  # noqa: ANN401
+    own: dict[str, object] = {"observers": view.observers, "own_noise": view.own_noise}
     if view.name == "custom":
-        return {
-            "name": "custom",
-            "rows": rows_document(view.rows),
-            "known_noise": [_written_label(a) for a in view.known_noise],
-            "exchanges": exchanges,
-        }
-    observers = [_written_label(label) for label in view.observers]
-    return {
-        "name": view.name,
-        "observers": observers,
-        "own_noise": view.own_noise,
-        "exchanges": exchanges,
-    }
-
-
-def rows_document(rows: ExactRows) -> list[Any]:
-    """The JSON form of exact rows."""
-    return [[[j, written(number)] for j, number in row] for row in rows]
-
-
-def _listed(array: np.ndarray | None) -> Any:  # noqa: ANN401
-    return None if array is None else array.tolist()
-
-
-def _written_label(label: object) -> object:
-    """A node's name in the types of JSON; a tuple becomes a list."""
-    return [_written_label(part) for part in label] if isinstance(label, tuple) else label
+        rows = [[(j, written(number)) for j, number in row] for row in view.rows]
+        own = {"rows": rows, "known_noise": view.known_noise}
+    return plain({"name": view.name, **own, "exchanges": view.exchanges})
 
 
 def _from_document(document: object) -> Certificate:
     """The certificate of a JSON object: its form first, then its hash, then what it says."""
-    if isinstance(document, dict) and (document.get("schema") != SCHEMA or document["schema"] is True):
-        if type(document.get("schema")) is int and document["schema"] in _OLD:
-            raise InputError(
-                f"this certificate has the form of schema {document['schema']}, {_OLD[document['schema']]}; schema "
-                f"{SCHEMA} is read (certify again)"
-            )
+    schema = document.get("schema") if isinstance(document, dict) else SCHEMA
+    if type(schema) is int and schema in _OLD:
         raise InputError(
-            f"schema must be {SCHEMA}; got {document.get('schema')!r} (another version of sottovoce wrote it)"
+            f"this certificate has the form of schema {schema}, {_OLD[schema]}; schema {SCHEMA} is read (certify again)"
         )
-    whole = _fields(document, "a certificate", *_TOP, "hash")
-    stated = whole.pop("hash")
-    found = hashlib.sha256(canonical(whole).encode()).hexdigest()
-    if stated != found:
+    if type(schema) is not int or schema != SCHEMA:
+        raise InputError(f"schema must be {SCHEMA}; got {schema!r} (another version of sottovoce wrote it)")
+    form = read_form(document, CertificateForm, "a certificate")
+    assert isinstance(document, dict)
+    found = hash_of({name: value for name, value in document.items() if name != "hash"})
+    if form.hash != found:
         raise InputError(
-            f"the file was changed after it was written: its hash is {stated!r}, its content gives {found!r} "
+            f"the file was changed after it was written: its hash is {form.hash!r}, its content gives {found!r} "
             "(take the original file)"
         )
-    protocol = _fields(whole["protocol"], "protocol", "weights", "programs", "rounds", "encoder", "updates")
-    first, *further = _some("weights", protocol["weights"], _read_weights)
-    programs = _some("programs", protocol["programs"], _read_program)
-    claim = _fields(whole["claim"], "claim", "lower", "upper")
+    first, *further = map(_weights, form.protocol.weights)
+    programs = tuple(map(_program, form.protocol.programs))
     return Certificate(
         weights_hash=first.hash,
         rule=first.rule,
         weights=first.matrix,
         further=tuple(further),
-        program=tuple(programs) if len(programs) > 1 else programs[0],
-        rounds=protocol["rounds"],
-        encoder=tuple(_some("encoder", protocol["encoder"], lambda value: exact("the encoder", value))),
-        updates=read_updates(protocol["updates"]),
-        view=_read_view(whole["view"]),
-        target=_read_label(whole["target"]),
-        contribution=whole["contribution"],
-        participation=whole["participation"],
-        squared_lower=claim["lower"],
-        squared_upper=claim["upper"],
-        proof=_read_proof(whole["proof"]),
-        mechanism=_read_mechanism(whole["mechanism"]),
+        program=programs if len(programs) > 1 else programs[0],
+        rounds=form.protocol.rounds,
+        encoder=tuple(exact("the encoder", value) for value in form.protocol.encoder),
+        updates=_updates(form.protocol.updates),
+        view=_view(form.view),
+        target=_label(form.target),
+        contribution=form.contribution,  # type: ignore[arg-type] # the certificate refuses what is none
+        participation=form.participation,
+        squared_lower=form.claim.lower,
+        squared_upper=form.claim.upper,
+        proof=_proof(form.proof),
+        mechanism=None if form.mechanism is None else Mechanism(**asdict(form.mechanism)),
     )
 
 
-def _some(name: str, value: object, read: Callable[[object], Read]) -> list[Read]:
-    """The entries of a list that holds at least one."""
-    entries = _list(name, value)
-    if not entries:
-        raise InputError(f"{name} must hold at least one entry; it is empty (is the file complete?)")
-    return [read(entry) for entry in entries]
+def _weights(form: WeightsForm) -> StatedWeights:
+    matrix = None if form.matrix is None else _stored(form.matrix)
+    return StatedWeights(hash=form.hash, rule=form.rule, matrix=matrix)
 
 
-def _read_weights(value: object) -> StatedWeights:
-    parts = _fields(value, "weights", "hash", "rule", "matrix")
-    matrix = None if parts["matrix"] is None else read_matrix(parts["matrix"])
-    return StatedWeights(hash=parts["hash"], rule=parts["rule"], matrix=matrix)
+def _stored(form: MatrixForm) -> StoredWeights:
+    """Stored weights, whose labels are a list, or first and count where they count up by one."""
+    n, labels = len(form.indptr) - 1, form.labels
+    named: Sequence[Hashable]
+    if isinstance(labels, CountedLabels):
+        if labels.count != n:
+            raise InputError(f"labels must give first and count of {n} nodes; got {labels.count}")
+        named = range(labels.first, labels.first + n)
+    else:
+        named = tuple(map(_label, labels))
+        if len(set(named)) != len(named):
+            raise InputError("labels must differ from each other; one stands twice")
+    return StoredWeights(**{**asdict(form), "labels": named})
 
 
-def _read_program(value: object) -> Program:
-    """A program from its canonical form: every field in its place, every number a rational of a sane length."""
-    parts = _fields(value, "a program", "keeps", "draws", "instructions", "model")
-    for name, most in (
-        ("keeps", MOST_REGISTERS),
-        ("draws", MOST_REGISTERS),
-        ("instructions", MOST_INSTRUCTIONS),
-    ):
-        if len(_list(name, parts[name])) > most:
-            raise InputError(f"{name} of a program must have at most {most} entries; got {len(parts[name])}")
-    draws = [_fields(entry, "a draw", "name", "level", "each") for entry in parts["draws"]]
-    instructions: list[Combine | Exchange] = []
-    for entry in parts["instructions"]:
-        if isinstance(entry, dict) and "exchange" in entry:
-            step = _fields(entry, "an exchange", "exchange", "into")
-            instructions.append(Exchange(step["exchange"], step["into"]))
-        else:
-            step = _fields(entry, "an instruction", "combine", "terms")
-            terms = _fields(
-                step["terms"], "terms", *(step["terms"] if isinstance(step["terms"], dict) else ())
-            )
-            instructions.append(
-                Combine(
-                    step["combine"], {name: _read_numbers(name, number) for name, number in terms.items()}
-                )
-            )
+def _program(form: ProgramForm) -> Program:
     return Program(
-        keeps=tuple(parts["keeps"]),
-        draws=tuple(Draw(**{**draw, "level": _read_numbers("level", draw["level"])}) for draw in draws),
-        instructions=tuple(instructions),
-        model=parts["model"],
+        keeps=tuple(form.keeps),
+        draws=tuple(Draw(**{**asdict(draw), "level": _numbers("level", draw.level)}) for draw in form.draws),
+        instructions=tuple(map(_instruction, form.instructions)),
+        model=form.model,
     )
 
 
-def _read_numbers(name: str, value: object) -> PerNode:
+def _instruction(entry: dict[str, Any]) -> Combine | Exchange:
+    if "exchange" in entry:
+        sent = read_form(entry, ExchangeForm, "an exchange")
+        return Exchange(sent.exchange, sent.into)
+    form = read_form(entry, CombineForm, "an instruction")
+    return Combine(form.combine, {name: _numbers(name, number) for name, number in form.terms.items()})
+
+
+def _numbers(name: str, value: Numbers) -> PerNode:
     """One rational for all nodes, or one a node."""
     what = f"a number of {name}"
     return tuple(exact(what, each) for each in value) if isinstance(value, list) else exact(what, value)
 
 
-def read_matrix(value: object) -> StoredWeights:
-    """The stored weights of a JSON object."""
-    parts = _fields(value, "matrix", "labels", "indptr", "indices", "values", "diagonal")
-    labels = _read_labels(parts["labels"], len(_list("indptr", parts["indptr"])) - 1)
-    return StoredWeights(**{**parts, "labels": labels, "values": _list("values", parts["values"])})
+def _updates(form: UpdatesForm | str | None) -> Slopes | Any:  # noqa: ANN401
+    """The ball of slopes, one pair a node; "any" and None stand for themselves."""
+    if form is None or isinstance(form, str):
+        return form
+    if len(form.lower) != len(form.upper):
+        raise InputError("updates need as many lower as upper slopes")
+    return Slopes.of((form.lower, form.upper), len(form.lower))
 
 
-def _read_view(value: object) -> StatedView:
-    if isinstance(value, dict) and value.get("name") == "custom":
-        parts = _fields(value, "view", "name", "rows", "known_noise", "exchanges")
-        known = tuple(_read_label(label) for label in _list("known_noise", parts["known_noise"]))
+def _view(document: dict[str, Any]) -> StatedView:
+    if document.get("name") != "custom":
+        named = read_form(document, NamedViewForm, "view")
         return StatedView(
-            name="custom",
-            rows=read_rows(parts["rows"]),
-            known_noise=known,
-            exchanges=_read_exchanges(parts["exchanges"]),
+            name=named.name,
+            observers=tuple(map(_label, named.observers)),
+            own_noise=named.own_noise,
+            exchanges=None if named.exchanges is None else tuple(named.exchanges),
         )
-    parts = _fields(value, "view", "name", "observers", "own_noise", "exchanges")
-    observers = tuple(_read_label(label) for label in _list("observers", parts["observers"]))
+    form = read_form(document, CustomViewForm, "view")
     return StatedView(
-        name=parts["name"],
-        observers=observers,
-        own_noise=parts["own_noise"],
-        exchanges=_read_exchanges(parts["exchanges"]),
+        name="custom",
+        rows=tuple(tuple((j, exact("an entry of a row", x)) for j, x in row) for row in form.rows),
+        known_noise=tuple(map(_label, form.known_noise)),
+        exchanges=None if form.exchanges is None else tuple(form.exchanges),
     )
 
 
-def _read_exchanges(value: object) -> tuple[int, ...] | None:
-    return None if value is None else tuple(_list("exchanges", value))
+def _proof(form: DenseForm | HorizonForm | ShiftForm) -> DenseProof | HorizonProof | ShiftProof:
+    if isinstance(form, ShiftForm):
+        steps = {
+            name: tuple(ShiftStep(**asdict(step)) for step in getattr(form, name))
+            for name in ("start", "bulk", "end")
+        }
+        attack = None if form.attack is None else LoopAttack(**asdict(form.attack))
+        return ShiftProof(**{**asdict(form), **steps, "attack": attack})
+    return DenseProof(**asdict(form)) if isinstance(form, DenseForm) else HorizonProof(**asdict(form))
 
 
-def read_rows(value: object) -> ExactRows:
-    """Exact rows from their JSON form: lists of pairs of a node index and a number."""
-    rows = []
-    for row in _list("rows", value):
-        pairs = [_list("an entry of a row", entry) for entry in _list("a row", row)]
-        if not all(len(pair) == 2 for pair in pairs):
-            raise InputError("an entry of a row must be a pair of a node index and a number")
-        rows.append(tuple((pair[0], exact("an entry of a row", pair[1])) for pair in pairs))
-    return tuple(rows)
-
-
-def _read_proof(value: object) -> DenseProof | HorizonProof | ShiftProof:
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if kind == "shift":
-        return read_shift_proof(value)
-    if kind == "dense":
-        parts = _fields(value, "proof", "kind", "y", "witness")
-        return DenseProof(y=parts["y"], witness=parts["witness"])
-    if kind == "horizon":
-        parts = _fields(value, "proof", "kind", "start", "rate")
-        return HorizonProof(start=parts["start"], rate=parts["rate"])
-    raise InputError(f"proof must be of kind dense, horizon or shift; got {kind!r}")
-
-
-def _read_mechanism(value: object) -> Mechanism | None:
-    if value is None:
-        return None
-    return Mechanism(**_fields(value, "mechanism", "noise_multiplier", "delta", "relation"))
-
-
-def _fields(value: object, what: str, *names: str) -> dict[str, Any]:
-    """A JSON object that has exactly the fields `names`."""
-    if not isinstance(value, dict):
-        raise InputError(f"{what} must be a JSON object; got {type(value).__name__}")
-    if missing := [name for name in names if name not in value]:
-        raise InputError(f"{what} lacks the field {missing[0]} (is the file complete?)")
-    if unknown := [name for name in value if name not in names]:
-        raise InputError(
-            f"{what} has an unknown field {unknown[0][:60]} (another program may have written it)"
-        )
-    return dict(value)
-
-
-def _list(name: str, value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise InputError(f"{name} must be a list; got {type(value).__name__}")
-    return value
-
-
-def _read_labels(value: object, n: int) -> Sequence[Hashable]:
-    """The labels of a file: a list, or first and count where they count up by one."""
-    if isinstance(value, dict):
-        span = _fields(value, "labels", "first", "count")
-        if not all(type(part) is int for part in span.values()) or span["count"] != n:
-            raise InputError(
-                f"labels must give first and count as whole numbers, of {n} nodes; got {value!r}"
-            )
-        return range(span["first"], span["first"] + n)
-    labels = tuple(_read_label(label) for label in _list("labels", value))
-    if len(set(labels)) != len(labels):
-        raise InputError("labels must differ from each other; one stands twice")
-    return labels
-
-
-def _read_label(value: object, depth: int = 0) -> Hashable:
+def _label(value: Label, depth: int = 0) -> Hashable:
     """A node's name as it was before it was written."""
     if isinstance(value, list):
         if depth >= MOST_LABEL_DEPTH:
             raise InputError(
                 f"a node's name must be at most {MOST_LABEL_DEPTH} lists deep; this one is deeper"
             )
-        return tuple(_read_label(part, depth + 1) for part in value)
+        return tuple(_label(part, depth + 1) for part in value)
     if isinstance(value, dict):
         raise InputError("a node's name must be text, a number or a list of such; got a JSON object")
     return value
-
-
-def _distinct_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object in which no field stands twice."""
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise InputError("a field stands twice in the same JSON object (take the original file)")
-    return result
-
-
-def _no_constant(text: str) -> NoReturn:
-    """Refuse the NaN and Infinity that Python would read."""
-    raise InputError(f"a certificate holds finite numbers only; this file holds {text}")
-
-
-def _finite(text: str) -> float:
-    """A float that is not beyond the range of floats."""
-    value = float(text)
-    return value if np.isfinite(value) else _no_constant(text[:60])
-
-
-def _whole(text: str) -> int:
-    """A whole number of no more digits than the limit."""
-    if len(text) > MOST_DIGITS:
-        raise InputError(f"a number has at most {MOST_DIGITS} digits; one in this file has {len(text)}")
-    return int(text)

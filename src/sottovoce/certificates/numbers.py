@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import InputError
+from sottovoce.forms import MOST_DIGITS
 
 __all__ = ["Floats", "exact", "float_array", "whole_array", "written"]
 
 Floats = NDArray[np.float64]
-MOST_DIGITS = 400
 _QUOTIENT = re.compile(r"-?[0-9]+(/[0-9]+)?", re.ASCII)
 
 

@@ -9,30 +9,16 @@ loop attains. `sottovoce.verification.shift` checks the one, `sottovoce.verifica
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.certificates.numbers import Floats, float_array, whole_array
 from sottovoce.errors import InputError, one_of
-from sottovoce.protocols.updates import Slopes
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = [
-    "METHODS",
-    "LoopAttack",
-    "Method",
-    "ShiftProof",
-    "ShiftStep",
-    "plain",
-    "read_shift_proof",
-    "read_updates",
-    "updates_document",
-]
+__all__ = ["METHODS", "LoopAttack", "Method", "ShiftProof", "ShiftStep"]
 
 Integers = NDArray[np.int64]
 
@@ -156,69 +142,6 @@ class ShiftProof:
                 f"do not fill {rounds} rounds"
             )
         return middle
-
-
-def plain(value: object) -> Any:  # noqa: ANN401
-    """A proof, or a part of one, in the types of JSON."""
-    match value:
-        case np.ndarray():
-            return value.tolist()
-        case ShiftProof() | ShiftStep() | LoopAttack():
-            return dict(_parts(value))
-        case tuple():
-            return [plain(part) for part in value]
-        case _:
-            return value
-
-
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    for field in fields(value):
-        yield field.name, plain(getattr(value, field.name))
-
-
-def read_shift_proof(document: object) -> ShiftProof:
-    """The proof that `plain` wrote; a document that lacks a field, or has one too many, is refused."""
-    whole = _exact_fields(document, "a proof of kind shift", ShiftProof)
-    for name in ("start", "bulk", "end"):
-        if not isinstance(whole[name], list):
-            raise InputError(f"{name} must be a list of steps; got {str(whole[name])[:60]}")
-        whole[name] = tuple(
-            ShiftStep(**_exact_fields(step, f"a step of {name}", ShiftStep)) for step in whole[name]
-        )
-    if whole["attack"] is not None:
-        whole["attack"] = LoopAttack(**_exact_fields(whole["attack"], "an attack", LoopAttack))
-    return ShiftProof(**whole)
-
-
-def updates_document(updates: Slopes | str | None) -> Any:  # noqa: ANN401
-    """The ball of slopes in the types of JSON: null for averaging, "any" where nothing is known of the maps."""
-    if not isinstance(updates, Slopes):
-        return updates
-    return {"lower": updates.lower.tolist(), "upper": updates.upper.tolist()}
-
-
-def read_updates(value: object) -> Slopes | Literal["any"] | None:
-    """The ball of slopes of a file, one pair a node."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        one_of(("any",), updates=value)
-        return "any"
-    if not isinstance(value, dict) or value.keys() != {"lower", "upper"}:
-        raise InputError(f"updates must be any, or have lower and upper slopes; got {str(value)[:60]}")
-    ends = {name: float_array(name, end, 1) for name, end in value.items()}
-    if ends["lower"].size != ends["upper"].size:
-        raise InputError("updates need as many lower as upper slopes")
-    return Slopes.of((ends["lower"], ends["upper"]), ends["lower"].size)
-
-
-def _exact_fields(value: object, what: str, kind: Any) -> dict[str, Any]:  # noqa: ANN401
-    """A JSON object that has exactly the fields of a dataclass."""
-    names = {field.name for field in fields(kind)}
-    if not isinstance(value, dict) or value.keys() != names:
-        found = sorted(value)[:20] if isinstance(value, dict) else type(value).__name__
-        raise InputError(f"{what} must have exactly the fields {', '.join(sorted(names))}; got {found}")
-    return dict(value)
 
 
 def _freeze(value: object, **parts: object) -> None:

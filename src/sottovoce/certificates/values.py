@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -257,6 +256,7 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         """Refuse numbers on which no guarantee stands."""
+        _freeze(self, noise_multiplier=_number("noise_multiplier", self.noise_multiplier))
         positive(noise_multiplier=self.noise_multiplier)
         probability(delta=self.delta)
         one_of(RELATIONS, relation=self.relation)
@@ -387,9 +387,9 @@ class Certificate:
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical form: what the file carries as its `hash`."""
-        from sottovoce.certificates.files import canonical, document_of
+        from sottovoce.certificates.files import document_of, hash_of
 
-        return hashlib.sha256(canonical(document_of(self)).encode()).hexdigest()
+        return hash_of(document_of(self))
 
 
 def _gossip_damping(programs: tuple[Program, ...]) -> PerNode | None:

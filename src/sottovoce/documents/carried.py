@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.certificates.files import MOST_BYTES, from_text, strict_json
+from sottovoce.certificates.files import MOST_BYTES, from_text
 from sottovoce.errors import FileError, InputError
+from sottovoce.forms import strict_json
 from sottovoce.verification import StatedAccount
 
 if TYPE_CHECKING:

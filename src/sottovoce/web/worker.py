@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.web.answers import ProblemKind  # noqa: TC001 - read when messages are decoded
+from sottovoce.web.answers import ProblemKind
 from sottovoce.web.limits import Limits
 from sottovoce.web.requests import NamedGraph, PageRequest
 from sottovoce.web.work import KINDS, LimitError, perform

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in the file of a certificate, field by field. What it means is checked by the values made of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from sottovoce.certificates.shifts import Method
+from sottovoce.forms import Form
+
+__all__ = [
+    "AttackForm",
+    "CertificateForm",
+    "ClaimForm",
+    "CombineForm",
+    "CountedLabels",
+    "CustomViewForm",
+    "DenseForm",
+    "DrawForm",
+    "ExchangeForm",
+    "HorizonForm",
+    "Label",
+    "MatrixForm",
+    "MechanismForm",
+    "NamedViewForm",
+    "Number",
+    "Numbers",
+    "ProgramForm",
+    "ProtocolForm",
+    "ShiftForm",
+    "StepForm",
+    "UpdatesForm",
+    "WeightsForm",
+]
+
+# What a certificate may hold of programs: far more than people write, and not enough to keep a reader busy.
+MOST_INSTRUCTIONS, MOST_REGISTERS = 1000, 100
+
+Number = int | float | str
+"""A rational: a JSON number is the one it is, text such as "1/3" the one it says."""
+
+Numbers = Number | list[Number]
+"""One rational for all nodes, or one a node."""
+
+Label = bool | int | float | str | list[Any] | None
+"""A node's name; a list stands for a tuple."""
+
+Some = Meta(min_length=1)
+
+
+class CountedLabels(Form, frozen=True, kw_only=True):
+    """Names that count up by one."""
+
+    first: int
+    count: int
+
+
+class MatrixForm(Form, frozen=True, kw_only=True):
+    """Gossip weights in compressed rows without the diagonal, which is null where it is what is left to 1."""
+
+    labels: CountedLabels | list[Label]
+    indptr: list[int]
+    indices: list[int]
+    values: list[Number]
+    diagonal: list[float] | None
+
+
+class WeightsForm(Form, frozen=True, kw_only=True):
+    """The weights of a round: their hash, how they are said to have been built, and themselves."""
+
+    hash: str
+    rule: str
+    matrix: MatrixForm | None
+
+
+class DrawForm(Form, frozen=True, kw_only=True):
+    """Noise of a program."""
+
+    name: str
+    level: Numbers
+    each: str
+
+
+class CombineForm(Form, frozen=True, kw_only=True):
+    """A register set to a weighted sum."""
+
+    combine: str
+    terms: dict[str, Numbers]
+
+
+class ExchangeForm(Form, frozen=True, kw_only=True):
+    """A register sent, and where what was received goes."""
+
+    exchange: str
+    into: str
+
+
+class ProgramForm(Form, frozen=True, kw_only=True):
+    """What nodes do in a round: each instruction is a `CombineForm` or an `ExchangeForm`, told by its fields."""
+
+    keeps: Annotated[list[str], Meta(max_length=MOST_REGISTERS)]
+    draws: Annotated[list[DrawForm], Meta(max_length=MOST_REGISTERS)]
+    instructions: Annotated[list[dict[str, Any]], Meta(max_length=MOST_INSTRUCTIONS)]
+    model: str
+
+
+class UpdatesForm(Form, frozen=True, kw_only=True):
+    """The ball of slopes of the update maps of training, one pair a node."""
+
+    lower: list[float]
+    upper: list[float]
+
+
+class ProtocolForm(Form, frozen=True, kw_only=True):
+    """Weights and programs of rounds 1, 2, …, which repeat; the encoder of the noise; the maps of training."""
+
+    weights: Annotated[list[WeightsForm], Some]
+    programs: Annotated[list[ProgramForm], Some]
+    rounds: int
+    encoder: Annotated[list[Number], Some]
+    updates: UpdatesForm | Literal["any"] | None
+
+
+class NamedViewForm(Form, frozen=True, kw_only=True):
+    """A view that has a name."""
+
+    name: str
+    observers: list[Label]
+    own_noise: str
+    exchanges: list[int] | None
+
+
+class CustomViewForm(Form, frozen=True, kw_only=True):
+    """A view of rows of its own, as pairs of a node's index and a number."""
+
+    name: Literal["custom"]
+    rows: list[list[tuple[int, Number]]]
+    known_noise: list[Label]
+    exchanges: list[int] | None
+
+
+class ClaimForm(Form, frozen=True, kw_only=True):
+    """The ends of Δ²."""
+
+    lower: float
+    upper: float
+
+
+class DenseForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="dense"):
+    """Hints for a claim that is rebuilt whole."""
+
+    y: list[float] | None
+    witness: list[list[float]] | None
+
+
+class HorizonForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="horizon"):
+    """Hints for a claim on very many rounds."""
+
+    start: list[float]
+    rate: float
+
+
+class StepForm(Form, frozen=True, kw_only=True):
+    """One round of a proof of kind shift."""
+
+    factor: list[list[float]]
+    multipliers: list[float]
+    kappa: float
+    last: bool
+
+
+class AttackForm(Form, frozen=True, kw_only=True):
+    """Linear maps and a statistic that show what Δ² of training is at least."""
+
+    slopes: list[list[float]]
+    statistic: list[list[list[float]]]
+    contributions: list[list[float]]
+    angle: float | None
+
+
+class ShiftForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="shift"):
+    """Hints for a claim on training."""
+
+    method: Method
+    support: list[int]
+    start: list[StepForm]
+    bulk: list[StepForm]
+    end: list[StepForm]
+    attack: AttackForm | None
+
+
+class MechanismForm(Form, frozen=True, kw_only=True):
+    """What turns a sensitivity into an (ε, δ)."""
+
+    noise_multiplier: float
+    delta: float
+    relation: str
+
+
+class CertificateForm(Form, frozen=True, kw_only=True):
+    """The whole file; `view` is a `CustomViewForm` or a `NamedViewForm`, told by its name.
+
+    `hash` is the SHA-256 of everything else in canonical form.
+    """
+
+    schema: Literal[3]
+    protocol: ProtocolForm
+    view: dict[str, Any]
+    target: Label
+    contribution: str
+    participation: str
+    claim: ClaimForm
+    proof: DenseForm | HorizonForm | ShiftForm
+    mechanism: MechanismForm | None
+    hash: str

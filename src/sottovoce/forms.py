@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forms: JSON as typed values, one struct for whoever writes, reads or describes a document.
+
+What is read is a claim by whoever wrote it, so reading is strict: no field stands twice, is missing or unknown, every
+number is finite and of a sane length, and every value is of its type. A sentence says where it is not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import inspect
+
+from sottovoce.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["MOST_DIGITS", "Form", "plain", "read_form", "strict_json"]
+
+Read = TypeVar("Read")
+
+MOST_DIGITS = 400
+_SHOWN = 60
+_WORDS = {
+    "object": "a JSON object",
+    "array": "a list",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "null",
+}
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A JSON object of exactly these fields; one whose type lets it be unset may be left out."""
+
+
+def plain(value: object) -> Any:  # noqa: ANN401
+    """A form, or a dataclass of its shape, in the types of JSON: arrays as lists, a range as its first and its count.
+
+    >>> plain({"labels": range(3, 5)})
+    {'labels': {'first': 3, 'count': 2}}
+    """
+    return msgspec.to_builtins(value, enc_hook=_listed)
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, range) and value.step == 1:
+        return {"first": value.start, "count": len(value)}
+    raise TypeError(f"JSON has no form for {type(value).__name__}")
+
+
+def strict_json(text: str, what: str) -> object:
+    """The value of a JSON text in which no field stands twice and every number is finite and of a sane length.
+
+    >>> strict_json('{"a": 1, "a": 2}', "a certificate")
+    Traceback (most recent call last):
+    sottovoce.errors.InputError: a field stands twice in the same JSON object (take the original file)
+    """
+
+    def refused(constant: str) -> NoReturn:
+        raise InputError(f"{what} holds finite numbers only; this file holds {constant[:_SHOWN]}")
+
+    def finite(digits: str) -> float:
+        value = float(digits)
+        return value if math.isfinite(value) else refused(digits)
+
+    try:
+        return json.loads(
+            text, parse_constant=refused, parse_float=finite, parse_int=_whole, object_pairs_hook=_distinct
+        )
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{what} is a JSON file; this is not JSON ({error})") from None
+
+
+def read_form(value: object, kind: type[Read], what: str) -> Read:
+    """The form in a value that `strict_json` read; `what` names the whole of it in a sentence about what is amiss.
+
+    >>> class Claim(Form, frozen=True, kw_only=True):
+    ...     lower: float
+    >>> read_form({"lower": "0.5"}, Claim, "a claim")
+    Traceback (most recent call last):
+    sottovoce.errors.InputError: lower must be a number; got '0.5'
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(_sentence(str(error), value, kind, what)) from None
+
+
+def _sentence(said: str, value: object, kind: type, what: str) -> str:
+    """What msgspec says of a document, with the place, the rule, the value and the remedy."""
+    said, _, place = said.partition(" - at `$")
+    steps = re.findall(r"\.{3}|[^.\[\]`]+", place)
+    named = place.strip(".`") or what
+    if found := re.fullmatch(r"Object missing required field `(.*)`", said, re.DOTALL):
+        return f"{named} lacks the field {found[1]} (is the file complete?)"
+    if found := re.fullmatch(r"Object contains unknown field `(.*)`", said, re.DOTALL):
+        return f"{named} has an unknown field {found[1][:_SHOWN]} (another program may have written it)"
+    got = _shown(value, steps)
+    if said.startswith("Invalid "):
+        allowed = ", ".join(_allowed(inspect.type_info(kind), steps))
+        return f"{named} must be one of {allowed}; got {got}"
+    if found := re.fullmatch(r"Expected `([^`]*)`(.*?)(, got .*)?", said):
+        words = [word for word in found[1].split(" | ") if not (word == "int" and "float" in found[1])]
+        *most, last = (_WORDS.get(word, word) for word in words)
+        rule = f"{', '.join(most)} or {last}" if most else last
+        bound = found[2].replace("of length", "of").replace("of >=", ">=").replace("of <=", "<=")
+        bound = bound.replace(">=", "of at least").replace("<=", "of at most")
+        return f"{named} must be {rule}{bound}; got {got}"
+    return f"{named} must be a number within the range of floats; got {got}"
+
+
+def _shown(value: Any, steps: list[str]) -> str:  # noqa: ANN401
+    """What stands at a place, in few words."""
+    for step in steps:
+        if step == "...":
+            return "something else in it"
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return "a JSON object" if isinstance(value, dict) else repr(value)[:_SHOWN]
+
+
+def _allowed(info: Any, steps: list[str]) -> Iterator[str]:  # noqa: ANN401
+    """The words that a type allows at a place."""
+    match info:
+        case inspect.UnionType():
+            for part in info.types:
+                yield from _allowed(part, steps)
+        case inspect.LiteralType() if not steps:
+            yield from map(str, info.values)
+        case inspect.StructType() if steps:
+            if steps == [info.tag_field]:
+                yield str(info.tag)
+            for field in info.fields:
+                if field.encode_name == steps[0]:
+                    yield from _allowed(field.type, steps[1:])
+        case inspect.ListType() | inspect.VarTupleType() if steps:
+            yield from _allowed(info.item_type, steps[1:])
+        case inspect.DictType() if steps:
+            yield from _allowed(info.value_type, steps[1:])
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object in which no field stands twice."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise InputError("a field stands twice in the same JSON object (take the original file)")
+    return result
+
+
+def _whole(text: str) -> int:
+    """A whole number of no more digits than the limit."""
+    if len(text) > MOST_DIGITS:
+        raise InputError(f"a number has at most {MOST_DIGITS} digits; one in this file has {len(text)}")
+    return int(text)
