@@ -59,7 +59,7 @@ def certify(
     """A certificate for the sensitivity of one target: the claim, and y and witness (or start and rate) to prove it.
 
     `question` is a `Scenario` of one view and one target; or a protocol, with a view, a target and words as in
-    `sottovoce.scenarios.StreamWords`. Of what may be spent, the tolerance alone plays a role. With a `mechanism` (noise,
+    `sottovoce.scenarios.StreamWords`. Of what may be spent, the tolerance alone counts. With a `mechanism` (noise,
     δ and neighbouring relation) the verifier also says the ε that follows.
 
     Guarantee: diag(y) ⪰ M for the true form M, rounding included: `sottovoce.verification.verify`, which shares nothing
