@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +85,8 @@ def test_a_summary_is_read_back_with_the_name_of_its_file(monkeypatch: pytest.Mo
 
 def test_infinite_ends_are_null_in_json_and_inf_in_csv(tmp_path: Path) -> None:
     few = table_of("ring:n=5")
-    table = AccountTable(
-        **{
-            name: getattr(few, name)
-            for name in ("protocol", "view", "own_noise", "relation", "contribution", "noise_multiplier")
-        },
-        delta=few.delta,
+    table = replace(
+        few,
         observers=[(0,)],
         observer_of=np.array([0]),
         target_indices=np.array([1]),

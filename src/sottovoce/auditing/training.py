@@ -17,7 +17,7 @@ from sottovoce.auditing.results import TrainingAudit, claimed_ends
 from sottovoce.auditing.simulate import scene_of
 from sottovoce.auditing.verbs import CONFIDENCE, audit_simulator
 from sottovoce.errors import InputError, at_least, one_of, probability
-from sottovoce.learning.descent import init, sensitivity, step
+from sottovoce.learning.descent import init, step
 from sottovoce.learning.losses import clipped_rows
 from sottovoce.learning.noise import NodeNoise
 from sottovoce.protocols import gossip
@@ -166,7 +166,7 @@ def audit_training(
     evidence = audit_simulator(
         training_simulator(plan, scene, _direction(plan, source)),
         (-signs if pair.relation == "replace-one" else np.zeros_like(signs), signs),
-        delta=plan.delta,
+        delta=plan.recipe.target_delta,
         score=None if fitted else likelihood_attack(scene, signs[:, None]),
         trials=trials,
         batch=max(1, min(100, trials // 20)),
@@ -174,14 +174,14 @@ def audit_training(
         rng=source,
         progress=progress,
     )
-    epsilon, mu = claimed_ends(pair if claim is None else claim, plan.delta)
+    epsilon, mu = claimed_ends(pair if claim is None else claim, plan.recipe.target_delta)
     return TrainingAudit(
         view=view,
         target=pair.target,
         account=pair,
         unconditional=plan.unconditional,
         noise_multiplier=plan.noise_multiplier,
-        delta=plan.delta,
+        delta=plan.recipe.target_delta,
         claimed_epsilon=epsilon,
         claimed_mu=mu,
         signs=signs,
@@ -197,13 +197,15 @@ def training_simulator(plan: Plan, scene: Scene, direction: np.ndarray) -> Simul
     A view has shape T × (m + k): the m observed rows of the messages, then the k noises that the observer knows, along
     `direction` and in units of what a record moves a gradient by.
     """
-    unit = sensitivity(plan.task, plan.clip, plan.unit, plan.batch_fraction)
+    unit = plan.sensitivity
     sizes = plan.schedule.sizes(plan.protocol.rounds)
 
     def descent(share: float, noise: NodeNoise) -> Descent:
         if share == 0:
             return plan.descent(noise)
-        loss = CanaryLoss(loss=plan.task.loss, node=scene.target, gradient=share * plan.clip * direction)
+        loss = CanaryLoss(
+            loss=plan.task.loss, node=scene.target, gradient=share * plan.recipe.clip * direction
+        )
         return replace(plan, task=replace(plan.task, loss=loss)).descent(noise)
 
     def run(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
@@ -232,10 +234,10 @@ def _direction(plan: Plan, rng: np.random.Generator) -> np.ndarray:
 
 def _check(plan: Plan, trials: int) -> None:
     """Refuse plans whose records a canary is not like, and audits that never end."""
-    if plan.unit != "record" or plan.batch_fraction < 1:
+    if plan.recipe.unit != "record" or plan.recipe.batch_fraction < 1:
         raise InputError(
-            f"a canary is one record that takes part in every round; got unit {plan.unit!r} and batch_fraction "
-            f"{plan.batch_fraction!r} (audit such runs with audit_simulator and a canary of your own)"
+            f"a canary is one record that takes part in every round; got unit {plan.recipe.unit!r} and batch_fraction "
+            f"{plan.recipe.batch_fraction!r} (audit such runs with audit_simulator and a canary of your own)"
         )
     if not plan.protocol.plain:
         raise InputError(

@@ -25,6 +25,7 @@ from sottovoce.learning.losses import (
 from sottovoce.learning.noise import BoundNoise, NodeNoise, NoiseSource, SilentNoise, fresh_keys
 from sottovoce.learning.plans import Plan, plan
 from sottovoce.learning.reactions import Reaction, reaction_of
+from sottovoce.learning.recipes import Recipe, TrainingWords
 from sottovoce.learning.results import History, Run
 from sottovoce.learning.schedules import Schedule
 from sottovoce.learning.shards import Shards, shards_of, split
@@ -52,6 +53,7 @@ __all__ = [
     "Plan",
     "QuadraticLoss",
     "Reaction",
+    "Recipe",
     "Run",
     "Schedule",
     "Shards",
@@ -59,6 +61,7 @@ __all__ = [
     "State",
     "StepCost",
     "Task",
+    "TrainingWords",
     "central_descent",
     "fresh_keys",
     "held_out",

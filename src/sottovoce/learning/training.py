@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 
@@ -16,17 +16,16 @@ from sottovoce.learning.plans import plan
 from sottovoce.learning.results import History, Run, measured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from sottovoce.accounting import Relation
-    from sottovoce.learning.descent import Descent, State, Unit, Weighting
+    from sottovoce.learning.descent import Descent, State
     from sottovoce.learning.plans import Plan
-    from sottovoce.learning.schedules import Schedule
+    from sottovoce.learning.recipes import Recipe, TrainingWords
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
-    from sottovoce.views import OwnNoise, View
+    from sottovoce.scenarios import Scenario
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -52,49 +51,23 @@ class Moment(NamedTuple):
 
 def train(
     task: Task,
-    protocol: Protocol,
+    question: Scenario | Protocol,
     *,
-    view: View | str = "everyone",
-    noise_multiplier: float | None = None,
-    target_epsilon: float | None = None,
-    target_delta: float = 1e-5,
-    step: Schedule | float | str | None = None,
-    clip: float = 1.0,
-    unit: Unit = "record",
-    relation: Relation = "add-remove",
-    batch_fraction: float = 1.0,
-    weighting: Weighting = "uniform",
-    own_noise: OwnNoise = "known",
-    observers: Sequence[Hashable] | None = None,
-    max_epsilon: float | None = None,
-    averaging: bool = False,
+    recipe: Recipe | None = None,
     seed: int | None = None,
     resume: Run | None = None,
     checkpoint: Callable[[Run], None] | None = None,
     checkpoint_every: int | None = None,
     progress: Callable[[Moment], None] | None = None,
     account_progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[TrainingWords],
 ) -> Run:
     """Train every node's model by private gradient steps and gossip, and say what that gives away.
 
     Args:
         task: the loss and each node's records.
-        protocol: the gossip that the accountant reads too, such as `gossip(weights, rounds=50)`.
-        view: what the account is about, and what noise is calibrated to: "everyone", "neighbourhood",
-            "secure-sum", "single-node" (every observer in turn), or a `View`.
-        noise_multiplier: σ over the sensitivity of a node's gradient; give it or `target_epsilon`.
-        target_epsilon: the ε, at `target_delta`, that the worst pair in the view is to have over all rounds.
-        target_delta: the δ of the account.
-        step: the step size or `Schedule`; by default 1 over twice a bound of the smoothness that needs no data.
-        clip: the norm to which each record's gradient is clipped, or each node's with `unit="node"`.
-        unit: whether one record or all of a node's data is protected.
-        relation: how neighbouring inputs differ: "add-remove", "replace-one" or "zero-out".
-        batch_fraction: with which probability a record takes part in a round; it is accounted for as if always.
-        weighting: how the averaged model weighs the rounds, "uniform" or "linear".
-        own_noise: with a name, whether an observer knows the noise it drew.
-        observers: with a name, which nodes observe; all if None.
-        averaging: also say what averaging would give away, if no gradient depended on a model: for comparison only.
-        max_epsilon: stop before the round that would exceed this ε; that round follows from public numbers alone.
+        question: the gossip that the accountant reads too, such as `gossip(weights, rounds=50)`, or a `Scenario` of it.
+        recipe: how to train, as a `Recipe`; or its fields as words of their own.
         seed: for simulations that can be repeated, one seed for one run; by default each node gets a key of 128 bits
             from the system, and noise that no other message ever gets.
         resume: an unfinished run to go on with, bit for bit as if it had never stopped; refused unless everything that
@@ -104,6 +77,7 @@ def train(
         checkpoint_every: how many rounds lie between two checkpoints; a tenth of the run if None.
         progress: called after each round that is measured.
         account_progress: called with (pairs done, pairs in all) while accounts are computed.
+        words: as in `sottovoce.learning.TrainingWords`, such as `view` and `target_epsilon`.
 
     Guarantee: the run's `account` holds for the view under the assumption that it names: `smooth` where the loss has a
     public smoothness, `quadratic` for quadratic losses, and else `none`. Its `unconditional` account holds for every
@@ -120,29 +94,17 @@ def train(
     """
     chosen = plan(
         task,
-        protocol,
-        view=view,
-        noise_multiplier=noise_multiplier,
-        target_epsilon=target_epsilon,
-        target_delta=target_delta,
-        step=step,
-        clip=clip,
-        unit=unit,
-        relation=relation,
-        batch_fraction=batch_fraction,
-        weighting=weighting,
-        own_noise=own_noise,
-        observers=observers,
-        max_epsilon=max_epsilon,
-        averaging=averaging,
+        question,
+        recipe=recipe,
         calibrated=None if resume is None else resume.noise_multiplier,
         progress=account_progress,
+        **words,
     )
     if resume is not None or checkpoint is not None:
         loss_fingerprint(task.loss)
     if resume is not None:
         _check_resumable(resume, chosen, seed)
-    keys = fresh_keys(protocol.n, seed) if resume is None else _kept_keys(resume)
+    keys = fresh_keys(chosen.protocol.n, seed) if resume is None else _kept_keys(resume)
     every = max(1, chosen.protocol.rounds // 10) if checkpoint_every is None else checkpoint_every
     at_least(1, checkpoint_every=every)
     seeded = seed is not None if resume is None else resume.seeded
