@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from sottovoce.auditing.confidence import Evidence
     from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Scenario
     from sottovoce.views import View
 
 __all__ = ["Audit", "TrainingAudit", "claimed_ends"]
@@ -27,15 +28,13 @@ __all__ = ["Audit", "TrainingAudit", "claimed_ends"]
 class Audit:
     """What an attack found about a claim.
 
-    `account` is what this package certifies. `claimed_epsilon` is the ε at δ = `delta` that was audited, its upper end
-    or someone else's number, and `claimed_mu` the μ of which the whole view is claimed to be a Gaussian mechanism
-    (infinite where only an ε is claimed). `attack_mu` says how far apart the two worlds lie for the weights of the
-    attack, in noises, and `found` is the evidence.
+    `scenario` is the pair that was attacked and `account` what this package certifies of it. `claimed_epsilon` is the ε
+    at δ = `delta` that was audited, its upper end or someone else's number, and `claimed_mu` the μ of which the whole
+    view is claimed to be a Gaussian mechanism (infinite where only an ε is claimed). `attack_mu` says how far apart the
+    two worlds lie for the weights of the attack, in noises, and `found` is the evidence.
     """
 
-    protocol: Protocol
-    view: View
-    target: Hashable
+    scenario: Scenario
     account: Account
     noise_multiplier: float
     delta: float
@@ -44,6 +43,21 @@ class Audit:
     attack_mu: float
     dimension: int
     found: Evidence
+
+    @property
+    def protocol(self) -> Protocol:
+        """What the nodes do."""
+        return self.scenario.protocol
+
+    @property
+    def view(self) -> View:
+        """What the observer sees and whose noise it knows."""
+        return self.scenario.one_view
+
+    @property
+    def target(self) -> Hashable:
+        """The node that the attack is about."""
+        return self.scenario.one_target
 
     @property
     def certified_epsilon_upper(self) -> float:

@@ -131,9 +131,7 @@ def audit(
     )
     separation = attack.separation or 0.0
     return Audit(
-        protocol=protocol,
-        view=view,
-        target=target,
+        scenario=scenario,
         account=certified,
         noise_multiplier=float(noise_multiplier),
         delta=float(delta),

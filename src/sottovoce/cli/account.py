@@ -12,15 +12,15 @@ from cyclopts import Parameter
 from sottovoce.cli.options import (
     AnySight,
     Config,
+    Course,
     Delta,
     Json,
     MaxEpsilon,
     NoiseMultiplier,
     Output,
     ReportOption,
-    Scenario,
     Source,
-    account_scenario,
+    accounted,
     network,
 )
 from sottovoce.cli.printing import complain, plain_text, progress, result_page, within_budget, write_result
@@ -53,7 +53,7 @@ def account(
     /,
     *,
     sight: AnySight = ANY_SIGHT,
-    scenario: Scenario,
+    course: Course,
     noise_multiplier: NoiseMultiplier,
     delta: Delta = 1e-5,
     max_epsilon: MaxEpsilon = None,
@@ -85,7 +85,7 @@ def account(
         check_csv_path(output)
     _check_pictures(report, plot)
     chosen = network(graph, sight.weights)
-    found = _accounted(scenario, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
+    found = _accounted(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
     written, failure = _written(found, output, json=json)
     shape = spectrum(chosen.weights)
     _print(found, chosen, shape, written, json=json)
@@ -108,7 +108,7 @@ def account(
 
 
 def _accounted(
-    scenario: Scenario, sight: AnySight, chosen: Network, *, noise_multiplier: float, delta: float
+    course: Course, sight: AnySight, chosen: Network, *, noise_multiplier: float, delta: float
 ) -> Accounted:
     """The tables of all views that are asked for, or of what was finished when an interrupt came."""
     from sottovoce.accounting import Interrupted
@@ -119,8 +119,7 @@ def _accounted(
     try:
         # One after the other: an interrupt leaves those that are done.
         tables.extend(
-            account_scenario(scenario, each, chosen, noise_multiplier=noise_multiplier, delta=delta)
-            for each in sights
+            accounted(course, each, chosen, noise_multiplier=noise_multiplier, delta=delta) for each in sights
         )
     except Interrupted as stop:
         reached = f"Interrupted: {len(stop.table)} of {stop.pairs} pairs of {stop.table.view} are computed"

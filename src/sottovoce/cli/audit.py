@@ -10,13 +10,13 @@ from cyclopts import Parameter
 from sottovoce.cli.options import (
     NO_MAPS,
     Config,
+    Course,
     Delta,
     Json,
     NoiseMultiplier,
-    Scenario,
     Sight,
     Source,
-    account_scenario,
+    accounted,
     network,
     whole_number,
 )
@@ -37,7 +37,7 @@ def audit(
     /,
     *,
     sight: Sight,
-    scenario: Scenario,
+    course: Course,
     noise_multiplier: NoiseMultiplier,
     delta: Delta = 1e-5,
     claimed_epsilon: Annotated[
@@ -89,21 +89,14 @@ def audit(
 
     from sottovoce import auditing, documents
     from sottovoce.graphs import spectrum
-    from sottovoce.views import View
 
     chosen = network(graph, sight.weights)
-    table = account_scenario(scenario, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
-    worst = table.worst()
+    table = accounted(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
     with progress("runs") as callback:
         found = auditing.audit(
-            table.protocol,
-            View(name=table.view, observers=worst.observers, own_noise=table.own_noise),
-            worst.target,
+            table.question(int(np.argmax(table.mu_upper))),
             noise_multiplier=noise_multiplier,
             delta=delta,
-            relation=scenario.relation,
-            contribution=sight.contribution,
-            participation=scenario.participation,
             claim=claimed_epsilon,
             trials=trials,
             confidence=confidence,

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
-    RELATIONS,
+    asked_words,
     facts,
     members,
     named,
     network_words,
     paragraph,
-    participation_words,
-    protocol_words,
     who,
 )
 from sottovoce.cli.printing import as_given, readable, rounded_down, rounded_up
-from sottovoce.participation import Participation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,22 +77,17 @@ def _trials(audit: Audit, seed: int | None) -> str:
 
 def _terms(audit: Audit, graph: Graph) -> list[tuple[str, str]]:
     """What the numbers rest on."""
-    from sottovoce.accounting import ASSUMPTIONS
-
-    account, protocol = audit.account, audit.protocol
-    own = "" if audit.view.name == "everyone" else f", own noise {audit.view.own_noise}"
-    participation = Participation.parse(account.participation)
+    protocol, asked = audit.protocol, asked_words(audit.scenario, audit.account.assumption)
     return [
         ("observer", members(audit.view.observers)),
         ("target", readable(audit.target)),
         *network_words(graph.n, graph.edges, protocol.schedule[0].origin),
         ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(audit.noise_multiplier)}"),
-        ("view", f"{audit.view.name}{own}"),
-        ("relation", f"{account.relation}: {RELATIONS[account.relation]}"),
-        ("contribution", account.contribution),
-        ("participation", participation_words(participation, protocol.rounds)),
-        *protocol_words(protocol),
-        ("assumption", f"{account.assumption}: {ASSUMPTIONS[account.assumption]}"),
-        ("hash", protocol.schedule[0].hash),
+        ("view", asked.view),
+        *asked.relation,
+        *asked.stream,
+        *asked.protocol,
+        *asked.assumption,
+        *asked.hash,
         ("version", __version__),
     ]

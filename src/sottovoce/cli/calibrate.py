@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import Config, Json, Output, Scenario, Sight, Source, account_scenario, network
+from sottovoce.cli.options import Config, Course, Json, Output, Sight, Source, accounted, network
 from sottovoce.cli.printing import result_page, write_result
 from sottovoce.errors import FileError, positive, probability
 
@@ -22,7 +22,7 @@ def calibrate(
     /,
     *,
     sight: Sight,
-    scenario: Scenario,
+    course: Course,
     target_epsilon: Annotated[float, Parameter(help="The ε that no pair may exceed.")],
     target_delta: Annotated[float, Parameter(help="The δ at which that ε is meant.")] = 1e-5,
     json: Json = False,
@@ -39,7 +39,7 @@ def calibrate(
         documents.check_csv_path(output)
     chosen = network(graph, sight.weights)
     found = spectrum(chosen.weights)
-    unit = account_scenario(scenario, sight, chosen, noise_multiplier=1.0, delta=target_delta)
+    unit = accounted(course, sight, chosen, noise_multiplier=1.0, delta=target_delta)
     table = unit.with_noise(unit.calibrated_noise(target_epsilon, target_delta))
     failure = None
     try:

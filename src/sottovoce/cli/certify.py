@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - the parser reads the annotations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -26,17 +26,10 @@ from sottovoce.cli.options import (
     ViewOption,
     Weights,
     network,
-    protocol_of,
-    views,
+    scenario_of,
 )
 from sottovoce.cli.printing import result_page, write_result
 from sottovoce.errors import FileError, InputError, positive
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from sottovoce.graphs import GossipWeights
-    from sottovoce.views import View
 
 __all__ = ["EXAMPLE", "USAGE", "certify"]
 
@@ -87,9 +80,8 @@ def certify(
 ) -> int:
     """Write a certificate of Δ² for one observer (or coalition) and one target, which verify can check."""
     from sottovoce import certificates, documents
-    from sottovoce.participation import Participation
 
-    settings: dict[str, Any] = {"participation": Participation.parse(participation)}
+    settings: dict[str, Any] = {}
     if noise_multiplier is not None:
         settings["mechanism"] = certificates.Mechanism(
             noise_multiplier=noise_multiplier, delta=delta, relation=relation
@@ -104,13 +96,22 @@ def certify(
         settings["tolerance"] = tolerance
     documents.check_certificate_path(output)
     chosen = network(graph, weights)
-    sight = Sight(view=view, observer=observer, target=(target,), own_noise=own_noise, damping=damping)
-    seen, about = _pair(sight, chosen.weights)
-    asked = protocol_of(chosen, protocol, damping, rounds=rounds, maps=maps)
+    sight = Sight(
+        view=view,
+        observer=observer,
+        target=(target,),
+        damping=damping,
+        protocol=protocol,
+        maps=maps,
+        own_noise=own_noise,
+        contribution=contribution,
+    )
+    _check_alone(sight)
+    asked = scenario_of(chosen, sight, rounds=rounds, participation=participation, relation=relation)
 
     from sottovoce.sensitivities import certify as prove
 
-    certificate = prove(asked, seen, about, contribution=contribution, **settings)
+    certificate = prove(asked, **settings)
     failure = None
     try:
         # A link keeps pointing to its file: what it points to is replaced, not the link.
@@ -131,14 +132,11 @@ def certify(
     return 0
 
 
-def _pair(sight: Sight, weights: GossipWeights) -> tuple[View, Hashable]:
-    """The one view and the one target of a certificate."""
+def _check_alone(sight: Sight) -> None:
+    """Refuse several observers in turn: a certificate is about one view."""
     alone = sight.view not in {"everyone", "coalition-sums", "coalition-messages"}
     if alone and len(sight.observer) != 1:
         raise InputError(
             f"a certificate speaks of one observer; got {' and '.join(sight.observer) or 'none'} "
             "(name one with --observer)"
         )
-    ((view, targets),) = views(sight, weights)
-    assert targets is not None
-    return view, targets[0]

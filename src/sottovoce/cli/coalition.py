@@ -86,27 +86,22 @@ def coalition(
             f"--time-limit must be a number of seconds of at least 0; got {as_given(time_limit)} "
             "(inf for no limit)"
         )
-    from sottovoce.participation import Participation
-
-    rounds_of_target = Participation.parse(participation)
     chosen = network(graph, weights)
-    about = chosen.weights.written(target)
 
     from sottovoce.coalitions import worst_coalition
     from sottovoce.graphs import spectrum
+    from sottovoce.scenarios import Scenario
 
-    asked = protocol_of(chosen, protocol, damping, rounds=rounds, maps=maps)
+    asked = Scenario(
+        protocol=protocol_of(chosen, protocol, damping, rounds=rounds, maps=maps),
+        view=view,
+        targets=[chosen.weights.written(target)],
+        contribution=contribution,
+        participation=participation,
+        relation=relation,
+    )
     with progress("coalitions") as callback:
-        found = worst_coalition(
-            asked,
-            about,
-            size=size,
-            view=view,
-            contribution=contribution,
-            participation=rounds_of_target,
-            time_limit=time_limit,
-            progress=callback,
-        )
+        found = worst_coalition(asked, size=size, time_limit=time_limit, progress=callback)
     from sottovoce.documents import as_json
     from sottovoce.documents.coalitions import coalition_document
 

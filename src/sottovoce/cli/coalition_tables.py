@@ -7,19 +7,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.cli.layout import (
-    RELATIONS,
+    asked_words,
     facts,
     members,
     named,
     network_words,
     paragraph,
-    participation_words,
-    protocol_words,
     who,
 )
 from sottovoce.cli.printing import as_given, interval, readable, rounded_up
 from sottovoce.interval import Interval
-from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,21 +88,16 @@ def _findings(
 
 def _terms(search: CoalitionSearch, document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the numbers rest on."""
-    from sottovoce.accounting import ASSUMPTIONS
-
-    graph, relation = document["graph"], document["relation"]
+    graph = document["graph"]
     noise = document["noise_multiplier"]
     run = f"{search.protocol.rounds} rounds" + (f", noise multiplier {as_given(noise)}" if noise else "")
-    assumption = rests_on(search.protocol, search.view)
-    rows = [
+    asked = asked_words(search.scenario)
+    return [
         *network_words(graph["nodes"], graph["edges"], graph["origin"]),
         ("run", run),
-        ("view", f"{search.view}, own noise known"),
-        ("contribution", search.contribution),
-        ("participation", participation_words(search.participation, search.protocol.rounds)),
-        *protocol_words(search.protocol),
-        ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
+        ("view", asked.view),
+        *([] if noise is None else asked.relation),
+        *asked.stream,
+        *asked.protocol,
+        *asked.assumption,
     ]
-    if noise is not None:
-        rows.insert(4, ("relation", f"{relation}: {RELATIONS[relation]}"))
-    return rows

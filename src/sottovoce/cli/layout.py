@@ -4,28 +4,25 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
 
 from sottovoce.cli.printing import as_given, readable, rounded_up
-from sottovoce.protocols.updates import CLIPPING, RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.console import Console
 
     from sottovoce.accounting import Account
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Protocol, Slopes
+    from sottovoce.scenarios import Scenario
+    from sottovoce.views import Assumption
 
 __all__ = [
-    "RELATIONS",
-    "damping_words",
+    "Asked",
+    "asked_words",
     "epsilon_words",
     "estimate",
     "facts",
@@ -33,18 +30,9 @@ __all__ = [
     "named",
     "network_words",
     "paragraph",
-    "participation_words",
     "plain_table",
-    "protocol_words",
-    "updates_words",
     "who",
 ]
-
-RELATIONS = {
-    "add-remove": "a record is there or is not",
-    "replace-one": "a record is replaced by another, which moves a contribution twice as far",
-    "zero-out": "a record's contribution is replaced by zero",
-}
 
 
 def plain_table() -> Table:
@@ -78,6 +66,39 @@ def network_words(nodes: int, edges: int, origin: str) -> list[tuple[str, str]]:
     return [("network", f"{nodes} nodes, {edges} edges"), ("weights", readable(origin))]
 
 
+class Asked(NamedTuple):
+    """The sentences of a scenario, in the groups between which answers put theirs."""
+
+    view: str
+    relation: list[tuple[str, str]]
+    stream: list[tuple[str, str]]
+    protocol: list[tuple[str, str]]
+    assumption: list[tuple[str, str]]
+    hash: list[tuple[str, str]]
+
+
+def asked_words(scenario: Scenario, assumption: Assumption | None = None) -> Asked:
+    """What a scenario asks, in words; an answer may rest on another assumption than the question does."""
+    from sottovoce.scenarios import protocol_sentences
+    from sottovoce.views import ASSUMPTIONS
+
+    words = scenario.sentences()
+    if assumption is not None:
+        words["assumption"] = f"{assumption}: {ASSUMPTIONS[assumption]}"
+
+    def lines(*names: str) -> list[tuple[str, str]]:
+        return [(name, words[name]) for name in names]
+
+    return Asked(
+        view=words["view"],
+        relation=lines("relation"),
+        stream=lines("contribution", "participation"),
+        protocol=lines(*protocol_sentences(scenario.protocol)),
+        assumption=lines("assumption"),
+        hash=lines("hash"),
+    )
+
+
 def epsilon_words(account: Account, delta: float) -> str:
     """The upper end of ε at a δ; where δ alone covers all, also the least δ that does."""
     if math.isinf(account.mu.lower):
@@ -86,45 +107,6 @@ def epsilon_words(account: Account, delta: float) -> str:
     if account.epsilon(delta).upper > 0 or account.mu.upper == 0:
         return bound
     return f"{bound}, and already at δ = {rounded_up(account.delta(0.0).upper)}"
-
-
-def damping_words(damping: NDArray[np.float64] | None) -> list[tuple[str, str]]:
-    """A line about the damping, or none where nothing is damped."""
-    if damping is None:
-        return []
-    lowest, highest = float(damping.min()), float(damping.max())
-    span = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
-    return [("damping", f"{span} (1 - step * curvature of each node's quadratic loss)")]
-
-
-def protocol_words(protocol: Protocol) -> list[tuple[str, str]]:
-    """Lines about a protocol: its damping if it is plain gossip, else its name, its program and its hash."""
-    if protocol.plain:
-        return damping_words(protocol.damping)
-    terms = protocol.terms
-    return [
-        ("protocol", f"{terms['protocol']}: {terms['program']}"),
-        *updates_words(protocol.updates),
-        ("protocol hash", terms["protocol_hash"]),
-    ]
-
-
-def updates_words(updates: Slopes | str | None) -> list[tuple[str, str]]:
-    """Lines about the maps by which nodes update what they received, or none where there are none."""
-    if updates is None:
-        return []
-    if isinstance(updates, str):
-        return [("updates", "any: nothing is known of the maps by which nodes update what they received")]
-    source = ""
-    if updates.losses is not None:
-        source = (
-            f", {updates.losses} losses, step times smoothness {as_given(updates.step_smoothness or 0.0)}"
-        )
-    return [
-        ("updates", f"slopes in {updates}{source}"),
-        ("clipping", CLIPPING[updates.losses]),
-        ("records", RECORDS),
-    ]
 
 
 def who(observers: Sequence[Hashable]) -> str:
@@ -142,11 +124,3 @@ def members(observers: Sequence[Hashable]) -> str:
 def named(label: Hashable) -> str:
     """A node in words."""
     return f"node {readable(label)}"
-
-
-def participation_words(participation: Participation, rounds: int) -> str:
-    """Which rounds count, and how many of them."""
-    if participation.kind == "full":
-        return "full: a target may contribute in every round"
-    most = participation.largest_count(rounds)
-    return f"{participation}: a target contributes in at most {most} {'round' if most == 1 else 'rounds'}"

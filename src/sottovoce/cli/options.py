@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Graph
     from sottovoce.protocols import Protocol, Slopes
-    from sottovoce.views import View
+    from sottovoce.scenarios import Scenario
 
 __all__ = [
     "NO_MAPS",
@@ -31,6 +31,7 @@ __all__ = [
     "AnySight",
     "Config",
     "Contribution",
+    "Course",
     "Damping",
     "Delta",
     "Effort",
@@ -48,16 +49,15 @@ __all__ = [
     "RelationName",
     "ReportOption",
     "Rounds",
-    "Scenario",
     "Sight",
     "Source",
     "ViewName",
     "ViewOption",
     "Weights",
-    "account_scenario",
+    "accounted",
     "network",
     "protocol_of",
-    "views",
+    "scenario_of",
     "whole_number",
 ]
 
@@ -275,8 +275,8 @@ class AnySight(Pairs, _MaybeSeen):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Scenario:
-    """Who gossips how long, what counts as a neighbour, and how it is computed."""
+class Course:
+    """How long nodes gossip, what counts as a neighbour, and how it is computed."""
 
     rounds: Rounds
     participation: ParticipationName = "full"
@@ -349,71 +349,48 @@ def _updates(maps: Maps, n: int) -> Slopes | Literal["any"] | None:
     return Slopes.of(ends, n, step_smoothness=maps.step_smoothness, losses=kind)
 
 
-def account_scenario(
-    scenario: Scenario, sight: Sight, network: Network, *, noise_multiplier: float, delta: float
-) -> AccountTable:
-    """The table of all pairs that a scenario asks for."""
-    from sottovoce.accounting import account, account_all
-    from sottovoce.views import View
+def scenario_of(
+    network: Network,
+    sight: Sight,
+    *,
+    rounds: int,
+    participation: str = "full",
+    relation: Relation = "add-remove",
+) -> Scenario:
+    """The question that the options of a command ask about a network."""
+    from sottovoce.scenarios import Scenario
 
-    observers = _named(network.weights, sight.observer)
-    targets = _named(network.weights, sight.target) or None
     _check_observers(sight)
-    protocol = protocol_of(network, sight.protocol, sight.damping, rounds=scenario.rounds, maps=sight.maps)
+    return Scenario(
+        protocol=protocol_of(network, sight.protocol, sight.damping, rounds=rounds, maps=sight.maps),
+        view=sight.view,
+        observers=_named(network.weights, sight.observer),
+        own_noise=sight.own_noise,
+        targets=_named(network.weights, sight.target),
+        contribution=sight.contribution,
+        participation=participation,
+        relation=relation,
+    )
+
+
+def accounted(
+    course: Course, sight: Sight, network: Network, *, noise_multiplier: float, delta: float
+) -> AccountTable:
+    """The table of all pairs that are asked for."""
+    from sottovoce.accounting import account_all
+    from sottovoce.scenarios import Effort
+
+    asked = scenario_of(
+        network, sight, rounds=course.rounds, participation=course.participation, relation=course.relation
+    )
     with progress(f"pairs, {sight.view}") as callback:
-        if sight.view.startswith("coalition"):
-            view = View(name=sight.view, observers=tuple(observers), own_noise=sight.own_noise)
-            return account(
-                protocol,
-                view,
-                noise_multiplier=noise_multiplier,
-                delta=delta,
-                relation=scenario.relation,
-                targets=targets,
-                contribution=sight.contribution,
-                participation=scenario.participation,
-                engine=scenario.engine,
-                effort=scenario.effort,
-                progress=callback,
-            )
         return account_all(
-            protocol,
-            sight.view,
+            asked,
             noise_multiplier=noise_multiplier,
             delta=delta,
-            relation=scenario.relation,
-            own_noise=sight.own_noise,
-            targets=targets,
-            contribution=sight.contribution,
-            participation=scenario.participation,
-            engine=scenario.engine,
-            effort=scenario.effort,
-            observers=observers or None,
+            effort=Effort(engine=course.engine, depth=course.effort),
             progress=callback,
         )
-
-
-def views(sight: Sight, weights: GossipWeights) -> list[tuple[View, list[Hashable] | None]]:
-    """Each view that is asked for and its targets (None for all): one of a coalition, or one an observer."""
-    from sottovoce.views import View
-
-    _check_observers(sight)
-    targets = _named(weights, sight.target)
-    if sight.view == "everyone":
-        return [(View.everyone, targets or None)]
-    observers = _named(weights, sight.observer) or list(weights.labels)
-    if sight.view.startswith("coalition"):
-        together = View(name=sight.view, observers=tuple(observers), own_noise=sight.own_noise)
-        return [(together, targets or None)]
-    known = sight.own_noise == "known"
-    asked = []
-    for observer in observers:
-        # Where several observe in turn, one who knows a target's noise skips it.
-        others = [label for label in targets if not (known and label == observer)]
-        if others or not targets or len(observers) == 1:
-            view = View(name=sight.view, observers=(observer,), own_noise=sight.own_noise)
-            asked.append((view, others or targets or None))
-    return asked
 
 
 def _check_observers(sight: Sight) -> None:
@@ -428,6 +405,6 @@ def _check_observers(sight: Sight) -> None:
         )
 
 
-def _named(weights: GossipWeights, names: Sequence[str]) -> list[Hashable]:
-    """The labels that are written like `names`, each once."""
-    return list(dict.fromkeys(map(weights.written, names)))
+def _named(weights: GossipWeights, names: Sequence[str]) -> list[Hashable] | None:
+    """The labels that are written like `names`, each once; None where all nodes are meant."""
+    return list(dict.fromkeys(map(weights.written, names))) or None

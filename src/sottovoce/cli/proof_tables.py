@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from sottovoce.cli.layout import RELATIONS, facts, members, paragraph, plain_table
+from sottovoce.cli.layout import facts, members, paragraph, plain_table
 from sottovoce.cli.printing import as_given, readable, rounded_down, rounded_up
 from sottovoce.interval import Interval
+from sottovoce.scenarios import RELATION_SENTENCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,6 +138,6 @@ def _claim(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if mechanism is not None:
         relation = mechanism["relation"]
         noise, delta = as_given(mechanism["noise_multiplier"]), as_given(mechanism["delta"])
-        rows.insert(8, ("relation", f"{relation}: {RELATIONS[relation]}"))
+        rows.insert(8, ("relation", f"{relation}: {RELATION_SENTENCES[relation]}"))
         rows.insert(8, ("mechanism", f"noise multiplier {noise}, δ = {delta}"))
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sottovoce.cli.options import Config, Json, Output, Sight, Source, network, protocol_of, views
+from sottovoce.cli.options import Config, Json, Output, Sight, Source, network, scenario_of
 from sottovoce.cli.printing import progress, result_page, write_result
 from sottovoce.errors import FileError
 
@@ -59,21 +59,12 @@ def _table(sight: Sight, network: Network) -> RateTable:
     from sottovoce import rates
     from sottovoce.documents import RateTable
 
-    asked = views(sight, network.weights)
-    protocol = protocol_of(network, sight.protocol, sight.damping, rounds=1, maps=sight.maps)
+    asked = scenario_of(network, sight, rounds=1).each()
     alone = len(asked) == 1
     found = []
     with progress("targets" if alone else "observers") as callback:
-        for done, (view, targets) in enumerate(asked, start=1):
-            found.append(
-                rates.rate(
-                    protocol,
-                    view,
-                    targets,
-                    contribution=sight.contribution,
-                    progress=callback if alone else None,
-                )
-            )
+        for done, one in enumerate(asked, start=1):
+            found.append(rates.rate(one, progress=callback if alone else None))
             if callback is not None and not alone:
                 callback(done, len(asked))
     return RateTable(found=found)

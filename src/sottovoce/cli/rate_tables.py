@@ -10,6 +10,7 @@ from rich.text import Text
 
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
+    asked_words,
     estimate,
     facts,
     members,
@@ -17,7 +18,6 @@ from sottovoce.cli.layout import (
     network_words,
     paragraph,
     plain_table,
-    protocol_words,
     who,
 )
 from sottovoce.cli.printing import interval, readable, rounded_up
@@ -113,12 +113,12 @@ def _average(rates: Rates) -> str:
 
 def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | None) -> list[tuple[str, str]]:
     """What the numbers mean and rest on."""
-    from sottovoce.accounting import ASSUMPTIONS
+    from sottovoce.scenarios import Scenario
 
     first = table.found[0]
     plain = first.protocol.plain
-    own = "" if first.view.name == "everyone" else f", own noise {first.view.own_noise}"
-    assumption = rate_assumption(table)
+    scenario = Scenario(protocol=first.protocol, view=first.view, contribution=first.contribution)
+    asked = asked_words(scenario, rate_assumption(table))
     rows = [
         ("Δ² a round", "the limit of Δ²/T as the rounds T grow; a finite T can give more"),
         ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),
@@ -126,11 +126,11 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
         *([("average", "over the nodes hidden from the observer, at any frequency")] if plain else []),
         *network_words(graph.n, graph.edges, first.protocol.schedule[0].origin),
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
-        ("view", f"{first.view.name}{own}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
-        ("contribution", first.contribution),
-        *protocol_words(first.protocol),
-        ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
-        ("hash", first.protocol.schedule[0].hash),
+        ("view", f"{asked.view}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
+        asked.stream[0],
+        *asked.protocol,
+        *asked.assumption,
+        *asked.hash,
         ("version", __version__),
     ]
     if written is not None:

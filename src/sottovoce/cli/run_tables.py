@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
-    RELATIONS,
     estimate,
     facts,
     named,
     network_words,
     paragraph,
-    protocol_words,
     who,
 )
 from sottovoce.cli.printing import as_given, interval, rounded_up
+from sottovoce.scenarios import RELATION_SENTENCES, protocol_sentences
 from sottovoce.views import ASSUMPTIONS
 
 if TYPE_CHECKING:
@@ -179,7 +178,10 @@ def _terms(
         ("divided by", f"{settings['shard_size']}, the public shard size and the most records of a node"),
         *_updates(run),
         *_program(run),
-        ("protects", f"{UNITS[settings['unit']]}; {settings['relation']}: {RELATIONS[settings['relation']]}"),
+        (
+            "protects",
+            f"{UNITS[settings['unit']]}; {settings['relation']}: {RELATION_SENTENCES[settings['relation']]}",
+        ),
         ("view", f"{account.view}, own noise {settings['own_noise']}"),
         ("Δ²", "" if squared is None else f"{interval(squared)} (bound: {account.method})"),
         ("δ", as_given(settings["target_delta"])),
@@ -200,7 +202,7 @@ def _program(run: Run) -> list[tuple[str, str]]:
     """The program of a run on another protocol than plain gossip."""
     if run.table is None or run.table.protocol.updates is not None:
         return []
-    return protocol_words(run.table.protocol)
+    return list(protocol_sentences(run.table.protocol).items())
 
 
 def _updates(run: Run) -> list[tuple[str, str]]:

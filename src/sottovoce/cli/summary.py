@@ -84,8 +84,9 @@ def _text(console: Console, found: Summary, folder: Path) -> None:
 def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
     """What the numbers rest on, and what to compare them with."""
     from sottovoce.accounting import ASSUMPTIONS
-    from sottovoce.cli.layout import RELATIONS, estimate, network_words, participation_words
+    from sottovoce.cli.layout import estimate, network_words
     from sottovoce.participation import Participation
+    from sottovoce.scenarios import RELATION_SENTENCES, participation_sentence
 
     manifest = found.manifest
     compared = [
@@ -100,9 +101,12 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
         ("run", f"{manifest.rounds} rounds, noise multiplier {as_given(found.noise_multiplier)}"),
         ("same noise", ", ".join(compared) or "not compared: a sweep keeps no weights, account compares"),
         ("view", f"{manifest.view}, own noise {manifest.own_noise}; {len(found)} pairs"),
-        ("relation", f"{found.relation}: {RELATIONS[found.relation]}"),
+        ("relation", f"{found.relation}: {RELATION_SENTENCES[found.relation]}"),
         ("contribution", manifest.contribution),
-        ("participation", participation_words(Participation.parse(manifest.participation), manifest.rounds)),
+        (
+            "participation",
+            participation_sentence(Participation.parse(manifest.participation), manifest.rounds),
+        ),
         ("δ", as_given(found.delta)),
         ("assumption", f"{assumption}: {ASSUMPTIONS[assumption]}"),
         ("hash", manifest.weights_hash),

@@ -95,23 +95,25 @@ def sweep(
         at_least(1, **{"--tile": tile})
     _pin_blas()
     from sottovoce import sweeps
+    from sottovoce.scenarios import Effort as Spent
+    from sottovoce.scenarios import Scenario
 
-    asked = protocol_of(network(graph, weights), protocol, damping, rounds=rounds, maps=maps)
+    asked = Scenario(
+        protocol=protocol_of(network(graph, weights), protocol, damping, rounds=rounds, maps=maps),
+        view=view,
+        own_noise=own_noise,
+        contribution=contribution,
+        participation=participation,
+    )
     try:
         with progress("pairs") as callback:
             done = sweeps.sweep(
                 asked,
-                view,
-                output,
-                own_noise=own_noise,
-                contribution=contribution,
-                participation=participation,
-                engine=engine,
-                effort=effort,
+                folder=output,
+                effort=Spent(engine=engine, depth=effort, workers=workers),
                 tile=tile,
                 resume=resume,
                 cluster=cluster,
-                workers=workers,
                 progress=callback,
             )
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
-    RELATIONS,
+    asked_words,
     epsilon_words,
     estimate,
     facts,
@@ -18,9 +18,7 @@ from sottovoce.cli.layout import (
     named,
     network_words,
     paragraph,
-    participation_words,
     plain_table,
-    protocol_words,
     who,
 )
 from sottovoce.cli.printing import as_given, interval, readable, rounded_up
@@ -220,25 +218,23 @@ def _terms(
     held: str = "every pair",
 ) -> list[tuple[str, str]]:
     """What the numbers rest on, and what to compare them with."""
-    from sottovoce.accounting import ASSUMPTIONS
-
     table = tables[0]
     protocol, delta = table.protocol, table.delta
-    own = "" if table.view == "everyone" else f", own noise {table.own_noise}"
+    asked = asked_words(table.scenario, table.assumption)
+    views = " and ".join(each.view for each in tables)
     rows = [
         *network_words(graph.n, graph.edges, protocol.schedule[0].origin),
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(table.noise_multiplier)}"),
         ("same noise", same_noise(table)),
-        ("view", f"{' and '.join(each.view for each in tables)}{own}; {_counted(tables)}"),
-        ("relation", f"{table.relation}: {RELATIONS[table.relation]}"),
-        ("contribution", table.contribution),
-        ("participation", participation_words(table.participation, protocol.rounds)),
+        ("view", f"{asked.view.replace(table.view, views, 1)}; {_counted(tables)}"),
+        *asked.relation,
+        *asked.stream,
         ("δ", as_given(delta)),
-        *protocol_words(protocol),
+        *asked.protocol,
         *([] if table.bare is None else [("infinite", f"Δ and ε: {table.bare}")]),
-        ("assumption", f"{table.assumption}: {ASSUMPTIONS[table.assumption]}"),
-        ("hash", protocol.schedule[0].hash),
+        *asked.assumption,
+        *asked.hash,
         ("version", __version__),
     ]
     if written is not None:

@@ -24,8 +24,7 @@ from sottovoce.cli.options import (
     ViewOption,
     Weights,
     network,
-    protocol_of,
-    views,
+    scenario_of,
     whole_number,
 )
 from sottovoce.cli.printing import complain, plain_text, result_page, rounded_up, write_result
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from sottovoce.graphs import Spectrum
     from sottovoce.learning import Moment, Run, StepCost, Task
     from sottovoce.protocols import Protocol
-    from sottovoce.views import View
 
 __all__ = ["EXAMPLE", "USAGE", "train"]
 
@@ -210,27 +208,26 @@ def train(
         check_report_path(report)
         needs_matplotlib()
     chosen = network(graph, weights)
-    asked = protocol_of(chosen, protocol, None, rounds=rounds)
+    sight = Sight(view=view, observer=observer, own_noise=own_noise, protocol=protocol)
+    scenario = scenario_of(chosen, sight, rounds=rounds, relation=relation)
+    asked = scenario.protocol
     task = _task(data, learning, asked.n)
-    seen, observers = _seen(Sight(view=view, observer=observer, own_noise=own_noise), chosen)
     try:
         with _watched() as (accounts, rounds_done):
             done = room.train(
                 task,
-                asked,
-                view=seen,
-                noise_multiplier=noise_multiplier,
-                target_epsilon=target_epsilon,
-                target_delta=target_delta,
-                step=learning.step,
-                clip=learning.clip,
-                unit=learning.unit,
-                relation=relation,
-                batch_fraction=learning.batch_fraction,
-                own_noise=own_noise,
-                observers=observers,
-                max_epsilon=max_epsilon,
-                averaging=averaging,
+                scenario,
+                recipe=room.Recipe(
+                    noise_multiplier=noise_multiplier,
+                    target_epsilon=target_epsilon,
+                    target_delta=target_delta,
+                    step=learning.step,
+                    clip=learning.clip,
+                    unit=learning.unit,
+                    batch_fraction=learning.batch_fraction,
+                    max_epsilon=max_epsilon,
+                    averaging=averaging,
+                ),
                 seed=seed,
                 resume=runs.read_run(output) if resume and output is not None else None,
                 checkpoint=None if output is None else partial(_keep, output),
@@ -289,16 +286,6 @@ def _task(data: str, learning: Learning, nodes: int) -> Task:
         split_seed=learning.split_seed,
         clip=learning.clip,
     )
-
-
-def _seen(sight: Sight, chosen: Network) -> tuple[View | str, list[object] | None]:
-    """The view as `train` of the library takes it: one of a coalition, or a name with its observers."""
-    asked = views(sight, chosen.weights)
-    if sight.view.startswith("coalition"):
-        return asked[0][0], None
-    if not sight.observer:
-        return sight.view, None
-    return sight.view, [view.observers[0] for view, _ in asked]
 
 
 def _keep(output: Path, run: Run) -> None:

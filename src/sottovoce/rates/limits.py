@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from sottovoce.errors import InputError, one_of, positive
+from sottovoce.errors import InputError, one_of
 from sottovoce.feedback import training_rates
 from sottovoce.filtering import HiddenSystem, hidden_system
 from sottovoce.protocols import Protocol, gossip
@@ -18,10 +18,11 @@ from sottovoce.rates.results import Rates
 from sottovoce.rates.signs import sign_limits
 from sottovoce.rates.steady import steady_state
 from sottovoce.rates.supremum import suprema
+from sottovoce.scenarios import Scenario, StreamWords, asked
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterable
 
     from scipy.sparse import csr_array
 
@@ -32,16 +33,17 @@ if TYPE_CHECKING:
 __all__ = ["rate", "response_spectrum"]
 
 BATCH_BYTES = 64 * 2**20
+# The relative width of an interval that the search stops at, if none is asked for.
+TOLERANCE = 1e-6
 
 
 def rate(
-    protocol: Protocol | GossipWeights | np.ndarray | csr_array,
-    view: View,
-    targets: Sequence[Hashable] | None = None,
+    question: Scenario | Protocol | GossipWeights | np.ndarray | csr_array,
+    view: View | None = None,
+    targets: Iterable[Hashable] | None = None,
     *,
-    contribution: Contribution = "vector",
-    tolerance: float = 1e-6,
     progress: Callable[[int, int], None] | None = None,
+    **words: Unpack[StreamWords],
 ) -> Rates:
     """What each target gives away in the long run: the limit of Δ²/T as the number T of rounds grows.
 
@@ -53,13 +55,13 @@ def rate(
     periodic stream of signs with Fourier coefficients ĉ_ν, and the same supremum.
 
     Args:
-        protocol: a protocol (its number of rounds plays no role here), or gossip weights. With `updates` the rate
-            holds for all maps in their ball.
+        question: a `Scenario` of one view; or a protocol (its number of rounds plays no role here), or gossip weights.
+            With `updates` the rate holds for all maps in their ball.
         view: what the observer sees and whose noise it knows.
         targets: names of the nodes to protect; all whose noise the observer does not know if None.
-        contribution: whether a round's contribution is a number or a vector.
-        tolerance: the relative width of an interval that the search stops at.
         progress: called with (targets done, targets in all).
+        words: as in `sottovoce.scenarios.StreamWords`: `contribution`, "vector" or "scalar", and of what may be spent
+            the `tolerance`, a relative width.
 
     Guarantee: lower ≤ limit ≤ upper, rounding and reduction included; no grid is trusted between its points.
     What rounding may do on slow or huge networks can leave an interval wider than `tolerance`. The limit is
@@ -76,11 +78,19 @@ def rate(
     >>> round(found[1].constant, 8)
     0.5
     """
+    known = question if isinstance(question, Scenario) else _in_the_long_run(question)
+    scenario, effort = asked(known, view, words, StreamWords, targets=targets)
+    contribution, view = scenario.contribution, scenario.one_view
     one_of(("vector", "scalar"), contribution=contribution)
-    positive(tolerance=tolerance)
-    chosen = _in_the_long_run(protocol)
+    if scenario.participation.kind != "full":
+        raise InputError(
+            f"a rate is about targets that contribute in every round; got participation {scenario.participation} "
+            "(leave it out)"
+        )
+    tolerance = TOLERANCE if effort.tolerance is None else effort.tolerance
+    chosen = _in_the_long_run(scenario.protocol)
     observation = observe(chosen, view)
-    indices = target_indices(chosen, view, observation.known, targets)
+    indices = target_indices(chosen, view, observation.known, scenario.targets)
     if chosen.updates is not None:
         return _of_training(chosen, view, indices, contribution, progress)
     if not chosen.plain:
