@@ -6,6 +6,8 @@ READY := $(VENV)/.ready
 # The matrices are small: one thread each is fastest, and gives the same bits on every machine.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+# Tests start many processes: compiled modules are kept for the next one, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 # Two at a time; a file stays with one of them unless the other runs out, as its servers and browsers are shared.
 TOGETHER := -n 2 --dist worksteal
 
