@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
+from sottovoce.interval import UNIT_ROUNDOFF
+
 if TYPE_CHECKING:
     from sottovoce.sensitivities.long_horizons.model import TargetModel
 
 __all__ = ["is_proved", "settled_value", "walks_back"]
 
-EPSILON = float(np.finfo(np.float64).eps)
 # Room for rounding in the inequality of the settled rounds, relative to their rate; the least that suffices is taken.
 ROOMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 
@@ -38,7 +39,7 @@ def backward_step(model: TargetModel, value: np.ndarray, k: int, y: float) -> tu
     weight = _weight(model, value, k)
     pulled = model.transition.T @ weight
     seen = pulled @ model.source
-    unit = 8 * EPSILON * (len(value) + len(model.rows) + 8) * model.stretch
+    unit = 16 * UNIT_ROUNDOFF * (len(value) + len(model.rows) + 8) * model.stretch
     weight_error = (
         unit * (1 + float(np.linalg.norm(model.gains[k]))) ** 2 * (1 + float(np.linalg.norm(value)))
     )
@@ -60,7 +61,7 @@ def settled_value(model: TargetModel, rate: float) -> np.ndarray | None:
         mapped, gap, error = backward_step(model, value, -1, rate)
         if gap <= 0:
             continue
-        margin = error + 8 * EPSILON * len(value) * float(np.trace(value) + np.trace(mapped))
+        margin = error + 16 * UNIT_ROUNDOFF * len(value) * float(np.trace(value) + np.trace(mapped))
         try:
             linalg.cholesky(value - mapped - margin * np.eye(len(value)), lower=True)
         except linalg.LinAlgError:
