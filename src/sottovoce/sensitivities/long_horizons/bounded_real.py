@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
+from sottovoce.filtering.riccati import doublings
 from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
+    from sottovoce.filtering import ClosedLoop
     from sottovoce.sensitivities.long_horizons.model import TargetModel
 
 __all__ = ["is_proved", "settled_value", "walks_back"]
@@ -76,7 +78,7 @@ def _settled_candidate(model: TargetModel, rate: float, room: float) -> np.ndarr
     N = L⁻¹C'L⁻¹C + θI + B'NB + B'Nb b'NB/(ρ − b'Nb), B = AΦ, is solved by doubling, and V = A'NA + A'Nb b'NA/s + θ'I:
     then N(V) ⪯ N as long as θ'‖Φ‖² ≤ θ, so f(V) ⪯ V − θ'I.
     """
-    weight = _doubled(model.closed_loop, model.source, model.whiteners[-1], rate, room)
+    weight = _doubled(model.closed, model.source, rate, room)
     if weight is None:
         return None
     gap = rate - float(model.source @ weight @ model.source)
@@ -89,30 +91,17 @@ def _settled_candidate(model: TargetModel, rate: float, room: float) -> np.ndarr
     return np.asarray((value + value.T) / 2 + room / (2 * turning**2) * np.eye(len(value)))
 
 
-def _doubled(
-    closed: np.ndarray, source: np.ndarray, whitener: np.ndarray, rate: float, room: float
-) -> np.ndarray | None:
-    """The limit of the recursion N ← Q + B'NB + B'Nb b'NB/(ρ − b'Nb) from 0, by doubling; None if it blows up.
-
-    Source: structure-preserving doubling, Chu, Fan, Lin & Wang, Int. J. Control 77 (2004), with R = −ρ.
-    """
-    identity = np.eye(len(closed))
-    power, spread = closed, -np.outer(source, source) / rate
-    weight = whitener.T @ whitener + room * identity
-    for _ in range(60):
-        try:
-            inner = np.linalg.solve(identity + spread @ weight, np.hstack([power, spread]))
-        except np.linalg.LinAlgError:
-            return None
-        forward, sideways = inner[:, : len(closed)], inner[:, len(closed) :]
-        added = power.T @ weight @ forward
-        spread = spread + power @ sideways @ power.T
-        power = power @ forward
-        weight = weight + (added + added.T) / 2
-        if not np.isfinite(weight).all() or np.trace(weight) > 1e12 or np.trace(added) < -room:
-            return None
-        if np.linalg.norm(added) <= 1e-14 * np.linalg.norm(weight):
-            return np.asarray(weight)
+def _doubled(closed: ClosedLoop, source: np.ndarray, rate: float, room: float) -> np.ndarray | None:
+    """The limit of the recursion N ← Q + B'NB + B'Nb b'NB/(ρ − b'Nb) from 0, by doubling; None if it blows up."""
+    weight = closed.whitener.T @ closed.whitener + room * np.eye(closed.size)
+    try:
+        for found, added in doublings(closed.loop, -np.outer(source, source) / rate, weight, most=60):
+            if not np.isfinite(found).all() or np.trace(found) > 1e12 or np.trace(added) < -room:
+                return None
+            if np.linalg.norm(added) <= 1e-14 * np.linalg.norm(found):
+                return found
+    except np.linalg.LinAlgError:
+        pass
     return None
 
 
