@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from sottovoce.errors import at_least
+from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,6 @@ __all__ = [
     "power_error",
 ]
 
-UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 POWERS_AT_ONCE = 64
 # A block that shrinks by more than this when it is orthogonalised has lost digits, and is orthogonalised again.
 CANCELLED = 0.05

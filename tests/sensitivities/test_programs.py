@@ -27,7 +27,6 @@ from sottovoce.protocols import (
     momentum,
     pairwise_noise,
     repeated,
-    scheduled,
 )
 from sottovoce.sensitivities import programs
 from sottovoce.views import View

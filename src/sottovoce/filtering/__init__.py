@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a protocol and a view to the whitened response F: eliminate what is known, reduce, filter."""
 
+from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.elimination import HiddenSystem, hidden_system
 from sottovoce.filtering.response import (
     ENGINES,
@@ -15,6 +16,7 @@ from sottovoce.filtering.response import (
 __all__ = [
     "ENGINES",
     "EXPLICIT_ROUNDS",
+    "ClosedLoop",
     "DenseResponse",
     "Engine",
     "FilteredResponse",

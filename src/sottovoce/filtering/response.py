@@ -11,9 +11,10 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified, one_of
+from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.gram import Impulses, gram_matrices
 from sottovoce.filtering.kalman import Gains, filter_gains
-from sottovoce.filtering.rounding import GAMMA, ROOM, Step
+from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, Step
 from sottovoce.krylov import KrylovBasis, krylov_bases, measured_defect, power_error
 from sottovoce.scenarios import ENGINES, Engine
 
@@ -178,6 +179,27 @@ class FilteredResponse:
         """A Φ_t · states: what is left of states of the round with this 0-based index when the next one begins."""
         shown = self.rows[:, : self._seen] @ states[: self._seen]
         return np.asarray(self.transition @ (states - self.gains.gain[self.gains.at(round_index)] @ shown))
+
+    def closed_loop(self, round_index: int) -> ClosedLoop:
+        """B = AΦ and D = L⁻¹C with the gains of a 0-based round, kept for ever.
+
+        I − KC errs by at most γ_{m+1}(I + |K||C|) entry by entry, and a product with A by γ_k|A||Φ| more, k being the
+        entries of its longest row.
+        """
+        k = self.gains.at(round_index)
+        gain, rows = np.abs(self.gains.gain[k]), np.abs(self.rows)
+        size = float(np.linalg.norm(abs(self.transition) @ (np.eye(self.size) + gain @ rows)))
+        transition = self.transition
+        terms = (
+            self.size
+            if isinstance(transition, np.ndarray)
+            else int(np.diff(transition.indptr).max(initial=1))
+        )
+        return ClosedLoop(
+            loop=self.after(np.eye(self.size), k),
+            whitener=self.gains.whitener[k],
+            off=1.001 * UNIT_ROUNDOFF * (terms + len(rows) + 4) * size,
+        )
 
     def whitener(self, round_index: int) -> np.ndarray:
         """L_t⁻¹C for the round with this 0-based index."""
