@@ -32,7 +32,7 @@ from sottovoce.views import View
 
 LAW = settings(derandomize=True, deadline=None, max_examples=80)
 FEW = settings(derandomize=True, deadline=None, max_examples=12)
-ENGINES = ("dense", "filter", "reduced")
+ENGINES = ("filter", "reduced")
 
 
 def measured(scene: Scene, **options: Any) -> Interval:

@@ -80,7 +80,7 @@ def account(
         contribution: whether a round's contribution is a "vector" or a number ("scalar").
         participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its
             spelling "at-most:5"; every round if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
+        engine: how to compute: "auto", "filter" or "reduced".
         effort: "fine" solves for each target, "bulk" bounds all together within a few per cent, "auto" is fine while
             that takes minutes.
         progress: called with (targets done, targets in all).
@@ -141,7 +141,7 @@ def account_all(
         contribution: whether a round's contribution is a "vector" or a number ("scalar").
         participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its
             spelling "at-most:5"; every round if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
+        engine: how to compute: "auto", "filter" or "reduced".
         effort: "fine" solves for each target, "bulk" bounds all together within a few per cent, "auto" is fine while
             that takes minutes.
         observers: names of the observers; all nodes if None.
@@ -288,7 +288,7 @@ def calibrate(
         contribution: whether a round's contribution is a "vector" or a number ("scalar").
         participation: the rounds in which a target may contribute, such as `Participation.at_most(5)` or its
             spelling "at-most:5"; every round if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
+        engine: how to compute: "auto", "filter" or "reduced".
         effort: "fine" solves for each target, "bulk" bounds all together within a few per cent, "auto" is fine while
             that takes minutes.
         progress: called with (done, in all): targets for one View, pairs for a name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeGuard
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from sottovoce.errors import InputError, one_of, positive
 from sottovoce.filtering import (
     ENGINES,
     EXPLICIT_ROUNDS,
-    DenseResponse,
     Engine,
     hidden_system,
     whitened_response,
@@ -93,7 +92,7 @@ def sensitivity(
         targets: names of the nodes to protect; all whose noise the observer does not know if None.
         contribution: whether a round's contribution is a number or a vector, or all rounds share one norm ("energy").
         participation: the rounds in which a target contributes, as a `Participation` or its spelling; all if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
+        engine: how to compute: "auto", "filter" or "reduced".
         effort: "fine" solves for each target; "bulk" bounds all of them together, within a few per cent for those the
             observer hears directly and for far ones, at a cost that hardly depends on their number; "auto" is fine
             while that takes minutes.
@@ -144,7 +143,7 @@ def sensitivity(
     )
     if contribution == "energy" or not protocol.plain:
         return by_program(in_bulk=_program_in_bulk(effort, engine, protocol.rounds, len(indices)))
-    in_bulk = _in_bulk(effort, engine, chosen, protocol.rounds, len(indices))
+    in_bulk = _in_bulk(effort, chosen, protocol.rounds, len(indices))
     problem = Problem(
         contribution=contribution,
         participation=chosen,
@@ -212,7 +211,7 @@ class Assessment:
     """The ends of every target's interval under one hidden system."""
 
     system: HiddenSystem
-    response: FilteredResponse | DenseResponse
+    response: FilteredResponse
     problem: Problem
     positions: np.ndarray
     ends: Ends
@@ -254,7 +253,7 @@ def assess(
     progress: Callable[[int, int], None] | None,
 ) -> Assessment:
     """Bounds and witnesses for every target, widened by what rounding and reduction may hide."""
-    check_capacity(system, problem.participation, problem.engine)
+    check_capacity(system.rounds, problem.participation)
     response = whitened_response(system, engine=problem.engine, coarse=problem.in_bulk)
     positions = np.searchsorted(system.unknown, indices)
     hops = system.hops()[positions]
@@ -262,7 +261,7 @@ def assess(
     reached, direct = np.flatnonzero(in_time), hops == 0
     ends = Ends.unknown(len(indices), problem.cap)
     ends.upper[~in_time], ends.method[~in_time] = 0.0, "unreached"
-    if problem.in_bulk and not isinstance(response, DenseResponse) and response.size <= MOST_STATES:
+    if problem.in_bulk and response.size <= MOST_STATES:
         found = together(response, positions[reached], direct[reached], problem, progress)
         ends.improve(reached, found)
         doubtful = _worth_solving_still(reached, direct, ends, response)
@@ -273,7 +272,7 @@ def assess(
 
 
 def _solved(
-    response: FilteredResponse | DenseResponse,
+    response: FilteredResponse,
     positions: np.ndarray,
     direct: np.ndarray,
     problem: Problem,
@@ -307,9 +306,9 @@ def _worth_solving_still(
     return np.union1d(chosen, others) if len(others) <= FEW else np.asarray(chosen)
 
 
-def _in_bulk(effort: Effort, engine: Engine, participation: Participation, rounds: int, count: int) -> bool:
+def _in_bulk(effort: Effort, participation: Participation, rounds: int, count: int) -> bool:
     """Whether targets, if they contribute in all rounds, are bounded together: on request, or if there are many."""
-    if participation.kind != "full" or rounds < FEWEST_ROUNDS or engine == "dense" or effort == "fine":
+    if participation.kind != "full" or rounds < FEWEST_ROUNDS or effort == "fine":
         return False
     return effort == "bulk" or count * min(rounds, EXPLICIT_ROUNDS) ** 2 > MOST_ENTRIES
 
@@ -374,9 +373,9 @@ def _worth_solving(
     return np.asarray(apart > np.maximum(problem.tolerance / 4 * attained, hidden))
 
 
-def _is_long(response: FilteredResponse | DenseResponse) -> TypeGuard[FilteredResponse]:
+def _is_long(response: FilteredResponse) -> bool:
     """Whether the horizon is too long for a T × T matrix."""
-    return not isinstance(response, DenseResponse) and response.rounds > EXPLICIT_ROUNDS
+    return response.rounds > EXPLICIT_ROUNDS
 
 
 def _closed_form(

@@ -74,10 +74,6 @@ def program_sensitivity(
     Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
     with maps that do not change from round to round.
     """
-    if engine == "dense":
-        raise InputError(
-            "engine must be auto, filter or reduced for a protocol that is not plain gossip, or for energy; got 'dense'"
-        )
     _check_size(protocol)
     _check_memory(protocol, view)
     question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)

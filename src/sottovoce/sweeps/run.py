@@ -78,7 +78,7 @@ def sweep(
         contribution: whether a round's contribution is a "vector" or a number ("scalar"), or whether the vectors of
             all rounds together have norm 1 ("energy").
         participation: the rounds in which a target may contribute, or its spelling; every round if None.
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
+        engine: how to compute: "auto", "filter" or "reduced".
         effort: "fine" solves for each pair, "bulk" bounds all of an observer's within a few per cent, "auto" is
             fine while that takes minutes.
         tile: how many observers share a part, which is what an interruption can cost; by default about
