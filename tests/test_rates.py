@@ -7,9 +7,10 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import linalg
+from tests.dense import dense_response
 
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.filtering import hidden_system, whitened_response
+from sottovoce.filtering import hidden_system
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
 from sottovoce.rates import Rates, rate, response_spectrum, steady_state
@@ -158,7 +159,7 @@ def test_the_rate_is_the_limit_of_long_runs(view: View) -> None:
     for rounds in (50, 100, 200, 400):
         protocol = gossip(weights, rounds=rounds)
         system = hidden_system(protocol, observe(protocol, view))
-        (forms,) = whitened_response(system, engine="dense").forms(np.array([0]))
+        (forms,) = dense_response(system).forms(np.array([0]))
         (form,) = forms.matrices
         stream = rotating(rounds, found.frequency)
         misses.append(abs((stream * (form @ stream)).sum() / rounds / found.limit.upper - 1))

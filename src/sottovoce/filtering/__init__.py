@@ -6,7 +6,6 @@ from sottovoce.filtering.elimination import HiddenSystem, hidden_system
 from sottovoce.filtering.response import (
     ENGINES,
     EXPLICIT_ROUNDS,
-    DenseResponse,
     Engine,
     FilteredResponse,
     QuadraticForms,
@@ -17,7 +16,6 @@ __all__ = [
     "ENGINES",
     "EXPLICIT_ROUNDS",
     "ClosedLoop",
-    "DenseResponse",
     "Engine",
     "FilteredResponse",
     "HiddenSystem",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.errors import InputError, NotCertified
+from sottovoce.errors import NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.filtering.program_forms import program_response
 from sottovoce.protocols.compiled import compiled_rounds
@@ -75,10 +75,6 @@ def program_sensitivity(
     Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
     with maps that do not change from round to round. Where they do, C is written out as registers that nodes keep.
     """
-    if engine == "dense":
-        raise InputError(
-            "engine must be auto, filter or reduced for a protocol that is not plain gossip, or for energy; got 'dense'"
-        )
     _check_size(protocol)
     run = _run(protocol)
     _check_memory(run, view)
@@ -157,7 +153,9 @@ def program_solution(
     if _is_bare(response, target, participation):
         return None
     question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
-    (form,) = response.forms(np.array([target]), energy=contribution == "energy", encoder=_encoder(response.protocol))
+    (form,) = response.forms(
+        np.array([target]), energy=contribution == "energy", encoder=_encoder(response.protocol)
+    )
     return form.matrix, _solve(form.matrix, question)
 
 
