@@ -6,10 +6,11 @@ Shares no code with the package except the values it reads: `Program`, `Protocol
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from sottovoce.protocols import (
 )
 from sottovoce.views import View
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 Matrix = list[list[Fraction]]
 
 
@@ -44,11 +48,12 @@ class ExactView:
 
     def form(self) -> Matrix | None:
         """M = Gᵀ(N Nᵀ)⁺G; None where it is infinite."""
+        return self._form
+
+    @functools.cached_property
+    def _form(self) -> Matrix | None:
         size, rounds = len(self.G), len(self.G[0]) if self.G else 0
-        rows = [
-            [sum(map(Fraction.__mul__, a, b), Fraction(0)) for b in self.N] + g
-            for a, g in zip(self.N, self.G, strict=True)
-        ]
+        rows = [[product(a, b) for b in self.N] + g for a, g in zip(self.N, self.G, strict=True)]
         M = [[Fraction(0)] * rounds for _ in range(rounds)]
         for k in range(size):
             pivot = rows[k][k]
@@ -67,20 +72,28 @@ class ExactView:
         return M
 
 
+@functools.lru_cache(maxsize=1024)
 def exact_view(protocol: Protocol, view: View, target: int) -> ExactView:
     """Follow every unknown draw and every contribution of the target through all rounds."""
-    n, T = protocol.n, protocol.rounds
+    G = transposed([run(protocol, view, (t, "contribution", (target,))) for t in range(protocol.rounds)])
+    columns = noise_columns(protocol, view)
+    return ExactView(G, transposed(columns) if columns else [[] for _ in G])
+
+
+@functools.lru_cache(maxsize=1024)
+def noise_columns(protocol: Protocol, view: View) -> Matrix:
+    """What the view shows of every draw that it does not know."""
     known = knowing(view)
-    G = [run(protocol, view, (t, "contribution", (target,))) for t in range(T)]
-    N = [
-        (t, draw.name, owners, run(protocol, view, (t, draw.name, owners)))
-        for t in range(T)
-        for draw in protocol.round_of(t)[1].draws
-        for owners in owners_of(draw, weights_at(protocol, t), n)
-        if not known & set(owners)
-    ]
-    columns = decoded(protocol, N)
-    return ExactView(transposed(G), transposed(columns) if columns else [[] for _ in transposed(G)])
+    return decoded(
+        protocol,
+        [
+            (t, draw.name, owners, run(protocol, view, (t, draw.name, owners)))
+            for t in range(protocol.rounds)
+            for draw in protocol.round_of(t)[1].draws
+            for owners in owners_of(draw, weights_at(protocol, t), protocol.n)
+            if not known & set(owners)
+        ],
+    )
 
 
 def decoded(protocol: Protocol, noise: list[Any]) -> Matrix:
@@ -127,7 +140,10 @@ def run(protocol: Protocol, view: View, impulse: tuple[int, str, tuple[int, ...]
             if isinstance(step, Combine):
                 everything = {**registers, **sources}
                 registers[step.into] = [
-                    sum((each(x, i) * everything[name][i] for name, x in step.terms.items()), Fraction(0))
+                    product(
+                        [each(x, i) for x in step.terms.values()],
+                        [everything[name][i] for name in step.terms],
+                    )
                     for i in range(n)
                 ]
                 continue
@@ -135,9 +151,7 @@ def run(protocol: Protocol, view: View, impulse: tuple[int, str, tuple[int, ...]
             message = registers[step.message]
             if view.exchanges is None or number in view.exchanges:
                 shown += seen(view, W, message)
-            registers[step.into] = [
-                sum((w * m for w, m in zip(row, message, strict=True)), Fraction(0)) for row in W
-            ]
+            registers[step.into] = [product(row, message) for row in W]
         held = {name: registers[name] for name in held}
     return shown
 
@@ -158,11 +172,9 @@ def seen(view: View, W: Matrix, message: list[Fraction]) -> list[Fraction]:
             return [message[j] for j in senders if j not in who]
         case "custom":
             rows: Any = view.observation
-            return [
-                sum((Fraction(x) * m for x, m in zip(row, message, strict=True)), Fraction(0)) for row in rows
-            ]
+            return [product([Fraction(x) for x in row], message) for row in rows]
         case _:
-            return [sum((w * m for w, m in zip(W[i], message, strict=True)), Fraction(0)) for i in who]
+            return [product(W[i], message) for i in who]
 
 
 def knowing(view: View) -> set[int]:
@@ -179,6 +191,7 @@ def owners_of(draw: Draw, W: Matrix, n: int) -> list[tuple[int, ...]]:
     return [(i, j) for i, j in itertools.combinations(range(n), 2) if W[i][j] or W[j][i]]
 
 
+@functools.lru_cache(maxsize=1024)
 def weights_at(protocol: Protocol, t: int) -> Matrix:
     """W of a round in rationals."""
     weights = protocol.round_of(t)[0]
@@ -192,6 +205,11 @@ def weights_at(protocol: Protocol, t: int) -> Matrix:
 def each(value: Any, node: int) -> Fraction:
     """The number of one node."""
     return Fraction(value[node] if isinstance(value, tuple) else value)
+
+
+def product(first: Iterable[Fraction], second: Iterable[Fraction]) -> Fraction:
+    """Σ xy; most terms are 0, and rationals are slow."""
+    return sum((x * y for x, y in zip(first, second, strict=True) if x and y), Fraction(0))
 
 
 def transposed(rows: Matrix) -> Matrix:
