@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.interpreter import PROTOCOLS
+from tests.scenes import EVERY_PROTOCOL, PROTOCOLS
 
 from sottovoce.filtering.backward import backward
 from sottovoce.filtering.decorrelation import seen_view
@@ -40,7 +40,7 @@ def round_maps(protocol: Protocol) -> list[np.ndarray]:
     return maps
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}")
+@EVERY_PROTOCOL
 def test_a_round_read_backwards_is_the_transpose_of_its_exact_rows(protocol: Protocol) -> None:
     rng = np.random.default_rng(1)
     for matrix, each in zip(round_maps(protocol), backward(protocol, NOBODY).rounds, strict=True):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -46,7 +47,7 @@ class Loop:
     def protocol(self) -> Protocol:
         return gossip(self.scene.weights, rounds=self.scene.rounds, damping=self.damping)
 
-    @property
+    @functools.cached_property
     def form(self) -> ExactForm:
         """M from the definition: messages move by D W, and views show rows of W or single messages."""
         W = exact_weights(self.scene.weights)
