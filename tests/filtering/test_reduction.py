@@ -74,8 +74,8 @@ def test_a_space_that_is_cut_short_says_so() -> None:
     assert coarse is not None
     assert coarse[0][0].size < fine[0][0].size < 180
     for each, allowed in ((False, 1e-8), (True, 1e-3)):
-        unwhite, at_once, _ = program_response(protocol, View.secure_sum(0), coarse=each).accuracy
-        assert 0 < max(unwhite, at_once) < allowed
+        found = program_response(protocol, View.secure_sum(0), coarse=each).accuracy
+        assert 0 < max(found.unwhite, found.cut + found.followed) < allowed
 
 
 def test_what_grows_wildly_is_filtered_whole() -> None:

@@ -184,8 +184,8 @@ def _together(
     rounds, count = response.protocol.rounds, len(targets)
     direct = np.zeros(count, dtype=bool)
     for stage in {id(step.stage): step.stage for step in response.steps}.values():
-        shown = np.asarray(stage.direct[0][:, targets])
-        direct |= np.abs(shown).max(axis=0, initial=0.0) > 1e-9
+        (put, *_) = stage.contributions(targets)
+        direct |= np.abs(put.high[stage.size :]).max(axis=0, initial=0.0) > 1e-9
     participation, contribution = question.participation, question.contribution
     if participation.kind == "full" and contribution != "energy" and code is None:
         found = program_bulk(response, targets, direct, contribution=contribution, progress=progress)
@@ -199,10 +199,11 @@ def _together(
     stream = earliest_pattern(participation, rounds).astype(np.float64)
     if contribution == "energy":
         stream /= np.linalg.norm(stream) * (1 + 1e-12)
-    weights, coded = np.ones(rounds), stream
+    weights, coded, off = np.ones(rounds), stream, 0.0
     if code is not None:
         weights, coded = np.abs(code) @ weights * (1 + 1e-12), code @ stream
-    ends = block_ends(response, targets, weights, coded)
+        off = EPSILON * (rounds + 6) * float(np.linalg.norm(np.abs(code) @ stream))
+    ends = block_ends(response, targets, weights, coded, stream_error=off)
     upper = ends.upper
     if contribution == "energy":
         upper = ends.energy if code is None else ends.energy * weights[-1] ** 2
