@@ -6,8 +6,12 @@ READY := $(VENV)/.ready
 # The matrices are small: one thread each is fastest, and gives the same bits on every machine.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+# Tests start many processes: compiled modules are kept for the next one, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
+# Two at a time; a file stays with one of them unless the other runs out, as its servers and browsers are shared.
+TOGETHER := -n 2 --dist worksteal
 
-.PHONY: demo test check browser bench clean docs
+.PHONY: demo test quick check browser bench clean docs
 
 $(READY): pyproject.toml requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("sottovoce needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -20,7 +24,10 @@ demo: $(READY)  ## what every node of the paper's random graph can learn about e
 	$(BIN)/sottovoce account erdos-renyi:n=100,p=0.15,seed=1 --rounds 100 --noise-multiplier 4 --delta 1e-5
 
 test: check browser  ## lint, types, architecture, documentation and every test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest $(TOGETHER)
+
+quick: check  ## the same without what needs a browser or loads a server
+	$(BIN)/python -m pytest $(TOGETHER) -m "not browser and not load"
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -6,31 +6,18 @@ Shares no code with the package except the values it reads: `Program`, `Protocol
 
 from __future__ import annotations
 
+import functools
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from sottovoce.protocols import Combine, Draw, Protocol
 
-from sottovoce.graphs import metropolis_weights
-from sottovoce.protocols import (
-    Combine,
-    Draw,
-    Protocol,
-    chebyshev,
-    clean_state,
-    exact_diffusion,
-    gossip,
-    gradient_tracking,
-    momentum,
-    once,
-    pairwise_noise,
-    push_sum,
-    repeated,
-    scheduled,
-)
-from sottovoce.views import View
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sottovoce.views import View
 
 Matrix = list[list[Fraction]]
 
@@ -44,11 +31,12 @@ class ExactView:
 
     def form(self) -> Matrix | None:
         """M = Gᵀ(N Nᵀ)⁺G; None where it is infinite."""
+        return self._form
+
+    @functools.cached_property
+    def _form(self) -> Matrix | None:
         size, rounds = len(self.G), len(self.G[0]) if self.G else 0
-        rows = [
-            [sum(map(Fraction.__mul__, a, b), Fraction(0)) for b in self.N] + g
-            for a, g in zip(self.N, self.G, strict=True)
-        ]
+        rows = [[product(a, b) for b in self.N] + g for a, g in zip(self.N, self.G, strict=True)]
         M = [[Fraction(0)] * rounds for _ in range(rounds)]
         for k in range(size):
             pivot = rows[k][k]
@@ -67,20 +55,28 @@ class ExactView:
         return M
 
 
+@functools.lru_cache(maxsize=1024)
 def exact_view(protocol: Protocol, view: View, target: int) -> ExactView:
     """Follow every unknown draw and every contribution of the target through all rounds."""
-    n, T = protocol.n, protocol.rounds
+    G = transposed([run(protocol, view, (t, "contribution", (target,))) for t in range(protocol.rounds)])
+    columns = noise_columns(protocol, view)
+    return ExactView(G, transposed(columns) if columns else [[] for _ in G])
+
+
+@functools.lru_cache(maxsize=1024)
+def noise_columns(protocol: Protocol, view: View) -> Matrix:
+    """What the view shows of every draw that it does not know."""
     known = knowing(view)
-    G = [run(protocol, view, (t, "contribution", (target,))) for t in range(T)]
-    N = [
-        (t, draw.name, owners, run(protocol, view, (t, draw.name, owners)))
-        for t in range(T)
-        for draw in protocol.round_of(t)[1].draws
-        for owners in owners_of(draw, weights_at(protocol, t), n)
-        if not known & set(owners)
-    ]
-    columns = decoded(protocol, N)
-    return ExactView(transposed(G), transposed(columns) if columns else [[] for _ in transposed(G)])
+    return decoded(
+        protocol,
+        [
+            (t, draw.name, owners, run(protocol, view, (t, draw.name, owners)))
+            for t in range(protocol.rounds)
+            for draw in protocol.round_of(t)[1].draws
+            for owners in owners_of(draw, weights_at(protocol, t), protocol.n)
+            if not known & set(owners)
+        ],
+    )
 
 
 def decoded(protocol: Protocol, noise: list[Any]) -> Matrix:
@@ -127,7 +123,10 @@ def run(protocol: Protocol, view: View, impulse: tuple[int, str, tuple[int, ...]
             if isinstance(step, Combine):
                 everything = {**registers, **sources}
                 registers[step.into] = [
-                    sum((each(x, i) * everything[name][i] for name, x in step.terms.items()), Fraction(0))
+                    product(
+                        [each(x, i) for x in step.terms.values()],
+                        [everything[name][i] for name in step.terms],
+                    )
                     for i in range(n)
                 ]
                 continue
@@ -135,9 +134,7 @@ def run(protocol: Protocol, view: View, impulse: tuple[int, str, tuple[int, ...]
             message = registers[step.message]
             if view.exchanges is None or number in view.exchanges:
                 shown += seen(view, W, message)
-            registers[step.into] = [
-                sum((w * m for w, m in zip(row, message, strict=True)), Fraction(0)) for row in W
-            ]
+            registers[step.into] = [product(row, message) for row in W]
         held = {name: registers[name] for name in held}
     return shown
 
@@ -158,11 +155,9 @@ def seen(view: View, W: Matrix, message: list[Fraction]) -> list[Fraction]:
             return [message[j] for j in senders if j not in who]
         case "custom":
             rows: Any = view.observation
-            return [
-                sum((Fraction(x) * m for x, m in zip(row, message, strict=True)), Fraction(0)) for row in rows
-            ]
+            return [product([Fraction(x) for x in row], message) for row in rows]
         case _:
-            return [sum((w * m for w, m in zip(W[i], message, strict=True)), Fraction(0)) for i in who]
+            return [product(W[i], message) for i in who]
 
 
 def knowing(view: View) -> set[int]:
@@ -179,6 +174,7 @@ def owners_of(draw: Draw, W: Matrix, n: int) -> list[tuple[int, ...]]:
     return [(i, j) for i, j in itertools.combinations(range(n), 2) if W[i][j] or W[j][i]]
 
 
+@functools.lru_cache(maxsize=1024)
 def weights_at(protocol: Protocol, t: int) -> Matrix:
     """W of a round in rationals."""
     weights = protocol.round_of(t)[0]
@@ -192,6 +188,11 @@ def weights_at(protocol: Protocol, t: int) -> Matrix:
 def each(value: Any, node: int) -> Fraction:
     """The number of one node."""
     return Fraction(value[node] if isinstance(value, tuple) else value)
+
+
+def product(first: Iterable[Fraction], second: Iterable[Fraction]) -> Fraction:
+    """Σ xy; most terms are 0, and rationals are slow."""
+    return sum((x * y for x, y in zip(first, second, strict=True) if x and y), Fraction(0))
 
 
 def transposed(rows: Matrix) -> Matrix:
@@ -208,49 +209,3 @@ def largest_over_signs(M: Matrix) -> Fraction:
             best, sum((c[s] * c[t] * M[s][t] for s in range(rounds) for t in range(rounds)), Fraction(0))
         )
     return best
-
-
-PATH, RING, STAR = (metropolis_weights(name) for name in ("path:n=4", "ring:n=5", "star:n=4"))
-DIRECTED = np.array([[0.5, 0, 0.25, 0], [0.5, 0.5, 0, 0], [0, 0.5, 0.5, 0.5], [0, 0, 0.25, 0.5]])
-PAIRS = [
-    np.kron(np.eye(2), np.full((2, 2), 0.5)),
-    np.roll(np.roll(np.kron(np.eye(2), np.full((2, 2), 0.5)), 1, 0), 1, 1),
-]
-
-PROTOCOLS: list[Protocol] = [
-    gossip(PATH, rounds=4),
-    gossip(STAR, rounds=3, damping=[1, 0.5, 0, -0.25]),
-    gossip(PATH, rounds=4, noise_levels=("1/2", 2, 1, "1/3")),
-    gossip(STAR, rounds=3, encoder=(1, "1/2", "3/8")),
-    repeated(PATH, rounds=3, steps=2),
-    repeated(STAR, rounds=2, steps=3),
-    chebyshev(PATH, rounds=3, steps=3, gamma="6/5"),
-    momentum(PATH, rounds=4, beta="9/10"),
-    momentum(STAR, rounds=4, beta="1/2", noise="message"),
-    gradient_tracking(PATH, rounds=4),
-    gradient_tracking(STAR, rounds=4, noise="messages"),
-    exact_diffusion(PATH, rounds=4),
-    exact_diffusion(STAR, rounds=3, noise="messages"),
-    pairwise_noise(RING, rounds=3, local=1, shared=2),
-    pairwise_noise(STAR, rounds=3, local=("1/2", 0, 1, 1), shared=1),
-    once(PATH, steps=4),
-    clean_state(PATH, rounds=4, keep="1/2"),
-    push_sum(DIRECTED, rounds=4),
-    scheduled(PAIRS, rounds=5),
-    replace(pairwise_noise(PATH, rounds=3, local=1, shared=2), encoder=(1, 1, 1)),
-    scheduled(PAIRS, rounds=4, encoder=(1, "1/2", "3/8")),
-]
-"""One of every builder, small enough for rationals."""
-
-VIEWS: list[View] = [
-    View.everyone,
-    View.neighbourhood(1),
-    View.neighbourhood(0, own_noise="hidden"),
-    View.secure_sum(0),
-    View.secure_sum(2, own_noise="hidden"),
-    View.single_node(1),
-    View.single_node(0, own_noise="hidden"),
-    View.coalition_sums([0, 2]),
-    View.coalition_messages([1, 3]),
-    View.neighbourhood(1, exchanges=[1]),
-]

@@ -7,6 +7,7 @@ the `View` values it reads.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import json
@@ -228,7 +229,7 @@ class Scene:
     target: int
     rounds: int
 
-    @property
+    @functools.cached_property
     def form(self) -> ExactForm:
         return definition(self.weights, self.view, self.target, self.rounds)
 

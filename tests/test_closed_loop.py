@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-ENGINES: tuple[Any, ...] = ("auto", "dense", "filter", "reduced")
+ENGINES: tuple[Any, ...] = ("auto", "filter", "reduced")
 
 
 def star(leaves: int, rounds: int, *, closed: bool, centre: float = 1.0) -> Protocol:

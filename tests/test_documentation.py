@@ -81,7 +81,7 @@ GUARANTEED = (
     "sottovoce.graphs.maximum_degree_weights",
     "sottovoce.graphs.metropolis_weights",
     "sottovoce.graphs.uniform_weights",
-    "sottovoce.krylov.arnoldi",
+    "sottovoce.krylov.krylov_bases",
     "sottovoce.krylov.power_error",
     "sottovoce.learning.Exposure.everyone",
     "sottovoce.learning.Exposure.rounds_within",

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.interpreter import PATH, PROTOCOLS, RING, STAR, VIEWS, exact_view, knowing, largest_over_signs
+from tests.interpreter import exact_view, knowing, largest_over_signs
+from tests.scenes import EVERY_PROTOCOL, PATH, RING, STAR, VIEWS
 
 import sottovoce.verification.programs
 from sottovoce import View, certify, gossip, verify
@@ -49,9 +50,7 @@ def exact_matrix(protocol: Protocol, view: View, target: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("contribution", ["vector", "scalar", "energy"])
-@pytest.mark.parametrize(
-    "protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}-{protocol.rounds}"
-)
+@EVERY_PROTOCOL
 def test_every_protocol_in_every_view_is_certified_and_verified(
     protocol: Protocol, contribution: Any
 ) -> None:
@@ -295,9 +294,7 @@ def test_what_is_too_large_is_refused_before_work(monkeypatch: pytest.MonkeyPatc
     assert certificate.proof.method == "cap"
 
 
-@pytest.mark.parametrize(
-    "protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}-{protocol.rounds}"
-)
+@EVERY_PROTOCOL
 def test_what_own_noise_guarantees_is_above_the_truth_in_every_view(protocol: Protocol) -> None:
     for contribution in ("vector", "energy"):
         made = certify(protocol, View.everyone, 2, contribution=contribution)

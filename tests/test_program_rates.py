@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.interpreter import PATH, PROTOCOLS, RING, STAR, knowing
+from tests.interpreter import knowing
 from tests.laws.test_program_laws import programs
 from tests.profiles import examples
+from tests.scenes import PATH, PROTOCOLS, RING, STAR
 
 from sottovoce import View, rate, sensitivity
 from sottovoce.errors import InputError, NotCertified

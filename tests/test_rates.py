@@ -7,9 +7,10 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import linalg
+from tests.dense import dense_response
 
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.filtering import hidden_system, whitened_response
+from sottovoce.filtering import hidden_system
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
 from sottovoce.rates import Rates, rate, response_spectrum, steady_state
@@ -123,8 +124,8 @@ def test_the_ends_stand_around_a_fine_grid(weights: GossipWeights, view: View) -
     state = steady_state(system)
     place = int(np.argmax(found.upper * (found.frequency < 3)))
     target = int(np.searchsorted(system.unknown, found.indices[place]))
-    values, vectors = np.linalg.eig(state.closed_loop)
-    left, right = state.whitener @ vectors, np.linalg.inv(vectors)[:, target]
+    values, vectors = np.linalg.eig(state.closed.loop)
+    left, right = state.closed.whitener @ vectors, np.linalg.inv(vectors)[:, target]
     turns = np.exp(-1j * np.linspace(0, np.pi, 100_001))
     grid = (np.abs((left * right) @ (1 / (1 - turns[:, None] * values)).T) ** 2).sum(axis=0)
     assert grid.max() <= found.upper[place] * (1 + 1e-9)
@@ -158,7 +159,7 @@ def test_the_rate_is_the_limit_of_long_runs(view: View) -> None:
     for rounds in (50, 100, 200, 400):
         protocol = gossip(weights, rounds=rounds)
         system = hidden_system(protocol, observe(protocol, view))
-        (forms,) = whitened_response(system, engine="dense").forms(np.array([0]))
+        (forms,) = dense_response(system).forms(np.array([0]))
         (form,) = forms.matrices
         stream = rotating(rounds, found.frequency)
         misses.append(abs((stream * (form @ stream)).sum() / rounds / found.limit.upper - 1))
@@ -200,7 +201,7 @@ def test_every_bound_of_the_resolvent_covers_it(bound: int, monkeypatch: pytest.
         protocol = gossip(weights, rounds=1)
         state = steady_state(hidden_system(protocol, observe(protocol, alone(0))))
         for frequency in np.linspace(0, np.pi, 50):
-            shifted = np.eye(state.size) - np.exp(-1j * frequency) * state.closed_loop
+            shifted = np.eye(state.size) - np.exp(-1j * frequency) * state.closed.loop
             norm = np.linalg.norm(np.linalg.inv(shifted), 2)
             assert norm <= state.resolvent_bound(frequency) * (1 + 1e-12)
             assert norm <= state.loop_bound
@@ -219,10 +220,10 @@ def test_bounds_of_large_systems_give_the_same_rates(rule: object, monkeypatch: 
 def test_the_steady_filter_is_steady_and_white() -> None:
     protocol = gossip(metropolis_weights("torus:rows=4,cols=4"), rounds=1)
     state = steady_state(hidden_system(protocol, observe(protocol, View.neighbourhood(0))))
-    B, P = state.closed_loop, state.covariance
+    B, P = state.closed.loop, state.covariance
     assert B @ P @ B.T + np.eye(state.size) == pytest.approx(P, abs=1e-11)
     assert np.abs(np.linalg.eigvals(B)).max() < 1
-    response = state.whitener @ np.linalg.inv(np.eye(state.size) - np.exp(-0.7j) * B)
+    response = state.closed.whitener @ np.linalg.inv(np.eye(state.size) - np.exp(-0.7j) * B)
     assert response @ response.conj().T == pytest.approx(np.eye(len(response)), abs=1e-11)
     assert state.distortion < 1e-10
 
@@ -357,10 +358,10 @@ def test_what_a_solve_leaves_is_covered_in_256_bits_and_not_a_thousand_times_too
     state = steady_state(hidden_system(protocol, observe(protocol, view)))
     shares = []
     for frequency in (0.0, 0.3, 2.0):
-        matrix = np.eye(state.size) - np.exp(-1j * frequency) * state.closed_loop.T
-        found, bound = _solve(linalg.lu_factor(matrix), matrix, state.whitener.T, _Sizes.of(matrix))
+        matrix = np.eye(state.size) - np.exp(-1j * frequency) * state.closed.loop.T
+        found, bound = _solve(linalg.lu_factor(matrix), matrix, state.closed.whitener.T, _Sizes.of(matrix))
         with mpmath.workprec(256):
-            left = exactly(state.whitener.T) - exactly(matrix) * exactly(found)
+            left = exactly(state.closed.whitener.T) - exactly(matrix) * exactly(found)
             shares.append(float(mpmath.mnorm(left, "f")) / bound)
     assert max(shares) <= 1
     assert max(shares) >= 1e-3
@@ -376,6 +377,6 @@ def test_polynomials_are_within_their_slack_in_256_bits(graph: str, view: View) 
     with mpmath.workprec(256):
         for frequency, value, number in zip(frequencies, values, which, strict=False):
             turn = mpmath.expj(-mpmath.mpf(float(frequency)))
-            resolvent = (mpmath.eye(state.size) - turn * exactly(state.closed_loop)) ** -1
-            off = mpmath.mnorm(exactly(state.whitener) * resolvent - exactly(value), "f")
+            resolvent = (mpmath.eye(state.size) - turn * exactly(state.closed.loop)) ** -1
+            off = mpmath.mnorm(exactly(state.closed.whitener) * resolvent - exactly(value), "f")
             assert off <= found[number].slack

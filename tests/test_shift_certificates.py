@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -48,20 +49,36 @@ def certified(
     return certify(protocol, view or View.secure_sum(0), target, **options)
 
 
-SHORT = certified(rounds=4, updates=(0.5, 1), noise_levels=LEVELS, mechanism=NOISE)
-LONG = certified(rounds=400, updates=(0.9, 1))
-CASES = {
-    "shift, round by round": (RING, SHORT),
-    "shift, layered": (RING, LONG),
-    "shift, periodic": (RING, certified(rounds=90, updates=(0, 1), participation="every:3")),
+CASES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "shift, round by round": (
+        RING,
+        {"rounds": 4, "updates": (0.5, 1), "noise_levels": LEVELS, "mechanism": NOISE},
+    ),
+    "shift, layered": (RING, {"rounds": 400, "updates": (0.9, 1)}),
+    "shift, periodic": (RING, {"rounds": 90, "updates": (0, 1), "participation": "every:3"}),
     "shift, at most": (
         RING,
-        certified(rounds=30, updates=(0, 1), participation="at-most:4", view=View.single_node(0)),
+        {"rounds": 30, "updates": (0, 1), "participation": "at-most:4", "view": View.single_node(0)},
     ),
-    "memory-one": (BENT, certified(BENT, rounds=3, updates=(0.5, 1), target=3)),
-    "twins": (COMPLETE, certified(COMPLETE, rounds=9, updates="any")),
-    "cap": (RING, certified(rounds=9, updates="any", view=View.everyone, target=3)),
+    "memory-one": (BENT, {"rounds": 3, "updates": (0.5, 1), "target": 3}),
+    "twins": (COMPLETE, {"rounds": 9, "updates": "any"}),
+    "cap": (RING, {"rounds": 9, "updates": "any", "view": View.everyone, "target": 3}),
 }
+
+
+@functools.cache
+def case(name: str) -> Certificate:
+    """The certificate of a case, made once."""
+    weights, options = CASES[name]
+    return certified(weights, **options)
+
+
+def short() -> Certificate:
+    return case("shift, round by round")
+
+
+def long() -> Certificate:
+    return case("shift, layered")
 
 
 def asked_of(certificate: Certificate) -> TrainingQuestion:
@@ -76,7 +93,7 @@ def shift_of(certificate: Certificate) -> ShiftProof:
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_certified_is_verified_from_its_text_alone(name: str) -> None:
-    weights, certificate = CASES[name]
+    weights, certificate = CASES[name][0], case(name)
     again = from_text(to_text(certificate))
     assert to_text(again) == to_text(certificate)
     found = verify(again, weights)
@@ -95,19 +112,19 @@ def test_what_is_certified_is_verified_from_its_text_alone(name: str) -> None:
 
 
 def test_methods_are_what_their_names_say() -> None:
-    for name, (_, certificate) in CASES.items():
-        assert name.startswith(certificate.proof.method)
-    short, long = shift_of(SHORT), shift_of(LONG)
-    assert (len(short.start), len(short.bulk), len(short.end)) == (0, 0, 4)
-    assert len(long.start) == len(long.end) > 0
-    assert len(shift_of(CASES["shift, periodic"][1]).bulk) == 3
+    for name in CASES:
+        assert name.startswith(case(name).proof.method)
+    few, many = shift_of(short()), shift_of(long())
+    assert (len(few.start), len(few.bulk), len(few.end)) == (0, 0, 4)
+    assert len(many.start) == len(many.end) > 0
+    assert len(shift_of(case("shift, periodic")).bulk) == 3
 
 
 @pytest.mark.parametrize("name", ["shift, round by round", "shift, periodic", "twins"])
 def test_the_ends_are_those_of_sensitivity(name: str) -> None:
-    weights, certificate = CASES[name]
+    weights, certificate = CASES[name][0], case(name)
     updates: Any = certificate.updates
-    noise: Any = LEVELS if certificate is SHORT else None
+    noise: Any = LEVELS if certificate is short() else None
     protocol = gossip(weights, rounds=certificate.rounds, updates=updates, noise_levels=noise)
     found = sensitivity(protocol, View.secure_sum(0), targets=[1], participation=certificate.participation)
     assert certificate.squared_upper == pytest.approx(float(found.squared_upper[0]), rel=1e-9)
@@ -115,7 +132,7 @@ def test_the_ends_are_those_of_sensitivity(name: str) -> None:
 
 
 def test_the_epsilon_follows_from_the_mechanism() -> None:
-    found = verify(SHORT, RING)
+    found = verify(short(), RING)
     assert found.epsilon == pytest.approx(
         gaussian.epsilon(math.sqrt(found.squared.upper) / 4, 1e-5), rel=1e-9
     )
@@ -124,7 +141,7 @@ def test_the_epsilon_follows_from_the_mechanism() -> None:
 def test_zeroing_out_needs_the_identity_in_the_ball_of_the_target() -> None:
     """Without its data a node sends on what it received: for slopes below 1 that is no map of the ball."""
     zero = Mechanism(noise_multiplier=4.0, delta=1e-5, relation="zero-out")
-    assert verify(replace(LONG, mechanism=zero), RING).verdict == "verified"
+    assert verify(replace(long(), mechanism=zero), RING).verdict == "verified"
     steep = certified(rounds=4, updates=(0.2, 0.9))
     found = verify(replace(steep, mechanism=zero), RING)
     assert found.verdict == "refused"
@@ -198,8 +215,8 @@ def scaled(factor: float) -> Any:
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else "",
 )
 def test_a_forged_field_is_not_verified(place: tuple[Any, ...], value: Any) -> None:
-    text = forged(SHORT, *place, value=value)
-    assert text != to_text(SHORT)
+    text = forged(short(), *place, value=value)
+    assert text != to_text(short())
     try:
         found = verify(from_text(text), RING)
     except (InputError, NotCertified):
@@ -243,7 +260,7 @@ def test_a_forged_field_is_not_verified(place: tuple[Any, ...], value: Any) -> N
     ],
 )
 def test_a_file_that_contradicts_itself_is_an_error(place: Any, value: Any, sentence: str) -> None:
-    text = forged(SHORT, *place, value=value)
+    text = forged(short(), *place, value=value)
     with pytest.raises(InputError, match=sentence):
         verify(from_text(text), RING)
 
@@ -257,17 +274,17 @@ def test_programs_that_are_no_gossip_are_not_checked() -> None:
         (("protocol", "programs"), lambda programs: programs * 2),
     ):
         with pytest.raises(NotCertified, match="is not checked here"):
-            verify(from_text(forged(SHORT, *place, value=value)), RING)
+            verify(from_text(forged(short(), *place, value=value)), RING)
 
 
 def test_work_without_end_is_refused_beforehand() -> None:
-    forever = from_text(forged(LONG, "protocol", "rounds", value=2**53))
+    forever = from_text(forged(long(), "protocol", "rounds", value=2**53))
     assert verify(replace(forever, squared_lower=0.0, squared_upper=2.0**53), RING).verdict == "verified"
     rarely = replace(forever, participation="at-most:3", squared_lower=0.0, squared_upper=3.0)
     with pytest.raises(NotCertified, match="is not sought here"):
         verify(rarely, RING)
-    step = replace(shift_of(SHORT).end[0], factor=np.zeros((6, 60_000)))
-    wide = replace(SHORT, proof=replace(shift_of(SHORT), end=(step, *shift_of(SHORT).end[1:])))
+    step = replace(shift_of(short()).end[0], factor=np.zeros((6, 60_000)))
+    wide = replace(short(), proof=replace(shift_of(short()), end=(step, *shift_of(short()).end[1:])))
     with pytest.raises(NotCertified, match="multiplications"):
         verify(wide, RING)
 
@@ -305,12 +322,12 @@ def exact_value(certificate: Certificate, asked: TrainingQuestion) -> Fraction:
 
 @pytest.mark.parametrize("name", ["short", "lasting"])
 def test_an_attack_is_evaluated_from_below_and_closely(name: str) -> None:
-    certificate = SHORT
+    certificate = short()
     if name == "lasting":
-        attack = shift_of(LONG).attack
+        attack = shift_of(long()).attack
         assert attack is not None
         turning = replace(attack, angle=0.0)
-        certificate = replace(LONG, rounds=40, proof=replace(shift_of(LONG), attack=turning))
+        certificate = replace(long(), rounds=40, proof=replace(shift_of(long()), attack=turning))
     asked = asked_of(certificate)
     attack = shift_of(certificate).attack
     assert attack is not None
@@ -325,10 +342,10 @@ def test_an_attack_is_evaluated_from_below_and_closely(name: str) -> None:
 @pytest.mark.parametrize("angle", [0.0, 0.7, math.pi])
 def test_all_rounds_of_a_lasting_attack_count_once_it_has_settled(angle: float, monkeypatch: Any) -> None:
     """The drift bound for the rounds that are not gone through, against going through all of them."""
-    attack = shift_of(LONG).attack
+    attack = shift_of(long()).attack
     assert attack is not None
     turning = replace(attack, angle=angle)
-    asked = asked_of(replace(LONG, rounds=4000))
+    asked = asked_of(replace(long(), rounds=4000))
     whole = attacks.attained(turning, asked)
     monkeypatch.setattr(attacks, "MOST_ROUNDS", 300)
     shortened = attacks.attained(turning, asked)
@@ -356,7 +373,7 @@ def test_an_attack_must_not_use_what_the_view_does_not_show() -> None:
     assert shift_of(certificate).attack is None
     assert certificate.squared_lower == 0
     assert verify(certificate, RING).verdict == "verified"
-    borrowed = shift_of(SHORT).attack
+    borrowed = shift_of(short()).attack
     assert borrowed is not None
     two = replace(borrowed, statistic=np.repeat(borrowed.statistic, 2, axis=1))
     found = verify(replace(certificate, proof=replace(shift_of(certificate), attack=two)), RING)

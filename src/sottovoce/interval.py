@@ -14,7 +14,10 @@ from sottovoce.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DIGITS", "Interval", "rounded_down", "rounded_near", "rounded_up"]
+__all__ = ["DIGITS", "UNIT_ROUNDOFF", "Interval", "rounded_down", "rounded_near", "rounded_up"]
+
+UNIT_ROUNDOFF = 2.0**-53
+"""u: a sum, product, quotient or square root of floats is within a factor 1 ± u of the true one, but for underflow."""
 
 DIGITS = 4
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from sottovoce.errors import at_least
+from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,14 +25,12 @@ __all__ = [
     "Defect",
     "KrylovBasis",
     "Operator",
-    "arnoldi",
     "gram_in_blocks",
     "krylov_bases",
     "measured_defect",
     "power_error",
 ]
 
-UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 POWERS_AT_ONCE = 64
 # A block that shrinks by more than this when it is orthogonalised has lost digits, and is orthogonalised again.
 CANCELLED = 0.05
@@ -79,27 +78,17 @@ class KrylovBasis:
         return int(self.vectors.shape[1])
 
 
-def arnoldi(matrix: csr_array, block: np.ndarray, *, size: int, symmetric: bool = False) -> KrylovBasis:
-    """An orthonormal basis of span{V, XV, X²V, …} of dimension `size`, or the whole space if it closes before.
-
-    Guarantee: exact up to rounding when the space closes (`residual` is then 0); otherwise `power_error` bounds
-    what is missing. Columns that vanish after orthogonalisation (breakdown) are deflated and counted as residual.
-
-    Source: Golub & Van Loan, *Matrix Computations*, 4th ed., Section 10.1 and 10.5.
-    """
-    for basis in krylov_bases(matrix, block, symmetric=symmetric, largest=size):
-        if basis.size >= size:
-            return basis
-    return basis
-
-
 def krylov_bases(
     matrix: csr_array | Operator, block: np.ndarray, *, largest: int, symmetric: bool = False
 ) -> Iterator[KrylovBasis]:
-    """Growing bases, one more block each time, until the space closes or has `largest` dimensions.
+    """Growing orthonormal bases of span{V, XV, X²V, …}, until the space closes or has `largest` dimensions.
 
     A caller takes bases until one is good enough; nothing is computed twice. A basis is valid until the next one
-    is asked for. Norms are Euclidean if `symmetric` and ℓ¹ otherwise.
+    is asked for. Norms are Euclidean if `symmetric` and ℓ¹ otherwise. Columns that vanish after orthogonalisation
+    (breakdown) are deflated and counted as residual.
+
+    Guarantee: none of its own; `measured_defect` says how far a basis is from its relations.
+    Source: Golub & Van Loan, *Matrix Computations*, 4th ed., Section 10.1 and 10.5.
     """
     at_least(1, largest=largest)
     most = min(block.shape[0], largest + block.shape[1])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from sottovoce.errors import InputError, at_least
+from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +24,6 @@ __all__ = ["Participation"]
 Kind = Literal["full", "fixed", "every", "at-most", "separated"]
 
 _SPELLINGS = "full, fixed:1,5,9, every:4, every:4,offset=2, at-most:5, separated:3, separated:3,at-most=5"
-_UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +216,7 @@ class Participation:
             case "separated":
                 count = self.largest_count(given.size)
                 # Each of at most `count` additions rounds down by a relative 2⁻⁵³ at worst.
-                return _separated_sum(given, self.size, self.limit) * (1 + 3 * (count + 1) * _UNIT_ROUNDOFF)
+                return _separated_sum(given, self.size, self.limit) * (1 + 3 * (count + 1) * UNIT_ROUNDOFF)
             case _:
                 return max(_sum_up(given[pattern]) for pattern in self.patterns(given.size))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.interpreter import PROTOCOLS, decoded, knowing, owners_of, run, weights_at
+from tests.interpreter import decoded, knowing, owners_of, run, weights_at
+from tests.scenes import EVERY_PROTOCOL
 
 from sottovoce import View, audit, sensitivity
 from sottovoce.auditing.programs import program_attack, program_scene
@@ -13,10 +14,8 @@ from sottovoce.errors import InputError
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import Protocol, momentum, once, pairwise_noise
 
-NAMES = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}")
 
-
-@NAMES
+@EVERY_PROTOCOL
 @pytest.mark.parametrize("view", [View.neighbourhood(1), View.secure_sum(0), View.single_node(2)], ids=str)
 def test_unit_impulses_do_what_the_interpreter_says(protocol: Protocol, view: View) -> None:
     scene = program_scene(protocol, view, protocol.n - 1)
@@ -40,7 +39,7 @@ def test_unit_impulses_do_what_the_interpreter_says(protocol: Protocol, view: Vi
     assert seen == pytest.approx(columns, abs=1e-12)
 
 
-@NAMES
+@EVERY_PROTOCOL
 def test_the_attack_attains_what_is_accounted_for(protocol: Protocol) -> None:
     view, target = View.secure_sum(0), 1
     found = sensitivity(protocol, view, [target], contribution="scalar")

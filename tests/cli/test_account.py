@@ -138,7 +138,7 @@ def test_every_view(view: str, sottovoce: Run) -> None:
 
 def test_options_reach_the_accountant(sottovoce: Run) -> None:
     chosen = ("--own-noise", "hidden", "--contribution", "scalar", "--relation", "replace-one")
-    settings = (*chosen, "--engine", "dense", "--weights", "lazy", "--delta", "1e-7")
+    settings = (*chosen, "--engine", "filter", "--weights", "lazy", "--delta", "1e-7")
     out = sottovoce(*RING, "--view", "single-node", "--json", "--observer", "0", *settings).out
     protocol = gossip(graphs.lazy_weights("ring:n=5"), rounds=4)
     table = account(
@@ -148,7 +148,7 @@ def test_options_reach_the_accountant(sottovoce: Run) -> None:
         delta=1e-7,
         relation="replace-one",
         contribution="scalar",
-        engine="dense",
+        engine="filter",
     )
     assert [pair["epsilon"]["upper"] for pair in json.loads(out)["pairs"]] == list(table.epsilon_upper)
 

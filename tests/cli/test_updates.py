@@ -119,7 +119,7 @@ def test_rates_coalitions_sweeps_and_summaries_take_it_too(sottovoce: Run) -> No
         (("--updates", "0,1", "--damping", "0.5"), "say the same thing twice"),
         (("--updates", "0,1", "--protocol", "momentum:beta=0.5"), "updates are worked out for gossip"),
         (("--updates", "0,1", "--protocol", "gossip:encoder=1+0.5"), "updates are worked out for gossip"),
-        (("--updates", "0,1", "--engine", "dense"), "--engine must be auto for training"),
+        (("--updates", "0,1", "--engine", "filter"), "--engine must be auto for training"),
         (("--updates", "0,1", "--contribution", "scalar"), "--contribution must be vector for training"),
         (("--updates", "0,1", "--contribution", "energy"), "--contribution must be vector for training"),
     ],

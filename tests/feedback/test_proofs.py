@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +25,12 @@ if TYPE_CHECKING:
 RING = graphs.metropolis_weights("ring:n=7")
 
 
+@functools.cache
 def proof_of(rounds: int = 6, effort: Any = "auto", **options: Any) -> tuple[ShiftProof, TrainingQuestion]:
     """A proof about node 1 of a ring of 7, and what it answers."""
     options = {"updates": (0.5, 1)} | options
     found = training_sensitivity(RING, View.secure_sum(0), 1, rounds=rounds, effort=effort, **options)
     return found.proof, training(RING, View.secure_sum(0), rounds=rounds, **options).about(1)
-
-
-PROOF, ASKED = proof_of()
-LONG, LONG_ASKED = proof_of(60)
 
 
 def dense_inequality(case: Training, target: int, X: Any, Y: Any, beta: Any, kappa: float) -> Any:
@@ -52,10 +50,12 @@ def dense_inequality(case: Training, target: int, X: Any, Y: Any, beta: Any, kap
 
 
 def test_short_runs_have_a_step_a_round_and_long_ones_a_start_and_an_end() -> None:
-    assert check_shift(PROOF, ASKED).holds
-    assert check_shift(LONG, LONG_ASKED).holds
-    assert len(PROOF.end) == 6
-    assert (len(LONG.start) > 0, len(LONG.bulk), len(LONG.end) > 0) == (True, 1, True)
+    proof, asked = proof_of()
+    long, long_asked = proof_of(60)
+    assert check_shift(proof, asked).holds
+    assert check_shift(long, long_asked).holds
+    assert len(proof.end) == 6
+    assert (len(long.start) > 0, len(long.bulk), len(long.end) > 0) == (True, 1, True)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -132,28 +132,31 @@ def changed_step(proof: ShiftProof, **changes: Any) -> ShiftProof:
 
 
 def test_changed_proofs_are_refused() -> None:
-    step = PROOF.end[1]
+    proof, asked = proof_of()
+    long, long_asked = proof_of(60)
+    step = proof.end[1]
     beta = np.array(step.multipliers)
     beta[1] *= 1.3
     for wrong in (
-        changed_step(PROOF, kappa=step.kappa * 1.001),
-        changed_step(PROOF, factor=step.factor * 1.05),
-        changed_step(PROOF, factor=step.factor * 0.95),
-        changed_step(PROOF, factor=step.factor[:, :1]),
-        changed_step(PROOF, multipliers=beta),
-        changed_step(PROOF, multipliers=np.zeros(7)),
-        changed_step(PROOF, kappa=1e-200),
-        changed_step(PROOF, factor=step.factor * 1e120),
-        replace(PROOF, end=PROOF.end[::-1][1:] + PROOF.end[-1:]),
+        changed_step(proof, kappa=step.kappa * 1.001),
+        changed_step(proof, factor=step.factor * 1.05),
+        changed_step(proof, factor=step.factor * 0.95),
+        changed_step(proof, factor=step.factor[:, :1]),
+        changed_step(proof, multipliers=beta),
+        changed_step(proof, multipliers=np.zeros(7)),
+        changed_step(proof, kappa=1e-200),
+        changed_step(proof, factor=step.factor * 1e120),
+        replace(proof, end=proof.end[::-1][1:] + proof.end[-1:]),
     ):
-        refused(wrong, ASKED)
-    refused(replace(LONG, bulk=(replace(LONG.bulk[0], kappa=LONG.bulk[0].kappa * 1.001),)), LONG_ASKED)
-    refused(replace(LONG, start=LONG.start[::-1]), LONG_ASKED)
+        refused(wrong, asked)
+    refused(replace(long, bulk=(replace(long.bulk[0], kappa=long.bulk[0].kappa * 1.001),)), long_asked)
+    refused(replace(long, start=long.start[::-1]), long_asked)
 
 
 def test_a_proof_of_something_else_is_refused() -> None:
-    assert ASKED.slopes is not None
-    lower, upper = ASKED.slopes.lower, ASKED.slopes.upper
+    proof, asked = proof_of()
+    assert asked.slopes is not None
+    lower, upper = asked.slopes.lower, asked.slopes.upper
     path, known = graphs.metropolis_weights("path:n=7"), np.array([0])
     for change in (
         {"slopes": Slopes(lower=lower - 0.01, upper=upper)},
@@ -166,7 +169,7 @@ def test_a_proof_of_something_else_is_refused() -> None:
         {"loop": hidden_loop(RING, observation=[RING.exact_row(i) for i in (0, 2)], known=known)},
         {"loop": hidden_loop(path, observation=[path.exact_row(0)], known=known)},
     ):
-        refused(PROOF, replace(ASKED, **change))
+        refused(proof, replace(asked, **change))
 
 
 def refused(proof: ShiftProof, asked: TrainingQuestion) -> None:
@@ -178,22 +181,24 @@ def refused(proof: ShiftProof, asked: TrainingQuestion) -> None:
 
 def test_rounds_without_end_are_summed_without_being_counted_one_by_one() -> None:
     """The bulk of a long proof, T = 10¹⁵: T/κ, and what start and end cost."""
-    many = replace(LONG_ASKED, rounds=10**15)
-    found = check_shift(LONG, many)
-    rate = 1 / LONG.bulk[0].kappa
+    long, long_asked = proof_of(60)
+    many = replace(long_asked, rounds=10**15)
+    found = check_shift(long, many)
+    rate = 1 / long.bulk[0].kappa
     assert found.squared_upper == pytest.approx(1e15 * rate, rel=1e-12)
-    few = check_shift(LONG, replace(LONG_ASKED, rounds=200)).squared_upper
-    assert few - check_shift(LONG, LONG_ASKED).squared_upper == pytest.approx(140 * rate, rel=1e-9)
+    few = check_shift(long, replace(long_asked, rounds=200)).squared_upper
+    assert few - check_shift(long, long_asked).squared_upper == pytest.approx(140 * rate, rel=1e-9)
 
 
 def test_what_the_factor_has_at_the_pivots_does_not_matter() -> None:
     """C e = 0 is a definition, not a claim: whatever stands there is replaced by what the other rows determine."""
-    step = PROOF.end[1]
-    loop = ASKED.loop
-    pivots = kernel(loop.rows, np.searchsorted(loop.unknown, PROOF.support)).pivots
+    proof, asked = proof_of()
+    step = proof.end[1]
+    loop = asked.loop
+    pivots = kernel(loop.rows, np.searchsorted(loop.unknown, proof.support)).pivots
     scribbled = np.array(step.factor)
     scribbled[pivots] += 17.0
-    assert check_shift(changed_step(PROOF, factor=scribbled), ASKED) == check_shift(PROOF, ASKED)
+    assert check_shift(changed_step(proof, factor=scribbled), asked) == check_shift(proof, asked)
 
 
 def test_a_memory_that_is_seen_is_not_believed() -> None:
@@ -211,9 +216,15 @@ def test_a_memory_that_is_seen_is_not_believed() -> None:
         ({"method": "hope"}, "method must be one of"),
         ({"support": np.array([3, 2])}, "ascending node indices"),
         ({"support": np.array([3])}, "a row for each of the 1 nodes"),
-        ({"end": PROOF.end[::-1]}, "only the step of the last round"),
     ],
 )
 def test_a_proof_that_contradicts_itself_is_refused(change: Any, sentence: str) -> None:
+    proof, _ = proof_of()
     with pytest.raises(InputError, match=sentence):
-        replace(PROOF, **change)
+        replace(proof, **change)
+
+
+def test_only_the_last_round_may_lead_nowhere() -> None:
+    proof, _ = proof_of()
+    with pytest.raises(InputError, match="only the step of the last round"):
+        replace(proof, end=proof.end[::-1])

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.interpreter import VIEWS, exact_view, knowing, largest_over_signs
+from tests.interpreter import exact_view, knowing, largest_over_signs
 from tests.laws.test_program_laws import CASES, _protocol, _view, programs
+from tests.scenes import VIEWS
 
 from sottovoce import certify, verify
 from sottovoce.certificates import DenseProof

@@ -13,9 +13,10 @@ import pytest
 import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.interpreter import PROTOCOLS, VIEWS, exact_view, knowing, largest_over_signs
+from tests.interpreter import exact_view, knowing, largest_over_signs
 from tests.profiles import examples
 from tests.reference import exact_form, rational
+from tests.scenes import ENGINES, EVERY_ENGINE, EVERY_PROTOCOL, EVERY_VIEW, VIEWS
 
 from sottovoce import sensitivity
 from sottovoce.graphs import Graph, metropolis_weights
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent.parent / "golden" / "programs.json").read_text()
 )["cases"]
-
-
-ENGINES: list[Engine] = ["auto", "filter", "reduced"]
 
 
 def holds(
@@ -51,11 +49,9 @@ def holds(
         assert upper - lower <= tight * float(exact) + 1e-12
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("view", VIEWS, ids=str)
-@pytest.mark.parametrize(
-    "protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}-{protocol.rounds}"
-)
+@EVERY_ENGINE
+@EVERY_VIEW
+@EVERY_PROTOCOL
 def test_the_interval_holds_the_exact_value(protocol: Protocol, view: View, engine: Engine) -> None:
     for target in sorted(set(range(protocol.n)) - knowing(view))[-2:]:
         holds(protocol, view, target, tight=1e-8, engine=engine)

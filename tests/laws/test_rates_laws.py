@@ -78,8 +78,8 @@ def test_over_all_targets_the_spectrum_sums_to_the_rows_seen(
     protocol = gossip(weights, rounds=1)
     system = hidden_system(protocol, observe(protocol, make(node)))  # type: ignore[operator]
     state = steady_state(system)
-    shifted = np.eye(state.size) - np.exp(-1j * frequency) * state.closed_loop
-    response = state.whitener @ np.linalg.inv(shifted)
+    shifted = np.eye(state.size) - np.exp(-1j * frequency) * state.closed.loop
+    response = state.closed.whitener @ np.linalg.inv(shifted)
     assert (np.abs(response) ** 2).sum() == pytest.approx(len(system.rows), rel=1e-9)
 
 

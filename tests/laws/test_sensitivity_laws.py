@@ -31,7 +31,7 @@ from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View
 
-ENGINES = ("dense", "filter", "reduced")
+ENGINES = ("filter", "reduced")
 
 
 def measured(scene: Scene, **options: Any) -> Interval:

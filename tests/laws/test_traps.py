@@ -18,7 +18,7 @@ from sottovoce.protocols import gossip
 from sottovoce.sensitivities import absolute_bound, sensitivity
 from sottovoce.views import View, observe
 
-ENGINES: tuple[Any, ...] = ("dense", "filter", "reduced")
+ENGINES: tuple[Any, ...] = ("filter", "reduced")
 
 
 def measured(weights: GossipWeights, view: View, target: int, rounds: int, **options: Any) -> Interval:

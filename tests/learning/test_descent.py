@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from tests.dense import dense_response
 
 from sottovoce import View, gossip, graphs
 from sottovoce.errors import InputError
-from sottovoce.filtering import DenseResponse, hidden_system, whitened_response
+from sottovoce.filtering import hidden_system
 from sottovoce.learning import (
     Descent,
     NodeNoise,
@@ -61,7 +62,7 @@ def emitted(descent: Descent) -> np.ndarray:
 
 @pytest.mark.parametrize("weights", ["metropolis", "lazy", "uniform"])
 def test_unit_impulses_through_the_trainer_give_the_accountants_matrix(weights: str) -> None:
-    """H_T of the trainer, and the one that the accountant factorised, column by column."""
+    """H_T of the trainer, and that of the hidden system, column by column."""
     rounds = 6
     protocol = gossip(graphs.weights_by_rule(GRAPH, weights), rounds=rounds)
     n = protocol.n
@@ -75,15 +76,14 @@ def test_unit_impulses_through_the_trainer_give_the_accountants_matrix(weights: 
     trained = -emitted(descent).reshape(rounds, n, n, rounds)
     view = View(observation=np.eye(n)[[2, 0]], known_noise=[])
     system = hidden_system(protocol, observe(protocol, view))
-    accountant = whitened_response(system, engine="dense")
-    assert isinstance(accountant, DenseResponse)
+    accountant = dense_response(system)
     assert system.unknown.tolist() == list(range(n))
     seen = np.einsum("mk,tkjs->tmjs", system.rows, trained)
     for t in range(rounds):
         for s in range(rounds):
             expected = accountant.powers[t - s] if t >= s else np.zeros((2, n))
             assert np.allclose(seen[t, :, :, s], expected, atol=1e-14)
-    # The covariance that the accountant factorised is the Gram matrix of the trainer's own responses.
+    # The covariance of the view is the Gram matrix of the trainer's own responses.
     flat = seen.reshape(2 * rounds, -1)
     assert np.allclose(accountant.root @ accountant.root.T, flat @ flat.T, atol=1e-12)
 

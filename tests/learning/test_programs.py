@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.interpreter import PROTOCOLS
+from tests.scenes import PROTOCOLS
 
 from sottovoce import View, account, gaussian
 from sottovoce.errors import InputError

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import pytest
-from tests.interpreter import PROTOCOLS, each, weights_at
+from tests.interpreter import each, weights_at
+from tests.scenes import EVERY_PROTOCOL, PROTOCOLS
 
 from sottovoce.protocols import Combine, Protocol
 from sottovoce.protocols.compiled import GIVEN, STATE, compile_round, compiled_rounds
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+@EVERY_PROTOCOL
 def test_compiled_rows_are_what_unit_impulses_do(protocol: Protocol) -> None:
     weights, program = protocol.round_of(0)
     compiled = compile_round(weights, program)

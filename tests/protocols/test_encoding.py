@@ -9,16 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.interpreter import (
-    PAIRS,
-    PATH,
-    PROTOCOLS,
-    RING,
-    VIEWS,
-    exact_view,
-    knowing,
-    largest_over_signs,
-)
+from tests.interpreter import exact_view, knowing, largest_over_signs
+from tests.scenes import PAIRS, PATH, PROTOCOLS, RING, VIEWS
 
 from sottovoce import certify, sensitivity, verify
 from sottovoce.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.interpreter import PATH, PROTOCOLS
+from tests.scenes import PATH, PROTOCOLS
 
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol
 from sottovoce.protocols.execution import draw_counts, initial_registers, run_round

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.interpreter import PATH, PROTOCOLS, STAR, exact_view, largest_over_signs
+from tests.interpreter import exact_view, largest_over_signs
+from tests.scenes import EVERY_PROTOCOL, PATH, PROTOCOLS, STAR
 
 from sottovoce import View, account, account_all, sensitivity, worst_coalition, worst_observer
 from sottovoce.accounting import central_account, local_account
@@ -24,7 +25,6 @@ from sottovoce.sweeps import read_sweep, summarise, sweep
 if TYPE_CHECKING:
     from pathlib import Path
 
-EVERY = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}")
 SETTINGS: dict[str, Any] = {"noise_multiplier": 2.0, "delta": 1e-5}
 BARE = clean_state(PATH, rounds=3, keep="1/2", noise_levels=(1, 0, 1, 1))
 
@@ -42,7 +42,7 @@ def holds(interval: Interval | None, value: Fraction | float, *, tight: float = 
     assert math.isinf(value) or interval.width <= tight * float(value) + 1e-12
 
 
-@EVERY
+@EVERY_PROTOCOL
 def test_local_dp_is_what_whoever_sees_all_messages_learns(protocol: Protocol) -> None:
     found = local_account(protocol, **SETTINGS, contribution="scalar")
     holds(
@@ -52,7 +52,7 @@ def test_local_dp_is_what_whoever_sees_all_messages_learns(protocol: Protocol) -
     assert found.assumption == ("oblivious" if not protocol.plain else "none")
 
 
-@EVERY
+@EVERY_PROTOCOL
 @pytest.mark.parametrize("participation", ["full", "at-most:1"])
 @pytest.mark.parametrize("contribution", ["vector", "energy"])
 def test_local_dp_agrees_with_the_everyone_view(
@@ -98,7 +98,7 @@ def test_noise_elsewhere_has_no_central_aggregation(name: str) -> None:
         central_account(late, **SETTINGS)
 
 
-@EVERY
+@EVERY_PROTOCOL
 @pytest.mark.parametrize("view", ["coalition-sums", "coalition-messages"])
 def test_the_worst_coalition_is_that_of_a_full_enumeration(protocol: Protocol, view: Any) -> None:
     found = worst_coalition(protocol, 0, size=2, view=view, contribution="scalar")
@@ -130,7 +130,7 @@ def test_a_coalition_that_sees_a_contribution_bare_ends_the_search() -> None:
     assert found.method == "infinite"
 
 
-@EVERY
+@EVERY_PROTOCOL
 def test_a_sweep_holds_what_an_account_does_and_its_program(protocol: Protocol, tmp_path: Path) -> None:
     done = sweep(protocol, "secure-sum", tmp_path / "all", contribution="scalar")
     table = account_all(protocol, "secure-sum", **SETTINGS, contribution="scalar")

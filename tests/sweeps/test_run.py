@@ -83,7 +83,7 @@ def test_the_pairs_are_those_of_account_all(protocol: Protocol, pairs: Any, tmp_
     ("view", "settings"),
     [
         ("neighbourhood", {"own_noise": "hidden"}),
-        ("single-node", {"contribution": "scalar", "engine": "dense"}),
+        ("single-node", {"contribution": "scalar", "engine": "filter"}),
         ("secure-sum", {"participation": Participation.at_most(2)}),
     ],
 )
@@ -140,7 +140,7 @@ def test_resuming_computes_what_is_missing_and_nothing_twice(
         ({"own_noise": "hidden"}, "own_noise"),
         ({"contribution": "scalar"}, "contribution"),
         ({"participation": "every:2"}, "participation"),
-        ({"engine": "dense"}, "engine"),
+        ({"engine": "filter"}, "engine"),
         ({"tile": 3}, "tile"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import psutil
+import pytest
 from tests.servers import serving
 
 CLIENTS = 50
@@ -46,6 +47,7 @@ def memory(process: psutil.Process) -> int:
     return sum(each.memory_info().rss for each in (process, *process.children(recursive=True)))
 
 
+@pytest.mark.load
 def test_fifty_clients_are_served_and_memory_stays_flat() -> None:
     with serving() as server:
         process = psutil.Process(server.process.pid)

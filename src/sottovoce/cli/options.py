@@ -114,7 +114,7 @@ Observers = Annotated[
     ),
 ]
 Engine = Annotated[
-    Literal["auto", "dense", "filter", "reduced"],
+    Literal["auto", "filter", "reduced"],
     Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
 ]
 Effort = Annotated[

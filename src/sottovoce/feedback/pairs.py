@@ -19,7 +19,7 @@ from sottovoce.errors import InputError
 from sottovoce.feedback.attacks import Attack, best_attack, plain_attacks
 from sottovoce.feedback.candidates import Effort, best_proved
 from sottovoce.feedback.closed import cap, memory_one, twins
-from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.views import METHOD_NAMES
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a protocol and a view to the whitened response F: eliminate what is known, reduce, filter."""
 
+from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.elimination import HiddenSystem, hidden_system
 from sottovoce.filtering.response import (
     ENGINES,
     EXPLICIT_ROUNDS,
-    DenseResponse,
     Engine,
     FilteredResponse,
     QuadraticForms,
@@ -15,7 +15,7 @@ from sottovoce.filtering.response import (
 __all__ = [
     "ENGINES",
     "EXPLICIT_ROUNDS",
-    "DenseResponse",
+    "ClosedLoop",
     "Engine",
     "FilteredResponse",
     "HiddenSystem",

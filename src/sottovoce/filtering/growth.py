@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.backward import BackwardRound, backward
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols.program import Combine
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["growth"]
 
-UNIT = float(np.finfo(np.float64).eps) / 2
 # Sums over all rounds that stay below this many a round need no second way.
 MODEST = 20.0
 # Up to so many nodes the spectrum is computed; beyond, discs around the diagonal hold it.
@@ -91,7 +91,7 @@ def _by_spectrum(only: BackwardRound, count: int) -> np.ndarray:
         block = loop @ block
     found = np.where(np.isfinite(found), found, np.inf)
     largest = np.linalg.norm(only.norms(max(1.0, high, -low), 2))
-    unit = 32 * UNIT * (len(only.program.instructions) + q + 4) * largest
+    unit = 32 * UNIT_ROUNDOFF * (len(only.program.instructions) + q + 4) * largest
     for k in range(1, count):
         found[k] += unit * (found[:k, 0][::-1] @ found[:k])
     sizes = np.sqrt(2) * (1 + 1e-6) * found[:, 1:]
@@ -111,14 +111,14 @@ def _is_polynomial(only: BackwardRound) -> bool:
 def _mixing(each: BackwardRound, order: float) -> float:
     """‖W‖ in a norm, from above; a symmetric W has no larger eigenvalue than its rows have sums."""
     sizes = abs(each.weights.matrix)
-    return float(sizes.sum(axis=0 if order == 1 else 1).max()) * (1 + 4 * UNIT)
+    return float(sizes.sum(axis=0 if order == 1 else 1).max()) * (1 + 4 * UNIT_ROUNDOFF)
 
 
 def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
     """An interval that holds the spectrum of a symmetric W."""
     matrix = only.weights.matrix
     if only.weights.n <= SPECTRA:
-        values, room = np.linalg.eigvalsh(matrix.toarray()), 8 * only.weights.n * UNIT
+        values, room = np.linalg.eigvalsh(matrix.toarray()), 8 * only.weights.n * UNIT_ROUNDOFF
         return float(values[0]) - room, float(values[-1]) + room
     diagonal, sums = matrix.diagonal(), np.asarray(abs(matrix).sum(axis=1))
     rest = sums - np.abs(diagonal)

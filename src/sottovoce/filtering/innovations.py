@@ -9,20 +9,33 @@ map of what is seen. With Φ_t = A − K_t C and O_ts = X_t C Φ_{t−1} ⋯ Φ_
     E = diag(X_t R'_t X_tᵀ − I) + 𝒪 diag(Δ_t) 𝒪ᵀ + 𝒪 diag(Γ_t X_tᵀ) + (𝒪 diag(Γ_t X_tᵀ))ᵀ,
 
 exactly, where R'_t = C P_t Cᵀ + D Dᵀ, Γ_t = A P_t Cᵀ + B Dᵀ − K_t R'_t and Δ_t = A P_t Aᵀ + B Bᵀ − K_t R'_t K_tᵀ −
-Γ_t K_tᵀ − K_t Γ_tᵀ − P_{t+1} are defects of one step each: 0 but for rounding. So (1 + η)⁻¹ M̃ ⪯ M ⪯ (1 − η)⁻¹ M̃ for
-any η ≥ ‖E‖, M̃ being the form of ν. Nothing else is asked of the filter, neither stability nor optimality.
+Γ_t K_tᵀ − K_t Γ_tᵀ − P_{t+1} are defects of one step each: 0 but for rounding, and found in doubled precision. So
+(1 + η)⁻¹ M̃ ⪯ M ⪯ (1 − η)⁻¹ M̃ for any η ≥ ‖E‖, M̃ being the form of ν. Nothing else is asked of the filter, neither
+stability nor optimality. docs/proofs/programs.md has the proofs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.stages import UNIT
+from sottovoce.filtering.doubled import (
+    TINY,
+    UNIT,
+    Doubled,
+    Parts,
+    add,
+    from_left,
+    from_right,
+    multiply,
+    product,
+    remainder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,66 +52,76 @@ GROWN = 0.01
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Filtered:
-    """K and X of a round, and entries that bound its defects: each is a sum of products of what is stored here.
+    """K and X of a round, and what they fall short of: `defect` bounds |[Δ, ΓXᵀ; XΓᵀ, X R' Xᵀ − I]|, entry by entry.
 
-    `covariance` is |P|, `seen` |R|, `unwhite` |X R Xᵀ − I| and `cross` |Γ| as computed; `moved` is |P_{t+1} − P_t|
-    where P_t was kept in its place. Where K = A K⁺, with K⁺ what an innovation adds to the state after injection,
-    `update` is K⁺.
+    Where K = A K⁺ but for rounding, with K⁺ what an innovation adds to the state after injection, `update` is K⁺.
     """
 
     stage: Stage
     gain: np.ndarray
     whitener: np.ndarray
-    covariance: np.ndarray
-    seen: np.ndarray
-    unwhite: np.ndarray
-    cross: np.ndarray
-    moved: np.ndarray | None
+    defect: np.ndarray
     update: np.ndarray | None = None
 
-    def whiteness(self) -> np.ndarray:
-        """Row sums of a bound of |X R' Xᵀ − I|."""
-        X, m = np.abs(self.whitener), self.stage.count
-        sums = X.T @ np.ones(m)
-        inner = self.observed(sums) + UNIT * (2 * m + 2) * (self.seen @ sums)
-        return np.asarray(self.unwhite.sum(axis=1) + X @ inner)
+    @cached_property
+    def gain_sizes(self) -> np.ndarray:
+        """|K|, or |A||K⁺| where that is larger."""
+        sizes: np.ndarray = np.abs(self.gain)
+        if self.update is None:
+            return sizes
+        return np.asarray(np.maximum(sizes, self.stage.sizes[0] @ np.abs(self.update)))
 
-    def observed(self, v: np.ndarray) -> np.ndarray:
-        """A bound of |R' − R| times v ≥ 0."""
-        C, in_C = self.stage.sizes[1], self.stage.terms[1]
-        kept = C @ (self.covariance @ (C.T @ v))
-        return np.asarray(UNIT * (2 * in_C + 4) * kept + self.stage.noise.seen_error @ v)
+    @cached_property
+    def factors(self) -> tuple[Parts, Parts]:
+        """K and X as left factors."""
+        count = self.stage.count
+        return from_left(Doubled(high=self.gain), count), from_left(Doubled(high=self.whitener), count)
 
-    def crossed(self, v: np.ndarray) -> np.ndarray:
-        """A bound of |Γ| times v ≥ 0."""
+    @cached_property
+    def _gain_reader(self) -> Parts:
+        """K as a right factor."""
+        return from_right(Doubled(high=self.gain), self.stage.size)
+
+    def before(self, rows: np.ndarray) -> np.ndarray:
+        """O Φ for rows O that read the state after the round, with A and C as they are exactly.
+
+        Guarantee: entries err by at most 2u of themselves and `slip` in proportion to ‖o‖₁, o being the row of O.
+        """
+        size, (kept, read) = self.stage.size, self.stage.readers
+        factor = from_left(Doubled(high=rows), size)
+        moved = multiply(factor, kept)
+        taken = multiply(from_left(multiply(factor, self._gain_reader), size), read)
+        return np.asarray((moved.high - taken.high) + (moved.rest - taken.rest))
+
+    @cached_property
+    def loop(self) -> np.ndarray:
+        """Φ, with the guarantee of `before`."""
+        return self.before(np.eye(self.stage.size))
+
+    @cached_property
+    def whitened(self) -> np.ndarray:
+        """X C, with the guarantee of `before`."""
+        return np.asarray(multiply(self.factors[1], self.stage.readers[1]).rounded())
+
+    def slip(self, states: np.ndarray) -> np.ndarray:
+        """What `before` may miss of O Φ z beyond its roundings, for ‖o‖₁ = 1 and |z| ≤ a column of `states`.
+
+        O A errs by `remainder` in proportion to 1ᵀ|A||z|, and (O K) C, both factors of which do, to 1ᵀ|K|1·1ᵀ|C||z|.
+        """
         A, C = self.stage.sizes
-        in_A, in_C, _ = self.stage.terms
-        K = np.abs(self.gain)
-        kept = A @ (self.covariance @ (C.T @ v))
-        drawn = self.stage.noise.shared_error @ v
-        answered = K @ (UNIT * (self.stage.count + 2) * (self.seen @ v) + self.observed(v))
-        return np.asarray(self.cross @ v + UNIT * (in_A + in_C + 5) * kept + drawn + answered)
+        summed = (A @ states).sum(axis=0) + np.abs(self.gain).sum() * (C @ states).sum(axis=0)
+        return np.asarray(2 * remainder(self.stage.size) * summed + TINY)
 
-    def crossed_back(self, v: np.ndarray) -> np.ndarray:
-        """A bound of |Γ|ᵀ times v ≥ 0."""
+    def plain_slip(self, states: np.ndarray) -> np.ndarray:
+        """What plain floats make of Φ z at most, entry by entry, by K or by A K⁺ in its place, for |z| ≤ `states`."""
         A, C = self.stage.sizes
-        in_A, in_C, _ = self.stage.terms
-        held = np.abs(self.gain).T @ v
-        kept = C @ (self.covariance @ (A.T @ v))
-        drawn = self.stage.noise.shared_error.T @ v
-        answered = UNIT * (self.stage.count + 2) * (self.seen @ held) + self.observed(held)
-        return np.asarray(self.cross.T @ v + UNIT * (in_A + in_C + 5) * kept + drawn + answered)
+        count = self.stage.size + self.stage.count + 6
+        return np.asarray(UNIT * count * (A @ states + 2 * (self.gain_sizes @ (C @ states))))
 
-    def drift(self, v: np.ndarray) -> np.ndarray:
-        """A bound of |Δ| times v ≥ 0."""
-        A, in_A = self.stage.sizes[0], self.stage.terms[0]
-        K, m = np.abs(self.gain), self.stage.count
-        held = K.T @ v
-        total = UNIT * (2 * in_A + 6) * (A @ (self.covariance @ (A.T @ v)))
-        total = total + 1.5 * (self.stage.noise.process_error @ v)
-        total = total + K @ (UNIT * (2 * m + 4) * (self.seen @ held) + self.observed(held))
-        total = total + self.crossed(held) + K @ self.crossed_back(v)
-        return np.asarray(total if self.moved is None else total + self.moved @ v)
+    def plainly_shown(self, states: np.ndarray) -> np.ndarray:
+        """The same for X C z."""
+        count = self.stage.size + self.stage.count + 6
+        return np.asarray(UNIT * count * (np.abs(self.whitener) @ (self.stage.sizes[1] @ states)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,8 +129,8 @@ class Step:
     """A round of the filter, and what the state may be before it.
 
     Entry i of the state that contributions with Σ‖c_t‖² ≤ 1 have made, less the filter's estimate of it, is at most
-    `held[i, 0]` in size, and of what a `factor` has let into it, likewise, `held[i, 1]`; what unit disturbances of all
-    earlier rounds together make of it has norm at most `reach`.
+    `held[i, 0]` in size, exactly or followed in floats, and of what a `factor` has let into it, likewise, `held[i, 1]`;
+    what unit disturbances of all earlier rounds together make of it has norm at most `reach`.
     """
 
     filtered: Filtered
@@ -126,7 +149,7 @@ def innovations(
     """Run the filter over all rounds; gains are kept once a round moves P by no more than a share `settled_at`.
 
     Guarantee: the bounds of each `Step` hold for the exact matrices behind the stages, rounding included.
-    Source: Higham, *Accuracy and Stability*, Section 3.5, for products; the module for the rest.
+    Source: the module; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5, for products.
     """
     size = stages[0].size
     covariance = np.zeros((size, size))
@@ -138,10 +161,9 @@ def innovations(
     kept: Filtered | None = None
     for stage in stages:
         if settled is None or settled.stage is not stage:
-            settled = None
-            filtered, following = _filtered(stage, covariance, settled_at)
-            if steps and steps[-1].stage is stage and filtered.moved is not None:
-                settled, following = filtered, covariance
+            repeats = bool(steps) and steps[-1].stage is stage
+            filtered, following = _filtered(stage, covariance, settled_at if repeats else -1.0)
+            settled = filtered if following is covariance else None
         else:
             filtered, following = settled, covariance
         reach = float(np.sqrt(np.abs(followed[-1]).sum(axis=1).max(initial=0.0)))
@@ -161,8 +183,8 @@ def innovations(
 
 
 def _filtered(stage: Stage, P: np.ndarray, settled_at: float) -> tuple[Filtered, np.ndarray]:
-    """One step of the filter, and the next covariance; `moved` is set where that is the old one but for rounding."""
-    A, C, m = stage.transition, stage.rows, stage.count
+    """One step of the filter, and the next covariance: the old one where that has moved by no more than a share."""
+    A, C = stage.transition, stage.rows
     PC = np.asarray((C @ P).T)
     R = np.asarray(C @ PC) + stage.noise.seen
     X = _inverse_root(R)
@@ -170,26 +192,40 @@ def _filtered(stage: Stage, P: np.ndarray, settled_at: float) -> tuple[Filtered,
     K = (APC @ X.T) @ X
     update = None
     if stage.noise.injected is not None:
-        update = ((PC + stage.noise.injected @ np.asarray(C.T)) @ X.T) @ X
+        update = ((PC + stage.noise.injected.high @ np.asarray(C.T)) @ X.T) @ X
         K = np.asarray(A @ update)
-    KR = K @ R
-    following = np.asarray(A @ np.asarray(A @ P).T) + stage.noise.process - KR @ K.T
+    following = np.asarray(A @ np.asarray(A @ P).T) + stage.noise.process - K @ R @ K.T
     following = (following + following.T) / 2
-    moved = np.abs(following - P)
     scale = max(np.abs(P).max(initial=0.0), stage.noise.process.max(initial=0.0))
-    still = moved.max(initial=0.0) <= settled_at * scale
-    filtered = Filtered(
-        stage=stage,
-        gain=K,
-        whitener=X,
-        covariance=np.abs(P),
-        seen=np.abs(R),
-        unwhite=np.abs(X @ R @ X.T - np.eye(m)),
-        cross=np.abs(APC - KR),
-        moved=moved if still else None,
-        update=update,
-    )
-    return filtered, following
+    if np.abs(following - P).max(initial=0.0) <= settled_at * scale:
+        following = P
+    defect = _defect(stage, P, K, X, following)
+    return Filtered(stage=stage, gain=K, whitener=X, defect=defect, update=update), following
+
+
+def _defect(stage: Stage, P: np.ndarray, K: np.ndarray, X: np.ndarray, following: np.ndarray) -> np.ndarray:
+    """A bound of |G Y Gᵀ − diag(P_{t+1}, I)|, G = [I, −K; 0, X] and Y = [A; C] P [A; C]ᵀ + [B; D][B; D]ᵀ.
+
+    The blocks of that are Δ, ΓXᵀ and X R' Xᵀ − I: Γ = (A P Cᵀ + B Dᵀ) − K R', and Δ = A P Aᵀ + B Bᵀ − (Γ + K R')Kᵀ −
+    KΓᵀ − P_{t+1}. All of it is found in doubled precision, and what that may miss is added.
+    """
+    size, count, both = stage.size, stage.count, stage.both
+    held, noise = Doubled(high=P), stage.noise
+    if noise.injected is not None:
+        held = add(held, noise.injected)
+    moved = product(both, from_right(held, size), size)
+    seen = product(from_left(moved, size), both.T, size)
+    if noise.drawn is not None:
+        seen = add(seen, noise.drawn)
+    answer = from_left(Doubled(high=np.vstack([-K, X])), count)
+    for _ in range(2):
+        # G Y, then G (G Y)ᵀ: rows of states stay, and get what the answer makes of rows that are seen.
+        shown = product(answer, from_right(seen[size:, :], count), count)
+        seen = add(seen[:size, :].over(count), shown).T
+    aim = np.zeros((size + count, size + count))
+    aim[:size, :size] = following
+    aim[size:, size:] = np.eye(count)
+    return 1.001 * add(seen, Doubled(high=aim), -1).sizes()
 
 
 def _bounded(before: list[np.ndarray], after: list[np.ndarray]) -> list[np.ndarray] | None:
@@ -216,22 +252,22 @@ def _followed(filtered: Filtered, Y: np.ndarray, added: np.ndarray | None) -> np
     A, C = stage.transition, stage.rows
     absA, absC = stage.sizes
     size, m = stage.size, stage.count
-    absK = np.abs(K)
+    absK = filtered.gain_sizes
     half = (np.asarray(A @ Y) - K @ np.asarray(C @ Y)).T
     following = np.asarray(A @ half) - K @ np.asarray(C @ half)
     following = (following + following.T) / 2
     wide = absA.T @ np.ones(size) + absC.T @ (absK.T @ np.ones(size))
     across = np.abs(Y) @ wide
-    room = (
-        4 * UNIT * (stage.terms[0] + stage.terms[1] + m + 8) * (absA @ across + absK @ (absC @ across)).max()
-    )
+    # Whoever follows states in floats, by A K⁺ instead of K or not, does what a loop within this room does exactly.
+    terms = stage.terms[0] + stage.terms[1] + size + m + 8
+    room = 8 * UNIT * terms * (absA @ across + absK @ (absC @ across)).max(initial=0.0)
     if added is None:
         taken = np.hstack([np.eye(size), -K])
-        sizes, several = np.abs(taken), len(stage.direct)
+        sizes, several = np.abs(taken), len(stage.contributed)
         for gram, absolute in stage.contributed:
             following += several * (taken @ gram @ taken.T)
             summed = sizes @ (absolute @ sizes.sum(axis=0))
-            room += several * 4 * UNIT * (stage.entering.shape[1] + size + m + 4) * summed.max(initial=0.0)
+            room += several * 4 * UNIT * (stage.inputs + 3 * size + m + 4) * summed.max(initial=0.0)
     else:
         following += added
         room += 4 * UNIT * (size + 4) * float(np.abs(added).sum(axis=1).max(initial=0.0))

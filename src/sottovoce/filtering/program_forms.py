@@ -12,24 +12,34 @@ import numpy as np
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.backward import backward
 from sottovoce.filtering.decorrelation import seen_view
+from sottovoce.filtering.doubled import (
+    UNIT,
+    Doubled,
+    add,
+    from_left,
+    from_right,
+    multiply,
+    product,
+    remainder,
+)
 from sottovoce.filtering.innovations import SETTLED, innovations
 from sottovoce.filtering.reduction import reduced_stages
-from sottovoce.filtering.stages import UNIT, stages_of
+from sottovoce.filtering.stages import stages_of
 from sottovoce.protocols.compiled import GIVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scipy.sparse import csr_array
-
     from sottovoce.filtering.decorrelation import SeenView
-    from sottovoce.filtering.innovations import Step
+    from sottovoce.filtering.doubled import Parts
+    from sottovoce.filtering.innovations import Filtered, Step
     from sottovoce.filtering.reduction import Cut
     from sottovoce.filtering.response import Engine
+    from sottovoce.filtering.stages import Stage
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
-__all__ = ["ProgramForm", "ProgramResponse", "program_response"]
+__all__ = ["Accuracy", "ProgramForm", "ProgramResponse", "program_response"]
 
 BATCH_BYTES = 256 * 2**20
 # On a Krylov space gains are kept sooner: what that costs is counted like what is cut.
@@ -56,6 +66,22 @@ class ProgramForm:
     unwhite: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """How far the filter is from white, and its response F̂ from F̃, that of its gains in exact arithmetic.
+
+    η = `unwhite` ≥ ‖E‖. For streams with Σ‖c_t‖² ≤ 1, `followed` bounds ‖(F̂ − F̃)c‖ as far as the rows O_ts are at
+    fault, which differ from the exact ones by `turned` in norm, and `cut` what a Krylov space leaves out of F̃c. `wide`
+    is the norm of the row sums of all |O_ts|.
+    """
+
+    unwhite: float
+    cut: float
+    followed: float
+    turned: float
+    wide: float
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProgramResponse:
     """The whitened response of a view: F_ts = X_t (C Φ_{t−1} ⋯ Φ_{s+1} b_s + what is direct), round by round.
@@ -80,11 +106,12 @@ class ProgramResponse:
         """Where the rows of each round begin among all rows; the last entry is their number."""
         return np.cumsum([0, *(step.stage.count for step in self.steps)])
 
-    def _adjoints(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """(s, the rows O_ts of rounds t > s, rows dropped after them) from the last round but one backwards.
+    def _adjoints(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+        """(s, the rows O_ts of rounds t > s, rows dropped after them, how many of them are those of s + 1).
 
-        Where the filter has settled rows depend on t − s alone: those of all but the largest t − s are there already.
-        Rows of late rounds that have all but died out are dropped for good, and handed out once to be counted as lost.
+        From the last round but one backwards. Where the filter has settled rows depend on t − s alone: those of all but
+        the largest t − s are there already. Rows of late rounds that have all but died out are dropped for good, and
+        handed out once to be counted as lost.
         """
         starts, steps = self.starts, self.steps
         whole = np.zeros((starts[-1], steps[0].stage.size))
@@ -95,11 +122,11 @@ class ProgramResponse:
             settled = s + 2 < len(steps) and steps[s + 2].filtered is later.filtered
             # So many rounds after s show the rows of lags 0, 1, … already; what follows them moves on by a round.
             lags = min(lags, height // m) if settled and m else 0
-            moved = _before(later, whole[max(0, lags - 1) * m : height])
-            begin = max(1, lags) * m
+            moved = later.filtered.before(whole[max(0, lags - 1) * m : height])
+            begin, same = max(1, lags) * m, lags * m
             whole[begin : begin + len(moved)] = moved
             if not lags:
-                whole[:m] = later.filtered.whitener @ later.stage.rows
+                whole[:m] = later.filtered.whitened
             height, lags = height + m, lags + 1
             last = end
             while end > s + 2:
@@ -108,61 +135,90 @@ class ProgramResponse:
                     break
                 height, end = height - count, end - 1
             lost = int(starts[last] - starts[end])
-            yield s, whole[:height], whole[height : height + lost]
+            yield s, whole[:height], whole[height : height + lost], same
 
     @cached_property
-    def accuracy(self) -> tuple[float, float, float]:
-        """η ≥ ‖E‖, and bounds of ‖(F̂ − F̃)c‖ for streams with Σ‖c_t‖² ≤ 1, and for streams with ‖c_t‖ ≤ 1.
+    def accuracy(self) -> Accuracy:
+        """How far the filter is from white, and its computed response from the exact one (see `Accuracy`).
 
         The row sums of a bound of |E| give the first: with h_s the column sums of |O_·s|, row sums of 𝒪 diag(Δ) 𝒪ᵀ are
-        Σ_s |O_ts| |Δ_s| h_s. A step of the adjoint recursion puts O_ts off by ρ, and F̂c by ρ times a state.
+        Σ_s |O_ts| |Δ_s| h_s. A step of the adjoint recursion puts O_ts off by ρ, and F̂c by ρ times a state: 2u|O_ts|
+        and what `Filtered.slip` says, in proportion to the row it came from.
         """
         starts, steps = self.starts, self.steps
-        white, given, turned, wide = (np.zeros(starts[-1]) for _ in range(4))
+        white, turned, wide = (np.zeros(starts[-1]) for _ in range(3))
         lost = np.zeros((starts[-1], steps[0].held.shape[1]))
-        cut_rows, cut_columns, tall = np.zeros(starts[-1]), 0.0, 0.0
+        cut_rows, cut_columns, tall, before = np.zeros(starts[-1]), 0.0, 0.0, np.zeros(0)
         for t, step in enumerate(steps):
-            rows = slice(starts[t], starts[t + 1])
-            X, C = np.abs(step.filtered.whitener), step.stage.sizes[1]
-            white[rows] += step.filtered.whiteness()
-            made = UNIT * (step.stage.count + 2)
-            lost[rows] += made * (X @ (C @ step.held))
-            turned[rows] += made * step.reach * (X @ (C @ np.ones(step.stage.size)))
-            for most in step.stage.most[1]:
-                inner = step.stage.count + 3 + len(step.stage.direct) + step.stage.given_units
-                given[rows] += UNIT * inner * (X @ most)
-        for s, adjoint, dropped in self._adjoints():
-            step, sizes = steps[s], np.abs(adjoint)
-            end = starts[s + 1] + len(adjoint)
-            sums, later = sizes.sum(axis=0), slice(starts[s + 1], end)
+            size = step.stage.size
+            white[starts[t] : starts[t + 1]] += step.filtered.defect[size:, size:].sum(axis=1)
+        for s, adjoint, dropped, _ in self._adjoints():
+            step, later, sizes = steps[s], steps[s + 1], np.abs(adjoint)
+            size, end = step.stage.size, starts[s + 1] + len(adjoint)
+            sums, across, here = sizes.sum(axis=0), sizes.sum(axis=1), slice(starts[s + 1], end)
             gone, dead = slice(end, end + len(dropped)), np.abs(dropped)
-            lost[gone] += dead @ steps[s + 1].held
-            turned[gone] += steps[s + 1].reach * dead.sum(axis=1)
-            X = np.abs(step.filtered.whitener)
-            white[later] += sizes @ (step.filtered.drift(sums) + step.filtered.crossed(X.sum(axis=0)))
-            white[starts[s] : starts[s + 1]] += X @ step.filtered.crossed_back(sums)
-            lost[later] += sizes @ _slipped(step, step.held)
-            turned[later] += step.reach * (sizes @ _slipped(step, np.ones(step.stage.size)))
-            given[later] += sizes @ _entered(step)
-            wide[later] += sizes.sum(axis=1)
-            tall = max(tall, float(sums.max(initial=0.0)))
+            lost[gone] += dead @ later.held
+            turned[gone] += later.reach * dead.sum(axis=1)
+            # Rows are those of the round before times Φ, and one is new: X C.
+            sources = np.concatenate([np.abs(later.filtered.whitener).sum(axis=1), before])
+            made = slice(starts[s + 1], starts[s + 1] + len(sources))
+            lost[here] += 2 * UNIT * (sizes @ later.held)
+            lost[made] += np.outer(sources, later.filtered.slip(later.held))
+            turned[here] += later.reach * 2 * UNIT * across
+            turned[made] += later.reach * sources * later.filtered.slip(np.ones((size, 1)))
+            drift, crossed = step.filtered.defect[:size, :size], step.filtered.defect[:size, size:]
+            white[here] += sizes @ (drift @ sums + crossed.sum(axis=1))
+            white[starts[s] : starts[s + 1]] += crossed.T @ sums
+            wide[here] += across
+            tall, before = max(tall, float(sums.max(initial=0.0))), across
             if self.cut is not None:
                 missed = np.abs(adjoint @ self.cut.factor.T)
-                cut_rows[later] += missed.sum(axis=1)
+                cut_rows[here] += missed.sum(axis=1)
                 cut_columns = max(cut_columns, float(missed.sum(axis=0).max(initial=0.0)))
         # E was bounded with the computed O; the exact one differs from it by at most `turned` in norm.
         off, norm = float(np.linalg.norm(turned)), float(np.sqrt(tall * wide.max(initial=0.0)))
-        crossed, drift = _largest_defects(steps)
-        unwhite = float(white.max(initial=0.0)) + off * (2 * crossed + (2 * norm + off) * drift)
-        followed, entered = float(np.linalg.norm(lost[:, 0])), float(np.linalg.norm(given))
+        largest_crossed, largest_drift = _largest_defects(steps)
+        unwhite = float(white.max(initial=0.0))
+        unwhite += off * (2 * largest_crossed + (2 * norm + off) * largest_drift)
+        followed, signal = float(np.linalg.norm(lost[:, 0])), 0.0
         if self.cut is not None:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
             noise, signal = self._left_out(1.01 * leak, norm + off)
             unwhite += 2.1 * noise + noise * noise
-            followed += signal
-        each = followed * float(np.sqrt(len(steps))) + entered
-        return 1.01 * unwhite, 1.01 * (followed + entered), 1.01 * each
+        return Accuracy(
+            unwhite=1.01 * unwhite,
+            cut=1.01 * signal,
+            followed=1.01 * followed,
+            turned=1.01 * off,
+            wide=1.01 * float(np.linalg.norm(wide)),
+        )
+
+    @cached_property
+    def plainly(self) -> float:
+        """A bound of ‖(F̂ − F̃)c‖, Σ‖c_t‖² ≤ 1, where rows or states are followed in plain floats, on a Krylov space.
+
+        That is Σ_v O_tv r_v, r_v being what floats add to the state in round v: in proportion to what contributions
+        make of it, with those of the round itself, exactly or in floats (see `Step`). The O of whoever follows differs
+        from that computed here by `turned`, and by as much more as r_v for states of size 1 makes of it.
+        """
+        starts, steps = self.starts, self.steps
+        lost, turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0
+        given = {id(step.stage): _largest_given(step.stage) for step in steps}
+        for t, step in enumerate(steps):
+            state = step.held[:, 0] + given[id(step.stage)]
+            lost[starts[t] : starts[t + 1]] += step.filtered.plainly_shown(state)
+            added += float((step.filtered.plain_slip(state) ** 2).sum())
+        for s, adjoint, dropped, _ in self._adjoints():
+            step, sizes = steps[s], np.abs(adjoint)
+            here = slice(starts[s + 1], starts[s + 1] + len(sizes))
+            gone = slice(here.stop, here.stop + len(dropped))
+            lost[here] += sizes @ step.filtered.plain_slip(step.held[:, 0] + given[id(step.stage)])
+            turned[here] += step.reach * (sizes @ step.filtered.plain_slip(np.ones(step.stage.size)))
+            reached = steps[s + 1].held[:, 0] + steps[s + 1].reach * float(np.sqrt(added))
+            lost[gone] += np.abs(dropped) @ reached
+        off = self.accuracy.turned + float(np.linalg.norm(turned))
+        return 1.01 * (float(np.linalg.norm(lost)) + off * float(np.sqrt(added)))
 
     def _left_out(self, leak: float, norm: float) -> tuple[float, float]:
         """What the cut adds to the maps from all draws, and from one node's contributions, to ν, as norms.
@@ -187,48 +243,120 @@ class ProgramResponse:
         With `energy` the shift is that of streams with Σ‖c_t‖² ≤ 1.
         """
         rounds, height = len(self.steps), int(self.starts[-1])
-        unwhite, at_once, each = self.accuracy
-        shift = at_once if energy else each
-        if encoder is not None:
-            longest = np.abs(encoder).sum(axis=1).max() * (1 + UNIT * rounds)
-            shift = at_once * longest * (1 if energy else np.sqrt(rounds))
         batch = max(1, int(BATCH_BYTES // (8 * rounds * max(1, height))))
         for begin in range(0, len(targets), batch):
             chosen = targets[begin : begin + batch]
-            for target, response in zip(chosen, self._responses(chosen), strict=True):
-                lost = 0.0
-                if encoder is not None:
-                    products = np.abs(encoder).sum(axis=1) @ np.abs(response)
-                    lost = UNIT * (rounds + 6) * float(np.linalg.norm(products))
-                coded = response if encoder is None else encoder.T @ response
-                sums = np.abs(coded).sum(axis=0)
-                yield ProgramForm(
-                    target=int(target),
-                    matrix=coded @ coded.T,
-                    # The products, and what sums of the entries of M add when it is valued.
-                    rounding=float(UNIT * (height + 3 * rounds + 8) * (sums**2).sum()),
-                    shift=shift + lost,
-                    unwhite=unwhite,
-                )
+            for target, found in zip(chosen, self._responses(chosen), strict=True):
+                yield self._form(int(target), found, energy=energy, encoder=encoder)
 
-    def _responses(self, targets: np.ndarray) -> np.ndarray:
-        """Fᵀ for each of the targets, (targets, rounds, rows)."""
-        starts, rounds = self.starts, len(self.steps)
+    def _form(self, target: int, found: _Found, *, energy: bool, encoder: np.ndarray | None) -> ProgramForm:
+        """The form of one target."""
+        rounds, height = len(self.steps), int(self.starts[-1])
+        response, accuracy = found.response, self.accuracy
+        followed = accuracy.followed + accuracy.cut
+        # For streams with Σ‖c_t‖² ≤ 1, and for those with ‖c_t‖ ≤ 1.
+        at_once = followed + found.units * float(np.linalg.norm(found.sizes)) + found.rest
+        each = found.units * float(np.linalg.norm(found.sizes.sum(axis=0))) + found.rest
+        shift = at_once if energy else followed * float(np.sqrt(rounds)) + each
+        if encoder is not None:
+            longest = np.abs(encoder).sum(axis=1).max() * (1 + UNIT * rounds)
+            shift = at_once * longest * (1 if energy else np.sqrt(rounds))
+            products = np.abs(encoder).sum(axis=1) @ np.abs(response)
+            shift += UNIT * (rounds + 6) * float(np.linalg.norm(products))
+            response = encoder.T @ response
+        sums = np.abs(response).sum(axis=0)
+        return ProgramForm(
+            target=target,
+            matrix=response @ response.T,
+            # The products, and what sums of the entries of M add when it is valued.
+            rounding=float(UNIT * (height + 3 * rounds + 8) * (sums**2).sum()),
+            shift=float(1.01 * shift),
+            unwhite=accuracy.unwhite,
+        )
+
+    def _responses(self, targets: np.ndarray) -> Iterator[_Found]:
+        """Fᵀ for each of the targets, (rounds, rows).
+
+        With c_a the columns of `Stage.contributions` a contribution enters by O(I, −K)c_a and shows X(0, I)c_a at once.
+        These are found in doubled precision and rounded once, or added up where they are several.
+        """
+        starts, rounds, size = self.starts, len(self.steps), self.steps[0].stage.size
         response = np.zeros((len(targets), rounds, int(starts[-1])))
+        several = max(len(step.stage.contributed) for step in self.steps)
+        sizes = response if several == 1 else np.zeros_like(response)
+        stages = {id(step.stage): step.stage for step in self.steps}
+        given = {key: stage.contributions(targets) for key, stage in stages.items()}
+        filters = {id(step.filtered): step.filtered for step in self.steps}
+        put = {key: _put(filtered, given[id(filtered.stage)]) for key, filtered in filters.items()}
+
+        def show(t: int, rows: slice, shown: np.ndarray) -> None:
+            if t < rounds:
+                response[:, t, rows] += shown.T
+                if several > 1:
+                    sizes[:, t, rows] += np.abs(shown.T)
+
         for t, step in enumerate(self.steps):
-            for a, direct in enumerate(step.stage.direct):
-                if t + a < rounds:
-                    shown = step.filtered.whitener @ _columns(direct, targets)
-                    response[:, t + a, starts[t] : starts[t + 1]] += shown.T
-        for s, adjoint, _ in self._adjoints():
-            step = self.steps[s]
-            later = slice(starts[s + 1], starts[s + 1] + len(adjoint))
-            response[:, s, later] += (adjoint @ _columns(step.stage.entering, targets)).T
-            for a, direct in enumerate(step.stage.direct):
-                if s + a < rounds:
-                    taken = (adjoint @ step.filtered.gain) @ _columns(direct, targets)
-                    response[:, s + a, later] -= taken.T
-        return response
+            for a, shown in enumerate(put[id(step.filtered)].shown):
+                show(t + a, slice(starts[t], starts[t + 1]), shown)
+        kept: list[np.ndarray] = []
+        for s, adjoint, _, same in self._adjoints():
+            filtered = self.steps[s].filtered
+            inputs = put[id(filtered)].inputs
+            if not same or self.steps[s + 1].filtered is not filtered:
+                same, kept = 0, [np.zeros((0, len(targets)))] * len(inputs)
+            factor = from_left(Doubled(high=adjoint[same:]), size)
+            for a, each in enumerate(inputs):
+                fresh = np.asarray(multiply(factor, each).rounded())
+                kept[a] = np.concatenate([kept[a][:same], fresh])
+                show(s + a, slice(starts[s + 1], starts[s + 1] + len(adjoint)), kept[a])
+        rest = max(each.missed for each in put.values()) * (self.accuracy.wide + float(np.sqrt(starts[-1])))
+        for k in range(len(targets)):
+            yield _Found(
+                response=response[k], sizes=np.abs(sizes[k]), units=UNIT * (several + 2), rest=several * rest
+            )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Found:
+    """Fᵀ of one target, within `units` of `sizes`, and in norm, for streams with ‖c_t‖ ≤ 1, `rest` more."""
+
+    response: np.ndarray
+    sizes: np.ndarray
+    units: float
+    rest: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Put:
+    """What contributions leave in the state, as right factors, and what they show at once.
+
+    Beyond its rounding a number of the latter errs by at most `missed`, and so does a product of the former with a row
+    of norm ‖o‖₁ = 1.
+    """
+
+    inputs: list[Parts]
+    shown: list[np.ndarray]
+    missed: float
+
+
+def _put(filtered: Filtered, given: tuple[Doubled, ...]) -> _Put:
+    """What a round makes of contributions."""
+    size, count = filtered.stage.size, filtered.stage.count
+    answer, whitener = filtered.factors
+    inputs, shown, missed = [], [], 0.0
+    for each in given:
+        seen = from_right(each[size:, :], count)
+        at_once = product(whitener, seen, count)
+        left = from_right(add(each[:size, :], product(answer, seen, count), -1), size)
+        inputs.append(left)
+        shown.append(np.asarray(at_once.rounded()))
+        for error, beyond in (
+            (left.error, remainder(size) * left.columns[0].max(initial=0.0)),
+            (at_once.error, 0),
+        ):
+            most = 0.0 if error is None else error.max(initial=0.0)
+            missed = max(missed, float(most + beyond))
+    return _Put(inputs=inputs, shown=shown, missed=missed)
 
 
 def program_response(
@@ -297,46 +425,19 @@ def _reached(protocol: Protocol, view: SeenView) -> np.ndarray:
     return hit
 
 
-def _before(step: Step, rows: np.ndarray) -> np.ndarray:
-    """O Φ for rows O that read the state after a round."""
-    moved = np.asarray(rows @ step.stage.transition)
-    return np.asarray(moved - np.asarray((rows @ step.filtered.gain) @ step.stage.rows))
-
-
-def _columns(matrix: np.ndarray | csr_array, chosen: np.ndarray) -> np.ndarray:
-    """Some columns of a matrix, dense."""
-    columns = matrix[:, chosen]
-    return columns if isinstance(columns, np.ndarray) else np.asarray(columns.toarray())
-
-
-def _slipped(step: Step, state: np.ndarray) -> np.ndarray:
-    """A bound of |ρ| times a state of at least 0, over |O|: what rounding does in one step from O to O Φ."""
-    A, C = step.stage.sizes[:2]
-    in_A, in_C, _ = step.stage.terms
-    kept = UNIT * (in_A + 3) * (A @ state)
-    return np.asarray(kept + UNIT * (step.stage.size + in_C + 4) * (np.abs(step.filtered.gain) @ (C @ state)))
-
-
-def _entered(step: Step) -> np.ndarray:
-    """A bound of what rounding does to O b, over |O|, for the worst target."""
-    entering, direct = step.stage.most
-    added = 4 + len(direct)
-    units = step.stage.given_units - 1
-    total = UNIT * (step.stage.terms[2] + added + units) * entering
-    for most in direct:
-        inner = step.stage.size + step.stage.count + added + units
-        total = total + UNIT * inner * (np.abs(step.filtered.gain) @ most)
-    return np.asarray(total)
+def _largest_given(stage: Stage) -> np.ndarray:
+    """The largest size of what a contribution of 1 puts into each state of a Krylov space."""
+    given = stage.given
+    return np.zeros(stage.size) if given is None else np.asarray(np.abs(given).max(axis=1, initial=0.0))
 
 
 def _largest_defects(steps: list[Step]) -> tuple[float, float]:
     """Bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds."""
     crossed = drift = 0.0
     for filtered in {id(step.filtered): step.filtered for step in steps}.values():
-        X = np.abs(filtered.whitener)
-        ones = np.ones(filtered.stage.size)
-        rows = filtered.crossed(X.sum(axis=0)).max(initial=0.0)
-        columns = (X @ filtered.crossed_back(ones)).max(initial=0.0)
-        crossed = max(crossed, float(np.sqrt(rows * columns)))
-        drift = max(drift, float(filtered.drift(ones).max(initial=0.0)))
+        size = filtered.stage.size
+        cross = filtered.defect[:size, size:]
+        largest = cross.sum(axis=0).max(initial=0.0) * cross.sum(axis=1).max(initial=0.0)
+        crossed = max(crossed, float(np.sqrt(largest)))
+        drift = max(drift, float(filtered.defect[:size, :size].sum(axis=1).max(initial=0.0)))
     return crossed, drift

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.backward import backward
+from sottovoce.filtering.doubled import UNIT, Doubled
 from sottovoce.filtering.growth import growth
 from sottovoce.filtering.response import (
     BASIS_BYTES,
@@ -24,7 +25,7 @@ from sottovoce.filtering.response import (
     REDUCTION_GOAL,
     REDUCTION_GOAL_PER_ROUND,
 )
-from sottovoce.filtering.stages import UNIT, Noise, Stage, float_row
+from sottovoce.filtering.stages import Noise, Stage, float_row
 from sottovoce.krylov import gram_in_blocks, krylov_bases, measured_defect, power_error
 from sottovoce.protocols.compiled import GIVEN
 
@@ -157,35 +158,18 @@ def _stage(maps: Backward, t: int, vectors: np.ndarray, transition: np.ndarray, 
     each, begin = maps.slot(t)
     first = begin + each.kept
     drawn, given = vectors[first : first + each.drawn], vectors[first + each.drawn : begin + each.size].T
-    size, (absA, absC) = len(transition), (np.abs(transition), np.abs(rows))
-    entering, direct = transition @ given, rows @ given
-    sizes = np.abs(given)
-    return Stage(
-        transition=transition,
-        rows=rows,
-        noise=_noise(drawn, transition, rows),
-        entering=entering,
-        direct=(direct,),
-        most=((absA @ sizes).max(axis=1, initial=0.0), ((absC @ sizes).max(axis=1, initial=0.0),)),
-        given_units=size + 2,
-        given=given,
-    )
+    return Stage(transition=transition, rows=rows, noise=_noise(drawn, transition, rows), given=given)
 
 
 def _noise(drawn: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Noise:
     """The covariances of B u = HᵀQᵀu and D u = C̃Qᵀu; a Gram matrix errs by units of the lengths of its columns."""
     gram, units = gram_in_blocks(drawn)
     lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0)) * (1 + 1e-6)
-    absolute = 2 * UNIT * (len(gram) + 2) * np.abs(gram) + UNIT * units * np.outer(lengths, lengths)
-    absA, absC = np.abs(transition), np.abs(rows)
     moved = transition @ gram
     process = moved @ transition.T
     return Noise(
         process=(process + process.T) / 2,
         shared=moved @ rows.T,
         seen=rows @ gram @ rows.T,
-        process_error=1.001 * absA @ absolute @ absA.T,
-        shared_error=1.001 * absA @ absolute @ absC.T,
-        seen_error=1.001 * absC @ absolute @ absC.T,
-        injected=gram,
+        injected=Doubled(high=gram, error=UNIT * units * np.outer(lengths, lengths)),
     )

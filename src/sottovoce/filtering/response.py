@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
 
-from sottovoce.errors import NotCertified, one_of
+from sottovoce.errors import one_of
+from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.gram import Impulses, gram_matrices
 from sottovoce.filtering.kalman import Gains, filter_gains
-from sottovoce.filtering.rounding import GAMMA, ROOM, Step
+from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, Step
 from sottovoce.krylov import KrylovBasis, krylov_bases, measured_defect, power_error
 from sottovoce.scenarios import ENGINES, Engine
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ENGINES",
     "EXPLICIT_ROUNDS",
-    "DenseResponse",
     "Engine",
     "FilteredResponse",
     "QuadraticForms",
@@ -179,6 +178,27 @@ class FilteredResponse:
         shown = self.rows[:, : self._seen] @ states[: self._seen]
         return np.asarray(self.transition @ (states - self.gains.gain[self.gains.at(round_index)] @ shown))
 
+    def closed_loop(self, round_index: int) -> ClosedLoop:
+        """B = AΦ and D = L⁻¹C with the gains of a 0-based round, kept for ever.
+
+        I − KC errs by at most γ_{m+1}(I + |K||C|) entry by entry, and a product with A by γ_k|A||Φ| more, k being the
+        entries of its longest row.
+        """
+        k = self.gains.at(round_index)
+        gain, rows = np.abs(self.gains.gain[k]), np.abs(self.rows)
+        size = float(np.linalg.norm(abs(self.transition) @ (np.eye(self.size) + gain @ rows)))
+        transition = self.transition
+        terms = (
+            self.size
+            if isinstance(transition, np.ndarray)
+            else int(np.diff(transition.indptr).max(initial=1))
+        )
+        return ClosedLoop(
+            loop=self.after(np.eye(self.size), k),
+            whitener=self.gains.whitener[k],
+            off=1.001 * UNIT_ROUNDOFF * (terms + len(rows) + 4) * size,
+        )
+
     def whitener(self, round_index: int) -> np.ndarray:
         """L_t⁻¹C for the round with this 0-based index."""
         if round_index == self.rounds - 1:
@@ -206,55 +226,16 @@ class FilteredResponse:
         return columns if isinstance(columns, np.ndarray) else columns.toarray()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DenseResponse:
-    """The direct method, for comparison: K by its Gram recursion, one Cholesky factorisation, F = L⁻¹G."""
-
-    powers: np.ndarray
-    last_powers: np.ndarray
-    root: np.ndarray
-    rounds: int
-    distortion: float
-    engine: str = "dense"
-
-    def respond(self, position: int, stream: np.ndarray) -> np.ndarray:
-        """F c, by multiplying with the dense F."""
-        return np.asarray(self._response(position) @ stream.reshape(self.rounds, -1))
-
-    def forms(self, positions: np.ndarray) -> Iterator[QuadraticForms]:
-        """M = FᵀF for each of the targets."""
-        for position in positions:
-            response = self._response(int(position))
-            yield QuadraticForms(
-                positions=np.array([position]),
-                matrices=(response.T @ response)[None],
-                rounding=np.array([4 * EPSILON * len(response) * self.rounds**2]),
-                distortion=self.distortion,
-                missing=0.0,
-            )
-
-    def _response(self, position: int) -> np.ndarray:
-        """F for one target: L⁻¹ times its columns of H_T, a lower-triangular block Toeplitz matrix."""
-        columns = np.zeros((self.rounds - 1, self.powers.shape[1], self.rounds))
-        for s in range(self.rounds - 1):
-            columns[s:, :, s] = self.powers[: self.rounds - 1 - s, :, position]
-        stacked = np.vstack([columns.reshape(-1, self.rounds), self.last_powers[::-1, :, position].T])
-        return np.asarray(linalg.solve_triangular(self.root, stacked, lower=True, check_finite=False))
-
-
 def whitened_response(
     system: HiddenSystem, *, engine: Engine = "auto", coarse: bool = False
-) -> FilteredResponse | DenseResponse:
+) -> FilteredResponse:
     """The whitened response of a view, by the engine asked for or the cheapest one.
 
-    `dense` factorises the whole covariance, `filter` runs the Kalman filter on all unknown nodes, `reduced` runs it
-    on a Krylov space that is grown until what it cuts is at rounding level. `auto` reduces, and filters where the
-    Krylov space would be as large as the network. A `coarse` response is off by up to a tenth of a per cent, and says
-    so in `distortion` and `missing`.
+    `filter` runs the Kalman filter on all unknown nodes, `reduced` runs it on a Krylov space that is grown until what
+    it cuts is at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the network. A
+    `coarse` response is off by up to a tenth of a per cent, and says so in `distortion` and `missing`.
     """
     one_of(ENGINES, engine=engine)
-    if engine == "dense":
-        return _dense(system)
     if engine != "filter":
         once, each = (
             (COARSE_GOAL, COARSE_GOAL_PER_ROUND) if coarse else (REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND)
@@ -381,47 +362,3 @@ def _sparse(matrix: np.ndarray) -> csr_array:
     from scipy import sparse
 
     return sparse.csr_array(matrix)
-
-
-def _dense(system: HiddenSystem) -> DenseResponse:
-    """K(t, s) − K(t−1, s−1) = V_t V_sᵀ with V_t = C A^{t−1}, and its Cholesky factor."""
-    m, rounds = system.rows.shape[0], system.rounds
-    powers = np.empty((rounds, m, system.unknown.size))
-    powers[0] = system.rows
-    for t in range(1, rounds):
-        powers[t] = (system.transition.T @ powers[t - 1].T).T
-    last_powers = np.einsum("fm,tmj->tfj", system.last_rows @ system.rows.T, powers)
-    covariance = np.zeros((rounds * m, rounds * m))
-    flat = powers.reshape(rounds * m, -1)
-    covariance[:] = flat @ flat.T
-    for t in range(1, rounds):
-        covariance[t * m : (t + 1) * m, m:] += covariance[(t - 1) * m : t * m, :-m]
-    # Round T is seen through its own rows: last = (last·rowsᵀ) rows, because its span lies within theirs.
-    change = linalg.block_diag(np.eye((rounds - 1) * m), system.last_rows @ system.rows.T)
-    covariance = change @ covariance @ change.T
-    try:
-        root = np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:
-        raise NotCertified(
-            "the covariance of the view is too close to singular for the dense engine (use engine='filter')"
-        ) from None
-    size = float(np.linalg.norm(covariance))
-    if (system.transition.data < 0).any():
-        size = max(size, _absolute_trace(system))
-    condition = size * (1 + system.power_norm) ** 2
-    return DenseResponse(
-        powers=powers,
-        last_powers=last_powers,
-        root=root,
-        rounds=rounds,
-        distortion=8 * EPSILON * len(root) * condition + _given_error(system),
-    )
-
-
-def _absolute_trace(system: HiddenSystem) -> float:
-    """Σ_t ‖ |C| |A|ᵗ ‖² over all sums that make up K: what its entries are rounded in proportion to, if signs mix."""
-    sizes, total = np.abs(system.rows), 0.0
-    for t in range(system.rounds):
-        total += (system.rounds - t) * float((sizes**2).sum())
-        sizes = (abs(system.transition).T @ sizes.T).T
-    return total

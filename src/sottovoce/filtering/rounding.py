@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.interval import UNIT_ROUNDOFF
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 __all__ = ["GAMMA", "ROOM", "TINY", "UNIT_ROUNDOFF", "Step", "product_error", "spread", "terms"]
 
-UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 # γ_k ≤ this, times k; bounds of rounding errors are themselves computed within `ROOM`.
 GAMMA, ROOM = 1.001 * UNIT_ROUNDOFF, 1.01
 # Squares of numbers below 1e-154 underflow: norms are known up to this much, and so is a product of two.

@@ -17,10 +17,11 @@ import numpy as np
 from scipy import sparse
 
 from sottovoce.errors import NotCertified
+from sottovoce.filtering.doubled import UNIT, Doubled, Parts, from_left, from_right, product
 from sottovoce.protocols.compiled import GIVEN, STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from scipy.sparse import csr_array
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["UNIT", "Noise", "Stage", "float_row", "stages_of"]
 
-# The unit roundoff, with room for products of roundings.
-UNIT = float(np.finfo(np.float64).eps) / 2 * (1 + 1e-6)
 # Smaller entries, and those larger than its inverse, are refused: nothing may underflow unseen.
 SMALLEST = 1e-100
 # Sparse products pay from this size and below this share of entries.
@@ -39,35 +38,31 @@ SMALL, SPARSE = 64, 0.2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Noise:
-    """B Bᵀ, B Dᵀ and D Dᵀ of a round in floats, and entries by which each may err at most.
+    """B Bᵀ, B Dᵀ and D Dᵀ of a round in floats.
 
-    Where B = A G and D = C G, as on a Krylov space, `injected` is G Gᵀ.
+    More closely, [B; D][B; D]ᵀ is `drawn`. Where B = A G and D = C G, as on a Krylov space, G Gᵀ is `injected` instead.
     """
 
     process: np.ndarray
     shared: np.ndarray
     seen: np.ndarray
-    process_error: np.ndarray
-    shared_error: np.ndarray
-    seen_error: np.ndarray
-    injected: np.ndarray | None = None
+    drawn: Doubled | None = None
+    injected: Doubled | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stage:
-    """One round in floats. `entering` is B_x and `direct[a]` is D_a, with a column for each node.
+    """One round in floats; `lows` is what they leave out of A and C.
 
-    `most` holds the largest size of an entry in each row of B_x, and of the D_a; an entry of theirs errs by at most
-    `given_units` units of that. Where B_x = A G and D_0 = C G, as on a Krylov space, `given` is G.
+    `entering[a]` is [B_x; D_0] for a = 0 and [0; D_a] after that, with a column for each node. On a Krylov space there
+    is one, [A; C] G, and `given` is G.
     """
 
     transition: np.ndarray | csr_array
     rows: np.ndarray | csr_array
     noise: Noise
-    entering: np.ndarray | csr_array
-    direct: tuple[np.ndarray | csr_array, ...]
-    most: tuple[np.ndarray, tuple[np.ndarray, ...]]
-    given_units: int = 1
+    lows: tuple[csr_array, csr_array] | None = None
+    entering: tuple[Doubled, ...] = ()
     given: np.ndarray | None = None
 
     @property
@@ -86,24 +81,49 @@ class Stage:
         return abs(self.transition), abs(self.rows)
 
     @cached_property
-    def terms(self) -> tuple[int, int, int]:
-        """How many products an entry sums at most in a product with A, with C, and with B_x."""
-        given = self.size if isinstance(self.entering, np.ndarray) else _longest(self.entering)
-        return _longest(self.transition), _longest(self.rows), given
+    def terms(self) -> tuple[int, int]:
+        """How many products an entry sums at most in a product with A, and with C."""
+        return _longest(self.transition), _longest(self.rows)
+
+    @cached_property
+    def both(self) -> Parts:
+        """[A; C] as a left factor."""
+        highs = self.transition, self.rows
+        return from_left(Doubled(high=_stack(highs), low=self.lows and _stack(self.lows)), self.size)
+
+    @cached_property
+    def readers(self) -> tuple[Parts, Parts]:
+        """A and C as right factors."""
+        low = self.lows or (None, None)
+        return (
+            from_right(Doubled(high=self.transition, low=low[0]), self.size),
+            from_right(Doubled(high=self.rows, low=low[1]), self.size),
+        )
+
+    def contributions(self, targets: np.ndarray) -> tuple[Doubled, ...]:
+        """What contributions of the targets (node indices) put in, and show at once: columns of `entering`."""
+        if self.given is None:
+            return tuple(_dense_columns(each, targets) for each in self.entering)
+        given = from_right(Doubled(high=self.given[:, targets]), self.size)
+        return (product(self.both, given, self.size),)
 
     @cached_property
     def contributed(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """For each a, Σ_j v_j v_jᵀ over the nodes, v_j being B_x e_j (0 if a > 0) above D_a e_j; the same of sizes."""
-        grams = []
-        for a, direct in enumerate(self.direct):
-            given = self.entering if a == 0 else 0 * self.entering
-            if isinstance(given, np.ndarray):
-                stacked = np.vstack([given, direct])
-            else:
-                stacked = sparse.csr_array(sparse.vstack([given, direct]))
-            sizes = abs(stacked)
-            grams.append((_dense(stacked @ stacked.T), _dense(sizes @ sizes.T)))
-        return tuple(grams)
+        """For each of `entering`, Σ_j v_j v_jᵀ over its columns v_j; the same of sizes."""
+        if self.given is not None:
+            outer, sizes = np.abs(_dense(self.both.whole)), np.abs(self.given)
+            whole = _dense(self.both.whole)
+            gram = whole @ (self.given @ self.given.T) @ whole.T
+            return ((gram, outer @ (sizes @ sizes.T) @ outer.T),)
+        return tuple(
+            (_dense(each.high @ each.high.T), _dense(abs(each.high) @ abs(each.high).T))
+            for each in self.entering
+        )
+
+    @property
+    def inputs(self) -> int:
+        """How many nodes may contribute."""
+        return int((self.entering[0].high if self.given is None else self.given).shape[1])
 
 
 def stages_of(view: SeenView) -> list[Stage]:
@@ -128,49 +148,36 @@ def _stage(seen: SeenRound) -> Stage:
     kept = [(form, denominator) for form in state]
     rows = [(form, form[pivot]) for form, pivot in zip(seen.rows, seen.pivots, strict=True)]
     reach = 1 + max(((key - GIVEN) // n for form in seen.rows for key in form if key >= GIVEN), default=0)
-    entering = _matrix((_given(f, d, n, 0) for f, d in kept), (size, n))
-    direct = tuple(_matrix((_given(f, d, n, a) for f, d in rows), (len(rows), n)) for a in range(reach))
+    nothing: list[tuple[Form, int]] = [({}, 1)] * size
+    transition = _matrix(kept, size, lambda key: key - STATE if STATE <= key < GIVEN else None)
+    read = _matrix(rows, size, lambda key: key - STATE if STATE <= key < GIVEN else None)
+    drawn = _matrix([*kept, *rows], len(draws), lambda key: column.get(key) if key < STATE else None)
+    lows = [each.low for each in (transition, read) if each.low is not None]
     return Stage(
-        transition=_compact(_matrix((_kept(f, d) for f, d in kept), (size, size))),
-        rows=_compact(_matrix((_kept(f, d) for f, d in rows), (len(rows), size))),
-        noise=_noise(
-            _matrix((_drawn(f, d, column) for f, d in kept), (size, len(draws))),
-            _matrix((_drawn(f, d, column) for f, d in rows), (len(rows), len(draws))),
+        transition=_compact(transition.high),
+        rows=_compact(read.high),
+        lows=(lows[0], lows[1]),
+        noise=_noise(drawn, size),
+        entering=tuple(
+            _matrix([*(nothing if a else kept), *rows], n, _contributed_later(a, n)) for a in range(reach)
         ),
-        entering=entering,
-        direct=direct,
-        most=(_row_maxima(entering), tuple(map(_row_maxima, direct))),
     )
 
 
-def _noise(drawn: csr_array, fresh: csr_array) -> Noise:
-    """The covariances of B u and D u; entries of B and D are rounded once, and so is every sum of their products."""
-    units = UNIT * (max(_longest(drawn), _longest(fresh)) + 4)
-    sizes = abs(drawn), abs(fresh)
+def _contributed_later(rounds: int, n: int) -> Callable[[int], int | None]:
+    """The node of a column, if it is what a node contributes so many rounds later."""
+    return lambda key: (key - GIVEN) % n if key >= GIVEN and (key - GIVEN) // n == rounds else None
+
+
+def _noise(drawn: Doubled, size: int) -> Noise:
+    """The covariances of B u and D u."""
+    count = _longest(drawn.high)
+    factor = from_left(drawn, count)
+    found = product(factor, factor.T, count)
+    whole = np.asarray(found.rounded())
     return Noise(
-        process=(drawn @ drawn.T).toarray(),
-        shared=(drawn @ fresh.T).toarray(),
-        seen=(fresh @ fresh.T).toarray(),
-        process_error=units * (sizes[0] @ sizes[0].T).toarray(),
-        shared_error=units * (sizes[0] @ sizes[1].T).toarray(),
-        seen_error=units * (sizes[1] @ sizes[1].T).toarray(),
+        process=whole[:size, :size], shared=whole[:size, size:], seen=whole[size:, size:], drawn=found
     )
-
-
-def _kept(form: Form, scale: int) -> dict[int, float]:
-    return {key - STATE: _float(x, scale) for key, x in form.items() if STATE <= key < GIVEN}
-
-
-def _drawn(form: Form, scale: int, column: dict[int, int]) -> dict[int, float]:
-    return {column[key]: _float(x, scale) for key, x in form.items() if key < STATE and key in column}
-
-
-def _given(form: Form, scale: int, n: int, later: int) -> dict[int, float]:
-    return {
-        (key - GIVEN) % n: _float(x, scale)
-        for key, x in form.items()
-        if key >= GIVEN and (key - GIVEN) // n == later
-    }
 
 
 def float_row(form: Form, scale: int) -> dict[int, float]:
@@ -192,17 +199,46 @@ def _float(numerator: int, denominator: int) -> float:
     return value
 
 
-def _matrix(rows: Iterable[dict[int, float]], shape: tuple[int, int]) -> csr_array:
-    """Rows of columns and values as a sparse matrix."""
-    ends, columns, values = [0], list[int](), list[float]()
-    for row in rows:
-        columns += row
-        values += row.values()
+def _matrix(rows: Iterable[tuple[Form, int]], width: int, place: Callable[[int], int | None]) -> Doubled:
+    """Rows of forms over their scales as a sparse matrix, with what floats leave out of it."""
+    ends, columns, values, lows = [0], list[int](), list[float](), list[float]()
+    for form, scale in rows:
+        for key, x in form.items():
+            column = place(key)
+            if column is not None:
+                columns.append(column)
+                values.append(_float(x, scale))
+                lows.append(_left_out(x, scale, values[-1]))
         ends.append(len(columns))
+    high, low = (_sparse(each, columns, ends, width) for each in (values, lows))
+    return Doubled(high=high, low=low)
+
+
+def _sparse(values: list[float], columns: list[int], ends: list[int], width: int) -> csr_array:
+    """Rows of values in these columns."""
     given = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int64), np.array(ends))
-    matrix = sparse.csr_array(given, shape=shape)
+    matrix = sparse.csr_array(given, shape=(len(ends) - 1, width))
     matrix.sort_indices()
     return matrix
+
+
+def _left_out(numerator: int, denominator: int, value: float) -> float:
+    """A quotient less a float, rounded once."""
+    above, below = value.as_integer_ratio()
+    return (numerator * below - above * denominator) / (denominator * below)
+
+
+def _stack(parts: tuple[np.ndarray | csr_array, np.ndarray | csr_array]) -> np.ndarray | csr_array:
+    """One above the other, dense if the first is."""
+    if isinstance(parts[0], np.ndarray):
+        return np.vstack([parts[0], _dense(parts[1])])
+    return sparse.csr_array(sparse.vstack(parts))
+
+
+def _dense_columns(matrix: Doubled, chosen: np.ndarray) -> Doubled:
+    """Some columns, dense."""
+    low = None if matrix.low is None else _dense(matrix.low[:, chosen])
+    return Doubled(high=_dense(matrix.high[:, chosen]), low=low)
 
 
 def _compact(matrix: csr_array) -> np.ndarray | csr_array:
@@ -222,8 +258,3 @@ def _longest(matrix: np.ndarray | csr_array) -> int:
     """The largest number of entries other than 0 of a row or a column: adding a 0 rounds nothing."""
     pattern = matrix != 0
     return int(max(pattern.sum(axis=0).max(initial=0), pattern.sum(axis=1).max(initial=0)))
-
-
-def _row_maxima(matrix: csr_array) -> np.ndarray:
-    """The largest size of an entry of each row."""
-    return np.asarray(np.abs(matrix.toarray()).max(axis=1, initial=0.0))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sottovoce.feedback import update_slopes
+from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Reaction", "reaction_of"]
 
 # Slopes are products of three rounded numbers.
-_ROOM = 8 * float(np.finfo(np.float64).eps)
+_ROOM = 16 * UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

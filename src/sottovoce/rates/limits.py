@@ -206,12 +206,9 @@ def response_spectrum(
     if system.rows.shape[0] == 0:
         return np.zeros(asked.shape)
     state = steady_state(system)
-    source = _columns(state, np.searchsorted(system.unknown, [index]))
-    values = np.empty(asked.size)
-    for k, frequency in enumerate(asked.ravel()):
-        shifted = np.eye(state.size) - np.exp(-1j * frequency) * state.closed_loop
-        values[k] = np.linalg.norm(state.whitener @ np.linalg.solve(shifted, source)) ** 2
-    return values.reshape(asked.shape)
+    source = _columns(state, np.searchsorted(system.unknown, [index]))[:, 0]
+    values = [state.closed.value(float(frequency), source) for frequency in asked.ravel()]
+    return np.array(values).reshape(asked.shape)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -101,12 +101,11 @@ def _piece(state: SteadyState, centre: float, half: float, bound: float) -> Piec
     Term k as computed is off by e_k = e_{k−1}(S − I) − ρ_k S + (its own rounding), ρ_k the residual of its solve. It
     counts |w|^k, |w| ≤ e^h − 1, and ‖S − I‖|w| ≤ ⅙: all together are off by at most 1.2·Σ |w|^k(‖S‖‖ρ_k‖ + γ‖T_k‖).
     """
-    turn = np.exp(-1j * centre)
-    shifted = np.eye(state.size) - turn * state.closed_loop
+    shifted = state.closed.shifted(centre)
     factors = linalg.lu_factor(shifted.T, check_finite=False)
     powers = np.empty((TERMS, state.size, state.rows.shape[0]), dtype=np.complex128)
     sizes = _Sizes.of(shifted.T)
-    current, residual = _solve(factors, shifted.T, state.whitener.T, sizes)
+    current, residual = _solve(factors, shifted.T, state.closed.whitener.T, sizes)
     solved = 0.0
     for k in range(TERMS):
         powers[k] = current

@@ -26,6 +26,7 @@ from scipy import linalg
 
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.decorrelation import seen_view
+from sottovoce.filtering.riccati import doublings
 from sottovoce.protocols.compiled import GIVEN, STATE
 
 if TYPE_CHECKING:
@@ -190,23 +191,13 @@ def _size(matrix: np.ndarray) -> float:
 
 
 def _doubled(step: np.ndarray, seen: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Where P goes from P₁ = 0: H_{k+1} = H_k + A_kᵀ H_k (I + G_k H_k)⁻¹ A_k is iterate 2^(k+1) of the recursion.
-
-    Source: the doubling algorithm of Chu, Fan, Lin & Wang 2004.
-    """
-    size = len(step)
-    for _ in range(DOUBLINGS):
-        solved = np.linalg.solve(np.eye(size) + seen @ covariance, np.hstack([step, seen]))
-        growth = step.T @ covariance @ solved[:, :size]
-        seen = seen + step @ solved[:, size:] @ step.T
-        step = step @ solved[:, :size]
-        covariance = covariance + (growth + growth.T) / 2
-        seen = (seen + seen.T) / 2
-        if not np.isfinite(covariance).all():
+    """Where P goes from P₁ = 0."""
+    for found, added in doublings(step, seen, covariance, most=DOUBLINGS):
+        if not np.isfinite(found).all():
             raise _unsettled()
-        if np.linalg.norm(growth) <= UNIT * np.linalg.norm(covariance):
+        if np.linalg.norm(added) <= UNIT * np.linalg.norm(found):
             break
-    return np.asarray(covariance)
+    return found
 
 
 def _refined(system: System, P: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

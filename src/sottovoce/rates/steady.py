@@ -21,7 +21,9 @@ import numpy as np
 from scipy import linalg, sparse
 
 from sottovoce.errors import NotCertified
+from sottovoce.filtering import ClosedLoop
 from sottovoce.filtering.kalman import FilterSizes, gain_distortion, whitener_error
+from sottovoce.filtering.riccati import doublings
 from sottovoce.filtering.rounding import GAMMA, ROOM, spread, terms
 from sottovoce.rates.reduction import (
     Reduction,
@@ -54,7 +56,7 @@ class SteadyState:
 
     `transition` A, `rows` C and `inputs` (column j: the unknown node at position j) are those of the system
     that was solved, all unknown nodes or a Krylov space of them (`method`); `gain` K, `covariance` P,
-    `closed_loop` B = A(I − KC) and `whitener` D = L⁻¹C belong to the filter. Response and true response
+    `closed`, B = A(I − KC) and D = L⁻¹C, belong to the filter. Response and true response
     differ at frequency ω by what `distortion_within` says.
     """
 
@@ -63,8 +65,7 @@ class SteadyState:
     inputs: np.ndarray | csr_array
     gain: np.ndarray
     covariance: np.ndarray
-    closed_loop: np.ndarray
-    whitener: np.ndarray
+    closed: ClosedLoop
     distortion: float
     method: str
     injection: np.ndarray
@@ -77,7 +78,7 @@ class SteadyState:
     @property
     def size(self) -> int:
         """The dimension of the state."""
-        return int(self.closed_loop.shape[0])
+        return self.closed.size
 
     def resolvent_bound(self, frequency: float) -> float:
         """An upper bound of ‖(I − e^{−iω}B)⁻¹‖₂.
@@ -85,14 +86,14 @@ class SteadyState:
         For symmetric A: x = (I − zB)⁻¹b solves x = (I − zA)⁻¹(b − zAKL·DSb), and ‖DS‖ ≤ 1.
         """
         if self.size <= EXACT_NORM:
-            shifted = np.eye(self.size) - np.exp(-1j * frequency) * self.closed_loop
+            shifted = self.closed.shifted(frequency)
             smallest = float(np.linalg.svd(shifted, compute_uv=False)[-1])
-            slack = 4 * EPSILON * self.size * (1 + float(np.linalg.norm(self.closed_loop)))
+            slack = 4 * EPSILON * self.size * (1 + float(np.linalg.norm(self.closed.loop)))
             return min(self.loop_bound, 1 / (smallest - slack) if smallest > slack else math.inf)
         if self.spectrum is not None:
             push = float(np.linalg.norm(self.injection)) * (1 + self.distortion)
             return min(self.loop_bound, self.spectrum.resolvent(frequency) * (1 + push))
-        inverse = np.linalg.inv(np.eye(self.size) - np.exp(-1j * frequency) * self.closed_loop)
+        inverse = np.linalg.inv(self.closed.shifted(frequency))
         sizes = np.abs(inverse)
         bound = math.sqrt(float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max()))
         return min(self.loop_bound, bound * (1 + 1e-6))
@@ -192,22 +193,21 @@ def _solved(
     loop_error = EPSILON * spread_of_weights + turned * (1 + float(np.linalg.norm(carried)))
     loop_error += ROOM * GAMMA * (terms(transition) + m + 8) * (1 + size_of_loop)
     loop_error += whitener_error(covariance, rows)
-    closed_loop = dense - carried @ rows
+    closed = ClosedLoop(loop=dense - carried @ rows, whitener=whitener)
     return SteadyState(
         transition=transition,
         rows=rows,
         inputs=inputs,
         gain=gain,
         covariance=covariance,
-        closed_loop=closed_loop,
-        whitener=whitener,
+        closed=closed,
         distortion=distortion,
         method="all unknown nodes" if reduction is None else f"Krylov space of dimension {len(dense)}",
         injection=carried @ root,
         spectrum=spectrum,
         coupling=0.0
         if reduction is None
-        else _coupling(closed_loop, whitener, reduction) + _stretched(reduction.rounding, gain),
+        else _coupling(closed, reduction) + _stretched(reduction.rounding, gain),
         coupled=None if reduction is None else reduction.outside,
         loop_error=loop_error,
         loop_bound=2 * norm * (1 + 2 * distortion),
@@ -231,7 +231,7 @@ def _settled(
     return moved, kept
 
 
-def _coupling(closed_loop: np.ndarray, whitener: np.ndarray, reduction: Reduction) -> float:
+def _coupling(closed: ClosedLoop, reduction: Reduction) -> float:
     """A bound, over all frequencies, of ‖D(I − zB)⁻¹J‖ for the residual J through which the cut part enters.
 
     Σ_{ℓ<L} ‖D B^ℓ J‖ + ‖B^L J‖: what comes after lag L is D(I − zB)⁻¹ applied to B^L J, and lengthens
@@ -239,13 +239,13 @@ def _coupling(closed_loop: np.ndarray, whitener: np.ndarray, reduction: Reductio
     """
     carried = reduction.residual
     total, least = 0.0, math.inf
-    for _ in range(4 * closed_loop.shape[0] + 400):
+    for _ in range(4 * closed.size + 400):
         rest = float(np.linalg.norm(carried))
         least = min(least, total + rest)
         if rest <= 1e-3 * total or rest == 0:
             break
-        total += float(np.linalg.norm(whitener @ carried))
-        carried = closed_loop @ carried
+        total += float(np.linalg.norm(closed.whitener @ carried))
+        carried = closed.loop @ carried
     return 1.02 * least
 
 
@@ -255,23 +255,14 @@ def _stretched(rounding: float, gain: np.ndarray) -> float:
 
 
 def _doubled(transition: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """P = I + X, X = A₀ᵀX(I + G₀X)⁻¹A₀ + H₀, A₀ = (AΠ)ᵀ, G₀ = CᵀC, H₀ = AΠAᵀ; H_k is plain iterate 2^k."""
-    size = len(transition)
+    """P = I + X, X = A₀ᵀX(I + G₀X)⁻¹A₀ + H₀, A₀ = (AΠ)ᵀ, G₀ = CᵀC, H₀ = AΠAᵀ."""
     aside = transition - (transition @ rows.T) @ rows
-    step, seen, covariance = aside.T, rows.T @ rows, aside @ aside.T
-    for _ in range(DOUBLINGS):
-        # Left solves with (I + H G)ᵀ = I + G H.
-        solved = np.linalg.solve(np.eye(size) + seen @ covariance, np.hstack([step, seen]))
-        growth = step.T @ covariance @ solved[:, :size]
-        seen = seen + step @ solved[:, size:] @ step.T
-        step = step @ solved[:, :size]
-        covariance = covariance + (growth + growth.T) / 2
-        seen = (seen + seen.T) / 2
-        if not np.linalg.norm(covariance) < 1e13:
+    for found, added in doublings(aside.T, rows.T @ rows, aside @ aside.T, most=DOUBLINGS):
+        if not np.linalg.norm(found) < 1e13:
             raise _not_steady(math.inf)
-        if np.linalg.norm(growth) <= EPSILON * np.linalg.norm(covariance):
+        if np.linalg.norm(added) <= EPSILON * np.linalg.norm(found):
             break
-    return np.asarray(covariance + np.eye(size))
+    return np.asarray(found + np.eye(len(transition)))
 
 
 def _plain_step(

@@ -10,8 +10,8 @@ from sottovoce.errors import at_least, one_of, positive
 
 __all__ = ["DEPTHS", "ENGINES", "Depth", "Effort", "Engine"]
 
-Engine = Literal["auto", "dense", "filter", "reduced"]
-ENGINES = ("auto", "dense", "filter", "reduced")
+Engine = Literal["auto", "filter", "reduced"]
+ENGINES = ("auto", "filter", "reduced")
 Depth = Literal["auto", "fine", "bulk"]
 DEPTHS = ("auto", "fine", "bulk")
 

@@ -25,7 +25,7 @@ class EffortWords(TypedDict, total=False):
     """What may be spent; none of these words changes what a number guarantees.
 
     Args:
-        engine: how to compute: "auto", "dense", "filter" or "reduced".
+        engine: how to compute: "auto", "filter" or "reduced".
         effort: "fine" solves for each target, "bulk" bounds all together, within a few per cent for those the observer
             hears directly and for far ones, at a cost that hardly depends on their number; "auto" is fine while that
             takes minutes. An `Effort` instead says all four words at once.

@@ -12,7 +12,6 @@ from sottovoce.errors import InputError
 from sottovoce.filtering import EXPLICIT_ROUNDS
 
 if TYPE_CHECKING:
-    from sottovoce.filtering import Engine, HiddenSystem
     from sottovoce.participation import Participation
 
 __all__ = ["check_capacity", "check_rounds", "memory_at_hand"]
@@ -20,38 +19,23 @@ __all__ = ["check_capacity", "check_rounds", "memory_at_hand"]
 # Bytes a round, measured above 2048 rounds and rounded up: a stream and its bound hold 40; the sums over separated
 # rounds, in lists, 97.
 LONG, LONG_IN_LISTS = 48, 112
-# A dense covariance is held up to this many times at once, beside the powers of the transition.
-COPIES = 5
 
 
-def check_capacity(system: HiddenSystem, participation: Participation, engine: Engine) -> None:
+def check_capacity(rounds: int, participation: Participation) -> None:
     """Refuse more rounds than the memory at hand holds, and say how many it does."""
-    rounds = system.rounds
-    a_round, squared = 0.0, 0.0
-    if engine == "dense":
-        rows, unknown = system.rows.shape
-        a_round, squared = 16.0 * rows * unknown, 8.0 * COPIES * rows**2
-    elif rounds > EXPLICIT_ROUNDS:
+    if rounds > EXPLICIT_ROUNDS:
         a_round = LONG_IN_LISTS if participation.kind == "separated" else LONG
-    else:
-        return
-    other = ", or another engine" if engine == "dense" else "; rate says what each further round adds"
-    check_rounds(rounds, a_round, squared, other)
+        check_rounds(rounds, a_round, "; rate says what each further round adds")
 
 
-def check_rounds(rounds: int, a_round: float, squared: float = 0.0, other: str = "") -> None:
-    """Refuse rounds T that need a_round·T + squared·T² bytes if these are not at hand; `other` is a further remedy."""
-    needed = a_round * rounds + squared * float(rounds) ** 2
-    free = memory_at_hand()
-    if needed <= free:
-        return
-    most = free / a_round
-    if squared:
-        most = (math.sqrt(a_round**2 + 4 * squared * free) - a_round) / (2 * squared)
-    raise InputError(
-        f"rounds must fit into memory; {rounds} of them need about {_size(needed)}, and {_size(free)} are free "
-        f"(take at most {_rounded_down(most)}{other})"
-    )
+def check_rounds(rounds: int, a_round: float, other: str = "") -> None:
+    """Refuse rounds that need `a_round` bytes each if these are not at hand; `other` is a further remedy."""
+    needed, free = a_round * rounds, memory_at_hand()
+    if needed > free:
+        raise InputError(
+            f"rounds must fit into memory; {rounds} of them need about {_size(needed)}, and {_size(free)} are free "
+            f"(take at most {_rounded_down(free / a_round)}{other})"
+        )
 
 
 def memory_at_hand() -> float:

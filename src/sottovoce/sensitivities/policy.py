@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeGuard, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from sottovoce.filtering import (
     EXPLICIT_ROUNDS,
-    DenseResponse,
     hidden_system,
     whitened_response,
 )
@@ -128,7 +127,7 @@ def sensitivity(
     )
     if contribution == "energy" or not protocol.plain:
         return by_program(in_bulk=_program_in_bulk(effort.depth, engine, protocol.rounds, len(indices)))
-    in_bulk = _in_bulk(effort.depth, engine, chosen, protocol.rounds, len(indices))
+    in_bulk = _in_bulk(effort.depth, chosen, protocol.rounds, len(indices))
     problem = Problem(
         contribution=contribution,
         participation=chosen,
@@ -183,7 +182,7 @@ class Assessment:
     """The ends of every target's interval under one hidden system."""
 
     system: HiddenSystem
-    response: FilteredResponse | DenseResponse
+    response: FilteredResponse
     problem: Problem
     positions: np.ndarray
     ends: Ends
@@ -225,7 +224,7 @@ def assess(
     progress: Callable[[int, int], None] | None,
 ) -> Assessment:
     """Bounds and witnesses for every target, widened by what rounding and reduction may hide."""
-    check_capacity(system, problem.participation, problem.engine)
+    check_capacity(system.rounds, problem.participation)
     response = whitened_response(system, engine=problem.engine, coarse=problem.in_bulk)
     positions = np.searchsorted(system.unknown, indices)
     hops = system.hops()[positions]
@@ -233,7 +232,7 @@ def assess(
     reached, direct = np.flatnonzero(in_time), hops == 0
     ends = Ends.unknown(len(indices), problem.cap)
     ends.upper[~in_time], ends.method[~in_time] = 0.0, "unreached"
-    if problem.in_bulk and not isinstance(response, DenseResponse) and response.size <= MOST_STATES:
+    if problem.in_bulk and response.size <= MOST_STATES:
         found = together(response, positions[reached], direct[reached], problem, progress)
         ends.improve(reached, found)
         doubtful = _worth_solving_still(reached, direct, ends, response)
@@ -244,7 +243,7 @@ def assess(
 
 
 def _solved(
-    response: FilteredResponse | DenseResponse,
+    response: FilteredResponse,
     positions: np.ndarray,
     direct: np.ndarray,
     problem: Problem,
@@ -278,9 +277,9 @@ def _worth_solving_still(
     return np.union1d(chosen, others) if len(others) <= FEW else np.asarray(chosen)
 
 
-def _in_bulk(depth: Depth, engine: Engine, participation: Participation, rounds: int, count: int) -> bool:
+def _in_bulk(depth: Depth, participation: Participation, rounds: int, count: int) -> bool:
     """Whether targets, if they contribute in all rounds, are bounded together: on request, or if there are many."""
-    if participation.kind != "full" or rounds < FEWEST_ROUNDS or engine == "dense" or depth == "fine":
+    if participation.kind != "full" or rounds < FEWEST_ROUNDS or depth == "fine":
         return False
     return depth == "bulk" or count * min(rounds, EXPLICIT_ROUNDS) ** 2 > MOST_ENTRIES
 
@@ -345,9 +344,9 @@ def _worth_solving(
     return np.asarray(apart > np.maximum(problem.tolerance / 4 * attained, hidden))
 
 
-def _is_long(response: FilteredResponse | DenseResponse) -> TypeGuard[FilteredResponse]:
+def _is_long(response: FilteredResponse) -> bool:
     """Whether the horizon is too long for a T × T matrix."""
-    return not isinstance(response, DenseResponse) and response.rounds > EXPLICIT_ROUNDS
+    return response.rounds > EXPLICIT_ROUNDS
 
 
 def _closed_form(

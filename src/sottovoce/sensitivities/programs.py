@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.errors import InputError, NotCertified
+from sottovoce.errors import NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.filtering.program_forms import program_response
 from sottovoce.protocols.compiled import compiled_rounds
@@ -75,10 +75,6 @@ def program_sensitivity(
     Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
     with maps that do not change from round to round. Where they do, C is written out as registers that nodes keep.
     """
-    if engine == "dense":
-        raise InputError(
-            "engine must be auto, filter or reduced for a protocol that is not plain gossip, or for energy; got 'dense'"
-        )
     _check_size(protocol)
     run = _run(protocol)
     _check_memory(run, view)
@@ -157,7 +153,9 @@ def program_solution(
     if _is_bare(response, target, participation):
         return None
     question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
-    (form,) = response.forms(np.array([target]), energy=contribution == "energy", encoder=_encoder(response.protocol))
+    (form,) = response.forms(
+        np.array([target]), energy=contribution == "energy", encoder=_encoder(response.protocol)
+    )
     return form.matrix, _solve(form.matrix, question)
 
 
@@ -186,8 +184,8 @@ def _together(
     rounds, count = response.protocol.rounds, len(targets)
     direct = np.zeros(count, dtype=bool)
     for stage in {id(step.stage): step.stage for step in response.steps}.values():
-        shown = np.asarray(stage.direct[0][:, targets])
-        direct |= np.abs(shown).max(axis=0, initial=0.0) > 1e-9
+        (put, *_) = stage.contributions(targets)
+        direct |= np.abs(put.high[stage.size :]).max(axis=0, initial=0.0) > 1e-9
     participation, contribution = question.participation, question.contribution
     if participation.kind == "full" and contribution != "energy" and code is None:
         found = program_bulk(response, targets, direct, contribution=contribution, progress=progress)
@@ -201,10 +199,11 @@ def _together(
     stream = earliest_pattern(participation, rounds).astype(np.float64)
     if contribution == "energy":
         stream /= np.linalg.norm(stream) * (1 + 1e-12)
-    weights, coded = np.ones(rounds), stream
+    weights, coded, off = np.ones(rounds), stream, 0.0
     if code is not None:
         weights, coded = np.abs(code) @ weights * (1 + 1e-12), code @ stream
-    ends = block_ends(response, targets, weights, coded)
+        off = EPSILON * (rounds + 6) * float(np.linalg.norm(np.abs(code) @ stream))
+    ends = block_ends(response, targets, weights, coded, stream_error=off)
     upper = ends.upper
     if contribution == "energy":
         upper = ends.energy if code is None else ends.energy * weights[-1] ** 2

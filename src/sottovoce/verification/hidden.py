@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg, sparse
 
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.verification.spans import Span, surely_independent
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["UNIT_ROUNDOFF", "HiddenNodes", "gamma", "hidden_nodes", "transition_of"]
 
-UNIT_ROUNDOFF = 2.0**-53
 # Up to this many nodes every diagonal entry is rounded from its rational; beyond, only small ones are.
 _ALL_EXACT = 50_000
 # More rows than this are taken as they are where a residue proves them independent and no angle between them is small.

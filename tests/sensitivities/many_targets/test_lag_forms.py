@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from tests.sensitivities.many_targets.test_projection import response_of
 
+from sottovoce.filtering import ClosedLoop
 from sottovoce.sensitivities.long_horizons.model import dense_transition
-from sottovoce.sensitivities.many_targets.lag_forms import closed_loop, gramian, lag_forms, loop_error, taps
+from sottovoce.sensitivities.many_targets.lag_forms import lag_forms
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -46,18 +47,17 @@ def test_sums_over_lags_hold_in_256_bits_and_are_not_a_thousand_times_too_large(
 ) -> None:
     # 64 and 128 lags: powers of two, so that no block is longer than what is asked for.
     _, response = response_of(graph, view, rounds=200)
-    loop, whitener = closed_loop(response, 199)
-    off = loop_error(response, 199)
+    closed = response.closed_loop(199)
     with mpmath.workprec(256):
         exact, later = exactly(response, 128, 64)
-        found = mpmath.matrix(gramian(loop, whitener, 128, off=off).tolist())
+        found = mpmath.matrix(closed.gramian(128).tolist())
         room = found - exact
         # The stated bound is positive semidefinite above the truth, by no more than a thousand units.
         assert min(mpmath.eigsy((room + room.T) / 2, eigvals_only=True)) >= 0
         assert mpmath.mnorm(room, "f") <= 1000 * response.size * mpmath.mpf(2) ** -53 * mpmath.mnorm(
             exact, "f"
         )
-        forms = lag_forms(loop, whitener, 64, 128, off=off)
+        forms = lag_forms(closed, 64, 128)
         assert forms.lengths.tolist() == [64]
         sources = response.columns(np.arange(response.inputs.shape[1]))
         for bound, source in zip(forms.energies(sources)[0], sources.T, strict=True):
@@ -71,28 +71,28 @@ def test_sums_over_lags_hold_in_256_bits_and_are_not_a_thousand_times_too_large(
 
 
 def test_a_loop_that_grows_shows_no_end_of_energy() -> None:
-    loop, whitener = np.array([[4.0]]), np.array([[1.0]])
-    assert lag_forms(loop, whitener, 1, 4096).energies(np.ones((1, 1)))[-1, 0] == np.inf
-    assert not np.isfinite(gramian(loop, whitener, 4096)).all()
+    closed = ClosedLoop(loop=np.array([[4.0]]), whitener=np.array([[1.0]]))
+    assert lag_forms(closed, 1, 4096).energies(np.ones((1, 1)))[-1, 0] == np.inf
+    assert not np.isfinite(closed.gramian(4096)).all()
 
 
 def test_a_loop_that_is_known_less_well_shows_more() -> None:
     loop, whitener = np.array([[0.5, 0.1], [0.0, 0.4]]), np.array([[1.0, 1.0]])
-    near, far = (gramian(loop, whitener, 64, off=off) for off in (0.0, 1e-3))
-    wider = gramian(loop + 1e-3 / 2 * np.eye(2), whitener, 64)
+    near, far = (ClosedLoop(loop=loop, whitener=whitener, off=off).gramian(64) for off in (0.0, 1e-3))
+    wider = ClosedLoop(loop=loop + 1e-3 / 2 * np.eye(2), whitener=whitener).gramian(64)
     assert np.linalg.eigvalsh(far - near)[0] > 1e-4
     assert np.linalg.eigvalsh(far - wider)[0] > 0
 
 
 def test_lags_are_counted_in_blocks_that_double() -> None:
     _, response = response_of("ring:n=9", View.secure_sum(0), rounds=300)
-    loop, whitener = closed_loop(response, 299)
+    closed = response.closed_loop(299)
     source = response.columns(np.array([2]))
-    norms = np.linalg.norm(taps(loop, whitener, 512) @ source, axis=1)[:, 0]
-    forms = lag_forms(loop, whitener, 64, 300)
+    norms = np.linalg.norm(closed.taps(512) @ source, axis=1)[:, 0]
+    forms = lag_forms(closed, 64, 300)
     assert forms.lengths.tolist() == [64, 128, 256]
     expected = sum((end / 2 * (norms[end // 2 : end] ** 2).sum()) ** 0.5 for end in (128, 256, 512))
     assert norms[64:512].sum() <= forms.norm_sum(source)[0]
     assert forms.norm_sum(source)[0] == pytest.approx(expected, abs=1e-6)
-    shown = float(source[:, 0] @ gramian(loop, whitener, 300) @ source[:, 0])
+    shown = float(source[:, 0] @ closed.gramian(300) @ source[:, 0])
     assert shown == pytest.approx(float((norms**2).sum()), rel=1e-6)

@@ -14,7 +14,6 @@ from tests.sensitivities.many_targets.test_projection import CASES, dense, respo
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse
 from sottovoce.filtering.rounding import Step
 from sottovoce.sensitivities.long_horizons.model import dense_transition
-from sottovoce.sensitivities.many_targets.lag_forms import closed_loop, gramian
 from sottovoce.sensitivities.many_targets.lag_sums import _Pair, lag_bound, lag_tables
 from sottovoce.sensitivities.one_form.dual import solve_dual
 from sottovoce.sensitivities.rounding import weights_before
@@ -64,8 +63,8 @@ def test_short_horizons_are_bounded_too(graph: str, rounds: int) -> None:
 def rounding_share(response: FilteredResponse, source: np.ndarray, steps: int) -> float:
     """What rounding adds to a pair's form over so many steps, in 256 bits, as a share of what is allowed for."""
     gains, steady = response.gains, response.rounds
-    loop, whitener = closed_loop(response, steady)
-    gram = gramian(loop, whitener, response.rounds)
+    closed = response.closed_loop(steady)
+    whitener, gram = closed.whitener, closed.gramian(response.rounds)
     step = Step.of(response.transition, response.rows, gains.gain)
     pair, weights, settled = _Pair.of(gram), np.eye(response.size), np.eye(response.size)
     A, C, b = precise(dense_transition(response)), precise(response.rows), precise(source)
@@ -100,7 +99,8 @@ def test_what_rounding_adds_to_a_pair_is_covered_in_256_bits_and_not_a_thousand_
 def test_columns_of_the_start_are_no_longer_than_the_tables_say(graph: str) -> None:
     _, response = response_of(graph, View.secure_sum(0), rounds=80)
     tables, start = lag_tables(response), len(response.gains.gain) - 1
-    loop, whitener = closed_loop(response, start)
+    closed = response.closed_loop(start)
+    loop, whitener = closed.loop, closed.whitener
     for position in range(4):
         b = response.source(position)
         taps = [whitener @ np.linalg.matrix_power(loop, lag) @ b for lag in range(80)]

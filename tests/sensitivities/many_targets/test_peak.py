@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from tests.sensitivities.many_targets.test_projection import dense, response_of
 
-from sottovoce.sensitivities.many_targets.lag_forms import closed_loop, taps
 from sottovoce.sensitivities.many_targets.peak import peak_bound
 from sottovoce.sensitivities.one_form.dual import solve_dual
 from sottovoce.views import View
@@ -32,7 +31,7 @@ def test_the_changes_of_the_first_columns_are_summed_as_they_are_defined() -> No
     positions = np.array([0, 2, 7])
     bounds, _ = peak_bound(response, response.columns(positions), start=9, reach=120)
     frozen = response.shortened(120, frozen_at=8)
-    rows = taps(*closed_loop(response, 8), 120)
+    rows = response.closed_loop(8).taps(120)
     for position, bound in zip(positions, bounds, strict=True):
         F, lags = dense(frozen, int(position)), rows @ response.source(int(position))
         m = lags.shape[1]

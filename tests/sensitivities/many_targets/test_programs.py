@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 
 from sottovoce import sensitivity
+from sottovoce.filtering.program_forms import ProgramResponse, program_response
 from sottovoce.graphs import lazy_weights, metropolis_weights
 from sottovoce.protocols import (
     Protocol,
@@ -23,6 +25,7 @@ from sottovoce.protocols import (
     repeated,
     scheduled,
 )
+from sottovoce.sensitivities.many_targets.programs import block_energies
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -99,3 +102,75 @@ def test_large_networks_are_accounted_for() -> None:
     reached = found.squared_lower > 0
     assert reached.sum() > 3000
     assert np.median(found.squared_upper[reached] / found.squared_lower[reached]) < 1.5
+
+
+SMALL, EDGES = metropolis_weights("ring:n=12"), np.array([0, 4, 8, 12])
+FEW = np.array([1, 3, 6])
+
+
+def energies_in_256_bits(response: ProgramResponse) -> dict[tuple[int, int, int], Any]:
+    """E_τσ of the targets by definition, of the filter as it is stored."""
+    found: dict[tuple[int, int, int], Any] = {}
+    block = np.searchsorted(EDGES, np.arange(len(response.steps)), side="right") - 1
+    with mp.workprec(256):
+        maps = []
+        for step in response.steps:
+            parts = (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
+            A, C, K, X = (mp.matrix(np.asarray(part).tolist()) for part in parts)
+            maps.append((X * C, A - K * C))
+        for j, target in enumerate(FEW):
+            for s, step in enumerate(response.steps):
+                assert step.stage.given is not None
+                state = mp.matrix(step.stage.given[:, [target]].tolist())
+                for t in range(s, len(maps)):
+                    place = int(block[t]), int(block[s]), j
+                    shown = mp.fsum(x * x for x in maps[t][0] * state)
+                    found[place] = found.get(place, mp.mpf(0)) + shown
+                    state = maps[t][1] * state
+    return found
+
+
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0)], ids=str)
+@pytest.mark.parametrize(
+    ("protocol", "most"),
+    [
+        (gossip(SMALL, rounds=12, noise_levels=2), 100),
+        (scheduled([SMALL, lazy_weights(SMALL)], rounds=12), 100),
+        (momentum(SMALL, rounds=12, beta="9/10"), 100),
+        (gradient_tracking(SMALL, rounds=12), 500),
+    ],
+    ids=lambda each: each.name if isinstance(each, Protocol) else "",
+)
+def test_the_allowance_of_blocks_holds_and_is_not_far_too_large(
+    protocol: Protocol, most: int, view: View
+) -> None:
+    response = program_response(protocol, view, engine="reduced")
+    truth, ratios = energies_in_256_bits(response), []
+    for block, energies, allowance in block_energies(response, FEW, EDGES):
+        for (k, j), energy in np.ndenumerate(energies):
+            with mp.workprec(256):
+                off = float(abs(mp.mpf(float(energy)) - truth[block + k, block, j]))
+            assert off <= allowance[k, j]
+            ratios.append(allowance[k, j] / max(off, 1e-300))
+    # A hundredth of the allowance would not do for all but the last of the protocols.
+    assert min(ratios) < most
+
+
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0)], ids=str)
+def test_followed_in_plain_floats_a_stream_shows_what_it_does_but_for_the_allowance(view: View) -> None:
+    response = program_response(gradient_tracking(SMALL, rounds=12), view, engine="reduced")
+    stream = np.where(np.arange(12) % 3 == 0, -1.0, 1.0)
+    state, off = np.zeros(response.steps[0].stage.size), 0.0
+    with mp.workprec(256):
+        exact = mp.matrix(len(state), 1)
+        for c, step in zip(stream, response.steps, strict=True):
+            parts = (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
+            A, C, K, X = (mp.matrix(np.asarray(part).tolist()) for part in parts)
+            assert step.stage.given is not None
+            source = step.stage.given[:, 1] * c
+            state, exact = state + source, exact + mp.matrix(source.tolist())
+            shown = step.filtered.whitener @ step.stage.rows @ state
+            off += sum(float(x - y) ** 2 for x, y in zip(shown, X * C * exact, strict=True))
+            state = step.stage.transition @ state - step.filtered.gain @ (step.stage.rows @ state)
+            exact = A * exact - K * (C * exact)
+    assert 0 < np.sqrt(off) <= response.plainly * np.sqrt(12) < 1e4 * np.sqrt(off)

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.interpreter import PROTOCOLS, exact_view
+from tests.interpreter import exact_view
+from tests.scenes import EVERY_PROTOCOL
 
 from sottovoce import account, sensitivity
 from sottovoce.graphs import metropolis_weights
@@ -13,7 +14,7 @@ from sottovoce.sensitivities.one_form.energy import solve_energy
 from sottovoce.views import View
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: f"{protocol.name}-{protocol.n}")
+@EVERY_PROTOCOL
 def test_energy_is_the_largest_eigenvalue(protocol: Protocol) -> None:
     target = protocol.n - 1
     M = exact_view(protocol, View.secure_sum(0), target).form()

@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
+from sottovoce.filtering.riccati import doublings
+from sottovoce.interval import UNIT_ROUNDOFF
+
 if TYPE_CHECKING:
+    from sottovoce.filtering import ClosedLoop
     from sottovoce.sensitivities.long_horizons.model import TargetModel
 
 __all__ = ["is_proved", "settled_value", "walks_back"]
 
-EPSILON = float(np.finfo(np.float64).eps)
 # Room for rounding in the inequality of the settled rounds, relative to their rate; the least that suffices is taken.
 ROOMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 
@@ -38,7 +41,7 @@ def backward_step(model: TargetModel, value: np.ndarray, k: int, y: float) -> tu
     weight = _weight(model, value, k)
     pulled = model.transition.T @ weight
     seen = pulled @ model.source
-    unit = 8 * EPSILON * (len(value) + len(model.rows) + 8) * model.stretch
+    unit = 16 * UNIT_ROUNDOFF * (len(value) + len(model.rows) + 8) * model.stretch
     weight_error = (
         unit * (1 + float(np.linalg.norm(model.gains[k]))) ** 2 * (1 + float(np.linalg.norm(value)))
     )
@@ -60,7 +63,7 @@ def settled_value(model: TargetModel, rate: float) -> np.ndarray | None:
         mapped, gap, error = backward_step(model, value, -1, rate)
         if gap <= 0:
             continue
-        margin = error + 8 * EPSILON * len(value) * float(np.trace(value) + np.trace(mapped))
+        margin = error + 16 * UNIT_ROUNDOFF * len(value) * float(np.trace(value) + np.trace(mapped))
         try:
             linalg.cholesky(value - mapped - margin * np.eye(len(value)), lower=True)
         except linalg.LinAlgError:
@@ -75,7 +78,7 @@ def _settled_candidate(model: TargetModel, rate: float, room: float) -> np.ndarr
     N = L⁻¹C'L⁻¹C + θI + B'NB + B'Nb b'NB/(ρ − b'Nb), B = AΦ, is solved by doubling, and V = A'NA + A'Nb b'NA/s + θ'I:
     then N(V) ⪯ N as long as θ'‖Φ‖² ≤ θ, so f(V) ⪯ V − θ'I.
     """
-    weight = _doubled(model.closed_loop, model.source, model.whiteners[-1], rate, room)
+    weight = _doubled(model.closed, model.source, rate, room)
     if weight is None:
         return None
     gap = rate - float(model.source @ weight @ model.source)
@@ -88,30 +91,17 @@ def _settled_candidate(model: TargetModel, rate: float, room: float) -> np.ndarr
     return np.asarray((value + value.T) / 2 + room / (2 * turning**2) * np.eye(len(value)))
 
 
-def _doubled(
-    closed: np.ndarray, source: np.ndarray, whitener: np.ndarray, rate: float, room: float
-) -> np.ndarray | None:
-    """The limit of the recursion N ← Q + B'NB + B'Nb b'NB/(ρ − b'Nb) from 0, by doubling; None if it blows up.
-
-    Source: structure-preserving doubling, Chu, Fan, Lin & Wang, Int. J. Control 77 (2004), with R = −ρ.
-    """
-    identity = np.eye(len(closed))
-    power, spread = closed, -np.outer(source, source) / rate
-    weight = whitener.T @ whitener + room * identity
-    for _ in range(60):
-        try:
-            inner = np.linalg.solve(identity + spread @ weight, np.hstack([power, spread]))
-        except np.linalg.LinAlgError:
-            return None
-        forward, sideways = inner[:, : len(closed)], inner[:, len(closed) :]
-        added = power.T @ weight @ forward
-        spread = spread + power @ sideways @ power.T
-        power = power @ forward
-        weight = weight + (added + added.T) / 2
-        if not np.isfinite(weight).all() or np.trace(weight) > 1e12 or np.trace(added) < -room:
-            return None
-        if np.linalg.norm(added) <= 1e-14 * np.linalg.norm(weight):
-            return np.asarray(weight)
+def _doubled(closed: ClosedLoop, source: np.ndarray, rate: float, room: float) -> np.ndarray | None:
+    """The limit of the recursion N ← Q + B'NB + B'Nb b'NB/(ρ − b'Nb) from 0, by doubling; None if it blows up."""
+    weight = closed.whitener.T @ closed.whitener + room * np.eye(closed.size)
+    try:
+        for found, added in doublings(closed.loop, -np.outer(source, source) / rate, weight, most=60):
+            if not np.isfinite(found).all() or np.trace(found) > 1e12 or np.trace(added) < -room:
+                return None
+            if np.linalg.norm(added) <= 1e-14 * np.linalg.norm(found):
+                return found
+    except np.linalg.LinAlgError:
+        pass
     return None
 
 

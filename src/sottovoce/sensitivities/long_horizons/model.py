@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize
 
+from sottovoce.filtering import ClosedLoop
+
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
 
-__all__ = ["Spectrum", "TargetModel", "dense_transition", "model_of", "peak_of", "whole_model"]
-
-# The frequencies at which φ is looked for are solved for together while the matrices take no more than this.
-BATCH_BYTES = 4 * 2**20
+__all__ = ["TargetModel", "dense_transition", "model_of", "peak_of", "whole_model"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,10 +34,11 @@ class TargetModel:
         """‖A‖₂², at least 1: what a product with A on both sides may enlarge an error by."""
         return max(1.0, float(np.linalg.norm(self.transition, 2)) ** 2)
 
-    @property
-    def closed_loop(self) -> np.ndarray:
-        """A Φ in steady state."""
-        return np.asarray(self.transition - (self.transition @ self.gains[-1]) @ self.rows)
+    @cached_property
+    def closed(self) -> ClosedLoop:
+        """A Φ and L⁻¹C in steady state."""
+        loop = self.transition - (self.transition @ self.gains[-1]) @ self.rows
+        return ClosedLoop(loop=loop, whitener=self.whiteners[-1])
 
 
 def model_of(response: FilteredResponse, position: int, freeze: int) -> TargetModel:
@@ -66,47 +66,17 @@ def dense_transition(response: FilteredResponse) -> np.ndarray:
 
 def peak_of(model: TargetModel) -> tuple[float, float]:
     """The frequency of the largest steady response, and φ there: an estimate, which proves nothing."""
-    closed, whitener = model.closed_loop, model.whiteners[-1]
-    poles = np.linalg.eigvals(closed)
-    spectrum = Spectrum(closed=closed, whitener=whitener, source=model.source)
+    closed, source = model.closed, model.source
+    poles = np.linalg.eigvals(closed.loop)
     angles = np.concatenate([np.linspace(0, np.pi, 257), np.abs(np.angle(poles))])
-    values = spectrum.values(angles)
+    values = closed.values(angles, source)
     best, width = float(angles[np.argmax(values)]), np.pi / 256
     refined = optimize.minimize_scalar(
-        lambda angle: -spectrum(angle),
+        lambda angle: -closed.value(angle, source),
         bounds=(max(0.0, best - width), min(np.pi, best + width)),
         method="bounded",
         options={"xatol": 1e-10},
     )
     candidates = [best, float(refined.x), 0.0, np.pi]
-    frequency = max(candidates, key=spectrum)
-    return frequency, spectrum(frequency)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Spectrum:
-    """φ(ω) = ‖L⁻¹C (I − e^{−iω} AΦ)⁻¹ b‖²."""
-
-    closed: np.ndarray
-    whitener: np.ndarray
-    source: np.ndarray
-
-    def __call__(self, angle: float) -> float:
-        """φ at one frequency."""
-        return float(np.linalg.norm(self.whitener @ self.state(angle)) ** 2)
-
-    def values(self, angles: np.ndarray) -> np.ndarray:
-        """φ at each of these frequencies, many at a time."""
-        batch = max(1, BATCH_BYTES // (16 * len(self.closed) ** 2))
-        identity, source = np.eye(len(self.closed)), self.source.astype(complex)[:, None]
-        found = []
-        for begin in range(0, len(angles), batch):
-            turns = np.exp(-1j * angles[begin : begin + batch])[:, None, None]
-            states = np.linalg.solve(identity - turns * self.closed, source)
-            found.append((np.abs(self.whitener @ states) ** 2).sum(axis=(1, 2)))
-        return np.concatenate(found)
-
-    def state(self, angle: float) -> np.ndarray:
-        """The steady state (I − e^{−iω} AΦ)⁻¹ b that a contribution turning by ω each round keeps up."""
-        turned = np.eye(len(self.closed)) - np.exp(-1j * angle) * self.closed
-        return np.asarray(np.linalg.solve(turned, self.source.astype(complex)))
+    frequency = max(candidates, key=lambda angle: closed.value(angle, source))
+    return frequency, closed.value(frequency, source)

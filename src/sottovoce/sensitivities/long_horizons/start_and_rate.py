@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.sensitivities.long_horizons.bounded_real import settled_value, walks_back
 from sottovoce.sensitivities.long_horizons.model import model_of, peak_of
 from sottovoce.sensitivities.long_horizons.streams import attained_turning, best_periodic_signs
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FREEZE", "HorizonSolution", "short_profiles", "solve_horizon"]
 
-EPSILON = float(np.finfo(np.float64).eps)
 # How far above sup φ the rate stands: closer costs precision, farther costs noise.
 EXCESSES = (1e-4, 5e-4, 2e-3, 1e-2, 5e-2)
 # The upper end freezes the gains after this many rounds at the latest: that takes noise away, never adds it.
@@ -91,7 +91,7 @@ def solve_horizon(
             return HorizonSolution(
                 attained=attained,
                 reached=reached,
-                bound=float(np.nextafter(bound * (1 + 4 * EPSILON * (len(start) + 1)), np.inf)),
+                bound=float(np.nextafter(bound * (1 + 8 * UNIT_ROUNDOFF * (len(start) + 1)), np.inf)),
                 start=start,
                 rate=rate,
                 value=value,

@@ -10,7 +10,6 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.rates.signs import periodic_signs, sign_patterns
-from sottovoce.sensitivities.long_horizons.model import Spectrum
 from sottovoce.sensitivities.one_form.witnesses import flip_signs, value_of
 
 if TYPE_CHECKING:
@@ -25,9 +24,8 @@ def attained_turning(model: TargetModel, frequency: float) -> float:
     Rounds are simulated until the state has come within 1e-6 of the steady one; a deviation e from it changes the norm
     of all later output by at most ‖e‖, because the observability Gramian is ⪯ I. Round T is left out.
     """
-    spectrum = Spectrum(closed=model.closed_loop, whitener=model.whiteners[-1], source=model.source)
-    steady = spectrum.state(frequency)
-    level = float(np.linalg.norm(spectrum.whitener @ steady) ** 2)
+    steady = model.closed.state(frequency, model.source)
+    level = float(np.linalg.norm(model.closed.whitener @ steady) ** 2)
     state = np.zeros(len(model.source), dtype=complex)
     total, deviation, simulated = 0.0, 0.0, 0
     for t in range(model.rounds - 1):
@@ -53,8 +51,7 @@ def best_periodic_signs(model: TargetModel, frequency: float) -> tuple[float, np
     to the frequency of the peak are tried as well.
     """
     weights, frequencies = sign_patterns()
-    spectrum = Spectrum(closed=model.closed_loop, whitener=model.whiteners[-1], source=model.source)
-    power = spectrum.values(frequencies)
+    power = model.closed.values(frequencies, model.source)
     form = linalg.circulant(np.fft.irfft(power, 2 * (len(power) - 1)))
     starts = [periodic_signs(int(k)) for k in np.argsort(-(weights @ power), kind="stable")[:3]]
     flipped = max((flip_signs(form, start) for start in starts), key=lambda signs: value_of(form, signs))
@@ -85,7 +82,7 @@ def attained_signs(model: TargetModel, signs: np.ndarray) -> float:
     After the start-up the response settles to a periodic one; deviations from it are counted as in `attained_turning`.
     """
     period = len(signs)
-    closed = model.closed_loop
+    closed = model.closed.loop
     # One period maps the state z to B^q z + forced; the steady one is its fixed point.
     forced = np.zeros(len(closed))
     for sign in np.roll(signs, -1):

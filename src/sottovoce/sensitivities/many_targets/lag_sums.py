@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.rounding import GAMMA, ROOM, Step, product_error
-from sottovoce.sensitivities.many_targets.lag_forms import (
-    LagForms,
-    closed_loop,
-    gramian,
-    lag_forms,
-    loop_error,
-    tail_gramian,
-    taps,
-)
+from sottovoce.sensitivities.many_targets.lag_forms import LagForms, lag_forms
 from sottovoce.sensitivities.rounding import weights_before
 
 if TYPE_CHECKING:
@@ -58,21 +50,20 @@ def lag_tables(response: FilteredResponse) -> LagTables:
     Guarantee: upper bounds of the norms of E for the model as stored; rounding is in the forms (see `_Pair`).
     """
     rounds, start = response.rounds, len(response.gains.gain) - 1
-    loop, whitener = closed_loop(response, start)
+    closed = response.closed_loop(start)
     reach = 1 << round(math.log2(3 * start + LAGS))
-    off = loop_error(response, start)
     step = Step.of(response.transition, response.rows, response.gains.gain)
     edges = _edges(start)
-    early = [np.zeros_like(loop) for _ in edges[1:]]
-    left = np.zeros_like(loop)
+    early = [np.zeros_like(closed.loop) for _ in edges[1:]]
+    left = np.zeros_like(closed.loop)
     margins = np.zeros(len(edges))
     # Gramians of the pair (state of F, state of S): what it shows from now on, and what after the rounds looked at.
-    shown = _Pair.of(gramian(loop, whitener, rounds, off=off))
-    after = _Pair.of(tail_gramian(loop, whitener, reach, rounds - start, off=off))
+    shown = _Pair.of(closed.gramian(rounds))
+    after = _Pair.of(closed.tail_gramian(reach, rounds - start))
     true = settled = np.eye(response.size)
     for block in range(len(edges) - 2, -1, -1):
         for s in range(edges[block + 1] - 1, edges[block] - 1, -1):
-            shown = shown.before(response, s, step).seeing(response.gains.whitener[s], whitener)
+            shown = shown.before(response, s, step).seeing(response.gains.whitener[s], closed.whitener)
             after = after.before(response, s, step)
             true = weights_before(response, step, true, s)
             settled = weights_before(response, step, settled, rounds)
@@ -83,8 +74,8 @@ def lag_tables(response: FilteredResponse) -> LagTables:
     return LagTables(
         rounds=rounds,
         looked=min(rounds, start + reach),
-        rows=taps(loop, whitener, min(LAGS, rounds)),
-        later=lag_forms(loop, whitener, LAGS, rounds, off=off),
+        rows=closed.taps(min(LAGS, rounds)),
+        later=lag_forms(closed, LAGS, rounds),
         early=LagForms.of(early, np.diff(edges), margins[:-1]),
         left=LagForms.of([left], np.array([start]), margins[-1:]),
     )

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import fft
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
-from sottovoce.sensitivities.many_targets.lag_forms import closed_loop, gramian, lag_forms, loop_error, taps
+from sottovoce.sensitivities.many_targets.lag_forms import lag_forms
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
@@ -50,16 +50,15 @@ def peak_bound(
     """
     rounds, m = response.rounds, response.rows.shape[0]
     steady = min(start, len(response.gains.gain)) - 1
-    loop, whitener = closed_loop(response, steady)
-    off = loop_error(response, steady)
-    rows = taps(loop, whitener, min(rounds, EXPLICIT_ROUNDS))
+    closed = response.closed_loop(steady)
+    rows = closed.taps(min(rounds, EXPLICIT_ROUNDS))
     peak, frequency = _peaks(rows, sources)
     if rounds > EXPLICIT_ROUNDS:
-        later = lag_forms(loop, whitener, EXPLICIT_ROUNDS, rounds, off=off)
+        later = lag_forms(closed, EXPLICIT_ROUNDS, rounds)
         peak = (np.sqrt(peak) + later.norm_sum(sources)) ** 2
     height = min(rounds, steady + reach)
-    early, deviations = _start(response, rows, steady, height)
-    gram = gramian(loop, whitener, rounds - height, off=off) if height < rounds else np.zeros_like(loop)
+    early, deviations = _start(response, closed.loop, rows, steady, height)
+    gram = closed.gramian(rounds - height) if height < rounds else np.zeros_like(closed.loop)
     batch = max(1, BATCH_BYTES // (8 * (steady + 1) * height * m * 4))
     added, left = np.empty(sources.shape[1]), np.empty(sources.shape[1])
     for begin in range(0, sources.shape[1], batch):
@@ -109,14 +108,13 @@ def _peaks(rows: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _start(
-    response: FilteredResponse, rows: np.ndarray, steady: int, height: int
+    response: FilteredResponse, loop: np.ndarray, rows: np.ndarray, steady: int, height: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The first `height` rounds of the first columns of F, (τ, height·m, r), and the states of E at their end."""
     size, m = response.size, response.rows.shape[0]
     adjoint = np.zeros((height * m, size))
     adjoint[steady * m :] = rows[: height - steady].reshape(-1, size)
     early, deviations = np.zeros((steady, height * m, size)), np.empty((steady, size, size))
-    loop, _ = closed_loop(response, steady)
     passage = power = np.linalg.matrix_power(loop, height - steady)
     for s in range(steady - 1, -1, -1):
         adjoint[(s + 1) * m :] = response.before(adjoint[(s + 1) * m :], s)

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering import FilteredResponse
+from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.kalman import Gains
 from sottovoce.sensitivities.many_targets.at_once import EndsAtOnce, ends_at_once
 from sottovoce.sensitivities.many_targets.streams import constant_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from sottovoce.filtering.innovations import Step
     from sottovoce.filtering.program_forms import ProgramResponse
     from sottovoce.protocols import Contribution
 
-__all__ = ["BlockEnds", "ProgramBulk", "block_ends", "program_bulk"]
+__all__ = ["BlockEnds", "ProgramBulk", "block_ends", "block_energies", "program_bulk"]
 
 # Rounds are taken together in at most so many blocks, and in fewer where forms are large.
 MOST_BLOCKS, MOST_WORK = 32, 2e11
-# Forms that are followed through the rounds are known up to this relative error for each of their terms and rounds.
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,16 +42,6 @@ class ProgramBulk:
     frequency: np.ndarray
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _OnKrylovSpace(FilteredResponse):
-    """The filter of a program; what rounding does to it is known from the accuracy of the program's response."""
-
-    def recursion_error(self, rounds: int) -> float:
-        """Nothing more."""
-        del rounds
-        return 0.0
-
-
 def program_bulk(
     response: ProgramResponse,
     targets: np.ndarray,
@@ -62,10 +52,10 @@ def program_bulk(
 ) -> ProgramBulk | None:
     """Ends for the targets (node indices), those whose message of a round is seen in that round marked as `direct`.
 
-    None where rounds are not alike. The exact form of the reduced system lies within η of that of the filter as it was
-    run, and so does the true one, within η and what was cut; both together are counted twice.
+    None where rounds are not alike. `ends_at_once` takes the filter with A K⁺ for K and fl(X C) for X C as its model:
+    its response is within `plainly` of that of the filter, and so is what a stream is followed to in floats.
 
-    Guarantee: lower ≤ Δ² ≤ upper, up to the allowances of `ends_at_once`.
+    Guarantee: lower ≤ Δ² ≤ upper, up to the allowances of `ends_at_once` for the model.
     """
     whole, tail = _filtered(response)
     if whole is None:
@@ -74,33 +64,37 @@ def program_bulk(
     found = ends_at_once(whole, targets, direct, contribution=contribution, progress=progress)
     if tail:
         found = _without_the_last(whole, found, targets, rounds - tail)
-    accuracy = response.accuracy
+    shift = (response.plainly + response.accuracy.cut) * float(np.sqrt(rounds))
     return ProgramBulk(
-        lower=_from_below(found.attained, accuracy, float(np.sqrt(rounds))),
-        upper=_from_above(found.bound, accuracy, float(np.sqrt(rounds))),
+        # What is attained is followed in floats, in a model that is off itself.
+        lower=_from_below(found.attained, response, 2 * shift),
+        upper=_from_above(found.bound, response, shift),
         method=found.method,
         frequency=found.frequency,
     )
 
 
-def _from_above(squared: np.ndarray, accuracy: tuple[float, float, float], norm: float) -> np.ndarray:
-    """What the square of a response to streams of this norm may truly be at most; rounding is counted twice."""
-    unwhite, at_once, _ = accuracy
-    if not unwhite < 0.25:
+def _from_above(squared: np.ndarray, response: ProgramResponse, shift: float) -> np.ndarray:
+    """What ‖Fc‖² may truly be at most, for streams whose response is off by at most `shift`."""
+    unwhite = response.accuracy.unwhite
+    if not (unwhite < 0.5 and np.isfinite(shift)):
         return np.full_like(squared, np.inf)
     bounded = np.where(np.isfinite(squared), squared, np.inf)
-    return np.asarray((np.sqrt(bounded) + 2 * at_once * norm) ** 2 / (1 - 2 * unwhite) * (1 + 1e-9))
+    return np.asarray((np.sqrt(bounded) + shift) ** 2 / (1 - unwhite) * (1 + 16 * UNIT))
 
 
-def _from_below(squared: np.ndarray, accuracy: tuple[float, float, float], norm: float) -> np.ndarray:
-    """What the square of the response to a stream of this norm truly is at least; rounding is counted twice."""
-    unwhite, at_once, _ = accuracy
-    attained = np.where(np.isfinite(squared), np.maximum(squared, 0), 0.0)
-    low = np.maximum(np.sqrt(attained) - 2 * at_once * norm, 0) ** 2
-    return np.asarray(low / (1 + 2 * unwhite) * (1 - 1e-9))
+def _from_below(squared: np.ndarray, response: ProgramResponse, shift: float | np.ndarray) -> np.ndarray:
+    """What ‖Fc‖² truly is at least, for a stream whose response is off by at most `shift`."""
+    unwhite = response.accuracy.unwhite
+    if not np.isfinite(unwhite):
+        return np.zeros_like(squared)
+    sure = np.isfinite(squared) & np.isfinite(shift)
+    attained = np.where(sure, np.maximum(squared, 0), 0.0)
+    low = np.maximum(np.sqrt(attained) - np.where(sure, shift, 0.0), 0) ** 2
+    return np.asarray(low / (1 + unwhite) * (1 - 16 * UNIT))
 
 
-def _filtered(response: ProgramResponse) -> tuple[_OnKrylovSpace | None, int]:
+def _filtered(response: ProgramResponse) -> tuple[FilteredResponse | None, int]:
     """The filter in the form of plain gossip, and in how many of the last rounds less is seen than it says."""
     steps, rounds = response.steps, len(response.steps)
     stage = steps[0].stage
@@ -121,7 +115,7 @@ def _filtered(response: ProgramResponse) -> tuple[_OnKrylovSpace | None, int]:
         missing=0.0,
         distortion=0.0,
     )
-    return _OnKrylovSpace(
+    return FilteredResponse(
         transition=np.asarray(stage.transition),
         rows=rows,
         inputs=stage.given,
@@ -133,7 +127,7 @@ def _filtered(response: ProgramResponse) -> tuple[_OnKrylovSpace | None, int]:
 
 
 def _without_the_last(
-    whole: _OnKrylovSpace, found: EndsAtOnce, targets: np.ndarray, rounds: int
+    whole: FilteredResponse, found: EndsAtOnce, targets: np.ndarray, rounds: int
 ) -> EndsAtOnce:
     """The ends with what a constant stream attains in the first `rounds` rounds."""
     steady = constant_stream(whole.shortened(rounds))
@@ -151,86 +145,125 @@ class BlockEnds:
 
 
 def block_ends(
-    response: ProgramResponse, targets: np.ndarray, weights: np.ndarray, stream: np.ndarray
+    response: ProgramResponse,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    stream: np.ndarray,
+    *,
+    stream_error: float = 0.0,
 ) -> BlockEnds:
     """Ends from the energies of blocks of F, for rounds that may differ, on a Krylov space.
 
     A stream whose norms are at most `weights` shows in the rounds of block τ at most
 
-        Σ_σ w_σ √E_τσ,      E_τσ = Σ_{t ∈ τ, s ∈ σ} ‖F_ts‖² = Σ_s b_sᵀ G_τs b_s,      w_σ² = Σ_{s ∈ σ} weights_s²,
+        Σ_σ w_σ √E_τσ,      E_τσ = Σ_{t ∈ τ, s ∈ σ} ‖F_ts‖²,      w_σ² = Σ_{s ∈ σ} weights_s²,
 
     by Cauchy and Schwarz, and Δ² is at most the sum of the squares. Of energy 1 it shows at most the norm of the matrix
-    of the √E_τσ. G_τs = [s ∈ τ](X_s C)ᵀX_s C + Φ_sᵀ G_τ,s+1 Φ_s is followed backwards. The lower end is what `stream`
-    attains.
+    of the √E_τσ. The lower end is what `stream` attains, which is known up to `stream_error` in norm.
 
-    Guarantee: bounds of the true numbers, with the accuracy of the response and `ROUNDING` allowed for in forms.
+    Guarantee: bounds of the true numbers, rounding included (see `block_energies`).
     """
-    steps, rounds = response.steps, len(response.steps)
-    size = steps[0].stage.size
+    rounds, size = len(response.steps), response.steps[0].stage.size
     affordable = int(MOST_WORK / (4 * rounds * size**3))
     edges = np.linspace(0, rounds, max(1, min(MOST_BLOCKS, rounds, affordable)) + 1).round().astype(int)
     blocks = len(edges) - 1
-    shown = np.zeros((blocks, len(targets)))
-    squares, columns = np.zeros((blocks, len(targets))), np.zeros((blocks, len(targets)))
-    grams = np.zeros((0, size, size))
-    for block in range(blocks - 1, -1, -1):
-        begin, end = edges[block], edges[block + 1]
-        grams = np.concatenate([np.zeros((1, size, size)), grams])
-        sums: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for s in range(end - 1, begin - 1, -1):
-            whitener, loop = _round(response, s)
-            grams = loop.T @ grams @ loop
-            grams[0] += whitener.T @ whitener
-            given = _inputs(response, s)
-            total, _ = sums.get(id(given), (np.zeros_like(grams), given))
-            sums[id(given)] = total + grams, given
-        energies = np.zeros((blocks - block, len(targets)))
-        for total, given in sums.values():
-            sources = given[:, targets]
-            energies += np.array([_form(matrix, sources, rounds) for matrix in total])
-        roots = np.sqrt(energies)
-        shown[block:] += np.sqrt((weights[begin:end] ** 2).sum()) * roots
+    shown, squares, columns = (np.zeros((blocks, len(targets))) for _ in range(3))
+    for block, energies, allowance in block_energies(response, targets, edges):
+        roots = np.sqrt(np.maximum(energies, 0.0) + allowance)
+        squared = float((weights[edges[block] : edges[block + 1]] ** 2).sum())
+        shown[block:] += np.sqrt(squared) * roots
         squares[block:] += roots
         columns[block] = roots.sum(axis=0)
-    norm = np.sqrt(squares.max(axis=0) * columns.max(axis=0))
+    # Sums of no more than so many numbers ≥ 0, their squares and roots.
+    summed = 1 + UNIT * (2 * rounds + 4 * blocks + 16)
+    widest, longest = float(np.linalg.norm(weights)), float(np.linalg.norm(stream))
+    cut, plainly = response.accuracy.cut, response.plainly
+    energy = _from_above(squares.max(axis=0) * columns.max(axis=0) * summed, response, cut)
     attained = _attained(response, targets, stream) if affordable >= 1 else np.zeros(len(targets))
-    accuracy = response.accuracy
     return BlockEnds(
-        lower=_from_below(attained, accuracy, float(np.linalg.norm(stream))),
-        upper=_from_above((shown**2).sum(axis=0), accuracy, float(np.linalg.norm(weights))),
-        energy=_from_above(norm**2, accuracy, 1.0),
+        lower=_from_below(attained, response, (cut + plainly) * longest + np.sqrt(energy) * stream_error),
+        upper=_from_above((shown**2).sum(axis=0) * summed, response, cut * widest),
+        energy=energy,
     )
 
 
+def block_energies(
+    response: ProgramResponse, targets: np.ndarray, edges: np.ndarray
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """(σ, E_τσ for all τ ≥ σ and all targets, and by how much they may be off), from the last block backwards.
+
+    E_τσ = Σ_s b_sᵀ G_τs b_s over the rounds s of block σ, with G_τs = [s ∈ τ](X_s C)ᵀX_s C + Φ_sᵀ G_τ,s+1 Φ_s.
+
+    Guarantee: the energies of the filter's response in exact arithmetic, within the allowance. A step of G errs by R
+    with |R| ≤ ku|Φ|ᵀ|G||Φ|, k being 2r + 12, but for what the loop slips by: the states z of the round read it, one for
+    each impulse before. Over these Σ|z_i||z_k| ≤ h_i h_k, h² being `held`² and the square of what enters in the
+    round itself, so that the energies of block τ are all together off by at most Σ_s hᵀ|R_s|h. Sums and products with
+    an input err by (2r + T)u in proportion to |b|ᵀ|ΣG||b|.
+    Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5; docs/proofs/programs.md.
+    """
+    steps, size = response.steps, response.steps[0].stage.size
+    blocks, units = len(edges) - 1, UNIT * (2 * size + len(response.steps) + 8)
+    grams, room = np.zeros((0, size, size)), np.zeros(blocks)
+    for block in range(blocks - 1, -1, -1):
+        grams = np.concatenate([np.zeros((1, size, size)), grams])
+        sums: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for s in range(edges[block + 1] - 1, edges[block] - 1, -1):
+            whitener, loop = steps[s].filtered.whitened, steps[s].filtered.loop
+            given = _inputs(response, s)
+            state = np.hypot(steps[s].held[:, 0], np.abs(given).max(axis=1, initial=0.0))
+            room[block:] += _congruence_room(steps[s], grams, state)
+            grams = loop.T @ grams @ loop
+            grams[0] += whitener.T @ whitener
+            total, _ = sums.get(id(given), (np.zeros_like(grams), given))
+            sums[id(given)] = total + grams, given
+        energies, summed = np.zeros((2, blocks - block, len(targets)))
+        for total, given in sums.values():
+            for k, matrix in enumerate(total):
+                energies[k] += _form(matrix, given[:, targets])
+                summed[k] += _form(np.abs(matrix), np.abs(given[:, targets]))
+        yield block, energies, 1.01 * (room[block:, None] + units * summed)
+
+
+def _congruence_room(step: Step, grams: np.ndarray, state: np.ndarray) -> np.ndarray:
+    """hᵀ|R|h for the forms of all blocks, the new one included: what a step of `block_energies` may add to energies.
+
+    The loop errs by 2u of itself and a slip for each of its rows, the rows X C likewise.
+    """
+    filtered, ones = step.filtered, np.ones(step.stage.size)
+    moved, slip = np.abs(filtered.loop) @ state, float(filtered.slip(state[:, None])[0])
+    found = UNIT * (2 * step.stage.size + 12) * np.einsum("i,kij,j->k", moved, np.abs(grams), moved)
+    found += 2.1 * slip * np.einsum("i,kij,j->k", ones, np.abs(grams), moved)
+    seen, slip = np.abs(filtered.whitened) @ state, slip * float(np.abs(filtered.whitener).sum())
+    found[0] += UNIT * (step.stage.count + 12) * float(seen @ seen) + 2.1 * slip * float(seen.sum())
+    return np.asarray(found)
+
+
 def _attained(response: ProgramResponse, targets: np.ndarray, stream: np.ndarray) -> np.ndarray:
-    """‖F c‖² of one stream of numbers for all targets, from below: states and rows are linear in what is put in."""
+    """‖F c‖² of one stream of numbers for all targets, as followed in floats, from below.
+
+    States and rows are linear in what is put in. Of V_t, the rows shown in round t, the sum of V_tᵀV_t errs by
+    γ_{m+T} of Σ|V_t|ᵀ|V_t|, whose norm is at most its trace, and a product with an input on both sides by γ_{2r} more.
+    """
     kinds = list({id(step.stage.given): step.stage.given for step in response.steps}.values())
     place = {id(given): k for k, given in enumerate(kinds)}
-    size = response.steps[0].stage.size
+    size, count = response.steps[0].stage.size, max(step.stage.count for step in response.steps)
     states = np.zeros((size, len(kinds) * size))
     form = np.zeros((len(kinds) * size, len(kinds) * size))
     for s, step in enumerate(response.steps):
-        whitener, loop = _round(response, s)
         own = place[id(step.stage.given)] * size
         states[np.arange(size), own + np.arange(size)] += stream[s]
-        seen = whitener @ states
+        seen = step.filtered.whitened @ states
         form += seen.T @ seen
-        states = loop @ states
+        states = step.filtered.loop @ states
     sources = np.vstack([_inputs(response, _first_of(response, given))[:, targets] for given in kinds])
-    return _form(form, sources, -len(response.steps))
+    terms = count + len(response.steps) + 2 * len(form) + 8
+    room = 1.01 * UNIT * terms * float(np.trace(form)) * (sources**2).sum(axis=0)
+    return np.asarray(np.maximum(_form(form, sources) - room, 0.0))
 
 
 def _first_of(response: ProgramResponse, given: np.ndarray | None) -> int:
     """A round into which contributions are put in this way."""
     return next(t for t, step in enumerate(response.steps) if step.stage.given is given)
-
-
-def _round(response: ProgramResponse, round_index: int) -> tuple[np.ndarray, np.ndarray]:
-    """X C and Φ = A − K C of a round, dense."""
-    step = response.steps[round_index]
-    rows = np.asarray(step.stage.rows)
-    loop = np.asarray(step.stage.transition) - step.filtered.gain @ rows
-    return step.filtered.whitener @ rows, loop
 
 
 def _inputs(response: ProgramResponse, round_index: int) -> np.ndarray:
@@ -241,9 +274,6 @@ def _inputs(response: ProgramResponse, round_index: int) -> np.ndarray:
     return given
 
 
-def _form(matrix: np.ndarray, sources: np.ndarray, rounds: int) -> np.ndarray:
-    """bᵀGb for each column, of a form that so many rounds have made, from above; from below for a negative number."""
-    values = np.einsum("rj,rj->j", sources, matrix @ sources)
-    terms = len(matrix) + abs(rounds)
-    room = ROUNDING * terms * float(np.linalg.norm(matrix)) * (sources**2).sum(axis=0)
-    return np.asarray(np.maximum(values + np.sign(rounds) * room, 0.0))
+def _form(matrix: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """bᵀGb for each column."""
+    return np.asarray(np.einsum("rj,rj->j", sources, matrix @ sources))

@@ -14,7 +14,6 @@ import numpy as np
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.filtering.rounding import GAMMA, ROOM
-from sottovoce.sensitivities.many_targets.lag_forms import closed_loop, gramian, loop_error
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
@@ -39,14 +38,13 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
     turn = np.exp(1j * frequencies)
     values, states = _follow(response, sources, turn, followed)
     if remaining > 0:
-        loop, whitener = closed_loop(response, followed)
-        off = loop_error(response, followed)
+        closed = response.closed_loop(followed)
         steady = np.empty_like(states)
         for j, back in enumerate(np.conj(turn)):
-            steady[:, j] = np.linalg.solve(np.eye(len(loop)) - back * loop, sources[:, j])
-        shown = np.sqrt(remaining) * np.linalg.norm(whitener @ steady, axis=0)
+            steady[:, j] = np.linalg.solve(np.eye(closed.size) - back * closed.loop, sources[:, j])
+        shown = np.sqrt(remaining) * np.linalg.norm(closed.whitener @ steady, axis=0)
         deviation = states + (sources - steady) * turn**followed
-        values += np.maximum(shown - _length(deviation, gramian(loop, whitener, remaining, off=off)), 0) ** 2
+        values += np.maximum(shown - _length(deviation, closed.gramian(remaining)), 0) ** 2
     return values * (1 - 1e-9)
 
 
@@ -125,15 +123,15 @@ def constant_stream(response: FilteredResponse) -> ConstantStream:
         return ConstantStream(
             form=form, margin=margin, remaining=0, shown=nothing, deviation=nothing, gram=np.eye(0)
         )
-    loop, whitener = closed_loop(response, followed)
-    steady = np.linalg.solve(identity - loop, identity)
+    closed = response.closed_loop(followed)
+    steady = np.linalg.solve(identity - closed.loop, identity)
     return ConstantStream(
         form=form,
         margin=margin,
         remaining=remaining,
-        shown=whitener @ steady,
+        shown=closed.whitener @ steady,
         deviation=state + identity - steady,
-        gram=gramian(loop, whitener, remaining, off=loop_error(response, followed)),
+        gram=closed.gramian(remaining),
     )
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.sensitivities.many_targets.lag_forms import closed_loop, raw_gramian
-
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
 
@@ -33,9 +31,9 @@ def balanced(response: FilteredResponse) -> tuple[FilteredResponse, np.ndarray]:
     states show 1e-11 of what near ones do, and 1e-11 of it is allowed for their rounding.
     """
     size = response.size
-    loop, whitener = closed_loop(response, response.rounds)
+    closed = response.closed_loop(response.rounds)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        exponents = -np.log2(np.abs(np.diag(raw_gramian(loop, whitener, response.rounds)))) / 2
+        exponents = -np.log2(np.abs(np.diag(closed.raw_gramian(response.rounds)))) / 2
     # A loop that grows, or a state that is never seen, has no unit of its own.
     exponents = np.where(np.isfinite(exponents), exponents, 0.0)
     units = 2.0 ** np.maximum(np.round(exponents - exponents.max(initial=0)), -LARGEST_EXPONENT)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sottovoce.interval import UNIT_ROUNDOFF
+
 __all__ = ["absolute_bound", "spectral_bound"]
 
 
@@ -35,4 +37,4 @@ def spectral_bound(forms: np.ndarray) -> np.ndarray:
     """
     rounds = forms.shape[-1]
     largest = np.linalg.eigvalsh(forms)[..., -1]
-    return np.asarray(rounds * largest * (1 + 4 * rounds * np.finfo(np.float64).eps))
+    return np.asarray(rounds * largest * (1 + 8 * rounds * UNIT_ROUNDOFF))

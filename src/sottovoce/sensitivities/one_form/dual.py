@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft, linalg
 
+from sottovoce.interval import UNIT_ROUNDOFF
+
 __all__ = ["DualSolution", "is_dominated", "solve_dual"]
 
-UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 DIMENSION = 10
 ITERATIONS = 1000
 CHECK_EVERY = 20

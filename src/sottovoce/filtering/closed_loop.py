@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The closed loop of a filter whose gains no longer change: B = AΦ and D = L⁻¹C, and what an input shows ever later.
+
+The response to an input b is f_ℓ = D B^ℓ b, ℓ rounds later, and φ(ω) = ‖D(I − e^{−iω}B)⁻¹b‖² in the long run. Blocks of
+lags are summed by doubling,
+
+    G_{k+1} = G_k + P_kᵀ G_k P_k,   P_{k+1} = P_k²,   G_0 = DᵀD,   P_0 = B,
+
+and what rounding does to G_k and P_k is bounded alongside, by its norm, from one doubling to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.filtering.rounding import TINY, UNIT_ROUNDOFF, product_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ClosedLoop", "LagBlock"]
+
+# Speed alone: frequencies are solved for together while their matrices take no more than this.
+BATCH_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LagBlock:
+    """The `added` form of the lags `length` to 2·`length` − 1, the `gram` of all up to there, and their errors."""
+
+    length: int
+    added: np.ndarray
+    added_error: float
+    gram: np.ndarray
+    gram_error: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClosedLoop:
+    """B and D as dense matrices; what is said to be proved holds for every loop within `off` of the one stored."""
+
+    loop: np.ndarray
+    whitener: np.ndarray
+    off: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The dimension of the state."""
+        return len(self.loop)
+
+    def taps(self, count: int) -> np.ndarray:
+        """D B^ℓ for ℓ < count, as (count, m, r)."""
+        rows = np.empty((count, *self.whitener.shape))
+        for lag in range(count):
+            rows[lag] = rows[lag - 1] @ self.loop if lag else self.whitener
+        return rows
+
+    def shifted(self, angle: float) -> np.ndarray:
+        """I − e^{−iω}B."""
+        return np.asarray(np.eye(self.size) - np.exp(-1j * angle) * self.loop)
+
+    def state(self, angle: float, source: np.ndarray) -> np.ndarray:
+        """The steady state (I − e^{−iω}B)⁻¹b that a contribution turning by ω each round keeps up."""
+        return np.asarray(np.linalg.solve(self.shifted(angle), source.astype(complex)))
+
+    def value(self, angle: float, source: np.ndarray) -> float:
+        """φ(ω) for the input b, an estimate."""
+        return float(np.linalg.norm(self.whitener @ self.state(angle, source)) ** 2)
+
+    def values(self, angles: np.ndarray, source: np.ndarray) -> np.ndarray:
+        """φ at each of these frequencies, many at a time."""
+        batch = max(1, BATCH_BYTES // (16 * self.size**2))
+        identity, column = np.eye(self.size), source.astype(complex)[:, None]
+        found = []
+        for begin in range(0, len(angles), batch):
+            turns = np.exp(-1j * angles[begin : begin + batch])[:, None, None]
+            states = np.linalg.solve(identity - turns * self.loop, column)
+            found.append((np.abs(self.whitener @ states) ** 2).sum(axis=(1, 2)))
+        return np.concatenate(found)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def gramian(self, rounds: int) -> np.ndarray:
+        """Σ (DB^ℓ)ᵀDB^ℓ over at least `rounds` lags, from above: zᵀGz is what a state z still shows at most.
+
+        Guarantee: an upper bound as a positive semidefinite matrix; the bound of its error (see `blocks`) is added to
+        the diagonal.
+        """
+        gram, error = self._first()
+        for block in self.blocks(rounds):
+            gram, error = block.gram, block.gram_error
+        symmetric = (gram + gram.T) / 2
+        raised = 1.001 * (error + UNIT_ROUNDOFF * np.linalg.norm(gram))
+        return np.asarray(symmetric + raised * np.eye(self.size))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def tail_gramian(self, first: int, rounds: int) -> np.ndarray:
+        """The same sum over the lags from `first`, a power of two, up to `rounds` at least; 0 if there are none.
+
+        Guarantee: that of `gramian`.
+        """
+        tail, error = np.zeros_like(self.loop), 0.0
+        for block in self.blocks(rounds):
+            if block.length >= first:
+                tail = tail + (block.added + block.added.T) / 2
+                error += block.added_error + 2 * UNIT_ROUNDOFF * float(np.linalg.norm(tail))
+        return np.asarray(tail + 1.001 * error * np.eye(self.size))
+
+    def raw_gramian(self, rounds: int) -> np.ndarray:
+        """The same sum as it comes out, for those who need no proof of it."""
+        gram, _ = self._first()
+        for block in self.blocks(rounds):
+            gram = block.gram
+        return np.asarray(gram)
+
+    def blocks(self, rounds: int) -> Iterator[LagBlock]:
+        """The sums G_k of 2^k lags, until there are `rounds`, with bounds of the norms of their errors.
+
+        With ‖Ĝ − G‖ ≤ g, ‖P̂ − P‖ ≤ p and s = ‖P̂‖,
+
+            ‖P̂ᵀĜP̂ − PᵀGP‖ ≤ s²g + p(2s + p)(‖Ĝ‖ + g),   ‖P̂² − P²‖ ≤ p(2s + p),
+
+        and a product of r terms errs by at most γ_r‖X‖_F‖Y‖_F (Higham, *Accuracy and Stability*, Section 3.5). Where
+        the loop fades, s does and with it every error; no power of the loop's own norm enters.
+        """
+        gram, gram_error = self._first()
+        power, power_error, length = self.loop, self.off, 1
+        while length < rounds:
+            half = gram @ power
+            added = power.T @ half
+            stretch = _spectral_norm(power)
+            carried = power_error * (2 * stretch + power_error)
+            added_error = (
+                stretch**2 * gram_error
+                + carried * (float(np.linalg.norm(gram)) + TINY + gram_error)
+                + product_error(self.size, power, half)
+                + stretch * product_error(self.size, gram, power)
+            )
+            gram = gram + added
+            gram_error = gram_error + added_error + UNIT_ROUNDOFF * float(np.linalg.norm(gram))
+            yield LagBlock(
+                length=length,
+                added=added,
+                added_error=_finite(added_error),
+                gram=gram,
+                gram_error=_finite(gram_error),
+            )
+            power_error = carried + product_error(self.size, power, power)
+            power, length = power @ power, 2 * length
+
+    def _first(self) -> tuple[np.ndarray, float]:
+        """G_0, and a bound of its error."""
+        return self.whitener.T @ self.whitener, product_error(
+            len(self.whitener), self.whitener, self.whitener
+        )
+
+
+def _spectral_norm(matrix: np.ndarray) -> float:
+    """‖P‖₂ from above: √λ_max(PᵀP), with room for rounding in both steps."""
+    if not np.isfinite(matrix).all():
+        return np.inf
+    gram = matrix.T @ matrix
+    room = 8 * len(matrix) * UNIT_ROUNDOFF * float(np.linalg.norm(matrix)) ** 2
+    return float(np.sqrt(np.linalg.eigvalsh(gram)[-1] + room)) + TINY if np.isfinite(gram).all() else np.inf
+
+
+def _finite(error: float) -> float:
+    """An error bound; infinite where it is no number."""
+    return error if np.isfinite(error) else np.inf

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of matrices as if in twice the precision, by plain products of parts.
+
+With X = X₁ + X₂ and Y = Y₁ + Y₂, where a row of X₁ and a column of Y₁ hold multiples of one unit that are at most 2^β
+of it, k·2^{2β} ≤ 2⁵³ makes every sum of k products in X₁Y₁ exact, in whatever order it is taken. The rest X₁Y₂ + X₂Y
+is smaller by 2^β, and so is its rounding error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from sottovoce.interval import UNIT_ROUNDOFF
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scipy.sparse import csr_array
+
+Matrix: TypeAlias = "np.ndarray | csr_array"
+
+__all__ = [
+    "TINY",
+    "UNIT",
+    "Doubled",
+    "Parts",
+    "add",
+    "from_left",
+    "from_right",
+    "multiply",
+    "product",
+    "remainder",
+]
+
+# The unit roundoff, with room for products of roundings.
+UNIT = UNIT_ROUNDOFF * (1 + 1e-6)
+# Units are no smaller than two to this and some bits: products of two of them do not underflow.
+LEAST = -400
+# What underflow may take off a sum of products.
+TINY = 1e-290
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Doubled:
+    """A matrix high + low, up to an `error` in each entry; what is None is 0."""
+
+    high: Matrix
+    low: Matrix | None = None
+    error: np.ndarray | None = None
+
+    def each(self, change: Callable[[Matrix], Matrix]) -> Doubled:
+        """The same change of all three."""
+        return Doubled(
+            high=change(self.high),
+            low=None if self.low is None else change(self.low),
+            error=None if self.error is None else np.asarray(change(self.error)),
+        )
+
+    @property
+    def T(self) -> Doubled:  # noqa: N802
+        """The transpose."""
+        return self.each(lambda part: part.T)
+
+    def __getitem__(self, place: tuple[slice, slice | np.ndarray]) -> Doubled:
+        """Some rows and columns."""
+        return self.each(lambda part: part[place])
+
+    def over(self, count: int) -> Doubled:
+        """With so many rows of zeros below."""
+        return self.each(lambda part: np.vstack([part, np.zeros((count, part.shape[1]))]))
+
+    @property
+    def rest(self) -> Matrix | float:
+        """Low, as a number where it is None."""
+        return 0.0 if self.low is None else self.low
+
+    def rounded(self) -> Matrix:
+        """The nearest floats, but for a unit in the last place."""
+        return self.high if self.low is None else self.high + self.low
+
+    def sizes(self) -> np.ndarray:
+        """Upper bounds of the sizes of the entries."""
+        found = _dense(abs(self.rounded())) * (1 + 2 * UNIT)
+        return found if self.error is None else found + self.error
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parts:
+    """A factor, cut in two: `coarse` holds few bits, `rest` what is left, and `whole` both, each rounded once."""
+
+    coarse: Matrix
+    rest: Matrix
+    whole: Matrix
+    error: np.ndarray | None = None
+
+    @cached_property
+    def T(self) -> Parts:  # noqa: N802
+        """The factor on the other side."""
+        return Parts(
+            coarse=self.coarse.T,
+            rest=self.rest.T,
+            whole=self.whole.T,
+            error=None if self.error is None else self.error.T,
+        )
+
+    @cached_property
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row sums of |coarse|, and the largest size in each row of the rest."""
+        return _sums(self.coarse, 1), _largest(self.rest, 1)
+
+    @cached_property
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Column sums of |whole|, and the largest size in each column of the rest."""
+        return _sums(self.whole, 0), _largest(self.rest, 0)
+
+
+def bits(count: int) -> int:
+    """β for sums of so many products.
+
+    >>> bits(1), bits(30)
+    (26, 24)
+    """
+    return (53 - (max(1, count) - 1).bit_length()) // 2
+
+
+def from_left(matrix: Doubled, count: int) -> Parts:
+    """A left factor: row by row a unit."""
+    return _parts(matrix, 1, count)
+
+
+def from_right(matrix: Doubled, count: int) -> Parts:
+    """A right factor: column by column a unit."""
+    return _parts(matrix, 0, count)
+
+
+def multiply(left: Parts, right: Parts) -> Doubled:
+    """The product, high being exact for the coarse parts; how far low may err is left to the caller."""
+    low = left.coarse @ right.rest + left.rest @ right.whole
+    return Doubled(high=_dense(left.coarse @ right.coarse), low=_dense(low))
+
+
+def product(left: Parts, right: Parts, count: int) -> Doubled:
+    """The product of factors that were cut for sums of `count` terms, and a bound of its error.
+
+    Guarantee: X₁Y₁ is exact. X₁Y₂ and X₂Y err by γ_k in proportion to the sizes behind them, X₂, Y₂ and Y were rounded
+    once each, and the sum once more: (k + 3)u(|X₁||Y₂| + |X₂||Y|), which row sums and maxima bound.
+
+    >>> X = np.array([[1.0, 2.0**-40]])
+    >>> found = product(from_left(Doubled(high=X), 2), from_right(Doubled(high=X.T), 2), 2)
+    >>> found.high.item() == 1, found.low.item() == 2.0**-80
+    (True, True)
+    """
+    found = multiply(left, right)
+    (sums, rest), (columns, right_rest) = left.rows, right.columns
+    error = UNIT * (count + 4) * (np.outer(sums, right_rest) + np.outer(rest, columns)) + TINY
+    for one, other in ((left.error, abs(right.whole)), (abs(left.whole), right.error)):
+        if one is not None and other is not None:
+            error += _dense(one @ other)
+    if left.error is not None and right.error is not None:
+        error += left.error @ right.error
+    return Doubled(high=found.high, low=found.low, error=1.001 * error)
+
+
+def add(one: Doubled, other: Doubled, sign: int = 1) -> Doubled:
+    """The sum, or the difference: what rounding takes off the high parts goes to the low ones.
+
+    Guarantee: Knuth's sum of two floats is exact; three low parts are summed with two roundings.
+    """
+    other_high = _dense(other.high) * sign
+    high = one.high + other_high
+    back = high - one.high
+    lost = (one.high - (high - back)) + (other_high - back)
+    error = 2 * UNIT * np.abs(lost)
+    for part, factor in ((one.low, 1), (other.low, sign)):
+        if part is not None:
+            lost = lost + factor * _dense(part)
+            error = error + 2 * UNIT * np.abs(_dense(part))
+    for part in (one.error, other.error):
+        if part is not None:
+            error = error + part
+    return Doubled(high=high, low=lost, error=error)
+
+
+def remainder(count: int) -> float:
+    """ρ with which an entry of a product of two exact factors, once rounded, errs by at most u of itself and ρ‖x‖₁‖y‖₁.
+
+    The low part is at most 2^{1−β}‖x‖₁‖y‖₁, x being the row and y the column; it errs by (k + 4)u of that, and three
+    more roundings in which it takes part add 3u. `product` and a factor that is itself such a product have twice that.
+    """
+    return 4 * UNIT * (count + 8) * 2.0 ** (1 - bits(count))
+
+
+def _parts(matrix: Doubled, axis: int, count: int) -> Parts:
+    """A matrix less what few bits hold of it."""
+    coarse = _coarse(matrix.high, axis, bits(count))
+    rest, whole = matrix.high - coarse, matrix.high
+    if matrix.low is not None:
+        rest, whole = rest + matrix.low, whole + matrix.low
+    return Parts(coarse=coarse, rest=rest, whole=whole, error=matrix.error)
+
+
+def _coarse(matrix: Matrix, axis: int, count: int) -> Matrix:
+    """Each entry to so many bits of the largest of its row or column."""
+    largest = _largest(matrix, axis)
+    # The last place of a sum with this number is the unit.
+    lift = np.ldexp(1.5, np.maximum(np.frexp(largest)[1], LEAST) + 52 - count)
+    if isinstance(matrix, np.ndarray):
+        lift = np.expand_dims(lift, axis)
+        return np.asarray((matrix + lift) - lift)
+    coarse = matrix.copy()
+    of_each = lift[matrix.indices] if axis == 0 else np.repeat(lift, np.diff(matrix.indptr))
+    coarse.data = (matrix.data + of_each) - of_each
+    return coarse
+
+
+def _sums(matrix: Matrix, axis: int) -> np.ndarray:
+    """Sums of sizes along an axis."""
+    return np.asarray(abs(matrix).sum(axis=axis)).ravel()
+
+
+def _largest(matrix: Matrix, axis: int) -> np.ndarray:
+    """The largest sizes along an axis."""
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(np.abs(matrix).max(axis=axis, initial=0.0))
+    if 0 in matrix.shape:
+        return np.zeros(matrix.shape[1 - axis])
+    return np.asarray(abs(matrix).max(axis=axis).toarray()).ravel()
+
+
+def _dense(matrix: Matrix) -> np.ndarray:
+    """A matrix with all its zeros."""
+    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())

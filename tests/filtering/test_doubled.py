@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of matrices in doubled precision, held against rationals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sottovoce.filtering.doubled import (
+    UNIT,
+    Doubled,
+    add,
+    bits,
+    from_left,
+    from_right,
+    multiply,
+    product,
+    remainder,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sottovoce.filtering.doubled import Matrix
+
+SHAPE, SPREAD = (5, 40, 6), (0, 12)
+
+
+def drawn(seed: int, spread: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two factors whose entries differ in size by up to 10^spread, with cancellation in their product."""
+    rng = np.random.default_rng(seed)
+    rows, count, columns = SHAPE
+    left, right = rng.standard_normal((rows, count)), rng.standard_normal((count, columns))
+    left *= 10.0 ** rng.uniform(-spread, 0, (rows, count))
+    right[count // 2 :] = -right[: count // 2]
+    left[:, count // 2 :] = left[:, : count // 2] * (1 + 1e-9 * rng.standard_normal((rows, count // 2)))
+    return left, right
+
+
+def exact(matrix: np.ndarray) -> list[list[Fraction]]:
+    return [[Fraction(float(x)) for x in row] for row in matrix]
+
+
+def total(found: Doubled, i: int, j: int) -> Fraction:
+    assert found.low is not None
+    return Fraction(float(found.high[i, j])) + Fraction(float(found.low[i, j]))
+
+
+def error_of(found: Doubled) -> np.ndarray:
+    assert found.error is not None
+    return found.error
+
+
+def exact_product(left: np.ndarray, right: np.ndarray) -> list[list[Fraction]]:
+    columns = list(zip(*exact(right), strict=True))
+    return [
+        [sum((x * y for x, y in zip(row, column, strict=True)), Fraction(0)) for column in columns]
+        for row in exact(left)
+    ]
+
+
+@pytest.mark.parametrize("made", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("spread", SPREAD)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_product_is_within_its_bound_and_far_closer_than_floats(
+    seed: int, spread: int, made: Callable[[np.ndarray], Matrix]
+) -> None:
+    left, right = drawn(seed, spread)
+    count = left.shape[1]
+    factors = from_left(Doubled(high=made(left)), count), from_right(Doubled(high=made(right)), count)
+    found, truth = product(*factors, count), exact_product(left, right)
+    sizes = np.abs(left) @ np.abs(right)
+    for i, row in enumerate(truth):
+        for j, value in enumerate(row):
+            assert abs(total(found, i, j) - value) <= error_of(found)[i, j]
+            rounded = abs(Fraction(float(found.rounded()[i, j])) - value)
+            room = remainder(count) * np.abs(left[i]).sum() * np.abs(right[:, j]).sum()
+            assert rounded <= UNIT * abs(float(value)) + room
+    if spread == 0:
+        assert (error_of(found) < 1e-4 * UNIT * sizes).all()
+
+
+def test_what_is_coarse_multiplies_without_error() -> None:
+    left, right = drawn(4, 3)
+    factors = from_left(Doubled(high=left), 40), from_right(Doubled(high=right), 40)
+    assert bits(40) == 23
+    coarse = multiply(*factors).high
+    assert exact(coarse) == exact_product(factors[0].coarse, factors[1].coarse)
+
+
+def test_low_parts_and_errors_are_carried_on() -> None:
+    left, right = drawn(5, 0)
+    low, error = 1e-17 * left, np.full_like(left, 1e-25)
+    given = Doubled(high=left, low=low, error=error)
+    found = product(from_left(given, 40), from_right(Doubled(high=right), 40), 40)
+    truth = exact_product(left, right)
+    for i, row in enumerate(exact_product(low, right)):
+        for j, value in enumerate(row):
+            assert abs(total(found, i, j) - truth[i][j] - value) <= error_of(found)[i, j]
+    assert (error_of(found) >= 1e-25 * np.abs(right).sum(axis=0)).all()
+
+
+def test_a_sum_loses_nothing() -> None:
+    one, other = Doubled(high=np.array([[1.0, 1e16]])), Doubled(high=np.array([[2.0**-60, 1.0]]))
+    for sign in (1, -1):
+        found = add(one, other, sign)
+        for j in range(2):
+            assert total(found, 0, j) == Fraction(float(one.high[0, j])) + sign * Fraction(
+                float(other.high[0, j])
+            )
