@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "sottovoce"
 # Rooms in rows; a room may import only rooms of earlier rows.
 ROWS = (
     ("errors",),
+    ("spellings",),
     ("interval",),
     ("forms",),
     ("gaussian",),

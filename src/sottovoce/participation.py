@@ -13,6 +13,7 @@ import numpy as np
 
 from sottovoce.errors import InputError, at_least
 from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.spellings import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,16 +104,21 @@ class Participation:
         >>> Participation.parse("every:4,offset=2") == Participation.every(4, offset=2)
         True
         """
-        if text == "full":
-            return cls.full()
-        if re.fullmatch(r"fixed:\d+(,\d+)*", text):
-            return cls.fixed(int(part) for part in text.removeprefix("fixed:").split(","))
-        if found := re.fullmatch(r"every:(\d+)(?:,offset=(\d+))?", text):
-            return cls.every(int(found[1]), None if found[2] is None else int(found[2]))
-        if found := re.fullmatch(r"at-most:(\d+)", text):
-            return cls.at_most(int(found[1]))
-        if found := re.fullmatch(r"separated:(\d+)(?:,at-most=(\d+))?", text):
-            return cls.separated(int(found[1]), None if found[2] is None else int(found[2]))
+        given = spelled(text)
+        numbers = [*given.plain, *given.keyed.values()]
+        if all(re.fullmatch(r"\d+", number) for number in numbers):
+            more = {key: int(value) for key, value in given.keyed.items()}
+            match given.name, [int(value) for value in given.plain]:
+                case "full", [] if not more:
+                    return cls.full()
+                case "fixed", [_, *_] as rounds if not more:
+                    return cls.fixed(rounds)
+                case "every", [k] if more.keys() <= {"offset"}:
+                    return cls.every(k, more.get("offset"))
+                case "at-most", [k] if not more:
+                    return cls.at_most(k)
+                case "separated", [b] if more.keys() <= {"at-most"}:
+                    return cls.separated(b, more.get("at-most"))
         raise InputError(f"participation must be spelled like one of {_SPELLINGS}; got {text!r}")
 
     def __str__(self) -> str:

@@ -166,7 +166,7 @@ def test_searches_need_one_target_and_known_noise() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ({"engine": "steam"}, "engine must be one of auto, dense, filter, reduced; got 'steam'"),
+        ({"engine": "steam"}, "engine must be one of auto, filter, reduced; got 'steam'"),
         ({"depth": "deep"}, "effort must be one of auto, fine, bulk; got 'deep'"),
         ({"tolerance": 0}, "tolerance must be a finite number above 0; got 0"),
         ({"workers": 0}, "workers must be a whole number of at least 1; got 0"),

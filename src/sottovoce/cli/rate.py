@@ -59,7 +59,8 @@ def _table(sight: Sight, network: Network) -> RateTable:
     from sottovoce import rates
     from sottovoce.documents import RateTable
 
-    asked = scenario_of(network, sight, rounds=1).each()
+    scenario = scenario_of(network, sight, rounds=1)
+    asked = [scenario] if len(sight.observer) == 1 else scenario.each()
     alone = len(asked) == 1
     found = []
     with progress("targets" if alone else "observers") as callback:

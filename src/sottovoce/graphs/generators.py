@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sottovoce.errors import GraphError
 from sottovoce.graphs import families, random_families
+from sottovoce.spellings import Spelling, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -180,8 +181,8 @@ def graph_size(spec: str) -> tuple[int, int]:
 
 def _parsed(spec: str) -> tuple[Family, dict[str, float]]:
     """The family that a specification names, and the parameters that it gives."""
-    name, _, rest = spec.partition(":")
-    name = name.strip()
+    given = spelled(spec, GraphError)
+    name = given.name
     if name not in FAMILIES:
         near = nearest_family(name)
         guess = f"did you mean {near}? " if near else ""
@@ -189,7 +190,7 @@ def _parsed(spec: str) -> tuple[Family, dict[str, float]]:
             f"there is no family of graphs called {name!r} ({guess}families are {', '.join(FAMILIES)})"
         )
     family = FAMILIES[name]
-    values = _values(name, family, rest)
+    values = _values(given, family)
     broken = family.conflict(**values)
     if broken is not None:
         raise GraphError(f"{name}: {broken}")
@@ -201,19 +202,17 @@ def nearest_family(name: str) -> str | None:
     return next(iter(difflib.get_close_matches(name.strip().lower(), FAMILIES, n=1)), None)
 
 
-def _values(name: str, family: Family, rest: str) -> dict[str, float]:
+def _values(given: Spelling, family: Family) -> dict[str, float]:
     """The parameters of a specification, checked one by one."""
+    name = given.name
     example = ",".join(f"{key}=…" for key in family.parameters)
     remedy = f"write {name}:{example}" if example else f"write {name} alone"
     values: dict[str, float] = {}
-    for item in filter(None, (item.strip() for item in rest.split(","))):
-        key, equals, text = (part.strip() for part in item.partition("="))
-        if not equals:
-            raise GraphError(f"{name}: parameters are written name=value; got {item!r} ({remedy})")
+    for item in given.plain:
+        raise GraphError(f"{name}: parameters are written name=value; got {item!r} ({remedy})")
+    for key, text in given.keyed.items():
         if key not in family.parameters:
             raise GraphError(f"{name}: there is no parameter {key!r} ({remedy})")
-        if key in values:
-            raise GraphError(f"{name}: the parameter {key} is given twice ({remedy})")
         values[key] = _number(name, key, text, family.parameters[key])
     for key, parameter in family.parameters.items():
         if key not in values:

@@ -28,6 +28,7 @@ from sottovoce.learning.losses import (
     softmax,
 )
 from sottovoce.learning.shards import Shards, in_ball, shards_of, split
+from sottovoce.spellings import spelled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -264,21 +265,20 @@ def parse_synthetic(text: str, nodes: int) -> Task:
     >>> parse_synthetic("synthetic:dimension=3,smoothness=2", 4).smoothness
     2.0
     """
-    name, _, rest = text.partition(":")
+    given = spelled(text)
     whole = ("dimension", "records", "seed")
     known = (*whole, "convexity", "smoothness", "heterogeneity", "spread")
     settings: dict[str, Any] = {}
-    for part in rest.split(",") if rest else []:
-        key, equals, value = part.partition("=")
-        try:
-            settings[key] = int(value) if key in whole else float(value)
-        except ValueError:
-            equals = ""
-        if name != "synthetic" or not equals or key not in known:
-            raise InputError(
-                f"a synthetic problem is spelled like synthetic:dimension=10,smoothness=4; got {text!r} "
-                f"(known: {', '.join(known)})"
-            )
+    try:
+        settings = {key: int(value) if key in whole else float(value) for key, value in given.keyed.items()}
+        fits = given.name == "synthetic" and not given.plain and settings.keys() <= set(known)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InputError(
+            f"a synthetic problem is spelled like synthetic:dimension=10,smoothness=4; got {text!r} "
+            f"(known: {', '.join(known)})"
+        )
     at_least(1, **{key: settings[key] for key in ("dimension", "records") if key in settings})
     return synthetic_task(nodes, **settings)
 

@@ -24,6 +24,7 @@ from sottovoce.protocols.builders import (
 from sottovoce.protocols.program import Program
 from sottovoce.protocols.protocol import Protocol
 from sottovoce.protocols.updates import parse_updates
+from sottovoce.spellings import Spelling, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,13 +72,14 @@ def parse_protocol(spelling: str, weights: GossipWeights, *, rounds: int) -> Pro
     if spelling.lower().endswith(".toml"):
         program, more = read_program(spelling)
         return Protocol(weights=weights, program=program, rounds=rounds, **more)
-    name, _, rest = spelling.partition(":")
+    written = spelled(spelling)
+    name = written.name
     if name not in SPELLED:
         raise InputError(
             f"protocol must be one of {', '.join(SPELLED)}, or a .toml file that holds a program; got {spelling!r}"
         )
     known = SPELLED[name]
-    given = _parameters(spelling, rest, (*known.needed, *known.possible))
+    given = _parameters(spelling, written, (*known.needed, *known.possible))
     for key in known.needed:
         if key not in given:
             raise InputError(f"the protocol {name} needs {key}; got {spelling!r} (write {name}:{key}=…)")
@@ -123,19 +125,19 @@ def parse_program(text: str, where: str) -> tuple[Program, dict[str, Any]]:
         raise FileError(f"{where}: {error}") from None
 
 
-def _parameters(spelling: str, rest: str, known: tuple[str, ...]) -> dict[str, Any]:
+def _parameters(spelling: str, written: Spelling, known: tuple[str, ...]) -> dict[str, Any]:
     """The parameters of a spelling, by name."""
-    given: dict[str, Any] = {}
-    for part in filter(None, rest.split(",")):
-        key, sign, value = part.partition("=")
-        if not sign or key not in known:
-            allowed = f"knows {', '.join(known)}" if known else "has no parameters"
-            raise InputError(
-                f"the protocol {spelling.partition(':')[0]} {allowed}; got {part!r} in {spelling!r} "
-                "(write NAME:KEY=VALUE,KEY=VALUE)"
-            )
-        given[key] = _value(spelling, key, value)
-    return given
+    strange = [
+        *written.plain,
+        *(f"{key}={value}" for key, value in written.keyed.items() if key not in known),
+    ]
+    if strange:
+        allowed = f"knows {', '.join(known)}" if known else "has no parameters"
+        raise InputError(
+            f"the protocol {written.name} {allowed}; got {strange[0]!r} in {spelling!r} "
+            "(write NAME:KEY=VALUE,KEY=VALUE)"
+        )
+    return {key: _value(spelling, key, value) for key, value in written.keyed.items()}
 
 
 def _value(spelling: str, key: str, text: str) -> Any:  # noqa: ANN401

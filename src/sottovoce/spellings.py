@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How values are spelled on a command line and in files: NAME, NAME:VALUE or NAME:KEY=VALUE,KEY=VALUE."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sottovoce.errors import InputError
+
+__all__ = ["Spelling", "spelled"]
+
+
+class Spelling(NamedTuple):
+    """A name, the values that stand after it alone, and those that have a key, all as they are written."""
+
+    name: str
+    plain: tuple[str, ...]
+    keyed: dict[str, str]
+
+
+def spelled(text: str, error: type[InputError] = InputError) -> Spelling:
+    """The parts of a spelling, without the blanks around them; a key that stands twice is an `error`.
+
+    >>> spelled("erdos-renyi:n=100, p=0.1")
+    Spelling(name='erdos-renyi', plain=(), keyed={'n': '100', 'p': '0.1'})
+    >>> spelled("separated:3,at-most=5")
+    Spelling(name='separated', plain=('3',), keyed={'at-most': '5'})
+    """
+    name, _, rest = (part.strip() for part in text.partition(":"))
+    plain: list[str] = []
+    keyed: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            plain.append(item)
+        elif key in keyed:
+            raise error(f"{name}: the parameter {key} is given twice; got {text!r} (write it once)")
+        else:
+            keyed[key] = value
+    return Spelling(name, tuple(plain), keyed)
