@@ -2,7 +2,8 @@
 """What becomes of certificates whose fields were changed: whatever is still verified is held against exact rationals.
 
 Honest certificates of all kinds are changed in one to three places, most of them with a claim made bolder as well, and
-hashed again as a forger would. Each mutant is read and verified on the graph. An accepted claim must hold the truth,
+hashed again as a forger would. Each mutant is read and verified on the graph, in floats and in balls: what floats
+accept balls must accept, too. An accepted claim must hold the truth,
 which `tests/reference.py` computes from the definition in whole numbers; nothing may end in anything but a verdict or
 an error on purpose.
 
@@ -23,7 +24,7 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from tests.interpreter import exact_view, largest_over_signs
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from sottovoce.certificates import StatedView
+    from sottovoce.verification import Verification
 
     Weights = GossipWeights | tuple[GossipWeights, ...]
 
@@ -236,7 +238,7 @@ def _short_horizon(protocol: Any, view: View, target: Any) -> Certificate:  # no
             made = Certificate(
                 **{**vars(dense), "proof": proof, "squared_lower": 0.0, "squared_upper": upper}
             )
-            if verify(made, protocol.weights).verified:
+            if verify(made, protocol.weights, arithmetic="float").verified:
                 return made
     raise AssertionError("no rate up to 1 was proved")
 
@@ -615,16 +617,19 @@ def outcome(graph: str, text: str) -> tuple[str, str]:
     begun = time.perf_counter()
     try:
         certificate = from_text(text)
-        found = verify(certificate, weights_at_hand()[graph])
+        in_floats, in_balls = (_verified(certificate, graph, arithmetic) for arithmetic in ("float", "balls"))
     except InputError:
         return "not read", ""
-    except NotCertified:
-        return "not checked", ""
     except Exception as error:
         return "crashed", f"{type(error).__name__}: {error}"
     if time.perf_counter() - begun > MOST_SECONDS:
         return "slow", f"{time.perf_counter() - begun:.1f} seconds"
-    if not found.verified:
+    if in_floats is None and in_balls is None:
+        return "not checked", ""
+    if in_balls is not None and in_floats is not None and in_floats.verified and not in_balls.verified:
+        return "false", f"floats accept what balls refuse: {in_balls.reason}"
+    accepted = [found for found in (in_floats, in_balls) if found is not None and found.verified]
+    if not accepted:
         return "refused", ""
     if certificate.rounds > MOST_ROUNDS:
         capped = certificate.squared_upper >= certificate.rounds and certificate.squared_lower == 0
@@ -636,9 +641,20 @@ def outcome(graph: str, text: str) -> tuple[str, str]:
     room = TOLERANCE * max(high, 1e-12)
     if certificate.squared_upper < low - room or certificate.squared_lower > high + room:
         return "false", f"[{certificate.squared_lower}, {certificate.squared_upper}] against [{low}, {high}]"
-    if not found.squared.lower - room <= high or not low <= found.squared.upper + room:
-        return "false", f"proved {found.squared} against [{low}, {high}]"
-    return "verified, true", ""
+    for found in accepted:
+        if not found.squared.lower - room <= high or not low <= found.squared.upper + room:
+            return "false", f"proved {found.squared} against [{low}, {high}]"
+    return "verified, true" if len(accepted) == 2 else f"verified by {accepted[0].arithmetic} alone, true", ""
+
+
+def _verified(
+    certificate: Certificate, graph: str, arithmetic: Literal["float", "balls"]
+) -> Verification | None:
+    """The verification in floats or in balls; None where it is not done."""
+    try:
+        return verify(certificate, weights_at_hand()[graph], arithmetic=arithmetic)
+    except NotCertified:
+        return None
 
 
 def run(seed: int, count: int, *, progress: Callable[[int], None] | None = None) -> Tally:

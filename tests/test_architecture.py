@@ -66,6 +66,7 @@ OUTSIDE["page"] = set()
 for room in ("forms", "certificates", "sweeps", "documents", "web"):
     OUTSIDE[room] |= {"msgspec"}
 OUTSIDE["graphs"] |= {"networkx"}
+OUTSIDE["verification"] |= {"flint"}
 OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}
 OUTSIDE["learning"] |= {"sklearn", "torch"}

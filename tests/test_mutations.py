@@ -33,8 +33,8 @@ def test_the_honest_ones_are_verified_and_hold_the_truth() -> None:
 
 
 def test_a_verifier_that_believes_everything_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def believe(certificate: Any, weights: Any) -> Verification:
-        found = verify(certificate, weights)
+    def believe(certificate: Any, weights: Any, *, arithmetic: Any) -> Verification:
+        found = verify(certificate, weights, arithmetic=arithmetic)
         believed = Interval(certificate.squared_lower, certificate.squared_upper)
         return Verification(**{**vars(found), "verdict": "verified", "squared": believed})
 

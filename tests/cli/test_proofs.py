@@ -336,3 +336,15 @@ def test_text_from_a_file_cannot_steer_the_terminal(sottovoce: Run, claim: Path)
     assert "\x1b" not in out
     assert "\x07" not in out
     assert "\\x1b[31mred\\r\\x07" in out
+
+
+@pytest.mark.usefixtures("claim")
+@pytest.mark.parametrize(
+    ("arithmetic", "sentence"), [("balls", "balls, from the definition"), ("float", "floats with margins")]
+)
+def test_the_arithmetic_is_chosen_and_named(sottovoce: Run, arithmetic: str, sentence: str) -> None:
+    code, out, err = sottovoce(*VERIFY, "--graph", "ring:n=5", "--arithmetic", arithmetic)
+    assert (code, err) == (0, "")
+    assert sentence in " ".join(out.split())
+    found = json.loads(sottovoce(*VERIFY, "--graph", "ring:n=5", "--arithmetic", arithmetic, "--json").out)
+    assert (found["verdict"], found["arithmetic"], found["why_float"]) == ("verified", arithmetic, None)

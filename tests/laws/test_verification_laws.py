@@ -72,7 +72,13 @@ def _result(scene: Any, y: Any, witness: Any = None, lower: Any = 0.0, upper: An
         squared_upper=max(lower, float(np.sum(y)) * (1 + 1e-14) if upper is None else upper),
         proof=DenseProof(y=y, witness=witness),
     )
-    return verify(certificate, weights)
+    found, in_balls = (
+        verify(certificate, weights, arithmetic=arithmetic) for arithmetic in ("float", "balls")
+    )
+    # Floats never accept what balls refute.
+    assert in_balls.upper_holds >= found.upper_holds
+    assert in_balls.lower_holds >= found.lower_holds
+    return found
 
 
 @examples(120)

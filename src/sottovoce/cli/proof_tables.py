@@ -47,7 +47,15 @@ def verification_text(console: Console, document: Mapping[str, Any], proved: Int
     console.print()
     _checks(console, document)
     console.print()
-    console.print(facts(_claim(document)))
+    console.print(facts([("arithmetic", _arithmetic(document)), *_claim(document)]))
+
+
+def _arithmetic(document: Mapping[str, Any]) -> str:
+    """What the ends were proved in."""
+    if document["arithmetic"] == "balls":
+        return "balls, from the definition"
+    why = "" if document["why_float"] is None else f": {document['why_float']}"
+    return f"floats with margins{why}"
 
 
 def report_verification_text(console: Console, document: Mapping[str, Any]) -> None:

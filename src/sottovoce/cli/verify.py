@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - the parser reads the annotations
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -48,6 +48,14 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    arithmetic: Annotated[
+        Literal["auto", "float", "balls"],
+        Parameter(
+            help="What proves it: float, with margins for all rounding; balls, from the definitions in rationals and "
+            "ball arithmetic, slower and simpler (needs python-flint); auto takes balls where they are at hand and "
+            "the claim is small."
+        ),
+    ] = "auto",
     json: Json = False,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
@@ -74,13 +82,18 @@ def verify(
             raise InputError(
                 f"--protocol {protocol} is for certificates; got a report, which names its own (leave it out)"
             )
+        if arithmetic == "balls":
+            raise InputError(
+                "--arithmetic balls is for certificates; got a report, whose pairs are proved in floats alone (leave "
+                "it out)"
+            )
         return _report(
             certificate, None if graph is None else network(graph, weights or "auto").weights, json=json
         )
     claim = certificates.load(certificate)
     meant = _meant(claim, graph, weights or "auto", protocol)
     try:
-        found = verification.verify(claim, meant)
+        found = verification.verify(claim, meant, arithmetic=arithmetic)
     except FileError:
         raise
     except InputError as error:

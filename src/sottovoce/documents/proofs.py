@@ -58,6 +58,8 @@ def verification_document(
         "lower_holds": verification.lower_holds,
         "proved": ends_to_json(verification.squared),
         "epsilon": verification.epsilon,
+        "arithmetic": verification.arithmetic,
+        "why_float": verification.why_float or None,
         "checks": [
             {"name": check.name, "holds": check.holds, "detail": check.detail}
             for check in verification.checks

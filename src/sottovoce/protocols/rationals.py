@@ -72,7 +72,7 @@ def float_above(value: Fraction) -> float:
     try:
         near = float(value)
     except OverflowError:
-        near = math.copysign(math.inf, value)
+        near = math.inf if value > 0 else -math.inf
     return near if near >= value else math.nextafter(near, math.inf)
 
 

@@ -124,7 +124,7 @@ def certify(
         proof = _gossip_proof(protocol, view, observation, indices, problem)
     certificate = replace(claim, **proof)
     # A claim closer than what the verifier's own margins leave would be true and refused.
-    found = verify(certificate, protocol)
+    found = verify(certificate, protocol, arithmetic="float")
     if math.isinf(found.squared.upper):
         raise NotCertified(f"no finite bound could be proved: {found.reason} (take fewer rounds)")
     return replace(
@@ -175,7 +175,7 @@ def _capped(asked: Certificate, protocol: Protocol) -> Certificate | None:
     try:
         require_affordable(question)
     except NotCertified:
-        cap = verify(asked, protocol).squared.upper
+        cap = verify(asked, protocol, arithmetic="float").squared.upper
         if math.isinf(cap):
             raise
         return replace(asked, squared_upper=cap)

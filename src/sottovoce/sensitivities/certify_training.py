@@ -77,7 +77,7 @@ def certify_training(
         seen = training_question(certificate, question(certificate, weights), participation).seen
         attack = _stored(found.attack, case, seen.pivots)
         certificate = replace(certificate, proof=replace(found.proof, attack=attack))
-    proved = verify(certificate, weights)
+    proved = verify(certificate, weights, arithmetic="float")
     if not np.isfinite(proved.squared.upper):
         raise NotCertified(f"the proof that was found does not stand the verifier: {proved.reason}")
     return replace(certificate, squared_lower=proved.squared.lower, squared_upper=proved.squared.upper)

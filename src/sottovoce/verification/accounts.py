@@ -158,7 +158,7 @@ def verify_account(
         listed, missing = _all_pairs(stated)
         checks.append(listed)
     if all(check.holds for check in checks):
-        worst = verify(certificate, weights)
+        worst = verify(certificate, weights, arithmetic="float")
         checks += worst.checks
         checks.append(_headline(stated, worst))
     if worst is not None and all(check.holds for check in checks):
@@ -342,7 +342,7 @@ def _proved_further(
         # Everything but the pair and what proves it is taken from the worst pair's certificate.
         same = replace(certificate, view=one.view, target=one.target, proof=one.proof)
         view = replace(certificate.view, observers=one.view.observers)
-        if one.view == view and verify(same, weights).squared.upper <= limit:
+        if one.view == view and verify(same, weights, arithmetic="float").squared.upper <= limit:
             asked = question(same, weights)
             pairs.add((tuple(sorted(asked.observers)), asked.target))
     return pairs

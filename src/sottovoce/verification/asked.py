@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sottovoce.verification.loops import HiddenLoop, Kernel
     from sottovoce.verification.meaning import Question
 
-__all__ = ["TrainingQuestion", "squares_below", "training_question"]
+__all__ = ["TrainingQuestion", "noise_of", "squares_below", "training_question"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,7 +98,7 @@ def training_question(
         target=asked.target,
         rounds=certificate.rounds,
         participation=participation,
-        levels=squares_below(_noise_of(certificate, n)),
+        levels=squares_below(noise_of(certificate, n)),
         slopes=updates if isinstance(updates, Slopes) else None,
         alone=frozenset(j for row in asked.rows if len(row) == 1 for j in row),
     )
@@ -115,7 +115,7 @@ def squares_below(deviations: Iterable[Fraction]) -> Floats:
     return np.where(above, np.nextafter(squares, 0.0), squares)
 
 
-def _noise_of(certificate: Certificate, n: int) -> list[Fraction]:
+def noise_of(certificate: Certificate, n: int) -> list[Fraction]:
     """The deviations of the nodes' noise in a gossip program without damping; any other program is refused."""
     level = certificate.noise
     if level is None:

@@ -3,54 +3,33 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from sottovoce.certificates import DenseProof, HorizonProof, ShiftProof
-from sottovoce.errors import InputError, NotCertified
+from sottovoce.certificates import ShiftProof
+from sottovoce.errors import InputError, NotCertified, needs, one_of
 from sottovoce.gaussian import epsilon as epsilon_of
 from sottovoce.graphs import GossipWeights
-from sottovoce.graphs.validation import uneven_row
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
 from sottovoce.protocols import Protocol
-from sottovoce.protocols.rationals import spread
-from sottovoce.verification.ends import Check, cap_end, lower_end, no_lower_end, upper_end
-from sottovoce.verification.forms import dense_form
-from sottovoce.verification.hidden import UNIT_ROUNDOFF, hidden_nodes
-from sottovoce.verification.horizon import affordable, dominates, filtered
-from sottovoce.verification.meaning import program_question, question
-from sottovoce.verification.programs import verify_program
-from sottovoce.verification.reduction import distortion, models
-from sottovoce.verification.training import verify_training
+from sottovoce.verification.ends import Check
+from sottovoce.verification.floats import ends_in_floats
+from sottovoce.verification.hidden import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.certificates import Certificate
-    from sottovoce.verification.hidden import HiddenNodes
-    from sottovoce.verification.horizon import Filtered
-    from sottovoce.verification.meaning import Question
-    from sottovoce.verification.reduction import Model
 
-__all__ = ["Check", "Verdict", "Verification", "verify"]
+__all__ = ["Arithmetic", "Check", "Verdict", "Verification", "verify"]
 
 Verdict = Literal["verified", "consistent", "refused"]
+Arithmetic = Literal["float", "balls"]
 
-MOST_ROUNDS = 4096
-MOST_ROWS = 8000
-MOST_NUMBERS = 40_000_000
-MOST_START = 4096
 MOST_PARTICIPATION = 100_000
-# A model whose distortion is this small, relative to √rate, needs no more states.
-_FINE = 1e-7
-# What is proved with a smaller y is proved; more than this helps nothing and could overflow.
-_LARGEST_Y = 1e9
-# A model with a distortion or skew beyond this proves nothing.
-_COARSE = 0.5
 _CUSTOM = "that the rows and the known noise in the file are what the observer has"
 _OBLIVIOUS = "that contributions do not depend on what the observer cannot see"
 _QUADRATIC = (
@@ -77,6 +56,7 @@ class Verification:
     The verdict is "verified" when everything that decides the claim was rebuilt from the graph at hand and holds,
     "consistent" when it holds for the weights in the file and no graph was at hand, and "refused" when a check failed;
     `reason` is then the first that did, in a sentence. `epsilon` follows from `squared` and the mechanism in the file.
+    `arithmetic` is what both ends were sought in; where floats serve in place of balls `why_float` says why.
     """
 
     verdict: Verdict
@@ -87,6 +67,8 @@ class Verification:
     checks: tuple[Check, ...]
     trusted: tuple[str, ...]
     reason: str
+    arithmetic: Arithmetic = "float"
+    why_float: str = ""
 
     @property
     def verified(self) -> bool:
@@ -95,7 +77,10 @@ class Verification:
 
 
 def verify(
-    certificate: Certificate, network: GossipWeights | Sequence[GossipWeights] | Protocol | None = None
+    certificate: Certificate,
+    network: GossipWeights | Sequence[GossipWeights] | Protocol | None = None,
+    *,
+    arithmetic: Arithmetic | Literal["auto"] = "auto",
 ) -> Verification:
     """Check a certificate from the definition on the gossip weights at hand, independently of how it was found.
 
@@ -109,11 +94,16 @@ def verify(
 
     Without `network` the weights in the file are taken, and the verdict is at best "consistent".
 
+    `arithmetic` says what proves it: "float", with margins for all rounding, or "balls", from the definitions in
+    rationals and ball arithmetic, which needs python-flint and takes longer. "auto" takes balls where they are at hand
+    and the claim is small, and floats otherwise; the result names what it was.
+
     Guarantee: if `upper_holds`, Δ² ≤ squared_upper for every dimension of contributions, given what `trusted` names; if
     `lower_holds`, some pair of neighbouring streams attains squared_lower. No number of the file sets a tolerance.
 
     Raises NotCertified where the problem is too large or too close to singular to be checked here.
     """
+    one_of(("auto", "float", "balls"), arithmetic=arithmetic)
     participation = _participation(certificate)
     schedule = _schedule(certificate, network)
     checks = [_same_weights(certificate, schedule, named=network is not None)]
@@ -125,25 +115,34 @@ def verify(
         "the rows are taken as they stand" if certificate.view.name == "custom" else "the rows were rebuilt"
     )
     checks.append(Check("view", True, f"{certificate.view.name}: {told}"))
-    if isinstance(certificate.proof, ShiftProof):
-        asked = question(certificate, schedule[0])
-        lower, upper, steps = verify_training(certificate, certificate.proof, asked, participation)
-        checks += [Check(*step) for step in steps]
-        if certificate.proof.attack is None:
-            checks.append(no_lower_end(certificate))
-        found: tuple[float, float, list[str]] = (lower, upper, [_NOISE])
-    elif _is_gossip(certificate, schedule):
-        asked = question(certificate, schedule[0])
-        found = _verify_gossip(certificate, asked, participation, checks)
+    used, why = _arithmetic(arithmetic, certificate, schedule)
+    if used == "balls":
+        from sottovoce.verification.balls import ends_in_balls as ends
     else:
-        protocol = Protocol(
-            weights=schedule,
-            program=certificate.program,
-            rounds=certificate.rounds,
-            encoder=certificate.encoder,
-        )
-        found = verify_program(certificate, program_question(certificate, protocol), participation, checks)
-    return _conclude(certificate, checks, *found, network)
+        ends = ends_in_floats
+    found = ends(certificate, schedule, participation, checks)
+    return replace(_conclude(certificate, checks, *found, network), arithmetic=used, why_float=why)
+
+
+def _arithmetic(
+    wanted: Arithmetic | Literal["auto"], certificate: Certificate, schedule: tuple[GossipWeights, ...]
+) -> tuple[Arithmetic, str]:
+    """What to prove a claim in, and, where floats serve although balls were not refused, why."""
+    if wanted == "float":
+        return "float", ""
+    if importlib.util.find_spec("flint") is None:
+        if wanted == "balls":
+            raise needs("verification in balls", "python-flint", "verify")
+        return "float", "the package python-flint, which brings balls, is not installed"
+    from sottovoce.verification.balls import MOST_WORK, SMALL, work
+
+    most = MOST_WORK if wanted == "balls" else SMALL
+    if (takes := work(certificate, schedule)) <= most:
+        return "balls", ""
+    large = f"in balls this claim takes about {takes:.0e} operations, and {most:.0e} are done"
+    if wanted == "balls":
+        raise NotCertified(f"{large} (take fewer rounds or a smaller view or network, or arithmetic float)")
+    return "float", large
 
 
 def _schedule(
@@ -186,14 +185,6 @@ def _same_program(certificate: Certificate, network: object) -> Check:
     return Check("program", True, certificate.sentence[:500])
 
 
-def _is_gossip(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> bool:
-    """Whether this is s_t = D W s_{t−1} + x_t + u_t with rows of W that sum to 1 and |D| ≤ 1, as `hidden` takes it."""
-    damping = certificate.damping
-    if damping is None or uneven_row(schedule[0].matrix) is not None:
-        return False
-    return all(abs(number) <= 1 for number in spread(damping, 1))
-
-
 def _participation(certificate: Certificate) -> Participation:
     """The pattern that is spelled, if its numbers are within reason."""
     text = certificate.participation
@@ -226,152 +217,6 @@ def stored_weights(certificate: Certificate) -> tuple[GossipWeights, ...]:
     return tuple(held)
 
 
-def _verify_gossip(
-    certificate: Certificate, asked: Question, participation: Participation, checks: list[Check]
-) -> tuple[float, float, list[str]]:
-    """Plain gossip, by the kind of proof."""
-    proof = certificate.proof
-    if isinstance(proof, HorizonProof):
-        return _verify_horizon(certificate, proof, asked, participation, checks)
-    assert isinstance(proof, DenseProof)
-    return _verify_dense(certificate, proof, asked, participation, checks)
-
-
-def _verify_dense(
-    certificate: Certificate,
-    proof: DenseProof,
-    asked: Question,
-    participation: Participation,
-    checks: list[Check],
-) -> tuple[float, float, list[str]]:
-    """Kind "dense": M from the definition, then y and the witness against it."""
-    cap = float(participation.largest_count(certificate.rounds))
-    if certificate.contribution == "energy":
-        cap = min(cap, 1.0)
-    if proof.y is None and proof.witness is None:
-        # Each contribution stands at best beside its own noise alone, whatever the graph: nothing to rebuild.
-        checks += [cap_end(certificate, cap), no_lower_end(certificate)]
-        return 0.0, cap, []
-    m, n, rounds = len(asked.rows), asked.weights.n, certificate.rounds
-    d = 1 if proof.witness is None else proof.witness.shape[1]
-    if rounds > MOST_ROUNDS or m * rounds > MOST_ROWS or max(m * rounds, d) * n > MOST_NUMBERS:
-        raise NotCertified(
-            f"this claim is too large to be rebuilt densely: {m} rows x {rounds} rounds x {n} nodes "
-            f"(at most {MOST_ROUNDS} rounds, {MOST_ROWS} rows x rounds and {MOST_NUMBERS} of all three; use a "
-            "certificate of kind horizon, fewer rounds, or a witness of fewer columns)"
-        )
-    hidden = hidden_nodes(asked, complete=True)
-    form = dense_form(hidden, rounds)
-    checks.append(
-        Check("rationals", True, f"{hidden.rows.shape[0]} of {m} rows are independent, decided exactly")
-    )
-    upper, check = upper_end(certificate, proof, participation, form, cap)
-    checks.append(check)
-    if hidden.completed and proof.witness is not None:
-        form = dense_form(hidden_nodes(asked, complete=False), rounds)
-    lower, check = lower_end(certificate, proof, participation, form)
-    checks.append(check)
-    if not hidden.completed:
-        return lower, upper, []
-    names = ", ".join(str(asked.weights.labels[node]) for node in hidden.completed)
-    return (
-        lower,
-        upper,
-        [f"nothing about {names}: the observer was given what flows into it, beyond its view"],
-    )
-
-
-def _verify_horizon(
-    certificate: Certificate,
-    proof: HorizonProof,
-    asked: Question,
-    participation: Participation,
-    checks: list[Check],
-) -> tuple[float, float, list[str]]:
-    """Kind "horizon": a model made from the graph, its inequalities, then the sum over all rounds."""
-    rounds, start = certificate.rounds, proof.start.size
-    proof = HorizonProof(start=np.minimum(proof.start, _LARGEST_Y), rate=min(proof.rate, _LARGEST_Y))
-    cap = participation.largest_count(rounds)
-    if start > MOST_START:
-        raise NotCertified(f"a start of {start} rounds is longer than is checked here (at most {MOST_START})")
-    if len(asked.rows) * asked.weights.n > MOST_NUMBERS:
-        raise NotCertified(
-            f"a view of {len(asked.rows)} rows over {asked.weights.n} nodes is too large to be reduced here"
-        )
-    hidden = hidden_nodes(asked, complete=True)
-    if not hidden.rows.shape[0]:
-        raise NotCertified(
-            "the view shows nothing of the hidden nodes, so Δ² = 0 (claim the cap, or nothing)"
-        )
-    model, lost = _fine_model(hidden, rounds, start, proof.rate)
-    checks.append(
-        Check(
-            "model",
-            max(lost, model.skew) < _COARSE,
-            f"{model.source.size} states stand for {hidden.unknown.size} hidden nodes, with a distortion of at most "
-            f"{lost:.1e}",
-        )
-    )
-    found = filtered(model, start)
-    failure = dominates(found, proof)
-    checks.append(
-        Check(
-            "bounded-real inequalities",
-            not failure,
-            failure or "the start-up recursion and the bulk inequality hold",
-        )
-    )
-    upper = float(cap)
-    if not failure and checks[-2].holds:
-        upper = min(upper, _horizon_end(found, lost, proof, participation, rounds))
-    holds = upper <= certificate.squared_upper
-    checks.append(Check("upper end", holds, f"proved Δ² ≤ {upper!r}; claimed {certificate.squared_upper!r}"))
-    checks.append(no_lower_end(certificate))
-    return 0.0, upper, []
-
-
-def _fine_model(hidden: HiddenNodes, rounds: int, start: int, rate: float) -> tuple[Model, float]:
-    """The smallest model of a negligible distortion, or the best that is affordable, and its distortion.
-
-    The rate of the file says only where more work is worth nothing.
-    """
-    best, least = None, math.inf
-    for model in models(hidden, rounds):
-        if not affordable(model.source.size, start):
-            break
-        lost = distortion(model)
-        if best is None or lost < least:
-            best, least = model, lost
-        if least <= _FINE * math.sqrt(rate):
-            break
-    if best is None:
-        raise NotCertified(
-            f"{hidden.rows.shape[0]} rows and a start of {start} rounds take more work than is done here (take a "
-            "smaller view, or at most 2048 rounds)"
-        )
-    return best, least
-
-
-def _horizon_end(
-    found: Filtered, lost: float, proof: HorizonProof, participation: Participation, rounds: int
-) -> float:
-    """The largest ‖P e_j c‖² over a pattern, by the inequality of `sottovoce.verification.reduction`, rounded up."""
-    count = participation.largest_count(rounds)
-    total = (count * proof.rate + _above_rate(proof, participation)) * (1 + 1e-15)
-    learnt = math.sqrt(total * (1 + found.excess)) + lost * math.sqrt(count)
-    return learnt * learnt / (1 - found.model.skew) * (1 + 1e-14)
-
-
-def _above_rate(proof: HorizonProof, participation: Participation) -> float:
-    """What a pattern may add to rate times its number of rounds: the largest sum of (start − rate)₊ over it."""
-    above = np.maximum(proof.start - proof.rate, 0.0)
-    if not above.size:
-        return 0.0
-    if participation.kind == "fixed":
-        return math.fsum(above[t - 1] for t in participation.rounds if t <= above.size) * (1 + 1e-15)
-    return participation.largest_sum(above)
-
-
 def _conclude(
     certificate: Certificate,
     checks: list[Check],
@@ -385,6 +230,8 @@ def _conclude(
     failed = [check for check in checks if not check.holds]
     top = math.inf if upper is None else upper
     if upper is not None:
+        if isinstance(certificate.proof, ShiftProof):
+            trusted = [*trusted, _NOISE]
         if certificate.assumption != "none":
             trusted = [_TRUST[certificate.assumption], *trusted]
         if certificate.view.name == "custom":

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.verification.forms import Form
 
-__all__ = ["Check", "cap_end", "guaranteed", "lower_end", "no_lower_end", "taking_part", "upper_end"]
+__all__ = [
+    "Check",
+    "cap_end",
+    "guaranteed",
+    "joint_rounds",
+    "lower_end",
+    "no_lower_end",
+    "taking_part",
+    "upper_end",
+]
 
 # What is proved with a smaller y is proved; more than this could overflow.
 _LARGEST_Y = 1e100
@@ -64,7 +73,7 @@ def upper_end(
     y = np.minimum(proof.y, _LARGEST_Y)
     raised = np.array(y)
     least = math.inf
-    for rounds in _joint_rounds(participation, certificate.rounds):
+    for rounds in joint_rounds(participation, certificate.rounds):
         proved, eigenvalue = dominating(form, y, rounds)
         raised = np.maximum(raised, proved)
         least = min(least, eigenvalue)
@@ -90,10 +99,10 @@ def guaranteed(certificate: Certificate, participation: Participation, y: NDArra
 
 def taking_part(participation: Participation, rounds: int) -> NDArray[np.int64]:
     """The rounds, counted from 0, in which some pattern lets a target contribute."""
-    return np.unique(np.concatenate(_joint_rounds(participation, rounds)))
+    return np.unique(np.concatenate(joint_rounds(participation, rounds)))
 
 
-def _joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.int64]]:
+def joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.int64]]:
     """The sets of rounds on which y must dominate M: each known pattern, or all rounds for a large family."""
     if participation.kind in {"at-most", "separated"}:
         return [np.arange(rounds)]

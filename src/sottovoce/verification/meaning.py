@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import InputError, NotCertified
+from sottovoce.protocols import Protocol
 from sottovoce.protocols.rationals import spread
 from sottovoce.verification.backwards import Round
 
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
 
     from sottovoce.certificates import Certificate, StatedView
     from sottovoce.graphs import GossipWeights
-    from sottovoce.protocols import Protocol
 
-__all__ = ["ExactRow", "ProgramQuestion", "Question", "program_question", "question"]
+__all__ = ["ExactRow", "ProgramQuestion", "Question", "certified_protocol", "program_question", "question"]
 
 ExactRow = dict[int, Fraction]
 
@@ -108,6 +108,16 @@ def question(certificate: Certificate, weights: GossipWeights) -> Question:
         observers=observers,
         target=target,
         rounds=certificate.rounds,
+    )
+
+
+def certified_protocol(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> Protocol:
+    """The protocol of a certificate on the weights of its schedule."""
+    return Protocol(
+        weights=schedule,
+        program=certificate.program,
+        rounds=certificate.rounds,
+        encoder=certificate.encoder,
     )
 
 

@@ -247,8 +247,12 @@ def _nonzero(matrix: Floats, off: Floats) -> NDArray[np.bool_]:
 
 
 def unseen_of(proof: ShiftProof, loop: HiddenLoop) -> Kernel:
-    """What is not seen of the support of a proof."""
-    return kernel(loop.rows, np.searchsorted(loop.unknown, proof.support))
+    """What is not seen of the support of a proof; for twins, by nobody who receives it either."""
+    places = np.searchsorted(loop.unknown, proof.support)
+    if proof.method != "twins":
+        return kernel(loop.rows, places)
+    touched = np.union1d(loop.transition[:, places].tocoo().coords[0], places)
+    return kernel(itertools.chain(loop.rows, loop.inflow(loop.unknown[touched].tolist())), places)
 
 
 def _spread(proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, factor: Floats) -> tuple[Floats, Floats]:
@@ -323,14 +327,10 @@ def _memory_one(proof: ShiftProof, asked: TrainingQuestion) -> tuple[float, str]
 
 def _twins(proof: ShiftProof, asked: TrainingQuestion) -> tuple[float, str]:
     """Σ (b − x)²/q, rounded up, for an x that nobody's input shows; and what is wrong with it."""
-    loop = asked.loop
-    places = np.searchsorted(loop.unknown, proof.support)
-    touched = np.union1d(loop.transition[:, places].tocoo().coords[0], places)
-    unseen = kernel(itertools.chain(loop.rows, loop.inflow(loop.unknown[touched].tolist())), places)
-    x, off, failure = _vector(proof, asked, unseen)
+    x, off, failure = _vector(proof, asked, unseen_of(proof, asked.loop))
     if failure:
         return math.inf, failure
-    return _energy(asked, x[:, 0], off[:, 0], np.zeros(loop.unknown.size)), ""
+    return _energy(asked, x[:, 0], off[:, 0], np.zeros(asked.loop.unknown.size)), ""
 
 
 def _energy(asked: TrainingQuestion, x: Floats, off: Floats, more: Floats) -> float:

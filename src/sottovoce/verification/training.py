@@ -12,19 +12,20 @@ from sottovoce.certificates import ShiftProof, ShiftStep
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.verification.asked import training_question
 from sottovoce.verification.attacks import attack_failure, attained
+from sottovoce.verification.ends import Check, no_lower_end
 from sottovoce.verification.shift import check_shift
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from sottovoce.certificates import Certificate
+    from sottovoce.certificates import Certificate, LoopAttack
     from sottovoce.participation import Participation
     from sottovoce.verification.asked import TrainingQuestion
     from sottovoce.verification.meaning import Question
+    from sottovoce.verification.shift import ShiftCheck
 
 __all__ = ["no_worse_in_training", "simple_bound", "verify_training"]
 
-Found = tuple[str, bool, str]
 # Pairs that are looked at one by one, and numbers of a view that is solved densely.
 MOST_PAIRS = 20_000
 MOST_NUMBERS = 10_000_000
@@ -32,35 +33,42 @@ _SHARES = np.linspace(0, 1, 21)[1:]
 
 
 def verify_training(
-    certificate: Certificate, proof: ShiftProof, asked: Question, participation: Participation
-) -> tuple[float, float, list[Found]]:
-    """What the attack and the proof of a certificate prove of Δ², and each check: its name, whether it holds, and why.
+    certificate: Certificate,
+    proof: ShiftProof,
+    asked: Question,
+    participation: Participation,
+    checks: list[Check],
+    *,
+    check: Callable[[ShiftProof, TrainingQuestion], ShiftCheck] = check_shift,
+    attain: Callable[[LoopAttack, TrainingQuestion], float] = attained,
+) -> tuple[float, float]:
+    """What the attack and the proof of a certificate prove of Δ², from below and from above; `checks` takes each step.
 
-    Guarantee: that of `check_shift` for the upper end and of `attained` for the lower; an infinite upper end proves
-    nothing.
+    Guarantee: that of `check` for the upper end and of `attain` for the lower; an infinite upper end proves nothing.
     """
     claim = training_question(certificate, asked, participation)
     _check_fit(proof, claim)
     rows, hidden = claim.seen.pivots.size, claim.loop.unknown.size
-    found = [
-        *_relation(certificate, claim),
-        ("rationals", True, f"what is seen of {hidden} hidden nodes has rank {rows}, decided exactly"),
-    ]
-    proved = check_shift(proof, claim)
+    checks += _relation(certificate, claim)
+    found = f"what is seen of {hidden} hidden nodes has rank {rows}, decided exactly"
+    checks.append(Check("rationals", True, found))
+    proved = check(proof, claim)
     upper, claimed = proved.squared_upper, certificate.squared_upper
     told = (
         f"{proof.method} proves Δ² ≤ {upper!r}; claimed {claimed!r}"
         if proved.holds
         else f"the proof does not hold: {proved.failure}"
     )
-    found.append(("upper end", upper <= claimed, told))
+    checks.append(Check("upper end", upper <= claimed, told))
     if proof.attack is None:
-        return 0.0, upper, found
+        checks.append(no_lower_end(certificate))
+        return 0.0, upper
     failure = attack_failure(proof.attack, claim)
-    lower = 0.0 if failure else attained(proof.attack, claim)
+    lower = 0.0 if failure else attain(proof.attack, claim)
     holds = not failure and lower >= certificate.squared_lower
     told = f"the attack attains at least {lower!r}; claimed {certificate.squared_lower!r}"
-    return lower, upper, [*found, ("lower end", holds, f"the attack is none: {failure}" if failure else told)]
+    checks.append(Check("lower end", holds, f"the attack is none: {failure}" if failure else told))
+    return lower, upper
 
 
 def _check_fit(proof: ShiftProof, claim: TrainingQuestion) -> None:
@@ -72,7 +80,7 @@ def _check_fit(proof: ShiftProof, claim: TrainingQuestion) -> None:
         raise InputError(f"the support must hold hidden nodes only, by indices below {n}")
 
 
-def _relation(certificate: Certificate, claim: TrainingQuestion) -> list[Found]:
+def _relation(certificate: Certificate, claim: TrainingQuestion) -> list[Check]:
     """Where a node is zeroed out, it sends on what it received: the identity has to lie in its ball."""
     relation = None if certificate.mechanism is None else certificate.mechanism.relation
     if relation != "zero-out" or certificate.assumption != "smooth" or claim.slopes is None:
@@ -80,7 +88,7 @@ def _relation(certificate: Certificate, claim: TrainingQuestion) -> list[Found]:
     low, high = (float(end[claim.target]) for end in (claim.slopes.lower, claim.slopes.upper))
     holds = low <= 1 <= high
     slopes = f"the slopes [{low:g}, {high:g}] of the target {'hold' if holds else 'do not hold'} 1"
-    return [("relation", holds, f"{slopes}, as zero-out asks")]
+    return [Check("relation", holds, f"{slopes}, as zero-out asks")]
 
 
 def no_worse_in_training(

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both ends of a claim in floats with margins for all rounding, by the kind of proof."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.certificates import DenseProof, HorizonProof, ShiftProof
+from sottovoce.errors import NotCertified
+from sottovoce.graphs.validation import uneven_row
+from sottovoce.protocols.rationals import spread
+from sottovoce.verification.ends import Check, cap_end, lower_end, no_lower_end, upper_end
+from sottovoce.verification.forms import dense_form
+from sottovoce.verification.hidden import hidden_nodes
+from sottovoce.verification.horizon import affordable, dominates, filtered
+from sottovoce.verification.meaning import certified_protocol, program_question, question
+from sottovoce.verification.programs import verify_program
+from sottovoce.verification.reduction import distortion, models
+from sottovoce.verification.training import verify_training
+
+if TYPE_CHECKING:
+    from sottovoce.certificates import Certificate
+    from sottovoce.graphs import GossipWeights
+    from sottovoce.participation import Participation
+    from sottovoce.verification.hidden import HiddenNodes
+    from sottovoce.verification.horizon import Filtered
+    from sottovoce.verification.meaning import Question
+    from sottovoce.verification.reduction import Model
+
+__all__ = ["ends_in_floats"]
+
+MOST_ROUNDS = 4096
+MOST_ROWS = 8000
+MOST_NUMBERS = 40_000_000
+MOST_START = 4096
+# A model whose distortion is this small, relative to √rate, needs no more states.
+_FINE = 1e-7
+# What is proved with a smaller y is proved; more than this helps nothing and could overflow.
+_LARGEST_Y = 1e9
+# A model with a distortion or skew beyond this proves nothing.
+_COARSE = 0.5
+
+
+def ends_in_floats(
+    certificate: Certificate,
+    schedule: tuple[GossipWeights, ...],
+    participation: Participation,
+    checks: list[Check],
+) -> tuple[float, float, list[str]]:
+    """What a proof proves of Δ² from below and from above, and what was taken on trust; `checks` takes each step.
+
+    Guarantee: both ends are proved, rounding included; an infinite upper end proves nothing.
+    """
+    if isinstance(certificate.proof, ShiftProof):
+        asked = question(certificate, schedule[0])
+        return *verify_training(certificate, certificate.proof, asked, participation, checks), []
+    if _is_gossip(certificate, schedule):
+        return _verify_gossip(certificate, question(certificate, schedule[0]), participation, checks)
+    program = program_question(certificate, certified_protocol(certificate, schedule))
+    return verify_program(certificate, program, participation, checks)
+
+
+def _is_gossip(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> bool:
+    """Whether this is s_t = D W s_{t−1} + x_t + u_t with rows of W that sum to 1 and |D| ≤ 1, as `hidden` takes it."""
+    damping = certificate.damping
+    if damping is None or uneven_row(schedule[0].matrix) is not None:
+        return False
+    return all(abs(number) <= 1 for number in spread(damping, 1))
+
+
+def _verify_gossip(
+    certificate: Certificate, asked: Question, participation: Participation, checks: list[Check]
+) -> tuple[float, float, list[str]]:
+    """Plain gossip, by the kind of proof."""
+    proof = certificate.proof
+    if isinstance(proof, HorizonProof):
+        return _verify_horizon(certificate, proof, asked, participation, checks)
+    assert isinstance(proof, DenseProof)
+    return _verify_dense(certificate, proof, asked, participation, checks)
+
+
+def _verify_dense(
+    certificate: Certificate,
+    proof: DenseProof,
+    asked: Question,
+    participation: Participation,
+    checks: list[Check],
+) -> tuple[float, float, list[str]]:
+    """Kind "dense": M from the definition, then y and the witness against it."""
+    cap = float(participation.largest_count(certificate.rounds))
+    if certificate.contribution == "energy":
+        cap = min(cap, 1.0)
+    if proof.y is None and proof.witness is None:
+        # Each contribution stands at best beside its own noise alone, whatever the graph: nothing to rebuild.
+        checks += [cap_end(certificate, cap), no_lower_end(certificate)]
+        return 0.0, cap, []
+    m, n, rounds = len(asked.rows), asked.weights.n, certificate.rounds
+    d = 1 if proof.witness is None else proof.witness.shape[1]
+    if rounds > MOST_ROUNDS or m * rounds > MOST_ROWS or max(m * rounds, d) * n > MOST_NUMBERS:
+        raise NotCertified(
+            f"this claim is too large to be rebuilt densely: {m} rows x {rounds} rounds x {n} nodes "
+            f"(at most {MOST_ROUNDS} rounds, {MOST_ROWS} rows x rounds and {MOST_NUMBERS} of all three; use a "
+            "certificate of kind horizon, fewer rounds, or a witness of fewer columns)"
+        )
+    hidden = hidden_nodes(asked, complete=True)
+    form = dense_form(hidden, rounds)
+    checks.append(
+        Check("rationals", True, f"{hidden.rows.shape[0]} of {m} rows are independent, decided exactly")
+    )
+    upper, check = upper_end(certificate, proof, participation, form, cap)
+    checks.append(check)
+    if hidden.completed and proof.witness is not None:
+        form = dense_form(hidden_nodes(asked, complete=False), rounds)
+    lower, check = lower_end(certificate, proof, participation, form)
+    checks.append(check)
+    if not hidden.completed:
+        return lower, upper, []
+    names = ", ".join(str(asked.weights.labels[node]) for node in hidden.completed)
+    return (
+        lower,
+        upper,
+        [f"nothing about {names}: the observer was given what flows into it, beyond its view"],
+    )
+
+
+def _verify_horizon(
+    certificate: Certificate,
+    proof: HorizonProof,
+    asked: Question,
+    participation: Participation,
+    checks: list[Check],
+) -> tuple[float, float, list[str]]:
+    """Kind "horizon": a model made from the graph, its inequalities, then the sum over all rounds."""
+    rounds, start = certificate.rounds, proof.start.size
+    proof = HorizonProof(start=np.minimum(proof.start, _LARGEST_Y), rate=min(proof.rate, _LARGEST_Y))
+    cap = participation.largest_count(rounds)
+    if start > MOST_START:
+        raise NotCertified(f"a start of {start} rounds is longer than is checked here (at most {MOST_START})")
+    if len(asked.rows) * asked.weights.n > MOST_NUMBERS:
+        raise NotCertified(
+            f"a view of {len(asked.rows)} rows over {asked.weights.n} nodes is too large to be reduced here"
+        )
+    hidden = hidden_nodes(asked, complete=True)
+    if not hidden.rows.shape[0]:
+        raise NotCertified(
+            "the view shows nothing of the hidden nodes, so Δ² = 0 (claim the cap, or nothing)"
+        )
+    model, lost = _fine_model(hidden, rounds, start, proof.rate)
+    checks.append(
+        Check(
+            "model",
+            max(lost, model.skew) < _COARSE,
+            f"{model.source.size} states stand for {hidden.unknown.size} hidden nodes, with a distortion of at most "
+            f"{lost:.1e}",
+        )
+    )
+    found = filtered(model, start)
+    failure = dominates(found, proof)
+    checks.append(
+        Check(
+            "bounded-real inequalities",
+            not failure,
+            failure or "the start-up recursion and the bulk inequality hold",
+        )
+    )
+    upper = float(cap)
+    if not failure and checks[-2].holds:
+        upper = min(upper, _horizon_end(found, lost, proof, participation, rounds))
+    holds = upper <= certificate.squared_upper
+    checks.append(Check("upper end", holds, f"proved Δ² ≤ {upper!r}; claimed {certificate.squared_upper!r}"))
+    checks.append(no_lower_end(certificate))
+    return 0.0, upper, []
+
+
+def _fine_model(hidden: HiddenNodes, rounds: int, start: int, rate: float) -> tuple[Model, float]:
+    """The smallest model of a negligible distortion, or the best that is affordable, and its distortion.
+
+    The rate of the file says only where more work is worth nothing.
+    """
+    best, least = None, math.inf
+    for model in models(hidden, rounds):
+        if not affordable(model.source.size, start):
+            break
+        lost = distortion(model)
+        if best is None or lost < least:
+            best, least = model, lost
+        if least <= _FINE * math.sqrt(rate):
+            break
+    if best is None:
+        raise NotCertified(
+            f"{hidden.rows.shape[0]} rows and a start of {start} rounds take more work than is done here (take a "
+            "smaller view, or at most 2048 rounds)"
+        )
+    return best, least
+
+
+def _horizon_end(
+    found: Filtered, lost: float, proof: HorizonProof, participation: Participation, rounds: int
+) -> float:
+    """The largest ‖P e_j c‖² over a pattern, by the inequality of `sottovoce.verification.reduction`, rounded up."""
+    count = participation.largest_count(rounds)
+    total = (count * proof.rate + _above_rate(proof, participation)) * (1 + 1e-15)
+    learnt = math.sqrt(total * (1 + found.excess)) + lost * math.sqrt(count)
+    return learnt * learnt / (1 - found.model.skew) * (1 + 1e-14)
+
+
+def _above_rate(proof: HorizonProof, participation: Participation) -> float:
+    """What a pattern may add to rate times its number of rounds: the largest sum of (start − rate)₊ over it."""
+    above = np.maximum(proof.start - proof.rate, 0.0)
+    if not above.size:
+        return 0.0
+    if participation.kind == "fixed":
+        return math.fsum(above[t - 1] for t in participation.rounds if t <= above.size) * (1 + 1e-15)
+    return participation.largest_sum(above)
