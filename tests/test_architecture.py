@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "sottovoce"
 # Rooms in rows; a room may import only rooms of earlier rows.
 ROWS = (
     ("errors",),
+    ("files",),
     ("spellings",),
     ("interval",),
     ("forms",),
@@ -61,6 +62,8 @@ FACADE = {"__init__", "__main__", "_version"}
 NUMERICAL = {"numpy", "scipy"}
 OUTSIDE: dict[str, set[str]] = {room: set(NUMERICAL) for room in ORDER}
 OUTSIDE["errors"] = set()
+OUTSIDE["files"] = set()
+OUTSIDE["spellings"] = set()
 OUTSIDE["interval"] = set()
 OUTSIDE["page"] = set()
 for room in ("forms", "certificates", "sweeps", "documents", "web"):

@@ -8,11 +8,8 @@ come before any work.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,11 +40,13 @@ from sottovoce.certificates.values import (
     StoredWeights,
 )
 from sottovoce.errors import FileError, InputError
+from sottovoce.files import put_whole
 from sottovoce.forms import plain, read_form, strict_json
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Slopes
 from sottovoce.protocols.protocol import canonical_program
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Hashable, Sequence
 
     from sottovoce.certificates.forms import (
@@ -88,24 +87,13 @@ def save(certificate: Certificate, path: str | os.PathLike[str]) -> Path:
     """Write `certificate` to `path`, whole or not at all, and return the path."""
     file = Path(path)
     text = to_text(certificate)
-    draft: Path | None = None
     try:
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".sottovoce-", delete=False) as stream:
-            draft = Path(stream.name)
-            stream.write(text.encode())
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.chmod(0o644)
-        draft.replace(file)
+        return put_whole([text.encode()], file.parent, lambda: file.name, rights=0o644)
     except OSError as error:
-        if draft is not None:
-            with contextlib.suppress(OSError):
-                draft.unlink()
         reason = error.strerror or error
         raise FileError(
             f"{file}: the certificate cannot be written: {reason} (choose another place)"
         ) from None
-    return file
 
 
 def load(path: str | os.PathLike[str]) -> Certificate:

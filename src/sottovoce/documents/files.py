@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import FileError
+from sottovoce.files import public_rights, put_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,7 +47,9 @@ def write_whole(chunks: Iterable[str], directory: Path, named: Callable[[str], s
             yield content
 
     try:
-        return _put(encoded(), directory, lambda: named(digest.hexdigest()[:NAMED_BY]), 0o666 & ~_mask())
+        return put_whole(
+            encoded(), directory, lambda: named(digest.hexdigest()[:NAMED_BY]), rights=public_rights()
+        )
     except OSError as error:
         raise FileError(
             f"{directory}: the file cannot be written there: {error.strerror or error} "
@@ -59,31 +60,12 @@ def write_whole(chunks: Iterable[str], directory: Path, named: Callable[[str], s
 def write_bytes(content: bytes, file: Path, what: str, *, private: bool = False) -> Path:
     """Put `content` in the place of `file`, whole or not at all; a `private` one is for its owner's eyes alone."""
     try:
-        return _put([content], file.parent, lambda: file.name, 0o600 if private else 0o666 & ~_mask())
+        rights = 0o600 if private else public_rights()
+        return put_whole([content], file.parent, lambda: file.name, rights=rights)
     except OSError as error:
         raise FileError(
             f"{file}: {what} cannot be written: {error.strerror or error} (make room, or choose another place)"
         ) from None
-
-
-def _put(chunks: Iterable[bytes], directory: Path, named: Callable[[], str], rights: int) -> Path:
-    """Write a draft, which its owner alone can read, and only when it is safely on the disk give it rights and name."""
-    kept: Path | None = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=directory, prefix=".sottovoce-", delete=False) as draft:
-            kept = Path(draft.name)
-            for chunk in chunks:
-                draft.write(chunk)
-            draft.flush()
-            os.fsync(draft.fileno())
-        kept.chmod(rights)
-        placed = kept.replace(directory / named())
-        kept = None
-    finally:
-        if kept is not None:
-            with contextlib.suppress(OSError):
-                kept.unlink()
-    return placed
 
 
 def _check_directory(directory: Path, file: Path) -> None:
@@ -92,10 +74,3 @@ def _check_directory(directory: Path, file: Path) -> None:
         raise FileError(f"{file}: there is no directory {directory} (create it, or choose another)")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise FileError(f"{file}: the directory {directory} cannot be written to (choose another)")
-
-
-def _mask() -> int:
-    """The rights that this process withholds from new files."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

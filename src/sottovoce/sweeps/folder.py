@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.errors import FileError, InputError
+from sottovoce.files import public_rights, put_whole
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.sweeps.manifest import Manifest
 from sottovoce.sweeps.tiles import arrow_schema, expected_pairs
@@ -151,22 +152,14 @@ class Folder:
 
     def _write(self, file: Path, content: bytes | memoryview) -> None:
         """Write a file under another name, see it safely on the disk, and only then give it its own."""
-        draft = file.with_name(f"{DRAFT}{file.name}")
         try:
-            with draft.open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.replace(file)
+            put_whole([content], self.path, lambda: file.name, rights=public_rights(), draft=DRAFT)
             self._settle()
         except OSError as error:
             raise FileError(
                 f"{file}: cannot be written: {error.strerror or error} (make room, then continue with "
                 "resume=True; finished parts are kept)"
             ) from None
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
 
     def _settle(self) -> None:
         """See the new name safely on the disk, where the system lets a folder be opened."""
