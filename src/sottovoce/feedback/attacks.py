@@ -111,15 +111,15 @@ def statistic_value(
     >>> round(statistic_value(star, 0, np.ones((1, 2)), np.ones((1, 1)), np.ones(1)), 3)
     0.5
     """
-    C, A = case.rows, case.loop.transition
+    shown, back = case.rows.T, case.loop.transition.T
     levels = case.levels[case.loop.unknown]
-    state = np.zeros(C.shape[1], dtype=complex)
+    state = np.zeros(len(levels), dtype=complex)
     signal = variance = 0.0
     for t in range(len(contributions) - 1, -1, -1):
-        state = np.asarray(C.T @ statistic[t] + state)
+        state = np.asarray(shown @ statistic[t] + state)
         signal += float((np.conj(contributions[t]) * state[target]).real)
         variance += float(levels @ np.abs(state) ** 2)
-        state = np.asarray(A.T @ (slopes[t] * state))
+        state = np.asarray(back @ (slopes[t] * state))
     return float(signal**2 / variance) if variance > 0 else 0.0
 
 
@@ -329,19 +329,18 @@ def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]
     """Slopes and directions that may differ from round to round, with the best statistic for them."""
     lower, upper = _ends(case)
     T = delta.size
-    A = case.loop.transition
+    A, back = case.loop.transition, case.loop.transition.T.tocsr()
     levels = case.levels[case.loop.unknown]
     C = case.rows.toarray()
     p, m = C.shape
 
     def shown_by(D: np.ndarray) -> np.ndarray:
         shown = np.zeros((T, p, T, m))
-        for t in range(T):
-            rows = C
-            shown[t, :, t] = rows
-            for s in range(t - 1, -1, -1):
-                rows = np.asarray((A.T @ (rows * D[s + 1]).T).T)
-                shown[t, :, s] = rows
+        shown[np.arange(T), :, np.arange(T)] = C
+        # What round t shows of round s is what it shows of round s + 1, one step back: for all later t at once.
+        for s in range(T - 2, -1, -1):
+            later = (shown[s + 1 :, :, s + 1] * D[s + 1]).reshape(-1, m)
+            shown[s + 1 :, :, s] = np.asarray(back @ later.T).T.reshape(-1, p, m)
         return shown
 
     def power_of(stream: np.ndarray) -> Rate:
@@ -352,12 +351,12 @@ def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]
             signal = shown[:, :, :, target].reshape(T * p, T) @ stream
             w = linalg.lstsq((flat * np.tile(levels, T)) @ flat.T, signal, cond=1e-11)[0]
             states = (w @ flat).reshape(T, m)
-            back, slope = np.zeros(m, dtype=complex), np.zeros((T, m))
+            state, slope = np.zeros(m, dtype=complex), np.zeros((T, m))
             for t in range(T):
-                moved = np.asarray(A @ back)
+                moved = np.asarray(A @ state)
                 slope[t] = 2 * (states[t].conj() * moved).real
-                back = D[t] * moved - levels * states[t]
-                back[target] += stream[t]
+                state = D[t] * moved - levels * states[t]
+                state[target] += stream[t]
             return float((w.conj() @ signal).real), slope.ravel(), w
 
         return power
