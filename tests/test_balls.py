@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests import test_shift_certificates as training
-from tests.interpreter import PROTOCOLS, VIEWS, exact_view, knowing
+from tests.interpreter import exact_view, knowing
+from tests.profiles import examples
+from tests.scenes import EVERY_PROTOCOL, PROTOCOLS, VIEWS
 from tests.test_verification import CASES, certificate_for, claim, reference_form
 
 from sottovoce import View, certify, gossip, verify
@@ -81,7 +83,7 @@ def test_a_number_is_rounded_down_to_a_float(number: Fraction) -> None:
     assert proved_below(lambda: arb("nan")) == -np.inf
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@examples(200)
 @given(
     st.sampled_from(
         [
@@ -118,7 +120,7 @@ def asked_of(protocol: Protocol, view: View, target: int) -> Any:
     return program_question(replace(certificate, view=stated, target=target), protocol)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+@EVERY_PROTOCOL
 def test_m_holds_the_rationals_of_the_interpreter(protocol: Protocol) -> None:
     finite = 0
     for view in VIEWS:
@@ -169,7 +171,7 @@ def test_floats_and_balls_agree_on_the_reference_cases(case: Any) -> None:
 
 
 @pytest.mark.parametrize("contribution", ["vector", "scalar", "energy"])
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+@EVERY_PROTOCOL
 def test_floats_and_balls_agree_on_programs(protocol: Protocol, contribution: Any) -> None:
     families = itertools.cycle(["full", "every:2", "fixed:2", "at-most:2", "separated:2"])
     for view, family in zip(VIEWS[1:6], families, strict=False):
@@ -190,7 +192,7 @@ def test_floats_and_balls_agree_on_programs(protocol: Protocol, contribution: An
 
 @pytest.mark.parametrize("name", training.CASES)
 def test_floats_and_balls_agree_on_training(name: str) -> None:
-    weights, certificate = training.CASES[name]
+    weights, certificate = training.CASES[name][0], training.case(name)
     floats, exact = both(certificate, weights)
     assert floats.verified
     assert exact.verified
@@ -219,7 +221,7 @@ FORGED = next(
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else "",
 )
 def test_balls_refuse_what_was_forged_about_training(place: tuple[Any, ...], value: Any) -> None:
-    text = training.forged(training.SHORT, *place, value=value)
+    text = training.forged(training.short(), *place, value=value)
     try:
         floats, exact = both(from_text(text), training.RING)
     except (InputError, NotCertified):
@@ -278,7 +280,7 @@ def test_what_no_precision_decides_is_refused() -> None:
     assert verify(more, weights, arithmetic="balls").verified
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@examples(60)
 @given(
     st.sampled_from(PROTOCOLS[:12]),
     st.sampled_from(VIEWS[1:6]),
@@ -328,7 +330,7 @@ def test_what_is_too_large_for_balls_is_refused_before_work() -> None:
     for proof in (DenseProof(), HorizonProof(start=np.ones(3), rate=1.0)):
         with pytest.raises(NotCertified, match="in balls this claim takes about inf operations"):
             verify(replace(certificate, proof=proof), RING, arithmetic="balls")
-    long = replace(training.LONG, rounds=2**40, squared_lower=0.0, squared_upper=2.0**40)
+    long = replace(training.long(), rounds=2**40, squared_lower=0.0, squared_upper=2.0**40)
     with pytest.raises(NotCertified, match="or arithmetic float"):
         verify(long, training.RING, arithmetic="balls")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 
 from sottovoce import documents, graphs, rates
 from sottovoce.accounting import AccountTable, account, account_all
@@ -65,22 +66,21 @@ def test_json_is_read_back_as_the_same_numbers(make: Any, tmp_path: Path) -> Non
     for source in (text, path, str(path)):
         document = documents.read_account_json(source)
         assert document.pairs == tuple(table_pairs(table))
-        assert document.facts["rounds"] == 4
-        assert document.summary is None
+        assert document.rounds == 4
+        assert document.summary is UNSET
+        assert document.worst.epsilon.upper == table.epsilon_upper.max()
 
 
 def test_a_summary_is_read_back_with_the_name_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sottovoce.documents.accounts.PAIRS_IN_JSON", 3)
     table = table_of("ring:n=5")
     document = documents.read_account_json(json_of(table, pairs_file="rest.csv"))
-    assert document.pairs == ()
+    assert document.pairs is UNSET
     assert document.pairs_file == "rest.csv"
-    assert document.summary is not None
-    worst, exposed = document.summary["worst"], document.summary["most_exposed"]
-    assert isinstance(worst, documents.Pair)
-    assert isinstance(exposed, tuple)
-    assert worst.epsilon.upper == table.epsilon_upper.max()
-    assert len(exposed) == 5
+    assert document.summary is not UNSET
+    assert document.summary.worst == document.worst
+    assert document.worst.epsilon.upper == table.epsilon_upper.max()
+    assert len(document.summary.most_exposed) == 5
 
 
 def test_infinite_ends_are_null_in_json_and_inf_in_csv(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_infinite_ends_are_null_in_json_and_inf_in_csv(tmp_path: Path) -> None:
     assert "NaN" not in text
     (pair,) = json.loads(text)["pairs"]
     assert pair["epsilon"] == {"lower": 0.0, "upper": None}
-    assert documents.read_account_json(text).pairs[0].epsilon == Interval(0.0, math.inf)
+    assert documents.read_account_json(text).worst.epsilon.interval == Interval(0.0, math.inf)
     path = documents.write_account_csv([table], tmp_path / "pairs.csv")
-    assert documents.read_account_csv(path)[table.view][0].mu == Interval(0.0, math.inf)
+    assert documents.read_account_csv(path)[table.view][0].mu.interval == Interval(0.0, math.inf)
 
 
 def test_numbers_that_are_none_are_refused() -> None:
@@ -191,10 +191,11 @@ def test_a_csv_file_of_another_kind_is_refused(content: str, sentence: str, tmp_
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("{", "not an account in JSON"),
-        ("{}", "an account of schema 1 was expected"),
-        ('{"schema": 1, "pairs": [{}]}', "not an account in JSON: 'observer'"),
-        ('{"schema": 1, "pairs": 3}', "not an account in JSON"),
+        ("{", "an account is a JSON file; this is not JSON"),
+        ("{}", "an account of schema 2 was expected"),
+        ('{"kind": "account", "schema": 1}', "an account of schema 2 was expected"),
+        ('{"kind": "rate", "schema": 2}', "an account of schema 2 was expected"),
+        ('{"kind": "account", "schema": 2}', "an account lacks the field version"),
     ],
 )
 def test_json_of_another_kind_is_refused(text: str, sentence: str) -> None:
@@ -202,10 +203,31 @@ def test_json_of_another_kind_is_refused(text: str, sentence: str) -> None:
         documents.read_account_json(text)
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "sentence"),
+    [
+        ("pairs", 3, "pairs must be a list; got 3"),
+        ("pairs", [{}], r"pairs\[0\] lacks the field observer"),
+        ("worst", {}, "worst lacks the field observer"),
+        ("delta", "1e-5", "delta must be a number; got '1e-5'"),
+        ("more", 1, "an account has an unknown field more"),
+        ("mu", {"lower": 2.0, "upper": 1.0}, r"worst.mu: an interval needs lower ≤ upper; got \[2.0, 1.0\]"),
+        ("mu", {"lower": None, "upper": 1.0}, r"worst.mu: an interval needs lower ≤ upper; got \[inf, 1.0\]"),
+        ("mu", {"lower": 0.0, "upper": "1"}, "worst.mu.upper must be a number or null; got '1'"),
+        ("mu", {"lower": True, "upper": 1}, "worst.mu.lower must be a number or null; got True"),
+    ],
+)
+def test_what_is_amiss_in_an_account_is_said(place: str, value: Any, sentence: str) -> None:
+    whole = json.loads(json_of(table_of("ring:n=5")))
+    (whole["worst"] if place == "mu" else whole)[place] = value
+    with pytest.raises(FileError, match=f"JSON text: {sentence}"):
+        documents.read_account_json(json.dumps(whole))
+
+
 def test_a_table_of_rates_finds_its_telling_pairs() -> None:
     weights = graphs.metropolis_weights("path:n=4")
     found = [rates.rate(weights, View.secure_sum(node)) for node in (2, 0)]
-    table = documents.RateTable(found=found)
+    table = rates.RateTable(found=found)
     pairs = list(table)
     uppers = [pair.rate.upper for pair in pairs]
     assert len(table) == len(pairs) == 6
@@ -221,7 +243,7 @@ def test_a_table_of_rates_finds_its_telling_pairs() -> None:
     for pair in exposed:
         assert pair.rate.upper == max(each.rate.upper for each in pairs if each.target == pair.target)
     with pytest.raises(InputError, match="a table of rates must hold at least one pair; got none"):
-        documents.RateTable(found=[])
+        rates.RateTable(found=[])
 
 
 def test_participation_is_written_and_read_back() -> None:
@@ -229,8 +251,8 @@ def test_participation_is_written_and_read_back() -> None:
     settings: Any = {"noise_multiplier": 3.0, "delta": 1e-5}
     table = account(protocol, View.secure_sum(0), participation="separated:2,at-most=2", **settings)
     document = documents.read_account_json(json_of(table))
-    assert document.facts["participation"] == "separated:2,at-most=2"
-    assert documents.read_account_json(json_of(table_of("ring:n=5"))).facts["participation"] == "full"
+    assert document.participation == "separated:2,at-most=2"
+    assert documents.read_account_json(json_of(table_of("ring:n=5"))).participation == "full"
 
 
 @pytest.mark.parametrize("read", [documents.read_account_csv, documents.read_account_json])

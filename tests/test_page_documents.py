@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 from sottovoce.accounting import AccountTable, account, account_all
-from sottovoce.documents import Curve, curve_to_json, network_document, page_document
+from sottovoce.accounting.curves import Curve
+from sottovoce.documents import curve_document, network_document
+from sottovoce.documents import page_document as typed_page
+from sottovoce.documents.pages import PageDocument
+from sottovoce.forms import plain, read_form
 from sottovoce.graphs import as_graph, as_weights, spectrum, weights_by_rule
 from sottovoce.interval import Interval
 from sottovoce.protocols import gossip
@@ -18,6 +22,14 @@ from sottovoce.views import View
 
 GRAPH = as_graph("florentine")
 WEIGHTS = weights_by_rule(GRAPH, "metropolis")
+
+
+def page_document(*inputs: Any, **options: Any) -> Any:
+    """The JSON of a page, which reads back as what it was written from."""
+    made = typed_page(*inputs, **options)
+    value = json.loads(json.dumps(plain(made), allow_nan=False))
+    assert read_form(value, PageDocument, "a page") == made
+    return value
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +40,7 @@ def table() -> AccountTable:
 
 
 def test_every_pair_is_in_its_place(table: AccountTable) -> None:
-    document = json.loads(json.dumps(page_document(table, GRAPH, spectrum(WEIGHTS)), allow_nan=False))
+    document = page_document(table, GRAPH, spectrum(WEIGHTS))
     pairs, labels = document["pairs"], document["graph"]["labels"]
     assert len(pairs["target"]) == len(table) == 210
     for k in range(0, 210, 13):
@@ -45,14 +57,14 @@ def test_every_pair_is_in_its_place(table: AccountTable) -> None:
 
 def test_the_network_has_each_edge_once() -> None:
     document = network_document(GRAPH, WEIGHTS, spectrum(WEIGHTS))
-    assert len(document["links"]) == GRAPH.edges == document["edges"]
-    assert len({frozenset(link) for link in document["links"]}) == GRAPH.edges
-    for a, b in document["links"]:
+    assert len(document.links) == GRAPH.edges == document.edges
+    assert len({frozenset(link) for link in document.links}) == GRAPH.edges
+    for a, b in document.links:
         assert GRAPH.adjacency[b, a] == 1
     matrix = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
     directed = network_document(as_graph(matrix), as_weights(matrix), spectrum(as_weights(matrix)))
-    assert directed["directed"] is True
-    assert sorted(directed["links"]) == [[0, 2], [1, 0], [2, 1]]
+    assert directed.directed is True
+    assert sorted(directed.links) == [(0, 2), (1, 0), (2, 1)]
 
 
 @pytest.mark.parametrize("most", [1, 14, 30, 209])
@@ -126,7 +138,7 @@ def test_a_curve_is_written_by_name() -> None:
     point = (Interval(1.0, 2.0),)
     curve = Curve(observers=(3,), rounds=(7,), counts=(6,), worst=point, median=point, best=point)
     ends = [{"lower": 1.0, "upper": 2.0}]
-    assert curve_to_json(curve) == {
+    assert json.loads(json.dumps(plain(curve_document(curve)))) == {
         "observers": [3],
         "rounds": [7],
         "counts": [6],

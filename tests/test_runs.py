@@ -114,7 +114,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         with pytest.raises(FileError, match="not a run"):
             read_run(tmp_path / name)
     np.savez(tmp_path / "other.npz", header=np.array("{}"))
-    with pytest.raises(FileError, match="a run of schema 1 was expected"):
+    with pytest.raises(FileError, match="a run of schema 2 was expected"):
         read_run(tmp_path / "other.npz")
     with pytest.raises(FileError, match=r"a run is written to a file that ends in .npz"):
         check_run_path(tmp_path / "run.json")

@@ -9,7 +9,6 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from sottovoce.verification.asked import TrainingQuestion
 
 # What is told here is told of floats; tests/test_balls.py holds them against balls.
-verify = partial(verify_in, arithmetic="float")
+verify = functools.partial(verify_in, arithmetic="float")
 RING = graphs.metropolis_weights("ring:n=7")
 COMPLETE = graphs.metropolis_weights("complete:n=4")
 # All but complete: node 0 weighs two of the others a last bit apart.

@@ -50,9 +50,8 @@ def test_directed_neighbours_are_those_who_send_to_the_observer() -> None:
     assert observe(protocol, View.coalition_messages([0, 2])).rows.toarray().tolist() == [[0, 1, 0]]
 
 
-def test_everyone_reads_with_and_without_brackets() -> None:
-    assert View.everyone() is View.everyone
-    assert observe(path4(), View.everyone()).rows.toarray().tolist() == np.eye(4).tolist()
+def test_everyone_sees_all_messages_and_knows_no_noise() -> None:
+    assert observe(path4(), View.everyone).rows.toarray().tolist() == np.eye(4).tolist()
     assert observe(path4(), View.everyone).known.size == 0
 
 

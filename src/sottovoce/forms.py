@@ -52,7 +52,7 @@ def plain(value: object) -> Any:  # noqa: ANN401
 
 
 def _listed(value: object) -> object:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, range) and value.step == 1:
         return {"first": value.start, "count": len(value)}
@@ -119,7 +119,10 @@ def _sentence(said: str, value: object, kind: type, what: str) -> str:
         bound = found[2].replace("of length", "of").replace("of >=", ">=").replace("of <=", "<=")
         bound = bound.replace(">=", "of at least").replace("<=", "of at most")
         return f"{named} must be {rule}{bound}; got {got}"
-    return f"{named} must be a number within the range of floats; got {got}"
+    if said.endswith("out of range"):
+        return f"{named} must be a number within the range of floats; got {got}"
+    # What a check of a form's own says.
+    return f"{named}: {said}"
 
 
 def _shown(value: Any, steps: list[str]) -> str:  # noqa: ANN401

@@ -104,7 +104,7 @@ class View:
     """Which exchanges of a round are seen, counted from 1; all of them if None."""
 
     everyone: ClassVar[View]
-    """Every message of every round: the view of local differential privacy. `View.everyone()` reads as well."""
+    """Every message of every round: the view of local differential privacy."""
 
     def __post_init__(self) -> None:
         """Refuse a view that says nothing, or a word that is not in its vocabulary."""
@@ -187,10 +187,6 @@ class View:
         return cls(
             name="coalition-messages", observers=tuple(nodes), own_noise=own_noise, exchanges=_some(exchanges)
         )
-
-    def __call__(self) -> View:
-        """The view itself, so that `View.everyone()` means `View.everyone`."""
-        return self
 
     def __repr__(self) -> str:
         """Name, observers and what is known of their noise."""

@@ -1,6 +1,7 @@
 """`sottovoce account`: what a person sees, what JSON and CSV hold, and the exit code."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -8,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from sottovoce import __version__, accounting, documents, graphs
-from sottovoce.accounting import account, account_all
+from sottovoce.accounting import account, account_all, central_account, local_account
 from sottovoce.cli import options
 from sottovoce.cli.printing import rounded_up
 from sottovoce.cli.wording import SEEN_IN_WORDS
@@ -73,9 +74,25 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
     table = ring_table(observers=[0], targets=[1])
     weights = table.protocol.weights
     assert (code, err) == (0, "")
+    pair = {
+        "observer": [0],
+        "target": 1,
+        "sensitivity_squared": {
+            "lower": table.squared_lower[0],
+            "upper": table.squared_upper[0],
+            "method": str(table.method[0]),
+        },
+        "mu": {"lower": table.mu_lower[0], "upper": table.mu_upper[0]},
+        "epsilon": {"lower": table.epsilon_lower[0], "upper": table.epsilon_upper[0]},
+    }
+    settings: Any = {"noise_multiplier": 3.0, "delta": 1e-5}
+    local = local_account(table.protocol, **settings).epsilon()
+    central = central_account(table.protocol, **settings).epsilon()
     assert document == {
-        "schema": 1,
+        "kind": "account",
+        "schema": 2,
         "version": __version__,
+        "command": shlex.join(["sottovoce", *SUMS, "--json", "--observer", "0", "--target", "1"]),
         "graph": {
             "nodes": 5,
             "edges": 5,
@@ -95,19 +112,12 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
         "assumption": "oblivious",
         "pairs_computed": 1,
         "pairs_possible": 20,
-        "pairs": [
-            {
-                "observer": [0],
-                "target": 1,
-                "sensitivity_squared": {
-                    "lower": table.squared_lower[0],
-                    "upper": table.squared_upper[0],
-                    "method": str(table.method[0]),
-                },
-                "mu": {"lower": table.mu_lower[0], "upper": table.mu_upper[0]},
-                "epsilon": {"lower": table.epsilon_lower[0], "upper": table.epsilon_upper[0]},
-            }
-        ],
+        "worst": pair,
+        "baselines": {
+            "local": {"lower": local.lower, "upper": local.upper},
+            "central": {"lower": central.lower, "upper": central.upper},
+        },
+        "pairs": [pair],
     }
 
 

@@ -77,7 +77,7 @@ def test_the_json_object_is_what_the_library_finds(sottovoce: Run) -> None:
         "refuted": False,
     }
     assert {name: document[name] for name in expected} == expected
-    assert set(document) - set(expected) == {"schema", "version", "graph", "rates"}
+    assert set(document) - set(expected) == {"kind", "schema", "version", "graph", "rates"}
     assert document["rates"]["mu"]["hits"] == found.found.mu_rates.hits
     assert document["rates"]["epsilon"]["runs"] == 1000
 

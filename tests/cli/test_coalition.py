@@ -84,7 +84,8 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
     anyone = found.guarantee(noise_multiplier=3, delta=1e-6, relation="replace-one")
     assert (code, err) == (0, "")
     assert json.loads(out) == {
-        "schema": 1,
+        "kind": "coalition",
+        "schema": 2,
         "version": __version__,
         "graph": {
             "nodes": 7,

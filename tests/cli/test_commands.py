@@ -41,19 +41,20 @@ def test_calibrated_noise_is_that_of_the_library(sottovoce: Run) -> None:
     noise = calibrate(protocol, "secure-sum", target_epsilon=1.0, target_delta=1e-6)
     assert (code, err) == (0, "")
     assert list(document) == [
+        "kind",
         "schema",
         "version",
-        "graph",
-        "rounds",
-        "target_epsilon",
-        "target_delta",
-        "noise_multiplier",
-        "relation",
         "view",
         "own_noise",
         "contribution",
-        "participation",
         "assumption",
+        "rounds",
+        "relation",
+        "participation",
+        "graph",
+        "target_epsilon",
+        "target_delta",
+        "noise_multiplier",
         "pairs_computed",
         "pairs_possible",
         "worst",
@@ -101,7 +102,7 @@ def test_a_graph_in_words_and_in_json(sottovoce: Run) -> None:
         assert line in out.splitlines()
     weights = graphs.metropolis_weights("karate")
     document = json.loads(sottovoce("graph", "karate", "--json").out)
-    assert list(document) == ["schema", "version", "graph", "weights"]
+    assert list(document) == ["kind", "schema", "version", "graph", "weights"]
     assert document["graph"]["hash"] == weights.hash
     assert document["graph"]["labels"] == list(range(10))
     assert document["weights"]["rule"] == "metropolis"

@@ -122,11 +122,12 @@ def test_a_certificate_in_json_agrees_with_the_sensitivity(sottovoce: Run, tmp_p
     stored = certificates.load(tmp_path / "claim.json")
     weights = graphs.lazy_weights("ring:n=5")
     assert document == {
-        "schema": 1,
+        "kind": "certificate",
+        "schema": 2,
         "version": __version__,
         "certificate": "claim.json",
         "hash": stored.hash,
-        "kind": "dense",
+        "proof": "dense",
         "graph": {"hash": weights.hash, "rule": weights.rule, "origin": weights.origin},
         "program": "message = model + contribution + u; exchange message → model; 6 rounds",
         "protocol_hash": gossip(weights, rounds=6).hash,

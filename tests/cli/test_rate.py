@@ -61,7 +61,8 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
     found = rates.rate(weights, View.secure_sum(0), [1])
     assert (code, err) == (0, "")
     assert json.loads(out) == {
-        "schema": 1,
+        "kind": "rate",
+        "schema": 2,
         "version": __version__,
         "graph": {
             "nodes": 5,

@@ -237,10 +237,20 @@ def test_another_graph_is_not_that_of_the_report(sottovoce: Run, report: Path) -
         ),
         (lambda text: text.replace('"upper":[', '"upper":[NaN,'), "finite numbers only"),
         (lambda text: text.replace('"upper":[', '"upper":[-1,'), "must have the same length"),
-        (lambda text: text.replace('"target":[', '"target":["0",'), "target must be a whole number"),
         (
-            lambda text: text.replace('"beside":[]', '"beside":[{}]'),
-            "one certificate (or null) a view; got 1 for 2",
+            lambda text: text.replace('"target":[', '"target":["0",'),
+            "pairs.target[0] must be a whole number; got '0'",
+        ),
+        (lambda text: text.replace('"target":[', f'"target":[{2**70},'), "pairs.target[0] must be"),
+        (
+            lambda text: text.replace(opening("certificates") + "[", opening("certificates") + "[null,"),
+            "one certificate (or null) a view; got 2 for 1",
+        ),
+        (lambda text: text.replace('"beside":[]', '"beside":[{}]'), "beside[0] lacks the field schema"),
+        (lambda text: text.replace('"factor":', '"colour":1,"factor":'), "has an unknown field colour"),
+        (
+            lambda text: text.replace(opening("certificates") + "[", opening("certificates") + "[[],"),
+            "must be a list of at least 1; got a list of 0",
         ),
         (lambda _: "<html></html>", "this file has none"),
         (lambda text: text + " " * 64_000_000, "up to 64000000 bytes"),
@@ -272,7 +282,8 @@ def test_a_report_says_how_to_check_it_or_why_not(sottovoce: Run, report: Path) 
 def test_names_cannot_forge_an_element() -> None:
     evil = f"{opening('data')}null</script>"
     section = Section(heading=evil, text=evil, printed=evil)
-    text = report_html(title=evil, account={"name": evil}, sections=[section], proofs=[evil])
+    page: Any = {"name": evil}
+    text = report_html(title=evil, account=page, sections=[section], proofs=[evil])
     assert text.count(opening("data")) == text.count(opening("certificates")) == 1
 
 

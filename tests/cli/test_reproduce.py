@@ -1,38 +1,17 @@
 """`sottovoce reproduce`: folders, exit codes and what a person sees."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.interrupts import interrupted_after
 
 from sottovoce.studies import PARTS, catalogue
 
 Run = Callable[..., Any]
 QUICK = ("reproduce", "errata", "--quick", "--output", "paper")
-
-# Runs studies and, after the first record, waits to be interrupted.
-DRIVER = """
-import signal, sys, time
-from sottovoce.cli import main
-from sottovoce.report import reproduction
-
-write = reproduction.write_study_record
-
-def write_and_wait(*settings):
-    write(*settings)
-    print("written", flush=True)
-    time.sleep(60)
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-reproduction.write_study_record = write_and_wait
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 @pytest.fixture
@@ -78,33 +57,18 @@ def test_bad_input_is_one_line(sottovoce: Run) -> None:
 
 
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path, sottovoce: Run) -> None:
-    words = [sys.executable, "-c", DRIVER, "reproduce", "figure-2", "--quick", "--output", "paper"]
-    with subprocess.Popen(
-        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "written\n"
-        os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
+    write, words = "sottovoce.report.reproduction:write_study_record", ("reproduce", "figure-2", "--quick")
+    code, err = interrupted_after(write, *words, "--output", "paper", folder=tmp_path)
+    assert code == 130
     assert (
         err == "sottovoce: interrupted: finished studies are in paper (the same command goes on from there)\n"
     )
-    assert "(from before)" in sottovoce("reproduce", "figure-2", "--quick", "--output", "paper").out
+    assert "(from before)" in sottovoce(*words, "--output", "paper").out
 
 
 def test_parts_are_those_of_the_studies(sottovoce: Run) -> None:
     words = " ".join(sottovoce("reproduce", "--help").out.split())
     assert all(part in words for part in (*PARTS, "all"))
-
-
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from sottovoce.cli import main; main(['reproduce', '--help'])\n"
-        "print(sorted({'numpy', 'scipy', 'matplotlib', 'sottovoce.studies'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.usefixtures("two_studies")

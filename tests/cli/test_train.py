@@ -314,15 +314,6 @@ def test_observers_can_be_named(sottovoce: Run) -> None:
     assert both["account"]["observers"] == [2, 3]
 
 
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from sottovoce.cli import main; main(['train', '--help'])\n"
-        "print(sorted({'numpy', 'scipy', 'networkx', 'sklearn', 'sottovoce.learning'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
 def test_a_report_that_cannot_be_drawn_is_refused_before_training(
     sottovoce: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -61,10 +61,12 @@ def test_a_calibration_for_one_observer_does_not_speak_for_all(sottovoce: Run) -
 
 def test_json_carries_both_and_leads_with_the_larger(sottovoce: Run) -> None:
     found = documents.read_account_json(sottovoce(*FAMILIES, "--json").out)
+    assert isinstance(found.other_views, tuple)
     (other,) = found.other_views
-    assert (found.facts["view"], other.facts["view"]) == BOTH
+    assert (found.view, other.view) == BOTH
     for document in (found, other):
-        expected = table_of(document.facts["view"])
+        expected = table_of(document.view)
+        assert isinstance(document.pairs, tuple)
         assert [pair.epsilon.upper for pair in document.pairs] == list(expected.epsilon_upper)
     named = json.loads(sottovoce(*FAMILIES, "--json", "--view", "secure-sum").out)
     assert "other_views" not in named

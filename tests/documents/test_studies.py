@@ -10,6 +10,8 @@ import pytest
 from tests.studies.small import tiny
 
 from sottovoce import __version__
+from sottovoce.documents import as_json
+from sottovoce.documents.accounts import HEAD
 from sottovoce.documents.studies import (
     StudyRecord,
     read_study_record,
@@ -23,6 +25,7 @@ from sottovoce.errors import FileError
 from sottovoce.studies import STUDIES, Finding, Table
 
 RECORD = StudyRecord(
+    **HEAD,
     study="x",
     title="An x, with δ",
     settings={"rounds": [1, 2]},
@@ -70,7 +73,7 @@ def test_files_need_their_endings(tmp_path: Path) -> None:
 
 
 def test_the_document_of_a_reproduction() -> None:
-    document = reproduction_document([RECORD], ["x"], Path("paper") / "index.html")
-    assert list(document) == ["schema", "version", "page", "kept", "studies"]
+    document = json.loads(as_json(reproduction_document([RECORD], ["x"], Path("paper") / "index.html")))
+    assert list(document) == ["kind", "schema", "version", "page", "kept", "studies"]
     assert document["studies"][0]["findings"][0]["verdict"] == "holds"
-    assert json.loads(json.dumps(document)) == document
+    assert document["page"] == "paper/index.html"

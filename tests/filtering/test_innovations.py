@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import mpmath as mp
@@ -69,6 +70,7 @@ def followed(form: dict[int, int], scale: int, seen: SeenRound, t: int, state: l
     return total
 
 
+@functools.cache
 def forms_in_256_bits(protocol: Protocol, view: View) -> dict[int, Any]:
     """M of the targets by definition, with 256 bits from the exact rows."""
     with mp.workprec(256):

@@ -10,10 +10,10 @@ from sottovoce import gaussian, gossip, graphs
 from sottovoce.learning import (
     central_descent,
     load_data,
-    local_descent,
     noiseless_descent,
     synthetic_task,
     task_from,
+    train,
 )
 
 RING = gossip(graphs.metropolis_weights("ring:n=5"), rounds=30)
@@ -55,8 +55,8 @@ def test_the_noise_of_a_trusted_server_is_that_of_its_multiplier() -> None:
     assert 1e-4 < stats.chi2(400).cdf((drawn**2).sum()) < 1 - 1e-4
 
 
-def test_local_descent_is_unconditional() -> None:
-    run = local_descent(synthetic_task(5), RING, target_epsilon=2.0, step=0.3, seed=1)
+def test_local_dp_is_unconditional() -> None:
+    run = train(synthetic_task(5), RING, view="everyone", target_epsilon=2.0, step=0.3, seed=1)
     assert run.account.view == "everyone"
     assert run.account.epsilon().upper <= 2
 

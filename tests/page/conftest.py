@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from sottovoce.accounting import account_all
+from sottovoce.accounting.curves import table_curves
 from sottovoce.documents import page_document
 from sottovoce.graphs import as_graph, spectrum, weights_by_rule
 from sottovoce.protocols import gossip
-from sottovoce.report.curves import table_curves
 from sottovoce.report.html import Section, write_report
 
 if TYPE_CHECKING:

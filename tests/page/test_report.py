@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sottovoce import documents
-from sottovoce.accounting import account, account_all, local_account
+from sottovoce.accounting import Account, account, account_all, compared, local_account
+from sottovoce.accounting.curves import table_curves
 from sottovoce.cli import main
 from sottovoce.cli.printing import rounded_down, rounded_up
 from sottovoce.documents import page_document
 from sottovoce.documents.runs import read_run
 from sottovoce.graphs import as_graph, spectrum, weights_by_rule
 from sottovoce.protocols import clean_state, gossip
-from sottovoce.report.curves import table_curves
 from sottovoce.report.html import Section, write_report
 from sottovoce.views import View
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from sottovoce.accounting import Account, AccountTable
+    from sottovoce.accounting import AccountTable
 
     Visit = Callable[..., Page]
 
@@ -370,18 +370,29 @@ def test_downloads_are_the_files_of_the_command_line(
     expected = {(pair.observer, pair.target): pair for pair in documents.pairs.table_pairs(table)}
     from_csv = documents.read_account_csv(tmp_path / "pairs.csv")[table.view]
     from_json = documents.read_account_json(tmp_path / "pairs.json")
-    assert from_json.facts["noise_multiplier"] == 5.0
-    assert from_json.facts["assumption"] == "oblivious"
+    assert isinstance(from_json.pairs, tuple)
+    assert from_json.noise_multiplier == 5.0
+    assert from_json.assumption == "oblivious"
+    assert (from_json.worst.observer, from_json.worst.target) == (
+        table.worst().observers,
+        table.worst().target,
+    )
+    beside = compared(table)
+    assert from_json.baselines is not None
+    for name in ("local", "central"):
+        account, ends = beside[name], getattr(from_json.baselines, name)
+        assert isinstance(account, Account)
+        assert account.epsilon().upper <= ends.upper <= account.epsilon().upper * (1 + 1e-9)
     for pairs in (from_csv, from_json.pairs):
         assert len(pairs) == len(expected)
         for pair in pairs:
             exact = expected[pair.observer, pair.target]
             assert pair.sensitivity_squared == exact.sensitivity_squared
-            assert pair.method == exact.method
-            assert exact.epsilon.upper <= pair.epsilon.upper <= exact.epsilon.upper * (1 + 1e-9)
-            assert exact.epsilon.lower * (1 - 1e-9) <= pair.epsilon.lower <= exact.epsilon.lower * (1 + 1e-11)
-            assert pair.mu.lower <= exact.mu.upper
-            assert pair.mu.upper >= exact.mu.lower
+            found, proved = pair.epsilon.interval, exact.epsilon.interval
+            assert proved.upper <= found.upper <= proved.upper * (1 + 1e-9)
+            assert proved.lower * (1 - 1e-9) <= found.lower <= proved.lower * (1 + 1e-11)
+            assert pair.mu.interval.lower <= exact.mu.interval.upper
+            assert pair.mu.interval.upper >= exact.mu.interval.lower
     assert (tmp_path / "pairs.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 

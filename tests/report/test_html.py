@@ -7,7 +7,7 @@ import base64
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -51,7 +51,8 @@ def test_the_policy_lets_exactly_the_scripts_and_the_style_in() -> None:
 def test_text_is_escaped_wherever_it_goes() -> None:
     evil = "</script><script>alert(1)</script>"
     section = Section(heading=evil, text=evil, printed=evil, columns=(evil,), rows=[(evil,)])
-    text = report_html(title=evil, account={"name": evil}, sections=[section])
+    page: Any = {"name": evil}
+    text = report_html(title=evil, account=page, sections=[section])
     assert "<script>alert(1)" not in text
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.DOTALL)
     assert data is not None
@@ -60,8 +61,9 @@ def test_text_is_escaped_wherever_it_goes() -> None:
 
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = write_report(tmp_path / "r.html", title="first")
+    page: Any = {"x": float("nan")}
     with pytest.raises(ValueError, match="Out of range float"):
-        write_report(path, title="second", account={"x": float("nan")})
+        write_report(path, title="second", account=page)
     assert "<title>first</title>" in path.read_text(encoding="utf-8")
     assert [each.name for each in tmp_path.iterdir()] == ["r.html"]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.studies.small import tiny
 
+from sottovoce.documents.accounts import HEAD
 from sottovoce.documents.studies import StudyRecord, write_study_table
 from sottovoce.report.figures import drawn, figure_bytes
 from sottovoce.report.page import results_page
@@ -58,6 +59,7 @@ def written(folder: Path, *names: str, findings: tuple[Finding, ...] | None = No
         (folder / f"{name}.svg").write_bytes(figure_bytes(drawn(name, result), "svg"))
         write_study_table(result.table, folder / f"{name}.csv")
         record = StudyRecord(
+            **HEAD,
             study=name,
             title=f"Title of {name}",
             settings={"seeds": [1, 2]},
@@ -110,5 +112,7 @@ def test_short_tables_are_shown_and_long_ones_linked(tmp_path: Path) -> None:
     (tmp_path / "errata-g.csv").unlink()
     rows = tuple(("a", k) for k in range(100))
     write_study_table(Table(columns=("long_name", "value"), rows=rows), tmp_path / "errata-g.csv")
-    record = StudyRecord(study="errata-g", title="t", settings={}, findings=(), files=("errata-g.csv",))
+    record = StudyRecord(
+        **HEAD, study="errata-g", title="t", settings={}, findings=(), files=("errata-g.csv",)
+    )
     assert "long name" not in results_page([record], tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.interpreter import exact_view, largest_over_signs
 
 from sottovoce import (
     account,
@@ -23,6 +24,8 @@ from sottovoce.protocols import (
     Exchange,
     Program,
     Protocol,
+    chebyshev,
+    exact_diffusion,
     gossip,
     momentum,
     pairwise_noise,
@@ -145,7 +148,6 @@ def test_progress_counts_targets() -> None:
     assert seen[-1] == (5, 5)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("more", [{}, {"contribution": "scalar", "participation": "at-most:3"}])
 def test_a_form_that_overflows_says_nothing_instead_of_failing(more: dict[str, Any]) -> None:
     """A register that grows 500-fold a round: after 67 rounds its square is beyond all floats."""
@@ -167,3 +169,61 @@ def test_a_form_that_overflows_says_nothing_instead_of_failing(more: dict[str, A
         found = sensitivity(protocol, View.coalition_sums([0, 2]), **more)
         assert (found.squared_lower <= found.squared_upper).all()
         assert (found.squared_upper > 0).all()
+
+
+def growing(factor: Any, *, noised: bool, rounds: int) -> Protocol:
+    """A register that grows by a factor in each round, with the noise or beside it."""
+    draws = {"u": 1} if noised else {}
+    program = Program(
+        keeps=("model", "x"),
+        draws=(Draw("u"),),
+        instructions=(
+            Combine("x", {"x": factor, "contribution": 1, **draws}),
+            Combine("message", {"model": 1, "x": 1, **({} if noised else {"u": 1})}),
+            Exchange("message", "model"),
+        ),
+    )
+    return Protocol(weights=RING, program=program, rounds=rounds, name="growing")
+
+
+DIVERGING = [
+    growing(3, noised=False, rounds=400),
+    growing(3, noised=True, rounds=400),
+    growing("1e80", noised=False, rounds=30),
+    growing("1e80", noised=True, rounds=30),
+    momentum(RING, rounds=400, beta=3),
+    chebyshev(RING, rounds=120, steps=3, gamma=5),
+    exact_diffusion(metropolis_weights("random-regular:n=16,d=8,seed=1"), rounds=200),
+]
+
+
+@pytest.mark.parametrize("effort", ["auto", "bulk"])
+@pytest.mark.parametrize("contribution", ["vector", "energy"])
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0)], ids=str)
+@pytest.mark.parametrize("protocol", DIVERGING, ids=lambda protocol: protocol.name)
+def test_no_warning_escapes_from_programs_that_diverge(
+    protocol: Protocol, view: View, contribution: Any, effort: Any
+) -> None:
+    """Warnings are errors here: what overflows is refused, or shows in the upper end."""
+    try:
+        found = sensitivity(protocol, view, [1, 2], contribution=contribution, effort=effort)
+    except NotCertified as error:
+        assert "rounding has eaten the noise" in str(error)  # noqa: PT017
+        return
+    assert (found.squared_lower <= found.squared_upper).all()
+    assert np.isfinite(found[1].witness).all()
+
+
+@pytest.mark.parametrize("noised", [False, True])
+@pytest.mark.parametrize("factor", [3, 1000, "1e20", "1e60"])
+def test_ends_of_programs_that_diverge_hold_the_exact_value(factor: Any, noised: bool) -> None:
+    protocol, view = growing(factor, noised=noised, rounds=6), View.neighbourhood(0)
+    form = exact_view(protocol, view, 2).form()
+    assert form is not None
+    exact = largest_over_signs(form)
+    try:
+        found = sensitivity(protocol, view, [2], contribution="scalar")
+    except NotCertified:
+        return
+    assert Fraction(found.squared_lower[0]) <= exact
+    assert math.isinf(found.squared_upper[0]) or Fraction(found.squared_upper[0]) >= exact

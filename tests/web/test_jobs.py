@@ -20,7 +20,7 @@ from sottovoce.web.work import KINDS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from sottovoce.web.answers import Job
+    from sottovoce.web.replies import Job
 
 QUICK = {"graph": {"kind": "name", "name": "ring:n=5"}, "rounds": 3}
 LONG = {"graph": {"kind": "name", "name": "ring:n=60"}, "rounds": 5000, "view": "neighbourhood"}
@@ -28,7 +28,7 @@ LONG = {"graph": {"kind": "name", "name": "ring:n=60"}, "rounds": 5000, "view": 
 
 def submit(jobs: Jobs, value: dict[str, Any], client: str = "someone", kind: str = "page") -> Job:
     content = json.dumps(value).encode()
-    request: Any = msgspec.json.decode(content, type=KINDS[kind][0])
+    request: Any = msgspec.json.decode(content, type=KINDS[kind].request)
     return jobs.submit(kind, content, content_hash(kind, request), client)
 
 

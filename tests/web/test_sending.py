@@ -14,7 +14,7 @@ import psutil
 import pytest
 from tests.servers import serving
 
-from sottovoce.web.answers import Job, Progress
+from sottovoce.web.replies import Job, Progress
 from sottovoce.web.sending import InParts, Outbox
 
 if TYPE_CHECKING:

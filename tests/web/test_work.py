@@ -19,7 +19,6 @@ from sottovoce.graphs import as_graph, metropolis_weights, spectrum
 from sottovoce.protocols import clean_state, gossip
 from sottovoce.views import View
 from sottovoce.web.limits import Limits
-from sottovoce.web.schema import RESULTS
 from sottovoce.web.work import KINDS, LimitError, perform
 
 if TYPE_CHECKING:
@@ -37,9 +36,9 @@ def asked(
     progress: Callable[[int, int], None] | None = None,
 ) -> Any:
     """The answer to a request, which has to be of its described type."""
-    request: Any = msgspec.json.decode(json.dumps(value), type=KINDS[kind][0])
+    request: Any = msgspec.json.decode(json.dumps(value), type=KINDS[kind].request)
     content = perform(kind, request, limits or Limits(), progress or (lambda *_: None))
-    msgspec.json.decode(content, type=RESULTS[kind])
+    msgspec.json.decode(content, type=KINDS[kind].result)
     return json.loads(content)
 
 

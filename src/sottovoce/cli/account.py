@@ -23,7 +23,15 @@ from sottovoce.cli.options import (
     accounted,
     network,
 )
-from sottovoce.cli.printing import complain, plain_text, progress, result_page, within_budget, write_result
+from sottovoce.cli.printing import (
+    complain,
+    plain_text,
+    progress,
+    result_page,
+    typed_command,
+    within_budget,
+    write_result,
+)
 from sottovoce.errors import FileError, positive
 
 if TYPE_CHECKING:
@@ -166,15 +174,17 @@ def _print(found: Accounted, chosen: Network, shape: Spectrum, written: Path | N
             account_text(console, found, shape, chosen.graph, written)
         return
     pairs_file = None if written is None else str(written)
-    first, *others = (
-        documents.account_document(table, chosen.graph, shape, pairs_file=pairs_file)
-        for table in found.tables
+    first, *others = found.tables
+    document = documents.account_document(
+        first,
+        chosen.graph,
+        shape,
+        beside=others,
+        pairs_file=pairs_file,
+        interrupted=found.reached,
+        command=typed_command(),
     )
-    if others:
-        first["other_views"] = others
-    if found.reached is not None:
-        first["interrupted"] = found.reached
-    write_result(documents.as_json(first))
+    write_result(documents.as_json(document))
 
 
 def _check_pictures(report: Path | None, plot: Path | None) -> None:
@@ -199,9 +209,9 @@ def _draw(
 
         plot_account(table, plot)
     if report is not None:
+        from sottovoce.accounting.curves import table_curves
         from sottovoce.cli.tables import account_text
         from sottovoce.documents import page_document
-        from sottovoce.report.curves import table_curves
         from sottovoce.report.html import Section, write_report
         from sottovoce.report.proofs import carried_proofs
 

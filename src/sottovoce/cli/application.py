@@ -31,7 +31,7 @@ from sottovoce.cli import (
     verify,
 )
 from sottovoce.cli.defaults import file_defaults
-from sottovoce.cli.printing import complain, prepare_streams, result_console, settle_output
+from sottovoce.cli.printing import complain, prepare_streams, result_console, settle_output, typed
 from sottovoce.cli.wording import SEEN_IN_WORDS, in_options
 from sottovoce.errors import InputError, NotCertified
 
@@ -94,7 +94,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     prepare_streams()
     try:
         _warn_of_unknown_settings()
-        code = _outcome(sys.argv[1:] if arguments is None else list(arguments))
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        typed.set(tuple(words))
+        code = _outcome(words)
     except KeyboardInterrupt:
         complain("interrupted")
         code = 130

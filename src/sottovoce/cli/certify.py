@@ -118,8 +118,8 @@ def certify(
         certificates.save(certificate, output.resolve())
     except FileError as error:
         failure = error
-    document = documents.certificate_document(certificate, None if failure else output)
-    document["graph"] |= {"rule": chosen.weights.rule, "origin": chosen.weights.origin}
+    written = None if failure else output
+    document = documents.certificate_document(certificate, written, origin=chosen.weights.origin)
     if json:
         write_result(documents.as_json(document))
     else:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sottovoce.cli.layout import (
     asked_words,
@@ -16,20 +16,18 @@ from sottovoce.cli.layout import (
     who,
 )
 from sottovoce.cli.printing import as_given, interval, readable, rounded_up
-from sottovoce.interval import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rich.console import Console
 
     from sottovoce.coalitions import CoalitionSearch
+    from sottovoce.documents.coalitions import CoalitionDocument
 
 __all__ = ["coalition_text"]
 
 
 def coalition_text(
-    console: Console, search: CoalitionSearch, document: Mapping[str, Any], time_limit: float
+    console: Console, search: CoalitionSearch, document: CoalitionDocument, time_limit: float
 ) -> None:
     """Who learns most, whether that is proved, what any coalition can learn, and what it rests on."""
     paragraph(console, _headline(search, document), style="bold")
@@ -37,16 +35,16 @@ def coalition_text(
         paragraph(
             console,
             f"Whether another coalition of {search.size} learns more is open; none learns more than "
-            f"{_bound(search.upper_bound, document['epsilon_upper_bound'], document['delta'])}.",
+            f"{_bound(search.upper_bound, document.epsilon_upper_bound, document.delta)}.",
         )
     console.print()
     console.print(facts([*_findings(search, document, time_limit), *_terms(search, document)]))
 
 
-def _headline(search: CoalitionSearch, document: Mapping[str, Any]) -> str:
+def _headline(search: CoalitionSearch, document: CoalitionDocument) -> str:
     """The coalition, what it learns at most, and whether any other learns more."""
-    epsilon = document["epsilon"]
-    bound = _bound(search.sensitivity.upper, epsilon and epsilon["upper"], document["delta"])
+    epsilon = document.epsilon
+    bound = _bound(search.sensitivity.upper, epsilon.upper if epsilon else None, document.delta)
     found, target = who(search.coalition), named(search.target)
     if search.exact:
         others = "node" if search.size == 1 else f"coalition of {search.size}"
@@ -62,7 +60,7 @@ def _bound(squared: float, epsilon: float | None, delta: float) -> str:
 
 
 def _findings(
-    search: CoalitionSearch, document: Mapping[str, Any], time_limit: float
+    search: CoalitionSearch, document: CoalitionDocument, time_limit: float
 ) -> list[tuple[str, str]]:
     """The numbers of the found coalition and of all others, and how they were come by."""
     rows = [
@@ -70,10 +68,8 @@ def _findings(
         ("target", readable(search.target)),
         ("Δ²", f"{interval(search.sensitivity)} ({search.method})"),
     ]
-    if document["epsilon"] is not None:
-        ends = document["epsilon"]
-        upper = math.inf if ends["upper"] is None else ends["upper"]
-        rows.append(("ε", interval(Interval(ends["lower"], upper))))
+    if document.epsilon is not None:
+        rows.append(("ε", interval(document.epsilon.interval)))
     gap = "∞" if math.isinf(search.gap) else f"{rounded_up(100 * search.gap, 3)}%"
     rows.append(("any other", f"Δ² ≤ {rounded_up(search.upper_bound)}, a gap of at most {gap}"))
     if search.exact:
@@ -86,14 +82,14 @@ def _findings(
     return rows
 
 
-def _terms(search: CoalitionSearch, document: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _terms(search: CoalitionSearch, document: CoalitionDocument) -> list[tuple[str, str]]:
     """What the numbers rest on."""
-    graph = document["graph"]
-    noise = document["noise_multiplier"]
+    graph = document.graph
+    noise = document.noise_multiplier
     run = f"{search.protocol.rounds} rounds" + (f", noise multiplier {as_given(noise)}" if noise else "")
     asked = asked_words(search.scenario)
     return [
-        *network_words(graph["nodes"], graph["edges"], graph["origin"]),
+        *network_words(graph.nodes, graph.edges, graph.origin),
         ("run", run),
         ("view", asked.view),
         *([] if noise is None else asked.relation),

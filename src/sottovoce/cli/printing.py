@@ -6,7 +6,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shlex
 import sys
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -32,9 +34,20 @@ __all__ = [
     "rounded_down",
     "rounded_up",
     "settle_output",
+    "typed",
+    "typed_command",
     "within_budget",
     "write_result",
 ]
+
+
+typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+"""The words after `sottovoce` on the command line."""
+
+
+def typed_command() -> str:
+    """The command that was typed, as a shell takes it."""
+    return shlex.join(["sottovoce", *typed.get()])
 
 
 class _ResultConsole(Console):

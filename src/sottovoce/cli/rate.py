@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sottovoce.cli.options import Network
-    from sottovoce.documents import RateTable
+    from sottovoce.rates import RateTable
 
 __all__ = ["EXAMPLE", "USAGE", "rate"]
 
@@ -57,7 +57,7 @@ def rate(
 def _table(sight: Sight, network: Network) -> RateTable:
     """The rates of every view that is asked for."""
     from sottovoce import rates
-    from sottovoce.documents import RateTable
+    from sottovoce.rates import RateTable
 
     scenario = scenario_of(network, sight, rounds=1)
     asked = [scenario] if len(sight.observer) == 1 else scenario.each()

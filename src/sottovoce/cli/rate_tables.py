@@ -21,18 +21,16 @@ from sottovoce.cli.layout import (
     who,
 )
 from sottovoce.cli.printing import interval, readable, rounded_up
-from sottovoce.documents.rates import rate_assumption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
     from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table
 
-    from sottovoce.documents import RatePair, RateTable
     from sottovoce.graphs import Graph, Spectrum
-    from sottovoce.rates import Rates
+    from sottovoce.rates import RatePair, Rates, RateTable
 
 __all__ = ["rate_text"]
 
@@ -88,15 +86,12 @@ def _pairs(chosen: Mapping[str, RatePair], table: RateTable) -> Table:
     return shown
 
 
-def _averages(table: RateTable, chosen: Mapping[str, RatePair]) -> dict[tuple[int | str, ...], str]:
+def _averages(table: RateTable, chosen: Mapping[str, RatePair]) -> dict[tuple[Hashable, ...], str]:
     """For each chosen observer the mean of φ over all nodes whose noise it does not know; a program has none."""
-    from sottovoce.documents import plain_label
-
     if not table.found[0].protocol.plain:
         return {}
     wanted = {pair.observer for pair in chosen.values()}
-    named_views = ((tuple(map(plain_label, rates.view.observers)), rates) for rates in table.found)
-    return {observer: _average(rates) for observer, rates in named_views if observer in wanted}
+    return {rates.view.observers: _average(rates) for rates in table.found if rates.view.observers in wanted}
 
 
 def _average(rates: Rates) -> str:
@@ -118,7 +113,7 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
     first = table.found[0]
     plain = first.protocol.plain
     scenario = Scenario(protocol=first.protocol, view=first.view, contribution=first.contribution)
-    asked = asked_words(scenario, rate_assumption(table))
+    asked = asked_words(scenario, table.assumption)
     rows = [
         ("Δ² a round", "the limit of Δ²/T as the rounds T grow; a finite T can give more"),
         ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import Account, AccountTable
     from sottovoce.cli.account import Accounted
+    from sottovoce.documents.accounts import GraphDocument
     from sottovoce.graphs import Graph, Spectrum
 
 __all__ = ["account_text", "calibration_text", "exposed_table", "graph_text", "meaning", "pairs_table"]
@@ -91,25 +92,25 @@ def calibration_text(
     console.print(facts(_terms([table], spectrum, graph, written)))
 
 
-def graph_text(console: Console, document: Mapping[str, Any], written: Path | None) -> None:
+def graph_text(console: Console, document: GraphDocument, written: Path | None) -> None:
     """The facts about a graph and its weights, one a line."""
-    graph, weights = document["graph"], document["weights"]
-    degrees, labels = graph["degrees"], graph["labels"]
+    graph, weights = document.graph, document.weights
+    degrees, labels = graph.degrees, graph.labels
     names = ", ".join(readable(label) for label in labels)
     rows = [
-        ("nodes", f"{graph['nodes']}"),
-        ("edges", f"{graph['edges']}, {'directed' if graph['directed'] else 'undirected'}"),
-        ("degrees", f"{degrees['min']} to {degrees['max']}, median {degrees['median']:g}"),
-        ("names", names + (", …" if graph["nodes"] > len(labels) else "")),
+        ("nodes", f"{graph.nodes}"),
+        ("edges", f"{graph.edges}, {'directed' if graph.directed else 'undirected'}"),
+        ("degrees", f"{degrees.min} to {degrees.max}, median {degrees.median:g}"),
+        ("names", names + (", …" if graph.nodes > len(labels) else "")),
         (
             "weights",
-            f"{readable(graph['origin'])}; {'symmetric' if weights['symmetric'] else 'not symmetric'}",
+            f"{readable(graph.origin)}; {'symmetric' if weights.symmetric else 'not symmetric'}",
         ),
-        ("λ₂", estimate(weights["second_eigenvalue"], weights["converged"])),
-        ("λ_n", estimate(weights["smallest_eigenvalue"], weights["converged"])),
-        ("ρ", estimate(weights["rho"], weights["converged"])),
-        ("gap γ", estimate(graph["gap"], weights["converged"])),
-        ("hash", graph["hash"]),
+        ("λ₂", estimate(weights.second_eigenvalue, weights.converged)),
+        ("λ_n", estimate(weights.smallest_eigenvalue, weights.converged)),
+        ("ρ", estimate(weights.rho, weights.converged)),
+        ("gap γ", estimate(graph.gap, weights.converged)),
+        ("hash", graph.hash),
     ]
     if written is not None:
         rows.append(("written", str(written)))

@@ -154,7 +154,7 @@ def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
 
         with result_page() as console:
             report_verification_text(console, document)
-    for view in document["views"]:
-        if not view["verified"]:
-            complain(f"not verified: {view['view']}: {view['reason']}")
-    return 0 if document["verified"] else 3
+    for view in document.views:
+        if not view.verified:
+            complain(f"not verified: {view.view}: {view.reason}")
+    return 0 if document.verified else 3

@@ -26,7 +26,7 @@ from sottovoce.documents.csv_tables import (
 )
 from sottovoce.documents.damping_files import read_damping
 from sottovoce.documents.graph_files import check_graph_path, write_graph
-from sottovoce.documents.pages import Curve, curve_to_json, network_document, page_document
+from sottovoce.documents.pages import PageDocument, curve_document, network_document, page_document
 from sottovoce.documents.pairs import Pair, plain_label
 from sottovoce.documents.proofs import (
     certificate_document,
@@ -34,7 +34,7 @@ from sottovoce.documents.proofs import (
     report_verification_document,
     verification_document,
 )
-from sottovoce.documents.rates import RatePair, RateTable, rate_document
+from sottovoce.documents.rates import rate_document
 
 __all__ = [
     "COLUMNS",
@@ -42,10 +42,8 @@ __all__ = [
     "PAIRS_IN_JSON",
     "RATE_COLUMNS",
     "AccountDocument",
-    "Curve",
+    "PageDocument",
     "Pair",
-    "RatePair",
-    "RateTable",
     "account_document",
     "as_json",
     "audit_document",
@@ -54,7 +52,7 @@ __all__ = [
     "check_certificate_path",
     "check_csv_path",
     "check_graph_path",
-    "curve_to_json",
+    "curve_document",
     "fits_json",
     "graph_document",
     "network_document",

@@ -1,47 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON form of an account, a calibration and a graph."""
+"""The JSON form of an account, a calibration and a graph, and what all documents say of network and protocol."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from sottovoce._version import __version__
-from sottovoce.documents.pairs import (
-    Pair,
-    account_pair,
-    pair_from_json,
-    pair_to_json,
-    plain_label,
-    table_pairs,
-)
+from sottovoce.documents.pairs import Count, Ends, Label, Pair, account_pair, plain_label, table_pairs
 from sottovoce.errors import FileError, InputError
+from sottovoce.forms import Form, plain, read_form, strict_json
 from sottovoce.protocols import hash_of_damping
 from sottovoce.protocols.updates import CLIPPING, RECORDS, Slopes
 from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sized
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Sequence, Sized
 
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Graph, Spectrum
     from sottovoce.protocols import Protocol
 
 __all__ = [
+    "HEAD",
     "MOST_EXPOSED",
     "PAIRS_IN_JSON",
     "SCHEMA",
     "AccountDocument",
+    "CalibrationDocument",
+    "DampingFacts",
+    "Document",
+    "GraphDocument",
+    "GraphFacts",
+    "Sight",
+    "Summary",
+    "Terms",
+    "UpdatesFacts",
     "account_document",
     "as_json",
     "calibration_document",
-    "damping_facts",
     "fits_json",
     "graph_document",
     "graph_facts",
@@ -49,48 +51,192 @@ __all__ = [
     "protocol_facts",
     "read_account_json",
     "terms",
-    "updates_facts",
 ]
 
-SCHEMA = 1
+SCHEMA: Literal[2] = 2
 PAIRS_IN_JSON = 100_000
 MOST_EXPOSED = 10
 SHOWN_LABELS = 10
+HEAD: dict[str, Any] = {"schema": SCHEMA, "version": __version__}
+"""What every document begins with, after its kind."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AccountDocument:
-    """An account read back from JSON: `facts` of the run, and its pairs (or a summary and their file).
+class Document(Form, frozen=True, kw_only=True, tag_field="kind"):
+    """What every document says of itself: beside its kind, the schema and the version that wrote it."""
 
-    `other_views` are the accounts of the same run in views that show less.
+    schema: Literal[2]
+    version: str
+
+
+class GraphFacts(Form, frozen=True, kw_only=True):
+    """Size, spectral gap and hash of a graph with its weights, their rule, and in words where they come from."""
+
+    nodes: int
+    edges: int
+    gap: float
+    hash: str
+    rule: str
+    origin: str
+
+
+class DampingFacts(Form, frozen=True, kw_only=True):
+    """The hash of a damping and, where all of it is at hand, its range."""
+
+    min: float | UnsetType = UNSET
+    max: float | UnsetType = UNSET
+    hash: str
+
+
+class UpdatesFacts(Form, frozen=True, kw_only=True):
+    """Slopes of the maps by which nodes train (null where nothing is known of them), and what they ask for."""
+
+    lower: float | None
+    upper: float | None
+    step_smoothness: float | UnsetType | None = UNSET
+    losses: str | UnsetType | None = UNSET
+    clipping: str | UnsetType = UNSET
+    records: str | UnsetType = UNSET
+
+
+class Sight(Document, frozen=True, kw_only=True):
+    """Who sees what, under which assumption; the damping of plain gossip, or name, program and hash of any other."""
+
+    view: str
+    own_noise: str
+    contribution: str
+    assumption: str
+    damping: DampingFacts | UnsetType = UNSET
+    protocol: str | UnsetType = UNSET
+    program: str | UnsetType = UNSET
+    protocol_hash: str | UnsetType = UNSET
+    updates: UpdatesFacts | UnsetType = UNSET
+
+
+class Terms(Sight, frozen=True, kw_only=True):
+    """What every number of a run rests on."""
+
+    rounds: Count
+    relation: str
+    participation: str
+
+
+class Baselines(Form, frozen=True, kw_only=True):
+    """ε of local DP and of central aggregation at the same noise; null where there is nothing to compare with."""
+
+    local: Ends | None
+    central: Ends | None
+
+
+class Summary(Form, frozen=True, kw_only=True):
+    """The worst, the median and the best pair, and the worst pair of each of the most exposed nodes."""
+
+    worst: Pair
+    median: Pair
+    best: Pair
+    most_exposed: tuple[Pair, ...]
+
+
+class AccountDocument(Terms, frozen=True, kw_only=True, tag="account"):
+    """Every pair with the intervals of Δ², μ and ε; or, of very many, a summary and the file that holds them.
+
+    `infinite` says which noise is missing where ε is infinite, `other_views` holds the same run in views that show
+    less, `interrupted` says how far an account got, and `command` what was typed.
     """
 
-    facts: Mapping[str, Any]
-    pairs: tuple[Pair, ...] = ()
-    summary: Mapping[str, Pair | tuple[Pair, ...]] | None = None
-    pairs_file: str | None = None
-    other_views: tuple[AccountDocument, ...] = ()
+    graph: GraphFacts
+    noise_multiplier: float
+    delta: float
+    infinite: str | UnsetType = UNSET
+    pairs_computed: Count
+    pairs_possible: Count
+    worst: Pair
+    baselines: Baselines | None
+    pairs: tuple[Pair, ...] | UnsetType = UNSET
+    summary: Summary | UnsetType = UNSET
+    pairs_file: str | UnsetType | None = UNSET
+    other_views: tuple[AccountDocument, ...] | UnsetType = UNSET
+    interrupted: str | UnsetType = UNSET
+    command: str | UnsetType = UNSET
+
+
+class CalibrationDocument(Terms, frozen=True, kw_only=True, tag="calibration"):
+    """The noise that is enough, and the pair that needs it."""
+
+    graph: GraphFacts
+    target_epsilon: float
+    target_delta: float
+    noise_multiplier: float
+    infinite: str | UnsetType = UNSET
+    pairs_computed: Count
+    pairs_possible: Count
+    worst: Pair
+
+
+class Degrees(Form, frozen=True, kw_only=True):
+    """How many neighbours nodes have."""
+
+    min: int
+    median: float
+    max: int
+
+
+class ShownGraph(GraphFacts, frozen=True, kw_only=True):
+    """A graph with its degrees and the names of its first nodes."""
+
+    directed: bool
+    degrees: Degrees
+    labels: tuple[Label, ...]
+
+
+class WeightsFacts(Form, frozen=True, kw_only=True):
+    """Gossip weights: their rule and their spectrum."""
+
+    rule: str
+    symmetric: bool
+    second_eigenvalue: float
+    smallest_eigenvalue: float
+    rho: float
+    converged: bool
+
+
+class GraphDocument(Document, frozen=True, kw_only=True, tag="graph"):
+    """A graph and its gossip weights."""
+
+    graph: ShownGraph
+    weights: WeightsFacts
 
 
 def account_document(
-    table: AccountTable, graph: Graph, spectrum: Spectrum, *, pairs_file: str | None = None
-) -> dict[str, Any]:
-    """The JSON object of `table`: every pair, or above `PAIRS_IN_JSON` a summary and `pairs_file`."""
-    document = {
-        "schema": SCHEMA,
-        "version": __version__,
-        "graph": graph_facts(table.protocol.schedule[0], graph, spectrum),
-        "rounds": table.protocol.rounds,
-        "noise_multiplier": float(table.noise_multiplier),
-        "delta": float(table.delta),
-        **terms(table),
-    }
+    table: AccountTable,
+    graph: Graph,
+    spectrum: Spectrum,
+    *,
+    beside: Sequence[AccountTable] = (),
+    pairs_file: str | None = None,
+    interrupted: str | None = None,
+    command: str | None = None,
+) -> AccountDocument:
+    """The document of `table`: every pair, or above `PAIRS_IN_JSON` a summary and `pairs_file`.
+
+    Tables `beside` it hold the same run in views that show less.
+    """
+    held: dict[str, Any] = {"summary": _summary(table), "pairs_file": pairs_file}
     if fits_json(table):
-        document["pairs"] = [pair_to_json(pair) for pair in table_pairs(table)]
-    else:
-        document["summary"] = _summary(table)
-        document["pairs_file"] = pairs_file
-    return document
+        held = {"pairs": tuple(table_pairs(table))}
+    return AccountDocument(
+        **HEAD,
+        **terms(table),
+        graph=graph_facts(table.protocol.schedule[0], graph, spectrum),
+        noise_multiplier=float(table.noise_multiplier),
+        delta=float(table.delta),
+        worst=account_pair(table.worst(), table.delta),
+        baselines=_baselines(table),
+        **held,
+        other_views=tuple(account_document(other, graph, spectrum, pairs_file=pairs_file) for other in beside)
+        or UNSET,
+        interrupted=interrupted or UNSET,
+        command=command or UNSET,
+    )
 
 
 def fits_json(table: Sized) -> bool:
@@ -100,75 +246,57 @@ def fits_json(table: Sized) -> bool:
 
 def calibration_document(
     table: AccountTable, graph: Graph, spectrum: Spectrum, *, target_epsilon: float, target_delta: float
-) -> dict[str, Any]:
-    """The JSON object of a calibration: `table` holds the accounts at the calibrated noise."""
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "graph": graph_facts(table.protocol.schedule[0], graph, spectrum),
-        "rounds": table.protocol.rounds,
-        "target_epsilon": target_epsilon,
-        "target_delta": target_delta,
-        "noise_multiplier": float(table.noise_multiplier),
+) -> CalibrationDocument:
+    """The document of a calibration: `table` holds the accounts at the calibrated noise."""
+    return CalibrationDocument(
+        **HEAD,
         **terms(table),
-        "worst": pair_to_json(account_pair(table.worst(), target_delta)),
-    }
+        graph=graph_facts(table.protocol.schedule[0], graph, spectrum),
+        target_epsilon=target_epsilon,
+        target_delta=target_delta,
+        noise_multiplier=float(table.noise_multiplier),
+        worst=account_pair(table.worst(), target_delta),
+    )
 
 
-def graph_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -> dict[str, Any]:
-    """The JSON object that describes a graph and its gossip weights."""
+def graph_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -> GraphDocument:
+    """The document that describes a graph and its gossip weights."""
     degrees = sorted(graph.degrees.tolist())
     middle = (degrees[(graph.n - 1) // 2] + degrees[graph.n // 2]) / 2
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "graph": {
-            **graph_facts(weights, graph, spectrum),
-            "directed": graph.directed,
-            "degrees": {"min": degrees[0], "median": middle, "max": degrees[-1]},
-            "labels": [plain_label(label) for label in graph.labels[:SHOWN_LABELS]],
-        },
-        "weights": {
-            "rule": weights.rule,
-            "symmetric": weights.symmetric,
-            "second_eigenvalue": spectrum.second,
-            "smallest_eigenvalue": spectrum.smallest,
-            "rho": spectrum.rho,
-            "converged": spectrum.converged,
-        },
-    }
+    return GraphDocument(
+        **HEAD,
+        graph=ShownGraph(
+            **msgspec.structs.asdict(graph_facts(weights, graph, spectrum)),
+            directed=graph.directed,
+            degrees=Degrees(min=degrees[0], median=middle, max=degrees[-1]),
+            labels=tuple(plain_label(label) for label in graph.labels[:SHOWN_LABELS]),
+        ),
+        weights=WeightsFacts(
+            rule=weights.rule,
+            symmetric=weights.symmetric,
+            second_eigenvalue=spectrum.second,
+            smallest_eigenvalue=spectrum.smallest,
+            rho=spectrum.rho,
+            converged=spectrum.converged,
+        ),
+    )
 
 
-def as_json(document: Mapping[str, Any]) -> str:
+def as_json(document: object) -> str:
     """A document as strict JSON text in ASCII, ended by a new line."""
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
 
 
 def read_account_json(source: str | os.PathLike[str]) -> AccountDocument:
     """The account in a JSON file, or in JSON text itself."""
     text, name = _text(source)
     try:
-        facts = json.loads(text)
-        if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
-            raise FileError(
-                f"{name}: an account of schema {SCHEMA} was expected (give what account --json wrote)"
-            )
-        return _document(facts)
-    except FileError:
-        raise
-    except (json.JSONDecodeError, KeyError, TypeError, InputError) as error:
-        raise FileError(f"{name}: not an account in JSON: {error} (write the file again)") from None
-
-
-def _document(facts: dict[str, Any]) -> AccountDocument:
-    """An account in a JSON object, with those of other views that it holds."""
-    return AccountDocument(
-        pairs=tuple(pair_from_json(value) for value in facts.pop("pairs", ())),
-        summary=_read_summary(facts.pop("summary", None)),
-        pairs_file=facts.pop("pairs_file", None),
-        other_views=tuple(_document(other) for other in facts.pop("other_views", ())),
-        facts=facts,
-    )
+        value = strict_json(text, "an account")
+        if isinstance(value, dict) and (value.get("kind"), value.get("schema")) != ("account", SCHEMA):
+            raise InputError(f"an account of schema {SCHEMA} was expected (give what account --json wrote)")
+        return read_form(value, AccountDocument, "an account")
+    except InputError as error:
+        raise FileError(f"{name}: {error}") from None
 
 
 def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
@@ -181,54 +309,50 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
         raise FileError(f"{source}: cannot be read: {error} (check the path and the file)") from None
 
 
-def graph_facts(weights: GossipWeights, graph: Graph, spectrum: Spectrum) -> dict[str, Any]:
-    """Size, spectral gap and hash of a graph with its weights, their rule, and in words where they come from."""
-    return {
-        "nodes": graph.n,
-        "edges": graph.edges,
-        "gap": spectrum.gap,
-        "hash": weights.hash,
-        "rule": weights.rule,
-        "origin": weights.origin,
-    }
-
-
-def damping_facts(damping: NDArray[np.float64] | None) -> dict[str, Any]:
-    """The range and the hash of a damping; nothing where nothing is damped."""
-    if damping is None:
-        return {}
-    ends = {"min": float(damping.min()), "max": float(damping.max())}
-    return {"damping": {**ends, "hash": hash_of_damping(damping)}}
+def graph_facts(weights: GossipWeights, graph: Graph, spectrum: Spectrum) -> GraphFacts:
+    """What is said of a graph with its weights."""
+    return GraphFacts(
+        nodes=graph.n,
+        edges=graph.edges,
+        gap=spectrum.gap,
+        hash=weights.hash,
+        rule=weights.rule,
+        origin=weights.origin,
+    )
 
 
 def protocol_facts(protocol: Protocol) -> dict[str, Any]:
     """What is said of a protocol: the damping of plain gossip; name, program and hash of any other, and its updates."""
-    if protocol.plain:
-        return damping_facts(protocol.damping)
-    return {**protocol.terms, **updates_facts(protocol.updates)}
+    if not protocol.plain:
+        return {**protocol.terms, **_updates(protocol.updates)}
+    damping = protocol.damping
+    if damping is None:
+        return {}
+    ends = {"min": float(damping.min()), "max": float(damping.max())}
+    return {"damping": DampingFacts(**ends, hash=hash_of_damping(damping))}
 
 
-def updates_facts(updates: Slopes | str | None) -> dict[str, Any]:
-    """The slopes of the update maps, null where nothing is known of them, and what they ask for; {} without maps."""
+def _updates(updates: Slopes | str | None) -> dict[str, Any]:
     if updates is None:
         return {}
     if not isinstance(updates, Slopes):
-        return {"updates": {"lower": None, "upper": None}}
+        return {"updates": UpdatesFacts(lower=None, upper=None)}
     return {
-        "updates": {
-            "lower": float(updates.lower.min()),
-            "upper": float(updates.upper.max()),
-            "step_smoothness": updates.step_smoothness,
-            "losses": updates.losses,
-            "clipping": CLIPPING[updates.losses],
-            "records": RECORDS,
-        }
+        "updates": UpdatesFacts(
+            lower=float(updates.lower.min()),
+            upper=float(updates.upper.max()),
+            step_smoothness=updates.step_smoothness,
+            losses=updates.losses,
+            clipping=CLIPPING[updates.losses],
+            records=RECORDS,
+        )
     }
 
 
 def terms(table: AccountTable) -> dict[str, Any]:
     """What every number of the table rests on, and of how many pairs the table holds how many."""
     return {
+        "rounds": table.protocol.rounds,
         "relation": table.relation,
         "view": table.view,
         "own_noise": table.own_noise,
@@ -236,7 +360,7 @@ def terms(table: AccountTable) -> dict[str, Any]:
         "participation": str(table.participation),
         "assumption": table.assumption,
         **protocol_facts(table.protocol),
-        **({} if table.bare is None else {"infinite": table.bare}),
+        "infinite": UNSET if table.bare is None else table.bare,
         "pairs_computed": len(table),
         "pairs_possible": pairs_possible(table),
     }
@@ -252,23 +376,21 @@ def pairs_possible(table: AccountTable) -> int:
     return n if table.view == "everyone" else len(table)
 
 
-def _summary(table: AccountTable) -> dict[str, Any]:
-    """The worst, the median and the best pair, and the worst pair of each of the most exposed nodes."""
-    chosen = {"worst": table.worst(), "median": table.median(), "best": table.best()}
-    return {
-        **{name: pair_to_json(account_pair(account, table.delta)) for name, account in chosen.items()},
-        "most_exposed": [
-            pair_to_json(account_pair(account, table.delta))
-            for _, account in table.most_exposed(MOST_EXPOSED)
-        ],
-    }
+def _baselines(table: AccountTable) -> Baselines:
+    # Whoever reads or checks a file needs no accountant.
+    from sottovoce.accounting import Account, compared
+
+    found = compared(table).items()
+    return Baselines(
+        **{name: Ends.of(each.epsilon()) if isinstance(each, Account) else None for name, each in found}
+    )
 
 
-def _read_summary(value: dict[str, Any] | None) -> dict[str, Pair | tuple[Pair, ...]] | None:
-    """The pairs of a summary: one under each of its names, several under most_exposed."""
-    if value is None:
-        return None
-    return {
-        name: tuple(map(pair_from_json, part)) if isinstance(part, list) else pair_from_json(part)
-        for name, part in value.items()
-    }
+def _summary(table: AccountTable) -> Summary:
+    exposed = [account for _, account in table.most_exposed(MOST_EXPOSED)]
+    return Summary(
+        worst=account_pair(table.worst(), table.delta),
+        median=account_pair(table.median(), table.delta),
+        best=account_pair(table.best(), table.delta),
+        most_exposed=tuple(account_pair(account, table.delta) for account in exposed),
+    )

@@ -9,24 +9,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from msgspec import UNSET, Meta
 
 from sottovoce.certificates.files import MOST_BYTES, from_text
+from sottovoce.documents.pages import PageDocument
 from sottovoce.errors import FileError, InputError
-from sottovoce.forms import strict_json
+from sottovoce.forms import read_form, strict_json
 from sottovoce.verification import StatedAccount
 
 if TYPE_CHECKING:
     import os
 
     from sottovoce.certificates import Certificate
+    from sottovoce.documents.pages import NetworkDocument, PagePart
 
 __all__ = ["CERTIFICATES", "DATA", "Carried", "is_report", "json_element", "read_report"]
 
 DATA, CERTIFICATES = "data", "certificates"
 _END = "</script>"
+
+Texts = list[str | Annotated[list[str], Meta(min_length=1)] | None]
+"""What a report carries for each view: a certificate, several of training with the worst pair's first, or nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,86 +103,42 @@ def _element(text: str, name: str) -> str:
 
 def _views(data: object, held: object) -> tuple[Carried, ...]:
     """Each view of a page's data with its certificate."""
-    whole = _object(data, "its data")
-    graph = _object(whole.get("graph"), "its graph")
-    parts = [whole, *_list(whole.get("beside"), "beside")]
-    texts = _list(held, "its certificates")
+    page = read_form(data, PageDocument, "what a report holds")
+    texts = read_form(held, Texts, "what a report carries")
+    parts = (page, *page.beside)
     if len(texts) != len(parts):
         raise InputError(
             f"a report carries one certificate (or null) a view; got {len(texts)} for {len(parts)}"
         )
     views = []
     for part, held_here in zip(parts, texts, strict=True):
-        several = held_here if isinstance(held_here, list) and held_here else [held_here]
-        read = [None if text is None else from_text(_text(text, "a certificate")) for text in several]
-        further = tuple(each for each in read[1:] if each is not None)
-        stated = _stated(_object(part, "a view"), graph)
-        views.append(Carried(stated=stated, certificate=read[0], further=further))
+        several = held_here if isinstance(held_here, list) else [held_here] if held_here is not None else []
+        read = [from_text(text) for text in several]
+        views.append(
+            Carried(
+                stated=_stated(part, page.graph),
+                certificate=read[0] if read else None,
+                further=tuple(read[1:]),
+            )
+        )
     return tuple(views)
 
 
-def _stated(part: dict[str, Any], graph: dict[str, Any]) -> StatedAccount:
-    """What a page says of one view."""
-    pairs = _object(part.get("pairs"), "pairs")
-    damping = part.get("damping")
-    words = ("view", "own_noise", "contribution", "participation", "assumption", "relation")
+def _stated(part: PagePart, graph: NetworkDocument) -> StatedAccount:
+    """What a page says of one view; null stands for infinity."""
+    alike = ("view", "own_noise", "contribution", "participation", "assumption", "relation")
     counts = ("rounds", "pairs_computed", "pairs_possible", "observers_left_out")
     numbers = ("factor", "noise_multiplier", "delta")
-    said: dict[str, Any] = {
-        **{name: _text(part.get(name), name) for name in words},
-        **{name: _count(part.get(name), name) for name in counts},
-        **{name: _end(part.get(name), name) for name in numbers},
-    }
-    observers = [_nodes(each, "an observer") for each in _list(part.get("observers"), "observers")]
+    pairs = part.pairs
     return StatedAccount(
-        weights_hash=_text(graph.get("hash"), "hash"),
-        labels=_list(graph.get("labels"), "labels"),
-        protocol_hash=_text(part.get("protocol_hash"), "protocol_hash") if "protocol" in part else None,
-        damping_hash=None if damping is None else _text(_object(damping, "damping").get("hash"), "hash"),
-        epsilon_upper=_end(part.get("epsilon_upper"), "epsilon_upper"),
-        observers=[tuple(each.tolist()) for each in observers],
-        observer_of=_nodes(pairs.get("observer"), "observer"),
-        targets=_nodes(pairs.get("target"), "target"),
-        squared_upper=np.array([_end(end, "upper") for end in _list(pairs.get("upper"), "upper")]),
-        **said,
+        **{name: getattr(part, name) for name in (*alike, *counts, *numbers)},
+        weights_hash=graph.hash,
+        labels=graph.labels,
+        protocol_hash=None if part.protocol_hash is UNSET else part.protocol_hash,
+        damping_hash=None if part.damping is UNSET else part.damping.hash,
+        epsilon_upper=np.inf if part.epsilon_upper is None else part.epsilon_upper,
+        observers=[tuple(each) for each in part.observers],
+        observer_of=np.array(pairs.observer, dtype=np.int64),
+        targets=np.array(pairs.target, dtype=np.int64),
+        squared_upper=np.array([np.inf if end is None else end for end in pairs.upper]),
     )
-
-
-def _object(value: object, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(
-            f"{what} must be a JSON object; got {type(value).__name__} (is it a report of an account?)"
-        )
-    return value
-
-
-def _list(value: object, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise InputError(f"{what} must be a list; got {type(value).__name__} (is it a report of an account?)")
-    return value
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{what} must be text; got {type(value).__name__}")
-    return value
-
-
-def _count(value: object, what: str) -> int:
-    if type(value) is not int or not 0 <= value < 2**53:
-        raise InputError(f"{what} must be a whole number of at least 0; got {str(value)[:60]}")
-    return value
-
-
-def _end(value: object, what: str) -> float:
-    """A number, where null stands for infinity."""
-    if value is None:
-        return np.inf
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{what} must be a number; got {str(value)[:60]}")
-    return float(value)
-
-
-def _nodes(value: object, what: str) -> np.ndarray:
-    """Positions, each a whole number."""
-    return np.array([_count(each, what) for each in _list(value, what)], dtype=np.int64)

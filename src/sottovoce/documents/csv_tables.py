@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sottovoce.documents.files import check_path, write_whole
-from sottovoce.documents.pairs import Pair, join_labels, read_label, split_labels, table_pairs, write_label
+from sottovoce.documents.pairs import (
+    BoundedEnds,
+    Ends,
+    Pair,
+    join_labels,
+    plain_label,
+    read_label,
+    split_labels,
+    table_pairs,
+    write_label,
+)
 from sottovoce.errors import FileError, InputError
 from sottovoce.interval import Interval
 
@@ -19,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.documents.rates import RatePair, RateTable
+    from sottovoce.rates import RatePair, RateTable
 
     Row = tuple[str | int | float, ...]
 
@@ -146,13 +156,13 @@ def _cell(value: str | float) -> str:
 
 
 def _row(pair: Pair) -> Row:
-    squared, mu, epsilon = pair.sensitivity_squared, pair.mu, pair.epsilon
+    squared, mu, epsilon = (each.interval for each in (pair.sensitivity_squared, pair.mu, pair.epsilon))
     return (
         join_labels(pair.observer),
         write_label(pair.target),
         squared.lower,
         squared.upper,
-        pair.method,
+        pair.sensitivity_squared.method,
         mu.lower,
         mu.upper,
         epsilon.lower,
@@ -162,8 +172,8 @@ def _row(pair: Pair) -> Row:
 
 def _rate_row(pair: RatePair) -> Row:
     return (
-        join_labels(pair.observer),
-        write_label(pair.target),
+        join_labels(tuple(map(plain_label, pair.observer))),
+        write_label(plain_label(pair.target)),
         pair.rate.lower,
         pair.rate.upper,
         pair.method,
@@ -179,10 +189,9 @@ def _read_row(row: list[str], where: str) -> tuple[str, Pair]:
         return view, Pair(
             observer=split_labels(observer),
             target=read_label(target),
-            sensitivity_squared=Interval(float(low2), float(high2)),
-            method=method,
-            mu=Interval(float(low), float(high)),
-            epsilon=Interval(float(least), float(most)),
+            sensitivity_squared=BoundedEnds.by(method, Interval(float(low2), float(high2))),
+            mu=Ends.of(Interval(float(low), float(high))),
+            epsilon=Ends.of(Interval(float(least), float(most))),
         )
     except (ValueError, InputError) as error:
         raise FileError(

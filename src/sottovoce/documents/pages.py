@@ -3,52 +3,102 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
-from sottovoce._version import __version__
-from sottovoce.documents.accounts import PAIRS_IN_JSON, SCHEMA, graph_facts, terms
-from sottovoce.documents.pairs import ends_to_json, finite_or_null, plain_label
+from sottovoce.documents.accounts import HEAD, PAIRS_IN_JSON, GraphFacts, Terms, graph_facts, terms
+from sottovoce.documents.pairs import Count, Ends, Label, finite_or_null, plain_label
+from sottovoce.forms import Form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.accounting import AccountTable
+    from sottovoce.accounting.curves import Curve
     from sottovoce.graphs import GossipWeights, Graph, Spectrum
-    from sottovoce.interval import Interval
 
-__all__ = ["Curve", "curve_to_json", "network_document", "page_document"]
+__all__ = [
+    "CurveDocument",
+    "NetworkDocument",
+    "PageDocument",
+    "PagePart",
+    "PairColumns",
+    "curve_document",
+    "network_document",
+    "page_document",
+]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """Δ² of the worst, the median and the best target of one view, for several numbers of rounds.
+class NetworkDocument(GraphFacts, frozen=True, kw_only=True):
+    """A graph to draw: facts, names, and each edge once as the positions of its ends."""
 
-    `counts` are the rounds in which a target contributes at most: Δ² of local DP in plain gossip. It is empty where Δ²
-    of local DP is another, as with programs.
-    """
+    directed: bool
+    labels: list[Label]
+    links: list[tuple[Count, Count]]
+
+
+class CurveDocument(Form, frozen=True, kw_only=True):
+    """Δ² for growing numbers of rounds; `counts` is that of local DP in plain gossip, and empty for a program."""
 
     observers: tuple[int, ...]
     rounds: tuple[int, ...]
     counts: tuple[int, ...]
-    worst: tuple[Interval, ...]
-    median: tuple[Interval, ...]
-    best: tuple[Interval, ...]
+    worst: tuple[Ends, ...]
+    median: tuple[Ends, ...]
+    best: tuple[Ends, ...]
 
 
-def network_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -> dict[str, Any]:
-    """A graph as the page draws it: facts, names, and each edge once as two positions."""
+class PairColumns(Form, frozen=True, kw_only=True):
+    """Pairs by columns: positions of observers, targets and methods, and the ends of Δ²."""
+
+    observer: list[Count]
+    target: list[Count]
+    method: list[Count]
+    lower: list[float | None]
+    upper: list[float | None]
+
+
+class PagePart(Terms, frozen=True, kw_only=True, tag="page-part"):
+    """Δ² of every pair of one view by columns; `factor` is what a relation multiplies Δ by."""
+
+    noise_multiplier: float
+    delta: float
+    infinite: str | UnsetType = UNSET
+    pairs_computed: Count
+    pairs_possible: Count
+    assumption_text: str
+    factor: int
+    local_squared: Ends | None
+    central_squared: Ends | None
+    observers: list[list[Count]]
+    observers_left_out: Count
+    epsilon_upper: float | None
+    methods: list[str]
+    pairs: PairColumns
+    curves: tuple[CurveDocument, ...]
+
+
+class PageDocument(PagePart, frozen=True, kw_only=True, tag="page"):
+    """Δ² of every pair by columns, with the network and, beside it, the same run in other views."""
+
+    graph: NetworkDocument
+    beside: tuple[PagePart, ...]
+
+
+def network_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -> NetworkDocument:
+    """A graph as the page draws it."""
     matrix = graph.adjacency.tocoo()
     receivers, senders = matrix.coords
     kept = receivers != senders if graph.directed else senders < receivers
-    return {
-        **graph_facts(weights, graph, spectrum),
-        "directed": graph.directed,
-        "labels": [plain_label(label) for label in graph.labels],
-        "links": np.stack([senders[kept], receivers[kept]], axis=1).tolist(),
-    }
+    return NetworkDocument(
+        **asdict(graph_facts(weights, graph, spectrum)),
+        directed=graph.directed,
+        labels=[plain_label(label) for label in graph.labels],
+        links=list(zip(senders[kept].tolist(), receivers[kept].tolist(), strict=True)),
+    )
 
 
 def page_document(
@@ -59,21 +109,27 @@ def page_document(
     curves: Sequence[Curve] = (),
     beside: Sequence[AccountTable] = (),
     most_pairs: int = PAIRS_IN_JSON,
-) -> dict[str, Any]:
-    """The JSON object of the page: every pair of `table`, or of the observers that learn most up to `most_pairs`.
+) -> PageDocument:
+    """The document of the page: every pair of `table`, or of the observers that learn most up to `most_pairs`.
 
     `observers_left_out` says how many observers are not in it; the worst pair of `table` always is. Whether it is the
     worst of the network is told by `pairs_computed` and `pairs_possible`. Tables `beside` it hold the same run in
     other views, and the page shows them side by side.
     """
-    return {
-        **_account_part(table, curves, most_pairs),
-        "graph": network_document(graph, table.protocol.schedule[0], spectrum),
-        "beside": [_account_part(other, (), most_pairs) for other in beside],
-    }
+    return PageDocument(
+        **_part(table, curves, most_pairs),
+        graph=network_document(graph, table.protocol.schedule[0], spectrum),
+        beside=tuple(PagePart(**_part(other, (), most_pairs)) for other in beside),
+    )
 
 
-def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int) -> dict[str, Any]:
+def curve_document(curve: Curve) -> CurveDocument:
+    """A curve as a page holds it."""
+    three = {name: tuple(map(Ends.of, getattr(curve, name))) for name in ("worst", "median", "best")}
+    return CurveDocument(observers=curve.observers, rounds=curve.rounds, counts=curve.counts, **three)
+
+
+def _part(table: AccountTable, curves: Sequence[Curve], most_pairs: int) -> dict[str, Any]:
     """Everything that the page shows of one table but the network."""
     # Whoever reads or checks a file needs no accountant.
     from sottovoce.accounting import ASSUMPTIONS, RELATIONS
@@ -84,12 +140,10 @@ def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int)
     renamed[rows] = np.arange(len(rows))
     index = table.protocol.index
     return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "rounds": table.protocol.rounds,
+        **HEAD,
+        **terms(table),
         "noise_multiplier": float(table.noise_multiplier),
         "delta": float(table.delta),
-        **terms(table),
         "assumption_text": ASSUMPTIONS[table.assumption],
         "factor": RELATIONS[table.relation],
         **_same_noise(table),
@@ -97,18 +151,18 @@ def _account_part(table: AccountTable, curves: Sequence[Curve], most_pairs: int)
         "observers_left_out": len(table.observers) - len(rows),
         "epsilon_upper": finite_or_null(float(table.epsilon_upper.max())),
         "methods": methods.tolist(),
-        "pairs": {
-            "observer": renamed[table.observer_of[places]].tolist(),
-            "target": table.target_indices[places].tolist(),
-            "method": codes.tolist(),
-            "lower": [finite_or_null(value) for value in table.squared_lower[places].tolist()],
-            "upper": [finite_or_null(value) for value in table.squared_upper[places].tolist()],
-        },
-        "curves": [curve_to_json(curve) for curve in curves],
+        "pairs": PairColumns(
+            observer=renamed[table.observer_of[places]].tolist(),
+            target=table.target_indices[places].tolist(),
+            method=codes.tolist(),
+            lower=[finite_or_null(value) for value in table.squared_lower[places].tolist()],
+            upper=[finite_or_null(value) for value in table.squared_upper[places].tolist()],
+        ),
+        "curves": tuple(map(curve_document, curves)),
     }
 
 
-def _same_noise(table: AccountTable) -> dict[str, Any]:
+def _same_noise(table: AccountTable) -> dict[str, Ends | None]:
     """Δ² of local DP and of central aggregation with the same protocol; null where there is nothing to compare with."""
     key = (table.protocol.hash, table.contribution, str(table.participation))
     if key not in _COMPARED:
@@ -119,30 +173,17 @@ def _same_noise(table: AccountTable) -> dict[str, Any]:
 
 
 # The page asks for the observers of a network some at a time, and each answer says the same.
-_COMPARED: dict[tuple[str, str, str], dict[str, Any]] = {}
+_COMPARED: dict[tuple[str, str, str], dict[str, Ends | None]] = {}
 
 
-def _compared(table: AccountTable) -> dict[str, Any]:
+def _compared(table: AccountTable) -> dict[str, Ends | None]:
     from sottovoce.accounting import Account, compared
 
     return {
-        f"{name}_squared": ends_to_json(found.sensitivity_squared)
+        f"{name}_squared": Ends.of(found.sensitivity_squared)
         if isinstance(found, Account) and found.sensitivity_squared is not None
         else None
         for name, found in compared(table).items()
-    }
-
-
-def curve_to_json(curve: Curve) -> dict[str, Any]:
-    """A curve as a JSON object."""
-    return {
-        "observers": list(curve.observers),
-        "rounds": list(curve.rounds),
-        "counts": list(curve.counts),
-        **{
-            name: [ends_to_json(each) for each in getattr(curve, name)]
-            for name in ("worst", "median", "best")
-        },
     }
 
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Pair`: what one observer can learn about one target, as files hold it."""
+"""`Pair`: what one observer can learn about one target, as files hold it, and the names of nodes in files."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 from sottovoce.errors import InputError
+from sottovoce.forms import Form
 from sottovoce.interval import Interval
 
 if TYPE_CHECKING:
@@ -17,15 +19,14 @@ if TYPE_CHECKING:
     from sottovoce.accounting import Account, AccountTable
 
 __all__ = [
+    "BoundedEnds",
+    "Count",
+    "Ends",
     "Label",
     "Pair",
     "account_pair",
-    "ends_to_json",
     "finite_or_null",
-    "interval_from_json",
     "join_labels",
-    "pair_from_json",
-    "pair_to_json",
     "plain_label",
     "read_label",
     "split_labels",
@@ -34,20 +35,55 @@ __all__ = [
 ]
 
 Label = int | str
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+"""How many, or which one; floats count so far without a gap."""
+
 _BLOCK = 50_000
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """One observer (or coalition) and one target, with the intervals of Δ², μ and ε."""
+class Ends(Form, frozen=True, kw_only=True):
+    """An interval; null stands for infinity, since JSON has none."""
+
+    lower: float | None
+    upper: float | None
+
+    def __post_init__(self) -> None:
+        """Refuse ends in the wrong order."""
+        _ = self.interval
+
+    @classmethod
+    def of(cls, interval: Interval) -> Ends:
+        """The ends of an interval."""
+        return cls(lower=finite_or_null(interval.lower), upper=finite_or_null(interval.upper))
+
+    @property
+    def interval(self) -> Interval:
+        """The interval itself."""
+        return Interval(
+            math.inf if self.lower is None else self.lower, math.inf if self.upper is None else self.upper
+        )
+
+
+class BoundedEnds(Ends, frozen=True, kw_only=True):
+    """The interval of Δ², and the bound that proves its upper end."""
+
+    method: str
+
+    @classmethod
+    def by(cls, method: str, interval: Interval) -> BoundedEnds:
+        """The ends of an interval whose upper one `method` proves."""
+        return cls(lower=finite_or_null(interval.lower), upper=finite_or_null(interval.upper), method=method)
+
+
+class Pair(Form, frozen=True, kw_only=True):
+    """What one observer (or coalition) can learn about one target."""
 
     observer: tuple[Label, ...]
     target: Label
-    sensitivity_squared: Interval
-    method: str
-    mu: Interval
-    epsilon: Interval
+    sensitivity_squared: BoundedEnds
+    mu: Ends
+    epsilon: Ends
 
 
 def plain_label(label: Hashable) -> Label:
@@ -68,10 +104,9 @@ def account_pair(account: Account, delta: float) -> Pair:
     return Pair(
         observer=tuple(plain_label(label) for label in account.observers),
         target=plain_label(account.target),
-        sensitivity_squared=account.sensitivity_squared,
-        method=account.method,
-        mu=account.mu,
-        epsilon=account.epsilon(delta),
+        sensitivity_squared=BoundedEnds.by(account.method, account.sensitivity_squared),
+        mu=Ends.of(account.mu),
+        epsilon=Ends.of(account.epsilon(delta)),
     )
 
 
@@ -95,34 +130,10 @@ def table_pairs(table: AccountTable) -> Iterator[Pair]:
             yield Pair(
                 observer=names[who],
                 target=plain_label(target),
-                sensitivity_squared=Interval(low2, high2),
-                method=method,
-                mu=Interval(low, high),
-                epsilon=Interval(least, most),
+                sensitivity_squared=BoundedEnds.by(method, Interval(low2, high2)),
+                mu=Ends.of(Interval(low, high)),
+                epsilon=Ends.of(Interval(least, most)),
             )
-
-
-def pair_to_json(pair: Pair) -> dict[str, Any]:
-    """A pair as a JSON object; an infinite upper end is null, since JSON has no infinity."""
-    return {
-        "observer": list(pair.observer),
-        "target": pair.target,
-        "sensitivity_squared": {**ends_to_json(pair.sensitivity_squared), "method": pair.method},
-        "mu": ends_to_json(pair.mu),
-        "epsilon": ends_to_json(pair.epsilon),
-    }
-
-
-def pair_from_json(value: dict[str, Any]) -> Pair:
-    """The pair in a JSON object."""
-    return Pair(
-        observer=tuple(value["observer"]),
-        target=value["target"],
-        sensitivity_squared=interval_from_json(value["sensitivity_squared"]),
-        method=value["sensitivity_squared"]["method"],
-        mu=interval_from_json(value["mu"]),
-        epsilon=interval_from_json(value["epsilon"]),
-    )
 
 
 def join_labels(labels: Sequence[Label]) -> str:
@@ -166,20 +177,6 @@ def read_label(text: str) -> Label:
     return int(text) if re.fullmatch(r"0|-?[1-9][0-9]*", text) else text
 
 
-def ends_to_json(interval: Interval) -> dict[str, float | None]:
-    """Both ends of an interval as a JSON object, null in place of an infinite one."""
-    lower, upper = interval.lower, interval.upper
-    return {"lower": finite_or_null(lower), "upper": finite_or_null(upper)}
-
-
 def finite_or_null(value: float | None) -> float | None:
     """A number for JSON, which has neither infinity nor NaN: null stands for them, and for what is not defined."""
     return None if value is None or not math.isfinite(value) else float(value)
-
-
-def interval_from_json(value: dict[str, Any]) -> Interval:
-    """The interval in a JSON object, where null stands for infinity."""
-    ends = [math.inf if value[end] is None else value[end] for end in ("lower", "upper")]
-    if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
-        raise InputError(f"the ends of an interval must be numbers or null; got {value!r}")
-    return Interval(float(ends[0]), float(ends[1]))

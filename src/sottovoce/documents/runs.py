@@ -12,18 +12,21 @@ import io
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
-from sottovoce._version import __version__
-from sottovoce.accounting import Account
-from sottovoce.documents.accounts import SCHEMA, graph_facts
+from sottovoce.accounting import Account, Relation
+from sottovoce.documents.accounts import HEAD, SCHEMA, Document, GraphFacts, graph_facts
 from sottovoce.documents.files import check_path, write_bytes
-from sottovoce.documents.pairs import ends_to_json, finite_or_null, interval_from_json, plain_label
+from sottovoce.documents.pairs import Ends, Label, finite_or_null, plain_label
 from sottovoce.errors import FileError, InputError
+from sottovoce.forms import Form, plain, read_form
 from sottovoce.learning.descent import State
 from sottovoce.learning.results import History, Run
+from sottovoce.protocols import Contribution
+from sottovoce.views import Assumption
 
 if TYPE_CHECKING:
     import os
@@ -35,10 +38,23 @@ if TYPE_CHECKING:
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
 
-__all__ = ["check_run_path", "read_run", "run_document", "write_run"]
+__all__ = ["RunDocument", "check_run_path", "read_run", "run_document", "write_run"]
 
-_RESULTS = ("loss", "excess_risk", "average_excess_risk", "accuracy", "node_accuracies")
-_NOT_PRIVATE = [
+_ACCOUNTS = ("account", "unconditional", "averaging")
+_AS_THEY_ARE = (
+    "rounds",
+    "cut",
+    "seeded",
+    "zeroed",
+    "noise_multiplier",
+    "noise_std",
+    "loss",
+    "excess_risk",
+    "average_excess_risk",
+    "accuracy",
+    "node_accuracies",
+)
+_NOT_PRIVATE = (
     "accuracy",
     "node_accuracy",
     "loss",
@@ -46,7 +62,111 @@ _NOT_PRIVATE = [
     "average_excess_risk",
     "consensus_distance",
     "history",
-]
+)
+
+
+class AccountForm(Form, frozen=True, kw_only=True):
+    """All that an account says; `epsilon` is that at its δ, where a document shows it."""
+
+    view: str
+    observers: tuple[Label, ...]
+    target: Label | None
+    sensitivity_squared: Ends | None
+    method: str
+    assumption: Assumption
+    relation: Relation
+    contribution: Contribution
+    participation: str
+    noise_multiplier: float | None
+    delta: float | None
+    mu: Ends
+    epsilon: Ends | UnsetType = UNSET
+
+
+class RunHeader(Document, frozen=True, kw_only=True, tag="run-file"):
+    """What the file of a run says beside its arrays."""
+
+    settings: dict[str, Any]
+    rounds: int
+    round: int
+    cut: bool
+    seeded: bool
+    zeroed: int
+    noise_multiplier: float
+    noise_std: float
+    account: AccountForm
+    unconditional: AccountForm
+    averaging: AccountForm | None
+    loss: float | None
+    excess_risk: float | None
+    average_excess_risk: float | None
+    accuracy: float | None
+    node_accuracies: tuple[float, float] | None
+
+
+class DataFacts(Form, frozen=True, kw_only=True):
+    """What a run was trained on."""
+
+    name: str
+    nodes: int
+    features: int
+    shard_size: int
+    test_records: int
+    fingerprint: str
+
+
+class NodeAccuracy(Form, frozen=True, kw_only=True):
+    """The accuracy of the worst node's model, and that of all on average."""
+
+    min: float
+    mean: float
+
+
+class RunUpdates(Form, frozen=True, kw_only=True):
+    """What is known of the steps that nodes take."""
+
+    smoothness: float | None
+    losses: str | None
+    slopes: Any
+
+
+class RunDocument(Document, frozen=True, kw_only=True, tag="run"):
+    """A finished run; what is null is not defined for its loss or data, and `not_private` names what tells of data."""
+
+    graph: GraphFacts
+    data: DataFacts
+    objective: str
+    dimension: int
+    l2: float
+    step: float
+    clip: float
+    unit: str
+    batch_fraction: float
+    rounds: int
+    protocol: str
+    program: str
+    protocol_hash: str
+    stopped_by_budget: bool
+    noise_multiplier: float
+    noise_std: float
+    seeded: bool
+    delta: float
+    relation: str
+    view: str
+    own_noise: str
+    accuracy: float | None
+    node_accuracy: NodeAccuracy | None
+    loss: float | None
+    excess_risk: float | None
+    average_excess_risk: float | None
+    consensus_distance: float
+    account: AccountForm
+    unconditional: AccountForm
+    averaging: AccountForm | None
+    updates: RunUpdates
+    step_cost: dict[str, Any] | None
+    history: dict[str, list[float | None]]
+    not_private: tuple[str, ...]
 
 
 def check_run_path(path: str | os.PathLike[str], *, fresh: bool = False) -> Path:
@@ -66,25 +186,15 @@ def check_run_path(path: str | os.PathLike[str], *, fresh: bool = False) -> Path
 def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
     """Write a run, finished or not, to a file that its owner alone can read."""
     file = check_run_path(path)
-    header = {
-        "schema": SCHEMA,
-        "kind": "run",
-        "version": __version__,
-        "settings": dict(run.settings),
-        "rounds": run.rounds,
-        "round": run.state.round,
-        "cut": run.cut,
-        "seeded": run.seeded,
-        "zeroed": run.zeroed,
-        "noise_multiplier": run.noise_multiplier,
-        "noise_std": run.noise_std,
-        "account": _account_to_json(run.account),
-        "unconditional": _account_to_json(run.unconditional),
-        "averaging": None if run.averaging is None else _account_to_json(run.averaging),
-        **{name: getattr(run, name) for name in _RESULTS},
-    }
+    header = RunHeader(
+        **HEAD,
+        **{name: getattr(run, name) for name in _AS_THEY_ARE},
+        **{name: _account_form(getattr(run, name)) for name in _ACCOUNTS},
+        settings=dict(run.settings),
+        round=run.state.round,
+    )
     arrays: dict[str, Any] = {
-        "header": np.array(json.dumps(header)),
+        "header": np.array(json.dumps(plain(header))),
         "registers": run.state.registers,
         "start": run.state.start,
         "average": run.state.average,
@@ -105,10 +215,11 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     try:
         with np.load(file, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
+        # Not by `strict_json`: a run may have lost its way, and its loss be infinite.
         header = json.loads(str(arrays["header"]))
-        if header.get("schema") != SCHEMA or header.get("kind") != "run":
+        if (header.get("kind"), header.get("schema")) != ("run-file", SCHEMA):
             raise FileError(f"{file}: a run of schema {SCHEMA} was expected (give what train --output wrote)")
-        return _run(header, arrays)
+        return _run(read_form(header, RunHeader, "the header"), arrays)
     except FileError:
         raise
     except FileNotFoundError:
@@ -124,106 +235,102 @@ def run_document(
     graph: Graph,
     spectrum: Spectrum,
     cost: StepCost | None = None,
-) -> dict[str, Any]:
-    """The JSON object of a finished run; what is null is not defined for its loss or data."""
-    accuracies = run.node_accuracies
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "graph": graph_facts(protocol.weights, graph, spectrum),
-        "data": {
-            "name": task.name,
-            "nodes": task.nodes,
-            "features": int(task.shards.features.shape[2]),
-            "shard_size": task.shards.nominal,
-            "test_records": 0 if task.test is None else task.test.records,
-            "fingerprint": task.shards.fingerprint,
+) -> RunDocument:
+    """The document of a finished run."""
+    accuracies, settings = run.node_accuracies, run.settings
+    return RunDocument(
+        **HEAD,
+        graph=graph_facts(protocol.weights, graph, spectrum),
+        data=DataFacts(
+            name=task.name,
+            nodes=task.nodes,
+            features=int(task.shards.features.shape[2]),
+            shard_size=task.shards.nominal,
+            test_records=0 if task.test is None else task.test.records,
+            fingerprint=task.shards.fingerprint,
+        ),
+        objective=task.loss.name,
+        dimension=task.dimension,
+        **{name: settings[name] for name in ("l2", "step", "clip", "unit", "batch_fraction")},
+        **{name: settings[name] for name in ("relation", "view", "own_noise")},
+        protocol=protocol.name,
+        program=protocol.sentence,
+        protocol_hash=protocol.hash,
+        rounds=run.rounds,
+        stopped_by_budget=run.cut,
+        noise_multiplier=run.noise_multiplier,
+        noise_std=run.noise_std,
+        seeded=run.seeded,
+        delta=settings["target_delta"],
+        accuracy=run.accuracy,
+        node_accuracy=None if accuracies is None else NodeAccuracy(min=accuracies[0], mean=accuracies[1]),
+        loss=finite_or_null(run.loss),
+        excess_risk=finite_or_null(run.excess_risk),
+        average_excess_risk=finite_or_null(run.average_excess_risk),
+        consensus_distance=run.consensus_distance,
+        account=_account_form(run.account, run.epsilon),
+        unconditional=_account_form(run.unconditional, run.unconditional_epsilon),
+        averaging=None if run.averaging is None else _account_form(run.averaging, run.averaging.epsilon()),
+        updates=RunUpdates(**{name: settings[name] for name in RunUpdates.__struct_fields__}),
+        step_cost=None if cost is None else asdict(cost),
+        history={
+            **{name: [finite_or_null(x) for x in column] for name, column in run.history._asdict().items()},
+            "rounds": run.history.rounds.tolist(),
         },
-        "objective": task.loss.name,
-        "dimension": task.dimension,
-        **{name: run.settings[name] for name in ("l2", "step", "clip", "unit", "batch_fraction")},
-        "rounds": run.rounds,
-        **protocol.terms,
-        "stopped_by_budget": run.cut,
-        "noise_multiplier": run.noise_multiplier,
-        "noise_std": run.noise_std,
-        "seeded": run.seeded,
-        "delta": run.settings["target_delta"],
-        "relation": run.settings["relation"],
-        "view": run.settings["view"],
-        "own_noise": run.settings["own_noise"],
-        "accuracy": run.accuracy,
-        "node_accuracy": None if accuracies is None else {"min": accuracies[0], "mean": accuracies[1]},
-        "loss": finite_or_null(run.loss),
-        "excess_risk": finite_or_null(run.excess_risk),
-        "average_excess_risk": finite_or_null(run.average_excess_risk),
-        "consensus_distance": run.consensus_distance,
-        "account": _account_document(run.account, run.epsilon),
-        "unconditional": _account_document(run.unconditional, run.unconditional_epsilon),
-        "averaging": None
-        if run.averaging is None
-        else _account_document(run.averaging, run.averaging.epsilon()),
-        "updates": {name: run.settings[name] for name in ("smoothness", "losses", "slopes")},
-        "step_cost": None if cost is None else asdict(cost),
-        "history": _history_to_json(run.history),
-        "not_private": _NOT_PRIVATE,
-    }
-
-
-def _history_to_json(history: History) -> dict[str, list[float | None]]:
-    """One list for each column; what is not a number is null."""
-    columns = {name: [finite_or_null(x) for x in column] for name, column in history._asdict().items()}
-    return {**columns, "rounds": history.rounds.tolist()}
-
-
-def _account_document(account: Account, epsilon: Interval) -> dict[str, Any]:
-    """An account with its ε at the δ it was made for, as every output of the run shows it."""
-    return {**_account_to_json(account), "epsilon": ends_to_json(epsilon)}
-
-
-def _account_to_json(account: Account) -> dict[str, Any]:
-    """All that an account says; an infinite upper end is null."""
-    squared = account.sensitivity_squared
-    return {
-        "view": account.view,
-        "observers": [plain_label(name) for name in account.observers],
-        "target": None if account.target is None else plain_label(account.target),
-        "sensitivity_squared": None if squared is None else ends_to_json(squared),
-        "method": account.method,
-        "assumption": account.assumption,
-        "relation": account.relation,
-        "contribution": account.contribution,
-        "participation": account.participation,
-        "noise_multiplier": account.noise_multiplier,
-        "delta": account.default_delta,
-        "mu": ends_to_json(account.mu),
-    }
-
-
-def _account(value: Mapping[str, Any]) -> Account:
-    """The account in a JSON object."""
-    squared = value["sensitivity_squared"]
-    return Account(
-        mu=interval_from_json(value["mu"]),
-        relation=value["relation"],
-        method=value["method"],
-        contribution=value["contribution"],
-        assumption=value["assumption"],
-        view=value["view"],
-        observers=tuple(value["observers"]),
-        target=value["target"],
-        sensitivity_squared=None if squared is None else interval_from_json(squared),
-        noise_multiplier=value["noise_multiplier"],
-        default_delta=value["delta"],
-        participation=value["participation"],
+        not_private=_NOT_PRIVATE,
     )
 
 
-def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
+@overload
+def _account_form(account: Account, epsilon: Interval | None = None) -> AccountForm: ...
+@overload
+def _account_form(account: None) -> None: ...
+def _account_form(account: Account | None, epsilon: Interval | None = None) -> AccountForm | None:
+    """All that an account says, with its ε where a document shows it."""
+    if account is None:
+        return None
+    squared = account.sensitivity_squared
+    return AccountForm(
+        view=account.view,
+        observers=tuple(map(plain_label, account.observers)),
+        target=None if account.target is None else plain_label(account.target),
+        sensitivity_squared=None if squared is None else Ends.of(squared),
+        method=account.method,
+        assumption=account.assumption,
+        relation=account.relation,
+        contribution=account.contribution,
+        participation=account.participation,
+        noise_multiplier=account.noise_multiplier,
+        delta=account.default_delta,
+        mu=Ends.of(account.mu),
+        epsilon=UNSET if epsilon is None else Ends.of(epsilon),
+    )
+
+
+def _account(form: AccountForm) -> Account:
+    """The account of a form."""
+    squared = form.sensitivity_squared
+    return Account(
+        mu=form.mu.interval,
+        relation=form.relation,
+        method=form.method,
+        contribution=form.contribution,
+        assumption=form.assumption,
+        view=form.view,
+        observers=form.observers,
+        target=form.target,
+        sensitivity_squared=None if squared is None else squared.interval,
+        noise_multiplier=form.noise_multiplier,
+        default_delta=form.delta,
+        participation=form.participation,
+    )
+
+
+def _run(header: RunHeader, arrays: Mapping[str, np.ndarray]) -> Run:
     """A run from its header and arrays."""
     registers, start, average = arrays["registers"], arrays["start"], arrays["average"]
     keys, before = arrays.get("keys"), arrays.get("before")
-    rounds, done = int(header["rounds"]), int(header["round"])
+    rounds, done = header.rounds, header.round
     fits = registers.ndim == 3 and start.shape == average.shape == registers.shape[2:] and len(registers) > 0
     if not fits or registers.dtype != np.float64:
         raise InputError("its models and their average do not fit each other")
@@ -233,23 +340,14 @@ def _run(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
         raise InputError("its keys are not two 64-bit numbers for each node")
     if (before is None) != (done in {0, rounds}) or (before is not None and before.shape != registers.shape):
         raise InputError("its round and the models before it do not fit each other")
-    results = {name: header[name] for name in _RESULTS}
-    if results["node_accuracies"] is not None:
-        results["node_accuracies"] = tuple(results["node_accuracies"])
     return Run(
-        settings=header["settings"],
-        rounds=rounds,
-        cut=bool(header["cut"]),
-        seeded=bool(header["seeded"]),
-        zeroed=int(header["zeroed"]),
+        **{name: getattr(header, name) for name in _AS_THEY_ARE},
+        settings=header.settings,
         state=State(round=done, registers=registers, start=start, average=average),
         history=History(**{name: arrays[f"history_{name}"] for name in History._fields}),
-        noise_multiplier=float(header["noise_multiplier"]),
-        noise_std=float(header["noise_std"]),
-        account=_account(header["account"]),
-        unconditional=_account(header["unconditional"]),
-        averaging=None if header["averaging"] is None else _account(header["averaging"]),
+        account=_account(header.account),
+        unconditional=_account(header.unconditional),
+        averaging=None if header.averaging is None else _account(header.averaging),
         keys=keys,
         before=before,
-        **results,
     )

@@ -6,13 +6,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sottovoce._version import __version__
+from sottovoce.documents.accounts import HEAD, Document
 from sottovoce.documents.files import check_path, write_whole
-from sottovoce.errors import FileError
+from sottovoce.errors import FileError, InputError
+from sottovoce.forms import plain, read_form, strict_json
 from sottovoce.studies.results import Finding, Table
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = [
+    "ReproductionDocument",
     "StudyRecord",
     "read_study_record",
     "read_study_table",
@@ -29,20 +31,24 @@ __all__ = [
     "write_study_table",
 ]
 
-SCHEMA = 1
 
-
-@dataclass(frozen=True, kw_only=True)
-class StudyRecord:
+class StudyRecord(Document, frozen=True, kw_only=True, tag="study"):
     """What is kept of a finished study: its settings, findings and files, and whether they are of the quick size."""
 
     study: str
     title: str
+    quick: bool = False
     settings: dict[str, Any]
     findings: tuple[Finding, ...]
     files: tuple[str, ...]
-    quick: bool = False
-    version: str = __version__
+
+
+class ReproductionDocument(Document, frozen=True, kw_only=True, tag="reproduction"):
+    """The studies of a reproduction, the names of those that were kept, and where the page is."""
+
+    page: str
+    kept: tuple[str, ...]
+    studies: tuple[StudyRecord, ...]
 
 
 def settings_of(config: object) -> dict[str, Any]:
@@ -71,43 +77,24 @@ def read_study_table(path: str | os.PathLike[str]) -> Table:
 def write_study_record(record: StudyRecord, path: str | os.PathLike[str]) -> Path:
     """Write a study's record as JSON, whole or not at all."""
     file = check_path(path, (".json",), "the record of a study")
-    text = json.dumps({"schema": SCHEMA, **asdict(record)}, indent=2, ensure_ascii=False)
+    text = json.dumps(plain(record), indent=2, allow_nan=False, ensure_ascii=False)
     return write_whole([text, "\n"], file.parent, lambda _: file.name)
 
 
 def read_study_record(path: str | os.PathLike[str]) -> StudyRecord | None:
     """The record of a finished study; None where there is none, or one that cannot be used."""
     try:
-        facts = json.loads(Path(path).read_text(encoding="utf-8"))
-        if facts.pop("schema") != SCHEMA:
-            return None
-        findings = tuple(Finding(**finding) for finding in facts.pop("findings"))
-        return StudyRecord(findings=findings, files=tuple(facts.pop("files")), **facts)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        value = strict_json(Path(path).read_text(encoding="utf-8"), "the record of a study")
+        return read_form(value, StudyRecord, "the record of a study")
+    except (OSError, UnicodeDecodeError, InputError):
         return None
 
 
 def reproduction_document(
     records: Sequence[StudyRecord], kept: Sequence[str], page: str | os.PathLike[str]
-) -> dict[str, Any]:
-    """The JSON object of a reproduction: every study with its settings and findings, and where the page is."""
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "page": str(page),
-        "kept": list(kept),
-        "studies": [
-            {
-                "study": record.study,
-                "title": record.title,
-                "quick": record.quick,
-                "settings": record.settings,
-                "findings": [asdict(finding) for finding in record.findings],
-                "files": list(record.files),
-            }
-            for record in records
-        ],
-    }
+) -> ReproductionDocument:
+    """The document of a reproduction."""
+    return ReproductionDocument(**HEAD, page=str(page), kept=tuple(kept), studies=tuple(records))
 
 
 def _lines(table: Table) -> Iterator[str]:

@@ -29,9 +29,13 @@ BATCH_BYTES = 4 * 2**20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LagBlock:
-    """The `added` form of the lags `length` to 2·`length` − 1, the `gram` of all up to there, and their errors."""
+    """The `added` form of the lags `length` to 2·`length` − 1, the `gram` of all up to there, and their errors.
+
+    `stretch` ≥ ‖B^length‖, for every loop within `off`.
+    """
 
     length: int
+    stretch: float
     added: np.ndarray
     added_error: float
     gram: np.ndarray
@@ -142,6 +146,7 @@ class ClosedLoop:
             gram_error = gram_error + added_error + UNIT_ROUNDOFF * float(np.linalg.norm(gram))
             yield LagBlock(
                 length=length,
+                stretch=_finite(stretch + power_error),
                 added=added,
                 added_error=_finite(added_error),
                 gram=gram,

@@ -6,7 +6,7 @@ values of their own, and `baselines` holds what a run is compared with.
 """
 
 from sottovoce.learning.advice import StepCost, step_cost
-from sottovoce.learning.baselines import Baseline, central_descent, local_descent, noiseless_descent
+from sottovoce.learning.baselines import Baseline, central_descent, noiseless_descent
 from sottovoce.learning.data import DATA_NAMES, Data, held_out, load_data
 from sottovoce.learning.descent import Descent, Info, State, init, sensitivity, step
 from sottovoce.learning.guarantees import Exposure, quadratic_damping
@@ -68,7 +68,6 @@ __all__ = [
     "huber",
     "init",
     "load_data",
-    "local_descent",
     "logistic",
     "noiseless_descent",
     "parse_synthetic",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run is compared with at the same (ε, δ): a trusted server, local DP, and no noise at all."""
+"""What a run is compared with at the same (ε, δ): a trusted server, and no noise at all."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from sottovoce.errors import at_least, one_of, positive, probability
 from sottovoce.learning.descent import Descent, averaged, init, step
 from sottovoce.learning.noise import SilentNoise, drawn_by, fresh_keys
 from sottovoce.learning.schedules import Schedule, as_schedule
-from sottovoce.learning.training import train
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sottovoce.accounting import Relation
     from sottovoce.learning.descent import State, Weighting
-    from sottovoce.learning.results import Run
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Baseline", "central_descent", "local_descent", "noiseless_descent"]
+__all__ = ["Baseline", "central_descent", "noiseless_descent"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,33 +75,6 @@ def central_descent(
         bare, scale = (1 - size * task.linear) * model - size * gradient, size * noise * clip / total
         model = (bare - scale * source.covering(t, bare, scale, bare.shape[1]))[0]
     return Baseline(name="central", model=model, average=average, noise_multiplier=noise)
-
-
-def local_descent(
-    task: Task,
-    protocol: Protocol,
-    *,
-    target_epsilon: float,
-    target_delta: float = 1e-5,
-    step: Schedule | float | str,
-    clip: float = 1.0,
-    relation: Relation = "add-remove",
-    weighting: Weighting = "uniform",
-    seed: int | None = None,
-) -> Run:
-    """The same gossip with noise for the everyone view: local DP, which assumes nothing."""
-    return train(
-        task,
-        protocol,
-        view="everyone",
-        target_epsilon=target_epsilon,
-        target_delta=target_delta,
-        step=step,
-        clip=clip,
-        relation=relation,
-        weighting=weighting,
-        seed=seed,
-    )
 
 
 def noiseless_descent(

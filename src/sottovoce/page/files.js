@@ -46,7 +46,7 @@ sottovoce.files = (() => {
     return `${JSON.stringify(others.length ? { ...first, other_views: others } : first, null, 2)}\n`;
   }
 
-  function account({ document, pairs: found }) {
+  function account({ part, document, pairs: found }) {
     const { labels } = document.graph;
     const ends = ({ lower, upper }) => ({ lower: finite(lower), upper: finite(upper) });
     const finite = (value) => (Number.isFinite(value) ? value : null);
@@ -58,9 +58,12 @@ sottovoce.files = (() => {
       mu: ends(pair.mu),
       epsilon: ends(pair.epsilon),
     }));
-    const { schema, version, rounds, relation, view, own_noise, contribution, participation, assumption, protocol, program, protocol_hash, updates, infinite } = document;
+    const worst = pairs[found.reduce((most, pair, place) => (pair.squared.upper > found[most].squared.upper ? place : most), 0)];
+    const beside = (squared) => (squared === null ? null : ends(model.epsilonOf(squared.lower ?? Infinity, squared.upper ?? Infinity, part)));
+    const baselines = { local: beside(document.local_squared), central: beside(document.central_squared) };
+    const { schema, version, rounds, relation, view, own_noise, contribution, participation, assumption, damping, protocol, program, protocol_hash, updates, infinite, pairs_possible } = document;
     // What is undefined is left out.
-    return { schema, version, graph: { nodes, edges, gap, hash, rule, origin }, rounds, noise_multiplier: state.noise, delta: state.delta, relation, view, own_noise, contribution, participation, assumption, protocol, program, protocol_hash, updates, infinite, pairs };
+    return { kind: "account", schema, version, view, own_noise, contribution, assumption, damping, protocol, program, protocol_hash, updates, rounds, relation, participation, graph: { nodes, edges, gap, hash, rule, origin }, noise_multiplier: state.noise, delta: state.delta, infinite, pairs_computed: pairs.length, pairs_possible, worst, baselines, pairs };
   }
 
   /** The format and the text of a graph file, or an error for the person. */

@@ -215,6 +215,7 @@ sottovoce.model = (() => {
     const first = leading();
     const parts = [...current().parts.values()].sort((a, b) => (b === first) - (a === first));
     return parts.map((part) => ({
+      part,
       document: part.document,
       pairs: [...part.rows.values()].flatMap((row) => row.upper.map((_, place) => pair(row, place, part))),
     }));
@@ -241,6 +242,6 @@ sottovoce.model = (() => {
   });
   return Object.assign(model, {
     take, takeCurve, takeNetwork, settle, goBack, lastChosen, known, anchor, keyOf, peak, row, pair, worst, looked, coverage, missing, exposure,
-    exposed, tables, measure, upperOf, name, names,
+    exposed, tables, measure, epsilonOf, upperOf, name, names,
   });
 })();

@@ -4,9 +4,12 @@
 from sottovoce.rates.limits import rate, response_spectrum
 from sottovoce.rates.results import Rate, Rates
 from sottovoce.rates.steady import SteadyState, steady_state
+from sottovoce.rates.table import RatePair, RateTable
 
 __all__ = [
     "Rate",
+    "RatePair",
+    "RateTable",
     "Rates",
     "SteadyState",
     "rate",

@@ -10,16 +10,19 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sottovoce.documents.carried import CERTIFICATES, DATA, json_element
 from sottovoce.documents.files import check_path, write_whole
 from sottovoce.errors import InputError
+from sottovoce.forms import plain
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from sottovoce.documents import PageDocument
 
 __all__ = ["Section", "check_report_path", "report_html", "write_report"]
 
@@ -60,7 +63,7 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     title: str,
-    account: Mapping[str, Any] | None = None,
+    account: PageDocument | None = None,
     sections: Sequence[Section] = (),
     proofs: Sequence[str | list[str] | None] = (),
 ) -> Path:
@@ -81,7 +84,7 @@ def write_report(
 def report_html(
     *,
     title: str,
-    account: Mapping[str, Any] | None = None,
+    account: PageDocument | None = None,
     sections: Sequence[Section] = (),
     proofs: Sequence[str | list[str] | None] = (),
 ) -> str:
@@ -99,7 +102,7 @@ def report_html(
         ]
     )
     inline = "".join(f"<script>{script}</script>\n" for script in scripts)
-    carried = json_element(DATA, json.dumps(account, allow_nan=False, separators=(",", ":")))
+    carried = json_element(DATA, json.dumps(plain(account), allow_nan=False, separators=(",", ":")))
     if proofs:
         carried += json_element(CERTIFICATES, json.dumps(proofs))
     policed = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">'

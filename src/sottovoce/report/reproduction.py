@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
+from sottovoce.documents.accounts import HEAD
 from sottovoce.documents.files import write_bytes, write_whole
 from sottovoce.documents.studies import (
     StudyRecord,
@@ -136,6 +137,7 @@ def _run(
         write_bytes(figure_bytes(figure, form), place / f"{study.name}.{form}", "the picture")
     write_study_table(result.table, place / f"{study.name}.csv")
     record = StudyRecord(
+        **HEAD,
         study=study.name,
         title=study.title,
         settings=settings_of(config),

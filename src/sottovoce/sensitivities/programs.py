@@ -40,6 +40,9 @@ __all__ = ["program_sensitivity", "program_solution"]
 EPSILON = float(np.finfo(np.float64).eps)
 # Squares of larger numbers, and sums of them, may overflow.
 LARGEST_ENTRY = 1e150
+# Programs may grow beyond all bounds. What overflows is no number or infinite, and so are the bounds of its error: the
+# ends say that nothing is known, and no warning is needed.
+QUIET = np.errstate(over="ignore", invalid="ignore")
 # Of targets that are bounded together so many are solved one by one, the worst of those that are heard directly, while
 # their ends stay this far apart.
 SOLVED, APART = 16, 0.02
@@ -56,6 +59,7 @@ class _Question:
     tolerance: float
 
 
+@QUIET
 def program_sensitivity(
     scenario: Scenario,
     indices: np.ndarray,
@@ -133,6 +137,7 @@ def program_sensitivity(
     )
 
 
+@QUIET
 def program_solution(
     scenario: Scenario, target: int, *, tolerance: float
 ) -> tuple[np.ndarray, FormSolution] | None:
@@ -316,6 +321,7 @@ def _solve(form: np.ndarray, question: _Question) -> FormSolution:
     return solve_participation(form, participation, contribution=contribution, tolerance=question.tolerance)
 
 
+@QUIET
 def _witness(
     response: ProgramResponse,
     target: np.ndarray,

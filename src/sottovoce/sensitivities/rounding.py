@@ -8,25 +8,236 @@ W of Σ ‖z_v‖².
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import GAMMA, ROOM
+from sottovoce.filtering.rounding import GAMMA, ROOM, TINY, spread
+from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
-    from sottovoce.filtering import FilteredResponse
+    from sottovoce.filtering import ClosedLoop, FilteredResponse
     from sottovoce.filtering.rounding import Step
+    from sottovoce.sensitivities.long_horizons.model import TargetModel
 
-__all__ = ["congruence", "weights_before", "widened"]
+__all__ = [
+    "congruence",
+    "definiteness_margin",
+    "followed_error",
+    "form_error",
+    "length_above",
+    "matrix_power",
+    "norm",
+    "power_norms",
+    "settled_residual",
+    "slack_error",
+    "squared",
+    "summed",
+    "tap_errors",
+    "transform_error",
+    "value_error",
+    "weight_error",
+    "weights_before",
+    "widened",
+]
+
+
+def squared(matrix: np.ndarray) -> float:
+    """‖X‖_F² as computed, within γ_k of k entries: `ROOM` covers that wherever norms make an allowance."""
+    flat = matrix.reshape(-1)
+    return float(flat @ flat) + TINY**2
+
+
+def norm(matrix: np.ndarray) -> float:
+    """‖X‖_F as computed: see `squared`."""
+    return math.sqrt(squared(matrix)) + TINY
+
+
+def summed(count: int) -> float:
+    """1 + γ_k: what a sum of k numbers that are not negative, as computed in whatever order, is raised by.
+
+    Guarantee: an upper bound of the true sum; a product of k of them, or as many operations on them, is covered too.
+    Source: Higham, *Accuracy and Stability*, Section 4.2.
+    """
+    return 1 + ROOM * GAMMA * count
+
+
+def value_error(form: np.ndarray, sizes: float, dimension: int = 1) -> float:
+    """How far Σ M_st⟨c_s, c_t⟩ is off as computed, for rows of C in so many dimensions: γ_{T(d+1)+2d+16}·Σ|M_st|.
+
+    Guarantee: an upper bound for streams whose rows have a norm of at most 1 + γ_{d+4}; that they may be longer than 1
+    is counted too. `sizes` is Σ|M_st| as computed.
+    Source: docs/proofs/sums.md.
+    """
+    return ROOM * GAMMA * (len(form) * (dimension + 1) + 2 * dimension + 16) * sizes
+
+
+def definiteness_margin(size: int, diagonal: float) -> float:
+    """What is taken off the diagonal of X − Y, n × n, before a Cholesky factorisation that is to prove X ⪰ Y.
+
+        4(n + 3)u·Σ(|X_tt| + |Y_tt|)
+
+    Guarantee: if the factorisation of fl(fl(X − Y) − margin·I) runs to its end, X − Y is positive semidefinite, for X
+    and Y as stored; `diagonal` is the sum.
+    Source: docs/proofs/definiteness.md; Rump, BIT 46 (2006); Higham, *Accuracy and Stability*, Theorem 10.7.
+    """
+    return 4 * (size + 3) * UNIT_ROUNDOFF * diagonal
+
+
+def weight_error(
+    value: np.ndarray, turned: np.ndarray, weight: np.ndarray, whitener: np.ndarray, turn: float
+) -> float:
+    """How far N = DᵀD + ΦᵀVΦ as computed, by way of T = VΦ, is from its true value in norm; ν = `turn` ≥ ‖|K||C|‖.
+
+        γ_{r+m+2}(1 + ν)((1 + ν)‖V‖ + ‖T‖) + γ_m‖D‖² + γ_4‖N‖ + γ_1(1 + ν)‖T‖
+
+    Guarantee: an upper bound, the addition of the error to the diagonal included.
+    Source: docs/proofs/bounded-real.md.
+    """
+    m, size = whitener.shape
+    pulled = norm(turned)
+    once = (size + m + 2) * (1 + turn) * ((1 + turn) * norm(value) + pulled)
+    return float(ROOM * GAMMA * (once + m * squared(whitener) + 4 * norm(weight) + (1 + turn) * pulled))
+
+
+def slack_error(weight: np.ndarray, source: float, y: float) -> float:
+    """How far s = y − bᵀNb as computed may be above its true value, ‖b‖² = `source`: γ_{2r+2}‖b‖²‖N‖ + γ_4 y.
+
+    Guarantee: an upper bound wherever what is computed is positive, this subtraction included.
+    Source: docs/proofs/bounded-real.md.
+    """
+    return ROOM * GAMMA * ((2 * len(weight) + 2) * source * norm(weight) + 4 * y)
+
+
+def form_error(
+    weight: np.ndarray,
+    pulled: np.ndarray,
+    seen: np.ndarray,
+    before: np.ndarray,
+    model: tuple[float, float, float],
+) -> float:
+    """How far AᵀNA + qqᵀ/s as computed, with P = AᵀN and q = Pb, is from its true value; `model` is (α, ‖b‖, s).
+
+        αe + γ_r α‖P‖ + (2‖q‖d + d²)/s + γ_2‖q‖²/s + γ_4‖·‖,   e = γ_r α‖N‖,   d = (e + γ_r‖P‖)‖b‖
+
+    Guarantee: an upper bound for α ≥ ‖|A|‖, the addition of the error to the diagonal included.
+    Source: docs/proofs/bounded-real.md.
+    """
+    alpha, source, gap = model
+    unit, reach = GAMMA * len(weight), norm(seen)
+    first = unit * alpha * norm(weight)
+    off = (first + unit * norm(pulled)) * source
+    products = alpha * (first + unit * norm(pulled)) + (2 * reach + off) * off / gap
+    return ROOM * (products + GAMMA * (2 * reach * reach / gap + 4 * norm(before)))
+
+
+def followed_error(model: TargetModel, rounds: int, sizes: float) -> float:
+    """How far what a stream shows is off, in norm, when its states z_t are followed round by round; `sizes` = Σ ‖z_t‖.
+
+        σ(γ_{r+2}‖b‖·rounds + γ_{2r+m+4} α(1 + ν) Σ ‖z_t‖) + γ_{r+1}‖D‖ Σ ‖z_t‖,   ν ≥ ‖|K||C|‖,   α ≥ ‖|A|‖
+
+    Guarantee: an upper bound of the sum of all that rounding puts into the states, as far as it shows, and of what it
+    does to what is shown; σ = `model.shows` is the most that a state of norm 1 can show.
+    Source: docs/proofs/streams.md.
+    """
+    m, size = model.rows.shape
+    turn = 1 + model.turn
+    inside = (size + 2) * norm(model.source) * rounds
+    inside += (2 * size + m + 4) * model.stretch * turn * sizes
+    return float(ROOM * GAMMA * (model.shows * inside + (size + 1) * model.showing * sizes))
+
+
+def settled_residual(
+    closed: ClosedLoop, steady: np.ndarray, back: np.ndarray | complex, sources: np.ndarray
+) -> np.ndarray:
+    """‖s − e^{−iω}Bs − b‖ for each column s of `steady`, from above: by so much a round s is no settled state.
+
+    Guarantee: an upper bound for every loop within `off` of the one stored; e^{−iω} is `back` as stored.
+    Source: docs/proofs/streams.md.
+    """
+    rest = steady - (closed.loop @ steady) * back - sources
+    stretch = (2 * closed.size + 6) * (1 + spread(np.abs(closed.loop)))
+    sizes = (GAMMA * stretch + closed.off) * np.linalg.norm(steady, axis=0)
+    return np.asarray(
+        ROOM * (np.linalg.norm(rest, axis=0) + sizes + 2 * GAMMA * np.linalg.norm(sources, axis=0))
+    )
+
+
+def length_above(states: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """√(z*Gz) for each column z, from above.
+
+    Guarantee: the form errs by at most γ_{4r}‖G‖‖z‖².
+    """
+    forms = np.einsum("rj,rj->j", states.conj(), gram @ states).real
+    room = 4 * GAMMA * (len(gram) + 1) * norm(gram) * (np.abs(states) ** 2).sum(axis=0)
+    return np.asarray((1 + 8 * GAMMA) * np.sqrt(np.maximum(forms, 0) + ROOM * room))
+
+
+def transform_error(points: int) -> float:
+    """How far a fast Fourier transform of this length is off, relative to its norm: 16u·log₂(points).
+
+    Guarantee: an upper bound for factors of the length up to 11, of ‖ŷ − y‖₂/‖y‖₂.
+    Source: docs/proofs/lags.md; Higham, *Accuracy and Stability*, Theorem 24.2 for factors 2.
+    """
+    return 16 * GAMMA * math.log2(max(points, 2))
+
+
+def power_norms(closed: ClosedLoop, count: int) -> np.ndarray:
+    """Upper bounds of ‖B^k‖ for k < count: the product of those of the powers of two that k is the sum of."""
+    norms = np.ones(1)
+    for block in closed.blocks(count):
+        norms = np.concatenate([norms, block.stretch * norms])
+    return norms[:count]
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def tap_errors(closed: ClosedLoop, taps: np.ndarray) -> np.ndarray:
+    """How far the rows DB^ℓ as computed one from the other, `taps`, are from the true ones, for each ℓ.
+
+        e_ℓ = Σ_j≤ℓ (γ_r‖|B|‖ + `off`)‖X_{j−1}‖·‖B^{ℓ−j}‖
+
+    Guarantee: upper bounds in the Frobenius norm, for every loop within `off` of the one stored.
+    Source: docs/proofs/lags.md.
+    """
+    norms = np.sqrt((taps**2).sum(axis=(1, 2))) + TINY
+    made = (GAMMA * closed.size * spread(np.abs(closed.loop)) + closed.off) * norms
+    made = np.concatenate([[0.0], made[:-1]])
+    return np.asarray(ROOM * np.convolve(made, power_norms(closed, len(taps)))[: len(taps)])
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def matrix_power(closed: ClosedLoop, exponent: int) -> tuple[np.ndarray, float]:
+    """B^k by repeated squaring, and how far it is off in norm, for every loop within `off` of the one stored.
+
+    Guarantee: with X̂ and Ŷ off by x and y, X̂Ŷ is off by at most x(‖Y‖ + y) + ‖X‖y + γ_r‖X‖‖Y‖.
+    """
+
+    def product(X: tuple[np.ndarray, float], Y: tuple[np.ndarray, float]) -> tuple[np.ndarray, float]:
+        sizes = norm(X[0]), norm(Y[0])
+        off = X[1] * (sizes[1] + Y[1]) + sizes[0] * Y[1] + GAMMA * closed.size * sizes[0] * sizes[1]
+        return X[0] @ Y[0], ROOM * off
+
+    power, found = (closed.loop, closed.off), (np.eye(closed.size), 0.0)
+    while exponent:
+        if exponent & 1:
+            found = product(found, power)
+        exponent >>= 1
+        power = product(power, power) if exponent else power
+    return found
 
 
 def widened(
     attained: np.ndarray, bound: np.ndarray, *, distortion: float, missing: float, rounds: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of Δ² that hold for the true form, streams being of norm at most √rounds.
+    """Ends of Δ² that hold for the true form, from ends that hold for the model as stored.
 
-    √(1 − missing)·(√attained − d√rounds)/(1 + d) and (√bound + d√rounds)/(1 − d), squared.
+        (1 − missing)((√attained − d√rounds)/(1 + d))²  ≤  Δ²  ≤  ((√bound + d√rounds)/(1 − d))²
+
+    Guarantee: if attained ≤ ‖F̂c‖² of a stream c and ‖F̂c‖² ≤ bound of all streams, of norms at most √rounds, and the
+    true noise map is within a factor I + D, ‖D‖ ≤ d = `distortion`, and the share `missing` of that of F̂, then the
+    results bound Δ² on both sides, what these operations round included. Nothing is known from d = ½ on.
+    Source: docs/proofs/widening.md.
     """
     if distortion >= 0.5:
         return np.zeros_like(attained), np.full_like(bound, np.inf)
@@ -36,7 +247,7 @@ def widened(
     shift = distortion * np.sqrt(rounds)
     low = np.maximum(np.sqrt(np.maximum(attained, 0)) - shift, 0) / (1 + distortion)
     high = (np.sqrt(bound) + shift) / (1 - distortion)
-    return (1 - missing) * low**2, high**2
+    return (1 - missing) * low**2 * (1 - 16 * GAMMA), high**2 * (1 + 16 * GAMMA)
 
 
 def congruence(response: FilteredResponse, form: np.ndarray, t: int) -> tuple[np.ndarray, float]:

@@ -12,8 +12,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sottovoce.web.answers import Problem, Progress, State, Workers
 from sottovoce.web.processes import Worker, WorkerDied
+from sottovoce.web.replies import Problem, Progress, State, Workers
 from sottovoce.web.worker import ENDED, Failed, Moved, Result, Stopped
 
 if TYPE_CHECKING:

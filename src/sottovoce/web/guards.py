@@ -11,7 +11,7 @@ import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 
-from sottovoce.web.answers import Answer, Problem, ProblemKind
+from sottovoce.web.replies import Answer, Problem, ProblemKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -13,11 +13,11 @@ import secrets
 import time
 from dataclasses import dataclass
 
-from sottovoce.web.answers import Job, Problem, Status
 from sottovoce.web.cache import Cache
 from sottovoce.web.crew import Computation, Crew
 from sottovoce.web.limits import Limits  # noqa: TC001
 from sottovoce.web.queues import FairQueue
+from sottovoce.web.replies import Job, Problem, Status
 from sottovoce.web.shares import Shares
 
 __all__ = ["Busy", "Jobs"]

@@ -8,29 +8,12 @@ from typing import Any
 import msgspec
 
 from sottovoce._version import __version__
-from sottovoce.web.answers import (
-    About,
-    AccountResult,
-    Answer,
-    CalibrationResult,
-    CurveResult,
-    Job,
-    NetworkResult,
-    PageResult,
-    Status,
-)
+from sottovoce.web.replies import About, Answer, Job, Status
 from sottovoce.web.work import KINDS
 
 __all__ = ["LONGEST_WAIT", "openapi"]
 
 LONGEST_WAIT = 30.0
-RESULTS: dict[str, type] = {
-    "graph": NetworkResult,
-    "page": PageResult,
-    "account": AccountResult,
-    "calibrate": CalibrationResult,
-    "curve": CurveResult,
-}
 SUMMARIES = {
     "graph": "A graph and its weights, to draw",
     "page": "Δ² of every pair by columns",
@@ -54,16 +37,23 @@ ERRORS = {
 
 def openapi(*, token: bool) -> dict[str, Any]:
     """The whole description; `token` says whether the server asks for one."""
-    types = [About, Answer, Job, Status, *RESULTS.values(), *(each for each, _ in KINDS.values())]
+    types = [
+        About,
+        Answer,
+        Job,
+        Status,
+        *(each for kind in KINDS.values() for each in (kind.request, kind.result)),
+    ]
     refs, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     found = dict(zip(types, refs, strict=True))
     paths: dict[str, Any] = {
         "/api/about": {"get": _told("about", "Version and limits", found[About], found[Answer])},
         "/api/status": {"get": _told("status", "How the server is", found[Status], found[Answer])},
     }
-    for kind, (request, _) in KINDS.items():
-        paths[f"/api/{kind}"] = {
-            "post": _submit(kind, found[request], found[RESULTS[kind]], found[Job], found[Answer])
+    for name, kind in KINDS.items():
+        result = found[kind.result]
+        paths[f"/api/{name}"] = {
+            "post": _submit(name, found[kind.request], result, found[Job], found[Answer])
         }
     paths["/api/jobs/{id}"] = _job(found[Job], found[Answer])
     document: dict[str, Any] = {

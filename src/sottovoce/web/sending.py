@@ -16,7 +16,7 @@ from sottovoce.web.shares import Shares
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from sottovoce.web.answers import Job
+    from sottovoce.web.replies import Job
 
 __all__ = ["InParts", "Outbox"]
 

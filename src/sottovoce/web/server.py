@@ -19,9 +19,9 @@ from starlette.routing import Route
 from sottovoce._version import __version__
 from sottovoce.errors import InputError
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
-from sottovoce.web.answers import About, AboutLimits, Job, Problem
 from sottovoce.web.guards import Guard, problem
 from sottovoce.web.jobs import Busy, Jobs
+from sottovoce.web.replies import About, AboutLimits, Job, Problem
 from sottovoce.web.requests import content_hash
 from sottovoce.web.schema import LONGEST_WAIT, openapi
 from sottovoce.web.sending import InParts, Outbox
@@ -163,7 +163,7 @@ def _submission(
     kind: str, limits: Limits, running: Callable[[], Jobs], inbox: Shares, outbox: Outbox, waits: Shares
 ) -> Endpoint:
     """What takes requests of one kind."""
-    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(KINDS[kind][0])
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(KINDS[kind].request)
 
     async def submit(request: Request) -> Response:
         body = await _body(request, limits, inbox)

@@ -6,14 +6,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from sottovoce import documents
 from sottovoce.accounting import account_all
+from sottovoce.accounting.curves import view_curve
+from sottovoce.documents.accounts import AccountDocument, CalibrationDocument
+from sottovoce.documents.pages import CurveDocument, NetworkDocument, PageDocument
 from sottovoce.errors import FileError, InputError
+from sottovoce.forms import Form, plain
 from sottovoce.graphs import generate_graph, graph_size, parse_graph, spectrum, weights_by_rule
 from sottovoce.protocols import Protocol, parse_program, parse_protocol
-from sottovoce.report.curves import view_curve
 from sottovoce.scenarios import Scenario
 from sottovoce.web.requests import (
     AccountRequest,
@@ -60,29 +63,29 @@ class _Network:
 
 def perform(kind: str, request: Request, limits: Limits, progress: Report) -> bytes:
     """The result of a request of one of the `KINDS`, as JSON."""
-    document = KINDS[kind][1](request, limits, progress)
-    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+    document = KINDS[kind].answer(request, limits, progress)
+    return json.dumps(plain(document), allow_nan=False, separators=(",", ":")).encode()
 
 
-def _graph(request: GraphRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+def _graph(request: GraphRequest, limits: Limits, progress: Report) -> NetworkDocument:
     del progress
     network = _network(request, limits)
     return documents.network_document(network.graph, network.weights, network.spectrum)
 
 
-def _page(request: PageRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+def _page(request: PageRequest, limits: Limits, progress: Report) -> PageDocument:
     network = _network(request, limits)
     table = _table(request, network, limits, _UNIT, _DELTA, progress)
     return documents.page_document(table, network.graph, network.spectrum)
 
 
-def _account(request: AccountRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+def _account(request: AccountRequest, limits: Limits, progress: Report) -> AccountDocument:
     network = _network(request, limits)
     table = _table(request, network, limits, request.noise_multiplier, request.delta, progress)
     return documents.account_document(table, network.graph, network.spectrum)
 
 
-def _calibrate(request: CalibrateRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+def _calibrate(request: CalibrateRequest, limits: Limits, progress: Report) -> CalibrationDocument:
     network = _network(request, limits)
     unit = _table(request, network, limits, _UNIT, request.target_delta, progress)
     table = unit.with_noise(unit.calibrated_noise(request.target_epsilon, request.target_delta))
@@ -95,24 +98,32 @@ def _calibrate(request: CalibrateRequest, limits: Limits, progress: Report) -> d
     )
 
 
-def _curve(request: CurveRequest, limits: Limits, progress: Report) -> dict[str, Any]:
+def _curve(request: CurveRequest, limits: Limits, progress: Report) -> CurveDocument:
     network = _network(request, limits)
     one_view = request.view == "everyone" or request.view.startswith("coalition")
     if not one_view and (request.observers is None or len(request.observers) != 1):
         raise InputError(
             f"a curve of the view {request.view} has one observer (name exactly one in observers)"
         )
-    return documents.curve_to_json(view_curve(_scenario(request, network, limits), progress=progress))
+    return documents.curve_document(view_curve(_scenario(request, network, limits), progress=progress))
 
 
-KINDS: dict[str, tuple[type, Callable[..., dict[str, Any]]]] = {
-    "graph": (GraphRequest, _graph),
-    "page": (PageRequest, _page),
-    "account": (AccountRequest, _account),
-    "calibrate": (CalibrateRequest, _calibrate),
-    "curve": (CurveRequest, _curve),
+class Kind(NamedTuple):
+    """A kind of request: its type, what answers it, and the type of that answer."""
+
+    request: type
+    answer: Callable[..., Form]
+    result: type
+
+
+KINDS = {
+    "graph": Kind(GraphRequest, _graph, NetworkDocument),
+    "page": Kind(PageRequest, _page, PageDocument),
+    "account": Kind(AccountRequest, _account, AccountDocument),
+    "calibrate": Kind(CalibrateRequest, _calibrate, CalibrationDocument),
+    "curve": Kind(CurveRequest, _curve, CurveDocument),
 }
-"""Each kind of request, by its name: its type, and what answers it."""
+"""Each kind of request, by its name."""
 
 
 def _network(request: GraphRequest, limits: Limits) -> _Network:

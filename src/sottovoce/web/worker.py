@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.web.answers import ProblemKind
 from sottovoce.web.limits import Limits
+from sottovoce.web.replies import ProblemKind
 from sottovoce.web.requests import NamedGraph, PageRequest
 from sottovoce.web.work import KINDS, LimitError, perform
 
@@ -190,7 +190,7 @@ def answer(task: Task, send: Callable[[Message], None]) -> Result | Failed:
             send(Moved(int(done), int(total)))
 
     try:
-        request: Request = msgspec.json.decode(task.request, type=KINDS[task.kind][0])
+        request: Request = msgspec.json.decode(task.request, type=KINDS[task.kind].request)
         content = perform(task.kind, request, task.limits, progress)
         if len(content) > task.limits.answer:
             most = f"this server gives at most {task.limits.answer} bytes in one answer; this one has {len(content)}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import itertools
 
+import mpmath
 import numpy as np
 import pytest
 from tests.sensitivities.many_targets.test_projection import dense, response_of
 
-from sottovoce.sensitivities.many_targets.peak import peak_bound
+from sottovoce.sensitivities.long_horizons.model import dense_transition
+from sottovoce.sensitivities.many_targets.peak import _start, peak_bound
 from sottovoce.sensitivities.one_form.dual import solve_dual
 from sottovoce.views import View
 
@@ -42,3 +44,42 @@ def test_the_changes_of_the_first_columns_are_summed_as_they_are_defined() -> No
         expected = 120 * turned.sum(axis=1).max() + np.abs(F.T @ F - S.T @ S).sum()
         assert bound == pytest.approx(expected, rel=2e-3)
         assert bound >= expected
+
+
+def first_columns_off(graph: str, position: int) -> tuple[float, float]:
+    """What rounding did to the first columns, and to the states at their end, as shares of what is allowed."""
+    _, response = response_of(graph, View.secure_sum(0), rounds=12)
+    steady, height = 2, 5
+    closed = response.closed_loop(steady)
+    source = response.columns(np.array([position]))
+    found = _start(response, closed, closed.taps(12), steady, height)
+    with mpmath.workprec(256):
+        A, C, b = (
+            mpmath.matrix(part.tolist()) for part in (dense_transition(response), response.rows, source)
+        )
+        loops = [
+            A * (mpmath.eye(response.size) - mpmath.matrix(response.gains.gain[min(t, steady)].tolist()) * C)
+            for t in range(height)
+        ]
+        columns = states = mpmath.mpf(0)
+        for s in range(steady):
+            state, frozen, off = b, b, mpmath.mpf(0)
+            shown = found.columns[s] @ source
+            for t in range(s, height):
+                whitener = mpmath.matrix(response.gains.whitener[min(t, steady)].tolist())
+                seen = mpmath.matrix(shown[t * whitener.rows : (t + 1) * whitener.rows].tolist())
+                off += mpmath.norm(whitener * state - seen, 2) ** 2
+                state, frozen = loops[t] * state, loops[steady] * frozen
+            columns += mpmath.sqrt(off)
+            left = mpmath.matrix((found.deviations[s] @ source).tolist())
+            states += mpmath.norm(state - frozen - left, 2)
+        return float(columns / found.columns_off(source)[0]), float(states / found.states_off(source)[0])
+
+
+def test_first_columns_are_off_by_no_more_than_is_allowed() -> None:
+    graphs = ("path:n=3", "ring:n=4", "ring:n=5")
+    shares = np.array([first_columns_off(graph, position) for graph in graphs for position in (0, 1)])
+    assert shares.max() <= 1
+    # Of columns no thousand times too much is allowed; of states, which have faded by then, some thousand times.
+    assert shares[:, 0].max() > 5e-3
+    assert shares[:, 1].max() > 1e-4

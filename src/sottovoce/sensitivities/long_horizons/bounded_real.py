@@ -17,7 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.filtering.riccati import doublings
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.sensitivities.rounding import definiteness_margin, form_error, norm, slack_error, weight_error
 
 if TYPE_CHECKING:
     from sottovoce.filtering import ClosedLoop
@@ -25,51 +25,64 @@ if TYPE_CHECKING:
 
 __all__ = ["is_proved", "settled_value", "walks_back"]
 
-# Room for rounding in the inequality of the settled rounds, relative to their rate; the least that suffices is taken.
+# Speed alone: how far V stands above its fixed point, relative to the rate; the least that is proved is taken.
 ROOMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 
 
-def _weight(model: TargetModel, value: np.ndarray, k: int) -> np.ndarray:
-    """N = CᵀR⁻¹C + ΦᵀVΦ with the gains of round k."""
-    turned = value - (value @ model.gains[k]) @ model.rows
-    turned -= model.rows.T @ (model.gains[k].T @ turned)
-    return np.asarray((turned + turned.T) / 2 + model.whiteners[k].T @ model.whiteners[k])
+def backward_step(model: TargetModel, value: np.ndarray, k: int, y: float) -> tuple[np.ndarray, float]:
+    """One backward step under y with the gains of round k: a matrix above f(V), and a slack below s.
 
-
-def backward_step(model: TargetModel, value: np.ndarray, k: int, y: float) -> tuple[np.ndarray, float, float]:
-    """One backward step under y: f(V), the slack s (rounding taken off) and a bound of the rounding error of f(V)."""
-    weight = _weight(model, value, k)
+    Guarantee: for the model as stored and V as stored, symmetric. xᵀf(V)x = max_c (Ax + bc)ᵀN(Ax + bc) − yc² grows with
+    N, so that N and then f(V) are raised by multiples of I that cover what rounding did to them. A slack that is not
+    positive says nothing, nor does the matrix beside it.
+    Source: docs/proofs/bounded-real.md.
+    """
+    gain, whitener, source = model.gains[k], model.whiteners[k], model.source
+    # N = DᵀD + ΦᵀVΦ, Φ = I − KC
+    turned = value - (value @ gain) @ model.rows
+    weight = turned - model.rows.T @ (gain.T @ turned)
+    weight = (weight + weight.T) / 2 + whitener.T @ whitener
+    turn = norm(gain) * model.reading
+    weight.flat[:: len(weight) + 1] += weight_error(value, turned, weight, whitener, turn)
+    # s = y − bᵀNb, f(V) = AᵀNA + (AᵀNb)(AᵀNb)ᵀ/s
+    length = norm(source)
+    gap = y - float(source @ (weight @ source)) - slack_error(weight, length**2, y)
+    if not gap > 0:
+        return value, gap
     pulled = model.transition.T @ weight
-    seen = pulled @ model.source
-    unit = 16 * UNIT_ROUNDOFF * (len(value) + len(model.rows) + 8) * model.stretch
-    weight_error = (
-        unit * (1 + float(np.linalg.norm(model.gains[k]))) ** 2 * (1 + float(np.linalg.norm(value)))
-    )
-    gap = y - float(model.source @ weight @ model.source) - weight_error
-    if gap <= 0:
-        return value, gap, 0.0
+    seen = pulled @ source
     before = pulled @ model.transition + np.outer(seen, seen) / gap
-    reach = float(seen @ seen) / gap
-    error = 4 * weight_error * (1 + reach / gap + 2 * reach) + unit * (1 + reach)
-    return (before + before.T) / 2, gap, error
+    before = (before + before.T) / 2
+    before.flat[:: len(before) + 1] += form_error(weight, pulled, seen, before, (model.stretch, length, gap))
+    return before, gap
 
 
 def settled_value(model: TargetModel, rate: float) -> np.ndarray | None:
-    """V with V ⪰ f(V) under the steady gains and y = rate, proved; None if none is found."""
+    """V with V ⪰ f(V) and V ⪰ 0 under the steady gains and y = rate, proved; None if none is found.
+
+    Guarantee: then V bounds the recursion from V_T = 0 in every settled round: f(V_t) ⪯ f(V) ⪯ V as long as V_t ⪯ V.
+    Source: docs/proofs/bounded-real.md.
+    """
     for room in ROOMS:
         value = _settled_candidate(model, rate, room * rate)
         if value is None:
             return None
-        mapped, gap, error = backward_step(model, value, -1, rate)
-        if gap <= 0:
-            continue
-        margin = error + 16 * UNIT_ROUNDOFF * len(value) * float(np.trace(value) + np.trace(mapped))
-        try:
-            linalg.cholesky(value - mapped - margin * np.eye(len(value)), lower=True)
-        except linalg.LinAlgError:
-            continue
-        return value
+        mapped, gap = backward_step(model, value, -1, rate)
+        if gap > 0 and _is_above(value, np.zeros_like(value)) and _is_above(value, mapped):
+            return value
     return None
+
+
+def _is_above(upper: np.ndarray, lower: np.ndarray) -> bool:
+    """Whether X ⪰ Y for symmetric matrices as stored; True is a proof (see `definiteness_margin`)."""
+    rest = upper - lower
+    diagonal = float(np.abs(upper.diagonal()).sum() + np.abs(lower.diagonal()).sum())
+    rest.flat[:: len(rest) + 1] -= definiteness_margin(len(rest), diagonal)
+    try:
+        linalg.cholesky(rest, lower=True, overwrite_a=True)
+    except linalg.LinAlgError:
+        return False
+    return True
 
 
 def _settled_candidate(model: TargetModel, rate: float, room: float) -> np.ndarray | None:
@@ -107,12 +120,10 @@ def _doubled(closed: ClosedLoop, source: np.ndarray, rate: float, room: float) -
 
 def walks_back(model: TargetModel, value: np.ndarray, y: np.ndarray) -> bool:
     """Whether the recursion, from V = `value`, accepts the first rounds under y, each with its own gains."""
-    identity = np.eye(len(value))
     for k in range(len(y) - 1, -1, -1):
-        value, gap, error = backward_step(model, value, min(k, len(model.gains) - 1), y[k])
+        value, gap = backward_step(model, value, min(k, len(model.gains) - 1), y[k])
         if not gap > 0:
             return False
-        value = value + error * identity
     return True
 
 

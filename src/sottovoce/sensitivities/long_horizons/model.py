@@ -11,6 +11,7 @@ import numpy as np
 from scipy import optimize
 
 from sottovoce.filtering import ClosedLoop
+from sottovoce.filtering.rounding import GAMMA, ROOM, spread
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
@@ -20,7 +21,11 @@ __all__ = ["TargetModel", "dense_transition", "model_of", "peak_of", "whole_mode
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TargetModel:
-    """The whitened response of one target as matrices: A, C, b and the gains and whiteners of the start-up."""
+    """The whitened response of one target as matrices: A, C, b and the gains and whiteners of the start-up.
+
+    A state of norm 1 shows at most `shows` in all rounds after it: noise of covariance I would hide it, so that a
+    filter without rounding shows at most 1 of it (docs/proofs/streams.md).
+    """
 
     transition: np.ndarray
     rows: np.ndarray
@@ -28,17 +33,34 @@ class TargetModel:
     gains: np.ndarray
     whiteners: np.ndarray
     rounds: int
+    shows: float = 1.0
+
+    @cached_property
+    def turn(self) -> float:
+        """ν ≥ ‖|K||C|‖ for all gains."""
+        return self.reading * float(np.linalg.norm(self.gains, axis=(1, 2)).max(initial=0.0))
+
+    @cached_property
+    def showing(self) -> float:
+        """The largest ‖D‖ of all whiteners."""
+        return float(np.linalg.norm(self.whiteners, axis=(1, 2)).max(initial=0.0))
 
     @cached_property
     def stretch(self) -> float:
-        """‖A‖₂², at least 1: what a product with A on both sides may enlarge an error by."""
-        return max(1.0, float(np.linalg.norm(self.transition, 2)) ** 2)
+        """α ≥ ‖|A|‖."""
+        return spread(np.abs(self.transition))
+
+    @cached_property
+    def reading(self) -> float:
+        """A bound of ‖|C|‖."""
+        return spread(np.abs(self.rows))
 
     @cached_property
     def closed(self) -> ClosedLoop:
-        """A Φ and L⁻¹C in steady state."""
+        """A Φ and L⁻¹C in steady state; A − (AK)C errs by γ_{r+m+2}(|A| + |A||K||C|) at most."""
         loop = self.transition - (self.transition @ self.gains[-1]) @ self.rows
-        return ClosedLoop(loop=loop, whitener=self.whiteners[-1])
+        off = ROOM * GAMMA * (sum(self.rows.shape) + 2) * self.stretch * (1 + self.turn)
+        return ClosedLoop(loop=loop, whitener=self.whiteners[-1], off=off)
 
 
 def model_of(response: FilteredResponse, position: int, freeze: int) -> TargetModel:
@@ -50,6 +72,7 @@ def model_of(response: FilteredResponse, position: int, freeze: int) -> TargetMo
         gains=response.gains.gain[:freeze],
         whiteners=response.gains.whitener[:freeze],
         rounds=response.rounds,
+        shows=(1 + response.distortion) / (1 - response.gains.missing) ** 0.5 + response.distortion,
     )
 
 

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.filtering.rounding import GAMMA
 from sottovoce.sensitivities.long_horizons.bounded_real import is_proved
 from sottovoce.sensitivities.long_horizons.model import dense_transition, peak_of, whole_model
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, rounded_signs
+from sottovoce.sensitivities.rounding import followed_error, norm, squared
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
     from sottovoce.protocols import Contribution
+    from sottovoce.sensitivities.long_horizons.model import TargetModel
 
 __all__ = ["MOST_FOLLOWED", "FollowedSolution", "solve_followed"]
 
@@ -55,7 +58,7 @@ def solve_followed(
         M_T ⪯ diag(1, …, 1, M_S),   so   Δ²(S) ≤ Δ²(T) ≤ Δ²(S) + T − S.
 
     Guarantee: attained ≤ Δ² ≤ Σ y_t for vectors of every dimension, for the model as stored; the recursion's rounding
-    is covered by inflating V, a relative 1e-9 is taken off for that of the stream.
+    is covered by inflating V, that of the stream by `followed_error`.
     Source: generalised power method, Journée et al., JMLR 11 (2010); bounded-real lemma, as in `solve_horizon`.
     """
     followed = min(response.rounds, MOST_FOLLOWED)
@@ -70,8 +73,8 @@ def solve_followed(
             y = np.concatenate([np.ones(response.rounds - followed), lifted])
             break
     if contribution == "scalar":
-        streams, attained = _best_signs(run, streams)
-    return FollowedSolution(attained=attained * (1 - 1e-9), stream=streams, y=y)
+        streams = _best_signs(run, streams)
+    return FollowedSolution(attained=run.attained(model, streams), stream=streams, y=y)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,14 +96,16 @@ class _Run:
             response=response,
         )
 
-    def shown(self, streams: np.ndarray) -> list[np.ndarray]:
-        """F C, round by round: z_t = A x_{t−1} + b c_t, L_t⁻¹C z_t, x_t = Φ_t z_t."""
+    def shown(self, streams: np.ndarray, sizes: list[float] | None = None) -> list[np.ndarray]:
+        """F C, round by round: z_t = A x_{t−1} + b c_t, L_t⁻¹C z_t, x_t = Φ_t z_t; ‖z_t‖ is appended to `sizes`."""
         gains, found = self.response.gains, []
         state = np.zeros((len(self.source), streams.shape[1]))
         inputs = self.source[:, None]
         for t, contribution in enumerate(streams):
             state = self.transition @ state + inputs * contribution
             found.append(self.response.whitener(t) @ state)
+            if sizes is not None:
+                sizes.append(norm(state))
             state = state - gains.gain[gains.at(t)] @ (self.rows @ state)
         return found
 
@@ -116,6 +121,20 @@ class _Run:
             state = state + self.response.whitener(t).T @ shown[t]
             found[t] = self.source @ state
         return found
+
+    def attained(self, model: TargetModel, streams: np.ndarray) -> float:
+        """‖F C‖², from below, for rows of norm 1 as computed.
+
+        Guarantee: a lower bound of Δ² for the model as stored. Rounding moves the norm of what is shown by no more than
+        `followed_error`; a row of C may be longer than 1 by γ_{d+4}, and sums of squares err by γ_k of themselves.
+        Source: docs/proofs/streams.md.
+        """
+        columns = streams.reshape(len(streams), -1)
+        sizes: list[float] = []
+        total = sum(squared(part) for part in self.shown(columns, sizes))
+        shown = np.sqrt(total) * (1 - 2 * GAMMA * (len(streams) + 64))
+        low = shown - followed_error(model, len(streams), sum(sizes))
+        return float(max(0.0, low) ** 2 * (1 - 4 * GAMMA * (columns.shape[1] + 8)))
 
     def values(self, streams: np.ndarray) -> np.ndarray:
         """‖F c‖² for each column c of `streams`."""
@@ -165,10 +184,9 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(norms > 0, rows / np.where(norms > 0, norms, 1.0), first))
 
 
-def _best_signs(run: _Run, streams: np.ndarray) -> tuple[np.ndarray, float]:
-    """The best of constant and alternating signs and of those that the vectors round to, and its value."""
+def _best_signs(run: _Run, streams: np.ndarray) -> np.ndarray:
+    """The best of constant and alternating signs and of those that the vectors round to."""
     rounds = len(streams)
     candidates = np.vstack([constant_signs(rounds), alternating_signs(rounds), rounded_signs(streams)])
     values = run.values(candidates.T)
-    top = int(np.argmax(values))
-    return candidates[top], float(values[top])
+    return np.asarray(candidates[int(np.argmax(values))])

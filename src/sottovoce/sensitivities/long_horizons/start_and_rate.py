@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.sensitivities.long_horizons.bounded_real import settled_value, walks_back
 from sottovoce.sensitivities.long_horizons.model import model_of, peak_of
 from sottovoce.sensitivities.long_horizons.streams import attained_turning, best_periodic_signs
 from sottovoce.sensitivities.one_form.dual import solve_dual
+from sottovoce.sensitivities.rounding import summed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,11 +88,11 @@ def solve_horizon(
         value = settled_value(model, rate)
         start = None if value is None else _proved_start(model, value, profile, excess * rate)
         if value is not None and start is not None:
-            bound = float(start.sum()) + (model.rounds - len(start)) * rate
+            bound = math.fsum(start) + (model.rounds - len(start)) * rate
             return HorizonSolution(
                 attained=attained,
                 reached=reached,
-                bound=float(np.nextafter(bound * (1 + 8 * UNIT_ROUNDOFF * (len(start) + 1)), np.inf)),
+                bound=bound * summed(4),
                 start=start,
                 rate=rate,
                 value=value,

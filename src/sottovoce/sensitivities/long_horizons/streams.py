@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
+from sottovoce.filtering.rounding import GAMMA, ROOM
 from sottovoce.rates.signs import periodic_signs, sign_patterns
 from sottovoce.sensitivities.one_form.witnesses import flip_signs, value_of
+from sottovoce.sensitivities.rounding import followed_error, settled_residual
 
 if TYPE_CHECKING:
     from sottovoce.sensitivities.long_horizons.model import TargetModel
@@ -21,26 +23,50 @@ __all__ = ["attained_signs", "attained_turning", "best_periodic_signs"]
 def attained_turning(model: TargetModel, frequency: float) -> float:
     """‖Fc‖² for unit vectors c_t that turn by `frequency` each round, from below.
 
-    Rounds are simulated until the state has come within 1e-6 of the steady one; a deviation e from it changes the norm
-    of all later output by at most ‖e‖, because the observability Gramian is ⪯ I. Round T is left out.
+    Rounds are simulated until the state has come within 1e-6 of the settled one; a deviation e from it changes the norm
+    of all later output by at most σ‖e‖, σ = `model.shows`. Round T is left out.
+
+    Guarantee: a lower bound for the model as stored: rounding moves the norm of what is shown by no more than
+    `followed_error`, and a settled state s that is off by ρ a round by σρ in each round after it.
+    Source: docs/proofs/streams.md.
     """
-    steady = model.closed.state(frequency, model.source)
-    level = float(np.linalg.norm(model.closed.whitener @ steady) ** 2)
+    closed = model.closed
+    steady = closed.state(frequency, model.source)
     state = np.zeros(len(model.source), dtype=complex)
-    total, deviation, simulated = 0.0, 0.0, 0
+    total, sizes, deviation, simulated = 0.0, 0.0, 0.0, 0
     for t in range(model.rounds - 1):
         k = min(t, len(model.gains) - 1)
         turn = np.exp(1j * frequency * t)
         state = model.transition @ state + model.source * turn
+        size = float(np.linalg.norm(state))
         if t >= len(model.gains):
-            deviation = float(np.linalg.norm(state - turn * steady))
+            deviation = float(np.linalg.norm(state - turn * steady)) + 8 * GAMMA * size
             if deviation <= 1e-6 * (1 + float(np.linalg.norm(steady))):
                 break
         total += float(np.linalg.norm(model.whiteners[k] @ state) ** 2)
+        sizes += size
         state -= model.gains[k] @ (model.rows @ state)
         simulated += 1
-    rest = max(0.0, np.sqrt((model.rounds - 1 - simulated) * level) - deviation) ** 2
-    return float(total + rest) * (1 - 1e-9)
+    left = model.rounds - 1 - simulated
+    back = np.exp(-1j * frequency)
+    (residual,) = settled_residual(closed, steady[:, None], back, model.source[:, None])
+    level = float(np.linalg.norm(closed.whitener @ steady)) * np.sqrt(left)
+    off = followed_error(model, 1, float(np.linalg.norm(steady))) * np.sqrt(left)
+    rest = (
+        level
+        - off
+        - model.shows * (deviation + left * (residual + 4 * GAMMA * float(np.linalg.norm(steady))))
+    )
+    return _from_below(total, max(0.0, rest), followed_error(model, simulated + 1, sizes), model.rounds)
+
+
+def _from_below(total: float, rest: float, lost: float, rounds: int) -> float:
+    """(√(`total` + `rest`²) − `lost`)², from below, for sums over so many rounds of squares of streams of norm 1.
+
+    Guarantee: each c_t as computed has a norm within γ_4 of 1; a sum of squares errs by γ_k of itself.
+    """
+    shown = np.sqrt(total + rest**2) * (1 - 2 * GAMMA * (rounds + 64)) - lost
+    return float(max(0.0, shown) ** 2 * (1 - 32 * GAMMA))
 
 
 def best_periodic_signs(model: TargetModel, frequency: float) -> tuple[float, np.ndarray]:
@@ -80,6 +106,10 @@ def attained_signs(model: TargetModel, signs: np.ndarray) -> float:
     """‖Fc‖² for a stream that repeats `signs`, from below.
 
     After the start-up the response settles to a periodic one; deviations from it are counted as in `attained_turning`.
+
+    Guarantee: a lower bound for the model as stored. The states of one period are followed from the settled one, and by
+    as much as they do not return to it they are off in every period.
+    Source: docs/proofs/streams.md.
     """
     period = len(signs)
     closed = model.closed.loop
@@ -89,23 +119,34 @@ def attained_signs(model: TargetModel, signs: np.ndarray) -> float:
         forced = closed @ forced + model.source * sign
     power = np.linalg.matrix_power(closed, period)
     steady = np.linalg.solve(np.eye(len(closed)) - power, forced)
-    energy, state = 0.0, steady
+    energy, around, state = 0.0, 0.0, steady
     for sign in np.roll(signs, -1):
         energy += float(np.linalg.norm(model.whiteners[-1] @ state) ** 2)
-        state = closed @ state + model.source * sign
+        around += float(np.linalg.norm(state))
+        state = model.transition @ (state - model.gains[-1] @ (model.rows @ state)) + model.source * sign
+    unreturned = float(np.linalg.norm(state - steady))
     state = np.zeros(len(closed))
-    total, deviation, simulated = 0.0, 0.0, 0
+    total, sizes, deviation, simulated = 0.0, 0.0, 0.0, 0
     for t in range(model.rounds - 1):
         k = min(t, len(model.gains) - 1)
         state = model.transition @ state + model.source * signs[t % period]
+        size = float(np.linalg.norm(state))
         # Rounds past the last whole period are not counted, so they must be few.
         if t >= len(model.gains) and t % period == 0 and model.rounds - t >= 50 * period:
-            deviation = float(np.linalg.norm(state - steady))
+            deviation = float(np.linalg.norm(state - steady)) + 8 * GAMMA * size
             if deviation <= 1e-6 * (1 + float(np.linalg.norm(steady))):
                 break
         total += float(np.linalg.norm(model.whiteners[k] @ state) ** 2)
+        sizes += size
         state -= model.gains[k] @ (model.rows @ state)
         simulated += 1
     periods = (model.rounds - 1 - simulated) // period
-    rest = max(0.0, np.sqrt(periods * energy) - deviation) ** 2
-    return float(total + rest) * (1 - 1e-9)
+    # What a period is off by is shown once for each period that begins with it.
+    off = followed_error(model, period, around + period * float(np.linalg.norm(steady)))
+    off += model.shows * ROOM * (unreturned + 4 * GAMMA * float(np.linalg.norm(steady)))
+    rest = (
+        np.sqrt(periods * energy) * (1 - 2 * GAMMA * (period + 64)) - model.shows * deviation - periods * off
+    )
+    return _from_below(
+        total, max(0.0, float(rest)), followed_error(model, simulated + 1, sizes), model.rounds
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import TINY, UNIT_ROUNDOFF
+from sottovoce.filtering.rounding import ROOM, TINY, UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LagForms", "lag_forms"]
 
-# A product that is off by e and squared is at most (1 + η) of the square, and e²(1 + 1/η) more, for this η: what the
-# bounds of this room add for rounding in the end.
+# A product that is off by e and squared is at most (1 + η) of the square, and e²(1 + 1/η) more, for this η.
 SHARE = 1e-10
 
 
@@ -65,11 +64,14 @@ class LagForms:
         )
 
     def energies(self, sources: np.ndarray) -> np.ndarray:
-        """Upper bounds of the forms, one row each, for each column of `sources`."""
+        """Upper bounds of the forms, one row each, for each column of `sources`.
+
+        Guarantee: (1 + η) of the squares as computed, sums of up to 1/u of them included, and the rests.
+        """
         if self.lengths.size == 0:
             return np.zeros((0, sources.shape[1]))
         shown = np.add.reduceat((self.roots @ sources) ** 2, self.begins, axis=0)
-        return np.asarray(shown + np.outer(self.rests, (sources**2).sum(axis=0)))
+        return np.asarray((1 + 2 * SHARE) * shown + ROOM * np.outer(self.rests, (sources**2).sum(axis=0)))
 
     def norm_sum(self, sources: np.ndarray) -> np.ndarray:
         """An upper bound of Σ ‖f_ℓ‖ over all the lags, for each column of `sources`."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from sottovoce.filtering.rounding import GAMMA, ROOM, Step, product_error
 from sottovoce.sensitivities.many_targets.lag_forms import LagForms, lag_forms
-from sottovoce.sensitivities.rounding import weights_before
+from sottovoce.sensitivities.rounding import tap_errors, weights_before
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
@@ -30,7 +30,7 @@ GROWTH = 1.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LagTables:
-    """The lags of S, first `rows` and then `later`; the norms of E on blocks of its columns, `early`.
+    """The lags of S, first `rows` (off by `rows_error`·‖b‖), then `later`; the norms of E by blocks, `early`.
 
     `left` is what E still shows after the rounds `looked` at.
     """
@@ -38,6 +38,7 @@ class LagTables:
     rounds: int
     looked: int
     rows: np.ndarray
+    rows_error: np.ndarray
     later: LagForms
     early: LagForms
     left: LagForms
@@ -71,10 +72,13 @@ def lag_tables(response: FilteredResponse) -> LagTables:
             margins[block] += room
             left, room = after.added_to(left, true + settled)
             margins[-1] += room
+    rows = closed.taps(min(LAGS, rounds))
+    products = GAMMA * response.size * np.sqrt((rows**2).sum(axis=(1, 2)))
     return LagTables(
         rounds=rounds,
         looked=min(rounds, start + reach),
-        rows=closed.taps(min(LAGS, rounds)),
+        rows=rows,
+        rows_error=ROOM * (tap_errors(closed, rows) + products),
         later=lag_forms(closed, LAGS, rounds),
         early=LagForms.of(early, np.diff(edges), margins[:-1]),
         left=LagForms.of([left], np.array([start]), margins[-1:]),
@@ -90,17 +94,20 @@ def lag_bound(tables: LagTables, sources: np.ndarray) -> np.ndarray:
         Δ² ≤ Σ_t g_t² + 2e√(Σ_{t<U} g_t²) + 2e_U√(Σ_t g_t²) + e².
 
     Guarantee: an upper bound for vectors of every dimension; sums of norms over a block of rounds or lags are taken
-    by Cauchy and Schwarz from the squared norm of the block.
+    by Cauchy and Schwarz from the squared norm of the block. Nothing is subtracted, so that sums and products of
+    them err by a factor within 1 ± γ_k at most, k of order the number of terms.
     Source: Section 5 of the mathematics page, with the start-up looked at for U rounds only.
     """
     count, m, size = tables.rows.shape
     lags = (tables.rows.reshape(-1, size) @ sources).reshape(count, m, -1)
-    grown = np.cumsum(np.sqrt((lags**2).sum(axis=1)), axis=0)
+    rounding = np.outer(tables.rows_error, np.sqrt((sources**2).sum(axis=0)))
+    grown = np.cumsum(np.sqrt((lags**2).sum(axis=1)) + rounding, axis=0)
     energies = tables.later.energies(sources)
     early, left = tables.early.norm_sum(sources), tables.left.norm_sum(sources)
     bulk, looked = (_shown(tables, grown, energies, rounds) for rounds in (tables.rounds, tables.looked))
     bound = bulk + 2 * early * np.sqrt(looked) + 2 * left * np.sqrt(bulk) + early**2
-    return np.asarray(bound * (1 + 1e-9))
+    terms = m + count + len(energies) + len(tables.early.lengths) + 16
+    return np.asarray(bound * (1 + 8 * GAMMA * terms))
 
 
 def _shown(tables: LagTables, grown: np.ndarray, energies: np.ndarray, rounds: int) -> np.ndarray:

@@ -11,16 +11,26 @@ and a stream that turns by the frequency of the peak each round attains nearly a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import fft
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.filtering.rounding import GAMMA, ROOM, Step
 from sottovoce.sensitivities.many_targets.lag_forms import lag_forms
+from sottovoce.sensitivities.rounding import (
+    matrix_power,
+    norm,
+    squared,
+    tap_errors,
+    transform_error,
+    weights_before,
+)
 
 if TYPE_CHECKING:
-    from sottovoce.filtering import FilteredResponse
+    from sottovoce.filtering import ClosedLoop, FilteredResponse
 
 __all__ = ["peak_bound"]
 
@@ -46,33 +56,48 @@ def peak_bound(
     Guarantee: an upper bound for vectors of every dimension. ρ ≥ sup φ: a real trigonometric polynomial of degree N
     lies below its largest value on K > 2N equidistant points divided by cos(πN/K), and longer lags are added by
     their norms. Gains that are frozen early may leave a loop that grows: then the bound is infinite where it overflows.
+    What rounding does to lags, first columns and states is added to each (docs/proofs/peak.md).
     Source: Ehlich & Zeller, Math. Z. 86 (1964) for the grid.
     """
     rounds, m = response.rounds, response.rows.shape[0]
     steady = min(start, len(response.gains.gain)) - 1
     closed = response.closed_loop(steady)
     rows = closed.taps(min(rounds, EXPLICIT_ROUNDS))
-    peak, frequency = _peaks(rows, sources)
+    errors = tap_errors(closed, rows) + GAMMA * response.size * np.sqrt((rows**2).sum(axis=(1, 2)))
+    lengths = np.sqrt((sources**2).sum(axis=0))
+    peak, frequency = _peaks(rows, sources, errors.sum() * lengths)
     if rounds > EXPLICIT_ROUNDS:
         later = lag_forms(closed, EXPLICIT_ROUNDS, rounds)
         peak = (np.sqrt(peak) + later.norm_sum(sources)) ** 2
     height = min(rounds, steady + reach)
-    early, deviations = _start(response, closed.loop, rows, steady, height)
+    first = _start(response, closed, rows, steady, height)
     gram = closed.gramian(rounds - height) if height < rounds else np.zeros_like(closed.loop)
+    off_rows = ROOM * np.sqrt((errors**2).sum()) * lengths
+    off_columns = steady * off_rows + first.columns_off(sources)
+    off_states = np.sqrt(norm(gram)) * first.states_off(sources)
     batch = max(1, BATCH_BYTES // (8 * (steady + 1) * height * m * 4))
     added, left = np.empty(sources.shape[1]), np.empty(sources.shape[1])
     for begin in range(0, sources.shape[1], batch):
-        chosen = sources[:, begin : begin + batch]
-        added[begin : begin + batch] = _added(early, rows[:height], chosen)
-        states = (deviations @ chosen).transpose(2, 0, 1)
-        left[begin : begin + batch] = np.abs(states @ gram @ states.transpose(0, 2, 1)).sum(axis=(1, 2))
-    bulk = rounds * peak
-    bound = (bulk + added + 2 * np.sqrt(bulk * left) + left) * (1 + 1e-9)
+        part = slice(begin, begin + batch)
+        chosen = sources[:, part]
+        added[part] = _added(first.columns, rows[:height], chosen, off_rows[part], off_columns[part])
+        left[part] = _left((first.deviations @ chosen).transpose(2, 0, 1), gram, off_states[part])
+    settled = rounds * peak
+    bound = settled + added + 2 * np.sqrt(settled * left) + left
+    bound *= 1 + 8 * GAMMA * (height * (m + steady) + response.size + 64)
     return np.where(np.isfinite(bound), bound, np.inf), frequency
 
 
-def _added(early: np.ndarray, rows: np.ndarray, sources: np.ndarray) -> np.ndarray:
-    """Σ |EᵀS + SᵀE + EᵀE| over the rounds of `rows`, for each column of `sources`; products with S by FFT."""
+def _added(
+    early: np.ndarray, rows: np.ndarray, sources: np.ndarray, off_rows: np.ndarray, off_columns: np.ndarray
+) -> np.ndarray:
+    """Σ |EᵀS + SᵀE + EᵀE| over the H rounds of `rows`, for each column of `sources`; products with S by FFT.
+
+    Guarantee: an upper bound, columns of S being off by `off_rows` each and those of E by `off_columns` in all.
+    With a = Σ_s ‖E_s‖, h = ‖f‖, g = Σ_ℓ ‖f_ℓ‖ and τ = `transform_error` an entry of EᵀS errs by at most τ(2h + g)‖E_s‖,
+    one of EᵀE by γ_{mH}‖E_s‖‖E_t‖.
+    Source: docs/proofs/peak.md.
+    """
     steady, count = len(early), sources.shape[1]
     height, m, size = rows.shape
     lags = np.ascontiguousarray(
@@ -88,38 +113,132 @@ def _added(early: np.ndarray, rows: np.ndarray, sources: np.ndarray) -> np.ndarr
     flat = change.reshape(count, steady, m * height)
     within = cross[..., :steady]
     within = within + within.transpose(0, 2, 1) + flat @ flat.transpose(0, 2, 1)
-    return np.asarray(np.abs(within).sum(axis=(1, 2)) + 2 * np.abs(cross[..., steady:]).sum(axis=(1, 2)))
+    found = np.abs(within).sum(axis=(1, 2)) + 2 * np.abs(cross[..., steady:]).sum(axis=(1, 2))
+    squares = (lags**2).sum(axis=1)
+    changed, shown, summed = (
+        np.sqrt((flat**2).sum(axis=2)).sum(axis=1),
+        np.sqrt(squares.sum(axis=1)),
+        np.sqrt(squares).sum(axis=1),
+    )
+    whole = changed + off_columns
+    crossed = (
+        2
+        * height
+        * ((transform_error(points) * (2 * shown + summed) + off_rows) * whole + shown * off_columns)
+    )
+    inner = GAMMA * (m * height + 4) * whole**2 + 2 * whole * off_columns
+    return np.asarray(found + ROOM * (crossed + inner))
 
 
-def _peaks(rows: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A bound of sup ‖Σ f_ℓ e^{−iωℓ}‖² over the lags of `rows`, and where the largest sample is."""
+def _left(states: np.ndarray, gram: np.ndarray, off: np.ndarray) -> np.ndarray:
+    """Σ_st |⟨ε_s, ε_t⟩| of states ε in the norm of a Gramian, which are off by so much in that norm in all.
+
+    Guarantee: an upper bound; the product errs by γ_{2r}‖G‖(Σ ‖ε_s‖)².
+    """
+    forms = states @ gram @ states.transpose(0, 2, 1)
+    lengths = np.sqrt((states**2).sum(axis=2)).sum(axis=1)
+    shown = np.sqrt(np.maximum(np.diagonal(forms, axis1=1, axis2=2), 0)).sum(axis=1)
+    product = 2 * GAMMA * (len(gram) + 1) * norm(gram) * lengths**2
+    # Σ ‖ε_s‖ in the norm of the Gramian, rounding of each square counted by its root.
+    shown = shown + np.sqrt(states.shape[1] * product)
+    return np.asarray(np.abs(forms).sum(axis=(1, 2)) + ROOM * (product + 2 * shown * off + off**2))
+
+
+def _peaks(rows: np.ndarray, sources: np.ndarray, off: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A bound of sup ‖Σ f_ℓ e^{−iωℓ}‖² over the lags of `rows`, off by at most `off` in all, and where it is attained.
+
+    Guarantee: of K samples each is off by `transform_error`·√K‖f‖ at most, besides.
+    """
     count, m, size = rows.shape
     points = fft.next_fast_len(OVERSAMPLING * count, real=True)
     batch = max(1, BATCH_BYTES // (16 * points * m))
     peak, frequency = np.empty(sources.shape[1]), np.empty(sources.shape[1])
+    unsure = transform_error(points) * np.sqrt(points)
     for begin in range(0, sources.shape[1], batch):
-        chosen = sources[:, begin : begin + batch]
-        lags = (rows.reshape(-1, size) @ chosen).reshape(count, m, -1)
+        part = slice(begin, begin + batch)
+        lags = (rows.reshape(-1, size) @ sources[:, part]).reshape(count, m, -1)
         values = (np.abs(fft.rfft(lags, points, axis=0)) ** 2).sum(axis=1)
         top = values.argmax(axis=0)
-        peak[begin : begin + batch] = values[top, np.arange(len(top))]
-        frequency[begin : begin + batch] = 2 * np.pi * top / points
+        sizes = np.sqrt((lags**2).sum(axis=(0, 1)))
+        peak[part] = (np.sqrt(values[top, np.arange(len(top))]) + ROOM * (unsure * sizes + off[part])) ** 2
+        frequency[part] = 2 * np.pi * top / points
     return peak / np.cos(np.pi * (count - 1) / points), frequency
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Start:
+    """The first rounds of the first columns of F, (τ, height·m, r), and the states of E at their end, (τ, r, r).
+
+    bᵀ`states`b and bᵀ`settled`b are Σ ‖z‖² over all states z that an input b of one of these rounds leads to, up to the
+    round in which the gains are frozen, by the true gains and by frozen ones.
+    """
+
+    columns: np.ndarray
+    deviations: np.ndarray
+    states: np.ndarray
+    settled: np.ndarray
+    columns_error: float
+    states_error: float
+
+    def columns_off(self, sources: np.ndarray) -> np.ndarray:
+        """How far the columns of F are off in all, in norm, for each column b of `sources`."""
+        lengths = np.sqrt((sources**2).sum(axis=0))
+        norms = sum(map(norm, self.columns), 0.0)
+        built = np.sqrt(len(self.columns) * _form(self.states, sources))
+        return np.asarray(ROOM * (self.columns_error * built + GAMMA * (len(sources) + 2) * norms * lengths))
+
+    def states_off(self, sources: np.ndarray) -> np.ndarray:
+        """How far the states of E are off in all, in norm."""
+        lengths = np.sqrt((sources**2).sum(axis=0))
+        norms = sum(map(norm, self.deviations), 0.0)
+        built = sum(np.sqrt(len(self.columns) * _form(form, sources)) for form in (self.states, self.settled))
+        return np.asarray(ROOM * (self.states_error * built + GAMMA * (len(sources) + 2) * norms * lengths))
+
+
+def _form(form: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """bᵀXb for each column b, from above."""
+    values = np.einsum("rj,rj->j", sources, form @ sources)
+    return np.asarray(
+        np.maximum(values, 0) + 2 * GAMMA * (len(form) + 1) * norm(form) * (sources**2).sum(axis=0)
+    )
+
+
 def _start(
-    response: FilteredResponse, loop: np.ndarray, rows: np.ndarray, steady: int, height: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The first `height` rounds of the first columns of F, (τ, height·m, r), and the states of E at their end."""
+    response: FilteredResponse, closed: ClosedLoop, rows: np.ndarray, steady: int, height: int
+) -> _Start:
+    """Carry the rows of the first rounds back through them, and what is left of a state at their end.
+
+    Guarantee: a step errs by κ‖X‖ (see `Step`), which the state of its round reads. By Cauchy and Schwarz all steps
+    account for κχ√(bᵀWb) in a column, χ² = Σ ‖X‖², and the rows that were begun with, off by e, for e√(bᵀWb).
+    Source: docs/proofs/peak.md.
+    """
     size, m = response.size, response.rows.shape[0]
+    step = Step.of(response.transition, response.rows, response.gains.gain[: steady + 1])
     adjoint = np.zeros((height * m, size))
     adjoint[steady * m :] = rows[: height - steady].reshape(-1, size)
     early, deviations = np.zeros((steady, height * m, size)), np.empty((steady, size, size))
-    passage = power = np.linalg.matrix_power(loop, height - steady)
+    power, off = matrix_power(closed, height - steady)
+    passage, carried, passed = power, 0.0, 0.0
+    weights = frozen = np.eye(size)
+    states, settled = np.zeros((size, size)), np.zeros((size, size))
     for s in range(steady - 1, -1, -1):
+        carried += squared(adjoint[(s + 1) * m :])
+        passed += squared(passage) + squared(power)
         adjoint[(s + 1) * m :] = response.before(adjoint[(s + 1) * m :], s)
         adjoint[s * m : (s + 1) * m] = response.gains.whitener[s]
         early[s, s * m :] = adjoint[s * m :]
         passage, power = response.before(passage, s), response.before(power, steady)
         deviations[s] = passage - power
-    return early, deviations
+        # W_s = I + (AΦ_s)ᵀ W_{s+1} (AΦ_s), by the gains of round s and by those of the last
+        weights = weights_before(response, step, weights, s)
+        frozen = weights_before(response, step, frozen, steady)
+        states, settled = states + weights, settled + frozen
+    begun = float(np.sqrt((tap_errors(closed, rows[: height - steady]) ** 2).sum()))
+    return _Start(
+        columns=early,
+        deviations=deviations,
+        states=states,
+        settled=settled,
+        columns_error=ROOM * (step.error * carried**0.5 + begun),
+        states_error=ROOM * (step.error * passed**0.5 + off),
+    )

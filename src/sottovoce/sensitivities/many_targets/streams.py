@@ -14,9 +14,10 @@ import numpy as np
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.filtering.rounding import GAMMA, ROOM
+from sottovoce.sensitivities.rounding import length_above, norm, settled_residual
 
 if TYPE_CHECKING:
-    from sottovoce.filtering import FilteredResponse
+    from sottovoce.filtering import ClosedLoop, FilteredResponse
 
 __all__ = ["ConstantStream", "constant_stream", "turning_value"]
 
@@ -30,8 +31,10 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
     Rounds are followed one by one while the gains change. From then on the state differs from the steady one, whose
     output has norm √(rounds·φ), by a deviation that shows at most its norm in the Gramian; round T is left out.
 
-    Guarantee: a lower bound of Δ² for vectors (for signs too at the frequencies 0 and π), up to a relative 1e-9 that
-    is taken off for rounding.
+    Guarantee: a lower bound of Δ² for vectors (for signs too at the frequencies 0 and π), up to what
+    `FilteredResponse.recursion_error` says of the rounds followed. A settled state that is off by ρ a round counts for
+    ρ in each round after it; phases are products of t factors, off by γ_{4t}.
+    Source: docs/proofs/streams.md.
     """
     followed = _followed(response)
     remaining = response.rounds - 1 - followed
@@ -42,10 +45,34 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
         steady = np.empty_like(states)
         for j, back in enumerate(np.conj(turn)):
             steady[:, j] = np.linalg.solve(np.eye(closed.size) - back * closed.loop, sources[:, j])
-        shown = np.sqrt(remaining) * np.linalg.norm(closed.whitener @ steady, axis=0)
         deviation = states + (sources - steady) * turn**followed
-        values += np.maximum(shown - _length(deviation, closed.gramian(remaining)), 0) ** 2
-    return values * (1 - 1e-9)
+        values += _later(closed, steady, deviation, (sources, np.conj(turn)), response.rounds, remaining)
+    return np.asarray(values * (1 - 16 * GAMMA * (response.rounds + response.size + 16)))
+
+
+def _later(
+    closed: ClosedLoop,
+    steady: np.ndarray,
+    deviation: np.ndarray,
+    turning: tuple[np.ndarray, np.ndarray | complex],
+    rounds: float,
+    remaining: int,
+) -> np.ndarray:
+    """What the `remaining` rounds show of settled states `steady` under `turning` inputs, squared, from below.
+
+    Guarantee: √remaining·‖Ds‖ less what the deviation, and in each round the residual of s, show at most. Phases of up
+    to so many `rounds` are off by γ_{4·rounds}, and so are states that are multiplied by them.
+    Source: docs/proofs/streams.md.
+    """
+    sources, back = turning
+    gram = closed.gramian(remaining)
+    sizes, lengths = np.linalg.norm(steady, axis=0), np.linalg.norm(sources, axis=0)
+    products = GAMMA * (2 * closed.size + 4) * norm(closed.whitener) * sizes
+    shown = np.sqrt(remaining) * (np.linalg.norm(closed.whitener @ steady, axis=0) - products)
+    unsure = remaining * settled_residual(closed, steady, back, sources)
+    unsure += 8 * GAMMA * (rounds * (sizes + lengths) + np.linalg.norm(deviation, axis=0))
+    lost = length_above(deviation, gram) + ROOM * np.sqrt(norm(gram)) * unsure
+    return np.asarray(np.maximum(shown - lost, 0) ** 2)
 
 
 def _follow(
@@ -74,28 +101,35 @@ def _follow(
 class ConstantStream:
     """What a contribution that never changes gives away, as forms that serve every target.
 
-    bᵀ`form`b − `margin`·‖b‖² while the gains change, then √`remaining`·‖`shown`·b‖ but for what is left of the
-    `deviation`.
+    bᵀ`form`b − `margin`·‖b‖² while the gains change, then what the `remaining` of all `rounds` show of settled states
+    `steady`·b but for what is left of the `deviation`.
     """
 
     form: np.ndarray
     margin: float
+    rounds: int
     remaining: int
-    shown: np.ndarray
+    closed: ClosedLoop
+    steady: np.ndarray
     deviation: np.ndarray
-    gram: np.ndarray
 
     def value(self, sources: np.ndarray) -> np.ndarray:
         """‖F1‖², from below, for each column of `sources`.
 
-        Guarantee: a lower bound of Δ², for signs too, up to a relative 1e-9 that is taken off for rounding.
+        Guarantee: a lower bound of Δ², for signs too, up to what `FilteredResponse.recursion_error` says of the rounds
+        followed.
+        Source: docs/proofs/streams.md.
         """
         slack = self.margin * (sources**2).sum(axis=0)
         total = np.maximum(np.einsum("rj,rj->j", sources, self.form @ sources) - slack, 0)
         if self.remaining > 0:
-            later = np.sqrt(self.remaining) * np.linalg.norm(self.shown @ sources, axis=0)
-            total += np.maximum(later - _length(self.deviation @ sources, self.gram), 0) ** 2
-        return np.asarray(total * (1 - 1e-9))
+            deviation = self.deviation @ sources
+            # The product errs by γ_r of the norms behind it, as much as so many more rounds of phases would.
+            rounds = self.rounds + len(sources) * (1 + norm(self.deviation))
+            total += _later(
+                self.closed, self.steady @ sources, deviation, (sources, 1.0), rounds, self.remaining
+            )
+        return np.asarray(total * (1 - 16 * GAMMA * (len(sources) + 16)))
 
 
 def constant_stream(response: FilteredResponse) -> ConstantStream:
@@ -118,20 +152,16 @@ def constant_stream(response: FilteredResponse) -> ConstantStream:
             state = response.after(state, t)
     margin = ROOM * GAMMA * (len(response.rows) + followed + 2 * size) * float(np.trace(form))
     remaining = response.rounds - 1 - followed
-    if remaining <= 0:
-        nothing = np.zeros((0, size))
-        return ConstantStream(
-            form=form, margin=margin, remaining=0, shown=nothing, deviation=nothing, gram=np.eye(0)
-        )
     closed = response.closed_loop(followed)
-    steady = np.linalg.solve(identity - closed.loop, identity)
+    steady = np.linalg.solve(identity - closed.loop, identity) if remaining > 0 else np.zeros((size, size))
     return ConstantStream(
         form=form,
         margin=margin,
+        rounds=response.rounds,
         remaining=remaining,
-        shown=closed.whitener @ steady,
+        closed=closed,
+        steady=steady,
         deviation=state + identity - steady,
-        gram=closed.gramian(remaining),
     )
 
 
@@ -140,8 +170,3 @@ def _followed(response: FilteredResponse) -> int:
     if response.rounds <= EXPLICIT_ROUNDS or not response.gains.frozen:
         return response.rounds
     return min(response.rounds, len(response.gains.gain) - 1)
-
-
-def _length(states: np.ndarray, gram: np.ndarray) -> np.ndarray:
-    """√(z*Gz) for each column z."""
-    return np.asarray(np.sqrt(np.maximum(np.einsum("rj,rj->j", states.conj(), gram @ states).real, 0)))

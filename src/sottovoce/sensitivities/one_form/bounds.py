@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.sensitivities.rounding import summed
 
 __all__ = ["absolute_bound", "spectral_bound"]
 
@@ -17,19 +18,20 @@ __all__ = ["absolute_bound", "spectral_bound"]
 def absolute_bound(forms: np.ndarray) -> np.ndarray:
     """Σ_st |M_st|, the choice y_t = Σ_s |M_ts|, for a stack of forms M.
 
-    Guarantee: upper bound for every dimension; exact (at c = 1) where M ≥ 0.
+    Guarantee: upper bound for every dimension, rounding included; but for that exact (at c = 1) where M ≥ 0.
     Source: Theorem 12 of Koskela & Kulkarni, where Δ is printed for Δ²; Bellet et al. 2025, Theorem 7.
 
     >>> absolute_bound(np.array([[2.0, -1.0], [-1.0, 2.0]]))
     array(6.)
     """
-    return np.asarray(np.abs(forms).sum(axis=(-2, -1)))
+    return np.asarray(np.abs(forms).sum(axis=-1).sum(axis=-1) * summed(2 * forms.shape[-1]))
 
 
 def spectral_bound(forms: np.ndarray) -> np.ndarray:
     """T·λ_max(M), the choice y_t = λ_max(M), for a stack of forms M.
 
-    Guarantee: upper bound for every dimension, of the computed M (LAPACK's error of a few units is added).
+    Guarantee: an estimate of an upper bound for every dimension: LAPACK's error, a few units, is added but not proved
+    (`dual.proved_level` is).
     Source: Section 3.4 of Koskela & Kulkarni.
 
     >>> float(spectral_bound(np.array([[2.0, -1.0], [-1.0, 2.0]])).round(9))

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.sensitivities.one_form.dual import is_dominated
+from sottovoce.sensitivities.one_form.dual import proved_level
 from sottovoce.sensitivities.one_form.patterns import ENUMERABLE_PATTERNS, earliest_pattern
 from sottovoce.sensitivities.one_form.solution import FormSolution
 from sottovoce.sensitivities.one_form.witnesses import value_of
+from sottovoce.sensitivities.rounding import value_error
 
 if TYPE_CHECKING:
     from sottovoce.participation import Participation
 
 __all__ = ["solve_energy"]
-
-# By how much, relatively, an eigenvalue is lifted until it is proved to dominate.
-LIFTS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 
 
 def solve_energy(form: np.ndarray, participation: Participation) -> FormSolution:
@@ -32,7 +30,7 @@ def solve_energy(form: np.ndarray, participation: Participation) -> FormSolution
     >>> round(solve_energy(np.array([[2.0, -1.0], [-1.0, 2.0]]), Participation.full()).bound, 9)
     3.0
     """
-    rounds = len(form)
+    rounds, sizes = len(form), float(np.abs(form).sum())
     if participation.kind == "full":
         patterns = [np.arange(rounds)]
     elif (
@@ -46,21 +44,11 @@ def solve_energy(form: np.ndarray, participation: Participation) -> FormSolution
         part = form[np.ix_(pattern, pattern)]
         direction = np.linalg.eigh(part)[1][:, -1]
         stream = np.zeros(rounds)
-        # A hair below norm 1, so that no rounding lifts it above.
-        stream[pattern] = direction / np.linalg.norm(direction) * (1 - 1e-15)
-        value = value_of(form, stream)
+        stream[pattern] = direction / np.linalg.norm(direction)
+        # Σ|M_st||c_s||c_t| ≤ Σ|M_st|; the norm may be above 1 by γ_T, which is counted with it.
+        value = value_of(form, stream) - value_error(form, sizes)
         witness, attained = (stream, value) if value >= attained else (witness, attained)
-        bound = max(bound, _largest(part))
+        bound = max(bound, proved_level(part))
     if participation.kind not in {"full", "fixed", "every"} and len(patterns) == 1:
-        bound = _largest(form)
+        bound = proved_level(form)
     return FormSolution(attained=attained, bound=bound, method="spectral", witness=witness, y=None)
-
-
-def _largest(form: np.ndarray) -> float:
-    """A proved bound of λ_max(M)."""
-    guess = float(np.linalg.eigvalsh(form)[-1])
-    for lift in LIFTS:
-        level = guess * (1 + lift) + 1e-300
-        if is_dominated(form, np.full(len(form), level)):
-            return level
-    return float(np.abs(form).sum(axis=1).max(initial=0.0)) * (1 + 1e-13)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.sensitivities.one_form.bounds import spectral_bound
-from sottovoce.sensitivities.one_form.dual import is_dominated
+from sottovoce.sensitivities.one_form.dual import is_dominated, proved_level
 from sottovoce.sensitivities.one_form.solution import FormSolution, solve_form
+from sottovoce.sensitivities.rounding import summed
 
 if TYPE_CHECKING:
     from sottovoce.participation import Participation
@@ -23,7 +23,7 @@ ENUMERABLE_PATTERNS = 512
 MIXTURES = np.linspace(0.0, 1.0, 21)
 # Up to this many rounds y is sought for the largest patterns rather than for all rounds.
 MOST_WEIGHED, REPETITIONS, VECTORS = 1024, 600, 6
-# Sets of rounds that are looked at in the search for the one with the largest sum of absolute values.
+# Speed alone: sets of rounds that are looked at in the search for the one with the largest sum of absolute values.
 NODES = 3000
 # Up to this many rounds every row is summed over its own worst pattern.
 SHORT_ENOUGH = 256
@@ -116,7 +116,7 @@ def covering(form: np.ndarray, participation: Participation, *, tolerance: float
     """
     rounds = len(form)
     whole = solve_form(form, contribution="vector", tolerance=tolerance)
-    level = np.full(rounds, float(spectral_bound(form)) / rounds)
+    level = np.full(rounds, proved_level(form))
     assert whole.y is not None, "bounds for vectors are sums of y"
     # Feasible y form a convex set, so every mixture of two of them is feasible too.
     mixtures = [(1 - share) * whole.y + share * level for share in MIXTURES]
@@ -187,11 +187,11 @@ def _absolute_within(form: np.ndarray, participation: Participation) -> float:
     sizes = np.abs(form)
     if participation.kind == "at-most":
         count = min(participation.size, len(form))
-        within = np.partition(sizes, len(form) - count, axis=1)[:, -count:].sum(axis=1) * (1 + 1e-13)
+        within = np.partition(sizes, len(form) - count, axis=1)[:, -count:].sum(axis=1) * summed(count)
     elif len(form) <= SHORT_ENOUGH:
         within = np.array([participation.largest_sum(row) for row in sizes])
     else:
-        within = sizes.sum(axis=1) * (1 + 1e-13)
+        within = sizes.sum(axis=1) * summed(len(form))
     return participation.largest_sum(within)
 
 
@@ -211,7 +211,7 @@ def _branched(form: np.ndarray, count: int) -> float:
 
     def bounded(chosen: tuple[int, ...], still: np.ndarray) -> tuple[float, int]:
         held = np.array(chosen, dtype=np.int64)
-        value, left = float(sizes[np.ix_(held, held)].sum()), count - len(held)
+        value, left = float(sizes[np.ix_(held, held)].sum(axis=1).sum()), count - len(held)
         if left <= 0 or still.size == 0:
             return value, -1
         inner = apart[np.ix_(still, still)]
@@ -236,7 +236,7 @@ def _branched(form: np.ndarray, count: int) -> float:
             number += 1
             bound, following = bounded(held, rest)
             heapq.heappush(heap, (-bound, number, held, rest, following))
-    return -heap[0][0] * (1 + 1e-12)
+    return -heap[0][0] * summed(6 * count + 16)
 
 
 def _grown(form: np.ndarray, participation: Participation) -> np.ndarray:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.sensitivities.one_form.bounds import absolute_bound, spectral_bound
-from sottovoce.sensitivities.one_form.dual import solve_dual
+from sottovoce.sensitivities.one_form.bounds import absolute_bound
+from sottovoce.sensitivities.one_form.dual import proved_level, solve_dual
 from sottovoce.sensitivities.one_form.witnesses import (
     ENUMERABLE,
     alternating_signs,
@@ -18,6 +18,7 @@ from sottovoce.sensitivities.one_form.witnesses import (
     enumerated_signs,
     value_of,
 )
+from sottovoce.sensitivities.rounding import summed, value_error
 
 if TYPE_CHECKING:
     from sottovoce.protocols import Contribution
@@ -43,10 +44,13 @@ class FormSolution:
 
 
 def plain_ends(forms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For a stack of forms: the better of constant and alternating signs, and the absolute-value bound."""
-    signs = alternating_signs(forms.shape[-1])
-    attained = np.maximum(forms.sum(axis=(-2, -1)), (forms @ signs) @ signs)
-    return attained, absolute_bound(forms)
+    """For a stack of forms: the better of constant and alternating signs, and the absolute-value bound.
+
+    Guarantee: attained ≤ Δ² ≤ bound for the forms as stored; each sum errs by γ_{2T} of the sum of sizes.
+    """
+    signs, bound = alternating_signs(forms.shape[-1]), absolute_bound(forms)
+    attained = np.maximum(forms.sum(axis=-1).sum(axis=-1), (forms @ signs) @ signs)
+    return attained - (summed(2 * forms.shape[-1]) - 1) * bound, bound
 
 
 def solve_form(form: np.ndarray, *, contribution: Contribution, tolerance: float) -> FormSolution:
@@ -55,31 +59,40 @@ def solve_form(form: np.ndarray, *, contribution: Contribution, tolerance: float
     Constant signs where M ≥ 0 makes them optimal; all sign patterns for scalars up to `ENUMERABLE` rounds; else the
     dual solution, whose vectors witness the lower end for vectors and are rounded to signs for scalars.
 
-    Guarantee: attained ≤ Δ² ≤ bound for the form as stored, up to rounding in the sums (a relative 1e-13 is added).
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored, rounding in the sums included (docs/proofs/sums.md).
     """
     y = np.abs(form).sum(axis=1)
     plain = max((constant_signs(len(form)), alternating_signs(len(form))), key=lambda c: value_of(form, c))
-    attained = value_of(form, plain)
-    absolute = FormSolution(
-        attained=attained, bound=float(y.sum()) * (1 + 1e-13), method="abs", witness=plain, y=y
-    )
-    if absolute.bound <= attained * (1 + CLOSE):
-        return absolute
+    bound = float(absolute_bound(form))
+    attained = value_of(form, plain) - value_error(form, bound)
+    if bound <= attained * (1 + CLOSE):
+        return FormSolution(attained=attained, bound=bound, method="abs", witness=plain, y=y)
     if contribution == "scalar" and len(form) <= ENUMERABLE:
         signs = enumerated_signs(form)
         value = value_of(form, signs)
+        # The best as computed may be beaten by one that was computed too low.
+        off = value_error(form, bound) + 2 * (summed(len(form) ** 2 + 8) - 1) * bound
         return FormSolution(
-            attained=value, bound=value * (1 + 1e-13), method="enumeration", witness=signs, y=None
+            attained=value - value_error(form, bound),
+            bound=value + off,
+            method="enumeration",
+            witness=signs,
+            y=None,
         )
     dual = solve_dual(form, tolerance=tolerance)
     witness = best_signs(form, dual.streams) if contribution == "scalar" else dual.streams
     if contribution == "vector" and value_of(form, plain) >= dual.attained:
         witness = plain
-    bounds = [(dual.bound, "dual", dual.y), (absolute.bound, "abs", y)]
+    bounds = [(dual.bound, "dual", dual.y), (bound, "abs", y)]
     if dual.y is None:
-        spectral = float(spectral_bound(form))
-        bounds.append((spectral, "spectral", np.full(len(form), spectral / len(form))))
+        level = proved_level(form)
+        bounds.append((level * len(form) * summed(2), "spectral", np.full(len(form), level)))
     bound, method, proof = min(bounds, key=lambda entry: entry[0])
+    sizes, dimension = bounds[1][0], witness.size // len(form)
     return FormSolution(
-        attained=value_of(form, witness), bound=bound, method=method, witness=witness, y=proof
+        attained=value_of(form, witness) - value_error(form, sizes, dimension),
+        bound=bound,
+        method=method,
+        witness=witness,
+        y=proof,
     )

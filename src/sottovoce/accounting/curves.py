@@ -3,26 +3,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.accounting import account
-from sottovoce.documents import Curve
+from sottovoce.accounting.verbs import account
 from sottovoce.errors import InputError, at_least
 from sottovoce.scenarios import Effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sottovoce.accounting import AccountTable
+    from sottovoce.accounting.table import AccountTable
     from sottovoce.interval import Interval
     from sottovoce.scenarios import Scenario
 
-__all__ = ["horizons", "table_curve", "table_curves", "view_curve"]
+__all__ = ["Curve", "horizons", "table_curve", "table_curves", "view_curve"]
 
 _PAIRS = 4000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Δ² of the worst, the median and the best target of one view, for several numbers of rounds.
+
+    `counts` are the rounds in which a target contributes at most: Δ² of local DP in plain gossip. It is empty where Δ²
+    of local DP is another, as with programs.
+    """
+
+    observers: tuple[int, ...]
+    rounds: tuple[int, ...]
+    counts: tuple[int, ...]
+    worst: tuple[Interval, ...]
+    median: tuple[Interval, ...]
+    best: tuple[Interval, ...]
 
 
 def horizons(rounds: int, count: int = 8) -> tuple[int, ...]:

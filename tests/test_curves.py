@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from sottovoce.accounting import account, account_all
+from sottovoce.accounting.curves import horizons, table_curve, table_curves
 from sottovoce.errors import InputError
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
-from sottovoce.report.curves import horizons, table_curve, table_curves
 from sottovoce.views import View
 
 PATH = metropolis_weights("path:n=5")

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What proofs allow for rounding: above the truth in 256 bits, not far above it, and too little at a hundredth of it.
+
+The cases are as small as they can be, because there an allowance that grows with the number of terms is close to what
+rounding does.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import fft
+
+from sottovoce.filtering import ClosedLoop, FilteredResponse, hidden_system, whitened_response
+from sottovoce.graphs import metropolis_weights
+from sottovoce.protocols import gossip
+from sottovoce.sensitivities import absolute_bound, rounding
+from sottovoce.sensitivities.long_horizons import bounded_real
+from sottovoce.sensitivities.long_horizons.bounded_real import backward_step
+from sottovoce.sensitivities.long_horizons.model import TargetModel, dense_transition, whole_model
+from sottovoce.sensitivities.long_horizons.round_by_round import _Run
+from sottovoce.sensitivities.one_form import dual
+from sottovoce.sensitivities.one_form.dual import is_dominated
+from sottovoce.sensitivities.one_form.witnesses import value_of
+from sottovoce.sensitivities.rounding import (
+    definiteness_margin,
+    followed_error,
+    length_above,
+    matrix_power,
+    settled_residual,
+    summed,
+    tap_errors,
+    transform_error,
+    value_error,
+)
+from sottovoce.views import View, observe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MUTANT = 0.01
+
+
+@pytest.fixture(autouse=True)
+def _bits() -> Iterator[None]:
+    with mpmath.workprec(256):
+        yield
+
+
+def check(shares: list[Any]) -> None:
+    """What rounding did, as shares of what was allowed: never more, and somewhere more than a hundredth."""
+    assert max(shares) <= 1
+    assert max(shares) > MUTANT, f"at most {float(max(shares)):.2g} of the allowance is needed"
+
+
+def barely_indefinite(count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Forms M of two rounds and y with diag(y) − M singular, but for what y was rounded by, downwards."""
+    rng = np.random.default_rng(7)
+    for _ in range(count):
+        a, b = rng.uniform(0.5, 2.0, 2)
+        d = -np.sqrt(a * b)
+        # diag(a, b) + [[0, d], [d, 0]] with M = −[[0, d], [d, 0]] and y = (a, b), then b is lowered to where det < 0.
+        while Fraction(a) * Fraction(b) >= Fraction(d) ** 2:
+            b = np.nextafter(b, 0)
+        yield np.array([[0.0, -d], [-d, 0.0]]), np.array([a, b])
+
+
+def test_nothing_indefinite_is_taken_for_dominated_and_a_hundredth_of_the_margin_is_too_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases = list(barely_indefinite(4000))
+    assert not any(is_dominated(form, y) for form, y in cases)
+    # What is proved lies close above: the margin is 20 units of the trace.
+    assert all(is_dominated(form, y + 50 * 2.0**-53 * y.sum()) for form, y in cases)
+    monkeypatch.setattr(dual, "definiteness_margin", lambda *given: MUTANT * definiteness_margin(*given))
+    assert any(is_dominated(form, y) for form, y in cases)
+
+
+def small_model(rng: np.random.Generator, size: int) -> TargetModel:
+    """A filter of a few states, of a size as those of networks have."""
+    rows = np.zeros((1, size))
+    rows[0, 0] = rng.uniform(0.5, 1)
+    return TargetModel(
+        transition=rng.uniform(-1, 1, (size, size)) / size,
+        rows=rows,
+        source=rng.uniform(-1, 1, size),
+        gains=rng.uniform(-1, 1, (1, size, 1)),
+        whiteners=rng.uniform(-1, 1, (1, 1, size)),
+        rounds=10,
+    )
+
+
+def exact(array: np.ndarray) -> Any:
+    """An array as a matrix of 256 bits."""
+    return mpmath.matrix(np.asarray(array).tolist())
+
+
+def most(matrix: Any) -> Any:
+    """The largest eigenvalue."""
+    return mpmath.eigsy(matrix, eigvals_only=True)[matrix.rows - 1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_each_part_of_a_backward_step_allows_for_what_rounding_did(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed: dict[str, tuple[list[np.ndarray], float]] = {}
+
+    def watched(name: str) -> Callable[..., float]:
+        whole: Callable[..., float] = getattr(rounding, name)
+
+        def watch(*given: Any) -> float:
+            allowed[name] = (
+                [np.array(part) for part in given[:4] if isinstance(part, np.ndarray)],
+                whole(*given),
+            )
+            return allowed[name][1]
+
+        return watch
+
+    for name in ("weight_error", "slack_error", "form_error"):
+        monkeypatch.setattr(bounded_real, name, watched(name))
+    rng = np.random.default_rng(size)
+    shares: dict[str, list[Any]] = {"N": [], "s": [], "f(V)": []}
+    for _ in range(60):
+        model = small_model(rng, size)
+        root = rng.uniform(-1, 1, (size, size))
+        value = (root @ root.T + (root @ root.T).T) / 2
+        A, C, K, D, V = (
+            exact(p) for p in (model.transition, model.rows, model.gains[0], model.whiteners[0], value)
+        )
+        b, turn = exact(model.source), mpmath.eye(size) - K * C
+        N = D.T * D + turn.T * V * turn
+        y = 1.5 * float((b.T * N * b)[0])
+        above, gap = backward_step(model, value, 0, y)
+        (_, _, weight, _), error = allowed["weight_error"]
+        shares["N"].append(most(N - exact(weight)) / error)
+        # From here on what is stored counts: N as raised, and the slack.
+        (raised,), error = allowed["slack_error"]
+        shares["s"].append(1 + (mpmath.mpf(gap) - (mpmath.mpf(y) - (b.T * exact(raised) * b)[0])) / error)
+        (raised, _, _, before), error = allowed["form_error"]
+        seen = A.T * exact(raised) * b
+        formed = A.T * exact(raised) * A + seen * seen.T / mpmath.mpf(gap)
+        shares["f(V)"].append(most(formed - exact(before)) / error)
+        # All of it together: the matrix that is returned is above the truth, and the slack below.
+        slack = mpmath.mpf(y) - (b.T * N * b)[0]
+        pulled = A.T * N * b
+        assert most(A.T * N * A + pulled * pulled.T / slack - exact(above)) <= 0
+        assert gap <= slack
+    for part in shares.values():
+        check(part)
+
+
+def test_values_of_streams_and_sums_of_sizes_are_within_what_is_allowed() -> None:
+    rng = np.random.default_rng(3)
+    values, sums = [], []
+    for _ in range(200):
+        form = rng.uniform(-1, 1, (2, 2))
+        stream = rng.uniform(-1, 1, (2, 1)) / 1.01
+        true = sum(
+            Fraction(form[s, t]) * Fraction(stream[s, 0]) * Fraction(stream[t, 0])
+            for s in range(2)
+            for t in range(2)
+        )
+        values.append(
+            abs(Fraction(value_of(form, stream)) - true) / Fraction(value_error(form, np.abs(form).sum()))
+        )
+        true = sum(abs(Fraction(entry)) for entry in form.ravel().tolist())
+        raised = Fraction(float(absolute_bound(form)))
+        assert raised >= true
+        sums.append(1 - (raised - true) / (true * Fraction(summed(4) - 1)))
+    check(values)
+    check(sums)
+
+
+def loop_of(rng: np.random.Generator, size: int) -> ClosedLoop:
+    return ClosedLoop(loop=rng.uniform(-1, 1, (size, size)) / size, whitener=rng.uniform(-1, 1, (1, size)))
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_lags_and_powers_of_a_loop_are_within_what_is_allowed(size: int) -> None:
+    rng = np.random.default_rng(size)
+    taps_off, powers_off = [], []
+    for _ in range(40):
+        closed = loop_of(rng, size)
+        taps = closed.taps(6)
+        errors = tap_errors(closed, taps)
+        true = exact(closed.whitener)
+        for lag in range(6):
+            off = mpmath.norm(exact(taps[lag]) - true, 2)
+            assert off <= errors[lag]
+            taps_off += [off / errors[lag]] if lag else []
+            true = true * exact(closed.loop)
+        power, off = matrix_power(closed, 5)
+        powers_off.append(mpmath.norm(exact(power) - exact(closed.loop) ** 5, 2) / off)
+    check(taps_off)
+    check(powers_off)
+
+
+def test_transforms_are_within_what_is_allowed() -> None:
+    rng = np.random.default_rng(5)
+    shares = []
+    for points in (2, 3, 4, 5, 6, 7, 11, 12, 33):
+        for _ in range(10):
+            given = rng.uniform(-1, 1, points)
+            turn = [mpmath.expjpi(mpmath.mpf(-2 * k) / points) for k in range(points)]
+            found = fft.fft(given)
+            true = [
+                mpmath.fsum(given[t] * turn[k * t % points] for t in range(points)) for k in range(points)
+            ]
+            size = mpmath.sqrt(mpmath.fsum(abs(each) ** 2 for each in true))
+            off = mpmath.sqrt(mpmath.fsum(abs(mpmath.mpc(found[k]) - true[k]) ** 2 for k in range(points)))
+            shares.append(off / size / transform_error(points))
+    check(shares)
+
+
+@pytest.mark.parametrize("graph", ["path:n=3", "ring:n=3"])
+def test_states_that_are_followed_are_within_what_is_allowed(graph: str) -> None:
+    protocol = gossip(metropolis_weights(graph), rounds=6)
+    system = hidden_system(protocol, observe(protocol, View.secure_sum(0)))
+    response = whitened_response(system)
+    assert isinstance(response, FilteredResponse)
+    run, model = _Run.of(response, 0), whole_model(response, 0)
+    A, C, b = exact(dense_transition(response)), exact(response.rows), exact(response.source(0))
+    rng, shares = np.random.default_rng(1), []
+    for _ in range(60):
+        stream = rng.uniform(-1, 1, 6)
+        sizes: list[float] = []
+        shown = run.shown(stream[:, None], sizes)
+        state, off = mpmath.zeros(response.size, 1), []
+        for t in range(6):
+            state = A * state + b * mpmath.mpf(stream[t])
+            off += list(exact(response.whitener(t)) * state - exact(shown[t]))
+            state = state - exact(response.gains.gain[response.gains.at(t)]) * (C * state)
+        shares.append(mpmath.norm(mpmath.matrix(off), 2) / followed_error(model, 6, sum(sizes)))
+    check(shares)
+
+
+def test_settled_states_and_their_lengths_are_within_what_is_allowed() -> None:
+    rng = np.random.default_rng(9)
+    residuals, lengths = [], []
+    for _ in range(60):
+        closed, source = loop_of(rng, 2), rng.uniform(-1, 1, (2, 1))
+        steady = np.linalg.solve(np.eye(2) - closed.loop, source)
+        true = mpmath.norm(exact(steady) - exact(closed.loop) * exact(steady) - exact(source), 2)
+        residuals.append(true / settled_residual(closed, steady, 1.0, source)[0])
+        # A form that nearly vanishes on the state: its own rounding is all that is left.
+        root = rng.uniform(0.5, 1, 2)
+        gram, state = np.outer(root, root), np.array([[root[1]], [-root[0]]])
+        form = (exact(state).T * exact(gram) * exact(state))[0]
+        assert mpmath.sqrt(abs(form)) <= length_above(state, gram)[0]
+        lengths.append(abs(form) / mpmath.mpf(length_above(state, gram)[0]) ** 2)
+    check(residuals)
+    check(lengths)
