@@ -5,6 +5,7 @@ import pickle
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -174,7 +175,7 @@ def test_terms_say_what_every_output_states(protocol: Protocol) -> None:
     )
     terms = asked.terms()
     assert list(terms)[:6] == ["relation", "view", "own_noise", "contribution", "participation", "assumption"]
-    assert {**terms, **protocol_facts(protocol)} == terms
+    assert {**terms, **msgspec.to_builtins(protocol_facts(protocol))} == terms
     assert terms["participation"] == "at-most:2"
     words = asked.sentences()
     assert words["view"] == "neighbourhood, own noise known"
