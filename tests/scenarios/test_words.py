@@ -11,6 +11,7 @@ import pytest
 
 from sottovoce import (
     Effort,
+    Participation,
     Scenario,
     View,
     account,
@@ -20,6 +21,7 @@ from sottovoce import (
     certify,
     gossip,
     graphs,
+    rate,
     sensitivity,
     worst_coalition,
     worst_observer,
@@ -102,6 +104,11 @@ def searched(found: Any) -> list[object]:
             searched,
         ),
         (
+            lambda: rate(replace(HALF, participation=Participation.full()), effort=Effort(tolerance=1e-3)),
+            lambda: rate(RING, VIEW, [1, 2], tolerance=1e-3),
+            lambda found: (found.lower.tolist(), found.upper.tolist(), found.targets.tolist()),
+        ),
+        (
             lambda: local_account(HALF, **MECHANISM),
             lambda: local_account(RING, **HALVED, **MECHANISM),
             lambda account: account,
@@ -154,6 +161,22 @@ def test_words_beside_a_value_are_refused() -> None:
         InputError, match=r"view must be given beside a protocol, .* \(or ask with a Scenario"
     ):
         account(RING, **MECHANISM)
+
+
+def test_a_rate_is_of_every_round() -> None:
+    with pytest.raises(InputError, match=r"contribute in every round; got participation every:2 \(leave it"):
+        rate(HALF)
+
+
+def test_a_table_knows_the_question_of_each_pair() -> None:
+    table = account_all(RING, "secure-sum", observers=[3, 0], targets=[1, 4], **HALVED, **MECHANISM)
+    for place, (observer, target) in enumerate(((3, 1), (3, 4), (0, 1), (0, 4))):
+        one = table.question(place)
+        assert (one.one_view.observers, one.one_target) == ((observer,), target)
+        assert (one.relation, one.participation) == (HALF.relation, HALF.participation)
+        assert account(one, **MECHANISM)[target] == table[observer, target]
+    gateway = View(observation=[[0, 0, 1, 1, 0]], known_noise=[])
+    assert account(RING, gateway, **MECHANISM).question(0).one_view is gateway
 
 
 def test_searches_need_one_target_and_known_noise() -> None:

@@ -149,15 +149,7 @@ def _together(
     found: list[Sensitivities],
 ) -> None:
     """The same for views of training whose pairs are sharpened together, while they may be the worst."""
-    first = questions[0]
-    work = sharpened_views(
-        first.protocol,
-        [(one.one_view, one.target_indices) for one in questions],
-        engine=effort.engine,
-        effort=effort.depth,
-        contribution=first.contribution,
-        participation=first.participation,
-    )
+    work = sharpened_views(questions, effort)
     try:
         work.pairs.run(progress)
     finally:

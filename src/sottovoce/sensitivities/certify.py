@@ -85,12 +85,9 @@ def certify(
     if protocol.updates is not None:
         check_zero_out(protocol.updates, None if mechanism is None else mechanism.relation)
         return certify_training(
-            protocol,
-            view,
+            scenario,
             int(indices[0]),
             stated={**_stated_protocol(protocol), "view": _stated(protocol, view, observation)},
-            contribution=contribution,
-            participation=chosen,
             mechanism=mechanism,
             tolerance=tolerance,
         )
@@ -117,7 +114,7 @@ def certify(
     if not protocol.plain and (capped := _capped(claim, protocol)) is not None:
         return capped
     if contribution == "energy" or not protocol.plain:
-        proof = _program_proof(protocol, view, place, problem)
+        proof = _program_proof(scenario, place, tolerance)
     elif view.name == "everyone":
         proof = _everyone_proof(protocol, problem)
     else:
@@ -182,31 +179,25 @@ def _capped(asked: Certificate, protocol: Protocol) -> Certificate | None:
     return None
 
 
-def _program_proof(protocol: Protocol, view: View, target: int, problem: Problem) -> dict[str, Any]:
+def _program_proof(scenario: Scenario, target: int, tolerance: float) -> dict[str, Any]:
     """A y and a witness from the form of any program; the verifier has the last word on what they prove.
 
     Raises NotCertified where Δ is infinite: no finite claim is true then.
     """
-    solved = program_solution(
-        protocol,
-        view,
-        target,
-        contribution=problem.contribution,
-        participation=problem.participation,
-        tolerance=problem.tolerance,
-    )
+    protocol = scenario.protocol
+    solved = program_solution(scenario, target, tolerance=tolerance)
     if solved is None:
         raise NotCertified(
-            f"Δ is infinite, so there is nothing to certify: {view!r} shows something of what "
+            f"Δ is infinite, so there is nothing to certify: {scenario.one_view!r} shows something of what "
             f"{protocol.labels[target]!r} contributes beside none of the noise that the observer does not know "
             f"({protocol.sentence}; add noise where contributions enter)"
         )
     form, solution = solved
     y = solution.y
-    if problem.contribution == "energy":
+    if scenario.contribution == "energy":
         y = np.full(protocol.rounds, solution.bound)
     elif y is None:
-        y = covering(form, problem.participation, tolerance=problem.tolerance)
+        y = covering(form, scenario.participation, tolerance=tolerance)
     # Room for rounding on both sides, so that y need not be raised to be proved.
     y = np.maximum(y, 0.0) * (1 + 1e-8)
     lower = solution.attained * (1 - 1e-8)

@@ -18,9 +18,7 @@ from sottovoce.verification.meaning import question
 if TYPE_CHECKING:
     from sottovoce.certificates import Mechanism
     from sottovoce.feedback import Attack, Training
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Protocol
-    from sottovoce.views import View
+    from sottovoce.scenarios import Scenario
 
 __all__ = ["certify_training"]
 
@@ -29,13 +27,10 @@ _FINE = 1e-5
 
 
 def certify_training(
-    protocol: Protocol,
-    view: View,
+    scenario: Scenario,
     index: int,
     *,
     stated: dict[str, Any],
-    contribution: str,
-    participation: Participation,
     mechanism: Mechanism | None,
     tolerance: float,
 ) -> Certificate:
@@ -46,11 +41,12 @@ def certify_training(
     Guarantee: `verify` accepts it, given the graph.
     Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
     """
-    if contribution != "vector":
+    if scenario.contribution != "vector":
         raise InputError(
-            f"contributions to training are vectors, whose bounds hold for numbers too; got {contribution!r} "
-            "(leave contribution out)"
+            "contributions to training are vectors, whose bounds hold for numbers too; got "
+            f"{scenario.contribution!r} (leave contribution out)"
         )
+    protocol, view, participation = scenario.protocol, scenario.one_view, scenario.participation
     (found,) = training_sensitivities(
         protocol,
         view,

@@ -104,26 +104,9 @@ def sensitivity(
     observation = observe(protocol, view)
     indices = target_indices(protocol, view, observation.known, scenario.targets)
     if protocol.updates is not None:
-        return training_view_sensitivity(
-            protocol,
-            view,
-            indices,
-            engine=engine,
-            effort=effort.depth,
-            contribution=contribution,
-            participation=chosen,
-            progress=progress,
-        )
+        return training_view_sensitivity(scenario, effort, progress)
     by_program = partial(
-        program_sensitivity,
-        protocol,
-        view,
-        indices,
-        engine=engine,
-        contribution=contribution,
-        participation=chosen,
-        tolerance=tolerance,
-        progress=progress,
+        program_sensitivity, scenario, indices, engine=engine, tolerance=tolerance, progress=progress
     )
     if contribution == "energy" or not protocol.plain:
         return by_program(in_bulk=_program_in_bulk(effort.depth, engine, protocol.rounds, len(indices)))
@@ -138,10 +121,10 @@ def sensitivity(
     )
     if view.name == "everyone":
         # Each contribution stands beside its own noise alone, so Δ² counts rounds.
-        return _closed_form(protocol, view, indices, problem, float(cap), "exact")
+        return _closed_form(scenario, indices, float(cap), "exact")
     system = hidden_system(protocol, observation)
     if system.rows.shape[0] == 0:
-        return _closed_form(protocol, view, indices, problem, 0.0, "unreached")
+        return _closed_form(scenario, indices, 0.0, "unreached")
     upper_side = assess(system, indices, problem, progress)
     lower = upper_side.lower
     witness_of: Callable[[int], np.ndarray] = upper_side.witness_of
@@ -153,12 +136,8 @@ def sensitivity(
         else:
             lower, witness_of = np.zeros(len(indices)), lambda _: np.zeros(protocol.rounds)
     found = Sensitivities(
-        protocol=protocol,
-        view=view,
-        contribution=contribution,
-        participation=chosen,
+        scenario=scenario,
         engine=upper_side.response.engine,
-        targets=protocol.names(indices),
         indices=indices,
         squared_lower=np.minimum(lower, upper_side.upper),
         squared_upper=upper_side.upper,
@@ -349,20 +328,15 @@ def _is_long(response: FilteredResponse) -> bool:
     return response.rounds > EXPLICIT_ROUNDS
 
 
-def _closed_form(
-    protocol: Protocol, view: View, indices: np.ndarray, problem: Problem, squared: float, method: str
-) -> Sensitivities:
+def _closed_form(scenario: Scenario, indices: np.ndarray, squared: float, method: str) -> Sensitivities:
     """The same Δ² for every target, known without computing."""
+    stream = partial(earliest_pattern, scenario.participation, scenario.protocol.rounds)
     return Sensitivities(
-        protocol=protocol,
-        view=view,
-        contribution=problem.contribution,
-        participation=problem.participation,
+        scenario=scenario,
         engine="closed form",
-        targets=protocol.names(indices),
         indices=indices,
         squared_lower=np.full(len(indices), squared),
         squared_upper=np.full(len(indices), squared),
         method=np.full(len(indices), method, dtype=METHOD_NAMES),
-        witness_of=lambda _: earliest_pattern(problem.participation, protocol.rounds).astype(np.float64),
+        witness_of=lambda _: stream().astype(np.float64),
     )

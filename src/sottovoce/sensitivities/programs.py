@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
 
-    from sottovoce.filtering import Engine
     from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.scenarios import Engine, Scenario
     from sottovoce.views import View
 
 __all__ = ["program_sensitivity", "program_solution"]
@@ -61,13 +61,10 @@ class _Question:
 
 @QUIET
 def program_sensitivity(
-    protocol: Protocol,
-    view: View,
+    scenario: Scenario,
     indices: np.ndarray,
     *,
     engine: Engine,
-    contribution: Contribution,
-    participation: Participation,
     tolerance: float,
     in_bulk: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -79,6 +76,8 @@ def program_sensitivity(
     Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
     with maps that do not change from round to round. Where they do, C is written out as registers that nodes keep.
     """
+    protocol, view, participation = scenario.protocol, scenario.one_view, scenario.participation
+    contribution = scenario.contribution
     _check_size(protocol)
     run = _run(protocol)
     _check_memory(run, view)
@@ -124,12 +123,8 @@ def program_sensitivity(
     upper[at_cap], method[at_cap] = caps[indices[at_cap]], "cap"
     lower[open_to] = np.minimum(lower[open_to], upper[open_to])
     return Sensitivities(
-        protocol=protocol,
-        view=view,
-        contribution=contribution,
-        participation=participation,
+        scenario=scenario,
         engine=response.engine,
-        targets=protocol.names(indices),
         indices=indices,
         squared_lower=lower,
         squared_upper=upper,
@@ -144,15 +139,11 @@ def program_sensitivity(
 
 @QUIET
 def program_solution(
-    protocol: Protocol,
-    view: View,
-    target: int,
-    *,
-    contribution: Contribution,
-    participation: Participation,
-    tolerance: float,
+    scenario: Scenario, target: int, *, tolerance: float
 ) -> tuple[np.ndarray, FormSolution] | None:
     """M of one target as computed, and what was found of it; None where no noise hides a contribution."""
+    protocol, view, participation = scenario.protocol, scenario.one_view, scenario.participation
+    contribution = scenario.contribution
     _check_size(protocol)
     response = program_response(_run(protocol), view)
     if _is_bare(response, target, participation):

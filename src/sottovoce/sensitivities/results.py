@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.scenarios import Scenario
     from sottovoce.views import View
 
 __all__ = ["Sensitivities", "Sensitivity"]
@@ -46,21 +47,42 @@ class Sensitivity:
 class Sensitivities:
     """Δ² of one view for many targets, as arrays in index order; `result[label]` is the `Sensitivity` of one.
 
-    `targets` holds node names and `indices` their positions in the protocol. Targets whose noise the observer knows
-    are left out.
+    `scenario` is what was asked. `targets` holds node names and `indices` their positions in the protocol. Targets
+    whose noise the observer knows are left out.
     """
 
-    protocol: Protocol
-    view: View
-    contribution: Contribution
-    participation: Participation
+    scenario: Scenario
     engine: str
-    targets: np.ndarray
     indices: np.ndarray
     squared_lower: np.ndarray
     squared_upper: np.ndarray
     method: np.ndarray
     witness_of: Callable[[int], np.ndarray]
+
+    @property
+    def protocol(self) -> Protocol:
+        """What the nodes do."""
+        return self.scenario.protocol
+
+    @property
+    def view(self) -> View:
+        """What the observer sees and whose noise it knows."""
+        return self.scenario.one_view
+
+    @property
+    def contribution(self) -> Contribution:
+        """What a round's contribution is."""
+        return self.scenario.contribution
+
+    @property
+    def participation(self) -> Participation:
+        """The rounds in which a target contributes."""
+        return self.scenario.participation
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """The name of each target."""
+        return self.protocol.names(self.indices)
 
     def __len__(self) -> int:
         """How many targets there are."""

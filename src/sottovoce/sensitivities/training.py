@@ -19,9 +19,7 @@ from sottovoce.views import METHOD_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.views import View
+    from sottovoce.scenarios import Effort, Scenario
 
 __all__ = ["SharpenedViews", "sharpened_views", "solves_each", "training_view_sensitivity"]
 
@@ -35,15 +33,7 @@ def solves_each(effort: str, pairs: int) -> bool:
 
 
 def training_view_sensitivity(
-    protocol: Protocol,
-    view: View,
-    indices: np.ndarray,
-    *,
-    engine: str,
-    effort: str,
-    contribution: Contribution,
-    participation: Participation,
-    progress: Callable[[int, int], None] | None = None,
+    scenario: Scenario, effort: Effort, progress: Callable[[int, int], None] | None = None
 ) -> Sensitivities:
     """Δ² of a view of training for each target.
 
@@ -51,35 +41,25 @@ def training_view_sensitivity(
     observers who send what they like; the lower end is what a linear loop in the ball attains.
     Source: `feedback.training_sensitivity`, `feedback.Sharpening`.
     """
-    _check_settings(engine, contribution)
-    if view.name == "everyone":
-        return _seen_by_all(protocol, view, indices, participation)
-    if not solves_each(effort, len(indices)):
-        work = sharpened_views(
-            protocol,
-            [(view, indices)],
-            engine=engine,
-            effort=effort,
-            contribution=contribution,
-            participation=participation,
-        )
+    _check_settings(scenario, effort)
+    protocol, indices = scenario.protocol, scenario.target_indices
+    if scenario.view_name == "everyone":
+        return _seen_by_all(scenario, indices)
+    if not solves_each(effort.depth, len(indices)):
+        work = sharpened_views([scenario], effort)
         work.pairs.run(progress)
         return work.found()[0]
     found = training_sensitivities(
         protocol,
-        view,
+        scenario.one_view,
         indices,
-        participation=participation,
-        effort="fine" if effort == "fine" else "auto",
+        participation=scenario.participation,
+        effort="fine" if effort.depth == "fine" else "auto",
         progress=progress,
     )
     return Sensitivities(
-        protocol=protocol,
-        view=view,
-        contribution=contribution,
-        participation=participation,
+        scenario=scenario,
         engine="shift",
-        targets=protocol.names(indices),
         indices=indices,
         squared_lower=np.array([one.squared.lower for one in found]),
         squared_upper=np.array([one.squared.upper for one in found]),
@@ -88,93 +68,74 @@ def training_view_sensitivity(
     )
 
 
-def _seen_by_all(
-    protocol: Protocol, view: View, indices: np.ndarray, participation: Participation
-) -> Sensitivities:
+def _seen_by_all(scenario: Scenario, indices: np.ndarray) -> Sensitivities:
     """Each contribution stands beside its own noise alone, whatever the maps: Δ² counts rounds over that variance.
 
     Guarantee: exact, each end rounded outward.
     """
-    count = participation.largest_count(protocol.rounds)
-    levels = protocol_levels(protocol)
+    rounds, participation = scenario.protocol.rounds, scenario.participation
+    count = participation.largest_count(rounds)
+    levels = protocol_levels(scenario.protocol)
     exact = [count / levels[j] ** 2 for j in indices.tolist()]
     return Sensitivities(
-        protocol=protocol,
-        view=view,
-        contribution="vector",
-        participation=participation,
+        scenario=scenario,
         engine="shift",
-        targets=protocol.names(indices),
         indices=indices,
         squared_lower=np.array([float_below(each) for each in exact]),
         squared_upper=np.array([float_above(each) for each in exact]),
         method=np.full(len(indices), "cap", dtype=METHOD_NAMES),
-        witness_of=lambda _: earliest_pattern(participation, protocol.rounds).astype(np.float64),
+        witness_of=lambda _: earliest_pattern(participation, rounds).astype(np.float64),
     )
 
 
 class SharpenedViews:
     """Several views of training whose pairs are bounded together and sharpened while they may be the worst."""
 
-    def __init__(
-        self,
-        pairs: Sharpening,
-        asked: Sequence[tuple[View, np.ndarray]],
-        protocol: Protocol,
-        participation: Participation,
-    ) -> None:
+    def __init__(self, pairs: Sharpening, asked: Sequence[tuple[Scenario, np.ndarray]]) -> None:
         """Keep the work and what it is about."""
         self.pairs, self.asked = pairs, asked
-        self.protocol, self.participation = protocol, participation
 
     def found(self) -> list[Sensitivities]:
         """What is proved by now, of the views that were begun: whole when `pairs.run` has ended."""
         return [self._found(row) for row in range(self.pairs.begun)]
 
     def _found(self, row: int) -> Sensitivities:
-        view, indices = self.asked[row]
+        scenario, indices = self.asked[row]
         start = int(self.pairs.starts[row])
         span = slice(start, start + len(indices))
         return Sensitivities(
-            protocol=self.protocol,
-            view=view,
-            contribution="vector",
-            participation=self.participation,
+            scenario=scenario,
             engine="shift",
-            targets=self.protocol.names(indices),
             indices=indices,
             squared_lower=self.pairs.lower[span].copy(),
             squared_upper=self.pairs.upper[span].copy(),
             method=self.pairs.method[span].copy(),
-            witness_of=lambda place: self.pairs.stream(start + place, self.protocol.rounds),
+            witness_of=lambda place: self.pairs.stream(start + place, scenario.protocol.rounds),
         )
 
 
-def sharpened_views(
-    protocol: Protocol,
-    asked: Sequence[tuple[View, np.ndarray]],
-    *,
-    engine: str,
-    effort: str,
-    contribution: Contribution,
-    participation: Participation,
-) -> SharpenedViews:
-    """The work of bounding the targets of all these views, none of it done yet."""
-    _check_settings(engine, contribution)
-    check_size(protocol.n, protocol.weights.matrix.nnz, len(asked))
-    cases = [training_of(protocol, view, participation) for view, _ in asked]
+def sharpened_views(questions: Sequence[Scenario], effort: Effort) -> SharpenedViews:
+    """The work of bounding the targets of all these views of one protocol, none of it done yet."""
+    protocol = questions[0].protocol
+    _check_settings(questions[0], effort)
+    check_size(protocol.n, protocol.weights.matrix.nnz, len(questions))
+    cases = [training_of(protocol, one.one_view, one.participation) for one in questions]
+    asked = [(one, one.target_indices) for one in questions]
     places = [
         np.searchsorted(case.loop.unknown, indices) for case, (_, indices) in zip(cases, asked, strict=True)
     ]
-    work = Sharpening(cases=cases, places=places, efforts=stages_of("quick" if effort == "bulk" else "auto"))
-    return SharpenedViews(work, asked, protocol, participation)
+    stages = stages_of("quick" if effort.depth == "bulk" else "auto")
+    return SharpenedViews(Sharpening(cases=cases, places=places, efforts=stages), asked)
 
 
-def _check_settings(engine: str, contribution: Contribution) -> None:
+def _check_settings(scenario: Scenario, effort: Effort) -> None:
     """Refuse what is not worked out for training."""
-    if engine != "auto":
-        raise InputError(f"engine must be auto for training, which has one engine of its own; got {engine!r}")
-    if contribution != "vector":
+    if effort.engine != "auto":
         raise InputError(
-            f"contribution must be vector for training, whose bounds hold for numbers too; got {contribution!r}"
+            f"engine must be auto for training, which has one engine of its own; got {effort.engine!r}"
+        )
+    if scenario.contribution != "vector":
+        raise InputError(
+            "contribution must be vector for training, whose bounds hold for numbers too; got "
+            f"{scenario.contribution!r}"
         )
