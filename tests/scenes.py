@@ -75,7 +75,21 @@ VIEWS: list[View] = [
 ]
 """Every view of up to five nodes, with its observers' noise known and hidden, and of one exchange alone."""
 
-ENGINES: tuple[Engine, ...] = ("auto", "filter", "reduced")
+ENGINES: tuple[Engine, ...] = ("filter", "reduced")
+"""How Δ² is computed, in words of the option; "auto" is one of them."""
+
+CHOICES: tuple[Engine, ...] = ("auto", *ENGINES)
+
+HEARD: list[View] = [
+    View.secure_sum(0),
+    View.single_node(0),
+    View.single_node(0, own_noise="hidden"),
+    View.neighbourhood(0),
+    View.coalition_sums([0, 1]),
+    View.coalition_sums([0, 1], own_noise="hidden"),
+    View.coalition_messages([0, 1]),
+]
+"""What node 0, alone or with node 1, hears of all others."""
 
 
 def label(protocol: Protocol) -> str:
@@ -85,4 +99,5 @@ def label(protocol: Protocol) -> str:
 
 EVERY_PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS, ids=label)
 EVERY_VIEW = pytest.mark.parametrize("view", VIEWS, ids=str)
+EVERY_CHOICE = pytest.mark.parametrize("engine", CHOICES)
 EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.interpreter import exact_view, largest_over_signs
 from tests.reference import gossip_program
+from tests.scenes import CHOICES, EVERY_CHOICE
 
 from sottovoce import View, account, account_all, certify, gossip, rate, sensitivity, verify, worst_coalition
 from sottovoce.certificates import load, save
@@ -19,9 +20,6 @@ from sottovoce.protocols import Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-ENGINES: tuple[Any, ...] = ("auto", "filter", "reduced")
 
 
 def star(leaves: int, rounds: int, *, closed: bool, centre: float = 1.0) -> Protocol:
@@ -33,7 +31,7 @@ def star(leaves: int, rounds: int, *, closed: bool, centre: float = 1.0) -> Prot
     )
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EVERY_CHOICE
 def test_two_leaves_and_two_rounds(engine: Any) -> None:
     for closed, exact in ((False, 1.0), (True, 1.3)):
         found = sensitivity(star(2, 2, closed=closed), View.secure_sum(0), [1], engine=engine)
@@ -71,7 +69,7 @@ def test_the_rate_goes_to_1_and_not_to_one_in_so_many_leaves(leaves: int, centre
 @pytest.mark.parametrize("rule", [metropolis_weights, uniform_weights])
 def test_a_damping_of_1_gives_the_bits_of_the_open_loop(view: View, rule: Any) -> None:
     weights = rule("ring:n=6")
-    for engine in ENGINES:
+    for engine in CHOICES:
         plain, ones = (
             sensitivity(gossip(weights, rounds=9, damping=damping), view, engine=engine)
             for damping in (None, np.ones(6))

@@ -23,6 +23,7 @@ from tests.reference import (
     seen_and_known,
     semidefinite_maximum,
 )
+from tests.scenes import CHOICES, ENGINES, HEARD
 
 from sottovoce.filtering import hidden_system
 from sottovoce.graphs import GossipWeights, metropolis_weights, uniform_weights
@@ -32,7 +33,6 @@ from sottovoce.sensitivities import certify, sensitivity
 from sottovoce.verification import verify
 from sottovoce.views import View, observe
 
-ENGINES: tuple[Any, ...] = ("filter", "reduced")
 DAMPINGS = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.875, 1.0)
 
 
@@ -147,7 +147,7 @@ def test_larger_networks_agree_with_a_plain_factorisation(view: View) -> None:
     N = H[:, (np.arange(rounds)[:, None] * n + unknown).ravel()]
     form = np.linalg.pinv(N, rcond=1e-11) @ H[:, target::n]
     form = form.T @ form
-    for engine in (*ENGINES, "auto"):
+    for engine in CHOICES:
         found = sensitivity(protocol, view, [target], engine=engine)
         streams = found[target].witness.reshape(rounds, -1)
         attained = float(np.einsum("sd,st,td->", streams, form, streams))
@@ -161,15 +161,7 @@ def test_larger_networks_agree_with_a_plain_factorisation(view: View) -> None:
 def test_a_rule_and_a_damping_are_measured_as_the_fractions_they_stand_for(rule: Any, damping: Any) -> None:
     weights: GossipWeights = rule("grid:rows=2,cols=3")
     each = tuple(np.broadcast_to(damping, 6).astype(float).tolist())
-    for view in (
-        View.secure_sum(0),
-        View.single_node(0),
-        View.single_node(0, own_noise="hidden"),
-        View.neighbourhood(0),
-        View.coalition_sums([0, 1]),
-        View.coalition_sums([0, 1], own_noise="hidden"),
-        View.coalition_messages([0, 1]),
-    ):
+    for view in HEARD:
         loop = Loop(Scene(weights, view, 5, 6), each)
         exact = loop.form.scalar_maximum()
         for engine in ENGINES:

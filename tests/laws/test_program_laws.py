@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.interpreter import exact_view, knowing, largest_over_signs
 from tests.profiles import examples
 from tests.reference import exact_form, rational
-from tests.scenes import ENGINES, EVERY_ENGINE, EVERY_PROTOCOL, EVERY_VIEW, VIEWS
+from tests.scenes import CHOICES, EVERY_CHOICE, EVERY_PROTOCOL, EVERY_VIEW, VIEWS
 
 from sottovoce import sensitivity
 from sottovoce.graphs import Graph, metropolis_weights
@@ -49,7 +49,7 @@ def holds(
         assert upper - lower <= tight * float(exact) + 1e-12
 
 
-@EVERY_ENGINE
+@EVERY_CHOICE
 @EVERY_VIEW
 @EVERY_PROTOCOL
 def test_the_interval_holds_the_exact_value(protocol: Protocol, view: View, engine: Engine) -> None:
@@ -156,5 +156,5 @@ def test_the_interval_holds_the_exact_value_of_any_program(data: Any) -> None:
     nodes = {int(str(label)) for label in view.observers}
     targets = sorted(set(range(protocol.n)) - knowing(view))
     if nodes <= set(range(protocol.n)) and targets:
-        engine = data.draw(st.sampled_from(ENGINES))
+        engine = data.draw(st.sampled_from(CHOICES))
         holds(protocol, view, data.draw(st.sampled_from(targets)), tight=None, engine=engine)

@@ -23,6 +23,7 @@ from tests.reference import (
     semidefinite_maximum,
     views,
 )
+from tests.scenes import CHOICES, ENGINES, EVERY_ENGINE, HEARD
 
 from sottovoce.graphs import GossipWeights, metropolis_weights, uniform_weights
 from sottovoce.interval import Interval
@@ -30,8 +31,6 @@ from sottovoce.participation import Participation
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View
-
-ENGINES = ("filter", "reduced")
 
 
 def measured(scene: Scene, **options: Any) -> Interval:
@@ -70,15 +69,7 @@ def test_the_semidefinite_maximum_lies_in_the_vector_interval(scene: Scene) -> N
 def test_weights_of_a_rule_are_measured_as_the_fractions_they_stand_for(graph: str, rule: Any) -> None:
     weights: GossipWeights = rule(graph)
     last = weights.n - 1
-    for view in (
-        View.secure_sum(0),
-        View.single_node(0),
-        View.single_node(0, own_noise="hidden"),
-        View.neighbourhood(0),
-        View.coalition_sums([0, 1]),
-        View.coalition_sums([0, 1], own_noise="hidden"),
-        View.coalition_messages([0, 1]),
-    ):
+    for view in HEARD:
         scene = Scene(weights, view, last, 6)
         exact = scene.form.scalar_maximum()
         found = measured(scene, contribution="scalar")
@@ -181,7 +172,7 @@ def test_no_sensitivity_exceeds_the_number_of_rounds(scene: Scene) -> None:
 
 @given(scenes(most_rounds=7), st.sampled_from(["scalar", "vector"]))
 def test_engines_agree_within_what_they_report(scene: Scene, contribution: str) -> None:
-    found = [measured(scene, engine=engine, contribution=contribution) for engine in (*ENGINES, "auto")]
+    found = [measured(scene, engine=engine, contribution=contribution) for engine in CHOICES]
     # Only a filter over all nodes does without giving the observer what flows into the nodes that it knows.
     alike = not is_completed(scene.weights, scene.view)
     for a in found:
@@ -190,7 +181,7 @@ def test_engines_agree_within_what_they_report(scene: Scene, contribution: str) 
             assert not alike or a.upper == pytest.approx(b.upper, rel=1e-3, abs=1e-10)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EVERY_ENGINE
 @pytest.mark.parametrize(
     ("graph", "observer", "alike"),
     [
@@ -218,7 +209,7 @@ def test_symmetric_nodes_get_the_same_number(
                 assert upper[a] == pytest.approx(upper[b], rel=1e-9)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EVERY_ENGINE
 def test_targets_too_far_away_are_exactly_unseen(engine: Any) -> None:
     protocol = gossip(metropolis_weights("path:n=12"), rounds=4)
     own = sensitivity(protocol, View.single_node(0, own_noise="hidden"), engine=engine)

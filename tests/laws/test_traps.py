@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.reference import definition, exact_value
+from tests.scenes import ENGINES, EVERY_ENGINE
 
 from sottovoce.filtering import hidden_system, whitened_response
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights
@@ -17,8 +18,6 @@ from sottovoce.interval import Interval
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import absolute_bound, sensitivity
 from sottovoce.views import View, observe
-
-ENGINES: tuple[Any, ...] = ("filter", "reduced")
 
 
 def measured(weights: GossipWeights, view: View, target: int, rounds: int, **options: Any) -> Interval:
@@ -46,7 +45,7 @@ def dense_view(
     return N @ N.T, H[:, target::n] @ stream
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EVERY_ENGINE
 @pytest.mark.parametrize("graph", ["ring:n=6", "star:n=6", "complete:n=5", "grid:rows=2,cols=3"])
 def test_redundant_rows_are_dropped_by_structure(graph: str, engine: Any) -> None:
     # The observer's own row follows from what it receives; so does every row that is shown twice.
@@ -63,7 +62,7 @@ def test_redundant_rows_are_dropped_by_structure(graph: str, engine: Any) -> Non
     assert again.lower == pytest.approx(plain.lower, rel=1e-9)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EVERY_ENGINE
 def test_equal_sums_count_once_and_unequal_ones_twice(engine: Any) -> None:
     view = View.coalition_sums([0, 1])
     equal = measured(metropolis_weights("complete:n=6"), view, 3, 5, engine=engine)
@@ -101,7 +100,7 @@ def test_a_nearly_singular_covariance_is_not_under_reported() -> None:
             assert found.upper <= 1.001 * float(exact)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EVERY_ENGINE
 def test_a_known_node_with_unknown_inflow_is_not_under_reported(engine: Any) -> None:
     # Node 3 sends to node 1 as well, so that the sums of node 0 do not tell what node 1 receives.
     shares = SHARES.copy()
@@ -145,7 +144,7 @@ def test_constant_signs_are_not_the_worst(graph: str) -> None:
         assert form.sum() < 0.75 * found.lower
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EVERY_ENGINE
 @pytest.mark.parametrize("rounds", [2, 3, 7])
 def test_ones_own_message_says_one_round_less_than_the_sums(rounds: int, engine: Any) -> None:
     weights = metropolis_weights("path:n=4")
@@ -173,7 +172,7 @@ def test_the_first_message_is_counted() -> None:
     assert measured(weights, View.neighbourhood(0), 1, 1).lower == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EVERY_ENGINE
 @pytest.mark.parametrize("size", [1e-3, 1e-5, 1e-7, 1e-9, 1e-11, 1e-13, 1e-15])
 def test_near_deficiency_widens_upward(size: float, engine: Any) -> None:
     # Two sums that are almost equal: what a tolerance would drop is what tells them apart.

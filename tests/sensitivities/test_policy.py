@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csgraph
 from tests.dense import dense_response
 from tests.reference import CASES, custom_view, definition, graph_of, named_view
+from tests.scenes import ENGINES, EVERY_ENGINE
 
 from sottovoce.errors import GraphError, InputError, ViewError
 from sottovoce.filtering import hidden_system, whitened_response
@@ -18,7 +19,6 @@ from sottovoce.sensitivities import Sensitivities, absolute_bound, sensitivity, 
 from sottovoce.sensitivities.rounding import widened
 from sottovoce.views import View, observe
 
-ENGINES = ("filter", "reduced")
 FAMILIES = {
     "erdos-renyi": "erdos-renyi:n=20,p=0.3,seed=1",
     "preferential": "preferential:n=20,core=3,links=2,seed=1",
@@ -242,7 +242,7 @@ def test_everyone_sees_each_contribution_beside_its_own_noise_alone() -> None:
     assert (custom.squared_upper <= 9.0).all()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@EVERY_ENGINE
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_one_and_two_rounds(engine: Any, rounds: int) -> None:
     weights = metropolis_weights("complete:n=4")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-__all__ = ["Impulses", "gram_matrices"]
+from sottovoce.filtering.rounding import gram_error
 
-EPSILON = float(np.finfo(np.float64).eps)
+__all__ = ["Impulses", "gram_matrices"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +45,7 @@ def gram_matrices(impulses: Impulses) -> tuple[np.ndarray, np.ndarray]:
     matrices[:, :start, start:] = cross
     matrices[:, start:, :start] = cross.transpose(0, 2, 1)
     matrices[:, start:, start:] = _late_late(impulses)
-    return matrices, _rounding(impulses)
+    return matrices, gram_error(impulses.early, impulses.steady, impulses.last, _points(impulses))
 
 
 def _early_late(impulses: Impulses) -> np.ndarray:
@@ -57,7 +57,7 @@ def _early_late(impulses: Impulses) -> np.ndarray:
     cross = np.einsum("jps,jlp->jsl", final, impulses.last[:, ::-1])
     if lags:
         late = impulses.early[:, start * m : before_last].reshape(count, lags, m, start)
-        size = fft.next_fast_len(2 * lags, real=True)
+        size = _points(impulses)
         spectrum = fft.rfft(late, size, axis=1)
         spectrum *= np.conj(fft.rfft(impulses.steady, size, axis=1))[..., None]
         cross[:, :, :lags] += fft.irfft(spectrum.sum(axis=2), size, axis=1)[:, :lags].transpose(0, 2, 1)
@@ -76,15 +76,6 @@ def _late_late(impulses: Impulses) -> np.ndarray:
     return backwards[:, ::-1, ::-1]
 
 
-def _rounding(impulses: Impulses) -> np.ndarray:
-    """Sums of k products err by k·ε·(|F|ᵀ|F|), FFTs by a few ε·log T·‖F_s‖‖f‖ an entry."""
-    early, steady, last = (np.abs(part) for part in (impulses.early, impulses.steady, impulses.last))
-    count, height, start = early.shape
-    lags, m = steady.shape[1:]
-    reach = early.sum(axis=2)
-    reach[:, start * m : start * m + lags * m] += steady.cumsum(axis=1).reshape(count, -1)
-    reach[:, height - last.shape[2] :] += last.sum(axis=1)
-    products = EPSILON * (height + 4) * (reach**2).sum(axis=1)
-    norms = np.sqrt((early**2).sum(axis=1)).sum(axis=1) * np.sqrt((steady**2).sum(axis=(1, 2)))
-    transforms = 20 * EPSILON * np.log2(2 * lags + 2) * lags * norms
-    return np.asarray(products + transforms)
+def _points(impulses: Impulses) -> int:
+    """The points of a transform that correlates all late lags: never three times as many, nor with large factors."""
+    return int(fft.next_fast_len(2 * max(1, impulses.steady.shape[1]), real=True))

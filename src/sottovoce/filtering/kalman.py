@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, spread, terms
+from sottovoce.filtering.rounding import GAMMA, ROOM, eigenvalue_ends, spread, terms
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -77,17 +77,16 @@ def filter_gains(
         following.flat[:: size + 1] += 1.0
         moved = following - covariance
         if t >= earliest and np.linalg.norm(moved) <= 8 * steady:
-            values = np.linalg.eigvalsh(moved)
-            room = 8 * size * GAMMA * float(np.linalg.norm(moved))
-            missing = float(np.abs(values).max()) + room
+            low, high = eigenvalue_ends(moved)
+            missing = max(-low, high)
             if missing <= steady:
                 # Where rounding lets P fall, noise is added.
-                frozen, added = True, max(-float(values[0]), 0.0) + room
+                frozen, added = True, max(-low, 0.0)
                 break
         covariance = following
     gain = np.array(gains).reshape(len(gains), size, m)
     # P_t grows with t, because P_2 ⪰ I = P_1 and the recursion is monotone: the last one has the largest norm.
-    largest = float(np.linalg.norm(covariance, 2))
+    largest = eigenvalue_ends(covariance)[1]
     sizes = FilterSizes(
         transition=transition,
         covariance=covariance,

@@ -13,8 +13,9 @@ from sottovoce.errors import one_of
 from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.gram import Impulses, gram_matrices
 from sottovoce.filtering.kalman import Gains, filter_gains
-from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, Step
-from sottovoce.krylov import KrylovBasis, krylov_bases, measured_defect, power_error
+from sottovoce.filtering.krylov_space import krylov_space
+from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, Step, power_sum
+from sottovoce.krylov import KrylovBasis, krylov_bases, power_error, proved_power_error
 from sottovoce.scenarios import ENGINES, Engine
 
 if TYPE_CHECKING:
@@ -307,58 +308,48 @@ def _reduction(system: HiddenSystem, goal: float, *, forced: bool) -> KrylovBasi
         # A check costs up to T small products, so it is made at sizes that grow by a tenth.
         if basis.size >= check_at:
             check_at = 1.1 * basis.size
-            if _cut(system, basis, enough=goal) <= goal:
+            if _estimated_cut(system, basis, goal) <= goal:
                 return basis
     return basis if forced or not whole_is_possible else None
 
 
-def _cut(system: HiddenSystem, basis: KrylovBasis, *, enough: float = np.inf) -> float:
+def _cut(system: HiddenSystem, basis: KrylovBasis) -> float:
     """The distortion from Krylov truncation: the error of the powers over σ_min(N) ≥ 1/(1 + ‖A‖)."""
+    if basis.residual.shape[0] == 0:
+        return 0.0
+    stretch = power_sum(basis.projected, 0.0, system.rounds)
+    return (1 + system.power_norm) * system.power_norm * proved_power_error(basis, system.rounds, stretch)
+
+
+def _estimated_cut(system: HiddenSystem, basis: KrylovBasis, enough: float) -> float:
+    """The same as floats have it, to know when a basis need not grow."""
     factor = (1 + system.power_norm) * system.power_norm
     return power_error(basis, system.rounds, enough=enough / factor) * factor
 
 
 def _reduced(system: HiddenSystem, basis: KrylovBasis, coarse: bool) -> FilteredResponse:
-    """The filter on the Krylov space: transition QᵀAQ, rows CQ, inputs the rows of Q, noise covariance QᵀQ = I.
+    """The filter on the Krylov space.
 
     Powers of A on the rows are those of QᵀAQ on CQ as far as X Q = Q H + Q₊ f holds; how far Q is from orthonormal
     changes nothing but the covariance of the noise, in every round by the same share.
     """
-    basis = replace(
-        basis,
-        vectors=np.array(basis.vectors),
-        projected=_banded(basis) if system.symmetric else basis.projected,
-    )
-    defect = measured_defect(system.transition.T.tocsr(), system.rows.T, basis)
-    transition = _sparse(basis.projected) if system.symmetric else np.ascontiguousarray(basis.projected.T)
-    rows = basis.start.T.copy()
-    last_rows = rows if system.last_rows is system.rows else system.last_rows @ basis.vectors
-    gains = filter_gains(transition, rows, last_rows, system.rounds, **_settling(system, coarse))
+    space = krylov_space(system, basis, system.rows.T)
+    defect = space.defect
+    last_rows = space.rows if system.last_rows is system.rows else system.last_rows @ space.basis.vectors
+    gains = filter_gains(space.transition, space.rows, last_rows, system.rounds, **_settling(system, coarse))
     return FilteredResponse(
-        transition=transition,
-        rows=rows,
-        inputs=basis.vectors.T,
+        transition=space.transition,
+        rows=space.rows,
+        inputs=space.inputs,
         gains=gains,
         rounds=system.rounds,
         distortion=SECOND_ORDER
         * (
             gains.distortion
             + _given_error(system)
-            + _cut(system, basis)
+            + _cut(system, space.basis)
             + _reach(system) * (defect.relation + (1 + system.power_norm) * defect.start)
             + defect.skew
         ),
         engine="reduced",
     )
-
-
-def _banded(basis: KrylovBasis) -> np.ndarray:
-    """QᵀAQ without the rounding errors that fill it, Lanczos having made it block tridiagonal."""
-    return np.where(np.abs(basis.projected) > 4 * EPSILON, basis.projected, 0.0)
-
-
-def _sparse(matrix: np.ndarray) -> csr_array:
-    """A matrix with many zeros as such."""
-    from scipy import sparse
-
-    return sparse.csr_array(matrix)

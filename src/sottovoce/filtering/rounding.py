@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rounding does to products of matrices and to a step of the filter, from above.
+"""What rounding does, from above: every allowance that a proof of this room needs. `docs/proofs` derives them.
 
 Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5: a sum of k products errs by at
 most γ_k = ku/(1 − ku) times the sum of their sizes, in whatever order it is taken.
@@ -7,17 +7,36 @@ most γ_k = ku/(1 − ku) times the sum of their sizes, in whatever order it is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import linalg
 
 from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["GAMMA", "ROOM", "TINY", "UNIT_ROUNDOFF", "Step", "product_error", "spread", "terms"]
+__all__ = [
+    "GAMMA",
+    "ROOM",
+    "TINY",
+    "UNIT_ROUNDOFF",
+    "Step",
+    "eigenvalue_ends",
+    "gram_error",
+    "is_above",
+    "power_sum",
+    "product_error",
+    "spectral_norm",
+    "spread",
+    "terms",
+    "transform_error",
+    "transform_units",
+    "turned_rows",
+]
 
 # γ_k ≤ this, times k; bounds of rounding errors are themselves computed within `ROOM`.
 GAMMA, ROOM = 1.001 * UNIT_ROUNDOFF, 1.01
@@ -67,3 +86,172 @@ def spread(sizes: np.ndarray | csr_array) -> float:
 def terms(matrix: np.ndarray | csr_array) -> int:
     """How many terms an entry of a product X·Y sums at most: what a row of X holds. A zero adds no error."""
     return int((matrix != 0).sum(axis=1).max()) if min(matrix.shape) else 0
+
+
+def is_above(matrix: np.ndarray, bound: float) -> bool:
+    """Whether X ⪰ `bound`·I is proved for a symmetric or Hermitian X as stored: by a Cholesky factor, or not at all.
+
+    If the floats Y = X − (`bound` + c)I have a Cholesky factor in floats, then λ_min(Y) ≥ −γ_{n+1}/(1 − γ_{n+1})·tr Y.
+
+    Guarantee: True is a proof; c covers that share of the trace, and the rounding of Y's diagonal.
+    Source: Rump, *Verification of positive definiteness*, BIT 46 (2006); Higham, *Accuracy and Stability*, Theorem
+    10.3; a complex product errs by at most √2·γ₂.
+
+    >>> is_above(np.diag([1.0, 2.0]), 1 - 1e-12), is_above(np.diag([1.0, 2.0]), 1.0)
+    (True, False)
+    """
+    shifted = matrix.copy()
+    shifted.flat[:: len(matrix) + 1] -= bound + _definite_room(matrix, bound)
+    try:
+        linalg.cholesky(shifted, lower=True, overwrite_a=True)
+    except (linalg.LinAlgError, ValueError):
+        return False
+    return True
+
+
+def eigenvalue_ends(matrix: np.ndarray) -> tuple[float, float]:
+    """Numbers between which all eigenvalues of a symmetric or Hermitian matrix lie: LAPACK's, moved out until proved.
+
+    Guarantee: λ_min ≥ the first and λ_max ≤ the second, both by `is_above`, or by ‖X‖_∞ where that proves nothing.
+    """
+    if not np.isfinite(matrix).all():
+        return -np.inf, np.inf
+    values = np.linalg.eigvalsh(matrix)
+    return -_top(-matrix, -float(values[0])), _top(matrix, float(values[-1]))
+
+
+def _top(matrix: np.ndarray, guess: float) -> float:
+    """An upper bound of λ_max next to a guess of it."""
+    room = 2 * _definite_room(matrix, guess)
+    for _ in range(12):
+        if is_above(-matrix, -(guess + room)):
+            return guess + room
+        room *= 4
+    return ROOM * spread(np.abs(matrix))
+
+
+def _definite_room(matrix: np.ndarray, bound: float) -> float:
+    """What λ_min of a shifted matrix may lack of what its Cholesky factor says."""
+    units = (4 if np.iscomplexobj(matrix) else 1) * (len(matrix) + 3)
+    return ROOM * GAMMA * units * float(np.abs(matrix.diagonal()).sum() + len(matrix) * abs(bound))
+
+
+def spectral_norm(matrix: np.ndarray) -> float:
+    """‖X‖₂ from above: √λ_max(X*X), or ‖X‖_F if that is smaller.
+
+    Guarantee: upper bound; X*X as computed errs by at most γ_n‖X‖²_F, four times that for complex X.
+    """
+    frobenius = ROOM * float(np.linalg.norm(matrix)) + TINY
+    if not np.isfinite(frobenius):
+        return np.inf
+    gram = matrix.conj().T @ matrix
+    gram = (gram + gram.conj().T) / 2
+    units = (4 if np.iscomplexobj(matrix) else 1) * (len(matrix) + 2)
+    top = eigenvalue_ends(gram)[1] + GAMMA * units * frobenius**2
+    return min(frobenius, float(np.sqrt(top)) * (1 + 4 * UNIT_ROUNDOFF) + TINY)
+
+
+def power_sum(loop: np.ndarray, off: float, count: float = np.inf) -> float:
+    """A bound of Σ ‖Φᵏ‖ over k < count for every Φ within `off` of `loop`: Π (1 + ‖Φ^(2^i)‖) over i, 2^i < count.
+
+    Guarantee: upper bound, rounding included. Once a power is below ½ in norm the rest is a geometric series; a sum
+    over all k is infinite where powers do not fade.
+    Source: Higham, *Accuracy and Stability*, Section 3.5: X² errs by at most γ_n‖X‖²_F, and by p(2‖X‖ + p) if X by p.
+
+    >>> round(power_sum(np.eye(1), 0.0, 8) / ROOM, 6), round(power_sum(np.eye(1) / 4, 0.0) / ROOM, 6)
+    (8.0, 1.333333)
+    """
+    power, error, total = loop, off, 1.0
+    # Speed alone: powers that have not faded by then do not fade.
+    for i in range(40):
+        wide = ROOM * float(np.linalg.norm(power))
+        if 2**i >= count or not np.isfinite(total * wide):
+            break
+        size = min(spectral_norm(power), wide)
+        if size + error < 0.5:
+            return ROOM * total / (1 - size - error)
+        total *= 1 + size + error
+        error = error * (2 * size + error) + GAMMA * (len(power) + 4) * wide**2
+        power = power @ power
+    return ROOM * total if 2**i >= count and np.isfinite(total) else np.inf
+
+
+def transform_error(points: int) -> float:
+    """τ: a discrete Fourier transform of so many points errs by at most τ times its norm, in norm.
+
+    A stage of radix p sums p products an entry, and ‖|F_p|‖ = √p·‖F_p‖: so τ = Σ √p·γ_{p+4} over the prime factors.
+
+    Guarantee: upper bound for transforms in stages with roots of unity to two units, for points without a prime factor
+    above 11 (SciPy's and NumPy's go other ways beyond).
+    Source: Higham, *Accuracy and Stability*, Theorem 24.2, for any radix.
+
+    >>> round(transform_error(8) / UNIT_ROUNDOFF, 1)
+    25.5
+    """
+    return GAMMA * sum(math.sqrt(p) * (p + 4) for p in _prime_factors(points))
+
+
+def transform_units(points: int) -> float:
+    """How far each entry of such a transform is off at most, as a share of the sum of the sizes of what is transformed.
+
+    Guarantee: that of `transform_error`; every entry is a sum of products along paths of Σ (p + 4) roundings.
+    """
+    return ROOM * GAMMA * sum(p + 4 for p in _prime_factors(points))
+
+
+def _prime_factors(points: int) -> list[int]:
+    """The prime factors of a number, each as often as it divides; infinite costs if one is above 11."""
+    factors = []
+    for p in (2, 3, 5, 7, 11):
+        while points % p == 0:
+            factors.append(p)
+            points //= p
+    if points != 1:
+        raise ValueError(f"a transform has points without prime factors above 11; {points} is left over")
+    return factors
+
+
+def gram_error(early: np.ndarray, steady: np.ndarray, last: np.ndarray, points: int) -> np.ndarray:
+    """How far rounding moves cᵀMc at most, |c_t| ≤ 1, for the M of `gram_matrices`, one number a target.
+
+    Sums of k products err by γ_k|F|ᵀ|F| entry by entry, and M has none of more than all rows of F. Entries for an early
+    s and a late t are a correlation of L lags by transforms of N < 3L `points`: with ‖F_s‖ and ‖f‖ the norms of what is
+    transformed the L of them err together by at most L(2τ + √3·τ + γ_{m+4})‖F_s‖‖f‖, and stand in M twice.
+
+    Guarantee: upper bounds.
+    Source: Higham, *Accuracy and Stability*, Section 3.5; `transform_error` for τ.
+    """
+    early, steady, last = (np.abs(part) for part in (early, steady, last))
+    count, height, start = early.shape
+    lags, m = steady.shape[1:]
+    reach = early.sum(axis=2)
+    reach[:, start * m : start * m + lags * m] += steady.cumsum(axis=1).reshape(count, -1)
+    reach[:, height - last.shape[2] :] += last.sum(axis=1)
+    products = GAMMA * (height + 4) * (reach**2).sum(axis=1)
+    norms = np.sqrt((early**2).sum(axis=1)).sum(axis=1) * np.sqrt((steady**2).sum(axis=(1, 2)))
+    share = 4 * transform_error(points) + GAMMA * (m + 4) if lags else 0.0
+    return np.asarray(ROOM * (products + 2 * share * lags * norms))
+
+
+def turned_rows(rows: np.ndarray, basis: np.ndarray, units: float) -> float:
+    """A bound of ‖Q − C‖ for floats Q and some C that spans what the exact rows do.
+
+    Those are `rows`, R, within `units` units of roundoff a row of norm 1. Whatever T is, the rows C = Q + T⁻¹E span the
+    same for E = R − TQ, and ‖T⁻¹E‖ ≤ ‖E‖‖X‖/(1 − ‖I − XT‖) for every X.
+
+    Guarantee: upper bound, T = RQᵀ and X = T⁻¹ being floats and E measured; infinite unless QQᵀ is I to a per mille.
+    """
+    rank = len(rows)
+    across = rows @ basis.T
+    try:
+        inverse = np.linalg.inv(across)
+    except np.linalg.LinAlgError:
+        return np.inf
+    sizes = float(np.linalg.norm(rows) + np.linalg.norm(np.abs(across) @ np.abs(basis)))
+    beside = float(np.linalg.norm(rows - across @ basis)) + GAMMA * (rank + 2) * sizes
+    missed = float(np.linalg.norm(inverse @ across - np.eye(rank)))
+    missed += GAMMA * (rank + 3) * float(np.linalg.norm(inverse) * np.linalg.norm(across))
+    skew = float(np.linalg.norm(basis @ basis.T - np.eye(rank)))
+    if not missed + skew < 1e-3:
+        return np.inf
+    return ROOM * (beside + units * UNIT_ROUNDOFF * math.sqrt(rank)) * float(np.linalg.norm(inverse))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
+from sottovoce.filtering.rounding import turned_rows
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
@@ -78,18 +80,18 @@ class RowSpace:
 def independent_rows(space: RowSpace, columns: int) -> tuple[np.ndarray, float]:
     """An orthonormal basis of the span as float rows, and a bound of the angle that rounding may have turned it by.
 
-    Guarantee: the error is at most 8·(rank + 2)·unit roundoff·condition of the echelon rows (Higham, Thm 19.4).
+    Guarantee: the bound is measured (`turned_rows`), whatever the factorisation did.
     """
     rows = np.zeros((space.rank, columns))
     for k, line in enumerate(space.pivots.values()):
         values = [float(x) for x in line.values()]
         rows[k, list(line)] = np.asarray(values) / np.linalg.norm(values)
-    if space.rank <= 1 or all(len(line) == 1 for line in space.pivots.values()):
-        return rows, 4 * float(np.finfo(np.float64).eps)
-    q, r = linalg.qr(rows.T, mode="economic")
-    sizes = np.linalg.svd(r, compute_uv=False)
-    error = 8 * (space.rank + 2) * float(np.finfo(np.float64).eps) * float(sizes[0] / sizes[-1])
-    basis = np.ascontiguousarray(q.T)
-    # Rounding leaves specks where no row has anything; exact zeros keep far nodes out of sight.
-    basis[:, ~rows.any(axis=0)] = 0.0
-    return basis, error
+    if all(len(line) == 1 for line in space.pivots.values()):
+        return rows, 0.0
+    basis = rows
+    if space.rank > 1:
+        basis = np.ascontiguousarray(linalg.qr(rows.T, mode="economic")[0].T)
+        # Rounding leaves specks where no row has anything; exact zeros keep far nodes out of sight.
+        basis[:, ~rows.any(axis=0)] = 0.0
+    # An entry is rounded as a quotient of whole numbers and by the norm; that the norm is off turns nothing.
+    return basis, turned_rows(rows, basis, 3.0)

@@ -17,8 +17,9 @@ import numpy as np
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.protocols.compiled import GIVEN
 from sottovoce.rates.modes import exact_round, unhidden, without_known
+from sottovoce.rates.rounding import FLOATED, peak_error, series_error, sign_error
 from sottovoce.rates.signs import sign_patterns
-from sottovoce.rates.stationary import LAGS, UNIT, stationary_round, system_of, whitener_of
+from sottovoce.rates.stationary import LAGS, stationary_round, system_of, whitener_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgramRates", "program_rates"]
 
-# Whole numbers of rounds with more kept numbers than this take long.
-EXACT = 150
-# The grid has so many points a lag, and so many numbers are held at a time.
-OVERSAMPLING = 16
-HELD = 4_000_000
-# How often the neighbourhood of a possible maximum is divided, and into how many steps.
+# Speed alone: whole numbers of rounds with more kept numbers than the first take long; the grid has so many points a
+# lag, and so many numbers are held at a time; next to a possible maximum it is divided so often, into so many steps.
+EXACT, OVERSAMPLING, HELD = 150, 16, 4_000_000
 LEVELS, STEPS = 8, 32
 
 
@@ -179,11 +177,11 @@ def _fill(
     contribution: Contribution,
 ) -> None:
     """Both ends of one target: √φ is within `shift` of what its lags say, whitened within η."""
-    raised = (math.sqrt(peak.upper) + shift) ** 2 / (1 - whitener.unwhite) * (1 + 1e-14)
+    raised = (math.sqrt(peak.upper) + shift) ** 2 / (1 - whitener.unwhite) * (1 + FLOATED)
 
     def lowered(value: np.ndarray) -> np.ndarray:
         near = np.maximum(np.sqrt(np.maximum(value, 0.0)) - shift, 0.0)
-        return np.asarray(near**2 / (1 + whitener.unwhite) * (1 - 1e-14))
+        return np.asarray(near**2 / (1 + whitener.unwhite) * (1 - FLOATED))
 
     lower, frequency = float(lowered(np.array(peak.lower))), peak.frequency
     if contribution == "scalar":
@@ -260,9 +258,9 @@ def _peak(lags: np.ndarray, tolerance: float) -> _Peak:
     series = np.fft.irfft(power, points)[:count]
     series[1:] *= 2
     sizes = np.abs(series)
-    # Rounding of the transforms, of the angles kω, and of the sums.
-    noise = 256 * UNIT * (count + math.log2(points) * math.sqrt(points) + 16) * (sizes.sum() + power.max())
-    bend = float((np.arange(count) ** 2 * sizes).sum()) + noise * count**2
+    noise = peak_error(lags, points)
+    noise += series_error(series, lags, float(power.max()) + noise, points)
+    bend = (float((np.arange(count) ** 2 * sizes).sum()) + noise * count**2) * (1 + 1e-6)
     step = 2 * math.pi / points
     best = int(np.argmax(power))
     lower, frequency = float(power[best]), best * step
@@ -298,9 +296,9 @@ def _signed(peak: _Peak, lower: float, lowered: Callable[[np.ndarray], np.ndarra
     """A lower end for streams of signs, and its frequency; see `signs`."""
     weights, frequencies = sign_patterns()
     values = lowered(peak.at(frequencies) - peak.noise)
-    reached = (weights @ values) * (1 - 1e-12)
+    reached = np.maximum(weights @ values - sign_error(weights, values[:, None]), 0.0)
     top = int(np.argmax(reached))
-    alone = lower * 8 / math.pi**2
+    alone = lower * 8 / math.pi**2 * (1 - FLOATED)
     if reached[top] >= alone:
         return min(float(reached[top]), lower), float(frequencies[top % len(frequencies)])
     return alone, peak.frequency

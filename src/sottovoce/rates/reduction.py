@@ -5,7 +5,7 @@ With Q the basis, AᵀQ = QH + Q₊Jᵀ. The coordinates Qᵀs of the true state
 one more input, J·(Q₊ᵀs_{t−1}), and Q₊ᵀs is the noise through (I − zA)⁻¹, whose norm on the circle is one
 over the distance from e^{iω} to the spectrum of A. Where no noise is known, A = W has the eigenvalue 1 with
 eigenvector 1: that vector is put into the space, Q₊ is orthogonal to it, and only the rest of the spectrum
-counts.
+counts. `docs/proofs/cut.md` says what rounding does to each of these.
 """
 
 from __future__ import annotations
@@ -15,28 +15,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.sparse.linalg import cg
 
+from sottovoce.filtering.krylov_space import KrylovSpace, krylov_space
+from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, terms
 from sottovoce.krylov import krylov_bases
+from sottovoce.rates.rounding import FLOATED, off_average, range_beside_average
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scipy.sparse import csr_array
-
     from sottovoce.filtering import HiddenSystem
     from sottovoce.krylov import KrylovBasis
 
-__all__ = ["Reduction", "SpectralRange", "largest_eigenvalue", "reductions", "spectral_range"]
+__all__ = ["Reduction", "SpectralRange", "reductions", "spectral_range"]
 
-EPSILON = float(np.finfo(np.float64).eps)
-# Above this size the second eigenvalue is not computed: nothing cheap bounds it from above.
-LARGEST_DENSE = 3000
-# A Krylov space larger than this is given up.
-LARGEST_SPACE = 1600
-# So is one of which the vectors would hold more numbers than this.
-LARGEST_STORE = 50_000_000
+# Speed alone: networks larger than this have no second eigenvalue computed, spaces larger than this are given up, and
+# so are those whose vectors would hold more numbers than this.
+LARGEST_DENSE, LARGEST_SPACE, LARGEST_STORE = 3000, 1600, 50_000_000
+# The average counts as an eigenvector in a space to this accuracy; what is lacking is counted.
+HELD = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,9 @@ class SpectralRange:
         """1 / min |e^{iω} − λ| over the range: the norm of (I − e^{−iω}A)⁻¹ is at most this."""
         nearest = min(max(math.cos(frequency), self.lowest), self.highest)
         distance = math.hypot(math.cos(frequency) - nearest, math.sin(frequency))
-        return (1 + 8 * EPSILON) / distance if distance > 0 else math.inf
+        # A cosine and a sine are off by a few units.
+        distance -= 4 * UNIT_ROUNDOFF
+        return (1 + FLOATED) / distance if distance > 0 else math.inf
 
     def largest(self) -> float:
         """The largest `resolvent` over all frequencies."""
@@ -59,14 +60,20 @@ class SpectralRange:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reduction:
-    """A reduced system, the residual J through which the rest enters, and where the rest's spectrum lies."""
+    """A Krylov space, where the spectrum of the rest lies, and how far the loop may be `off` in its coordinates.
 
-    transition: csr_array
-    rows: np.ndarray
-    inputs: np.ndarray
-    residual: np.ndarray
-    rounding: float
+    `rounding` bounds what the relations of the space are off by, for the exact weights and rows.
+    """
+
+    space: KrylovSpace
     outside: SpectralRange
+    rounding: float
+    off: float
+
+    @property
+    def residual(self) -> np.ndarray:
+        """J, through which the rest enters."""
+        return self.space.basis.factor.T
 
 
 def spectral_range(system: HiddenSystem) -> SpectralRange:
@@ -79,7 +86,8 @@ def spectral_range(system: HiddenSystem) -> SpectralRange:
     matrix = system.transition
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     lowest = float((2 * matrix.diagonal() - sums).min())
-    slack = EPSILON * (int(np.diff(matrix.indptr).max(initial=1)) + 4)
+    # Sums and quotients are rounded, and so were the weights.
+    slack = 2 * GAMMA * (terms(matrix) + 4)
     highest = float(sums.max())
     if sums.min() < 1 - 1e-12:
         shifted = sparse.eye_array(len(sums), format="csr") - matrix
@@ -99,29 +107,19 @@ def reductions(system: HiddenSystem, whole: SpectralRange | None) -> Iterator[Re
     n = system.unknown.size
     if whole is None:
         return
-    if whole.highest < 1 - 64 * EPSILON * n:
-        yield from _growing(system, system.rows.T, whole)
+    if whole.highest < 1:
+        yield from _growing(system, system.rows.T, whole, average=False)
     elif n <= LARGEST_DENSE:
-        outside = _without_average(system)
+        low, high = range_beside_average(system.transition)
+        outside = SpectralRange(low - 2 * UNIT_ROUNDOFF, high + 2 * UNIT_ROUNDOFF)
         yield from _closed(system, outside)
         average = np.full((n, 1), 1 / math.sqrt(n))
-        yield from _growing(system, np.hstack([system.rows.T, average]), outside)
+        yield from _growing(system, np.hstack([system.rows.T, average]), outside, average=True)
 
 
-def largest_eigenvalue(matrix: np.ndarray) -> float:
-    """λ_max of a symmetric matrix, up to LAPACK's backward error.
-
-    The driver for a few eigenvalues gives up on some matrices that are diagonal to the last bits; that for all of them
-    does not.
-    """
-    last = len(matrix) - 1
-    try:
-        return float(linalg.eigvalsh(matrix, subset_by_index=[last, last])[0])
-    except linalg.LinAlgError:
-        return float(np.linalg.eigvalsh(matrix)[last])
-
-
-def _growing(system: HiddenSystem, start: np.ndarray, outside: SpectralRange) -> Iterator[Reduction]:
+def _growing(
+    system: HiddenSystem, start: np.ndarray, outside: SpectralRange, *, average: bool
+) -> Iterator[Reduction]:
     """Reductions at sizes that grow by a third: each is solved before the next one is asked for."""
     largest = _largest(system)
     if start.shape[1] > largest or not outside.largest() < 1e9:
@@ -130,22 +128,21 @@ def _growing(system: HiddenSystem, start: np.ndarray, outside: SpectralRange) ->
     for basis in krylov_bases(system.transition.tocsr(), start, largest=largest, symmetric=True):
         if basis.residual.shape[0] == 0 or basis.size >= min(check_at, largest):
             check_at = max(1.3 * basis.size, 16)
-            yield _reduction(system, basis, outside)
+            reduction = _reduction(system, basis, start, outside, average=average)
+            if reduction is not None:
+                yield reduction
 
 
 def _closed(system: HiddenSystem, outside: SpectralRange) -> Iterator[Reduction]:
-    """The space that A maps into itself, if it is small: a symmetric graph, or a view of few rows of one.
-
-    The space holds the eigenvalue 1, so by counting eigenvalues the rest of A has none above the second.
-    """
-    largest = _largest(system)
-    if system.rows.shape[0] > largest:
+    """The space that A maps into itself, if it is small: a symmetric graph, or a view of few rows of one."""
+    largest, start = _largest(system), system.rows.T
+    if start.shape[1] > largest or not outside.largest() < 1e9:
         return
-    for basis in krylov_bases(system.transition.tocsr(), system.rows.T, largest=largest, symmetric=True):
+    for basis in krylov_bases(system.transition.tocsr(), start, largest=largest, symmetric=True):
         if basis.residual.shape[0] == 0:
-            top = largest_eigenvalue(basis.projected)
-            if top > 1 - 1e-9 > outside.highest + 1e-9:
-                yield _reduction(system, basis, outside)
+            reduction = _reduction(system, basis, start, outside, average=True)
+            if reduction is not None:
+                yield reduction
 
 
 def _largest(system: HiddenSystem) -> int:
@@ -154,37 +151,21 @@ def _largest(system: HiddenSystem) -> int:
     return min(n // 2 + 1, LARGEST_SPACE, max(200, LARGEST_STORE // n))
 
 
-def _reduction(system: HiddenSystem, basis: KrylovBasis, outside: SpectralRange) -> Reduction:
-    """Transition QᵀAQ, rows CQ, inputs the rows of Q; the noise covariance stays QᵀQ = I.
+def _reduction(
+    system: HiddenSystem, basis: KrylovBasis, start: np.ndarray, outside: SpectralRange, *, average: bool
+) -> Reduction | None:
+    """The system on a basis; None if the `average` is not to be cut and the space does not hold it.
 
-    AQ − QH is computed: in all columns but those of the last block it should vanish, in those it should be
-    orthogonal to Q. What is left, what Q lacks to be orthonormal, and the rounding of this very computation
-    are `rounding`.
+    Guarantee: `rounding` and `off` bound what they say.
     """
-    m = system.rows.shape[0]
-    vectors = np.array(basis.vectors)
-    # Lanczos leaves a band; what rounding has put outside of it is dropped, and so becomes part of the
-    # defect.
-    transition = sparse.csr_array(np.where(np.abs(basis.projected) > 1e-13, basis.projected, 0.0))
-    defect = system.transition @ vectors - (transition @ vectors.T).T
-    last = np.any(basis.residual != 0, axis=0)
-    skew = float(np.linalg.norm(vectors.T @ vectors - np.eye(basis.size)))
-    inside = float(np.linalg.norm(vectors.T @ defect[:, last]))
-    terms = int(np.diff(system.transition.indptr).max(initial=1) + np.diff(transition.indptr).max(initial=1))
-    unseen = EPSILON / 2 * (terms + 4) * math.sqrt(basis.size)
-    rounding = float(np.linalg.norm(defect[:, ~last])) + inside + 2 * skew + unseen
-    return Reduction(
-        transition=transition,
-        rows=np.ascontiguousarray(basis.start[:, :m].T),
-        inputs=vectors.T,
-        residual=basis.residual.T.copy(),
-        rounding=rounding,
-        outside=outside,
-    )
-
-
-def _without_average(system: HiddenSystem) -> SpectralRange:
-    """The spectrum of a symmetric gossip matrix without its eigenvalue 1, LAPACK's backward error added."""
-    values = linalg.eigvalsh(system.transition.toarray())
-    slack = 8 * EPSILON * math.sqrt(len(values)) * math.log2(len(values) + 2)
-    return SpectralRange(float(values[0]) - slack, float(values[-2]) + slack)
+    space = krylov_space(system, basis, start)
+    # The weights are floats of the exact ones, and so are the rows.
+    rounding = space.defect.relation + space.defect.start + system.rows_error + 2 * UNIT_ROUNDOFF
+    off = 0.0
+    if average:
+        moved, beside, met = off_average(system.transition, space.basis.vectors, space.basis.following)
+        if max(moved, beside) > HELD:
+            return None
+        # J Q₊ᵀ and E₁ meet the average through Q, which is in the loop; what moves it meets the rest.
+        off = ROOM * (moved + met * float(np.linalg.norm(space.basis.factor)))
+    return Reduction(space=space, outside=outside, rounding=rounding, off=off)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.rates.pieces import rows_at
+from sottovoce.rates.rounding import FLOATED, sign_error
 
 if TYPE_CHECKING:
     from sottovoce.rates.pieces import Piece
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["periodic_signs", "sign_limits", "sign_patterns"]
 
-# A number of rounds with many divisors: all streams tried repeat after it.
+# Speed alone: a number of rounds with many divisors: all streams tried repeat after it.
 PERIOD = 720
 
 
@@ -35,11 +36,10 @@ def sign_limits(found: list[Piece], inputs: np.ndarray, ends: Suprema) -> tuple[
     values = np.empty((len(frequencies), inputs.shape[1]))
     for k, number in enumerate(which):
         values[k] = found[number].lowered((np.abs(rows[k] @ inputs) ** 2).sum(axis=0))
-    # The weights carry rounding of a few units; their sum is 1.
-    reached = (weights @ values) * (1 - 1e-12)
+    reached = np.maximum(weights @ values - sign_error(weights, values), 0.0)
     top = reached.argmax(axis=0)
     lower, frequency = reached[top, np.arange(inputs.shape[1])], frequencies[top % len(frequencies)]
-    alone = ends.lower * (8 / math.pi**2)
+    alone = ends.lower * (8 / math.pi**2) * (1 - FLOATED)
     best = np.maximum(lower, alone)
     return np.minimum(best, ends.lower), np.where(lower >= alone, frequency, ends.frequency)
 

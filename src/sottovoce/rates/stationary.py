@@ -27,6 +27,7 @@ from scipy import linalg
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.decorrelation import seen_view
 from sottovoce.filtering.riccati import doublings
+from sottovoce.filtering.rounding import power_sum
 from sottovoce.protocols.compiled import GIVEN, STATE
 
 if TYPE_CHECKING:
@@ -41,12 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["UNIT", "System", "Whitener", "stationary_round", "system_of", "whitener_of"]
 
 UNIT = float(np.finfo(np.float64).eps) / 2 * (1 + 1e-6)
-# More kept numbers than this take hours.
-LARGEST = 600
-DOUBLINGS = 40
-# Powers Φ^(2^k) are followed so far before a loop counts as one that does not settle.
-SQUARINGS = 30
-LAGS = 20_000
+# Speed alone: more kept numbers than this take hours; recursions are doubled so often, and lags followed so far.
+LARGEST, DOUBLINGS, LAGS = 600, 40, 20_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,7 +183,7 @@ def _matrix(rows: Iterable[tuple[Form, int]], columns: dict[int, int]) -> np.nda
 
 
 def _size(matrix: np.ndarray) -> float:
-    """The Frobenius norm, a bound of the spectral one also for absolute values."""
+    """The Frobenius norm of up to 2^22 numbers, from above: a bound of the spectral one also for absolute values."""
     return float(np.linalg.norm(matrix)) * (1 + 1e-9)
 
 
@@ -219,22 +216,11 @@ def _refined(system: System, P: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _settling(loop: np.ndarray, off: float) -> float:
-    """A bound of Σ_k ‖Φᵏ‖ for every Φ within `off` of `loop`: Π_i (1 + ‖Φ^(2^i)‖) over i < m, / (1 − ‖Φ^(2^m)‖).
-
-    Guarantee: an upper bound, rounding included; an error where the powers do not fade.
-    """
-    power, error, total = loop, off, 1.0
-    for _ in range(SQUARINGS):
-        wide = _size(power)
-        if not math.isfinite(total * wide):
-            break
-        size = min(float(np.linalg.norm(power, 2)) * (1 + 1e-9), wide)
-        if size + error < 0.5:
-            return total / (1 - size - error)
-        total *= 1 + size + error
-        error = error * (2 * size + error) + UNIT * (len(power) + 4) * wide * wide
-        power = power @ power
-    raise _unsettled()
+    """A bound of Σ_k ‖Φᵏ‖ for every Φ within `off` of `loop`; an error where the powers do not fade."""
+    found = power_sum(loop, off)
+    if not math.isfinite(found):
+        raise _unsettled()
+    return found
 
 
 def _prove_excited(left: np.ndarray, free: np.ndarray, off: float) -> None:

@@ -14,7 +14,7 @@ whitened response by at most ‖DS‖·‖E‖·‖S‖ ≤ ‖E‖·‖S‖, al
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,14 +24,9 @@ from sottovoce.errors import NotCertified
 from sottovoce.filtering import ClosedLoop
 from sottovoce.filtering.kalman import FilterSizes, gain_distortion, whitener_error
 from sottovoce.filtering.riccati import doublings
-from sottovoce.filtering.rounding import GAMMA, ROOM, spread, terms
-from sottovoce.rates.reduction import (
-    Reduction,
-    SpectralRange,
-    largest_eigenvalue,
-    reductions,
-    spectral_range,
-)
+from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, eigenvalue_ends, spread, terms
+from sottovoce.rates.reduction import SpectralRange, reductions, spectral_range
+from sottovoce.rates.rounding import EXACT_NORM, inverse_norm
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -40,14 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = ["SteadyState", "steady_state"]
 
-EPSILON = float(np.finfo(np.float64).eps)
-# Networks up to this size are not worth reducing; above the second, the full filter takes hours.
+# Speed alone: networks up to this size are not worth reducing; above the second, the full filter takes hours.
 SMALL, LARGE = 160, 3000
-# What the Krylov reduction may cost, as a distortion of the noise, before its basis has to grow.
+# Speed alone: what the cut may cost as it is computed, as a distortion of the noise, before a basis has to grow.
 REDUCTION_GOAL = 1e-12
 DOUBLINGS = 60
-# Up to this size the norm of a resolvent is a singular value; above, a bound of it.
-EXACT_NORM = 128
+# P ⪰ I in exact arithmetic; so much of it is proved of the floats, and the room of `gain_distortion` covers the rest.
+LEAST = 0.999
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,18 +79,10 @@ class SteadyState:
 
         For symmetric A: x = (I − zB)⁻¹b solves x = (I − zA)⁻¹(b − zAKL·DSb), and ‖DS‖ ≤ 1.
         """
-        if self.size <= EXACT_NORM:
-            shifted = self.closed.shifted(frequency)
-            smallest = float(np.linalg.svd(shifted, compute_uv=False)[-1])
-            slack = 4 * EPSILON * self.size * (1 + float(np.linalg.norm(self.closed.loop)))
-            return min(self.loop_bound, 1 / (smallest - slack) if smallest > slack else math.inf)
-        if self.spectrum is not None:
-            push = float(np.linalg.norm(self.injection)) * (1 + self.distortion)
+        if self.size > EXACT_NORM and self.spectrum is not None:
+            push = ROOM * float(np.linalg.norm(self.injection)) * (1 + self.distortion)
             return min(self.loop_bound, self.spectrum.resolvent(frequency) * (1 + push))
-        inverse = np.linalg.inv(self.closed.shifted(frequency))
-        sizes = np.abs(inverse)
-        bound = math.sqrt(float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max()))
-        return min(self.loop_bound, bound * (1 + 1e-6))
+        return min(self.loop_bound, inverse_norm(self.closed.shifted(frequency)))
 
     def distortion_within(self, begin: float, end: float, resolvent: float) -> float:
         """A bound d with (√φ̂ − d)/(1 + d) ≤ √φ ≤ (√φ̂ + d)/(1 − d) for begin ≤ ω ≤ end.
@@ -147,18 +133,27 @@ def steady_state(system: HiddenSystem) -> SteadyState:
         )
     given = system.rows_error, 1.0 if system.symmetric else math.sqrt(n)
     inputs = sparse.csr_array(sparse.eye_array(n, format="csr"))
-    return _solved(system.transition, system.rows, inputs, given, whole, None)
+    return _solved(system.transition, system.rows, inputs, given, whole)
 
 
 def _reduced(system: HiddenSystem, whole: SpectralRange | None) -> SteadyState | None:
     """The filter on a Krylov space whose cut is at rounding level, or None where no small one is."""
     for reduction in reductions(system, whole):
-        given = system.rows_error + reduction.rounding, 1.0
-        state = _solved(reduction.transition, reduction.rows, reduction.inputs, given, whole, reduction)
-        cut = state.coupling - _stretched(reduction.rounding, state.gain)
-        # A cut that is smaller than what rounding does anyway is good enough.
+        space = reduction.space
+        given = reduction.rounding + reduction.off, 1.0
+        state = _solved(space.transition, space.rows, space.inputs, given, whole)
+        cut, proved = state.closed.coupling(reduction.residual, state.loop_bound)
+        # Speed alone: a cut that is smaller than what rounding does anyway is good enough.
         if cut <= max(REDUCTION_GOAL / reduction.outside.largest(), reduction.rounding):
-            return state
+            # What the relations of the space are off by meets the rest as what is cut does: ‖E(I − KC)‖.
+            stretched = ROOM * reduction.rounding * (1 + float(np.linalg.norm(state.gain)))
+            return replace(
+                state,
+                method=f"Krylov space of dimension {state.size}",
+                distortion=state.distortion + space.defect.skew,
+                coupling=proved + stretched,
+                coupled=reduction.outside,
+            )
     return None
 
 
@@ -168,7 +163,6 @@ def _solved(
     inputs: np.ndarray | csr_array,
     given: tuple[float, float],
     spectrum: SpectralRange | None,
-    reduction: Reduction | None,
 ) -> SteadyState:
     """Solve, take one plain step to see how far from steady the solution is, and add up the errors."""
     m = rows.shape[0]
@@ -180,8 +174,10 @@ def _solved(
         raise _not_steady(math.inf) from None
     if not moved < 0.01:
         raise _not_steady(moved)
-    carried = np.asarray(transition @ gain)
-    norm, gained = largest_eigenvalue(covariance), float(np.linalg.norm(gain))
+    least, norm = eigenvalue_ends(covariance)
+    if not least >= LEAST:
+        raise _not_steady(math.inf)
+    carried, gained = np.asarray(transition @ gain), float(np.linalg.norm(gain))
     sizes = FilterSizes(transition=transition, covariance=covariance, norm=norm, gain=gained)
     distortion = moved + gain_distortion(sizes, rows)
     if not distortion < 0.01:
@@ -190,25 +186,22 @@ def _solved(
     # Rounding in the weights and in the orthonormal rows; in B = A − (AK)C, by γ_1|A| + γ_{k+m+1}|A||K||C|, and in
     # I − zB, by a few roundings of an entry; and what the whitener has beside the rows, which is read like a loop's.
     size_of_loop = spread(abs(transition)) * (1 + gained * spread(np.abs(rows)))
-    loop_error = EPSILON * spread_of_weights + turned * (1 + float(np.linalg.norm(carried)))
+    loop_error = 2 * UNIT_ROUNDOFF * spread_of_weights + turned * (1 + float(np.linalg.norm(carried)))
     loop_error += ROOM * GAMMA * (terms(transition) + m + 8) * (1 + size_of_loop)
     loop_error += whitener_error(covariance, rows)
-    closed = ClosedLoop(loop=dense - carried @ rows, whitener=whitener)
     return SteadyState(
         transition=transition,
         rows=rows,
         inputs=inputs,
         gain=gain,
         covariance=covariance,
-        closed=closed,
+        closed=ClosedLoop(loop=dense - carried @ rows, whitener=whitener),
         distortion=distortion,
-        method="all unknown nodes" if reduction is None else f"Krylov space of dimension {len(dense)}",
+        method="all unknown nodes",
         injection=carried @ root,
         spectrum=spectrum,
-        coupling=0.0
-        if reduction is None
-        else _coupling(closed, reduction) + _stretched(reduction.rounding, gain),
-        coupled=None if reduction is None else reduction.outside,
+        coupling=0.0,
+        coupled=None,
         loop_error=loop_error,
         loop_bound=2 * norm * (1 + 2 * distortion),
     )
@@ -231,36 +224,13 @@ def _settled(
     return moved, kept
 
 
-def _coupling(closed: ClosedLoop, reduction: Reduction) -> float:
-    """A bound, over all frequencies, of ‖D(I − zB)⁻¹J‖ for the residual J through which the cut part enters.
-
-    Σ_{ℓ<L} ‖D B^ℓ J‖ + ‖B^L J‖: what comes after lag L is D(I − zB)⁻¹ applied to B^L J, and lengthens
-    nothing.
-    """
-    carried = reduction.residual
-    total, least = 0.0, math.inf
-    for _ in range(4 * closed.size + 400):
-        rest = float(np.linalg.norm(carried))
-        least = min(least, total + rest)
-        if rest <= 1e-3 * total or rest == 0:
-            break
-        total += float(np.linalg.norm(closed.whitener @ carried))
-        carried = closed.loop @ carried
-    return 1.02 * least
-
-
-def _stretched(rounding: float, gain: np.ndarray) -> float:
-    """What rounding in a Krylov basis does to the closed loop over all nodes: ‖E(I − KC)‖."""
-    return rounding * (1 + float(np.linalg.norm(gain)))
-
-
 def _doubled(transition: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """P = I + X, X = A₀ᵀX(I + G₀X)⁻¹A₀ + H₀, A₀ = (AΠ)ᵀ, G₀ = CᵀC, H₀ = AΠAᵀ."""
     aside = transition - (transition @ rows.T) @ rows
     for found, added in doublings(aside.T, rows.T @ rows, aside @ aside.T, most=DOUBLINGS):
         if not np.linalg.norm(found) < 1e13:
             raise _not_steady(math.inf)
-        if np.linalg.norm(added) <= EPSILON * np.linalg.norm(found):
+        if np.linalg.norm(added) <= 2 * UNIT_ROUNDOFF * np.linalg.norm(found):
             break
     return np.asarray(found + np.eye(len(transition)))
 

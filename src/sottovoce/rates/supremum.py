@@ -15,6 +15,7 @@ import numpy as np
 from numpy.polynomial import polynomial
 
 from sottovoce.rates.pieces import TERMS
+from sottovoce.rates.rounding import FLOATED, form_units
 
 if TYPE_CHECKING:
     from sottovoce.rates.pieces import Piece
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Suprema", "suprema"]
 
 NODES = np.linspace(-1, 1, 9)
-LEVELS = 10
-# The search goes on to this share of the tolerance, so that symmetric targets get the same numbers.
-SHARE = 1e-4
-# Evaluating a polynomial errs by no more than this times the sum of its coefficients' sizes.
-NOISE = 64 * float(np.finfo(np.float64).eps)
+# Speed alone: how often intervals are split, and to which share of the tolerance the search goes on, so that symmetric
+# targets get the same numbers.
+LEVELS, SHARE = 10, 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,8 +54,8 @@ def suprema(found: list[Piece], inputs: np.ndarray, tolerance: float) -> Suprema
         piece = found[number]
         doubtful = np.flatnonzero(bounds[number] > best * (1 + SHARE * tolerance))
         if doubtful.size:
-            form = _squared(_coefficients(piece, inputs[:, doubtful]))
-            bound, value, place = _searched(form, best[doubtful], SHARE * tolerance)
+            terms = _coefficients(piece, inputs[:, doubtful])
+            bound, value, place = _searched(_squared(terms), _noise(terms), best[doubtful], SHARE * tolerance)
             bounds[number, doubtful] = np.minimum(bounds[number, doubtful], bound)
             _improve(piece, value, place, doubtful, best, lower, frequency)
     upper = np.zeros(count)
@@ -97,8 +96,14 @@ def _first_look(terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.arange(TERMS)
     plain, slope, bend = norms.sum(axis=0), order @ norms, (order * (order - 1)) @ norms
     step = NODES[1] - NODES[0]
-    noise = NOISE * plain**2
+    noise = _noise(terms)
     return np.maximum(values - noise, 0), values.max(axis=0) + noise + step**2 / 4 * (slope**2 + plain * bend)
+
+
+def _noise(terms: np.ndarray) -> np.ndarray:
+    """How far φ̂ as computed is off at most, for each target."""
+    norms = np.sqrt((np.abs(terms) ** 2).sum(axis=1)).sum(axis=0)
+    return np.asarray(form_units(*terms.shape[:2]) * norms**2)
 
 
 def _squared(terms: np.ndarray) -> np.ndarray:
@@ -110,15 +115,18 @@ def _squared(terms: np.ndarray) -> np.ndarray:
 
 
 def _searched(
-    form: np.ndarray, best: np.ndarray, tolerance: float
+    form: np.ndarray, noise: np.ndarray, best: np.ndarray, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bound, best value and its place for each polynomial: intervals that may beat the best are split."""
+    """Bound, best value and its place for each polynomial: intervals that may beat the best are split.
+
+    The coefficients are off by at most `noise` in all, and so is a value; a second derivative by len(form)² as much.
+    """
     best = best.copy()
     count = form.shape[1]
     bound, value, place = np.zeros(count), np.zeros(count), np.zeros(count)
     second = polynomial.polyder(form, 2)
-    noise = NOISE * np.abs(form).sum(axis=0)
-    third = np.abs(polynomial.polyder(form, 3)).sum(axis=0)
+    third = np.abs(polynomial.polyder(form, 3)).sum(axis=0) * (1 + len(form) * FLOATED)
+    unsure = len(form) ** 2 * noise
     half = 0.25
     owner = np.repeat(np.arange(count), 4)
     middle = np.tile(np.array([-0.75, -0.25, 0.25, 0.75]), count)
@@ -136,6 +144,7 @@ def _searched(
         value[higher], place[higher] = candidate[higher], where[higher]
         best = np.maximum(best, value)
         bend = np.abs(polynomial.polyval(middle, second[:, owner], tensor=False)) + half * third[owner]
+        bend += (1 + half * len(form)) * unsure[owner]
         reach = peak + noise[owner] + half**2 / 8 * bend
         open_still = reach > best[owner] * (1 + tolerance)
         done = ~open_still if level < LEVELS - 1 else np.ones(len(owner), dtype=bool)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hidden system on a Krylov space: a few dozen states instead of all unknown nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from sottovoce.krylov import measured_defect
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from sottovoce.filtering.elimination import HiddenSystem
+    from sottovoce.krylov import Defect, KrylovBasis
+
+__all__ = ["KrylovSpace", "krylov_space"]
+
+# Speed alone: Lanczos leaves a band, and what rounding has put outside of it is dropped; `defect` is measured after.
+SPECK = 4 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KrylovSpace:
+    """Transition QᵀAQ, rows CQ, and for each unknown node its row of Q as an input; the noise covariance stays QᵀQ = I.
+
+    AᵀQ = QH + Q₊f and Cᵀ = Q `rows`ᵀ hold up to `defect`; `basis` has Q, H, f and Q₊ as they were measured.
+    """
+
+    transition: np.ndarray | csr_array
+    rows: np.ndarray
+    inputs: np.ndarray
+    basis: KrylovBasis
+    defect: Defect
+
+
+def krylov_space(system: HiddenSystem, basis: KrylovBasis, block: np.ndarray) -> KrylovSpace:
+    """The system in the coordinates of a basis that was grown from `block`: the rows, and whatever else comes after.
+
+    Guarantee: what rounding and dropping put the relations off by is in `defect`, measured.
+    """
+    projected = basis.projected
+    if system.symmetric:
+        projected = np.where(np.abs(projected) > SPECK, projected, 0.0)
+    basis = replace(basis, vectors=np.array(basis.vectors), projected=projected)
+    return KrylovSpace(
+        transition=sparse.csr_array(projected) if system.symmetric else np.ascontiguousarray(projected.T),
+        rows=np.ascontiguousarray(basis.start[:, : system.rows.shape[0]].T),
+        inputs=basis.vectors.T,
+        basis=basis,
+        defect=measured_defect(system.transition.T.tocsr(), block, basis),
+    )

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every allowance of the room covers what 256 bits say, and is not a thousand times too large."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import fft
+from tests.filtering.test_gram import dense, impulses
+
+from sottovoce.filtering.gram import gram_matrices
+from sottovoce.filtering.rounding import (
+    UNIT_ROUNDOFF,
+    eigenvalue_ends,
+    is_above,
+    spectral_norm,
+    transform_error,
+    transform_units,
+)
+from sottovoce.filtering.rowspace import RowSpace, independent_rows
+
+
+def precise(matrix: np.ndarray) -> Any:
+    """A float matrix as one of 256 bits."""
+    return mpmath.matrix([[mpmath.mpmathify(complex(x)) for x in row] for row in np.atleast_2d(matrix)])
+
+
+def symmetric(seed: int, n: int, scale: float) -> np.ndarray:
+    """A random symmetric matrix whose rows differ in size by up to `scale`."""
+    rng = np.random.default_rng(seed)
+    sizes = scale ** rng.uniform(0, 1, n)
+    matrix = rng.standard_normal((n, n)) * np.sqrt(np.outer(sizes, sizes))
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_eigenvalues_lie_between_ends_that_are_close(seed: int, scale: float) -> None:
+    matrix = symmetric(seed, 8, scale)
+    low, high = eigenvalue_ends(matrix)
+    with mpmath.workprec(256):
+        values = mpmath.eigsy(precise(matrix).apply(mpmath.re), eigvals_only=True)
+        least, most = float(min(values)), float(max(values))
+        assert low <= min(values)
+        assert max(values) <= high
+    room = 1000 * UNIT_ROUNDOFF * max(-least, most)
+    assert least - low <= room
+    assert high - most <= room
+
+
+def test_eigenvalues_of_hermitian_matrices_lie_between_ends_that_are_close() -> None:
+    rng = np.random.default_rng(3)
+    matrix = rng.standard_normal((6, 6)) + 1j * rng.standard_normal((6, 6))
+    matrix = matrix + matrix.conj().T
+    low, high = eigenvalue_ends(matrix)
+    with mpmath.workprec(256):
+        values = mpmath.eighe(precise(matrix), eigvals_only=True)
+        assert low <= min(values)
+        assert max(values) <= high <= max(values) + 3000 * UNIT_ROUNDOFF * max(abs(x) for x in values)
+
+
+def test_what_is_not_finite_has_no_ends() -> None:
+    assert eigenvalue_ends(np.array([[np.inf, 0.0], [0.0, 1.0]])) == (-np.inf, np.inf)
+    assert spectral_norm(np.array([[np.nan]])) == np.inf
+
+
+@pytest.mark.parametrize("short", [0.0, 1e-15, 1e-6])
+def test_no_factor_proves_what_is_false(short: float) -> None:
+    # vvᵀ has the eigenvalue 0 in all directions but one: nothing above it is proved, whatever floats do.
+    for seed in range(20):
+        v = np.random.default_rng(seed).integers(-8, 9, 12).astype(float)
+        assert not is_above(np.outer(v, v), short)
+        assert is_above(np.outer(v, v), -1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_spectral_norm_is_covered_and_close(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for matrix in (
+        rng.standard_normal((5, 7)),
+        rng.standard_normal((6, 6)) + 1j * rng.standard_normal((6, 6)),
+    ):
+        with mpmath.workprec(256):
+            truth = max(mpmath.svd(precise(matrix), compute_uv=False))
+        assert truth <= spectral_norm(matrix) <= truth * (1 + 1e-12)
+
+
+def shares_of_transforms(points: int, units: bool) -> list[float]:
+    """What transforms of random numbers are off by, as shares of what is allowed for."""
+    rng, shares = np.random.default_rng(points), []
+    for _ in range(3):
+        given = rng.standard_normal(points)
+        found = np.fft.fft(given), fft.fft(given), np.concatenate([np.fft.rfft(given), [0] * (points // 2)])
+        with mpmath.workprec(256):
+            roots = [mpmath.expjpi(mpmath.mpf(-2 * k) / points) for k in range(points)]
+            truth = [
+                mpmath.fsum(float(x) * roots[k * t % points] for t, x in enumerate(given))
+                for k in range(points)
+            ]
+            for each, count in zip(found, (points, points, points // 2 + 1), strict=True):
+                errors = [float(abs(truth[k] - complex(each[k]))) for k in range(count)]
+                if units:
+                    shares.append(max(errors) / (transform_units(points) * np.abs(given).sum()))
+                else:
+                    allowed = transform_error(points) * np.sqrt(points) * np.linalg.norm(given)
+                    shares.append(float(np.linalg.norm(errors)) / allowed)
+    return shares
+
+
+@pytest.mark.parametrize("units", [False, True])
+def test_transforms_are_within_their_error_and_it_is_not_a_thousand_times_too_large(units: bool) -> None:
+    shares = [share for points in (8, 60, 77, 128) for share in shares_of_transforms(points, units)]
+    assert max(shares) <= 1
+    assert max(shares) >= 1e-3
+
+
+def test_transforms_with_large_prime_factors_have_no_error() -> None:
+    with pytest.raises(ValueError, match="without prime factors above 11; 13 is left over"):
+        transform_error(26)
+
+
+def test_the_rounding_of_a_gram_matrix_is_covered_in_256_bits() -> None:
+    shares = []
+    for rounds, start, m, m_last in ((9, 3, 1, 1), (9, 0, 2, 2), (12, 4, 3, 0), (24, 5, 2, 2)):
+        parts = impulses(np.random.default_rng(rounds), rounds, start, m, m_last, 2)
+        matrices, rounding = gram_matrices(parts)
+        with mpmath.workprec(256):
+            for target in range(2):
+                F = precise(dense(parts, target))
+                error = precise(matrices[target]) - F.T * F
+                shares.append(float(mpmath.fsum(abs(x) for x in error)) / rounding[target])
+    assert max(shares) <= 1
+    assert max(shares) >= 1e-3
+
+
+def test_rows_are_turned_by_no_more_than_is_said_and_not_by_a_thousandth_of_it() -> None:
+    shares = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rows = [
+            {
+                int(j): Fraction(int(a), int(b))
+                for j, a, b in rng.integers(1, 30, (5, 3)) % (12, 100, 100) + (0, 1, 1)
+            }
+            for _ in range(1 + seed % 4)
+        ]
+        space = RowSpace.spanned_by(rows)
+        basis, error = independent_rows(space, 12)
+        with mpmath.workprec(256):
+            exact = mpmath.matrix(space.rank, 12)
+            for k, line in enumerate(space.pivots.values()):
+                for j, x in line.items():
+                    exact[k, j] = mpmath.mpf(x.numerator) / x.denominator
+            within = exact.T * ((exact * exact.T) ** -1) * exact
+            off = precise(basis) - precise(basis) * within
+            shares.append(float(max(mpmath.svd(off, compute_uv=False))) / error)
+    assert max(shares) <= 1
+    assert max(shares) >= 1e-3
+
+
+def test_unit_rows_are_not_turned_at_all() -> None:
+    space = RowSpace.spanned_by([{3: Fraction(1, 3)}, {1: Fraction(2)}])
+    assert independent_rows(space, 5)[1] == 0

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every allowance of the room covers what 256 bits say, and is not a thousand times too large."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.polynomial import polynomial
+from tests.filtering.test_rounding import precise
+
+from sottovoce.filtering import ClosedLoop, hidden_system
+from sottovoce.filtering.rounding import UNIT_ROUNDOFF
+from sottovoce.graphs import metropolis_weights
+from sottovoce.krylov import krylov_bases
+from sottovoce.protocols import gossip
+from sottovoce.rates import steady_state
+from sottovoce.rates.programs import _peak
+from sottovoce.rates.rounding import (
+    form_units,
+    inverse_norm,
+    off_average,
+    peak_error,
+    range_beside_average,
+    sign_error,
+)
+from sottovoce.rates.signs import periodic_signs, sign_patterns
+from sottovoce.rates.supremum import _first_look, _squared
+from sottovoce.views import View, observe
+
+
+def closed_loop(graph: str, view: View) -> tuple[ClosedLoop, float]:
+    """The closed loop of a view, and a bound of its resolvent."""
+    protocol = gossip(metropolis_weights(graph), rounds=1)
+    state = steady_state(hidden_system(protocol, observe(protocol, view)))
+    return state.closed, state.loop_bound
+
+
+@pytest.mark.parametrize("frequency", [0.0, 0.4, math.pi])
+def test_norms_of_inverses_are_covered_and_close(frequency: float) -> None:
+    closed, _ = closed_loop("ring:n=9", View.secure_sum(0))
+    shifted = closed.shifted(frequency)
+    with mpmath.workprec(256):
+        truth = max(mpmath.svd(precise(shifted) ** -1, compute_uv=False))
+    assert truth <= inverse_norm(shifted) <= truth * (1 + 1e-11)
+
+
+def test_what_has_no_inverse_has_no_norm_of_it() -> None:
+    assert inverse_norm(np.zeros((2, 2))) == math.inf
+    assert inverse_norm(np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-52]])) == math.inf
+
+
+@pytest.mark.parametrize("m", [1, 4])
+def test_polynomials_are_valued_within_their_units_in_256_bits(m: int) -> None:
+    shares, terms = [], 24
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        sizes = 2.0 ** -np.arange(terms)
+        g = (rng.standard_normal((terms, m, 1)) + 1j * rng.standard_normal((terms, m, 1))) * sizes[
+            :, None, None
+        ]
+        allowed = form_units(terms, m) * float(np.linalg.norm(g[:, :, 0], axis=1).sum()) ** 2
+        nodes = np.linspace(-1, 1, 9)
+        plain = (np.abs(np.tensordot(nodes[:, None] ** np.arange(terms), g, axes=1)) ** 2).sum(axis=1)[:, 0]
+        horner = polynomial.polyval(nodes, _squared(g)[:, 0])
+        # The room of the first look is that of the values.
+        assert _first_look(g)[0][:, 0] == pytest.approx(np.maximum(plain - allowed, 0), abs=1e-18)
+        with mpmath.workprec(256):
+            for node, first, second in zip(nodes, plain, horner, strict=True):
+                rows = [
+                    mpmath.fsum(
+                        mpmath.mpc(complex(g[k, i, 0])) * mpmath.mpf(float(node)) ** k for k in range(terms)
+                    )
+                    for i in range(m)
+                ]
+                truth = mpmath.fsum(abs(x) ** 2 for x in rows)
+                shares += [float(abs(truth - float(x))) / allowed for x in (first, second)]
+    assert max(shares) <= 1
+    assert max(shares) >= 1e-3
+
+
+def test_what_is_cut_shows_no_more_than_is_said() -> None:
+    closed, resolvent = closed_loop("ring:n=11", View.secure_sum(0))
+    for scale in (1.0, 1e-13):
+        residual = scale * np.random.default_rng(1).standard_normal((closed.size, 2))
+        found, bound = closed.coupling(residual, resolvent)
+        shown = [
+            np.linalg.norm(closed.whitener @ np.linalg.solve(closed.shifted(angle), residual), 2)
+            for angle in np.linspace(0, math.pi, 400)
+        ]
+        assert max(shown) <= bound <= 20 * max(shown)
+        assert found <= bound
+
+
+def test_rounding_in_what_is_cut_is_covered_where_nothing_is_seen_of_it() -> None:
+    # A residual that the view never sees: what is left is rounding, and small.
+    closed, resolvent = closed_loop("ring:n=12", View.secure_sum(0))
+    turned = np.zeros((closed.size, 1))
+    turned[0], turned[-1] = 1.0, -1.0
+    found, bound = closed.coupling(turned, resolvent)
+    assert found <= bound <= 1e-10
+    assert bound >= found
+
+
+def test_the_range_beside_the_average_holds_the_other_eigenvalues() -> None:
+    for graph in ("ring:n=9", "star:n=7", "complete:n=6"):
+        matrix = metropolis_weights(graph).matrix
+        low, high = range_beside_average(matrix)
+        with mpmath.workprec(256):
+            n = matrix.shape[0]
+            values = sorted(mpmath.eigsy(precise(matrix.toarray()).apply(mpmath.re), eigvals_only=True))
+            assert low <= values[0]
+            assert values[-2] <= high
+            # The average itself counts as 0.
+            assert high <= max(values[-2], 0) + 1000 * n * UNIT_ROUNDOFF
+
+
+def test_how_far_the_average_is_from_what_it_should_be() -> None:
+    matrix = metropolis_weights("karate").matrix
+    n = matrix.shape[0]
+    start = np.column_stack([np.eye(n)[:, 0], np.full(n, 1 / math.sqrt(n))])
+    for basis in krylov_bases(matrix, start, largest=8, symmetric=True):
+        kept = basis
+    moved, beside, met = off_average(matrix, kept.vectors, kept.following)
+    with mpmath.workprec(256):
+        v = mpmath.matrix([[1 / mpmath.sqrt(n)] for _ in range(n)])
+        Q, after = precise(kept.vectors), precise(kept.following)
+        truths = (
+            mpmath.norm(precise(matrix.toarray()) * v - v),
+            mpmath.norm(v - Q * (Q.T * v)),
+            mpmath.norm(after.T * v),
+        )
+    for truth, bound in zip(truths, (moved, beside, met), strict=True):
+        assert truth <= bound <= 1000 * n * UNIT_ROUNDOFF
+
+
+def test_streams_of_signs_reach_what_is_said_in_256_bits() -> None:
+    weights, frequencies = sign_patterns()
+    values = np.random.default_rng(2).uniform(0, 1, (len(frequencies), 1))
+    allowed = sign_error(weights, values)[0]
+    shares = []
+    with mpmath.workprec(256):
+        roots = [mpmath.expjpi(mpmath.mpf(-2 * k) / 720) for k in range(720)]
+        for pattern in (0, 7, 180, 400):
+            signs = periodic_signs(pattern)
+            total = mpmath.mpf(0)
+            for nu in range(361):
+                power = abs(mpmath.fsum(int(c) * roots[nu * t % 720] for t, c in enumerate(signs)) / 720) ** 2
+                total += (1 if nu in {0, 360} else 2) * power * float(values[nu, 0])
+            shares.append(float(abs(total - float((weights[pattern] @ values)[0]))) / allowed)
+    assert max(shares) <= 1
+    assert max(shares) >= 1e-3
+
+
+def test_the_peak_of_lags_is_covered_in_256_bits_and_not_a_thousand_times_too_high() -> None:
+    rng = np.random.default_rng(4)
+    lags = rng.standard_normal((20, 2)) * 0.7 ** np.arange(20)[:, None]
+    found = _peak(lags, 1e-9)
+    points = 512
+    power = (np.abs(np.fft.rfft(lags, points, axis=0)) ** 2).sum(axis=1)
+    allowed, off, values = peak_error(lags, points), [], []
+    with mpmath.workprec(256):
+
+        def truth(angle: mpmath.mpf) -> mpmath.mpf:
+            turned = [mpmath.expj(-angle * t) for t in range(20)]
+            return mpmath.fsum(
+                abs(mpmath.fsum(float(lags[t, i]) * turned[t] for t in range(20))) ** 2 for i in range(2)
+            )
+
+        for k in range(0, points // 2 + 1, 16):
+            exact = truth(2 * mpmath.pi * k / points)
+            off.append(float(abs(exact - float(power[k]))) / allowed)
+        for angle in np.linspace(0, math.pi, 60):
+            exact = truth(mpmath.mpf(float(angle)))
+            values.append(float(abs(exact - float(found.at(np.array([angle]))[0]))) / found.noise)
+            assert exact <= found.upper
+        assert found.lower <= truth(mpmath.mpf(found.frequency)) <= found.upper
+    assert max(off) <= 1
+    assert max(off) >= 1e-3
+    assert max(values) <= 1
+    assert max(values) >= 1e-3
