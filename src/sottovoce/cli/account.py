@@ -92,7 +92,7 @@ def account(
     if output is not None:
         check_csv_path(output)
     _check_pictures(report, plot)
-    chosen = network(graph, sight.weights)
+    chosen = network(graph, sight.doing.weights)
     found = _accounted(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
     written, failure = _written(found, output, json=json)
     shape = spectrum(chosen.weights)

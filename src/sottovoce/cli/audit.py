@@ -81,7 +81,7 @@ def audit(
         at_least(0, **{"--seed": seed})
     if claimed_epsilon is not None:
         positive(**{"--claimed-epsilon": claimed_epsilon})
-    if sight.maps != NO_MAPS:
+    if sight.doing.maps != NO_MAPS:
         raise InputError(
             "an audit simulates nodes that average and do not train (leave --updates and --step-smoothness out)"
         )
@@ -90,7 +90,7 @@ def audit(
     from sottovoce import auditing, documents
     from sottovoce.graphs import spectrum
 
-    chosen = network(graph, sight.weights)
+    chosen = network(graph, sight.doing.weights)
     table = accounted(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
     with progress("runs") as callback:
         found = auditing.audit(

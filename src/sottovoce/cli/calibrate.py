@@ -37,7 +37,7 @@ def calibrate(
     probability(target_delta=target_delta)
     if output is not None:
         documents.check_csv_path(output)
-    chosen = network(graph, sight.weights)
+    chosen = network(graph, sight.doing.weights)
     found = spectrum(chosen.weights)
     unit = accounted(course, sight, chosen, noise_multiplier=1.0, delta=target_delta)
     table = unit.with_noise(unit.calibrated_noise(target_epsilon, target_delta))

@@ -9,22 +9,18 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
-    NO_MAPS,
+    GOSSIP,
     Config,
-    Contribution,
-    Damping,
     Delta,
+    Doing,
     Json,
-    Maps,
     OwnNoise,
     ParticipationName,
-    ProtocolName,
     RelationName,
     Rounds,
     Sight,
     Source,
     ViewOption,
-    Weights,
     network,
     scenario_of,
 )
@@ -54,12 +50,8 @@ def certify(
         ),
     ] = (),
     target: Annotated[str, Parameter(help="Name of the node to protect.")],
-    weights: Weights = "auto",
-    protocol: ProtocolName = "gossip",
-    damping: Damping = None,
-    maps: Maps = NO_MAPS,
+    doing: Doing = GOSSIP,
     own_noise: OwnNoise = "known",
-    contribution: Contribution = "vector",
     participation: ParticipationName = "full",
     noise_multiplier: Annotated[
         float | None,
@@ -95,17 +87,8 @@ def certify(
         positive(tolerance=tolerance)
         settings["tolerance"] = tolerance
     documents.check_certificate_path(output)
-    chosen = network(graph, weights)
-    sight = Sight(
-        view=view,
-        observer=observer,
-        target=(target,),
-        damping=damping,
-        protocol=protocol,
-        maps=maps,
-        own_noise=own_noise,
-        contribution=contribution,
-    )
+    chosen = network(graph, doing.weights)
+    sight = Sight(view=view, observer=observer, target=(target,), doing=doing, own_noise=own_noise)
     _check_alone(sight)
     asked = scenario_of(chosen, sight, rounds=rounds, participation=participation, relation=relation)
 

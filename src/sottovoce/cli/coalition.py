@@ -8,19 +8,15 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
-    NO_MAPS,
+    GOSSIP,
     Config,
-    Contribution,
-    Damping,
     Delta,
+    Doing,
     Json,
-    Maps,
     ParticipationName,
-    ProtocolName,
     RelationName,
     Rounds,
     Source,
-    Weights,
     network,
     protocol_of,
     whole_number,
@@ -56,11 +52,7 @@ def coalition(
         ),
     ] = None,
     delta: Delta = 1e-5,
-    weights: Weights = "auto",
-    damping: Damping = None,
-    protocol: ProtocolName = "gossip",
-    maps: Maps = NO_MAPS,
-    contribution: Contribution = "vector",
+    doing: Doing = GOSSIP,
     participation: ParticipationName = "full",
     relation: RelationName = "add-remove",
     time_limit: Annotated[
@@ -86,17 +78,17 @@ def coalition(
             f"--time-limit must be a number of seconds of at least 0; got {as_given(time_limit)} "
             "(inf for no limit)"
         )
-    chosen = network(graph, weights)
+    chosen = network(graph, doing.weights)
 
     from sottovoce.coalitions import worst_coalition
     from sottovoce.graphs import spectrum
     from sottovoce.scenarios import Scenario
 
     asked = Scenario(
-        protocol=protocol_of(chosen, protocol, damping, rounds=rounds, maps=maps),
+        protocol=protocol_of(chosen, doing, rounds=rounds),
         view=view,
         targets=[chosen.weights.written(target)],
-        contribution=contribution,
+        contribution=doing.contribution,
         participation=participation,
         relation=relation,
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sottovoce.scenarios import Scenario
 
 __all__ = [
+    "GOSSIP",
     "NO_MAPS",
     "SEEN",
     "USUAL_VIEWS",
@@ -34,6 +35,7 @@ __all__ = [
     "Course",
     "Damping",
     "Delta",
+    "Doing",
     "Effort",
     "Engine",
     "Json",
@@ -236,8 +238,23 @@ NO_MAPS = Maps()
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class Doing:
+    """What the nodes of a graph do, and what a target contributes."""
+
+    weights: Weights = "auto"
+    damping: Damping = None
+    protocol: ProtocolName = "gossip"
+    maps: Maps = NO_MAPS
+    contribution: Contribution = "vector"
+
+
+GOSSIP = Doing()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Who observes whom, with which weights and contributions."""
+    """Who observes whom, and what all of them do."""
 
     observer: Observers = ()
     target: Annotated[
@@ -248,12 +265,8 @@ class Pairs:
             negative_iterable=(),
         ),
     ] = ()
-    weights: Weights = "auto"
-    damping: Damping = None
-    protocol: ProtocolName = "gossip"
-    maps: Maps = NO_MAPS
+    doing: Doing = GOSSIP
     own_noise: OwnNoise = "known"
-    contribution: Contribution = "vector"
 
 
 @Parameter(name="*")
@@ -301,13 +314,12 @@ def network(source: str, rule: str) -> Network:
     return Network(graph=graph, weights=weights_by_rule(graph, rule))
 
 
-def protocol_of(
-    network: Network, protocol: str, damping: str | None, *, rounds: int, maps: Maps = NO_MAPS
-) -> Protocol:
+def protocol_of(network: Network, doing: Doing, *, rounds: int) -> Protocol:
     """The protocol on a network over some rounds that --protocol, --damping and --updates describe."""
     from sottovoce.protocols import gossip, parse_protocol
 
-    updates = _updates(maps, network.weights.n)
+    protocol, damping = doing.protocol, doing.damping
+    updates = _updates(doing.maps, network.weights.n)
     if protocol != "gossip":
         if damping is not None:
             raise InputError(
@@ -362,12 +374,12 @@ def scenario_of(
 
     _check_observers(sight)
     return Scenario(
-        protocol=protocol_of(network, sight.protocol, sight.damping, rounds=rounds, maps=sight.maps),
+        protocol=protocol_of(network, sight.doing, rounds=rounds),
         view=sight.view,
         observers=_named(network.weights, sight.observer),
         own_noise=sight.own_noise,
         targets=_named(network.weights, sight.target),
-        contribution=sight.contribution,
+        contribution=sight.doing.contribution,
         participation=participation,
         relation=relation,
     )

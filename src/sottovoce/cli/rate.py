@@ -36,7 +36,7 @@ def rate(
 
     if output is not None:
         documents.check_csv_path(output)
-    chosen = network(graph, sight.weights)
+    chosen = network(graph, sight.doing.weights)
     table = _table(sight, chosen)
     found = spectrum(chosen.weights)
     written, failure = _written(table, output, json=json)

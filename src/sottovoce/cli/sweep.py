@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
-    NO_MAPS,
+    GOSSIP,
     Config,
-    Contribution,
-    Damping,
+    Doing,
     Effort,
     Engine,
-    Maps,
     OwnNoise,
     ParticipationName,
-    ProtocolName,
     Rounds,
     Source,
-    Weights,
     network,
     protocol_of,
     whole_number,
@@ -55,12 +51,8 @@ def sweep(
             "its own messages."
         ),
     ],
-    weights: Weights = "auto",
-    damping: Damping = None,
-    protocol: ProtocolName = "gossip",
-    maps: Maps = NO_MAPS,
+    doing: Doing = GOSSIP,
     own_noise: OwnNoise = "known",
-    contribution: Contribution = "vector",
     participation: ParticipationName = "full",
     engine: Engine = "auto",
     effort: Effort = "auto",
@@ -99,10 +91,10 @@ def sweep(
     from sottovoce.scenarios import Scenario
 
     asked = Scenario(
-        protocol=protocol_of(network(graph, weights), protocol, damping, rounds=rounds, maps=maps),
+        protocol=protocol_of(network(graph, doing.weights), doing, rounds=rounds),
         view=view,
         own_noise=own_noise,
-        contribution=contribution,
+        contribution=doing.contribution,
         participation=participation,
     )
     try:

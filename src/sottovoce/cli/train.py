@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import (
     Config,
+    Doing,
     Json,
     Observers,
     OwnNoise,
@@ -208,7 +209,9 @@ def train(
         check_report_path(report)
         needs_matplotlib()
     chosen = network(graph, weights)
-    sight = Sight(view=view, observer=observer, own_noise=own_noise, protocol=protocol)
+    sight = Sight(
+        view=view, observer=observer, own_noise=own_noise, doing=Doing(weights=weights, protocol=protocol)
+    )
     scenario = scenario_of(chosen, sight, rounds=rounds, relation=relation)
     asked = scenario.protocol
     task = _task(data, learning, asked.n)
