@@ -3,8 +3,9 @@
 
 In the order of an account:
 
-1. `policy` holds the verb `sensitivity`. It decides which storey serves which question and computes nothing itself.
-   What is not plain gossip goes to `programs`, training to `training`; `capacity` refuses what does not fit in memory.
+1. `policy` holds the verb `sensitivity`: what is not plain gossip goes to `programs`, training to `training`, the rest
+   to `assessment`, which sends each target to a storey. Neither computes anything itself; `capacity` refuses what does
+   not fit in memory.
 2. `one_form`: M is written out, T × T, for one target: bounds above, witnesses below, all rounds or patterns of them.
 3. `many_targets`: tables of the filter bound all targets of a view together, where solving for each takes too long.
 4. `long_horizons`: no T × T matrix; a recursion proves the bound.
@@ -12,8 +13,8 @@ In the order of an account:
    `rounding` makes ends that hold for the model as stored into ends of the true Δ².
 6. `certify`, and `certify_training` for training, turn what was found into a file that the verifier accepts.
 
-`policy` calls all three storeys; `long_horizons` asks `many_targets` for bounds and `one_form` for the first rounds;
-`many_targets` stands on nothing but the filter. No storey imports `policy`.
+`assessment` calls all three storeys; `long_horizons` asks `many_targets` for bounds and `one_form` for the first
+rounds; `many_targets` stands on nothing but the filter. No storey imports what stands above it.
 """
 
 from sottovoce.sensitivities.certify import certify

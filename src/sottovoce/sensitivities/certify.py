@@ -22,11 +22,13 @@ from sottovoce.errors import NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
 from sottovoce.protocols.updates import check_zero_out
 from sottovoce.scenarios import StreamWords, asked
+from sottovoce.sensitivities.assessment import Assessment, assess
 from sottovoce.sensitivities.certify_training import certify_training
 from sottovoce.sensitivities.ends import Problem
 from sottovoce.sensitivities.long_horizons.start_and_rate import solve_horizon
+from sottovoce.sensitivities.one_form.batches import solve_problem
 from sottovoce.sensitivities.one_form.patterns import covering, earliest_pattern
-from sottovoce.sensitivities.policy import TOLERANCE, Assessment, assess, solve
+from sottovoce.sensitivities.policy import TOLERANCE
 from sottovoce.sensitivities.programs import program_solution
 from sottovoce.verification import verify
 from sottovoce.verification.meaning import program_question
@@ -240,7 +242,7 @@ def _dense_proof(
     lower *= 1 - 1e-8
     shown = witness if lower > 0 else None
     (forms,) = found.response.forms(found.positions)
-    y = solve(forms.matrices[0], problem).y
+    y = solve_problem(forms.matrices[0], problem).y
     if y is None:
         # Neither signs nor patterns that were gone through one by one have a y of their own.
         y = covering(forms.matrices[0], problem.participation, tolerance=problem.tolerance)

@@ -104,8 +104,8 @@ def test_the_cost_decides_unless_it_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     protocol = gossip(graphs.metropolis_weights("ring:n=12"), rounds=100)
     assert not set(sensitivity(protocol, View.secure_sum(0)).method) & {"projection", "lags", "peak"}
     monkeypatch.setattr("sottovoce.sensitivities.policy.MOST_ENTRIES", 1000)
-    monkeypatch.setattr("sottovoce.sensitivities.policy.FEW", 0)
-    monkeypatch.setattr("sottovoce.sensitivities.policy.SOLVED_ENTRIES", 0)
+    monkeypatch.setattr("sottovoce.sensitivities.assessment.FEW", 0)
+    monkeypatch.setattr("sottovoce.sensitivities.assessment.SOLVED_ENTRIES", 0)
     assert set(sensitivity(protocol, View.secure_sum(0)).method) <= {"projection", "lags", "peak", "cap"}
     assert not set(sensitivity(protocol, View.secure_sum(0), effort="fine").method) & {
         "projection",

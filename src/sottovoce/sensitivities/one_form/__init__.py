@@ -4,6 +4,7 @@
 | module | question |
 |---|---|
 | `solution` | what is known of Δ² when the target contributes in every round? The door: `solve_form` |
+| `batches` | and of many forms at once, in ends that hold for the true forms? `batch_ends` |
 | `patterns` | and when it contributes in some rounds only, over a family of patterns? `solve_participation` |
 | `energy` | and when its contributions share one norm, Σ‖c_t‖² ≤ 1? `solve_energy` |
 | `bounds` | which y with diag(y) ⪰ M need no search? Absolute values and the largest eigenvalue |

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends of Δ² for a batch of forms at once: plain streams and absolute values where they serve, else one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.sensitivities.one_form.patterns import solve_participation
+from sottovoce.sensitivities.one_form.solution import CLOSE, FormSolution, plain_ends
+from sottovoce.sensitivities.rounding import widened
+from sottovoce.views import METHOD_NAMES
+
+if TYPE_CHECKING:
+    from sottovoce.filtering import QuadraticForms
+    from sottovoce.sensitivities.ends import Problem
+
+__all__ = ["batch_ends", "solve_problem"]
+
+
+def solve_problem(form: np.ndarray, problem: Problem) -> FormSolution:
+    """The ends for one form."""
+    return solve_participation(
+        form, problem.participation, contribution=problem.contribution, tolerance=problem.tolerance
+    )
+
+
+def batch_ends(forms: QuadraticForms, problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Certified lower and upper ends of Δ² and the names of the winning bounds, for a batch of targets.
+
+    Guarantee: lower ≤ Δ² ≤ upper for the true forms (see `widened`), and no more than the cap.
+    """
+    attained, bound = plain_ends(forms.matrices)
+    method = np.full(len(bound), "abs", dtype=METHOD_NAMES)
+    for place in np.flatnonzero(_worth_solving(attained, bound, forms, problem)):
+        solution = solve_problem(forms.matrices[place], problem)
+        attained[place], bound[place], method[place] = solution.attained, solution.bound, solution.method
+    lower, upper = widened(
+        attained - forms.rounding,
+        bound + forms.rounding,
+        distortion=forms.distortion,
+        missing=forms.missing,
+        rounds=problem.cap,
+    )
+    method[upper > problem.cap] = "cap"
+    return np.minimum(lower, problem.cap), np.minimum(upper, problem.cap), method
+
+
+def _worth_solving(
+    attained: np.ndarray, bound: np.ndarray, forms: QuadraticForms, problem: Problem
+) -> np.ndarray:
+    """Which targets need more than plain signs and absolute values: those whose ends the two leave apart.
+
+    For vectors ends that are as close as the tolerance, or closer than rounding will move them, are close enough.
+    """
+    if problem.participation.kind != "full":
+        return np.ones(len(bound), dtype=bool)
+    apart = bound - attained
+    if problem.contribution == "scalar":
+        return np.asarray(apart > CLOSE * attained)
+    shift = forms.distortion * np.sqrt(problem.cap)
+    hidden = 2 * np.sqrt(bound) * shift + shift**2 + forms.rounding
+    return np.asarray(apart > np.maximum(problem.tolerance / 4 * attained, hidden))
