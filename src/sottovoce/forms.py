@@ -21,7 +21,7 @@ from sottovoce.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MOST_DIGITS", "Form", "plain", "read_form", "strict_json"]
+__all__ = ["MOST_DIGITS", "CountedLabels", "Form", "plain", "read_form", "strict_json"]
 
 Read = TypeVar("Read")
 
@@ -40,6 +40,13 @@ _WORDS = {
 
 class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A JSON object of exactly these fields; one whose type lets it be unset may be left out."""
+
+
+class CountedLabels(Form, frozen=True, kw_only=True):
+    """Names of nodes that count up by one."""
+
+    first: int
+    count: int
 
 
 def plain(value: object) -> Any:  # noqa: ANN401

@@ -195,7 +195,7 @@ def test_a_sweep_holds_the_numbers_of_an_account_and_knows_its_ball(tmp_path: Pa
     done = sweep(protocol, "secure-sum", tmp_path / "s", tile=1)
     assert done.manifest.assumption == "smooth"
     assert done.manifest.updates is not None
-    assert (done.manifest.updates["lower"], done.manifest.updates["upper"]) == (0.5, 1.0)
+    assert (done.manifest.updates.lower, done.manifest.updates.upper) == (0.5, 1.0)
     table = account_all(protocol, "secure-sum", noise_multiplier=1, delta=1e-5)
     arrow = read_sweep(tmp_path / "s").to_arrow()
     assert np.array_equal(arrow["squared_upper"].to_numpy(), table.squared_upper)

@@ -378,7 +378,6 @@ def test_downloads_are_the_files_of_the_command_line(
         table.worst().target,
     )
     beside = compared(table)
-    assert from_json.baselines is not None
     for name in ("local", "central"):
         account, ends = beside[name], getattr(from_json.baselines, name)
         assert isinstance(account, Account)

@@ -155,12 +155,17 @@ def test_a_sweep_is_not_continued_with_another_program(tmp_path: Path) -> None:
     assert not sweep(began, "secure-sum", tmp_path, resume=True).computed
 
 
+FACTS: dict[str, Any] = {"protocol": "x", "program": "x", "programs": [], "encoder": ["1"], "weights": ["x"]}
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
         ({"protocol_hash": None}, "a protocol and its hash stand together"),
         ({"assumption": "none"}, "its assumption must be 'oblivious'"),
-        ({"protocol": {"program": "x", "programs": [{"keeps": []}]}}, "a program needs 'instructions'"),
+        ({"protocol": {"protocol": "x", "program": "x"}}, "protocol lacks the field programs"),
+        ({"protocol": FACTS | {"programs": [3]}}, r"protocol.programs\[0\] must be a JSON object; got 3"),
+        ({"protocol": FACTS | {"programs": [{"keeps": []}]}}, "a program needs 'instructions'"),
     ],
 )
 def test_a_manifest_whose_program_makes_no_sense_is_refused(

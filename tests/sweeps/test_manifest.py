@@ -1,14 +1,15 @@
 """The manifest: what it says, that it is read back as written, and what it refuses."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sottovoce import __version__, graphs
 from sottovoce.errors import FileError
+from sottovoce.forms import CountedLabels
 from sottovoce.graphs import spectrum
 from sottovoce.protocols import Protocol, gossip
 from sottovoce.sweeps import Manifest, sweep
@@ -20,7 +21,8 @@ def test_it_says_what_was_swept(protocol: Protocol, tmp_path: Path) -> None:
     labels = facts.pop("labels")
     assert labels == list(protocol.labels)
     assert facts == {
-        "schema": 2,
+        "kind": "sweep",
+        "schema": 3,
         "version": __version__,
         "weights_hash": protocol.weights.hash,
         "nodes": 15,
@@ -50,7 +52,7 @@ def test_it_says_what_was_swept(protocol: Protocol, tmp_path: Path) -> None:
 def test_names_that_count_up_are_a_range(tmp_path: Path) -> None:
     ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=2)
     manifest = sweep(ring, "secure-sum", tmp_path).manifest
-    assert json.loads(manifest.to_json())["labels"] == {"start": 0, "stop": 5}
+    assert json.loads(manifest.to_json())["labels"] == {"first": 0, "count": 5}
     assert Manifest.from_json(manifest.to_json(), "it") == manifest
 
 
@@ -61,23 +63,28 @@ def test_edges_of_a_directed_graph_count_each(tmp_path: Path) -> None:
 
 def test_the_fingerprint_is_that_of_the_settings(protocol: Protocol, tmp_path: Path) -> None:
     manifest = sweep(protocol, "secure-sum", tmp_path, tile=15).manifest
-    assert replace(manifest, gap=0.5, labels=range(15)).fingerprint == manifest.fingerprint
+    assert (
+        replace(manifest, gap=0.5, names=CountedLabels(first=0, count=15)).fingerprint == manifest.fingerprint
+    )
     assert replace(manifest, rounds=6).fingerprint != manifest.fingerprint
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"schema": 1}, "a sweep of schema 2 was expected; got 1"),
+        ({"schema": 1}, "a sweep of schema 3 was expected; got 1"),
+        ({"schema": 2}, "a sweep of schema 3 was expected; got 2"),
         ({"tiles": 7}, "the numbers of nodes, tiles and pairs do not fit"),
-        ({"colour": "red"}, "not the manifest of a sweep"),
-        ({"tile": 0}, "not the manifest of a sweep"),
+        ({"colour": "red"}, "not the manifest of a sweep: .* has an unknown field colour"),
+        ({"tile": 0}, "not the manifest of a sweep: tile must be a whole number of at least 1; got 0"),
+        ({"gap": "0.1"}, "not the manifest of a sweep: gap must be a number; got '0.1'"),
+        ({"labels": {"first": 0, "count": 10**12}}, "the numbers of nodes, tiles and pairs do not fit"),
         (
             {"assumption": "hidden-state"},
             "its assumption must be 'oblivious', which follows from its view and damping; got 'hidden-state'",
         ),
-        ({"assumption": "anything"}, "its assumption must be 'oblivious'.*got 'anything'"),
-        ({"contribution": "tensor"}, "contribution must be one of vector, scalar"),
+        ({"assumption": "anything"}, "assumption must be one of .*oblivious.*got 'anything'"),
+        ({"contribution": "tensor"}, "contribution must be one of energy, scalar, vector; got 'tensor'"),
     ],
 )
 def test_a_manifest_that_makes_no_sense_is_refused(

@@ -19,7 +19,6 @@ from msgspec.structs import asdict
 from sottovoce.certificates.forms import (
     CertificateForm,
     CombineForm,
-    CountedLabels,
     CustomViewForm,
     DenseForm,
     ExchangeForm,
@@ -41,7 +40,7 @@ from sottovoce.certificates.values import (
 )
 from sottovoce.errors import FileError, InputError
 from sottovoce.files import put_whole
-from sottovoce.forms import plain, read_form, strict_json
+from sottovoce.forms import CountedLabels, plain, read_form, strict_json
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Slopes
 from sottovoce.protocols.protocol import canonical_program
 

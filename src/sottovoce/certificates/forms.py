@@ -8,14 +8,13 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from sottovoce.certificates.shifts import Method
-from sottovoce.forms import Form
+from sottovoce.forms import CountedLabels, Form
 
 __all__ = [
     "AttackForm",
     "CertificateForm",
     "ClaimForm",
     "CombineForm",
-    "CountedLabels",
     "CustomViewForm",
     "DenseForm",
     "DrawForm",
@@ -48,13 +47,6 @@ Label = bool | int | float | str | list[Any] | None
 """A node's name; a list stands for a tuple."""
 
 Some = Meta(min_length=1)
-
-
-class CountedLabels(Form, frozen=True, kw_only=True):
-    """Names that count up by one."""
-
-    first: int
-    count: int
 
 
 class MatrixForm(Form, frozen=True, kw_only=True):

@@ -117,7 +117,7 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
         rows.insert(4, ("damping", f"hash {manifest.damping_hash}"))
     rows.extend(_updated(manifest))
     if manifest.protocol is not None:
-        rows.insert(4, ("protocol", f"{manifest.protocol['protocol']}: {manifest.protocol['program']}"))
+        rows.insert(4, ("protocol", f"{manifest.protocol.protocol}: {manifest.protocol.program}"))
         rows.insert(5, ("protocol hash", str(manifest.protocol_hash)))
     return rows
 
@@ -128,8 +128,8 @@ def _updated(manifest: Manifest) -> list[tuple[str, str]]:
         return []
     from sottovoce.protocols.updates import CLIPPING, RECORDS, slope_span
 
-    lower, upper, losses = (manifest.updates[name] for name in ("lower", "upper", "losses"))
-    if lower is None:
+    lower, upper, losses = manifest.updates.lower, manifest.updates.upper, manifest.updates.losses
+    if lower is None or upper is None:
         return [("updates", "any: nothing is known of the maps")]
     return [
         (

@@ -15,7 +15,7 @@ from sottovoce.documents.pairs import Count, Ends, Label, Pair, account_pair, pl
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, plain, read_form, strict_json
 from sottovoce.protocols import hash_of_damping
-from sottovoce.protocols.updates import CLIPPING, RECORDS, Slopes
+from sottovoce.protocols.updates import CLIPPING, RECORDS, Losses, Slopes
 from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "PAIRS_IN_JSON",
     "SCHEMA",
     "AccountDocument",
+    "Baselines",
     "CalibrationDocument",
     "DampingFacts",
     "Document",
@@ -51,6 +52,7 @@ __all__ = [
     "protocol_facts",
     "read_account_json",
     "terms",
+    "updates_facts",
 ]
 
 SCHEMA: Literal[2] = 2
@@ -150,7 +152,7 @@ class AccountDocument(Terms, frozen=True, kw_only=True, tag="account"):
     pairs_computed: Count
     pairs_possible: Count
     worst: Pair
-    baselines: Baselines | None
+    baselines: Baselines
     pairs: tuple[Pair, ...] | UnsetType = UNSET
     summary: Summary | UnsetType = UNSET
     pairs_file: str | UnsetType | None = UNSET
@@ -324,29 +326,35 @@ def graph_facts(weights: GossipWeights, graph: Graph, spectrum: Spectrum) -> Gra
 def protocol_facts(protocol: Protocol) -> dict[str, Any]:
     """What is said of a protocol: the damping of plain gossip; name, program and hash of any other, and its updates."""
     if not protocol.plain:
-        return {**protocol.terms, **_updates(protocol.updates)}
+        updates = protocol.updates
+        if updates is None:
+            return dict(protocol.terms)
+        said = updates_facts(None, None, None, None)
+        if isinstance(updates, Slopes):
+            lower, upper = float(updates.lower.min()), float(updates.upper.max())
+            said = updates_facts(lower, upper, updates.step_smoothness, updates.losses)
+        return {**protocol.terms, "updates": said}
     damping = protocol.damping
     if damping is None:
         return {}
-    ends = {"min": float(damping.min()), "max": float(damping.max())}
-    return {"damping": DampingFacts(**ends, hash=hash_of_damping(damping))}
+    least, most = float(damping.min()), float(damping.max())
+    return {"damping": DampingFacts(min=least, max=most, hash=hash_of_damping(damping))}
 
 
-def _updates(updates: Slopes | str | None) -> dict[str, Any]:
-    if updates is None:
-        return {}
-    if not isinstance(updates, Slopes):
-        return {"updates": UpdatesFacts(lower=None, upper=None)}
-    return {
-        "updates": UpdatesFacts(
-            lower=float(updates.lower.min()),
-            upper=float(updates.upper.max()),
-            step_smoothness=updates.step_smoothness,
-            losses=updates.losses,
-            clipping=CLIPPING[updates.losses],
-            records=RECORDS,
-        )
-    }
+def updates_facts(
+    lower: float | None, upper: float | None, step_smoothness: float | None, losses: Losses | None
+) -> UpdatesFacts:
+    """What is said of the maps of training, given what is known of their slopes."""
+    if lower is None:
+        return UpdatesFacts(lower=None, upper=None)
+    return UpdatesFacts(
+        lower=lower,
+        upper=upper,
+        step_smoothness=step_smoothness,
+        losses=losses,
+        clipping=CLIPPING[losses],
+        records=RECORDS,
+    )
 
 
 def terms(table: AccountTable) -> dict[str, Any]:

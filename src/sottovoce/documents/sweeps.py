@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from sottovoce.documents.accounts import (
     HEAD,
     AccountDocument,
+    Baselines,
     DampingFacts,
     GraphFacts,
     Summary,
-    UpdatesFacts,
+    updates_facts,
 )
-from sottovoce.documents.pairs import account_pair
-from sottovoce.protocols.updates import CLIPPING, RECORDS
+from sottovoce.documents.pairs import Ends, account_pair
 
 if TYPE_CHECKING:
     import os
@@ -50,7 +50,10 @@ def summary_document(summary: sweeps.Summary, folder: str | os.PathLike[str]) ->
         assumption=manifest.assumption,
         **_protocol_facts(manifest),
         worst=worst,
-        baselines=None,
+        baselines=Baselines(
+            local=None if summary.local is None else Ends.of(summary.local.epsilon(delta)),
+            central=None if summary.central is None else Ends.of(summary.central.epsilon(delta)),
+        ),
         summary=Summary(
             worst=worst,
             median=account_pair(summary.median, delta),
@@ -70,11 +73,13 @@ def _protocol_facts(manifest: Manifest) -> dict[str, Any]:
     if manifest.damping_hash is not None:
         facts["damping"] = DampingFacts(hash=manifest.damping_hash)
     if manifest.protocol is not None:
-        facts |= {name: manifest.protocol[name] for name in ("protocol", "program")}
+        facts = {"protocol": manifest.protocol.protocol, "program": manifest.protocol.program}
         facts["protocol_hash"] = manifest.protocol_hash
     if manifest.updates is not None:
-        said = {name: manifest.updates[name] for name in ("lower", "upper", "step_smoothness", "losses")}
-        if said["lower"] is not None:
-            said |= {"clipping": CLIPPING[said["losses"]], "records": RECORDS}
-        facts["updates"] = UpdatesFacts(**said)
+        facts["updates"] = updates_facts(
+            manifest.updates.lower,
+            manifest.updates.upper,
+            manifest.updates.step_smoothness,
+            manifest.updates.losses,
+        )
     return facts

@@ -5,43 +5,65 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta, field
 
 from sottovoce._version import __version__
-from sottovoce.errors import FileError, one_of
+from sottovoce.errors import FileError
+from sottovoce.forms import CountedLabels, Form, plain, read_form, strict_json
 from sottovoce.graphs import spectrum
-from sottovoce.protocols import Program, Slopes
+from sottovoce.protocols import Contribution, Program, Slopes
 from sottovoce.protocols.rationals import spread
-from sottovoce.scenarios import CONTRIBUTIONS
-from sottovoce.views import assumption_of, training_assumption
+from sottovoce.protocols.updates import Losses
+from sottovoce.views import Assumption, assumption_of, training_assumption
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.protocols import Protocol
     from sottovoce.sweeps.tiles import Work
-    from sottovoce.views import Assumption
 
 __all__ = ["SCHEMA", "Manifest", "described", "described_like"]
 
-SCHEMA = 2
-# What describes the network for a reader and follows from the weights.
-DESCRIPTION = ("labels", "rule", "origin", "edges", "gap", "gap_converged", "protocol")
+SCHEMA: Literal[3] = 3
+# What every manifest says, or what describes the network for a reader and follows from the weights.
+DESCRIPTION = ("kind", "labels", "rule", "origin", "edges", "gap", "gap_converged", "protocol")
 
 # What a sweep says of its scenario, by the names of its terms.
 TERMS = ("view", "own_noise", "contribution", "participation", "assumption")
-# What only some sweeps have.
-OPTIONAL = ("damping_hash", "protocol", "protocol_hash", "updates")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
-    """What was swept and how it was cut; node k is called `labels[k]`, and tile k holds `span(k)`."""
+class ProgramFacts(Form, frozen=True, kw_only=True):
+    """A protocol: its name, its program in a sentence, and all that its hash is made of."""
 
-    schema: int
+    protocol: str
+    program: str
+    programs: tuple[dict[str, Any], ...]
+    encoder: tuple[str, ...]
+    weights: tuple[str, ...]
+
+
+class TrainingFacts(Form, frozen=True, kw_only=True):
+    """The slopes of training, and the least and the total variance of its noise; its hash is that of the protocol."""
+
+    lower: float | None
+    upper: float | None
+    step_smoothness: float | None
+    losses: Losses | None
+    hold_identity: bool
+    least_noise: str
+    total_noise: str
+
+
+class Manifest(Form, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="sweep"):
+    """What was swept and how it was cut; node k is called `labels[k]`, and tile k holds `span(k)`.
+
+    What only some sweeps have is left out of the file of others.
+    """
+
+    schema: Literal[3]
     version: str
     weights_hash: str
     nodes: int
@@ -53,7 +75,7 @@ class Manifest:
     engine: str
     effort: str
     assumption: Assumption
-    tile: int
+    tile: Annotated[int, Meta(ge=1)]
     tiles: int
     pairs: int
     rule: str
@@ -61,11 +83,18 @@ class Manifest:
     edges: int
     gap: float
     gap_converged: bool
-    labels: Sequence[Hashable]
+    names: CountedLabels | tuple[int | str, ...] = field(name="labels")
     damping_hash: str | None = None
-    protocol: dict[str, Any] | None = None
+    protocol: ProgramFacts | None = None
     protocol_hash: str | None = None
-    updates: dict[str, Any] | None = None
+    updates: TrainingFacts | None = None
+
+    @property
+    def labels(self) -> Sequence[int | str]:
+        """The nodes' names, in index order."""
+        if isinstance(self.names, tuple):
+            return self.names
+        return range(self.names.first, self.names.first + self.names.count)
 
     def span(self, tile: int) -> range:
         """The indices of the observers of one tile."""
@@ -83,12 +112,12 @@ class Manifest:
     @property
     def program_sentence(self) -> str:
         """The protocol in one sentence."""
-        return "gossip" if self.protocol is None else str(self.protocol["program"])
+        return "gossip" if self.protocol is None else self.protocol.program
 
     @property
     def settings(self) -> dict[str, Any]:
         """What must agree for parts to belong together."""
-        return {name: getattr(self, name) for name in self._present() if name not in DESCRIPTION}
+        return {name: value for name, value in plain(self).items() if name not in DESCRIPTION}
 
     @property
     def fingerprint(self) -> str:
@@ -98,44 +127,29 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of manifest.json."""
-        facts = {name: getattr(self, name) for name in self._present()}
-        counted = isinstance(self.labels, range)
-        facts["labels"] = (
-            {"start": self.labels.start, "stop": self.labels.stop}
-            if isinstance(self.labels, range)
-            else [_plain(label) for label in self.labels]
-        )
-        return json.dumps(facts, indent=2 if counted or self.nodes <= 1000 else None) + "\n"
-
-    def _present(self) -> list[str]:
-        """The fields that say something; a sweep of gossip without damping says nothing of damping or programs."""
-        return [name for name in _names() if name not in OPTIONAL or getattr(self, name) is not None]
+        short = isinstance(self.names, CountedLabels) or self.nodes <= 1000
+        return json.dumps(plain(self), indent=2 if short else None, allow_nan=False) + "\n"
 
     def rests_on(self, methods: Iterable[str] | None = None) -> Assumption:
         """What numbers proved by `methods` rest on; without them, what any number of the sweep may rest on."""
         if self.updates is None:
             return "oblivious" if self.protocol else assumption_of(self.view, self.damping_hash)
-        return training_assumption(methods, known=self.updates["lower"] is not None)
+        return training_assumption(methods, known=self.updates.lower is not None)
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:
         """The manifest in `text`; `where` names its file in an error."""
         try:
-            facts = json.loads(text)
-            if facts["schema"] != SCHEMA:
+            value = strict_json(text, "the manifest of a sweep")
+            if isinstance(value, dict) and value.get("schema") != SCHEMA:
                 raise FileError(
-                    f"{where}: a sweep of schema {SCHEMA} was expected; got {facts['schema']!r} "
+                    f"{where}: a sweep of schema {SCHEMA} was expected; got {value.get('schema')!r} "
                     "(read it with the version that wrote it)"
                 )
-            named = facts["labels"]
-            facts["labels"] = (
-                range(named["start"], named["stop"]) if isinstance(named, dict) else tuple(named)
-            )
-            found = cls(**facts)
+            found = read_form(value, cls, "the manifest of a sweep")
             whole = len(found.labels) == found.nodes and found.tiles == -(-found.nodes // found.tile)
             if not whole or found.pairs != found.nodes * found.targets:
                 raise FileError(f"{where}: the numbers of nodes, tiles and pairs do not fit (sweep anew)")
-            one_of(CONTRIBUTIONS, contribution=found.contribution)
             rests_on = found.rests_on()
             if found.assumption != rests_on:
                 raise FileError(
@@ -143,9 +157,9 @@ class Manifest:
                     f"{'protocol' if found.protocol else 'damping'}; got {found.assumption!r} (sweep anew)"
                 )
             _check_program(found, where)
-        except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
-            if isinstance(error, FileError):
-                raise
+        except FileError:
+            raise
+        except (ValueError, KeyError, TypeError) as error:
             raise FileError(f"{where}: not the manifest of a sweep: {error} (sweep anew)") from None
         return found
 
@@ -181,7 +195,7 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         edges=_edges(protocol),
         gap=gap,
         gap_converged=converged,
-        labels=weights.labels,
+        names=_names(weights.labels),
         damping_hash=protocol.damping_hash if protocol.plain else None,
         protocol=None if protocol.plain else _program_facts(protocol),
         protocol_hash=None if protocol.plain else protocol.hash,
@@ -189,15 +203,14 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
     )
 
 
-def _program_facts(protocol: Protocol) -> dict[str, Any]:
-    """A protocol as a manifest holds it: its name, its program in a sentence, and all that its hash is made of."""
-    return {
-        "protocol": protocol.name,
-        "program": protocol.sentence,
-        "programs": [program.to_json() for program in protocol.programs],
-        "encoder": [str(value) for value in protocol.code],
-        "weights": [weights.hash for weights in protocol.schedule],
-    }
+def _program_facts(protocol: Protocol) -> ProgramFacts:
+    return ProgramFacts(
+        protocol=protocol.name,
+        program=protocol.sentence,
+        programs=tuple(program.to_json() for program in protocol.programs),
+        encoder=tuple(str(value) for value in protocol.code),
+        weights=tuple(weights.hash for weights in protocol.schedule),
+    )
 
 
 def _check_program(found: Manifest, where: str) -> None:
@@ -205,34 +218,33 @@ def _check_program(found: Manifest, where: str) -> None:
     if (found.protocol is None) != (found.protocol_hash is None):
         raise FileError(f"{where}: a protocol and its hash stand together (sweep anew)")
     if found.protocol is not None:
-        for program in found.protocol["programs"]:
+        for program in found.protocol.programs:
             Program.from_json(program)
 
 
-def _updates(protocol: Protocol) -> dict[str, Any] | None:
-    """The slopes of training, and the least and the total variance of its noise; its hash is that of the protocol."""
+def _updates(protocol: Protocol) -> TrainingFacts | None:
     if protocol.updates is None:
         return None
     slopes = protocol.updates if isinstance(protocol.updates, Slopes) else None
     levels = [level * level for level in spread(protocol.programs[0].draws[0].level, protocol.n)]
-    return {
-        "lower": None if slopes is None else float(slopes.lower.min()),
-        "upper": None if slopes is None else float(slopes.upper.max()),
-        "step_smoothness": None if slopes is None else slopes.step_smoothness,
-        "losses": None if slopes is None else slopes.losses,
-        "hold_identity": slopes is None or slopes.hold_identity,
-        "least_noise": str(min(levels)),
-        "total_noise": str(sum(levels)),
-    }
+    return TrainingFacts(
+        lower=None if slopes is None else float(slopes.lower.min()),
+        upper=None if slopes is None else float(slopes.upper.max()),
+        step_smoothness=None if slopes is None else slopes.step_smoothness,
+        losses=None if slopes is None else slopes.losses,
+        hold_identity=slopes is None or slopes.hold_identity,
+        least_noise=str(min(levels)),
+        total_noise=str(sum(levels)),
+    )
 
 
-def _names() -> list[str]:
-    return [field.name for field in fields(Manifest)]
-
-
-def _plain(label: Hashable) -> int | str:
-    """A node's name as JSON holds it: whole numbers as such, anything else as text."""
-    return label if isinstance(label, int) and not isinstance(label, bool) else str(label)
+def _names(labels: Sequence[Hashable]) -> CountedLabels | tuple[int | str, ...]:
+    """Nodes' names as JSON holds them: whole numbers as such, anything else as text."""
+    if isinstance(labels, range):
+        return CountedLabels(first=labels.start, count=len(labels))
+    return tuple(
+        label if isinstance(label, int) and not isinstance(label, bool) else str(label) for label in labels
+    )
 
 
 def _edges(protocol: Protocol) -> int:

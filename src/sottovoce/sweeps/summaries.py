@@ -109,8 +109,12 @@ def summarise(
     one_of(RELATIONS, relation=relation)
     at_least(1, exposed=exposed)
     table = folder if isinstance(folder, SweepTable) else read_sweep(folder)
-    if (slopes := table.manifest.updates) is not None and slopes["lower"] is not None:
-        check_identity(slope_span(slopes["lower"], slopes["upper"]), relation, holds=slopes["hold_identity"])
+    if (
+        (slopes := table.manifest.updates) is not None
+        and slopes.lower is not None
+        and slopes.upper is not None
+    ):
+        check_identity(slope_span(slopes.lower, slopes.upper), relation, holds=slopes.hold_identity)
     pairs = _Pairs(table=table, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
     extremes = pairs.extremes()
     order = np.lexsort((extremes.place, -extremes.exposure))[: int(exposed)]
@@ -219,8 +223,9 @@ class _Pairs:
             return None
         rounds = Participation.parse(manifest.participation).largest_count(manifest.rounds)
         squared = Interval.exactly(1.0 if manifest.contribution == "energy" else float(rounds))
-        noise = manifest.updates or {"least_noise": "1", "total_noise": str(manifest.nodes)}
-        variance = Fraction(noise["total_noise" if kind == "central" else "least_noise"])
+        known = manifest.updates
+        least, total = (1, manifest.nodes) if known is None else (known.least_noise, known.total_noise)
+        variance = Fraction(total if kind == "central" else least)
         if variance != 1:
             squared = squared.mapped(lambda count: float(Fraction(count) / variance))
         return self._of(
