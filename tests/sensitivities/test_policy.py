@@ -89,7 +89,7 @@ def test_stored_cases_through_every_engine(case: dict[str, Any]) -> None:
     system = hidden_system(protocol, observe(protocol, named_view(case)))
     position = np.searchsorted(system.unknown, [case["target"]])
     for engine in ENGINES:
-        (forms,) = whitened_response(system, engine=engine).forms(position)  # type: ignore[arg-type]
+        (forms,) = whitened_response(system, engine=engine).forms(position)
         form = forms.matrices[0]
         assert absolute_bound(form) == pytest.approx(case["abs_sum"], rel=1e-9)
         assert spectral_bound(form) == pytest.approx(case["spectral"], rel=1e-9)
@@ -107,7 +107,7 @@ def test_stored_cases_lie_inside_their_intervals(case: dict[str, Any]) -> None:
                 protocol,
                 named_view(case),
                 [case["target"]],
-                engine=engine,  # type: ignore[arg-type]
+                engine=engine,
                 contribution=contribution,  # type: ignore[arg-type]
             )
             # The stored numbers are floats themselves, good to about 1e-12.
