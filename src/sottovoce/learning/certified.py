@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.accounting import account
 from sottovoce.protocols import gossip
+from sottovoce.scenarios import Scenario
+from sottovoce.sensitivities import largest_training_bound
 from sottovoce.views import training_assumption
 
 if TYPE_CHECKING:
@@ -70,10 +71,9 @@ def certified_table(
 
 def worst_share(protocol: Protocol, view: View, reaction: Reaction, skipped: int = 0) -> float:
     """The largest Δ²/T over the targets of one view, quickly; its first rounds may count as seen by everyone."""
-    found = account(
-        _training(protocol, reaction, skipped), view, noise_multiplier=1.0, delta=0.5, effort="bulk"
-    )
-    return min((skipped + float(found.squared_upper.max())) / protocol.rounds, 1.0)
+    question = Scenario(protocol=_training(protocol, reaction, skipped), view=view)
+    bound = largest_training_bound(question)
+    return min((skipped + bound) / protocol.rounds, 1.0)
 
 
 def _skipped(protocol: Protocol, view: View, reaction: Reaction) -> int:

@@ -21,12 +21,14 @@ from sottovoce.sensitivities.certify import certify
 from sottovoce.sensitivities.one_form.bounds import absolute_bound, spectral_bound
 from sottovoce.sensitivities.policy import sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
+from sottovoce.sensitivities.training import largest_training_bound
 
 __all__ = [
     "Sensitivities",
     "Sensitivity",
     "absolute_bound",
     "certify",
+    "largest_training_bound",
     "sensitivity",
     "spectral_bound",
 ]

@@ -12,6 +12,7 @@ from sottovoce.feedback import Sharpening, check_size, training_of, training_sen
 from sottovoce.feedback.candidates import stages_of
 from sottovoce.feedback.problem import protocol_levels
 from sottovoce.protocols.rationals import float_above, float_below
+from sottovoce.scenarios import Effort
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.views import METHOD_NAMES
@@ -19,9 +20,15 @@ from sottovoce.views import METHOD_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sottovoce.scenarios import Effort, Scenario
+    from sottovoce.scenarios import Scenario
 
-__all__ = ["SharpenedViews", "sharpened_views", "solves_each", "training_view_sensitivity"]
+__all__ = [
+    "SharpenedViews",
+    "largest_training_bound",
+    "sharpened_views",
+    "solves_each",
+    "training_view_sensitivity",
+]
 
 # So few pairs are solved one by one, in a second or a few each.
 FEW = 12
@@ -114,8 +121,13 @@ class SharpenedViews:
         )
 
 
-def sharpened_views(questions: Sequence[Scenario], effort: Effort) -> SharpenedViews:
-    """The work of bounding the targets of all these views of one protocol, none of it done yet."""
+def sharpened_views(
+    questions: Sequence[Scenario], effort: Effort, *, attacked: bool = True
+) -> SharpenedViews:
+    """The work of bounding the targets of all these views of one protocol, none of it done yet.
+
+    Unless they are `attacked`, their lower ends stay 0.
+    """
     protocol = questions[0].protocol
     _check_settings(questions[0], effort)
     check_size(protocol.n, protocol.weights.matrix.nnz, len(questions))
@@ -125,7 +137,22 @@ def sharpened_views(questions: Sequence[Scenario], effort: Effort) -> SharpenedV
         np.searchsorted(case.loop.unknown, indices) for case, (_, indices) in zip(cases, asked, strict=True)
     ]
     stages = stages_of("quick" if effort.depth == "bulk" else "auto")
-    return SharpenedViews(Sharpening(cases=cases, places=places, efforts=stages), asked)
+    work = Sharpening(cases=cases, places=places, efforts=stages, attacked=attacked)
+    return SharpenedViews(work, asked)
+
+
+def largest_training_bound(scenario: Scenario) -> float:
+    """The largest upper end of Δ² over the targets of a view of training, bounded in bulk.
+
+    Guarantee: Δ² of every target is at most that; it is the largest end of `training_view_sensitivity` in bulk, whose
+    lower ends, which cost most of the work, are not looked for.
+    Source: as there.
+    """
+    if scenario.view_name == "everyone":
+        return float(_seen_by_all(scenario, scenario.target_indices).squared_upper.max())
+    work = sharpened_views([scenario], Effort(depth="bulk"), attacked=False)
+    work.pairs.run()
+    return float(work.pairs.upper.max())
 
 
 def _check_settings(scenario: Scenario, effort: Effort) -> None:
