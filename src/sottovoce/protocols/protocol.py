@@ -196,14 +196,6 @@ class Protocol:
             )
         return self._gossip_damping
 
-    def require_plain(self, what: str) -> None:
-        """Refuse to do `what` for a protocol that is not plain."""
-        if not self.plain:
-            raise InputError(
-                f"{what} is worked out for plain gossip so far; got the protocol {self.name!r} "
-                "(the verbs take every protocol)"
-            )
-
     @cached_property
     def damping(self) -> np.ndarray | None:
         """D of a plain protocol, one number a node; None where nothing is damped."""
