@@ -28,6 +28,7 @@ EXAMPLES = {
     "certificate_review.py": "forged: verified is False\n",
     "audit_training.py": "Huber steps: ε ≥ 1.142 with confidence 0.999: refuted\n",
     "own_protocol.py": "takes-back: ε ≤ 5.437 about a neighbour, ε ≤ 0.0775 about the node across\n",
+    "train_with_shared_noise.py": "a curious neighbour, who knows the draws of its edges: ε ≤ 2.77",
     "train_own_loss.py": "ε ≤ 2 assuming smooth, ",
 }
 GUARANTEED = (

@@ -162,9 +162,7 @@ def test_numbers_have_a_rate_between_that_of_some_signs_and_that_of_vectors() ->
 @pytest.mark.parametrize(
     ("protocol", "kind", "reason"),
     [
-        (next(each for each in PROTOCOLS if each.varies), InputError, "its rounds differ by a schedule"),
-        (gossip(PATH, rounds=3, encoder=(1, 1)), InputError, "its noise is encoded over the rounds"),
-        (gossip(PATH, rounds=1, encoder=(1, 1)), InputError, "its noise is encoded over the rounds"),
+        (next(each for each in PROTOCOLS if each.varies), InputError, "'scheduled' differ by a schedule"),
         (
             momentum(metropolis_weights("ring:n=400"), rounds=1, beta="1/2"),
             NotCertified,
@@ -172,7 +170,7 @@ def test_numbers_have_a_rate_between_that_of_some_signs_and_that_of_vectors() ->
         ),
         (clean_state(PATH, rounds=1, keep=2), NotCertified, "no rate is certified"),
     ],
-    ids=["schedule", "encoder", "encoder of one round", "large", "growing"],
+    ids=["schedule", "large", "growing"],
 )
 def test_what_has_no_certified_rate_is_refused_with_the_reason(
     protocol: Protocol, kind: type[Exception], reason: str
@@ -181,9 +179,56 @@ def test_what_has_no_certified_rate_is_refused_with_the_reason(
         rate(protocol, View.secure_sum(0))
 
 
-def test_no_spectrum_is_drawn_of_noise_that_is_encoded() -> None:
-    with pytest.raises(InputError, match="a spectrum is worked out for plain gossip so far"):
-        response_spectrum(gossip(PATH, rounds=1, encoder=(1, 1)), View.secure_sum(0), 1, np.zeros(1))
+ENCODED = gossip(PATH, rounds=2, encoder=(1, "1/2", "-1/4"))
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+def test_an_encoder_multiplies_the_spectrum_by_that_of_its_code(view: View) -> None:
+    angles = np.linspace(0, np.pi, 4001)
+    code = np.abs(1 + np.exp(-1j * angles) / 2 - np.exp(-2j * angles) / 4) ** 2
+    for target in sorted(set(range(4)) - knowing(view)):
+        plain = response_spectrum(gossip(PATH, rounds=1), view, target, angles)
+        coded = response_spectrum(ENCODED, view, target, angles)
+        assert coded == pytest.approx(code * plain, rel=1e-6, abs=1e-9)
+        found = rate(ENCODED, view, [target])
+        assert found.lower[0] <= found.upper[0] <= found.lower[0] * (1 + 1e-5) + 1e-12
+        assert found.lower[0] * (1 - 1e-6) <= coded.max() * (1 + 1e-5)
+        assert coded.max() <= found.upper[0] * (1 + 1e-9) + 1e-12
+
+
+def test_a_rate_of_encoded_noise_is_what_long_horizons_come_to() -> None:
+    view, rounds = View.secure_sum(0), 400
+    long = sensitivity(replace(ENCODED, rounds=rounds), view, [1])
+    limit = rate(ENCODED, view, [1])
+    assert long.squared_upper[0] / rounds == pytest.approx(limit.upper[0], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "protocol", ALIKE, ids=lambda protocol: f"{protocol.name}-{protocol.n}-{protocol.rounds}"
+)
+def test_the_spectrum_of_a_program_peaks_at_its_rate(protocol: Protocol) -> None:
+    view, angles = View.secure_sum(0), np.linspace(0, np.pi, 2001)
+    for target in range(1, protocol.n):
+        try:
+            found = rate(protocol, view, [target])
+        except NotCertified:
+            with pytest.raises(NotCertified):
+                response_spectrum(protocol, view, target, angles)
+            continue
+        values = response_spectrum(protocol, view, target, angles)
+        assert values.shape == angles.shape
+        if np.isinf(found.lower[0]):
+            assert np.isinf(values).all()
+            continue
+        assert values.max() <= found.upper[0] * (1 + 1e-6) + 1e-12
+        assert values.max() >= found.lower[0] * (1 - 1e-3) - 1e-12
+
+
+def test_no_spectrum_is_drawn_of_a_schedule_or_of_maps() -> None:
+    with pytest.raises(InputError, match=r"those of the protocol 'scheduled' differ by a schedule \(ask for"):
+        response_spectrum(next(each for each in PROTOCOLS if each.varies), View.secure_sum(0), 1, np.zeros(1))
+    with pytest.raises(InputError, match="update maps may be any in their ball"):
+        response_spectrum(gossip(PATH, rounds=1, updates=(0, 1)), View.secure_sum(0), 1, np.zeros(1))
 
 
 @examples(30)

@@ -12,7 +12,8 @@ from tests.reference import Scene, exact_form, exact_weights, scenes, seen_and_k
 
 from sottovoce import sensitivity
 from sottovoce.auditing.attack import fitted_attack, likelihood_attack, plain_stream
-from sottovoce.auditing.simulate import gossip_simulator, scene_of
+from sottovoce.auditing.programs import program_scene, program_simulator
+from sottovoce.auditing.simulate import scene_of
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.views import View
@@ -44,7 +45,7 @@ def test_scores_have_the_spread_and_the_distance_that_is_claimed() -> None:
     scene = scene_of(protocol, view, 7)
     attack = likelihood_attack(scene, stream)
     assert attack.separation is not None
-    run = gossip_simulator(scene, noise_multiplier=5.0)
+    run = program_simulator(program_scene(protocol, view, 7), noise_multiplier=5.0)
     rng = np.random.default_rng(11)
     without, with_record = (attack(run(each, 4000, rng)) for each in (np.zeros_like(stream), stream))
     apart = (with_record.mean() - without.mean()) / without.std()

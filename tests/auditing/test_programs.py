@@ -19,11 +19,17 @@ from sottovoce.protocols import Protocol, momentum, once, pairwise_noise
 @pytest.mark.parametrize("view", [View.neighbourhood(1), View.secure_sum(0), View.single_node(2)], ids=str)
 def test_unit_impulses_do_what_the_interpreter_says(protocol: Protocol, view: View) -> None:
     scene = program_scene(protocol, view, protocol.n - 1)
-    draws = np.zeros((scene.draws, protocol.rounds))
-    seen, _ = scene.shows(np.eye(protocol.rounds), draws)
+    shown = scene.shows(np.eye(protocol.rounds), lambda count: np.zeros((count, protocol.rounds)))
+    seen = shown[~scene.told]
+    assert not shown[scene.told].any()
     exact = [run(protocol, view, (t, "contribution", (protocol.n - 1,))) for t in range(protocol.rounds)]
     assert seen == pytest.approx(np.array(exact, dtype=float).T, abs=1e-12)
-    seen, _ = scene.shows(np.zeros((protocol.rounds, scene.draws)), np.eye(scene.draws))
+    impulses = iter(np.eye(scene.draws))
+    shown = scene.shows(
+        np.zeros((protocol.rounds, scene.draws)),
+        lambda count: np.array([next(impulses) for _ in range(count)]),
+    )
+    seen = shown[~scene.told]
     noise = [
         (t, draw.name, owners, run(protocol, view, (t, draw.name, owners)))
         for t in range(protocol.rounds)
@@ -31,7 +37,9 @@ def test_unit_impulses_do_what_the_interpreter_says(protocol: Protocol, view: Vi
         for owners in owners_of(draw, weights_at(protocol, t), protocol.n)
     ]
     known = [bool(knowing(view) & set(owners)) for _, _, owners, _ in noise]
-    assert scene.known.tolist() == known
+    assert np.concatenate(scene.known).tolist() == known
+    # What the observer drew stands beside what it sees, as it was drawn.
+    assert np.array_equal(shown[scene.told], np.eye(scene.draws)[known])
     columns = np.array(decoded(protocol, noise), dtype=float).T
     if protocol.encoded:
         # The interpreter lists the rounds of each draw together.

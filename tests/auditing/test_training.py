@@ -13,6 +13,7 @@ import pytest
 
 from sottovoce import View, gossip
 from sottovoce.auditing import CanaryLoss, audit_training, training_simulator
+from sottovoce.auditing.programs import program_scene
 from sottovoce.auditing.simulate import scene_of
 from sottovoce.errors import InputError
 from sottovoce.graphs import metropolis_weights
@@ -27,6 +28,8 @@ from sottovoce.learning import (
     synthetic_task,
     task_from,
 )
+from sottovoce.learning.programs import closed_loop
+from sottovoce.protocols import momentum, pairwise_noise, repeated
 
 DELTA = 0.1
 RING = gossip(metropolis_weights("ring:n=4"), rounds=3)
@@ -125,15 +128,51 @@ def test_a_canary_moves_the_view_as_the_linear_loop_does(view: View) -> None:
     chosen = planned(synthetic_task(4, dimension=3, records=5), 0.25, view=view)
     scene = scene_of(gossip(RING.weights, rounds=RING.rounds, damping=0.75), view, 2)
     direction = np.array([2.0, -1.0, 2.0]) / 3
-    run = training_simulator(chosen, scene, direction)
+    run = training_simulator(chosen, program_scene(RING, view, 2), direction)
     stream = np.array([1.0, -1.0, 0.5])
-    moved = run(stream, 4, rng()) - run(np.zeros(3), 4, rng())
+    moved = (run(stream, 4, rng()) - run(np.zeros(3), 4, rng())).reshape(4, 3, -1)
     state = np.zeros(4)
     for t, contribution in enumerate(stream):
         state = 0.75 * (RING.weights.matrix.toarray() @ state)
         state[2] += contribution
         expected = np.concatenate([scene.shown @ state, np.zeros(scene.known.size)])
         assert moved[:, t] == pytest.approx(np.tile(expected, (4, 1)), abs=1e-8)
+
+
+PROGRAMS = [
+    pairwise_noise(RING.weights, rounds=3, local=1, shared=2),
+    gossip(RING.weights, rounds=3, encoder=(1, "1/2")),
+    momentum(RING.weights, rounds=3, beta=0.5),
+    repeated(RING.weights, rounds=3, steps=2),
+]
+EVERY_PROGRAM = pytest.mark.parametrize("protocol", PROGRAMS, ids=lambda each: each.name)
+
+
+@EVERY_PROGRAM
+@pytest.mark.parametrize("view", [View.neighbourhood(0), View.everyone], ids=repr)
+def test_a_canary_moves_what_is_seen_of_a_program_as_its_closed_loop_does(protocol: Any, view: View) -> None:
+    task = synthetic_task(4, dimension=3, records=5)
+    chosen = plan(task, protocol, view=view, noise_multiplier=1.0, target_delta=DELTA, step=0.25)
+    scene = program_scene(closed_loop(protocol, np.array([0.75])), view, 2)
+    direction, stream = np.array([2.0, -1.0, 2.0]) / 3, np.array([1.0, -1.0, 0.5])
+    run = training_simulator(chosen, scene, direction)
+    moved = run(stream, 2, rng()) - run(np.zeros(3), 2, rng())
+    expected = scene.shows(stream[:, None], lambda count: np.zeros((count, 1)))[:, 0]
+    assert moved == pytest.approx(np.tile(expected, (2, 1)), abs=1e-8)
+
+
+@EVERY_PROGRAM
+@pytest.mark.parametrize("name", ["quadratic", "logistic"])
+def test_honest_accounts_of_programs_stand_and_less_noise_is_caught(protocol: Any, name: str) -> None:
+    task, size = TASKS[name]
+    honest, quieter = (
+        plan(task, protocol, view="everyone", noise_multiplier=noise, target_delta=DELTA, step=size)
+        for noise in (0.5, 4.0)
+    )
+    found = audit_training(honest, trials=600, rng=rng())
+    assert not found.refuted
+    assert not found.unconditional_refuted
+    assert audit_training(honest, claim=quieter.account, trials=600, rng=rng()).refuted
 
 
 def test_a_canary_is_a_record() -> None:

@@ -7,9 +7,10 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
-from sottovoce import certificates
+from sottovoce import certificates, gossip
 from sottovoce.documents.carried import read_report
 from sottovoce.errors import FileError
 from sottovoce.report.html import Section, report_html
@@ -107,6 +108,78 @@ def test_every_view_carries_a_proof(words: tuple[str, ...], sottovoce: Run) -> N
     assert sottovoce(*ACCOUNT, *words).code == 0
     code, _, err = sottovoce(*VERIFY)
     assert (code, err) == (0, "")
+
+
+PROGRAMS = (
+    "momentum:beta=0.5",
+    "repeated:steps=2",
+    "pairwise-noise:local=1,shared=2",
+    "gossip:encoder=1+1/2",
+    "gradient-tracking:noise=messages",
+)
+
+
+@pytest.mark.parametrize("protocol", PROGRAMS)
+def test_reports_of_programs_carry_proofs_too(protocol: str, sottovoce: Run, tmp_path: Path) -> None:
+    assert sottovoce(*ACCOUNT, "--protocol", protocol).code == 0
+    code, out, err = sottovoce(*VERIFY)
+    assert (code, err) == (0, "")
+    assert " ".join(out.split()).count("20 of 20 pairs are proved no worse.") == 2
+    texts = held(tmp_path / "r.html", "certificates")
+    assert [certificates.from_text(text).rounds for text in texts] == [6, 6]
+
+
+def test_forged_reports_of_programs_are_found_out(sottovoce: Run, tmp_path: Path) -> None:
+    report, asked = tmp_path / "r.html", ("--protocol", "momentum:beta=0.5")
+    assert sottovoce(*SUMS, *asked).code == 0
+    honest = report.read_text(encoding="utf-8")
+    # Another program, and the plain one, whose numbers are smaller here or the same.
+    (text,) = held(report, "certificates")
+    mine = certificates.from_text(text)
+    swapped(report, program=gossip(np.full((2, 2), 0.5), rounds=1).program)
+    refused(sottovoce, "the protocol of the page has the hash")
+    swapped(report, encoder=(1, 1))
+    refused(sottovoce, "the protocol of the page has the hash")
+    put(report, "certificates", [text])
+    data = held(report, "data")
+    del data["protocol"], data["protocol_hash"], data["program"]
+    put(report, "data", data)
+    refused(
+        sottovoce, f"the protocol of the page has the hash None, that of its certificate {mine.protocol_hash}"
+    )
+    report.write_text(honest, encoding="utf-8")
+    data = held(report, "data")
+    worst = max(data["pairs"]["upper"])
+    lesser = max(end for end in data["pairs"]["upper"] if end < 0.95 * worst)
+    place = data["pairs"]["upper"].index(lesser)
+    observer = data["observers"][data["pairs"]["observer"][place]][0]
+    words = (
+        "--rounds",
+        "6",
+        "--view",
+        "secure-sum",
+        "--noise-multiplier",
+        "4",
+        "--output",
+        "other.json",
+        *asked,
+    )
+    pair = ("--observer", str(observer), "--target", str(data["pairs"]["target"][place]))
+    assert sottovoce("certify", GRAPH, *words, *pair).code == 0
+    data["pairs"]["upper"] = [min(end, lesser) for end in data["pairs"]["upper"]]
+    put(report, "data", data)
+    put(report, "certificates", [(tmp_path / "other.json").read_text(encoding="utf-8")])
+    refused(sottovoce, "as its largest; Δ² of ")
+
+
+def test_pairs_of_programs_beyond_the_work_are_the_reports_word(
+    sottovoce: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sottovoce(*SUMS, "--protocol", "gradient-tracking:noise=messages").code == 0
+    monkeypatch.setattr(others, "_PER_PAIR", 10**12)
+    code, _, err = sottovoce(*VERIFY)
+    assert code == 3
+    assert "1 of 20 pairs are proved no worse than the headline" in err
 
 
 def test_the_name_of_the_file_does_not_matter(sottovoce: Run, report: Path) -> None:

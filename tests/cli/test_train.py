@@ -356,10 +356,14 @@ def killed(words: tuple[str, ...], where: Path, at: int) -> dict[int, str]:
     return sent
 
 
-@pytest.mark.parametrize("at", [1, 5])
-def test_a_killed_run_sends_again_what_it_sent_bit_for_bit(at: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("at", "protocol"),
+    [(1, "gossip"), (5, "gossip"), (5, "pairwise-noise:local=1,shared=2"), (5, "gossip:encoder=1+1/2+3/8")],
+)
+def test_a_killed_run_sends_again_what_it_sent_bit_for_bit(at: int, protocol: str, tmp_path: Path) -> None:
     """Without a seed: rounds after the checkpoint are lost, and come again with the same noise on the same message."""
-    words = (*TRAIN[:-2], *NOISE, "--batch-fraction", "0.5", "--output", "run.npz", "--checkpoint-every", "3")
+    sampled = (*TRAIN[:-2], *NOISE, "--batch-fraction", "0.5", "--protocol", protocol)
+    words = (*sampled, "--output", "run.npz", "--checkpoint-every", "3")
     sent = killed(words, tmp_path, at)
     assert list(sent) == list(range(1, at + 1))
     kept = read_run(tmp_path / "run.npz")

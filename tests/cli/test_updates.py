@@ -134,3 +134,20 @@ def test_an_audit_does_not_simulate_averaging_in_place_of_training(sottovoce: Ru
     code, _, err = sottovoce("audit", *STAR, "--rounds", "2", "--noise-multiplier", "1", "--updates", "0,1")
     assert code == 2
     assert "leave --updates" in err
+
+
+def test_a_certificate_is_held_against_the_slopes_that_are_meant(sottovoce: Run) -> None:
+    words = ("--rounds", "3", "--output", "c.json")
+    assert sottovoce("certify", *STAR, *words, "--updates", "0.5,1").code == 0
+    verify = ("verify", "c.json", "--graph", STAR[0])
+    assert sottovoce(*verify, "--updates", "0.5,1").code == 0
+    code, _, err = sottovoce(*verify, "--updates", "0,1")
+    assert code == 3
+    assert "this certificate speaks of another protocol" in err
+    code, _, err = sottovoce("verify", "c.json", "--updates", "0.5,1")
+    assert code == 2
+    assert "--updates 0.5,1 needs a graph to run on; got none" in err
+    assert sottovoce("certify", *STAR, *words, "--step-smoothness", "0.5").code == 0
+    assert sottovoce(*verify, "--step-smoothness", "0.5").code == 0
+    code, _, err = sottovoce(*verify, "--losses", "convex")
+    assert (code, "their size is missing" in err) == (2, True)

@@ -11,6 +11,7 @@ import scipy
 
 from sottovoce.errors import FileError, GraphError
 from sottovoce.graphs import FAMILIES, as_graph, parse_graph, read_graph
+from sottovoce.graphs.edgelists import parse_edges
 
 FLORENTINE = nx.florentine_families_graph()
 KARATE = nx.Graph(nx.karate_club_graph().edges)
@@ -243,3 +244,42 @@ def test_text_is_read_as_the_file_of_that_name(tmp_path: Path) -> None:
 def test_text_of_an_unknown_format_is_refused() -> None:
     with pytest.raises(FileError, match=r"a\.npz: text is read by an ending that is one of .*name the text"):
         parse_graph("a b", "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("anna,ben\n0.5,0.5\n0.25,0.75\n", ["anna", "ben"]),
+        ('"anna","ben","cleo"\n0.5,0.5,0\n0.25,0.5,0.25\n0,0.5,0.5\n', ["anna", "ben", "cleo"]),
+        ("4,3,2,1\n0,1,0,1\n1,0,1,0\n0,1,0,1\n1,0,1,0\n", [4, 3, 2, 1]),
+    ],
+)
+def test_a_matrix_with_a_header_has_named_nodes(tmp_path: Path, text: str, labels: list[Any]) -> None:
+    (tmp_path / "w.csv").write_text(text)
+    graph = read_graph(tmp_path / "w.csv")
+    assert list(graph.labels) == labels
+    (tmp_path / "bare.csv").write_text(text.partition("\n")[2])
+    assert (graph.adjacency != read_graph(tmp_path / "bare.csv").adjacency).nnz == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,2\n0,1\n1,0\n",
+        "0,1,0.5\n1,2,1\n2,3,0\n3,4,1\n",
+        "0,1,1\n1,2,1\n2,3,1\n3,4,0\n",
+        "source,target\n0.5,0.5\n0.25,0.75\n",
+        "a,b\nc,d\ne,f\n",
+    ],
+)
+def test_edges_are_not_taken_for_a_matrix_with_a_header(tmp_path: Path, text: str) -> None:
+    (tmp_path / "g.csv").write_text(text)
+    graph, edges = read_graph(tmp_path / "g.csv"), parse_edges(text, "g.csv", ",")
+    assert list(graph.labels) == list(edges.labels)
+    assert (graph.adjacency != edges.adjacency).nnz == 0
+
+
+def test_a_name_that_stands_twice_in_a_header_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("anna,anna\n0.5,0.5\n0.25,0.75\n")
+    with pytest.raises(FileError, match="must give each column a name of its own; 'anna' stands 2 times"):
+        read_graph(tmp_path / "w.csv")

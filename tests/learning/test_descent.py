@@ -36,7 +36,10 @@ class Impulses:
     def __init__(self, nodes: int, rounds: int) -> None:
         self.nodes, self.rounds = nodes, rounds
 
-    def covering(self, number: int, content: np.ndarray, scale: float, width: int) -> np.ndarray:  # noqa: ARG002
+    def between(self, *rest: Any) -> np.ndarray:
+        raise AssertionError(rest)
+
+    def covering(self, number: int, content: Any, scale: float, width: int) -> np.ndarray:  # noqa: ARG002
         drawn = np.zeros((self.nodes, self.nodes, self.rounds))
         drawn[np.arange(self.nodes), np.arange(self.nodes), number] = 1
         return drawn.reshape(self.nodes, -1)

@@ -16,7 +16,7 @@ def emitted(nodes: int, dimension: int, rounds: int, seed: int, *, bound: bool =
     noise = BoundNoise(keys) if bound else NodeNoise(keys, dimension)
     # The same message again and again, which is the hardest to tell apart.
     messages = np.zeros((nodes, dimension))
-    return np.array([noise.covering(t, messages, 1.0, dimension) for t in range(rounds)])
+    return np.array([noise.covering(t, [messages], 1.0, dimension) for t in range(rounds)])
 
 
 BOTH = pytest.mark.parametrize("bound", [False, True])
@@ -104,7 +104,8 @@ def test_what_is_refused() -> None:
 
 def test_silence() -> None:
     silent = SilentNoise(3)
-    assert np.array_equal(silent.covering(4, np.ones((3, 2)), 1.0, 2), np.zeros((3, 2)))
+    assert np.array_equal(silent.covering(4, [np.ones((3, 2))], 1.0, 2), np.zeros((3, 2)))
+    assert not silent.between(4, EDGES, [np.ones((3, 2))], 1.0, 2).any()
     assert silent.uniform(4, 5).shape == (3, 5)
 
 
@@ -112,26 +113,71 @@ def test_noise_is_bound_to_round_message_and_scale() -> None:
     keys = fresh_keys(3, 2)
     noise = BoundNoise(keys)
     messages = np.random.default_rng(1).standard_normal((3, 5))
-    drawn = noise.covering(4, messages, 0.5, 5)
-    assert np.array_equal(BoundNoise(keys).covering(4, messages.copy(order="F"), 0.5, 5), drawn)
+    drawn = noise.covering(4, [messages], 0.5, 5)
+    assert np.array_equal(BoundNoise(keys).covering(4, [messages.copy(order="F")], 0.5, 5), drawn)
     moved = messages.copy()
     moved[1, 3] = np.nextafter(moved[1, 3], np.inf)
-    again = noise.covering(4, moved, 0.5, 5)
+    again = noise.covering(4, [moved], 0.5, 5)
     # One bit of one node: that node alone draws anew, in every coordinate.
     assert np.array_equal(again[[0, 2]], drawn[[0, 2]])
     assert not (again[1] == drawn[1]).any()
     for other in (
-        noise.covering(5, messages, 0.5, 5),
-        noise.covering(4, messages, np.nextafter(0.5, 1), 5),
-        BoundNoise(fresh_keys(3, 3)).covering(4, messages, 0.5, 5),
+        noise.covering(5, [messages], 0.5, 5),
+        noise.covering(4, [messages], np.nextafter(0.5, 1), 5),
+        BoundNoise(fresh_keys(3, 3)).covering(4, [messages], 0.5, 5),
     ):
         assert not (other == drawn).any()
+
+
+EDGES = [(0, 1), (1, 2), (0, 3)]
+
+
+def shared(nodes: int, dimension: int, rounds: int, seed: int, *, bound: bool) -> np.ndarray:
+    keys = fresh_keys(nodes, seed)
+    noise = BoundNoise(keys) if bound else NodeNoise(keys, dimension)
+    content = [np.zeros((nodes, dimension)), np.ones((nodes, 2))]
+    return np.array([noise.between(t, EDGES, content, 1.0, dimension) for t in range(rounds)])
+
+
+@BOTH
+def test_draws_of_edges_are_gaussian_and_independent_of_each_other_and_of_those_of_nodes(bound: bool) -> None:
+    rounds, dimension = 300, 8
+    drawn = shared(4, dimension, rounds, 5, bound=bound)
+    assert stats.kstest(drawn.ravel(), "norm").pvalue > LEVEL
+    own = emitted(4, dimension, rounds, 5, bound=bound)
+    assert len(np.unique(np.concatenate([drawn.ravel(), own.ravel()]))) == drawn.size + own.size
+    streams = np.concatenate([drawn.transpose(1, 0, 2).reshape(3, -1), own.transpose(1, 0, 2).reshape(4, -1)])
+    correlations = np.corrcoef(streams)[np.triu_indices(7, 1)]
+    assert np.abs(correlations).max() * np.sqrt(streams.shape[1]) < stats.norm.isf(LEVEL / 2 / 21)
+    assert np.array_equal(drawn, shared(4, dimension, rounds, 5, bound=bound))
+    assert not (drawn == shared(4, dimension, rounds, 6, bound=bound)).any()
+
+
+def test_the_draw_of_an_edge_is_bound_to_what_both_ends_put_in() -> None:
+    noise = BoundNoise(fresh_keys(4, 2))
+    content = [np.zeros((4, 3)), np.ones((4, 2))]
+    drawn = noise.between(4, EDGES, content, 0.5, 5)
+    for node, touched in ((0, [0, 2]), (1, [0, 1]), (2, [1]), (3, [2])):
+        moved = [part.copy() for part in content]
+        moved[1][node, 1] = np.nextafter(1.0, 2)
+        again = noise.between(4, EDGES, moved, 0.5, 5)
+        changed = [k for k in range(3) if not (again[k] == drawn[k]).any()]
+        assert changed == touched
+        assert all(np.array_equal(again[k], drawn[k]) for k in range(3) if k not in touched)
+    for other in (
+        noise.between(5, EDGES, content, 0.5, 5),
+        noise.between(4, EDGES, content, np.nextafter(0.5, 1), 5),
+        BoundNoise(fresh_keys(4, 3)).between(4, EDGES, content, 0.5, 5),
+    ):
+        assert not (other == drawn).any()
+    # An edge draws the same whichever other edges there are in the round.
+    assert np.array_equal(noise.between(4, EDGES[1:2], content, 0.5, 5), drawn[1:2])
 
 
 def test_bound_noise_does_not_follow_the_message() -> None:
     noise = BoundNoise(fresh_keys(1, 6))
     sizes = np.linspace(-1, 1, 4000)
-    drawn = np.array([noise.covering(0, np.array([[size]]), 1.0, 1)[0, 0] for size in sizes])
+    drawn = np.array([noise.covering(0, [np.array([[size]])], 1.0, 1)[0, 0] for size in sizes])
     assert stats.kstest(drawn, "norm").pvalue > LEVEL
     for other in (sizes[1:], drawn[:-1]):
         assert abs(np.corrcoef(other, drawn[1:])[0, 1]) * np.sqrt(4000) < stats.norm.isf(LEVEL / 2)

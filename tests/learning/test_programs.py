@@ -3,20 +3,36 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy import linalg
+from tests.interpreter import exact_view, largest_over_signs
 from tests.scenes import PROTOCOLS
 
 from sottovoce import View, account, gaussian
 from sottovoce.errors import InputError
 from sottovoce.graphs import metropolis_weights
-from sottovoce.learning import init, plan, step, synthetic_task, train
-from sottovoce.learning.descent import check_protocol
+from sottovoce.learning import (
+    Task,
+    init,
+    load_data,
+    plan,
+    quadratic,
+    shards_of,
+    step,
+    synthetic_task,
+    task_from,
+    train,
+)
+from sottovoce.learning.descent import Descent, check_protocol
 from sottovoce.learning.losses import Sums
 from sottovoce.protocols import (
+    Combine,
+    Draw,
     Protocol,
     clean_state,
     gossip,
@@ -25,33 +41,26 @@ from sottovoce.protocols import (
     pairwise_noise,
     push_sum,
     repeated,
+    scheduled,
 )
-from sottovoce.protocols.compiled import GIVEN, STATE, ExactRows, compiled_rounds
+from sottovoce.protocols.compiled import GIVEN, STATE, ExactRows, compiled_rounds, edges_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sottovoce.learning import State
-    from sottovoce.learning.descent import Descent
 
 RING = metropolis_weights("ring:n=6")
 
 
-def can_train(protocol: Protocol) -> bool:
-    try:
-        check_protocol(protocol)
-    except InputError:
-        return False
-    return True
-
-
-TRAINED = [each for each in PROTOCOLS if can_train(each) and not (each.plain and each.damping is not None)]
-
-
-def dense_maps(protocol: Protocol) -> list[tuple[np.ndarray, list[np.ndarray], list[tuple[str, int]]]]:
+def dense_maps(
+    protocol: Protocol,
+) -> list[tuple[np.ndarray, list[np.ndarray], list[tuple[str, tuple[int, ...]]]]]:
     """For each round the rows of what is kept and of each exchange, over what was kept, draws and contributions."""
     maps = []
     for compiled in compiled_rounds(protocol):
         size, n = compiled.size, protocol.n
-        columns = [(name, owners[0]) for name, owners in zip(compiled.names, compiled.owners, strict=True)]
+        columns = list(zip(compiled.names, compiled.owners, strict=True))
 
         def dense(rows: ExactRows, drawn: int = len(columns), size: int = size, n: int = n) -> np.ndarray:
             made = np.zeros((len(rows.forms), size + drawn + n))
@@ -65,16 +74,21 @@ def dense_maps(protocol: Protocol) -> list[tuple[np.ndarray, list[np.ndarray], l
     return maps
 
 
-def sent_by_maps(protocol: Protocol, t: int, source: str, node: int) -> np.ndarray:
-    """All messages after a unit of one draw, or of the contribution, of one node in round t."""
+def sent_by_maps(protocol: Protocol, t: int, source: str, owners: tuple[int, ...]) -> np.ndarray:
+    """All messages after a unit of one contribution, or of the fresh ξ behind one draw, in round t."""
     maps, n = dense_maps(protocol), protocol.n
+    column = np.zeros(protocol.rounds)
+    column[: len(protocol.code)] = [float(x) for x in protocol.code]
+    encoder = linalg.toeplitz(column, np.zeros(protocol.rounds))
+    decoder = linalg.solve_triangular(encoder, np.eye(protocol.rounds)[:, 0], lower=True)
     state, sent = np.zeros(maps[0][0].shape[0]), []
     for u in range(protocol.rounds):
         kept, messages, columns = maps[u % len(maps)]
         given = np.zeros(len(columns) + n)
-        if u == t:
-            place = len(columns) + node if source == "contribution" else columns.index((source, node))
-            given[place] = 1.0
+        if source == "contribution":
+            given[len(columns) + owners[0]] = float(u == t)
+        elif u >= t:
+            given[columns.index((source, owners))] = decoder[u - t]
         inputs = np.concatenate([state, given])
         sent += [rows @ inputs for rows in messages]
         state = kept @ inputs
@@ -82,15 +96,27 @@ def sent_by_maps(protocol: Protocol, t: int, source: str, node: int) -> np.ndarr
 
 
 class Impulse:
-    """A unit of one draw of one node in one round, and nothing else."""
+    """A unit of one draw of one node or edge in one round, and nothing else."""
 
-    def __init__(self, number: int | None, node: int) -> None:
-        self.number, self.node = number, node
+    def __init__(self, number: int | None, owners: tuple[int, ...]) -> None:
+        self.number, self.owners = number, owners
 
-    def covering(self, number: int, content: np.ndarray, scale: float, width: int) -> np.ndarray:
+    def covering(self, number: int, content: Sequence[np.ndarray], scale: float, width: int) -> np.ndarray:
+        return self.between(number, [(i,) for i in range(len(content[0]))], content, scale, width)
+
+    def between(
+        self,
+        number: int,
+        edges: Sequence[tuple[int, ...]],
+        content: Sequence[np.ndarray],
+        scale: float,
+        width: int,
+    ) -> np.ndarray:
         assert scale == 0.5
-        drawn = np.zeros((len(content), width))
-        drawn[self.node] = float(number == self.number)
+        assert {part.shape for part in content} == {content[0].shape}
+        drawn = np.zeros((len(edges), width))
+        if number == self.number:
+            drawn[list(edges).index(self.owners)] = 1.0
         return drawn
 
     def uniform(self, round_index: int, count: int) -> np.ndarray:
@@ -98,20 +124,27 @@ class Impulse:
 
 
 def sent_by_training(
-    monkeypatch: pytest.MonkeyPatch, protocol: Protocol, t: int, source: str, node: int
+    monkeypatch: pytest.MonkeyPatch, protocol: Protocol, t: int, source: str, owners: tuple[int, ...]
 ) -> np.ndarray:
     """The same from rounds of training at step ½ and noise 1, gradients being what is contributed and nothing else."""
 
     def gradients(descent: Descent, state: State) -> Sums:
         values = -descent.task.linear * state.models
-        values[node] -= float(source == "contribution" and state.round == t) / 0.5
+        values[owners[0]] -= float(source == "contribution" and state.round == t) / 0.5
         return Sums(values=values, clipped=0.0, zeroed=0)
 
     monkeypatch.setattr("sottovoce.learning.descent._gradients", gradients)
+    # What runs is what is accounted for, also where training is refused as nothing would be proved of it.
+    monkeypatch.setattr("sottovoce.learning.descent.check_protocol", lambda _: None)
     names = [draw.name for draw in protocol.programs[0].draws]
     number = None if source == "contribution" else t * len(names) + names.index(source)
-    chosen = plan(synthetic_task(protocol.n, dimension=2), protocol, noise_multiplier=1.0, step=0.5)
-    descent = replace(chosen.descent(Impulse(number, node)), noise_std=1.0)
+    descent = Descent(
+        task=synthetic_task(protocol.n, dimension=2),
+        protocol=protocol,
+        steps=np.full(protocol.rounds, 0.5),
+        noise=Impulse(number, owners),
+        noise_std=1.0,
+    )
     state, sent = init(descent), []
     for _ in range(protocol.rounds):
         state, info = step(descent, state)
@@ -121,29 +154,56 @@ def sent_by_training(
     return np.array(sent) if source == "contribution" else np.array(sent) / -0.5
 
 
-def test_most_protocols_can_train() -> None:
-    names = {each.name for each in TRAINED}
-    assert names == {
-        "gossip",
-        "repeated",
-        "chebyshev",
-        "momentum",
-        "gradient_tracking",
-        "exact_diffusion",
-        "once",
-        "scheduled",
-    }
-
-
-@pytest.mark.parametrize("protocol", TRAINED, ids=lambda each: f"{each.name}-{each.n}-{each.rounds}")
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: f"{each.name}-{each.n}-{each.rounds}")
 def test_the_trainer_answers_impulses_as_the_compiled_maps_do(
     monkeypatch: pytest.MonkeyPatch, protocol: Protocol
 ) -> None:
     for t in {0, protocol.rounds // 2, protocol.rounds - 1}:
-        for source in ("contribution", *(draw.name for draw in protocol.programs[0].draws)):
-            for node in range(protocol.n):
-                found = sent_by_training(monkeypatch, protocol, t, source, node)
-                assert np.allclose(found, sent_by_maps(protocol, t, source, node), atol=1e-12)
+        weights, program = protocol.round_of(t)
+        sources: list[tuple[str, tuple[int, ...]]] = [("contribution", (i,)) for i in range(protocol.n)]
+        for draw in program.draws:
+            ends = [(i,) for i in range(protocol.n)] if draw.each == "node" else edges_of(weights)
+            sources += [(draw.name, owners) for owners in ends]
+        for source, owners in sources:
+            found = sent_by_training(monkeypatch, protocol, t, source, owners)
+            assert np.allclose(found, sent_by_maps(protocol, t, source, owners), atol=1e-12)
+
+
+def test_programs_that_take_turns_count_their_draws_on() -> None:
+    one, two = (momentum(RING, rounds=1, beta=beta).programs[0] for beta in (0.5, 0.25))
+    more = replace(
+        two, draws=(Draw("u"), Draw("w")), instructions=(Combine("y", {"w": 1}), *two.instructions)
+    )
+    protocol = Protocol(weights=RING, program=(one, more, two), rounds=8)
+    numbers: list[int] = []
+
+    class Counting(Impulse):
+        def covering(self, number: int, *rest: Any) -> np.ndarray:
+            numbers.append(number)
+            return super().covering(number, *rest)
+
+    chosen = plan(synthetic_task(6, dimension=2), protocol, noise_multiplier=1.0, step=0.5)
+    descent = replace(chosen.descent(Counting(None, (0,))), noise_std=1.0)
+    state = init(descent)
+    for _ in range(8):
+        state, _ = step(descent, state)
+    assert numbers == list(range(4 * 2 + 3))
+
+
+def refused(protocol: Protocol) -> bool:
+    try:
+        check_protocol(protocol)
+    except InputError:
+        return True
+    return False
+
+
+def test_what_training_refuses_of_the_list() -> None:
+    assert {(each.name, each.plain) for each in PROTOCOLS if refused(each)} == {
+        ("gossip", True),
+        ("clean_state", False),
+        ("push_sum", False),
+    }
 
 
 @pytest.mark.parametrize(
@@ -152,6 +212,8 @@ def test_the_trainer_answers_impulses_as_the_compiled_maps_do(
         momentum(RING, rounds=6, beta=0.5),
         gradient_tracking(RING, rounds=6, noise="messages"),
         repeated(RING, rounds=6, steps=2),
+        gossip(RING, rounds=6, encoder=(1, "1/2", "3/8")),
+        scheduled([RING, np.eye(6)], rounds=6, encoder=[1] * 6),
     ],
     ids=lambda each: each.name,
 )
@@ -163,6 +225,129 @@ def test_a_run_has_the_account_of_its_program(protocol: Protocol) -> None:
     assert run.account.mu.upper == whole.worst().mu.upper == run.unconditional.mu.upper
     assert (run.settings["protocol"], run.settings["protocol_hash"]) == (protocol.name, protocol.hash)
     assert run.history.loss[-1] < 1
+
+
+DECOR = pairwise_noise(RING, rounds=4, local=1, shared=2)
+
+
+def test_an_eavesdropper_on_shared_noise_is_not_whoever_sees_whatever() -> None:
+    run = train(synthetic_task(6), DECOR, target_epsilon=4.0, step=0.05, seed=1)
+    heard = account(DECOR, View.everyone, noise_multiplier=run.noise_multiplier, delta=1e-5).worst()
+    assert (run.account.view, run.account.assumption) == ("everyone", "none")
+    assert run.account.mu.upper == heard.mu.upper
+    # Whoever is told the draws of all edges is left with the local noise: Δ² = T.
+    assert run.unconditional.sensitivity_squared is not None
+    assert run.unconditional.sensitivity_squared.upper == pytest.approx(4, rel=1e-9)
+    assert run.unconditional.mu.upper > run.account.mu.upper
+    assert not run.one_number
+    assert run.epsilon.upper == 4.0 < run.unconditional_epsilon.upper
+    assert repr(run).endswith("(everyone, none), ε ≤ 8.693 (local DP))")
+
+
+@pytest.mark.parametrize("protocol", [DECOR, momentum(RING, rounds=4, beta=0.5)], ids=lambda each: each.name)
+def test_what_a_node_learns_of_any_loss_is_what_it_would_hearing_all(protocol: Protocol) -> None:
+    task = task_from(load_data("breast-cancer"), 6)
+    chosen = plan(task, protocol, view="neighbourhood", noise_multiplier=1.0, step=0.5)
+    assert len(chosen.table) == 6 * 5
+    assert chosen.account.assumption == "none"
+    for observer in range(6):
+        knowing = View(observation=np.eye(6), known_noise=[observer])
+        for target in set(range(6)) - {observer}:
+            M = exact_view(protocol, knowing, target).form()
+            assert M is not None
+            pair = chosen.table[observer, target].sensitivity_squared
+            assert pair is not None
+            # At T = 4 signs leave little to vectors, and the interval must hold both.
+            value = float(largest_over_signs(M))
+            assert pair.lower == 0
+            assert value * (1 - 1e-12) <= pair.upper <= value * 1.05
+    assert chosen.account.mu.upper <= chosen.unconditional.mu.upper * (1 + 1e-9)
+    hidden = plan(task, protocol, view="secure-sum", own_noise="hidden", noise_multiplier=1.0, step=0.5)
+    outside = plan(task, protocol, noise_multiplier=1.0, step=0.5)
+    assert hidden.account.mu.upper == pytest.approx(outside.account.mu.upper, rel=1e-9)
+
+
+def seen_in_training(protocol: Protocol, rows: np.ndarray, known: set[int], target: int) -> np.ndarray:
+    """M of a view of training on quadratic losses of curvature 1 at step ½, from impulses of the trainer itself.
+
+    In DECOR a contribution enters as the target's own draw does before it is encoded.
+    """
+    shards = shards_of([np.zeros((2, 1))] * protocol.n, [np.zeros(2)] * protocol.n, nominal=2)
+    task = Task(name="zeros", loss=quadratic(1, 1.0), shards=shards)
+
+    def shown(run: Protocol, number: int, owners: tuple[int, ...]) -> np.ndarray:
+        descent = Descent(
+            task=task,
+            protocol=run,
+            steps=np.full(protocol.rounds, 0.5),
+            noise=Impulse(number, owners),
+            noise_std=1.0,
+        )
+        state, seen = init(descent), []
+        for _ in range(protocol.rounds):
+            state, info = step(descent, state)
+            seen.append(rows @ info.messages[0][:, 0] / -0.5)
+        return np.concatenate(seen)
+
+    T, nodes = protocol.rounds, [(i,) for i in range(protocol.n)]
+    drawn: list[Any] = [nodes, edges_of(protocol.weights)]
+    unknown = [
+        (2 * t + k, owners)
+        for t in range(T)
+        for k, each in enumerate(drawn)
+        for owners in each
+        if known.isdisjoint(owners)
+    ]
+    N = np.array([shown(protocol, *each) for each in unknown]).T
+    G = np.array([shown(replace(protocol, encoder=(1,)), 2 * t, (target,)) for t in range(T)]).T
+    return np.asarray(G.T @ np.linalg.pinv(N @ N.T) @ G)
+
+
+@pytest.mark.parametrize("view", ["neighbourhood", "secure-sum", "single-node"])
+def test_quadratic_losses_close_the_loop_of_any_program(view: Any) -> None:
+    shards = shards_of([np.zeros((2, 1))] * 6, [np.zeros(2)] * 6, nominal=2)
+    task = Task(name="zeros", loss=quadratic(1, 1.0), shards=shards)
+    for protocol in (DECOR, replace(DECOR, encoder=(1, "1/2"))):
+        chosen = plan(task, protocol, view=view, noise_multiplier=1.0, step=0.5, observers=[0])
+        assert chosen.account.assumption == "quadratic"
+        W, eye = RING.matrix.toarray(), np.eye(6)
+        rows = {"neighbourhood": eye[[0, 1, 5]], "secure-sum": W[:1], "single-node": eye[:1]}[view]
+        for target in range(1, 6):
+            M = seen_in_training(protocol, rows, {0}, target)
+            signs = np.array([[1, *rest] for rest in itertools.product((1, -1), repeat=3)])
+            pair = chosen.table[0, target].sensitivity_squared
+            assert pair is not None
+            value = np.einsum("ks,st,kt->k", signs, M, signs).max()
+            assert pair.upper >= value * (1 - 1e-9)
+            assert pair.lower <= np.abs(M).sum() * (1 + 1e-9)
+            assert pair.upper <= value * 1.05 + 1e-12
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        pairwise_noise(RING, rounds=20, local=1, shared=2),
+        gossip(RING, rounds=20, encoder=(1, "1/2", "3/8")),
+        gossip(RING, rounds=20, encoder=[1] * 20),
+    ],
+    ids=["edges", "banded", "anti"],
+)
+def test_shared_and_encoded_noise_goes_on_bit_for_bit_without_a_seed(protocol: Protocol) -> None:
+    task, kept = synthetic_task(6), list[Any]()
+    settings: dict[str, Any] = {"noise_multiplier": 2.0, "step": 0.05}
+    whole = train(task, protocol, **settings, checkpoint=kept.append, checkpoint_every=7)
+    again = train(task, protocol, **settings, resume=kept[1])
+    assert np.array_equal(again.state.registers, whole.state.registers)
+    # What is remembered of earlier draws is part of the checkpoint, and forgetting it is found out.
+    if protocol.encoded:
+        registers = kept[1].state.registers
+        assert len(registers) == 2 + (len(protocol.encoder) == 3)
+        forgot = replace(
+            kept[1],
+            state=kept[1].state._replace(registers=registers * [[[1]], *[[[0]]] * (len(registers) - 1)]),
+        )
+        with pytest.raises(InputError, match="round 7 does not come out as it did"):
+            train(task, protocol, **settings, resume=forgot)
 
 
 def test_late_noise_costs_what_the_closed_form_says() -> None:
@@ -190,11 +375,8 @@ def test_a_run_with_registers_goes_on_bit_for_bit() -> None:
     ("protocol", "more", "complaint"),
     [
         (clean_state(RING, rounds=3, keep=0.5), {}, "its messages do not tell its models"),
-        (pairwise_noise(RING, rounds=3, local=1, shared=1), {}, "two nodes share a draw"),
-        (gossip(RING, rounds=3, encoder=(1, 1)), {}, "its noise is encoded over the rounds"),
         (gossip(RING, rounds=3, updates=(0.5, 1)), {}, "how nodes update follows from the loss"),
         (push_sum(np.array([[0.5, 0, 0.5], [0.5, 1, 0], [0, 0, 0.5]]), rounds=3), {}, "do not sum to 1"),
-        (momentum(RING, rounds=3, beta=0.5), {"view": "secure-sum"}, "accounted for in the everyone view"),
         (momentum(RING, rounds=3, beta=0.5), {"step": "0.1/sqrt(t)"}, "must be constant"),
     ],
 )

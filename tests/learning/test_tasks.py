@@ -13,6 +13,7 @@ from sottovoce.learning import (
     parse_synthetic,
     ridge,
     shards_of,
+    softmax,
     synthetic_task,
     task_from,
 )
@@ -218,3 +219,16 @@ def test_what_is_refused() -> None:
         task_from(load_data("diabetes"), 3, loss="hinge")
     with pytest.raises(InputError, match="0 < convexity ≤ smoothness"):
         synthetic_task(3, convexity=2.0, smoothness=1.0)
+
+
+@pytest.mark.parametrize("wrong", [-1, 3, 0.5])
+def test_labels_that_name_no_class_are_refused(wrong: float) -> None:
+    labels = np.array([0, 1, 2, wrong])
+    complaint = f"from 0 to 2, one for each of its 3 classes; the nodes have {wrong:g}"
+    with pytest.raises(InputError, match=complaint):
+        Task(name="own", loss=softmax(2, 3), shards=shards_of([np.ones((4, 2))], [labels], nominal=4))
+    fine = shards_of([np.ones((3, 2))], [labels[:3]], nominal=3)
+    Task(name="own", loss=softmax(2, 3), shards=fine)
+    held = Data(name="own", features=np.ones((4, 2)), labels=np.array([0, 1, 2, 4]), classes=5)
+    with pytest.raises(InputError, match="the held-out records have 4"):
+        Task(name="own", loss=softmax(2, 3), shards=fine, test=held)

@@ -338,7 +338,10 @@ class Impulse:
     def __init__(self, node: int, when: int, shape: tuple[int, int]) -> None:
         self.node, self.when, self.shape = node, when, shape
 
-    def covering(self, number: int, content: np.ndarray, scale: float, width: int) -> np.ndarray:  # noqa: ARG002
+    def between(self, *rest: Any) -> np.ndarray:
+        raise AssertionError(rest)
+
+    def covering(self, number: int, content: Any, scale: float, width: int) -> np.ndarray:  # noqa: ARG002
         drawn = np.zeros(self.shape)
         drawn[self.node] = number == self.when
         return drawn

@@ -89,7 +89,9 @@ def test_levels_may_change_under_an_encoder(view: Any) -> None:
 
 
 def test_streams_that_break_off_are_refused() -> None:
-    with pytest.raises(InputError, match=r"same draws; got \['u'\] and \['w'\] \(a draw of level 0"):
+    with pytest.raises(
+        InputError, match=r"same draws; got \[\('u', 'node'\)\] and \[\('w', 'node'\)\] \(a draw"
+    ):
         Protocol(
             weights=PATH,
             program=(louder(1), replace_draw(louder(1), "w")),

@@ -201,8 +201,6 @@ def test_what_is_not_plain_gossip_never_passes_for_it(protocol: Protocol) -> Non
     for part in ("transition", "damping", "symmetric"):
         with pytest.raises(InputError, match="worked out for plain gossip"):
             getattr(protocol, part)
-    with pytest.raises(InputError, match="rate is worked out for plain gossip so far; got the protocol"):
-        protocol.require_plain("rate")
 
 
 def test_a_schedule_of_one_is_no_schedule() -> None:

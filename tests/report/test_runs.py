@@ -31,7 +31,7 @@ def test_a_saved_run_is_drawn_as_it_was(tmp_path: Path) -> None:
     assert np.array_equal(np.asarray(axes[2].lines[1].get_ydata()), run.history.unconditional)
     assert run.history.unconditional[-1] == run.unconditional.epsilon().upper
     words = [text.get_text() for text in axes[2].get_legend().get_texts()]
-    assert words == ["secure-sum, assumption quadratic", "everyone (local DP), assumption none"]
+    assert words == ["secure-sum, assumption quadratic", "local DP, assumption none"]
     picture = io.BytesIO()
     axes[0].figure.savefig(picture, format="svg")
     assert picture.getvalue().startswith(b"<?xml")

@@ -3,8 +3,9 @@
 
 from sottovoce.auditing.attack import Attack, fitted_attack, likelihood_attack
 from sottovoce.auditing.confidence import Evidence, clopper_pearson, evidence
+from sottovoce.auditing.programs import program_scene, program_simulator
 from sottovoce.auditing.results import Audit, TrainingAudit
-from sottovoce.auditing.simulate import Simulator, gossip_simulator
+from sottovoce.auditing.simulate import Simulator
 from sottovoce.auditing.training import CanaryLoss, audit_training, training_simulator
 from sottovoce.auditing.verbs import audit, audit_simulator
 
@@ -21,7 +22,8 @@ __all__ = [
     "clopper_pearson",
     "evidence",
     "fitted_attack",
-    "gossip_simulator",
     "likelihood_attack",
+    "program_scene",
+    "program_simulator",
     "training_simulator",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gossip as it happens: every node draws noise, sends, receives and averages, and an observer writes down its view.
+"""What an observer sees of gossip, as plain arrays.
 
 Nothing here knows filters, forms or bounds, nor the rows that the accountant works with: what a view shows is read off
 its name once more, so that the simulation checks the accountant instead of repeating it.
@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from sottovoce.errors import positive
-
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from scipy.sparse import csr_array
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
-__all__ = ["Scene", "Simulator", "gossip_simulator", "scene_of", "shown_rows"]
+__all__ = ["Scene", "Simulator", "known_nodes", "scene_of", "shown_rows"]
 
 Simulator: TypeAlias = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 """What an audit runs: (the target's contributions, T × d; how many runs; the generator) → views, one row a run."""
@@ -61,16 +59,21 @@ class Scene:
 
 def scene_of(protocol: Protocol, view: View, target: Hashable) -> Scene:
     """The plain arrays behind a protocol, a view and a target."""
-    told = view.own_noise == "known" and view.name != "everyone"
-    names = view.known_noise if view.name == "custom" else view.observers if told else ()
     return Scene(
         weights=protocol.weights.matrix,
         damping=np.ones(protocol.n) if protocol.damping is None else protocol.damping,
         shown=shown_rows(protocol, view, protocol.weights),
-        known=np.array(sorted({protocol.index(label) for label in names}), dtype=np.int64),
+        known=np.array(sorted({protocol.index(label) for label in known_nodes(view)}), dtype=np.int64),
         target=protocol.index(target),
         rounds=protocol.rounds,
     )
+
+
+def known_nodes(view: View) -> Sequence[Hashable]:
+    """The nodes whose draws the observer made itself or was told."""
+    if view.name == "custom":
+        return view.known_noise
+    return view.observers if view.own_noise == "known" and view.name != "everyone" else ()
 
 
 def shown_rows(protocol: Protocol, view: View, weights: GossipWeights) -> csr_array:
@@ -93,30 +96,3 @@ def shown_rows(protocol: Protocol, view: View, weights: GossipWeights) -> csr_ar
             return sparse.csr_array(view.observation, dtype=np.float64)
         case _:
             return sparse.csr_array(W[members])
-
-
-def gossip_simulator(scene: Scene, *, noise_multiplier: float) -> Simulator:
-    """A simulator of the scene: runs × T × (m + k) × d numbers, the m observed rows first, then the k known noises.
-
-    Contributions are in units of the clipping norm, and so is the noise. All other contributions are 0: they are the
-    same in both worlds, and an observer who knows them can subtract them.
-    """
-    positive(noise_multiplier=noise_multiplier)
-
-    def run(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
-        size = stream.shape[1]
-        rows = scene.shown.shape[0]
-        views = np.empty((runs, scene.rounds, rows + scene.known.size, size))
-        state = np.zeros((scene.nodes, runs * size))
-        for t in range(scene.rounds):
-            noise = rng.standard_normal((scene.nodes, runs * size))
-            noise *= noise_multiplier
-            told = noise[scene.known]
-            state = scene.advance(state)
-            state += noise
-            state[scene.target] += np.tile(stream[t], runs)
-            seen = np.concatenate([scene.shown @ state, told])
-            views[:, t] = seen.reshape(len(seen), runs, size).swapaxes(0, 1)
-        return views
-
-    return run

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sottovoce.auditing.attack import likelihood_attack
+from sottovoce.auditing.programs import linear_attack, program_scene
 from sottovoce.auditing.results import TrainingAudit, claimed_ends
-from sottovoce.auditing.simulate import scene_of
 from sottovoce.auditing.verbs import CONFIDENCE, audit_simulator
 from sottovoce.errors import InputError, at_least, one_of, probability
 from sottovoce.learning.descent import init, step
 from sottovoce.learning.losses import clipped_rows
 from sottovoce.learning.noise import NodeNoise
+from sottovoce.learning.programs import closed_loop
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity as exposed
 from sottovoce.views import View
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from sottovoce.accounting import Account
-    from sottovoce.auditing.simulate import Scene, Simulator
+    from sottovoce.auditing.programs import ProgramScene
+    from sottovoce.auditing.simulate import Simulator
     from sottovoce.learning.descent import Descent
     from sottovoce.learning.losses import Array, Labels, Loss, Sums
     from sottovoce.learning.plans import Plan
@@ -155,19 +156,22 @@ def audit_training(
     sizes = plan.schedule.sizes(plan.protocol.rounds)
     # The loop as it would be if gradients did not depend on models: for signs and weights, which need no precision.
     damping = float(np.clip(1 - np.median(sizes) * plan.task.linear.mean(), 0, 1))
-    loop = gossip(plan.protocol.weights, rounds=plan.protocol.rounds, damping=damping)
-    scene = scene_of(loop, view, pair.target)
+    loop = (
+        gossip(plan.protocol.weights, rounds=plan.protocol.rounds, damping=damping)
+        if plan.protocol.plain
+        else closed_loop(plan.protocol, np.array([damping]))
+    )
+    scene = program_scene(loop, view, pair.target)
     signs = np.ones(plan.protocol.rounds)
     if canary == "witness":
         found = exposed(loop, view, [pair.target], contribution="scalar")[pair.target]
         signs = np.sign(np.asarray(found.witness, dtype=np.float64).reshape(plan.protocol.rounds))
-    width = scene.shown.shape[0] + scene.known.size
-    fitted = plan.protocol.rounds * width * RUNS_PER_WEIGHT <= trials
+    fitted = len(scene.told) * RUNS_PER_WEIGHT <= trials
     evidence = audit_simulator(
         training_simulator(plan, scene, _direction(plan, source)),
         (-signs if pair.relation == "replace-one" else np.zeros_like(signs), signs),
         delta=plan.recipe.target_delta,
-        score=None if fitted else likelihood_attack(scene, signs[:, None]),
+        score=None if fitted else linear_attack(loop, scene, signs[:, None]),
         trials=trials,
         batch=max(1, min(100, trials // 20)),
         confidence=confidence,
@@ -191,10 +195,10 @@ def audit_training(
     )
 
 
-def training_simulator(plan: Plan, scene: Scene, direction: np.ndarray) -> Simulator:
+def training_simulator(plan: Plan, scene: ProgramScene, direction: np.ndarray) -> Simulator:
     """Training runs as a simulator: the stream holds one number a round, the canary's gradient in clips.
 
-    A view has shape T × (m + k): the m observed rows of the messages, then the k noises that the observer knows, along
+    A view holds round by round what is seen of the messages, and then the draws that the observer knows, along
     `direction` and in units of what a record moves a gradient by.
     """
     unit = plan.sensitivity
@@ -209,18 +213,20 @@ def training_simulator(plan: Plan, scene: Scene, direction: np.ndarray) -> Simul
         return replace(plan, task=replace(plan.task, loss=loss)).descent(noise)
 
     def run(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
-        views = np.empty((runs, len(stream), scene.shown.shape[0] + scene.known.size))
+        views = np.empty((runs, len(scene.told)))
         for view in views:
-            keys = rng.integers(2**64, size=(scene.nodes, 2), dtype=np.uint64)
+            keys = rng.integers(2**64, size=(plan.protocol.n, 2), dtype=np.uint64)
             noise = NodeNoise(keys, plan.task.dimension)
             descents = {share: descent(share, noise) for share in set(stream.tolist())}
             state = init(next(iter(descents.values())))
+            written = []
             for t, share in enumerate(stream.tolist()):
                 state, info = step(descents[share], state)
-                drawn = info.noise[0][scene.known] @ direction
+                drawn = plan.noise_multiplier * np.concatenate(info.noise) @ direction
                 # A message moves by −η times what the gradient moves by.
-                sent = info.messages[0] @ direction / (-sizes[t] * unit)
-                view[t] = np.concatenate([scene.shown @ sent, plan.noise_multiplier * drawn])
+                sent = [message @ direction / (-sizes[t] * unit) for message in info.messages]
+                written.append(scene.written(t, sent, drawn))
+            view[:] = np.concatenate(written)
         return views
 
     return run
@@ -238,11 +244,6 @@ def _check(plan: Plan, trials: int) -> None:
         raise InputError(
             f"a canary is one record that takes part in every round; got unit {plan.recipe.unit!r} and batch_fraction "
             f"{plan.recipe.batch_fraction!r} (audit such runs with audit_simulator and a canary of your own)"
-        )
-    if not plan.protocol.plain:
-        raise InputError(
-            f"training is audited on plain gossip, one exchange and one draw a round; got the protocol "
-            f"{plan.protocol.name!r} (audit the protocol itself with audit, or a simulator of your own)"
         )
     if trials * plan.protocol.rounds > MOST_ROUNDS:
         raise InputError(

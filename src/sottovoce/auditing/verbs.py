@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from sottovoce.accounting import table_of
-from sottovoce.auditing.attack import Attack, fitted_attack, likelihood_attack, plain_stream
+from sottovoce.auditing.attack import Attack, fitted_attack, plain_stream
 from sottovoce.auditing.confidence import Evidence, evidence
-from sottovoce.auditing.programs import program_attack, program_scene, program_simulator
+from sottovoce.auditing.programs import linear_attack, program_scene, program_simulator
 from sottovoce.auditing.results import Audit, claimed_ends
-from sottovoce.auditing.simulate import Simulator, gossip_simulator, scene_of
 from sottovoce.errors import InputError, at_least, positive, probability
 from sottovoce.protocols import missing_noise
 from sottovoce.scenarios import RELATIONS, RelationWords, asked
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from sottovoce.accounting import Account
+    from sottovoce.auditing.simulate import Simulator
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Scenario
     from sottovoce.views import View
@@ -216,12 +216,10 @@ def audit_simulator(
 def _played(
     protocol: Protocol, view: View, target: Hashable, stream: np.ndarray, noise_multiplier: float
 ) -> tuple[Simulator, Attack]:
-    """What is run, and the attack on it: gossip as such, any other program by executing it."""
-    if protocol.plain:
-        scene = scene_of(protocol, view, target)
-        return gossip_simulator(scene, noise_multiplier=noise_multiplier), likelihood_attack(scene, stream)
-    program = program_scene(protocol, view, target)
-    return program_simulator(program, noise_multiplier=noise_multiplier), program_attack(program, stream)
+    """The program as it is run, and the attack on it."""
+    scene = program_scene(protocol, view, target)
+    attack = linear_attack(protocol, scene, stream)
+    return program_simulator(scene, noise_multiplier=noise_multiplier), attack
 
 
 def _runs(trials: int | None, draws: int) -> int:

@@ -82,7 +82,7 @@ def _epsilons(run: Run) -> str:
     """ε that is certified for the view with the name of what it rests on, and beside it that of local DP."""
     delta = as_given(run.settings["target_delta"])
     everyone = f"ε ≤ {rounded_up(run.unconditional_epsilon.upper)}"
-    if run.account.view == "everyone":
+    if run.one_number:
         return (
             f"{everyone} at δ = {delta} for {OF_ANY[run.settings['unit']]}, whoever sees whatever: nothing "
             "is assumed about how gradients arise."
@@ -97,7 +97,7 @@ def _epsilons(run: Run) -> str:
 def _meanings(run: Run) -> list[str]:
     """What the numbers are about; where there is one, the headline has said it."""
     account = run.account
-    if account.view == "everyone":
+    if run.one_number:
         return []
     said = {
         "smooth": "It holds whatever other nodes' gradients carry on, as their steps are no steeper than said below.",
@@ -105,12 +105,17 @@ def _meanings(run: Run) -> list[str]:
         "quadratic": "Losses are quadratic, so the loop that they close is linear and computed as it is.",
         "oblivious": "Contributions are fixed in advance.",
     }
-    sentences = [
+    first = (
         f"The first is the most that any observer of the {account.view} view learns: {who(account.observers)} about "
-        f"{named(account.target)}. {said[account.assumption]} "
-        f"The second holds for {OF_ANY[run.settings['unit']]}, whoever sees whatever."
-    ]
-    if run.settings["smoothness"] is None:
+        f"{named(account.target)}. {said[account.assumption]}"
+    )
+    gossips = run.table is None or run.table.protocol.updates is not None
+    if account.view == "everyone":
+        first = "The first is for whoever hears every message, but is told no draw that two nodes share."
+    elif account.assumption == "none" and not gossips:
+        first += " In this program that is shown for an observer that hears every message."
+    sentences = [f"{first} The second holds for {OF_ANY[run.settings['unit']]}, whoever sees whatever."]
+    if run.settings["smoothness"] is None and gossips:
         sentences.append(
             f"Nothing is known of the smoothness of the loss {run.settings['loss']}: only nodes that nobody can tell "
             "apart hide each other (declare a public smoothness if there is one)."

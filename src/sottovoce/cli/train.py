@@ -339,7 +339,7 @@ def _watched() -> Iterator[tuple[Callable[[int, int], None] | None, Callable[[Mo
         def moved(moment: Moment) -> None:
             now = (
                 f"loss {moment.loss:.4g}, consensus distance {moment.consensus_distance:.3g}, "
-                f"ε ≤ {rounded_up(moment.epsilon, 3)} in the view ({rounded_up(moment.unconditional, 3)} for everyone)"
+                f"ε ≤ {rounded_up(moment.epsilon, 3)} in the view ({rounded_up(moment.unconditional, 3)} local DP)"
             )
             bar.update(pairs, visible=False)
             bar.update(rounds, completed=moment.round, total=moment.rounds, now=now, visible=True)

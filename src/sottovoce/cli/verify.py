@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 - the parser reads the annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import Config, Json, network
+from sottovoce.cli.options import NO_MAPS, Config, Json, Maps, network, protocol_of
 from sottovoce.cli.printing import complain, progress, result_page, write_result
 from sottovoce.errors import FileError, InputError
 
@@ -48,6 +49,7 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    maps: Maps = NO_MAPS,
     arithmetic: Annotated[
         Literal["auto", "float", "balls"],
         Parameter(
@@ -73,15 +75,12 @@ def verify(
         raise InputError(
             f"--weights {weights} needs a graph to stand on; got none (name it with --graph, or leave it out)"
         )
-    if protocol is not None and graph is None:
-        raise InputError(
-            f"--protocol {protocol} needs a graph to run on; got none (name it with --graph, or leave it out)"
-        )
+    said = _said(protocol, maps)
+    if said and graph is None:
+        raise InputError(f"{said} needs a graph to run on; got none (name it with --graph, or leave it out)")
     if is_report(certificate):
-        if protocol is not None:
-            raise InputError(
-                f"--protocol {protocol} is for certificates; got a report, which names its own (leave it out)"
-            )
+        if said:
+            raise InputError(f"{said} is for certificates; got a report, which names its own (leave it out)")
         if arithmetic == "balls":
             raise InputError(
                 "--arithmetic balls is for certificates; got a report, whose pairs are proved in floats alone (leave "
@@ -91,7 +90,7 @@ def verify(
             certificate, None if graph is None else network(graph, weights or "auto").weights, json=json
         )
     claim = certificates.load(certificate)
-    meant = _meant(claim, graph, weights or "auto", protocol)
+    meant = _meant(claim, graph, weights or "auto", protocol, maps)
     try:
         found = verification.verify(claim, meant, arithmetic=arithmetic)
     except FileError:
@@ -116,16 +115,23 @@ def verify(
     return 3
 
 
+def _said(protocol: str | None, maps: Maps) -> str:
+    """The option that says what nodes do, as it was written; empty where none does."""
+    options = {"protocol": protocol, **asdict(maps)}
+    given = (f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None)
+    return next(given, "")
+
+
 def _meant(
-    claim: Certificate, graph: str | None, weights: str, protocol: str | None
+    claim: Certificate, graph: str | None, weights: str, protocol: str | None, maps: Maps
 ) -> GossipWeights | Protocol | None:
     """What the certificate is meant to speak of: nothing that is named, a network, or a protocol on it."""
-    from sottovoce.protocols import parse_protocol
-
     if graph is None:
         return None
-    named = network(graph, weights).weights
-    return named if protocol is None else parse_protocol(protocol, named, rounds=claim.rounds)
+    named = network(graph, weights)
+    if not _said(protocol, maps):
+        return named.weights
+    return protocol_of(named, protocol or "gossip", None, rounds=claim.rounds, maps=maps)
 
 
 def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:

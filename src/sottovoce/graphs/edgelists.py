@@ -78,6 +78,11 @@ def _data_lines(text: str) -> tuple[list[int], list[str]]:
     return [number for number, _ in numbered], [line for _, line in numbered]
 
 
+def names_edges(line: str, delimiter: str | None) -> bool:
+    """Whether a line is a header that names the columns of edges."""
+    return _header(line, delimiter) is not None
+
+
 def _header(line: str, delimiter: str | None) -> tuple[int, int, int | None] | None:
     """The columns of source, target and weight when `line` is a header that names them."""
     fields = [field.strip().strip('"').lower() for field in line.split(delimiter)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import itertools
 import zipfile
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +14,14 @@ import scipy
 
 from sottovoce.errors import FileError, GraphError
 from sottovoce.graphs.contents import foreign_kind
+from sottovoce.graphs.edgelists import names_edges
 from sottovoce.graphs.files import BEGINNING, file_bytes, file_suffix
 from sottovoce.graphs.model import canonical_matrix
 from sottovoce.graphs.validation import ROW_SUM_TOLERANCE, check_entries
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
 __all__ = ["MATRIX_SUFFIXES", "read_matrix", "square_matrix", "square_table"]
 
@@ -62,20 +65,27 @@ def read_matrix(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401
         raise FileError(f"{name}: {error}") from None
 
 
-def square_table(text: str, name: str, delimiter: str | None) -> Any | None:  # noqa: ANN401
-    r"""The matrix in a text of numbers alone with as many columns as lines; None where the text is an edge list.
+def square_table(text: str, name: str, delimiter: str | None) -> tuple[Any, Sequence[int | str]] | None:
+    r"""The matrix in a text of numbers with as many columns as lines, and its nodes; None where it is an edge list.
 
-    A matrix has rows that sum to 1, or zeros and ones from four columns on; three columns of zeros and ones may be
-    either and are refused.
+    A line above that, with a name for each column, names the nodes. A matrix has rows that sum to 1, or zeros and ones
+    from four columns on; three columns of zeros and ones may be either and are refused.
 
-    >>> square_table("0.5,0.5\n0.25,0.75\n", "w.csv", ",").toarray().tolist()
-    [[0.5, 0.5], [0.25, 0.75]]
+    >>> matrix, nodes = square_table("anna,ben\n0.5,0.5\n0.25,0.75\n", "w.csv", ",")
+    >>> matrix.toarray().tolist(), nodes
+    ([[0.5, 0.5], [0.25, 0.75]], ['anna', 'ben'])
     """
     found = (line for line in io.StringIO(text) if line.strip() and line.lstrip()[0] not in "#%")
     first = next(found, "")
     size = len(first.split(delimiter))
     # One line too many tells as well as all of them.
-    lines = [first, *itertools.islice(found, size)]
+    lines = [first, *itertools.islice(found, size + 1)]
+    nodes: Sequence[int | str] = range(size)
+    if len(lines) == size + 1 and not names_edges(first, delimiter):
+        named = _named_nodes(first, delimiter)
+        if named is None:
+            return None
+        nodes, lines = named, lines[1:]
     if len(lines) != size or size < 2 or not all(map(str.isascii, lines)):
         return None
     try:
@@ -84,7 +94,7 @@ def square_table(text: str, name: str, delimiter: str | None) -> Any | None:  # 
         return None
     binary = bool(np.isin(table, (0, 1)).all())
     if (size > 3 and binary) or (not binary and (table >= 0).all() and _sums_to_1(table)):
-        return square_matrix(table)
+        return square_matrix(table), _distinct(nodes, name)
     if size == 3 and binary:
         raise FileError(
             f"{name}: three lines of three zeros and ones may be a matrix or edges with weights (save a matrix with "
@@ -94,10 +104,32 @@ def square_table(text: str, name: str, delimiter: str | None) -> Any | None:  # 
         worst = int(np.argmax(np.abs(table.sum(axis=1) - 1)))
         raise FileError(
             f"{name}: a table of {size} by {size} numbers is a matrix if it holds zeros and ones, or if every row sums "
-            f"to 1 with no number below 0; line {worst + 1} sums to {table[worst].sum():.12g} (write every digit, as "
+            f"to 1 with no number below 0; row {worst + 1} sums to {table[worst].sum():.12g} (write every digit, as "
             "numpy.save does; edges have two or three columns)"
         )
     return None
+
+
+def _named_nodes(header: str, delimiter: str | None) -> list[int | str] | None:
+    """The nodes that a header names, by whole numbers too where lines are too long for edges; None if it is none."""
+    names = [cell.strip().strip('"') for cell in header.split(delimiter)]
+    try:
+        np.array(names, dtype=np.float64)
+    except ValueError:
+        return list(names)
+    whole = len(names) > 3 and all(cell.isascii() and cell.isdigit() for cell in names)
+    return [int(cell) for cell in names] if whole else None
+
+
+def _distinct(nodes: Sequence[int | str], name: str) -> Sequence[int | str]:
+    """The nodes of a header; one without a name, or a name that stands twice, is refused."""
+    twice = [node for node, count in Counter(nodes).items() if count > 1 or node == ""]
+    if twice:
+        raise FileError(
+            f"{name}: the header of a matrix must give each column a name of its own; {twice[0]!r} stands "
+            f"{list(nodes).count(twice[0])} times (rename it, or leave the header out)"
+        )
+    return nodes
 
 
 def _sums_to_1(table: Any) -> bool:  # noqa: ANN401

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -17,6 +17,9 @@ from sottovoce.graphs.files import BEGINNING, file_beginning, file_suffix, file_
 from sottovoce.graphs.generators import FAMILIES, generate_graph, nearest_family
 from sottovoce.graphs.matrices import read_matrix, square_matrix, square_table
 from sottovoce.graphs.model import Graph, is_symmetric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["as_graph", "parse_graph", "read_graph"]
 
@@ -42,7 +45,8 @@ def as_graph(source: object) -> Graph:
     if isinstance(source, str | os.PathLike):
         return read_graph(source)
     if isinstance(source, np.ndarray) or scipy.sparse.issparse(source):
-        return _from_matrix(square_matrix(source), "a matrix")
+        matrix = square_matrix(source)
+        return _from_matrix(matrix, range(matrix.shape[0]), "a matrix")
     import networkx as nx
 
     if isinstance(source, nx.Graph):
@@ -58,8 +62,8 @@ def read_graph(path: str | os.PathLike[str], *, directed: bool = False) -> Graph
 
     Edge lists (.edgelist, .edges, .txt, .tsv: white space; .csv: commas) are read as undirected unless
     `directed`, when an edge u v means that u sends to v. Numbers alone, in as many columns as lines, are a matrix, if
-    every row sums to 1 or they are zeros and ones. GraphML, GML, Matrix Market, .npy and .npz files say themselves;
-    matrices are read as row i receives from column j.
+    every row sums to 1 or they are zeros and ones; a header above them names the nodes. GraphML, GML, Matrix Market,
+    .npy and .npz files say themselves; matrices are read as row i receives from column j.
     """
     name, suffix = file_suffix(path)
     if not Path(path).exists():
@@ -69,7 +73,8 @@ def read_graph(path: str | os.PathLike[str], *, directed: bool = False) -> Graph
     if suffix in (*_EDGE_LISTS, *_MARKUP):
         return parse_graph(file_text(path), name, directed=directed)
     if suffix in (".mtx", ".npy", ".npz"):
-        return _from_matrix(read_matrix(path), name)
+        matrix = read_matrix(path)
+        return _from_matrix(matrix, range(matrix.shape[0]), name)
     kind = foreign_kind(file_beginning(path))
     if kind is not None:
         raise FileError(
@@ -94,9 +99,9 @@ def parse_graph(text: str, name: str, *, directed: bool = False) -> Graph:
         raise FileError(f"{name}: {what} was expected by its ending; found {kind[0]} ({kind[1]})")
     if suffix in _EDGE_LISTS:
         delimiter = _delimiter(text, suffix)
-        matrix = square_table(text, name, delimiter)
-        if matrix is not None:
-            return _from_matrix(matrix, name)
+        table = square_table(text, name, delimiter)
+        if table is not None:
+            return _from_matrix(*table, name)
         return parse_edges(text, name, delimiter, directed=directed)
     if suffix in _MARKUP:
         return _from_markup(text, name, suffix)
@@ -137,10 +142,10 @@ def _delimiter(text: str, suffix: str) -> str | None:
     return "\t" if suffix == ".tsv" and "\t" in first else None
 
 
-def _from_matrix(matrix: Any, name: str) -> Graph:  # noqa: ANN401
+def _from_matrix(matrix: Any, labels: Sequence[int | str], name: str) -> Graph:  # noqa: ANN401
     return Graph(
         adjacency=matrix,
-        labels=range(matrix.shape[0]),
+        labels=labels,
         directed=not is_symmetric(matrix),
         weighted=bool((matrix.data != 1).any()),
         name=name,

@@ -73,7 +73,7 @@ def central_descent(
         copies = np.tile(model, (task.nodes, 1))
         gradient = task.loss.clipped_sums(copies, task.shards, weights, clip).values.sum(axis=0) / total
         bare, scale = (1 - size * task.linear) * model - size * gradient, size * noise * clip / total
-        model = (bare - scale * source.covering(t, bare, scale, bare.shape[1]))[0]
+        model = (bare - scale * source.covering(t, [bare], scale, bare.shape[1]))[0]
     return Baseline(name="central", model=model, average=average, noise_multiplier=noise)
 
 

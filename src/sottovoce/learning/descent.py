@@ -14,12 +14,15 @@ Source: Eq. 5.1 of Koskela & Kulkarni.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from sottovoce.errors import InputError, one_of, positive
 from sottovoce.learning.losses import clipped_rows
+from sottovoce.protocols.compiled import edges_of
+from sottovoce.protocols.encoding import unencoded
 from sottovoce.protocols.execution import run_round
 
 if TYPE_CHECKING:
@@ -62,8 +65,8 @@ class State(NamedTuple):
     """Where a run stands after `round` rounds: what the nodes keep, and the average of their mean models so far.
 
     `registers` holds what the protocol keeps, the model first (registers × nodes × dimension), as the difference from
-    the public model `start`. `average` weighs the mean model before each round t equally ("uniform") or by t
-    ("linear"), as the descent says.
+    the public model `start`; with an encoder also what it remembers of earlier draws. `average` weighs the mean model
+    before each round t equally ("uniform") or by t ("linear"), as the descent says.
     """
 
     round: int
@@ -139,6 +142,11 @@ class Descent:
                 f"step times curvature is {pull:.4g} (take a step of at most {1 / float(self.task.linear.max()):.4g})"
             )
 
+    @cached_property
+    def run(self) -> Protocol:
+        """The protocol as it is run: an encoder is written out as registers that nodes keep."""
+        return unencoded(self.protocol)
+
     @property
     def sensitivity(self) -> float:
         """By how much a node's gradient can move: clip over the nominal batch, or clip for whole nodes."""
@@ -184,13 +192,9 @@ def _untrained(protocol: Protocol) -> str | None:
     """Why a protocol cannot train; None if it can."""
     if protocol.updates is not None:
         return "how nodes update follows from the loss (leave updates out)"
-    if len(protocol.programs) > 1:
-        return "its programs take turns (take one program for all rounds; weights may take turns)"
-    if protocol.encoded:
-        return "its noise is encoded over the rounds, and nodes draw theirs afresh (leave the encoder out)"
-    if any(draw.each == "edge" for draw in protocol.programs[0].draws):
-        return "two nodes share a draw, and each draws its own by a key of its own (take draws of nodes)"
-    if not protocol.programs[0].shows_model:
+    if len({program.model for program in protocol.programs}) > 1:
+        return "its programs take gradients at different registers (give all of them the same model)"
+    if not protocol.shows_model:
         return (
             "its messages do not tell its models, so that gradients would depend on what nobody sees, and not even "
             "local DP is proved (send what the model is made of)"
@@ -214,7 +218,7 @@ def init(descent: Descent) -> State:
     """The state before the first round: every node has the same public model, zeros unless the loss says otherwise."""
     n, d = descent.protocol.n, descent.task.dimension
     start = np.zeros(d) if descent.task.loss.start is None else np.asarray(descent.task.loss.start)
-    kept = len(descent.protocol.programs[0].keeps)
+    kept = len(descent.run.programs[0].keeps)
     return State(round=0, registers=np.zeros((kept, n, d)), start=start, average=np.zeros(d))
 
 
@@ -225,19 +229,14 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
         raise InputError(
             f"the protocol has {descent.protocol.rounds} rounds, and all of them are done (plan more rounds)"
         )
-    weights, program = descent.protocol.round_of(t)
+    weights, program = descent.run.round_of(t)
     size, models = float(descent.steps[t]), state.models
     # Numbers that overflow are for the caller to find in the models, not for warnings.
     with np.errstate(over="ignore", invalid="ignore"):
         gradient = _gradients(descent, state)
         contribution = -size * (gradient.values + descent.task.linear * models)
         scale = size * descent.noise_std
-        # All that the node itself puts into this round: noise is bound to it.
-        content = np.hstack([*state.registers, contribution])
-        first, width = t * len(program.draws), contribution.shape[1]
-        noise = tuple(
-            descent.noise.covering(first + k, content, scale, width) for k in range(len(program.draws))
-        )
+        noise = _drawn(descent, t, (*state.registers, contribution), scale)
         names = _kept(program)
         held, messages = run_round(
             weights,
@@ -261,6 +260,20 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
         consensus_distance=distance,
         noise=noise,
         messages=tuple(messages),
+    )
+
+
+def _drawn(descent: Descent, t: int, content: tuple[Array, ...], scale: float) -> tuple[Array, ...]:
+    """The draws of a round, one row a node or an edge, bound to all that the nodes themselves put into it."""
+    weights, program = descent.run.round_of(t)
+    # Whole turns of the programs, and those of the last one that is not whole.
+    turns = [len(each.draws) for each in descent.run.programs]
+    first, width = t // len(turns) * sum(turns) + sum(turns[: t % len(turns)]), content[0].shape[1]
+    return tuple(
+        descent.noise.covering(first + k, content, scale, width)
+        if draw.each == "node"
+        else descent.noise.between(first + k, edges_of(weights), content, scale, width)
+        for k, draw in enumerate(program.draws)
     )
 
 

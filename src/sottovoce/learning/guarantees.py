@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sottovoce.accounting import AccountTable, account, account_all, local_account
+from sottovoce.accounting import AccountTable, account, account_all, local_account, table_of
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
 from sottovoce.learning.certified import certified_table
 from sottovoce.learning.descent import check_protocol
+from sottovoce.learning.programs import closed_loop, heard, unshared
 from sottovoce.learning.reactions import Reaction
 from sottovoce.protocols import Combine, Program, Protocol, gossip
 from sottovoce.scenarios import Scenario
@@ -71,11 +72,6 @@ class Exposure:
                 f"steps must be constant with the protocol {self.protocol.name!r}, whose rounds carry on what earlier "
                 f"steps have scaled; they go from {self.steps.max():.4g} to {self.steps.min():.4g} (take one step size)"
             )
-        if not (self.protocol.plain or self.unconditional):
-            raise InputError(
-                f"training on the protocol {self.protocol.name!r} is accounted for in the everyone view: what hidden "
-                "models carry on is bounded for plain gossip alone (take view='everyone', or plain gossip)"
-            )
 
     @property
     def protocol(self) -> Protocol:
@@ -107,6 +103,11 @@ class Exposure:
             found = self._linear(protocol, noise_multiplier, delta, progress)
             plain = bool((self._factors(protocol.rounds) == 1).all())
             return replace(found, assumption="oblivious" if plain else "quadratic")
+        if not protocol.plain:
+            seen = heard(protocol, self.scenario.views, progress)
+            asked = replace(self.scenario, protocol=protocol)
+            found = table_of(asked, seen, noise_multiplier=noise_multiplier, delta=delta)
+            return replace(found, assumption="none")
         # Of what is zeroed out the ball of training takes care; the accountant need not ask for the identity in it.
         relation = self.scenario.relation
         unzeroed = replace(self, scenario=replace(self.scenario, relation="add-remove"))
@@ -160,6 +161,8 @@ class Exposure:
     ) -> AccountTable:
         """The loop s_t = D_t W s_{t−1} + x_t + u_t of contributions that are fixed in advance."""
         factors = self._factors(protocol.rounds)
+        if not protocol.plain:
+            return self._accounted(closed_loop(protocol, factors[-1]), noise, delta, progress)
         if (factors[1:] == factors[1:2]).all() and factors.max() <= 1:
             damping = np.broadcast_to(factors[-1], protocol.n) if protocol.rounds > 1 else None
             return self._accounted(
@@ -170,6 +173,8 @@ class Exposure:
     def everyone(self, *, noise_multiplier: float, delta: float, rounds: int | None = None) -> Account:
         """What holds without any assumption: every message is seen, Δ² = T in plain gossip.
 
+        Draws that two nodes share count as known: whoever shares one with the target may tell it.
+
         Guarantee: exact there, whatever steps and damping, if for any fixed transcript contributions differ by at most
         the sensitivity, nodes mix their own noised message, and T, steps, noise and clip are public.
         """
@@ -177,7 +182,8 @@ class Exposure:
         if protocol.plain:
             asked = replace(self.scenario, protocol=protocol)
             return local_account(asked, noise_multiplier=noise_multiplier, delta=delta)
-        return self._seen_by_all(protocol, noise_multiplier, delta).worst()
+        found = self._seen_by_all(unshared(protocol), noise_multiplier, delta).worst()
+        return replace(found, method="local DP")
 
     def rounds_within(
         self,

@@ -13,6 +13,9 @@ checkpoint.
 `NodeNoise` is for simulations, by a seed: round t of node i is a fixed stretch of the Philox stream with that node's
 key, whatever it is added to, so that a run can be repeated on another machine, whose sums round otherwise.
 
+The draw of an edge is made once for its two ends, by a key of the edge's own that is made of theirs, and is bound to
+what both of them put in.
+
 The numbers are Gaussian in floating point: the mathematics of the guarantee is about real numbers, and Philox is
 a statistical generator, not a cryptographic one.
 """
@@ -29,10 +32,14 @@ import numpy as np
 from sottovoce.errors import InputError, at_least
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[np.float64]
     Keys: TypeAlias = NDArray[np.uint64]
+    Content: TypeAlias = Sequence[Array]
+    Edges: TypeAlias = Sequence[tuple[int, int]]
 
 __all__ = ["BoundNoise", "NodeNoise", "NoiseSource", "SilentNoise", "drawn_by", "fresh_keys"]
 
@@ -45,11 +52,15 @@ _START = np.zeros(4, dtype=np.uint64)
 class NoiseSource(Protocol):
     """Standard Gaussian noise for every node and round, and the coins by which records are sampled."""
 
-    def covering(self, number: int, content: Array, scale: float, width: int) -> Array:
+    def covering(self, number: int, content: Content, scale: float, width: int) -> Array:
         """Independent N(0, 1) numbers, `width` a node, that times `scale` cover what each row of `content` makes.
 
-        Draws of a run are numbered from 0, round after round.
+        `content` holds what the nodes put in, one row a node in each of its arrays. Draws of a run are numbered from 0,
+        round after round.
         """
+
+    def between(self, number: int, edges: Edges, content: Content, scale: float, width: int) -> Array:
+        """The same for a draw of edges, `width` numbers for each pair of nodes, that cover the rows of both."""
 
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""
@@ -88,6 +99,8 @@ class NodeNoise:
         self._rounds = max(1, _BLOCK // dimension)
         self._bits = [np.random.Philox(key=key) for key in keys]
         self._generators = [np.random.Generator(bits) for bits in self._bits]
+        self._shared = np.random.Generator(np.random.Philox(key=0))
+        self._between: dict[tuple[int, int], Keys] = {}
         self._drawn = -1
         self._block = np.empty((len(keys), self._rounds, dimension))
 
@@ -101,9 +114,20 @@ class NodeNoise:
             self._drawn = block
         return self._block[:, place]
 
-    def covering(self, number: int, content: Array, scale: float, width: int) -> Array:  # noqa: ARG002
+    def covering(self, number: int, content: Content, scale: float, width: int) -> Array:  # noqa: ARG002
         """The numbers of the draw, whatever they cover."""
         return self.gaussian(number).copy()
+
+    def between(self, number: int, edges: Edges, content: Content, scale: float, width: int) -> Array:  # noqa: ARG002
+        """The numbers of the draw of each edge, whatever they cover."""
+        drawn = np.empty((len(edges), width))
+        counter = np.array([0, 0, number, _GAUSSIAN], dtype=np.uint64)
+        for row, ends in zip(drawn, edges, strict=True):
+            if ends not in self._between:
+                self._between[ends] = _key_between(self.keys, ends)
+            self._shared.bit_generator.state = _beginning(counter, self._between[ends])
+            self._shared.standard_normal(out=row)
+        return drawn
 
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""
@@ -124,8 +148,8 @@ class BoundNoise:
 
     >>> import numpy as np
     >>> noise, messages = BoundNoise(fresh_keys(3)), np.zeros((3, 4))
-    >>> drawn, again = (noise.covering(7, messages, 1.0, 4) for _ in range(2))
-    >>> other = noise.covering(7, messages + 1e-300, 1.0, 4)
+    >>> drawn, again = (noise.covering(7, [messages], 1.0, 4) for _ in range(2))
+    >>> other = noise.covering(7, [messages + 1e-300], 1.0, 4)
     >>> bool((drawn == again).all()), bool((drawn == other).any())
     (True, False)
     """
@@ -137,17 +161,29 @@ class BoundNoise:
         self._covers, self._coins = (
             [blake2b(key=key, digest_size=16, person=use) for key in secret] for use in (b"noise", b"coins")
         )
+        self._shares: dict[tuple[int, int], blake2b] = {}
         self._bits = np.random.Philox(key=0)
         self._generator = np.random.Generator(self._bits)
 
-    def covering(self, number: int, content: Array, scale: float, width: int) -> Array:
+    def covering(self, number: int, content: Content, scale: float, width: int) -> Array:
         """Independent N(0, 1) numbers that are the same only for the same draw, content and scale."""
-        drawn = np.empty((len(content), width))
-        rows = np.ascontiguousarray(content, dtype="<f8")
-        about = struct.pack("<Qd", number, scale)
+        drawn = np.empty((len(self.keys), width))
+        about, parts = struct.pack("<Qd", number, scale), _little_endian(content)
         for node, function in enumerate(self._covers):
-            self._begin(function, about, rows[node].tobytes())
+            self._begin(function, about, *(part[node].data for part in parts))
             self._generator.standard_normal(out=drawn[node])
+        return drawn
+
+    def between(self, number: int, edges: Edges, content: Content, scale: float, width: int) -> Array:
+        """Independent N(0, 1) numbers that are the same only for the same edge, draw, content of its ends and scale."""
+        drawn = np.empty((len(edges), width))
+        about, parts = struct.pack("<Qd", number, scale), _little_endian(content)
+        for row, ends in zip(drawn, edges, strict=True):
+            if ends not in self._shares:
+                key = _key_between(self.keys, ends).astype("<u8").tobytes()
+                self._shares[ends] = blake2b(key=key, digest_size=16, person=b"shared")
+            self._begin(self._shares[ends], about, *(part[node].data for node in ends for part in parts))
+            self._generator.standard_normal(out=row)
         return drawn
 
     def uniform(self, round_index: int, count: int) -> Array:
@@ -158,12 +194,23 @@ class BoundNoise:
             self._generator.random(out=coins[node])
         return coins
 
-    def _begin(self, function: blake2b, *parts: bytes) -> None:
+    def _begin(self, function: blake2b, *parts: bytes | memoryview) -> None:
         """Put the generator at the start of the stream that belongs to these parts."""
         digest = function.copy()
         for part in parts:
             digest.update(part)
         self._bits.state = _beginning(_START, np.frombuffer(digest.digest(), dtype="<u8"))  # type: ignore[assignment]
+
+
+def _little_endian(content: Content) -> list[Array]:
+    """Arrays whose rows can be digested as they lie in memory."""
+    return [np.ascontiguousarray(part, dtype="<f8") for part in content]
+
+
+def _key_between(keys: Keys, ends: tuple[int, int]) -> Keys:
+    """The key of an edge, made of those of its ends."""
+    secret = b"".join(keys[node].astype("<u8").tobytes() for node in ends)
+    return np.frombuffer(blake2b(secret, digest_size=16, person=b"edge").digest(), dtype="<u8")
 
 
 def _checked(keys: Keys) -> Keys:
@@ -196,9 +243,13 @@ class SilentNoise:
         """Zeros for every node; coins from generators of the nodes' own."""
         self._coins = NodeNoise(fresh_keys(nodes) if keys is None else keys, 1)
 
-    def covering(self, number: int, content: Array, scale: float, width: int) -> Array:  # noqa: ARG002
+    def covering(self, number: int, content: Content, scale: float, width: int) -> Array:  # noqa: ARG002
         """Zeros."""
-        return np.zeros((len(content), width))
+        return np.zeros((len(content[0]), width))
+
+    def between(self, number: int, edges: Edges, content: Content, scale: float, width: int) -> Array:  # noqa: ARG002
+        """Zeros."""
+        return np.zeros((len(edges), width))
 
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -71,12 +73,25 @@ class Plan:
         if rounds == self.protocol.rounds:
             ends = shown_epsilons(self.account, self.unconditional, target)
             return ends[0].upper, ends[1].upper
-        seen_by_all = self.exposure.everyone(
-            noise_multiplier=self.noise_multiplier, delta=self.recipe.target_delta, rounds=rounds
-        )
         later = min(epsilon for horizon, epsilon in self.ledger if horizon >= rounds)
-        unconditional = seen_by_all.epsilon().upper
+        unconditional = self._seen_by_all(rounds)
         return min(later, unconditional), unconditional
+
+    def _seen_by_all(self, rounds: int) -> float:
+        """ε of local DP after so many rounds; a program, which takes its time, is asked at a few horizons alone."""
+        whole, share = self.protocol.rounds, max(1, self.protocol.rounds // _LEDGER)
+        horizon = rounds if self.protocol.plain else min(whole, math.ceil(rounds / share) * share)
+        if horizon not in self._asked:
+            found = self.exposure.everyone(
+                noise_multiplier=self.noise_multiplier, delta=self.recipe.target_delta, rounds=horizon
+            )
+            self._asked[horizon] = found.epsilon().upper
+        return self._asked[horizon]
+
+    @cached_property
+    def _asked(self) -> dict[int, float]:
+        """What `_seen_by_all` has found."""
+        return {}
 
     @property
     def noise_std(self) -> float:

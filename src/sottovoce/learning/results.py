@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sottovoce.learning.descent import State
     from sottovoce.learning.tasks import Task
 
-__all__ = ["History", "Run", "measured", "shown_epsilons"]
+__all__ = ["History", "Run", "is_local", "measured", "shown_epsilons"]
 
 
 class History(NamedTuple):
@@ -105,6 +105,11 @@ class Run:
         return consensus_distance(self.state.models)
 
     @property
+    def one_number(self) -> bool:
+        """Whether the account of the view is local DP itself, so that there is one number to show."""
+        return is_local(self.account, self.unconditional)
+
+    @property
     def epsilon(self) -> Interval:
         """ε of the view over all rounds, under the assumption of `account`: what every output shows.
 
@@ -120,9 +125,9 @@ class Run:
     def __repr__(self) -> str:
         """Task, rounds, and ε of the view and of everyone's."""
         shown = f"ε ≤ {rounded_up(self.unconditional_epsilon.upper)}"
-        if self.account.view != "everyone":
+        if not self.one_number:
             rests = f"{self.account.view}, {self.account.assumption}"
-            shown = f"ε ≤ {rounded_up(self.epsilon.upper)} ({rests}), {shown} (everyone)"
+            shown = f"ε ≤ {rounded_up(self.epsilon.upper)} ({rests}), {shown} (local DP)"
         return f"Run({self.settings['task']}, {self.state.round} of {self.rounds} rounds, {shown})"
 
 
@@ -137,7 +142,12 @@ def shown_epsilons(
     found, everyone = account.epsilon(), unconditional.epsilon()
     if target is not None and found.upper <= target:
         found = Interval(found.lower, target)
-    return found, found if account.view == "everyone" else everyone
+    return found, found if is_local(account, unconditional) else everyone
+
+
+def is_local(account: Account, unconditional: Account) -> bool:
+    """Whether an account is local DP: every message is seen, and nobody knows a draw that would say more."""
+    return account.view == "everyone" and unconditional.mu.upper <= account.mu.upper
 
 
 def measured(task: Task, run: Run) -> Run:

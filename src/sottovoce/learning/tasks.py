@@ -33,6 +33,8 @@ from sottovoce.spellings import spelled
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sottovoce.learning.losses import Labels
+
     Array: TypeAlias = NDArray[np.float64]
 
 # Shorter than any record with its constant: all of them come to lie on the sphere of this ball.
@@ -65,9 +67,13 @@ class Task:
     test: Data | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a regularisation below 0."""
+        """Refuse a regularisation below 0, and labels that name no class."""
         if not (np.isfinite(self.l2) and self.l2 >= 0):
             raise InputError(f"l2 must be a finite number of at least 0; got {self.l2!r}")
+        if isinstance(self.loss, LinearLoss) and self.loss.kind == "softmax":
+            _check_classes(self.shards.pooled[1], self.loss.outputs, "the nodes")
+            if self.test is not None:
+                _check_classes(self.test.labels, self.loss.outputs, "the held-out records")
 
     @property
     def nodes(self) -> int:
@@ -172,6 +178,16 @@ class Task:
         """The eigenvalues of Σ x xᵀ/nominal at each node, ascending."""
         features = self.shards.features
         return np.asarray(np.linalg.eigvalsh(features.transpose(0, 2, 1) @ features / self.shards.nominal))
+
+
+def _check_classes(labels: Labels, classes: int, whose: str) -> None:
+    """Refuse labels of softmax that are not one of its classes: −1 would count as the last one."""
+    wrong = ~np.isin(labels, np.arange(classes))
+    if wrong.any():
+        raise InputError(
+            f"labels for softmax must be whole numbers from 0 to {classes - 1}, one for each of its {classes} classes; "
+            f"{whose} have {labels[wrong][0].item()!r} (number the classes from 0, or ask for more of them)"
+        )
 
 
 def task_from(

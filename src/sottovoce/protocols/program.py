@@ -7,7 +7,7 @@ It has registers, draws and two kinds of instruction: combine (a linear combinat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from sottovoce.errors import InputError, one_of
 from sottovoce.protocols.rationals import PerNode, exact, plain_numbers, written
 
-__all__ = ["CONTRIBUTION", "Combine", "Draw", "Exchange", "Program"]
+__all__ = ["CONTRIBUTION", "Combine", "Draw", "Exchange", "Program", "told_by"]
 
 CONTRIBUTION = "contribution"
 """The source that stands for what a node contributes in a round."""
@@ -156,12 +156,9 @@ class Program:
         >>> clean_state(ring, rounds=2, keep=0.5).program.shows_model
         False
         """
-        told = set(self.keeps)
-        while (left := told & self._told_after(told)) != told:
-            told = left
-        return self.model in told
+        return self.model in told_by((self,))
 
-    def _told_after(self, told: set[str]) -> set[str]:
+    def told_after(self, told: set[str]) -> set[str]:
         """The registers that messages tell at the end of a round that begins with `told`."""
         told = set(told)
         for step in self.instructions:
@@ -251,6 +248,14 @@ class Program:
             instructions=tuple(map(_instruction, data["instructions"])),
             model=data.get("model", "model"),
         )
+
+
+def told_by(programs: Sequence[Program]) -> set[str]:
+    """The kept registers that messages tell at the end of every round, whichever of the programs it runs."""
+    told = set(programs[0].keeps)
+    while (left := told.intersection(*(program.told_after(told) for program in programs))) != told:
+        told = left
+    return told
 
 
 def _instruction(entry: Mapping[str, Any]) -> Combine | Exchange:

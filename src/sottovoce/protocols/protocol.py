@@ -25,7 +25,7 @@ from scipy import sparse
 from sottovoce.errors import InputError, at_least, at_most
 from sottovoce.graphs import GossipWeights, as_weights
 from sottovoce.protocols.compiled import edges_of
-from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program
+from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program, told_by
 from sottovoce.protocols.rationals import Number, PerNode, exact, plain_number, spread
 from sottovoce.protocols.updates import Slopes, checked_updates
 
@@ -115,6 +115,12 @@ class Protocol:
         """Whether rounds differ from each other."""
         return len(self.schedule) > 1 or len(self.programs) > 1
 
+    @property
+    def shows_model(self) -> bool:
+        """Whether whoever sees all messages can tell every model at the end of every round."""
+        told = told_by(self.programs)
+        return all(program.model in told for program in self.programs)
+
     @cached_property
     def code(self) -> tuple[Fraction, ...]:
         """The encoder in rationals, cut to the rounds, without zeros at its end."""
@@ -132,22 +138,20 @@ class Protocol:
 
     def _check_streams(self) -> None:
         """Refuse an encoder for draws that do not go on from round to round."""
-        first, drawn = self.programs[0], [(draw.name, draw.each) for draw in self.programs[0].draws]
-        for program in self.programs:
-            if [(draw.name, draw.each) for draw in program.draws] != drawn:
+        made = [[(draw.name, draw.each) for draw in program.draws] for program in self.programs]
+        for drawn in made:
+            if drawn != made[0]:
                 raise InputError(
-                    "an encoder correlates each draw over the rounds, so that all programs of a schedule must make the "
-                    f"same draws; got {[draw.name for draw in first.draws]} and {[draw.name for draw in program.draws]} "
-                    "(a draw of level 0 adds nothing in its round; or leave the encoder out)"
+                    "an encoder correlates each draw over the rounds: all programs of a schedule must make the same "
+                    f"draws; got {made[0]} and {drawn} (a draw of level 0 adds nothing; or leave the encoder out)"
                 )
-        if any(each == "edge" for _, each in drawn):
-            edges = {tuple(edges_of(weights)) for weights in self.schedule}
-            if len(edges) > 1:
-                raise InputError(
-                    "an encoder correlates each draw over the rounds, and the draws of edges have no rounds where there "
-                    f"is no edge; got {len(edges)} different sets of edges (take draws of nodes, or weights on the same "
-                    "edges, or leave the encoder out)"
-                )
+        edges = {tuple(edges_of(weights)) for weights in self.schedule}
+        if len(edges) > 1 and any(each == "edge" for _, each in made[0]):
+            raise InputError(
+                "an encoder correlates each draw over the rounds, and that of an edge breaks off where there is none; "
+                f"got {len(edges)} different sets of edges (take draws of nodes, weights on the same edges, or no "
+                "encoder)"
+            )
 
     def _check_updates(self) -> None:
         """Refuse maps between rounds where the program is not s_t = g(W s_{t−1}) + x_t + u_t."""
@@ -191,14 +195,6 @@ class Protocol:
                 f"protocol {self.name!r}: {self.sentence} (the verbs take every protocol)"
             )
         return self._gossip_damping
-
-    def require_plain(self, what: str) -> None:
-        """Refuse to do `what` for a protocol that is not plain."""
-        if not self.plain:
-            raise InputError(
-                f"{what} is worked out for plain gossip so far; got the protocol {self.name!r} "
-                "(the verbs take every protocol)"
-            )
 
     @cached_property
     def damping(self) -> np.ndarray | None:

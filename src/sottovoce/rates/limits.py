@@ -13,7 +13,7 @@ from sottovoce.feedback import training_rates
 from sottovoce.filtering import HiddenSystem, hidden_system
 from sottovoce.protocols import Protocol, gossip
 from sottovoce.rates.pieces import pieces, rows_at
-from sottovoce.rates.programs import program_rates
+from sottovoce.rates.programs import program_rates, program_spectrum
 from sottovoce.rates.results import Rates
 from sottovoce.rates.signs import sign_limits
 from sottovoce.rates.steady import steady_state
@@ -187,8 +187,10 @@ def response_spectrum(
 
         φ_j(ω) = ‖D(I − e^{−iω}B)⁻¹b_j‖².
 
+    It exists for every protocol whose rounds are all alike; an encoder multiplies it by |Σ_k c_k e^{−ikω}|².
+
     Guarantee: exact up to rounding and what `steady_state` reduces; `rate` gives certified ends.
-    Source: Theorem 13 of Koskela & Kulkarni, corrected.
+    Source: Theorem 13 of Koskela & Kulkarni, corrected; `program_spectrum` for programs.
 
     >>> from sottovoce.graphs import metropolis_weights
     >>> alone = View.single_node(0, own_noise="hidden")
@@ -196,10 +198,11 @@ def response_spectrum(
     [0.5, 0.9]
     """
     chosen = _in_the_long_run(protocol)
-    chosen.require_plain("a spectrum")
     asked = np.asarray(frequencies, dtype=np.float64)
     observation = observe(chosen, view)
     (index,) = target_indices(chosen, view, observation.known, [target])
+    if not chosen.plain:
+        return program_spectrum(chosen, view, int(index), asked)
     if view.name == "everyone":
         return np.ones(asked.shape)
     system = hidden_system(chosen, observation)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sottovoce.rates.stationary import Whitener
     from sottovoce.views import View
 
-__all__ = ["ProgramRates", "program_rates"]
+__all__ = ["ProgramRates", "program_rates", "program_spectrum"]
 
 # Speed alone: whole numbers of rounds with more kept numbers than the first take long; the grid has so many points a
 # lag, and so many numbers are held at a time; next to a possible maximum it is divided so often, into so many steps.
@@ -62,41 +62,66 @@ def program_rates(
 
     Guarantee: lower ≤ limit ≤ upper, rounding included; infinite where some contribution is seen beside no noise, or
     where Δ² is proved to grow faster than the rounds. What is not certified is refused.
-    Source: Grenander & Szegő, *Toeplitz Forms and Their Applications*, Section 5.2; `stationary` for the filter.
+    Source: Grenander & Szegő, *Toeplitz Forms and Their Applications*, Section 5.2; `stationary` for the filter. An
+    encoder C multiplies φ by |Σ_k c_k e^{−ikω}|², as M' = CᵀMC.
     """
-    _refuse(protocol)
+    _refuse_schedule(protocol)
     seen, bare = stationary_round(protocol, view)
     count = len(indices)
-    found = ProgramRates(
-        lower=np.zeros(count),
-        upper=np.zeros(count),
-        frequency=np.zeros(count),
-        constant=np.zeros(count),
-        method=f"filter of {protocol.n * len(protocol.programs[0].keeps)} kept numbers",
-    )
+    found = _nothing(count, f"filter of {protocol.n * len(protocol.programs[0].keeps)} kept numbers")
     exact = exact_round(seen)
     reached = system_of(exact).reaches()[indices]
     places = np.flatnonzero(reached & ~np.isin(indices, sorted(bare)))
     _put_infinite(found, np.flatnonzero(np.isin(indices, sorted(bare))))
     for some, whitener in _filters(exact, indices, places, found):
-        _measure(whitener, indices[some], some, contribution, tolerance, found)
+        _measure(protocol, whitener, indices[some], some, contribution, tolerance, found)
         if progress is not None:
             progress(int(some[-1]) + 1, count)
     return found
 
 
-def _refuse(protocol: Protocol) -> None:
-    """Refuse protocols that have no stationary round, or none that is worked out."""
-    reason = None
+def _refuse_schedule(protocol: Protocol) -> None:
+    """Refuse protocols that have no stationary round."""
     if protocol.varies:
-        reason = "its rounds differ by a schedule"
-    elif protocol.encoded:
-        reason = "its noise is encoded over the rounds"
-    if reason is not None:
         raise InputError(
-            f"a rate is worked out for rounds that are all alike and with fresh noise; the protocol "
-            f"{protocol.name!r} is not, as {reason} (ask for sensitivity over the rounds you need)"
+            f"rates and spectra belong to rounds that are all alike; those of the protocol {protocol.name!r} differ "
+            "by a schedule (ask for sensitivity over the rounds you need)"
         )
+
+
+def program_spectrum(protocol: Protocol, view: View, target: int, frequencies: np.ndarray) -> np.ndarray:
+    """φ_j(ω) of any protocol whose rounds are all alike, an encoder's factor |Σ_k c_k e^{−ikω}|² included.
+
+    Guarantee: up to rounding and what the filter is not white by, at most 1 %; infinite where some contribution is seen
+    beside no noise, or adds up without limit.
+    Source: as for `program_rates`; M' = CᵀMC for an encoder C.
+    """
+    _refuse_schedule(protocol)
+    if protocol.updates is not None:
+        raise InputError(
+            "a spectrum is that of a linear loop, and update maps may be any in their ball; got the protocol "
+            f"{protocol.name!r} with updates (leave updates out, or ask for a rate, which holds for all of them)"
+        )
+    seen, bare = stationary_round(protocol, view)
+    exact = exact_round(seen)
+    if target in bare:
+        return np.full(frequencies.shape, np.inf)
+    if not system_of(exact).reaches()[target]:
+        return np.zeros(frequencies.shape)
+    found = _nothing(1, "")
+    filters = _filters(exact, np.array([target]), np.zeros(1, dtype=np.int64), found)
+    if not filters:
+        return np.full(frequencies.shape, np.inf)
+    _require_white(filters[0][1])
+    lags, _ = _encoded(*_lags(filters[0][1], np.array([target])), protocol)
+    turned = np.exp(-1j * np.multiply.outer(frequencies, np.arange(len(lags)))) @ lags[:, :, 0]
+    return np.asarray((np.abs(turned) ** 2).sum(axis=-1))
+
+
+def _nothing(count: int, method: str) -> ProgramRates:
+    """Rates of 0, to be filled in."""
+    lower, upper, frequency, constant = np.zeros((4, count))
+    return ProgramRates(lower=lower, upper=upper, frequency=frequency, constant=constant, method=method)
 
 
 def _put_infinite(found: ProgramRates, places: np.ndarray) -> None:
@@ -146,6 +171,7 @@ def _of_one(exact: ExactRound, target: int) -> ExactRound:
 
 
 def _measure(
+    protocol: Protocol,
     whitener: Whitener,
     targets: np.ndarray,
     places: np.ndarray,
@@ -154,18 +180,23 @@ def _measure(
     found: ProgramRates,
 ) -> None:
     """Fill in the rates of some targets."""
+    _require_white(whitener)
+    batch = max(1, HELD // (2000 * len(whitener.root)))
+    for begin in range(0, len(targets), batch):
+        lags, shifts = _encoded(*_lags(whitener, targets[begin : begin + batch]), protocol)
+        for k, place in enumerate(places[begin : begin + batch]):
+            _fill(
+                found, int(place), _peak(lags[:, :, k], tolerance), float(shifts[k]), whitener, contribution
+            )
+
+
+def _require_white(whitener: Whitener) -> None:
+    """Refuse a filter whose output is too far from white."""
     if not whitener.unwhite < 0.01:
         raise NotCertified(
             f"no rate is certified: the filter of this view is white only within {whitener.unwhite:.3g}, and at most "
             "0.01 is accepted (ask for sensitivity over the rounds you need)"
         )
-    batch = max(1, HELD // (2000 * len(whitener.root)))
-    for begin in range(0, len(targets), batch):
-        lags, shifts = _lags(whitener, targets[begin : begin + batch])
-        for k, place in enumerate(places[begin : begin + batch]):
-            _fill(
-                found, int(place), _peak(lags[:, :, k], tolerance), float(shifts[k]), whitener, contribution
-            )
 
 
 def _fill(
@@ -221,6 +252,19 @@ def _lags(whitener: Whitener, targets: np.ndarray) -> tuple[np.ndarray, np.ndarr
     shift = system.slips * (shown + slipped * whitener.memory)
     left = np.linalg.norm(state, axis=0) + system.slips * slipped * whitener.settling
     return np.array(lags), (shift + whitener.memory * left) * (1 + 1e-6)
+
+
+def _encoded(lags: np.ndarray, shifts: np.ndarray, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
+    """Lags of contributions c where the draws are C⁻¹ξ: those of C c, as M' = CᵀMC, with their bounds."""
+    if not protocol.encoded:
+        return lags, shifts
+    code = np.array([float(value) for value in protocol.code])
+    coded = np.zeros((len(lags) + len(code) - 1, *lags.shape[1:]))
+    for k, factor in enumerate(code):
+        coded[k : k + len(lags)] += factor * lags
+    size = float(np.abs(code).sum())
+    rounding = 4 * UNIT * (len(code) + 4) * np.linalg.norm(lags, axis=1).sum(axis=0)
+    return coded, size * (shifts + rounding) * (1 + 1e-12)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

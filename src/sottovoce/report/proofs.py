@@ -58,11 +58,10 @@ def carried_proofs(
 
 def _certified(table: AccountTable) -> str | list[str]:
     """The certificate of the worst pair of a table; refused where it does not reach the number that is shown."""
-    checked = table.protocol.plain or table.protocol.updates is not None
-    if not checked or table.contribution == "energy":
+    if table.contribution == "energy":
         raise SottovoceError(
-            "the certificates of reports are checked for gossip, training and contributions of bounded norm alone "
-            "(sottovoce certify writes one of a pair of any protocol)"
+            "the certificates of reports are checked for contributions of bounded norm alone (sottovoce certify writes "
+            "one of a pair whose energy is bounded)"
         )
     place = int(np.argmax(table.squared_upper))
     certificate = _of_pair(table, place)

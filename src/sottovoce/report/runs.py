@@ -39,7 +39,7 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
     ):
         place.plot(history.rounds, values)
         place.set_ylabel(label)
-    if run.account.view != "everyone":
+    if not run.one_number:
         name = f"{run.account.view}, assumption {run.account.assumption}"
         axes[2].plot(history.rounds, history.epsilon, drawstyle="steps-post", label=name)
     axes[2].plot(
@@ -48,7 +48,7 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
         drawstyle="steps-post",
         color="black",
         linestyle="--",
-        label="everyone (local DP), assumption none",
+        label="local DP, assumption none",
     )
     axes[2].set_ylabel(f"ε at δ = {run.settings['target_delta']:g}")
     axes[2].set_ylim(bottom=0)
@@ -61,7 +61,7 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
 def run_sections(run: Run, printed: str) -> list[Section]:
     """The parts of a run's report: what was printed, the curves, and the accounts beside each other."""
     accounts = [(run.unconditional, run.unconditional_epsilon)]
-    if run.account.view != "everyone":
+    if not run.one_number:
         accounts.insert(0, (run.account, run.epsilon))
     if run.averaging is not None:
         accounts.append((run.averaging, run.averaging.epsilon()))

@@ -16,8 +16,9 @@ from sottovoce.participation import Participation
 from sottovoce.protocols import hash_of_damping
 from sottovoce.protocols.rationals import spread
 from sottovoce.verification.checking import Check, stored_weights, verify
-from sottovoce.verification.meaning import question
-from sottovoce.verification.others import Others, no_worse
+from sottovoce.verification.floats import is_gossip
+from sottovoce.verification.meaning import certified_protocol, pair_of, program_question, question
+from sottovoce.verification.others import Others, ProgramPair, no_worse, no_worse_in_programs
 from sottovoce.verification.training import no_worse_in_training
 from sottovoce.views import ONE_OBSERVER
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from sottovoce.certificates import Certificate
     from sottovoce.graphs import GossipWeights
+    from sottovoce.protocols import Protocol
     from sottovoce.verification.checking import Verdict, Verification
 
 __all__ = ["AccountVerification", "StatedAccount", "reached", "verify_account"]
@@ -153,7 +155,7 @@ def verify_account(
     others = Others(proved=0, open=stated.targets.size)
     missing = ""
     if checks[-1].holds:
-        checks += _same_protocol(stated, certificate)
+        checks += _same_protocol(stated, certificate, at_hand)
         checks.append(_same_pair(stated, certificate, at_hand))
         listed, missing = _all_pairs(stated)
         checks.append(listed)
@@ -201,11 +203,9 @@ def _assumption(stated: StatedAccount, certificate: Certificate) -> str:
 
 
 def _damping_hash(certificate: Certificate, n: int) -> str | None:
-    """The hash of the factors on the model of n nodes, as accounts name it; None for plain gossip and training."""
-    if certificate.updates is not None:
+    """The hash of the factors on the model of n nodes, as accounts name it; None where it has no such factors."""
+    if certificate.updates is not None or certificate.damping is None:
         return None
-    if certificate.damping is None:
-        return "none, its program is not gossip"
     factors = np.array([float(number) for number in spread(certificate.damping, n)])
     return None if (factors == 1).all() else hash_of_damping(factors)
 
@@ -222,19 +222,20 @@ def _same_network(stated: StatedAccount, weights: GossipWeights) -> Check:
     return Check("network", True, f"{weights.n} nodes, hash and names as on the page")
 
 
-def _same_protocol(stated: StatedAccount, certificate: Certificate) -> list[Check]:
-    """Whether training is that of the account: its noise and the slopes of its maps, by the hash of the protocol."""
-    found = None if certificate.updates is None else certificate.protocol_hash
+def _same_protocol(stated: StatedAccount, certificate: Certificate, weights: GossipWeights) -> list[Check]:
+    """Whether a program, or training with its noise and slopes, is that of the account, by the hash of the protocol."""
+    gossips = certificate.updates is None and is_gossip(certificate, (weights,))
+    found = None if gossips else certificate.protocol_hash
     if found == stated.protocol_hash:
-        return [] if found is None else [Check("protocol", True, "noise and slopes are those of the page")]
+        told = "program" if certificate.updates is None else "noise and slopes"
+        return [] if found is None else [Check("protocol", True, f"{told} as on the page")]
     named = f"the protocol of the page has the hash {str(stated.protocol_hash)[:80]}"
     return [Check("protocol", False, f"{named}, that of its certificate {found}")]
 
 
 def _same_pair(stated: StatedAccount, certificate: Certificate, weights: GossipWeights) -> Check:
     """Whether the certificate is that of a pair with the largest Δ² of the account."""
-    asked = question(certificate, weights)
-    pair = tuple(sorted(asked.observers)), asked.target
+    pair = pair_of(certificate, weights)
     largest = np.flatnonzero(stated.squared_upper == stated.squared).tolist()
     words = _named(stated, *pair)
     if pair in map(stated.pair, largest):
@@ -309,26 +310,44 @@ def _others(
     if certificate.updates is not None and stated.assumption == "none":
         # What the page says of all pairs must not need the slopes for any.
         certificate = replace(certificate, updates="any")
-    mine = question(certificate, weights)
-    certified = tuple(sorted(mine.observers)), mine.target
+    certified = pair_of(certificate, weights)
     limit = _roomy(stated.squared, stated.rounds)
     targets: dict[int, list[int]] = {}
     for place in np.argsort(-stated.squared_upper, kind="stable").tolist():
         if stated.pair(place) != certified:
             targets.setdefault(int(stated.observer_of[place]), []).append(int(stated.targets[place]))
-    asked = []
+    participation, attained = Participation.parse(stated.participation), stated.contribution == "vector"
+    claims = []
     for row, about in targets.items():
         watching = tuple(weights.labels[node] for node in stated.observers[row])
         view = StatedView(name=stated.view, observers=watching, own_noise=stated.own_noise)
-        claim = replace(certificate, view=view, target=weights.labels[about[0]])
-        asked.append((question(claim, weights), about))
-    participation = Participation.parse(stated.participation)
+        claims.append((replace(certificate, view=view), about))
+    if certificate.updates is None and not is_gossip(certificate, (weights,)):
+        protocol = certified_protocol(certificate, (weights,))
+        pairs = [
+            _program_pair(replace(claim, target=weights.labels[target]), protocol)
+            for claim, about in claims
+            for target in about
+        ]
+        rest = no_worse_in_programs(
+            certificate, pairs, participation, limit, attained=attained, progress=progress
+        )
+        return replace(rest, proved=rest.proved + 1)
+    asked = [
+        (question(replace(claim, target=weights.labels[about[0]]), weights), about) for claim, about in claims
+    ]
     if certificate.updates is not None:
         proved = _proved_further(certificate, weights, further, limit)
         count = no_worse_in_training(certificate, asked, proved, participation, limit, progress=progress)
         return Others(proved=count + 1, open=stated.targets.size - count - 1)
-    found = no_worse(asked, participation, limit, attained=stated.contribution == "vector", progress=progress)
+    found = no_worse(asked, participation, limit, attained=attained, progress=progress)
     return replace(found, proved=found.proved + 1)
+
+
+def _program_pair(claim: Certificate, protocol: Protocol) -> ProgramPair:
+    """What a claim about a pair of a program asks."""
+    observers, target = pair_of(claim, protocol.schedule[0])
+    return ProgramPair(observers=observers, target=target, question=program_question(claim, protocol))
 
 
 def _proved_further(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sottovoce.verification.meaning import Question
     from sottovoce.verification.reduction import Model
 
-__all__ = ["ends_in_floats"]
+__all__ = ["ends_in_floats", "is_gossip"]
 
 MOST_ROUNDS = 4096
 MOST_ROWS = 8000
@@ -57,13 +57,13 @@ def ends_in_floats(
     if isinstance(certificate.proof, ShiftProof):
         asked = question(certificate, schedule[0])
         return *verify_training(certificate, certificate.proof, asked, participation, checks), []
-    if _is_gossip(certificate, schedule):
+    if is_gossip(certificate, schedule):
         return _verify_gossip(certificate, question(certificate, schedule[0]), participation, checks)
     program = program_question(certificate, certified_protocol(certificate, schedule))
     return verify_program(certificate, program, participation, checks)
 
 
-def _is_gossip(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> bool:
+def is_gossip(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> bool:
     """Whether this is s_t = D W s_{t−1} + x_t + u_t with rows of W that sum to 1 and |D| ≤ 1, as `hidden` takes it."""
     damping = certificate.damping
     if damping is None or uneven_row(schedule[0].matrix) is not None:

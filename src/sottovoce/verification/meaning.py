@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from sottovoce.certificates import Certificate, StatedView
     from sottovoce.graphs import GossipWeights
 
-__all__ = ["ExactRow", "ProgramQuestion", "Question", "certified_protocol", "program_question", "question"]
+__all__ = [
+    "ExactRow",
+    "ProgramQuestion",
+    "Question",
+    "certified_protocol",
+    "pair_of",
+    "program_question",
+    "question",
+]
 
 ExactRow = dict[int, Fraction]
 
@@ -146,6 +154,12 @@ def program_question(certificate: Certificate, protocol: Protocol) -> ProgramQue
         numbers = range(1, len(program.exchanges) + 1)
         seen.append(tuple((k - 1, rows) for k in numbers if wanted is None or k in wanted))
     return ProgramQuestion(rounds=tuple(rounds), seen=tuple(seen), code=protocol.code, count=protocol.rounds)
+
+
+def pair_of(certificate: Certificate, weights: GossipWeights) -> tuple[tuple[int, ...], int]:
+    """The observers of a certificate, ascending, and its target, as indices on `weights`."""
+    _, _, observers, target = _seen_of(certificate, weights)
+    return tuple(sorted(observers)), target
 
 
 class _Places:

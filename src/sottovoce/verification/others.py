@@ -9,19 +9,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import NotCertified
+from sottovoce.verification.backwards import Budget
+from sottovoce.verification.definition import program_form, seen_noise
+from sottovoce.verification.ends import taking_part
 from sottovoce.verification.forms import dense_form, dominating, sight_of
+from sottovoce.verification.fresh import fresh_rows
 from sottovoce.verification.hidden import hidden_nodes
+from sottovoce.verification.programs import own_cap, require_affordable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from sottovoce.certificates import Certificate
     from sottovoce.participation import Participation
     from sottovoce.verification.forms import Form
-    from sottovoce.verification.meaning import Question
+    from sottovoce.verification.meaning import ProgramQuestion, Question
 
-__all__ = ["MOST_WORK", "Others", "Worse", "no_worse"]
+__all__ = ["MOST_WORK", "Others", "ProgramPair", "Worse", "no_worse", "no_worse_in_programs"]
 
 # Multiplications, a pair counted as ten million at least; this many take about a minute.
 MOST_WORK = 100_000_000_000
@@ -38,6 +44,15 @@ class Worse:
     observers: tuple[int, ...]
     target: int
     squared: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProgramPair:
+    """A pair of a view of a program, by index, and what is asked about it."""
+
+    observers: tuple[int, ...]
+    target: int
+    question: ProgramQuestion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +100,54 @@ def no_worse(
         if progress is not None:
             progress(done, total)
     return Others(proved=proved, open=total - proved)
+
+
+def no_worse_in_programs(
+    certificate: Certificate,
+    pairs: Sequence[ProgramPair],
+    participation: Participation,
+    limit: float,
+    *,
+    attained: bool,
+    most_work: float = MOST_WORK,
+    progress: Callable[[int, int], None] | None = None,
+) -> Others:
+    """`no_worse` for any program, pair by pair: N and G are rebuilt from its definition for each.
+
+    Guarantee: as for `no_worse`; a contribution that no noise hides is worse than any limit.
+    """
+    proved, left = 0, most_work
+    for done, pair in enumerate(pairs, start=1):
+        asked = pair.question
+        needed = float(_PER_PAIR + asked.rows**2 * (asked.rows + asked.draws))
+        if own_cap(certificate, asked, participation) <= limit:
+            proved += 1
+        elif needed <= left:
+            left -= needed
+            try:
+                upper, lower = _program_ends(asked, participation, limit, attained=attained)
+            except NotCertified:
+                upper, lower = np.inf, 0.0
+            proved += upper <= limit
+            if lower > limit:
+                worse = Worse(observers=pair.observers, target=pair.target, squared=lower)
+                return Others(proved=proved, open=len(pairs) - proved, worse=worse)
+        if progress is not None:
+            progress(done, len(pairs))
+    return Others(proved=proved, open=len(pairs) - proved)
+
+
+def _program_ends(
+    asked: ProgramQuestion, participation: Participation, limit: float, *, attained: bool
+) -> tuple[float, float]:
+    """Both ends of Δ² of one pair, no better than `limit` needs."""
+    require_affordable(asked)
+    budget = Budget()
+    fresh = fresh_rows(asked.rounds, asked.seen, asked.count, budget)
+    if fresh.bare.intersection(taking_part(participation, asked.count).tolist()):
+        return np.inf, np.inf
+    form = program_form(seen_noise(asked.rounds, fresh.rounds, asked.code, budget))
+    return _ends(form, participation, asked.count, limit, attained)
 
 
 def _work(question: Question, targets: int) -> float:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.verification.meaning import ProgramQuestion
 
-__all__ = ["require_affordable", "verify_program"]
+__all__ = ["own_cap", "require_affordable", "verify_program"]
 
 MOST_ROWS = 3000
 
@@ -47,7 +47,7 @@ def verify_program(
             f"a proof of kind {proof.kind} is checked for plain gossip alone (take kind dense)"
         )
     if proof.y is None and proof.witness is None:
-        cap = _cap(certificate, asked, participation)
+        cap = own_cap(certificate, asked, participation)
         checks += [cap_end(certificate, cap), no_lower_end(certificate)]
         return 0.0, cap, []
     require_affordable(asked, columns=1 if proof.witness is None else proof.witness.shape[1])
@@ -70,7 +70,7 @@ def verify_program(
     return lower, upper, []
 
 
-def _cap(certificate: Certificate, asked: ProgramQuestion, participation: Participation) -> float:
+def own_cap(certificate: Certificate, asked: ProgramQuestion, participation: Participation) -> float:
     """What the target's own noise guarantees; infinite where that is nothing, or where an encoder mixes its rounds."""
     ports = [port(each) for each in asked.rounds]
     if asked.code != (Fraction(1),) or any(found is None for found in ports):

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training on any program: the loop that quadratic losses close, and what holds where nothing is known of losses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from sottovoce.protocols import Combine, PerNode, Program, Protocol
+from sottovoce.protocols.program import CONTRIBUTION
+from sottovoce.protocols.rationals import spread
+from sottovoce.sensitivities import sensitivity
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from sottovoce.sensitivities import Sensitivities
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["closed_loop", "heard", "unshared"]
+
+
+def closed_loop(protocol: Protocol, factors: Array) -> Protocol:
+    """The loop that quadratic losses close: c_t − (1 − D)·θ_t is contributed, θ_t being the model before the round.
+
+    `factors` are D, one number of all nodes or one a node.
+
+    Guarantee: exact for contributions c_t that are fixed in advance.
+
+    >>> from sottovoce.graphs import metropolis_weights
+    >>> from sottovoce.protocols import momentum
+    >>> heavy = momentum(metropolis_weights("ring:n=5"), rounds=2, beta="1/2")
+    >>> print(closed_loop(heavy, np.array([0.75])).program)
+    model_before = model; v = 1/2·v + contribution + u − 1/4·model_before; message = model + v; exchange message → model
+    """
+    pull = tuple(Fraction(float(factor)) - 1 for factor in factors)
+    return _each(protocol, lambda program: _pulled(program, pull)) if any(pull) else protocol
+
+
+def _pulled(program: Program, pull: tuple[Fraction, ...]) -> Program:
+    """A program whose contributions come with `pull` times the model before the round."""
+    before = f"{program.model}_before"
+    while before in {*program.registers, *(draw.name for draw in program.draws)}:
+        before += "_"
+    steps = [
+        Combine(step.into, {**step.terms, before: _times(step.terms[CONTRIBUTION], pull)})
+        if isinstance(step, Combine) and CONTRIBUTION in step.terms
+        else step
+        for step in program.instructions
+    ]
+    return replace(program, instructions=(Combine(before, {program.model: 1}), *steps))
+
+
+def _times(value: PerNode, factors: tuple[Fraction, ...]) -> PerNode:
+    """A coefficient times one factor of all nodes or one a node."""
+    given = spread(value, len(factors))
+    each = factors * len(given) if len(factors) == 1 else factors
+    numbers = tuple(a * b for a, b in zip(given, each, strict=True))
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def unshared(protocol: Protocol) -> Protocol:
+    """The protocol without the noise of edges: what is left for whoever is told all draws that two nodes share."""
+    return _each(protocol, _alone) if _shares_draws(protocol) else protocol
+
+
+def _alone(program: Program) -> Program:
+    """A program whose edges draw nothing."""
+    draws = (replace(draw, level=0) if draw.each == "edge" else draw for draw in program.draws)
+    return replace(program, draws=tuple(draws))
+
+
+def _shares_draws(protocol: Protocol) -> bool:
+    """Whether two nodes know the same draw."""
+    return any(draw.each == "edge" for program in protocol.programs for draw in program.draws)
+
+
+def _each(protocol: Protocol, change: Callable[[Program], Program]) -> Protocol:
+    """The protocol with every program changed."""
+    programs = tuple(map(change, protocol.programs))
+    return replace(protocol, program=programs if len(programs) > 1 else programs[0])
+
+
+def heard(
+    protocol: Protocol, views: Sequence[View], progress: Callable[[int, int], None] | None = None
+) -> list[Sensitivities]:
+    """Each view as if its observer heard every message: then nothing is hidden that a gradient could depend on.
+
+    The observer knows what it drew, alone or with a neighbour. Without draws that are shared this is local DP: what a
+    node keeps is made of messages and of its own draws, so that those of others tell nothing new about it.
+
+    Guarantee: upper ends hold for training, whatever the losses, if messages tell the models. There are no lower ends.
+    Source: docs/training.md, where every message is seen.
+    """
+    alone = None if _shares_draws(protocol) else sensitivity(protocol, View.everyone)
+    found = []
+    for done, view in enumerate(views, start=1):
+        known = view.observers if view.own_noise == "known" else ()
+        if alone is None:
+            whole = sensitivity(
+                protocol,
+                View(observation=sparse.eye_array(protocol.n, format="csr"), known_noise=known),
+            )
+        else:
+            whole = _without(alone, [protocol.index(label) for label in known])
+        found.append(replace(whole, view=view, squared_lower=np.zeros(len(whole))))
+        if progress is not None:
+            progress(done, len(views))
+    return found
+
+
+def _without(found: Sensitivities, nodes: Sequence[int]) -> Sensitivities:
+    """The targets but for some nodes."""
+    kept = ~np.isin(found.indices, nodes)
+    columns = ("targets", "indices", "squared_lower", "squared_upper", "method")
+    return replace(found, **{name: getattr(found, name)[kept] for name in columns})
