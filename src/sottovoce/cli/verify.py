@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import NO_MAPS, Config, Json, Maps, network, protocol_of
+from sottovoce.cli.options import NO_MAPS, Config, Doing, Json, Maps, network, protocol_of
 from sottovoce.cli.printing import complain, progress, result_page, write_result
 from sottovoce.errors import FileError, InputError
 
@@ -131,7 +131,7 @@ def _meant(
     named = network(graph, weights)
     if not _said(protocol, maps):
         return named.weights
-    return protocol_of(named, protocol or "gossip", None, rounds=claim.rounds, maps=maps)
+    return protocol_of(named, Doing(protocol=protocol or "gossip", maps=maps), rounds=claim.rounds)
 
 
 def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:

@@ -111,7 +111,7 @@ def heard(
             )
         else:
             whole = _without(alone, [protocol.index(label) for label in known])
-        found.append(replace(whole, view=view, squared_lower=np.zeros(len(whole))))
+        found.append(replace(whole, scenario=whole.scenario.of(view), squared_lower=np.zeros(len(whole))))
         if progress is not None:
             progress(done, len(views))
     return found
@@ -120,5 +120,5 @@ def heard(
 def _without(found: Sensitivities, nodes: Sequence[int]) -> Sensitivities:
     """The targets but for some nodes."""
     kept = ~np.isin(found.indices, nodes)
-    columns = ("targets", "indices", "squared_lower", "squared_upper", "method")
+    columns = ("indices", "squared_lower", "squared_upper", "method")
     return replace(found, **{name: getattr(found, name)[kept] for name in columns})
