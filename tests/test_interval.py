@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from sottovoce.errors import InputError
-from sottovoce.interval import Interval
+from sottovoce.interval import UNIT_ROUNDOFF, Interval
 
 numbers = st.floats(-1e100, 1e100, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-100)
 pairs = st.tuples(numbers, numbers).map(lambda ends: Interval(min(ends), max(ends)))
@@ -98,3 +100,12 @@ def test_a_product_that_underflows_keeps_its_upper_end_above_0() -> None:
     assert tiny.scaled(1e-200).upper > 0
     assert tiny.mapped(lambda x: x * 1e-200).upper > 0
     assert tiny.scaled(0.0) == Interval(0.0, 0.0)
+
+
+def test_the_unit_of_rounding_is_defined_once() -> None:
+    assert math.ulp(1.0) / 2 == UNIT_ROUNDOFF
+    sources = sorted((Path(__file__).parent.parent / "src").rglob("*.py"))
+    defined = re.compile(r"finfo|2(\.0)? ?\*\* ?-5[23]|epsilon\b.*float_info|\bEPSILON\b")
+    assert [path.name for path in sources if defined.search(path.read_text(encoding="utf-8"))] == [
+        "interval.py"
+    ]

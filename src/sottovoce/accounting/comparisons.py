@@ -12,7 +12,7 @@ import numpy as np
 
 from sottovoce.accounting.values import Account
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.interval import Interval
+from sottovoce.interval import UNIT_ROUNDOFF, Interval
 from sottovoce.protocols import gossip
 from sottovoce.protocols.compiled import GIVEN, STATE, compiled_rounds
 from sottovoce.scenarios import RelationWords, Scenario, asked
@@ -217,7 +217,7 @@ def _largest(
 
 def _around(lower: float, upper: float, roundings: int) -> Interval:
     """An interval whose ends were rounded so many times, each by half a unit in the last place."""
-    slack = roundings * 2.0**-53
+    slack = roundings * UNIT_ROUNDOFF
     return Interval(lower * (1 - slack), upper * (1 + slack))
 
 

@@ -18,6 +18,7 @@ from scipy.sparse import csgraph
 
 from sottovoce.errors import ViewError
 from sottovoce.filtering.rowspace import RowSpace, independent_rows
+from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -143,7 +144,7 @@ def _links(protocol: Protocol) -> csr_array:
 
 def _product_error(protocol: Protocol, size: int) -> float:
     """A bound of ‖fl(D W) − D W‖₂: no entry errs by more than one unit, and ‖ |D W| ‖₂ ≤ √n."""
-    return 0.0 if protocol.damping is None else float(np.finfo(np.float64).eps * np.sqrt(size))
+    return 0.0 if protocol.damping is None else float(2 * UNIT_ROUNDOFF * np.sqrt(size))
 
 
 def _restrict(row: ExactRow, position: np.ndarray) -> ExactRow:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.krylov import measured_defect
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["KrylovSpace", "krylov_space"]
 
 # Speed alone: Lanczos leaves a band, and what rounding has put outside of it is dropped; `defect` is measured after.
-SPECK = 4 * float(np.finfo(np.float64).eps)
+SPECK = 8 * UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

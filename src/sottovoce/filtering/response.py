@@ -34,7 +34,6 @@ __all__ = [
     "whitened_response",
 ]
 
-EPSILON = float(np.finfo(np.float64).eps)
 # What the Krylov reduction may cost, as a distortion of the geometry of the noise, before the basis has to grow.
 REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND = 1e-11, 1e-13
 # The same for a response behind bounds of a per cent or so.
@@ -284,7 +283,9 @@ def _reach(system: HiddenSystem) -> float:
 
 def _given_error(system: HiddenSystem) -> float:
     """The distortion from rounding in the weights themselves and in the orthonormal rows, σ_min(N) ≥ 1/(1 + ‖A‖)."""
-    return _reach(system) * (EPSILON * system.power_norm + (1 + system.power_norm) * system.rows_error)
+    return _reach(system) * (
+        2 * UNIT_ROUNDOFF * system.power_norm + (1 + system.power_norm) * system.rows_error
+    )
 
 
 def _reduction(system: HiddenSystem, goal: float, *, forced: bool) -> KrylovBasis | None:

@@ -26,6 +26,7 @@ from scipy import linalg
 
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.decorrelation import seen_view
+from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.riccati import doublings
 from sottovoce.filtering.rounding import power_sum
 from sottovoce.protocols.compiled import GIVEN, STATE
@@ -39,9 +40,8 @@ if TYPE_CHECKING:
     from sottovoce.rates.modes import ExactRound
     from sottovoce.views import View
 
-__all__ = ["UNIT", "System", "Whitener", "stationary_round", "system_of", "whitener_of"]
+__all__ = ["System", "Whitener", "stationary_round", "system_of", "whitener_of"]
 
-UNIT = float(np.finfo(np.float64).eps) / 2 * (1 + 1e-6)
 # Speed alone: more kept numbers than this take hours; recursions are doubled so often, and lags followed so far.
 LARGEST, DOUBLINGS, LAGS = 600, 40, 20_000
 

@@ -12,6 +12,7 @@ from scipy import linalg
 from sottovoce.errors import NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS
 from sottovoce.filtering.program_forms import program_response
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols.compiled import compiled_rounds
 from sottovoce.protocols.encoding import unencoded
 from sottovoce.protocols.rationals import float_above
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["program_sensitivity", "program_solution"]
 
-EPSILON = float(np.finfo(np.float64).eps)
 # Squares of larger numbers, and sums of them, may overflow.
 LARGEST_ENTRY = 1e150
 # Programs may grow beyond all bounds. What overflows is no number or infinite, and so are the bounds of its error: the
@@ -198,7 +198,7 @@ def _together(
     weights, coded, off = np.ones(rounds), stream, 0.0
     if code is not None:
         weights, coded = np.abs(code) @ weights * (1 + 1e-12), code @ stream
-        off = EPSILON * (rounds + 6) * float(np.linalg.norm(np.abs(code) @ stream))
+        off = 2 * UNIT_ROUNDOFF * (rounds + 6) * float(np.linalg.norm(np.abs(code) @ stream))
     ends = block_ends(response, targets, weights, coded, stream_error=off)
     upper = ends.upper
     if contribution == "energy":
@@ -347,5 +347,5 @@ def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:
         return 0.0, np.inf
     low = max(np.sqrt(max(solution.attained - form.rounding, 0.0)) - form.shift, 0.0)
     high = np.sqrt(max(solution.bound, 0.0) + form.rounding) + form.shift
-    upper = high**2 / (1 - form.unwhite) * (1 + 8 * EPSILON) if form.unwhite < 0.5 else np.inf
-    return float(low**2 / (1 + form.unwhite) * (1 - 8 * EPSILON)), float(upper)
+    upper = high**2 / (1 - form.unwhite) * (1 + 16 * UNIT_ROUNDOFF) if form.unwhite < 0.5 else np.inf
+    return float(low**2 / (1 + form.unwhite) * (1 - 16 * UNIT_ROUNDOFF)), float(upper)
