@@ -89,7 +89,7 @@ GUARANTEED = (
     "sottovoce.learning.Exposure.table",
     "sottovoce.learning.central_descent",
     "sottovoce.learning.quadratic_damping",
-    "sottovoce.learning.sensitivity",
+    "sottovoce.learning.gradient_sensitivity",
     "sottovoce.learning.train",
     "sottovoce.rates.limits.response_spectrum",
     "sottovoce.rates.pieces.pieces",

@@ -16,10 +16,10 @@ from sottovoce.learning import (
     SilentNoise,
     Task,
     fresh_keys,
+    gradient_sensitivity,
     init,
     load_data,
     quadratic,
-    sensitivity,
     shards_of,
     step,
     synthetic_task,
@@ -195,7 +195,7 @@ def test_one_record_moves_a_message_by_no_more_than_the_sensitivity(unit: Any, f
         difference = np.linalg.norm(sent[0] - sent[1], axis=1)
         assert not difference[[0, 2, 3]].any()
         moved.append(difference[1])
-        assert difference[1] <= 0.5 * sensitivity(whole, 0.2, unit, fraction) * (1 + 1e-9)
+        assert difference[1] <= 0.5 * gradient_sensitivity(whole, 0.2, unit, fraction) * (1 + 1e-9)
     if unit == "record":
         assert max(moved) > 0.99 * 0.5 * 0.2 / (50 * fraction)
 

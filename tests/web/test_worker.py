@@ -24,7 +24,7 @@ from sottovoce.web.worker import (
     Result,
     Stop,
     Stopped,
-    Task,
+    WorkOrder,
     answer,
     framed,
 )
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def task(kind: str, limits: Limits | None = None, **request: Any) -> Task:
-    return Task(kind, json.dumps(request).encode(), limits or Limits(memory=100_000))
+def task(kind: str, limits: Limits | None = None, **request: Any) -> WorkOrder:
+    return WorkOrder(kind, json.dumps(request).encode(), limits or Limits(memory=100_000))
 
 
 RING = {"kind": "name", "name": "ring:n=5"}
@@ -61,13 +61,13 @@ def read(process: subprocess.Popen[bytes]) -> Message:
     return message
 
 
-def order(process: subprocess.Popen[bytes], sent: Task | Stop) -> None:
+def order(process: subprocess.Popen[bytes], sent: WorkOrder | Stop) -> None:
     assert process.stdin is not None
     process.stdin.write(framed(sent))
     process.stdin.flush()
 
 
-def send(process: subprocess.Popen[bytes], sent: Task) -> list[Message]:
+def send(process: subprocess.Popen[bytes], sent: WorkOrder) -> list[Message]:
     """All messages up to the last one of a task."""
     order(process, sent)
     found = [read(process)]

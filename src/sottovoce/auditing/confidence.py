@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Evidence", "Rates", "clopper_pearson", "epsilon_shown", "evidence", "mu_shown"]
+__all__ = ["ErrorRates", "Evidence", "clopper_pearson", "epsilon_shown", "evidence", "mu_shown"]
 
 # Each of the two thresholds is judged by two rates, and each rate is bounded on one side.
 BOUNDS = 4
@@ -31,7 +31,7 @@ ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rates:
+class ErrorRates:
     """How an attack did at one threshold: counts among `runs` of either world, and the bounds that they prove."""
 
     threshold: float
@@ -55,8 +55,8 @@ class Evidence:
     delta: float
     confidence: float
     runs: int
-    epsilon_rates: Rates
-    mu_rates: Rates
+    epsilon_rates: ErrorRates
+    mu_rates: ErrorRates
 
     def refutes(self, epsilon: float, mu: float) -> bool:
         """Whether a view that is said to have at most this ε, at δ, and this μ has been shown to have more."""
@@ -207,10 +207,10 @@ def _counted(
     with_record: NDArray[np.float64],
     threshold: float,
     bounds: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> Rates:
+) -> ErrorRates:
     """Counts and bounds of one threshold."""
     at = np.array([threshold])
-    return Rates(
+    return ErrorRates(
         threshold=threshold,
         runs=len(without),
         false_alarms=int(_counts(without, at)[0]),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.auditing import Audit
-    from sottovoce.auditing.confidence import Rates
+    from sottovoce.auditing.confidence import ErrorRates
     from sottovoce.graphs import Graph
 
 __all__ = ["audit_text"]
@@ -60,7 +60,7 @@ def audit_text(console: Console, audit: Audit, graph: Graph, *, claimed: bool, s
     console.print(facts(rows))
 
 
-def _rates(rates: Rates) -> str:
+def _rates(rates: ErrorRates) -> str:
     """Counts in words."""
     return (
         f"{rates.false_alarms} false alarms and {rates.hits} hits in {rates.runs} runs each: at most "

@@ -11,7 +11,7 @@ from sottovoce.forms import Form
 
 if TYPE_CHECKING:
     from sottovoce.auditing import Audit
-    from sottovoce.auditing.confidence import Rates
+    from sottovoce.auditing.confidence import ErrorRates
     from sottovoce.graphs import Graph, Spectrum
 
 __all__ = ["AuditDocument", "audit_document"]
@@ -96,5 +96,5 @@ def audit_document(audit: Audit, graph: Graph, spectrum: Spectrum, *, seed: int 
     )
 
 
-def _counted(rates: Rates) -> CountedRates:
+def _counted(rates: ErrorRates) -> CountedRates:
     return CountedRates(**{name: getattr(rates, name) for name in CountedRates.__struct_fields__})

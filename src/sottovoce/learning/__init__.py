@@ -8,7 +8,7 @@ values of their own, and `baselines` holds what a run is compared with.
 from sottovoce.learning.advice import StepCost, step_cost
 from sottovoce.learning.baselines import Baseline, central_descent, noiseless_descent
 from sottovoce.learning.data import DATA_NAMES, Data, held_out, load_data
-from sottovoce.learning.descent import Descent, Info, State, init, sensitivity, step
+from sottovoce.learning.descent import Descent, Info, State, gradient_sensitivity, init, step
 from sottovoce.learning.guarantees import Exposure, quadratic_damping
 from sottovoce.learning.losses import (
     LOSS_NAMES,
@@ -64,6 +64,7 @@ __all__ = [
     "TrainingWords",
     "central_descent",
     "fresh_keys",
+    "gradient_sensitivity",
     "held_out",
     "huber",
     "init",
@@ -76,7 +77,6 @@ __all__ = [
     "quadratic_damping",
     "reaction_of",
     "ridge",
-    "sensitivity",
     "shards_of",
     "softmax",
     "split",

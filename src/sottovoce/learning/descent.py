@@ -48,8 +48,8 @@ __all__ = [
     "check_fraction",
     "check_protocol",
     "consensus_distance",
+    "gradient_sensitivity",
     "init",
-    "sensitivity",
     "step",
 ]
 
@@ -150,7 +150,7 @@ class Descent:
     @property
     def sensitivity(self) -> float:
         """By how much a node's gradient can move: clip over the nominal batch, or clip for whole nodes."""
-        return sensitivity(self.task, self.clip, self.unit, self.batch_fraction)
+        return gradient_sensitivity(self.task, self.clip, self.unit, self.batch_fraction)
 
 
 def check_fraction(batch_fraction: float) -> None:
@@ -204,7 +204,7 @@ def _untrained(protocol: Protocol) -> str | None:
     return None
 
 
-def sensitivity(task: Task, clip: float, unit: Unit, batch_fraction: float = 1.0) -> float:
+def gradient_sensitivity(task: Task, clip: float, unit: Unit, batch_fraction: float = 1.0) -> float:
     """By how much adding or removing one record (or a node's data) can move that node's gradient.
 
         clip/(batch_fraction·nominal) for records,   clip for nodes.

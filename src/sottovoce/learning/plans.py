@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from sottovoce.errors import InputError
-from sottovoce.learning.descent import Descent, check_counts, sensitivity
+from sottovoce.learning.descent import Descent, check_counts, gradient_sensitivity
 from sottovoce.learning.fingerprints import loss_fingerprint, made_with
 from sottovoce.learning.guarantees import Exposure
 from sottovoce.learning.reactions import reaction_of
@@ -102,7 +102,7 @@ class Plan:
     def sensitivity(self) -> float:
         """By how much a node's gradient can move."""
         recipe = self.recipe
-        return sensitivity(self.task, recipe.clip, recipe.unit, recipe.batch_fraction)
+        return gradient_sensitivity(self.task, recipe.clip, recipe.unit, recipe.batch_fraction)
 
     def descent(self, noise: NoiseSource) -> Descent:
         """The rounds to run, with this noise."""

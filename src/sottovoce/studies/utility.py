@@ -35,9 +35,9 @@ from sottovoce.learning import (
     SilentNoise,
     Task,
     fresh_keys,
+    gradient_sensitivity,
     init,
     load_data,
-    sensitivity,
     step,
     synthetic_task,
     task_from,
@@ -283,7 +283,7 @@ def _measured(
     rounds, n = protocol.rounds, protocol.n
     allowed = gaussian.mu(config.target_epsilon, config.target_delta)
     clip = _unclipped(task)
-    unit = sensitivity(task, clip, "record")
+    unit = gradient_sensitivity(task, clip, "record")
     theorem = terms(config, task, gap=gap, rounds=rounds, unit=unit)
     worst = account_all(
         protocol, "secure-sum", noise_multiplier=1.0, delta=config.target_delta, observers=observers

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sottovoce.web.worker import HEAD, Message, Ready, Stop, Task, framed
+from sottovoce.web.worker import HEAD, Message, Ready, Stop, WorkOrder, framed
 
 if TYPE_CHECKING:
     from sottovoce.web.limits import Limits
@@ -100,13 +100,13 @@ class Worker:
     def send(self, kind: str, request: bytes) -> None:
         """Give the worker a task."""
         self.tasks += 1
-        self._write(Task(kind, request, self.limits))
+        self._write(WorkOrder(kind, request, self.limits))
 
     def stop(self) -> None:
         """Ask the worker to give up its task."""
         self._write(Stop())
 
-    def _write(self, order: Task | Stop) -> None:
+    def _write(self, order: WorkOrder | Stop) -> None:
         assert self.process.stdin is not None
         # A pipe that is broken is noticed where the answer is read.
         with contextlib.suppress(OSError):

@@ -39,7 +39,7 @@ __all__ = [
     "Result",
     "Stop",
     "Stopped",
-    "Task",
+    "WorkOrder",
     "framed",
 ]
 
@@ -48,7 +48,7 @@ ENDED = "the process that computed this was ended (take fewer rounds, observers 
 _EVERY = 0.05
 
 
-class Task(msgspec.Struct, frozen=True, tag="task"):
+class WorkOrder(msgspec.Struct, frozen=True, tag="work"):
     """A request of some kind, as JSON, and the limits of the server."""
 
     kind: str
@@ -110,15 +110,15 @@ def main() -> None:
     try:
         _write(answers, framed(Ready()))
         while frame := _frame(orders):
-            order = msgspec.msgpack.decode(frame[HEAD.size :], type=Task | Stop)
-            if isinstance(order, Task):
+            order = msgspec.msgpack.decode(frame[HEAD.size :], type=WorkOrder | Stop)
+            if isinstance(order, WorkOrder):
                 _attend(order, orders, answers)
     except BrokenPipeError:
         # The server is gone, and nobody wants an answer.
         os._exit(0)
 
 
-def _attend(task: Task, orders: io.FileIO, answers: BinaryIO) -> None:
+def _attend(task: WorkOrder, orders: io.FileIO, answers: BinaryIO) -> None:
     """Let a child compute a task, and pass on what it says; end it on any order, or when there are no more."""
     inlet, outlet = os.pipe()
     child = os.fork()
@@ -177,7 +177,7 @@ def _write(stream: BinaryIO, content: bytes) -> None:
         left = left[stream.write(left) :]
 
 
-def answer(task: Task, send: Callable[[Message], None]) -> Result | Failed:
+def answer(task: WorkOrder, send: Callable[[Message], None]) -> Result | Failed:
     """What becomes of a task; nothing that happens in it ends the process."""
     _bound_memory(task.limits.memory)
     last = 0.0
