@@ -242,7 +242,7 @@ def test_every_document_is_on_the_map() -> None:
 def test_every_proof_is_listed_with_what_it_is_a_proof_of() -> None:
     index = ROOT / "docs" / "proofs" / "index.md"
     text = index.read_text("utf-8")
-    assert {path.name for path in PROOFS} - {"index.md"} == set(re.findall(r"\]\((\w+\.md)", text))
+    assert {path.name for path in PROOFS} - {"index.md"} == set(re.findall(r"\]\(([\w-]+\.md)", text))
     for name in re.findall(r"`([\w.]+)`", text):
         assert named(f"sottovoce.{name}") is not None
 

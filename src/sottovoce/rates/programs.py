@@ -19,7 +19,7 @@ from sottovoce.protocols.compiled import GIVEN
 from sottovoce.rates.modes import exact_round, unhidden, without_known
 from sottovoce.rates.rounding import FLOATED, peak_error, series_error, sign_error
 from sottovoce.rates.signs import sign_patterns
-from sottovoce.rates.stationary import LAGS, stationary_round, system_of, whitener_of
+from sottovoce.rates.stationary import LAGS, UNIT, stationary_round, system_of, whitener_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
