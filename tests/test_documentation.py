@@ -21,6 +21,7 @@ from sottovoce.cli.application import app
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PROOFS = sorted((ROOT / "docs" / "proofs").glob("*.md"))
 MATHEMATICS = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
 EXAMPLES = {
     "own_graph.py": "  anna learns at most ε = 4.922 about ben\n",
@@ -66,6 +67,14 @@ GUARANTEED = (
     "sottovoce.filtering.elimination.hidden_system",
     "sottovoce.filtering.innovations.innovations",
     "sottovoce.filtering.kalman.filter_gains",
+    "sottovoce.filtering.riccati.doublings",
+    "sottovoce.filtering.rounding.eigenvalue_ends",
+    "sottovoce.filtering.rounding.gram_error",
+    "sottovoce.filtering.rounding.is_above",
+    "sottovoce.filtering.rounding.power_sum",
+    "sottovoce.filtering.rounding.spectral_norm",
+    "sottovoce.filtering.rounding.transform_error",
+    "sottovoce.filtering.rounding.turned_rows",
     "sottovoce.filtering.rowspace.independent_rows",
     "sottovoce.gaussian.advantage",
     "sottovoce.gaussian.delta",
@@ -84,6 +93,7 @@ GUARANTEED = (
     "sottovoce.graphs.uniform_weights",
     "sottovoce.krylov.krylov_bases",
     "sottovoce.krylov.power_error",
+    "sottovoce.krylov.proved_power_error",
     "sottovoce.learning.Exposure.everyone",
     "sottovoce.learning.Exposure.rounds_within",
     "sottovoce.learning.Exposure.table",
@@ -93,6 +103,14 @@ GUARANTEED = (
     "sottovoce.learning.train",
     "sottovoce.rates.limits.response_spectrum",
     "sottovoce.rates.pieces.pieces",
+    "sottovoce.rates.rounding.form_units",
+    "sottovoce.rates.rounding.inverse_norm",
+    "sottovoce.rates.rounding.off_average",
+    "sottovoce.rates.rounding.peak_error",
+    "sottovoce.rates.rounding.range_beside_average",
+    "sottovoce.rates.rounding.series_error",
+    "sottovoce.rates.rounding.sign_error",
+    "sottovoce.rates.rounding.solve_residual",
     "sottovoce.rates.reduction.spectral_range",
     "sottovoce.rates.signs.sign_limits",
     "sottovoce.rates.steady.steady_state",
@@ -201,7 +219,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*DOCUMENTS, *PROOFS], ids=lambda path: path.name)
 def test_links_lead_somewhere(path: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
         if link.startswith("https://"):
@@ -219,6 +237,14 @@ def test_every_document_is_on_the_map() -> None:
     }
     pages = {path.resolve() for path in [*DOCUMENTS, *(ROOT / "examples").glob("*.py")]} - {index.resolve()}
     assert pages <= linked
+
+
+def test_every_proof_is_listed_with_what_it_is_a_proof_of() -> None:
+    index = ROOT / "docs" / "proofs" / "index.md"
+    text = index.read_text("utf-8")
+    assert {path.name for path in PROOFS} - {"index.md"} == set(re.findall(r"\]\(([\w-]+\.md)", text))
+    for name in re.findall(r"`([\w.]+)`", text):
+        assert named(f"sottovoce.{name}") is not None
 
 
 def test_no_text_names_a_place_on_someones_machine() -> None:
