@@ -98,4 +98,8 @@ def test_hops_come_in_the_order_of_the_page(walk: Walk) -> None:
 
 def test_a_hop_that_is_not_taken_is_noticed(walk: Walk) -> None:
     assert "sensitivities/measure.certify" not in walk.above
-    assert all("cli/application.run" not in above for name, above in walk.above.items() if name == "cli/__init__.main")
+    assert all(
+        "cli/application.run" not in above
+        for name, above in walk.above.items()
+        if name == "cli/__init__.main"
+    )

@@ -3,6 +3,20 @@
 
 In averaging, contributions are fixed in advance. In training, the gradients of hidden nodes depend on models that carry
 the target's signal on, and Δ² of averaging is no bound. This room bounds Δ² for all update maps in a ball of slopes.
+
+In the order of an answer:
+
+1. `problem` puts a view of training together: hidden nodes, the rows of them that are seen, slopes, noise levels.
+2. `closed` has the bounds that need no solver: the cap by the target's own noise, twins, one round of memory.
+3. `subspaces` chooses where hidden differences are looked for, `phases` writes the matrix inequality as data, `barrier`
+   solves it, `chains` sets it up for all rounds alike, for each round, or for a period, and has each solution proved.
+4. `candidates` tries what suits the question; the smallest bound that was proved is the upper end.
+5. `attacks` searches the ball for the linear loop that tells most: the lower end.
+6. `pairs` does this for many pairs, the worst first; `verbs` are the functions that others call.
+7. `recursions` and `general` do the same for trainings that remember more than a model.
+
+Nothing here is believed: a solution becomes a bound when `sottovoce.verification.shift` has proved it, rounding
+counted. The theorem and its proof are in docs/training.md.
 """
 
 from sottovoce.feedback.attacks import Attack, best_attack

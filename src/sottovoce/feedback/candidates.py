@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every bound there is for one target: cap, twins, one round of memory, and the matrix inequality in several forms."""
+"""Every bound there is for one target: cap, twins, one round of memory, and the matrix inequality in several forms.
+
+Which form suits depends on the rounds and on how often the target takes part:
+
+    few rounds                a step of its own for each round, which is the best there is in the basis
+    many, in every round      one step that recurs; with a start and an end of a few rounds if these are worth it
+    every k-th                k steps that recur, only the first of which is charged
+    any others                one step that recurs, charged for the rounds of the worst pattern
+"""
 
 from __future__ import annotations
 
@@ -29,12 +37,15 @@ COLUMNS = {"auto": MOST_COLUMNS, "quick": 14, "fine": MOST_COLUMNS + 8}
 
 
 def stages_of(effort: Effort) -> tuple[Effort, ...]:
-    """What is tried in turn for a pair that may be the worst of many."""
+    """What is tried in turn for a pair that may be the worst of many: first a quick bound, then what was asked."""
     return ("quick",) if effort == "quick" else ("quick", effort)
 
 
 def best_proved(case: Training, place: int, effort: Effort) -> Proved:
-    """The smallest bound for the hidden node at position `place`, with its proof."""
+    """The smallest bound for the hidden node at position `place`, with its proof.
+
+    Guarantee: an upper bound of Δ² that `sottovoce.verification.shift` has proved; the cap is always among those tried.
+    """
     return min(_candidates(case, place, effort), key=lambda found: found.squared_upper)
 
 

@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds that need no matrix inequality: one round of memory for smooth maps, twins for maps of any kind, the cap."""
+"""Bounds that need no matrix inequality: one round of memory for smooth maps, twins for maps of any kind, the cap.
+
+All three shift the noise so that the difference e_t of two runs after round t is x δ_tᵀ with a vector x that the
+observers do not see, C x = 0. The next round sees A x δ_tᵀ on its input, changes it by at most ℓ = |c| + r, and the
+shift pays for b − x and for what the maps made of A x:
+
+    cap          x = 0            pays for b                          holds for any maps
+    twins        A x = 0          pays for b − x                      holds for any maps: nobody's input moves
+    memory-one   any x            pays for |b − x| + ℓ |A x|          holds for maps in the ball
+"""
 
 from __future__ import annotations
 
@@ -27,7 +36,11 @@ MOST_ELIMINATED = 60
 
 
 def cap(case: Training, target: int) -> Proved:
-    """Σδ²/q_j: what the target's own noise gives, whatever the others do."""
+    """Σδ²/q_j: what the target's own noise gives, whatever the others do.
+
+    Guarantee: an upper bound for maps of any kind; it is local DP, and exact where the message is seen for itself.
+    Source: Theorem 1 of docs/training.md with Π = 0, β = 0, κ = q_j.
+    """
     return _checked(case, target, "cap", np.zeros(0))
 
 
@@ -36,7 +49,9 @@ def memory_one(case: Training, target: int, basis: np.ndarray | None = None) -> 
 
         Δ² ≤ Σδ_t² · Σ_k (|b_k − x_k| + ℓ_k |(A x)_k|)²/q_k     for any x with C x = 0.
 
-    With (s + t)² = min over 0 < θ < 1 of s²/θ + t²/(1 − θ) the best x solves weighted least squares, over and over.
+    With (s + t)² = min over 0 < θ < 1 of s²/θ + t²/(1 − θ), attained at θ = s/(s + t), the best x solves weighted least
+    squares for fixed θ; θ and x are improved in turns. Where s and t are both near 0 the weights are kept finite by a
+    term that shrinks from turn to turn.
 
     Guarantee: an upper bound for every x; the one that is found is checked with rounding counted.
     Source: Corollary 2 of docs/training.md.
@@ -53,6 +68,7 @@ def memory_one(case: Training, target: int, basis: np.ndarray | None = None) -> 
     b, noise = b[used], case.levels[U][used]
     y, best, value = own.T @ b, np.zeros(X.shape[1]), float((b**2 / noise).sum())
     for sweep in range(SWEEPS):
+        # Σ_k (s_k + t_k)²/q_k with s = |b − x|, t = ℓ|A x|, x = X y.
         s, t = np.abs(b - own @ y), np.abs(after @ y)
         reached = float(((s + t) ** 2 / noise).sum())
         if reached < value:
@@ -71,7 +87,9 @@ def twins(case: Training, target: int) -> Proved | None:
 
         Δ² ≤ Σδ_t² · min ‖b − x‖²_{1/q}   over x with C x = 0 and A x = 0.
 
-    Nodes with equal columns of W ("twins": same closed neighbourhood, same weights) give 1/s for s hidden twins.
+    Nodes with equal columns of W ("twins": same closed neighbourhood, same weights) give 1/s for s hidden twins: x
+    takes 1/s from the target and hands it to the others. Small views are searched for every such x, by elimination in
+    rationals; in large ones only equal columns are looked for.
 
     Guarantee: an upper bound for arbitrary measurable maps; A x = 0 holds exactly, in rationals.
     Source: Corollary 3 of docs/training.md.
@@ -96,7 +114,10 @@ def twins(case: Training, target: int) -> Proved | None:
 
 @lru_cache(maxsize=8)
 def _unshown(case: Training) -> np.ndarray:
-    """A basis of what neither the observer nor anybody's input shows, exact to rounding."""
+    """A basis of what neither the observer nor anybody's input shows, exact to rounding.
+
+    The kernel of C and A together, in rationals; the rank is looked at in floats first, since most graphs have none.
+    """
     loop, everywhere = case.loop, np.arange(case.loop.unknown.size)
     both = np.vstack([loop.transition.toarray(), case.rows.toarray()])
     if np.linalg.matrix_rank(both, tol=1e-9) == everywhere.size:
@@ -128,7 +149,10 @@ def _alike(case: Training, target: int) -> np.ndarray:
 
 
 def _checked(case: Training, target: int, method: Method, x: np.ndarray) -> Proved:
-    """The proof by one vector (or none), and what the check makes of it."""
+    """The proof by one vector (or none), and what the check makes of it.
+
+    The vector is data of the proof: a bad one makes a bad bound, never a wrong one.
+    """
     U = case.loop.unknown
     support = np.flatnonzero(x)
     step = ShiftStep(factor=x[support][:, None], multipliers=np.zeros(case.protocol.n), kappa=0.0)

@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chain of matrix inequalities as data: the rows that all phases share, the phases, and a solution."""
+"""A chain of matrix inequalities as data: the rows that all phases share, the phases, and a solution.
+
+In a basis X of what is not seen, Π = X P Xᵀ, the inequality of Theorem 1 for a phase p after a phase p′ reads
+
+    F_p = B₁ P_p B₁ᵀ − B₂ P_p′ B₂ᵀ − κ_p b bᵀ + diag(1 − β, β)  ⪰ 0,       B₁ = [X; 0],  B₂ = [c A X; r A X],
+
+in units in which every noise level is 1. Its rows come in two kinds, those with 1 − β on the diagonal ("upper") and
+those with β ("lower"). Nodes that share a β may be rotated among each other, which is how a hundred thousand nodes
+become a few dozen rows: only the span of their rows matters.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +54,9 @@ class Rows:
     def grouped(cls, upper: np.ndarray, lower: np.ndarray, groups: Sequence[np.ndarray]) -> Rows:
         """The rows of nodes in groups that share one β, those of a large group turned into few.
 
-        D is constant in a group, so an orthogonal transformation of its rows changes nothing.
+        D is constant in a group, so an orthogonal transformation of its rows changes nothing: with the singular
+        values of a block in place of the block, F keeps its signature. A zero row stands for all directions that no
+        column reaches.
         """
         kept: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         owners: tuple[list[int], list[int]] = ([], [])

@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training as the certificate sees it: who is hidden, through which rows, with which slopes and how much noise."""
+"""Training as the certificate sees it: who is hidden, through which rows, with which slopes and how much noise.
+
+Nodes whose noise the observer does not know are hidden. In every round each hidden node k sends
+
+    s_t = g_t(z_t) + u_t,     u_t ~ N(0, σ² q_k I),     z_{t+1} = A s_t + (what the observers send),
+
+where A = W_UU over the hidden nodes U, and the observers see C s_t. The map g_t of node k lies in a ball of slopes:
+‖g(z′) − g(z) − c_k (z′ − z)‖ ≤ r_k ‖z′ − z‖ with c_k ∓ r_k the ends that `Slopes` holds.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +45,9 @@ __all__ = ["Slopes", "Training", "training", "training_of"]
 class Training:
     """One view of T rounds of training: the hidden loop with its slopes and noise levels.
 
-    `slopes` is None where nothing is known of the update maps. `levels` holds one variance a node in units of σ².
+    `slopes` is None where nothing is known of the update maps. `levels` holds one variance a node in units of σ², q.
+    `loop` holds A and the rows of C in rationals; `alone` the nodes whose message is seen for itself, `known` those
+    whose noise the observer knows. Positions count hidden nodes, `loop.unknown` says which nodes they are.
     """
 
     protocol: Protocol
@@ -55,7 +65,10 @@ class Training:
         return self.protocol.weights
 
     def about(self, target: int) -> TrainingQuestion:
-        """What is asked about the node of index `target`."""
+        """What is asked about the node of index `target`, as the verifier takes it.
+
+        The solver and the verifier look at the same question, and at nothing else that they share.
+        """
         return TrainingQuestion(
             loop=self.loop,
             target=target,
@@ -88,7 +101,11 @@ class Training:
 
     @cached_property
     def rows(self) -> sparse.csr_array:
-        """Independent rows of C in floats, over the hidden nodes, each of length 1."""
+        """Independent rows of C in floats, over the hidden nodes, each of length 1.
+
+        They come from the reduced echelon form [I, S] of C, which the verifier has in rationals: a row has 1 at its
+        pivot and S at the free nodes. What these rows do not show, C does not show, and the other way round.
+        """
         m = self.loop.unknown.size
         unseen = self._anyone.seen
         count = unseen.pivots.size
@@ -109,7 +126,10 @@ class Training:
 
     @cached_property
     def hops(self) -> np.ndarray:
-        """After how many further rounds what a hidden node sends is seen at the earliest; infinite if never."""
+        """After how many further rounds what a hidden node sends is seen at the earliest; infinite if never.
+
+        A breadth-first walk against the messages: those that are heard have 0, those who send to them 1, and so on.
+        """
         hops = np.where(self.heard, 0.0, np.inf)
         front = np.flatnonzero(self.heard)
         while front.size:
@@ -121,7 +141,10 @@ class Training:
 
     @cached_property
     def shown_whole(self) -> np.ndarray:
-        """Whether the message of each hidden node is seen for itself, so that no difference in it stays hidden."""
+        """Whether the message of each hidden node is seen for itself, so that no difference in it stays hidden.
+
+        For such a node κ ≤ q_j is the best there is, and the cap is exact.
+        """
         C = self.rows
         alone = np.diff(C.indptr) == 1
         return np.asarray(np.isin(np.arange(C.shape[1]), C[np.flatnonzero(alone)].indices))
@@ -136,7 +159,10 @@ def training(
     noise_levels: ArrayLike | None = None,
     participation: Participation | str | None = None,
 ) -> Training:
-    """The values checked and put together; see `training_sensitivity` for what they mean."""
+    """The values checked and put together; see `training_sensitivity` for what they mean.
+
+    `noise_levels` are variances here, in units of σ²; a protocol has deviations, see `training_of`.
+    """
     protocol = gossip(weights, rounds=rounds)
     chosen = Participation.parse(participation) if isinstance(participation, str) else participation
     return _training(
@@ -151,7 +177,9 @@ def training(
 def training_of(protocol: Protocol, view: View, participation: Participation) -> Training:
     """A view of a protocol whose nodes update what they received by maps of which `protocol.updates` is known.
 
-    Noise levels are deviations in a protocol; their squares are rounded down, which never hides more.
+    Noise levels are deviations in a protocol; their squares are rounded down.
+
+    Guarantee: less noise never hides more, so bounds for the rounded levels hold for the true ones.
     """
     if protocol.updates is None:
         raise InputError(
@@ -163,7 +191,7 @@ def training_of(protocol: Protocol, view: View, participation: Participation) ->
 
 
 def protocol_levels(protocol: Protocol) -> list[Fraction]:
-    """The deviations of all nodes' noise; a node without noise is refused."""
+    """The deviations of all nodes' noise, exact; a node without noise is refused, as it hides nothing of itself."""
     levels = spread(protocol.programs[0].draws[0].level, protocol.n)
     _levels([float(level > 0) for level in levels], protocol.n, protocol.labels)
     return levels
@@ -176,7 +204,11 @@ def _training(
     levels: np.ndarray,
     participation: Participation,
 ) -> Training:
-    """The hidden loop of a view, with what is known of its maps and its noise."""
+    """The hidden loop of a view, with what is known of its maps and its noise.
+
+    Where a view knows a node's noise without seeing what flows into it, `hidden_loop` adds that inflow to what is seen:
+    the loop is then closed, and shows more than the view does, so that upper bounds carry over and lower ends do not.
+    """
     observation = observe(protocol, view)
     exact = [observation.exact(k) for k in range(observation.rows.shape[0])]
     return Training(

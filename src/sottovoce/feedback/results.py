@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bounds for training return: an interval with its method, its assumption, its proof and its attack."""
+"""What the bounds for training return: an interval with its method, its assumption, its proof and its attack.
+
+A result carries the evidence for both of its ends, so that it can be checked again, written to a file, or attacked: the
+proof is what `sottovoce.verification.shift` accepted, the attack what `sottovoce.verification.attacks` evaluates.
+"""
 
 from __future__ import annotations
 
