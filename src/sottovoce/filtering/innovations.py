@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from sottovoce.filtering.stages import Stage
 
-__all__ = ["Step", "innovations"]
+__all__ = ["FilterStep", "innovations"]
 
 # Gains are kept from the round on in which P moves by no more than this share of the largest entry of P or B Bᵀ.
 SETTLED = 2.0**-49
@@ -125,7 +125,7 @@ class Filtered:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Step:
+class FilterStep:
     """A round of the filter, and what the state may be before it.
 
     Entry i of the state that contributions with Σ‖c_t‖² ≤ 1 have made, less the filter's estimate of it, is at most
@@ -145,10 +145,10 @@ class Step:
 
 def innovations(
     stages: Sequence[Stage], *, settled_at: float = SETTLED, factor: np.ndarray | None = None
-) -> list[Step]:
+) -> list[FilterStep]:
     """Run the filter over all rounds; gains are kept once a round moves P by no more than a share `settled_at`.
 
-    Guarantee: the bounds of each `Step` hold for the exact matrices behind the stages, rounding included.
+    Guarantee: the bounds of each `FilterStep` hold for the exact matrices behind the stages, rounding included.
     Source: the module; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5, for products.
     """
     size = stages[0].size
@@ -156,7 +156,7 @@ def innovations(
     # What contributions, what is let in by the `factor`, and unit disturbances make of the state.
     adding = [None, *([] if factor is None else [factor.T @ factor]), np.eye(size)]
     followed = [np.zeros((size, size)) for _ in adding]
-    steps: list[Step] = []
+    steps: list[FilterStep] = []
     settled: Filtered | None = None
     kept: Filtered | None = None
     for stage in stages:
@@ -169,7 +169,7 @@ def innovations(
         reach = float(np.sqrt(np.abs(followed[-1]).sum(axis=1).max(initial=0.0)))
         diagonals = np.array([np.diagonal(each) for each in followed[:-1]]).T
         held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + 4 * UNIT)
-        steps.append(Step(filtered=filtered, held=held, reach=reach))
+        steps.append(FilterStep(filtered=filtered, held=held, reach=reach))
         if kept is not filtered:
             kept = None
             before = followed

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from sottovoce.filtering.decorrelation import SeenView
     from sottovoce.filtering.doubled import Parts
-    from sottovoce.filtering.innovations import Filtered, Step
+    from sottovoce.filtering.innovations import Filtered, FilterStep
     from sottovoce.filtering.reduction import Cut
     from sottovoce.filtering.response import Engine
     from sottovoce.filtering.stages import Stage
@@ -91,7 +91,7 @@ class ProgramResponse:
     """
 
     protocol: Protocol
-    steps: list[Step]
+    steps: list[FilterStep]
     bare: frozenset[tuple[int, int]]
     reached: np.ndarray
     cut: Cut | None = None
@@ -199,7 +199,7 @@ class ProgramResponse:
         """A bound of ‖(F̂ − F̃)c‖, Σ‖c_t‖² ≤ 1, where rows or states are followed in plain floats, on a Krylov space.
 
         That is Σ_v O_tv r_v, r_v being what floats add to the state in round v: in proportion to what contributions
-        make of it, with those of the round itself, exactly or in floats (see `Step`). The O of whoever follows differs
+        make of it, with those of the round itself, exactly or in floats (see `FilterStep`). The O of whoever follows differs
         from that computed here by `turned`, and by as much more as r_v for states of size 1 makes of it.
         """
         starts, steps = self.starts, self.steps
@@ -431,7 +431,7 @@ def _largest_given(stage: Stage) -> np.ndarray:
     return np.zeros(stage.size) if given is None else np.asarray(np.abs(given).max(axis=1, initial=0.0))
 
 
-def _largest_defects(steps: list[Step]) -> tuple[float, float]:
+def _largest_defects(steps: list[FilterStep]) -> tuple[float, float]:
     """Bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds."""
     crossed = drift = 0.0
     for filtered in {id(step.filtered): step.filtered for step in steps}.values():

@@ -22,7 +22,7 @@ from sottovoce.sensitivities.many_targets.streams import constant_stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sottovoce.filtering.innovations import Step
+    from sottovoce.filtering.innovations import FilterStep
     from sottovoce.filtering.program_forms import ProgramResponse
     from sottovoce.protocols import Contribution
 
@@ -224,7 +224,7 @@ def block_energies(
         yield block, energies, 1.01 * (room[block:, None] + units * summed)
 
 
-def _congruence_room(step: Step, grams: np.ndarray, state: np.ndarray) -> np.ndarray:
+def _congruence_room(step: FilterStep, grams: np.ndarray, state: np.ndarray) -> np.ndarray:
     """hᵀ|R|h for the forms of all blocks, the new one included: what a step of `block_energies` may add to energies.
 
     The loop errs by 2u of itself and a slip for each of its rows, the rows X C likewise.
