@@ -28,6 +28,7 @@ __all__ = [
     "ONE_OBSERVER",
     "VIEW_NAMES",
     "Assumption",
+    "ExactRow",
     "Observation",
     "OwnNoise",
     "View",

@@ -9,8 +9,9 @@ is the Gaussian-DP parameter from which every other number follows.
 """
 
 from sottovoce.accounting.comparisons import central_account, compared, local_account
+from sottovoce.accounting.curves import Curve, table_curves, view_curve
 from sottovoce.accounting.table import AccountTable
-from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Relation
+from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Facts, Relation, mu_ends
 from sottovoce.accounting.verbs import (
     Interrupted,
     account,
@@ -25,6 +26,8 @@ __all__ = [
     "Account",
     "AccountTable",
     "Assumption",
+    "Curve",
+    "Facts",
     "Interrupted",
     "Relation",
     "account",
@@ -33,5 +36,8 @@ __all__ = [
     "central_account",
     "compared",
     "local_account",
+    "mu_ends",
+    "table_curves",
     "table_of",
+    "view_curve",
 ]

@@ -13,8 +13,7 @@ import numpy as np
 from sottovoce.accounting.values import Account
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.interval import UNIT_ROUNDOFF, Interval
-from sottovoce.protocols import gossip
-from sottovoce.protocols.compiled import GIVEN, STATE, compiled_rounds
+from sottovoce.protocols import GIVEN, STATE, compiled_rounds, gossip
 from sottovoce.scenarios import RelationWords, Scenario, asked
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View, assumption_of, rests_on
@@ -22,8 +21,7 @@ from sottovoce.views import View, assumption_of, rests_on
 if TYPE_CHECKING:
     from sottovoce.accounting.table import AccountTable
     from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.protocols.compiled import CompiledRound
+    from sottovoce.protocols import CompiledRound, Contribution, Protocol
 
     Columns = dict[int, dict[tuple[int, int], Fraction]]
 

@@ -10,8 +10,7 @@ import numpy as np
 from sottovoce.accounting.table import AccountTable
 from sottovoce.errors import positive, probability
 from sottovoce.scenarios import Words, asked
-from sottovoce.sensitivities import sensitivity
-from sottovoce.sensitivities.training import sharpened_views, solves_each
+from sottovoce.sensitivities import sensitivity, sharpened_views, solves_each
 from sottovoce.views import rests_on
 
 if TYPE_CHECKING:

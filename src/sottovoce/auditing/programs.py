@@ -15,9 +15,7 @@ import numpy as np
 from sottovoce.auditing.attack import Attack, likelihood_attack
 from sottovoce.auditing.simulate import known_nodes, scene_of, shown_rows
 from sottovoce.errors import InputError, positive
-from sottovoce.protocols.compiled import edges_of
-from sottovoce.protocols.encoding import unencoded
-from sottovoce.protocols.execution import draw_counts, initial_registers, run_round
+from sottovoce.protocols import draw_counts, edges_of, initial_registers, run_round, unencoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

@@ -16,10 +16,7 @@ from sottovoce.auditing.programs import linear_attack, program_scene
 from sottovoce.auditing.results import TrainingAudit, claimed_ends
 from sottovoce.auditing.verbs import CONFIDENCE, audit_simulator
 from sottovoce.errors import InputError, at_least, one_of, probability
-from sottovoce.learning.descent import init, step
-from sottovoce.learning.losses import clipped_rows
-from sottovoce.learning.noise import NodeNoise
-from sottovoce.learning.programs import closed_loop
+from sottovoce.learning import NodeNoise, clipped_rows, closed_loop, init, step
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity as exposed
 from sottovoce.views import View
@@ -30,11 +27,8 @@ if TYPE_CHECKING:
     from sottovoce.accounting import Account
     from sottovoce.auditing.programs import ProgramScene
     from sottovoce.auditing.simulate import Simulator
-    from sottovoce.learning.descent import Descent
-    from sottovoce.learning.losses import Array, Labels, Loss, Sums
-    from sottovoce.learning.plans import Plan
-    from sottovoce.learning.shards import Shards
-    from sottovoce.protocols.updates import Losses
+    from sottovoce.learning import Array, Descent, Labels, Loss, Plan, Shards, Sums
+    from sottovoce.protocols import Losses
 
 __all__ = ["CanaryLoss", "audit_training", "training_simulator"]
 

@@ -4,8 +4,10 @@
 Nothing is proved here: `sottovoce.verification` does that.
 """
 
-from sottovoce.certificates.files import from_text, load, save, to_text
-from sottovoce.certificates.shifts import LoopAttack, ShiftProof, ShiftStep
+from sottovoce.certificates.files import MOST_BYTES, from_text, load, save, to_text
+from sottovoce.certificates.forms import MechanismForm
+from sottovoce.certificates.numbers import Floats
+from sottovoce.certificates.shifts import LoopAttack, Method, ShiftProof, ShiftStep
 from sottovoce.certificates.values import (
     SCHEMA,
     Certificate,
@@ -18,12 +20,16 @@ from sottovoce.certificates.values import (
 )
 
 __all__ = [
+    "MOST_BYTES",
     "SCHEMA",
     "Certificate",
     "DenseProof",
+    "Floats",
     "HorizonProof",
     "LoopAttack",
     "Mechanism",
+    "MechanismForm",
+    "Method",
     "ShiftProof",
     "ShiftStep",
     "StatedView",

@@ -41,8 +41,7 @@ from sottovoce.certificates.values import (
 from sottovoce.errors import FileError, InputError
 from sottovoce.files import put_whole
 from sottovoce.forms import CountedLabels, plain, read_form, strict_json
-from sottovoce.protocols import Combine, Draw, Exchange, Program, Slopes
-from sottovoce.protocols.protocol import canonical_program
+from sottovoce.protocols import Combine, Draw, Exchange, Program, Slopes, canonical_program
 
 if TYPE_CHECKING:
     import os

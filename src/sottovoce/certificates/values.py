@@ -14,14 +14,18 @@ from scipy import sparse
 from sottovoce.certificates.numbers import exact, float_array, whole_array, written
 from sottovoce.certificates.shifts import ShiftProof
 from sottovoce.errors import InputError, one_of, positive, probability
-from sottovoce.graphs import GossipWeights
-from sottovoce.graphs.model import is_symmetric, row_indices
-from sottovoce.graphs.rationals import quotients
-from sottovoce.graphs.validation import check_entries, uneven_row
-from sottovoce.protocols import Combine, Draw, Exchange, Program
-from sottovoce.protocols.program import CONTRIBUTION
-from sottovoce.protocols.protocol import code_of, hash_of_protocol, sentence_of
-from sottovoce.protocols.rationals import plain_number
+from sottovoce.graphs import GossipWeights, check_entries, is_symmetric, quotients, row_indices, uneven_row
+from sottovoce.protocols import (
+    CONTRIBUTION,
+    Combine,
+    Draw,
+    Exchange,
+    Program,
+    code_of,
+    hash_of_protocol,
+    plain_number,
+    sentence_of,
+)
 from sottovoce.views import VIEW_NAMES, assumption_of, training_assumption
 
 if TYPE_CHECKING:
@@ -30,8 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sottovoce.certificates.numbers import Floats
-    from sottovoce.protocols import Contribution, Number, PerNode
-    from sottovoce.protocols.updates import Slopes
+    from sottovoce.protocols import Contribution, Number, PerNode, Slopes
     from sottovoce.views import Assumption
 
 __all__ = [

@@ -190,11 +190,11 @@ def _print(found: Accounted, chosen: Network, shape: Spectrum, written: Path | N
 def _check_pictures(report: Path | None, plot: Path | None) -> None:
     """Refuse paths that could not be written, before any work."""
     if report is not None:
-        from sottovoce.report.html import check_report_path
+        from sottovoce.report import check_report_path
 
         check_report_path(report)
     if plot is not None:
-        from sottovoce.report.accounts import check_plot_path
+        from sottovoce.report import check_plot_path
 
         check_plot_path(plot)
 
@@ -205,15 +205,14 @@ def _draw(
     """Write the report and the figure that were asked for, of the view that leads."""
     table = found.tables[0]
     if plot is not None:
-        from sottovoce.report.accounts import plot_account
+        from sottovoce.report import plot_account
 
         plot_account(table, plot)
     if report is not None:
-        from sottovoce.accounting.curves import table_curves
+        from sottovoce.accounting import table_curves
         from sottovoce.cli.tables import account_text
         from sottovoce.documents import page_document
-        from sottovoce.report.html import Section, write_report
-        from sottovoce.report.proofs import carried_proofs
+        from sottovoce.report import Section, carried_proofs, write_report
 
         with progress("curves") as callback:
             curves = table_curves(table, progress=callback)

@@ -20,8 +20,7 @@ from sottovoce.cli.printing import as_given, readable, rounded_down, rounded_up
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sottovoce.auditing import Audit
-    from sottovoce.auditing.confidence import ErrorRates
+    from sottovoce.auditing import Audit, ErrorRates
     from sottovoce.graphs import Graph
 
 __all__ = ["audit_text"]

@@ -94,8 +94,7 @@ def coalition(
     )
     with progress("coalitions") as callback:
         found = worst_coalition(asked, size=size, time_limit=time_limit, progress=callback)
-    from sottovoce.documents import as_json
-    from sottovoce.documents.coalitions import coalition_document
+    from sottovoce.documents import as_json, coalition_document
 
     document = coalition_document(
         found,

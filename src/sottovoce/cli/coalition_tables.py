@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.coalitions import CoalitionSearch
-    from sottovoce.documents.coalitions import CoalitionDocument
+    from sottovoce.documents import CoalitionDocument
 
 __all__ = ["coalition_text"]
 

@@ -342,8 +342,7 @@ def protocol_of(network: Network, doing: Doing, *, rounds: int) -> Protocol:
 def _updates(maps: Maps, n: int) -> Slopes | Literal["any"] | None:
     """The slopes that the options describe, with where they come from; None where they say nothing."""
     from sottovoce.feedback import update_slopes
-    from sottovoce.protocols import Slopes
-    from sottovoce.protocols.updates import checked_updates, parse_updates
+    from sottovoce.protocols import Slopes, checked_updates, parse_updates
 
     if maps.step_smoothness is None:
         if maps.losses is not None:

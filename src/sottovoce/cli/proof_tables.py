@@ -15,7 +15,7 @@ from sottovoce.scenarios import RELATION_SENTENCES
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sottovoce.documents.proofs import (
+    from sottovoce.documents import (
         CertificateDocument,
         Claim,
         ReportVerificationDocument,

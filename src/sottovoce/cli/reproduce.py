@@ -47,7 +47,7 @@ def reproduce(
     from sottovoce.report import reproduce as run_studies
 
     if report is not None:
-        from sottovoce.report.html import check_report_path
+        from sottovoce.report import check_report_path
 
         check_report_path(report)
     try:
@@ -57,15 +57,13 @@ def reproduce(
         complain(f"interrupted: finished studies are in {output} (the same command goes on from there)")
         return 130
     if json:
-        from sottovoce.documents import as_json
-        from sottovoce.documents.studies import reproduction_document
+        from sottovoce.documents import as_json, reproduction_document
 
         write_result(as_json(reproduction_document(done.records, done.kept, done.page)))
     else:
         write_result(_text(done))
     if report is not None:
-        from sottovoce.report.html import write_report
-        from sottovoce.report.reproduction import reproduction_sections
+        from sottovoce.report import reproduction_sections, write_report
 
         write_report(report, title="The paper, claim by claim", sections=reproduction_sections(done))
     return 0

@@ -55,8 +55,7 @@ def serve(
 ) -> int:
     """Serve the page, with live recomputation, to this machine (or to others, with a token)."""
     _check_extras()
-    from sottovoce.web.limits import Limits
-    from sottovoce.web.listening import bound_socket, check_access, listen
+    from sottovoce.web import Limits, bound_socket, check_access, listen
 
     check_access(host, public=public, token=token, proxy=proxy)
     limits = Limits(

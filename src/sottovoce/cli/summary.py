@@ -22,8 +22,7 @@ from sottovoce.errors import positive
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sottovoce.sweeps import Summary
-    from sottovoce.sweeps.manifest import Manifest
+    from sottovoce.sweeps import Manifest, Summary
 
 __all__ = ["EXAMPLE", "USAGE", "summary"]
 
@@ -49,8 +48,7 @@ def summary(
         positive(max_epsilon=max_epsilon)
     found = sweeps.summarise(folder, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
     if json:
-        from sottovoce.documents import as_json
-        from sottovoce.documents.sweeps import summary_document
+        from sottovoce.documents import as_json, summary_document
 
         write_result(as_json(summary_document(found, folder)))
     else:
@@ -126,7 +124,7 @@ def _updated(manifest: Manifest) -> list[tuple[str, str]]:
     """What is said of the maps of training."""
     if manifest.updates is None:
         return []
-    from sottovoce.protocols.updates import CLIPPING, RECORDS, slope_span
+    from sottovoce.protocols import CLIPPING, RECORDS, slope_span
 
     lower, upper, losses = manifest.updates.lower, manifest.updates.upper, manifest.updates.losses
     if lower is None or upper is None:

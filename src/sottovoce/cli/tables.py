@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import Account, AccountTable
     from sottovoce.cli.account import Accounted
-    from sottovoce.documents.accounts import GraphDocument
+    from sottovoce.documents import GraphDocument
     from sottovoce.graphs import Graph, Spectrum
 
 __all__ = ["account_text", "calibration_text", "exposed_table", "graph_text", "meaning", "pairs_table"]

@@ -203,8 +203,7 @@ def train(
     if resume and output is None:
         raise InputError("--resume goes on with the run in a file (name it with --output)")
     if report is not None:
-        from sottovoce.report.accounts import needs_matplotlib
-        from sottovoce.report.html import check_report_path
+        from sottovoce.report import check_report_path, needs_matplotlib
 
         check_report_path(report)
         needs_matplotlib()
@@ -256,8 +255,7 @@ def _report(
     """The page of all pairs, with the run below it."""
     from sottovoce.cli.run_tables import run_text
     from sottovoce.documents import page_document
-    from sottovoce.report.html import write_report
-    from sottovoce.report.runs import run_sections
+    from sottovoce.report import run_sections, write_report
 
     printed = plain_text(lambda console: run_text(console, done, task, chosen, found, cost, None))
     account = None if done.table is None else page_document(done.table, chosen.graph, found)
@@ -359,8 +357,7 @@ def _print(
     json: bool,
 ) -> None:
     """Show the run as JSON or as text."""
-    from sottovoce.documents import as_json
-    from sottovoce.documents.runs import run_document
+    from sottovoce.documents import as_json, run_document
 
     if json:
         write_result(as_json(run_document(done, task, protocol, chosen.graph, found, cost)))

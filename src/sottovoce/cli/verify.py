@@ -69,7 +69,7 @@ def verify(
     Without --graph the weights in the file are taken, and the best verdict is that the claim is consistent with them.
     """
     from sottovoce import certificates, documents, verification
-    from sottovoce.documents.carried import is_report
+    from sottovoce.documents import is_report
 
     if weights is not None and graph is None:
         raise InputError(
@@ -137,7 +137,7 @@ def _meant(
 def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
     """Check each view of a report."""
     from sottovoce import documents
-    from sottovoce.documents.carried import read_report
+    from sottovoce.documents import read_report
     from sottovoce.verification import verify_account
 
     found = []

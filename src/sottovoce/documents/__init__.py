@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The JSON and CSV forms of results: one schema, written and read in this place alone."""
 
+from sottovoce.documents import runs
 from sottovoce.documents.accounts import (
+    HEAD,
     MOST_EXPOSED,
     PAIRS_IN_JSON,
     AccountDocument,
+    CalibrationDocument,
+    GraphDocument,
     account_document,
     as_json,
     calibration_document,
@@ -14,6 +18,8 @@ from sottovoce.documents.accounts import (
     read_account_json,
 )
 from sottovoce.documents.audits import audit_document
+from sottovoce.documents.carried import CERTIFICATES, DATA, is_report, json_element, read_report
+from sottovoce.documents.coalitions import CoalitionDocument, coalition_document
 from sottovoce.documents.csv_tables import (
     COLUMNS,
     RATE_COLUMNS,
@@ -25,25 +31,63 @@ from sottovoce.documents.csv_tables import (
     write_rate_csv,
 )
 from sottovoce.documents.damping_files import read_damping
+from sottovoce.documents.files import check_path, write_bytes, write_whole
 from sottovoce.documents.graph_files import check_graph_path, write_graph
-from sottovoce.documents.pages import PageDocument, curve_document, network_document, page_document
+from sottovoce.documents.pages import (
+    CurveDocument,
+    NetworkDocument,
+    PageDocument,
+    curve_document,
+    network_document,
+    page_document,
+)
 from sottovoce.documents.pairs import Pair, plain_label
 from sottovoce.documents.proofs import (
+    CertificateDocument,
+    Claim,
+    ReportVerificationDocument,
+    VerificationDocument,
+    ViewVerification,
     certificate_document,
     check_certificate_path,
     report_verification_document,
     verification_document,
 )
 from sottovoce.documents.rates import rate_document
+from sottovoce.documents.runs import run_document
+from sottovoce.documents.studies import (
+    StudyRecord,
+    read_study_record,
+    read_study_table,
+    reproduction_document,
+    settings_of,
+    write_study_record,
+    write_study_table,
+)
+from sottovoce.documents.sweeps import summary_document
 
 __all__ = [
+    "CERTIFICATES",
     "COLUMNS",
+    "DATA",
+    "HEAD",
     "MOST_EXPOSED",
     "PAIRS_IN_JSON",
     "RATE_COLUMNS",
     "AccountDocument",
+    "CalibrationDocument",
+    "CertificateDocument",
+    "Claim",
+    "CoalitionDocument",
+    "CurveDocument",
+    "GraphDocument",
+    "NetworkDocument",
     "PageDocument",
     "Pair",
+    "ReportVerificationDocument",
+    "StudyRecord",
+    "VerificationDocument",
+    "ViewVerification",
     "account_document",
     "as_json",
     "audit_document",
@@ -52,9 +96,13 @@ __all__ = [
     "check_certificate_path",
     "check_csv_path",
     "check_graph_path",
+    "check_path",
+    "coalition_document",
     "curve_document",
     "fits_json",
     "graph_document",
+    "is_report",
+    "json_element",
     "network_document",
     "page_document",
     "pairs_possible",
@@ -63,11 +111,23 @@ __all__ = [
     "read_account_csv",
     "read_account_json",
     "read_damping",
+    "read_report",
+    "read_study_record",
+    "read_study_table",
     "report_verification_document",
+    "reproduction_document",
+    "run_document",
+    "runs",
+    "settings_of",
+    "summary_document",
     "verification_document",
     "write_account_csv",
+    "write_bytes",
     "write_graph",
     "write_named_account_csv",
     "write_named_rate_csv",
     "write_rate_csv",
+    "write_study_record",
+    "write_study_table",
+    "write_whole",
 ]

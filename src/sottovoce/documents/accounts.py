@@ -14,8 +14,7 @@ from sottovoce._version import __version__
 from sottovoce.documents.pairs import Count, Ends, Label, Pair, account_pair, plain_label, table_pairs
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, plain, read_form, strict_json
-from sottovoce.protocols import hash_of_damping
-from sottovoce.protocols.updates import CLIPPING, RECORDS, Losses, Slopes
+from sottovoce.protocols import CLIPPING, RECORDS, Losses, Slopes, hash_of_damping
 from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:

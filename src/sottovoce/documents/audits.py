@@ -10,8 +10,7 @@ from sottovoce.documents.pairs import Label, finite_or_null, plain_label
 from sottovoce.forms import Form
 
 if TYPE_CHECKING:
-    from sottovoce.auditing import Audit
-    from sottovoce.auditing.confidence import ErrorRates
+    from sottovoce.auditing import Audit, ErrorRates
     from sottovoce.graphs import Graph, Spectrum
 
 __all__ = ["AuditDocument", "audit_document"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from msgspec import UNSET, Meta
 
-from sottovoce.certificates.files import MOST_BYTES, from_text
+from sottovoce.certificates import MOST_BYTES, from_text
 from sottovoce.documents.pages import PageDocument
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import read_form, strict_json

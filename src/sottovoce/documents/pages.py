@@ -16,8 +16,7 @@ from sottovoce.forms import Form
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sottovoce.accounting import AccountTable
-    from sottovoce.accounting.curves import Curve
+    from sottovoce.accounting import AccountTable, Curve
     from sottovoce.graphs import GossipWeights, Graph, Spectrum
 
 __all__ = [

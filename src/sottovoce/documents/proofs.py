@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.certificates.forms import MechanismForm
+from sottovoce.certificates import MechanismForm
 from sottovoce.documents.accounts import HEAD, Document
 from sottovoce.documents.files import check_path
 from sottovoce.documents.pairs import BoundedEnds, Ends, Label, finite_or_null, plain_label

@@ -23,8 +23,7 @@ from sottovoce.documents.files import check_path, write_bytes
 from sottovoce.documents.pairs import Ends, Label, finite_or_null, plain_label
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, plain, read_form
-from sottovoce.learning.descent import State
-from sottovoce.learning.results import History, Run
+from sottovoce.learning import History, Run, State
 from sottovoce.protocols import Contribution
 from sottovoce.views import Assumption
 
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import Graph, Spectrum
     from sottovoce.interval import Interval
-    from sottovoce.learning.advice import StepCost
-    from sottovoce.learning.tasks import Task
+    from sottovoce.learning import StepCost, Task
     from sottovoce.protocols import Protocol
 
 __all__ = ["RunDocument", "check_run_path", "read_run", "run_document", "write_run"]

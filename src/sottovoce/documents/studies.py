@@ -14,7 +14,7 @@ from sottovoce.documents.accounts import HEAD, Document
 from sottovoce.documents.files import check_path, write_whole
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import plain, read_form, strict_json
-from sottovoce.studies.results import Finding, Table
+from sottovoce.studies import Finding, Table
 
 if TYPE_CHECKING:
     import os

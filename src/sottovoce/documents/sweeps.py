@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import os
 
     from sottovoce import sweeps
-    from sottovoce.sweeps.manifest import Manifest
+    from sottovoce.sweeps import Manifest
 
 __all__ = ["summary_document"]
 

@@ -21,8 +21,9 @@ counted. The theorem and its proof are in docs/training.md.
 
 from sottovoce.feedback.attacks import Attack, best_attack
 from sottovoce.feedback.balls import update_slopes
+from sottovoce.feedback.candidates import stages_of
 from sottovoce.feedback.pairs import Sharpening, check_size
-from sottovoce.feedback.problem import Slopes, Training, training, training_of
+from sottovoce.feedback.problem import Slopes, Training, protocol_levels, training, training_of
 from sottovoce.feedback.results import TrainingPairs, TrainingRates, TrainingSensitivity
 from sottovoce.feedback.verbs import (
     training_pairs,
@@ -41,6 +42,8 @@ __all__ = [
     "TrainingSensitivity",
     "best_attack",
     "check_size",
+    "protocol_levels",
+    "stages_of",
     "training",
     "training_of",
     "training_pairs",

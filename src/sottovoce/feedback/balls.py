@@ -7,7 +7,7 @@ import math
 from typing import get_args
 
 from sottovoce.errors import InputError, one_of, positive
-from sottovoce.protocols.updates import Losses
+from sottovoce.protocols import Losses
 
 __all__ = ["update_slopes"]
 

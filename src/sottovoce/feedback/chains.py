@@ -12,7 +12,7 @@ from sottovoce.certificates import ShiftProof, ShiftStep
 from sottovoce.feedback.barrier import minimise
 from sottovoce.feedback.phases import Phase, Rows, Solution
 from sottovoce.feedback.subspaces import MOST_COLUMNS, groups_by, unseen_basis
-from sottovoce.verification.shift import check_shift
+from sottovoce.verification import check_shift
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

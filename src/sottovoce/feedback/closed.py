@@ -21,11 +21,10 @@ from scipy import linalg
 from sottovoce.certificates import ShiftProof, ShiftStep
 from sottovoce.feedback.chains import Proved
 from sottovoce.feedback.subspaces import unseen_basis
-from sottovoce.verification.loops import kernel
-from sottovoce.verification.shift import check_shift
+from sottovoce.verification import check_shift, kernel
 
 if TYPE_CHECKING:
-    from sottovoce.certificates.shifts import Method
+    from sottovoce.certificates import Method
     from sottovoce.feedback.problem import Training
 
 __all__ = ["cap", "memory_one", "twins"]

@@ -10,12 +10,10 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.loops import kernel
-from sottovoce.verification.moves import MovesProof, proved_cost
+from sottovoce.verification import MovesProof, kernel, proved_cost
 
 if TYPE_CHECKING:
-    from sottovoce.verification.loops import ExactRow
-    from sottovoce.verification.moves import Recursion
+    from sottovoce.verification import ExactRow, Recursion
 
 __all__ = ["ProvedCost", "recursion_cost"]
 

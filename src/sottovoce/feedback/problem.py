@@ -21,11 +21,8 @@ from scipy import sparse
 
 from sottovoce.errors import InputError
 from sottovoce.participation import Participation
-from sottovoce.protocols import gossip
-from sottovoce.protocols.rationals import spread
-from sottovoce.protocols.updates import Slopes, checked_updates
-from sottovoce.verification.asked import TrainingQuestion, squares_below
-from sottovoce.verification.loops import HiddenLoop, hidden_loop
+from sottovoce.protocols import Slopes, checked_updates, gossip, spread
+from sottovoce.verification import HiddenLoop, TrainingQuestion, hidden_loop, squares_below
 from sottovoce.views import View, observe
 
 if TYPE_CHECKING:
@@ -35,8 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from sottovoce.graphs import GossipWeights
-    from sottovoce.protocols import Protocol
-    from sottovoce.protocols.updates import Updates
+    from sottovoce.protocols import Protocol, Updates
 
 __all__ = ["Slopes", "Training", "training", "training_of"]
 

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.errors import InputError, at_least
-from sottovoce.verification.moves import Move, Recursion, exact_array
+from sottovoce.verification import Move, Recursion, exact_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sottovoce.feedback.problem import Training
-    from sottovoce.verification.loops import ExactRow
-    from sottovoce.verification.moves import Exact
+    from sottovoce.verification import Exact, ExactRow
 
 __all__ = [
     "correlated_noise",

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from sottovoce.certificates import ShiftProof
-    from sottovoce.certificates.shifts import Method
+    from sottovoce.certificates import Method, ShiftProof
     from sottovoce.feedback.attacks import Attack
     from sottovoce.interval import Interval
 

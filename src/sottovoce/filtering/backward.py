@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from sottovoce.protocols.compiled import GIVEN, STATE, edges_of
-from sottovoce.protocols.program import CONTRIBUTION, Combine
-from sottovoce.protocols.rationals import exact, spread
+from sottovoce.protocols import CONTRIBUTION, GIVEN, STATE, Combine, edges_of, exact, spread
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

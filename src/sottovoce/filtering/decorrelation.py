@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sottovoce.protocols.compiled import GIVEN, STATE, add_to, compiled_rounds, primitive
+from sottovoce.protocols import GIVEN, STATE, add_to, compiled_rounds, primitive
 from sottovoce.views import observe, seen_exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sottovoce.protocols import Protocol
-    from sottovoce.protocols.compiled import CompiledRound, Form
+    from sottovoce.protocols import CompiledRound, Form, Protocol
     from sottovoce.views import View
 
 __all__ = ["SeenRound", "SeenView", "echelon", "seen_view"]

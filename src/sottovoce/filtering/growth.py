@@ -15,7 +15,7 @@ import numpy as np
 
 from sottovoce.filtering.backward import BackwardRound, backward
 from sottovoce.interval import UNIT_ROUNDOFF
-from sottovoce.protocols.program import Combine
+from sottovoce.protocols import Combine
 
 if TYPE_CHECKING:
     from sottovoce.protocols import Protocol

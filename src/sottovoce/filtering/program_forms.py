@@ -25,7 +25,7 @@ from sottovoce.filtering.doubled import (
 from sottovoce.filtering.innovations import SETTLED, innovations
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.filtering.stages import stages_of
-from sottovoce.protocols.compiled import GIVEN
+from sottovoce.protocols import GIVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,8 +199,9 @@ class ProgramResponse:
         """A bound of ‖(F̂ − F̃)c‖, Σ‖c_t‖² ≤ 1, where rows or states are followed in plain floats, on a Krylov space.
 
         That is Σ_v O_tv r_v, r_v being what floats add to the state in round v: in proportion to what contributions
-        make of it, with those of the round itself, exactly or in floats (see `FilterStep`). The O of whoever follows differs
-        from that computed here by `turned`, and by as much more as r_v for states of size 1 makes of it.
+        make of it, with those of the round itself, exactly or in floats (see `FilterStep`). The O of whoever
+        follows differs from that computed here by `turned`, and by as much more as r_v for states of size 1 makes
+        of it.
         """
         starts, steps = self.starts, self.steps
         lost, turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0

@@ -27,7 +27,7 @@ from sottovoce.filtering.response import (
 )
 from sottovoce.filtering.stages import Noise, Stage, float_row
 from sottovoce.krylov import gram_in_blocks, krylov_bases, measured_defect, power_error
-from sottovoce.protocols.compiled import GIVEN
+from sottovoce.protocols import GIVEN
 
 if TYPE_CHECKING:
     from sottovoce.filtering.backward import Backward

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.doubled import UNIT, Doubled, Parts, from_left, from_right, product
-from sottovoce.protocols.compiled import GIVEN, STATE
+from sottovoce.protocols import GIVEN, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sottovoce.filtering.decorrelation import SeenRound, SeenView
-    from sottovoce.protocols.compiled import Form
+    from sottovoce.protocols import Form
 
 __all__ = ["UNIT", "Noise", "Stage", "float_row", "stages_of"]
 

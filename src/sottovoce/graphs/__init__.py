@@ -5,10 +5,11 @@ Entry [i, j] of every matrix here is nonzero when node i receives from node j.
 """
 
 from sottovoce.graphs.generators import FAMILIES, generate_graph, graph_size
-from sottovoce.graphs.model import GossipWeights, Graph
+from sottovoce.graphs.model import GossipWeights, Graph, canonical_matrix, is_symmetric, row_indices
+from sottovoce.graphs.rationals import Quotients, quotients
 from sottovoce.graphs.reading import as_graph, parse_graph, read_graph
 from sottovoce.graphs.spectra import Spectrum, spectrum
-from sottovoce.graphs.validation import check_weights
+from sottovoce.graphs.validation import check_entries, check_weights, uneven_row
 from sottovoce.graphs.weights import (
     as_weights,
     graph_weights,
@@ -25,21 +26,28 @@ __all__ = [
     "FAMILIES",
     "GossipWeights",
     "Graph",
+    "Quotients",
     "Spectrum",
     "as_graph",
     "as_weights",
+    "canonical_matrix",
+    "check_entries",
     "check_weights",
     "generate_graph",
     "graph_size",
     "graph_weights",
+    "is_symmetric",
     "laplacian_weights",
     "lazy_weights",
     "matrix_weights",
     "maximum_degree_weights",
     "metropolis_weights",
     "parse_graph",
+    "quotients",
     "read_graph",
+    "row_indices",
     "spectrum",
+    "uneven_row",
     "uniform_weights",
     "weights_by_rule",
 ]

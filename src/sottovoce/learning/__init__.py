@@ -12,10 +12,14 @@ from sottovoce.learning.descent import Descent, Info, State, gradient_sensitivit
 from sottovoce.learning.guarantees import Exposure, quadratic_damping
 from sottovoce.learning.losses import (
     LOSS_NAMES,
+    Array,
     GradientLoss,
+    Labels,
     LinearLoss,
     Loss,
     QuadraticLoss,
+    Sums,
+    clipped_rows,
     huber,
     logistic,
     quadratic,
@@ -24,6 +28,7 @@ from sottovoce.learning.losses import (
 )
 from sottovoce.learning.noise import BoundNoise, NodeNoise, NoiseSource, SilentNoise, fresh_keys
 from sottovoce.learning.plans import Plan, plan
+from sottovoce.learning.programs import closed_loop
 from sottovoce.learning.reactions import Reaction, reaction_of
 from sottovoce.learning.recipes import Recipe, TrainingWords
 from sottovoce.learning.results import History, Run
@@ -36,6 +41,7 @@ from sottovoce.learning.training import Moment, train
 __all__ = [
     "DATA_NAMES",
     "LOSS_NAMES",
+    "Array",
     "Baseline",
     "BoundNoise",
     "Data",
@@ -44,6 +50,7 @@ __all__ = [
     "GradientLoss",
     "History",
     "Info",
+    "Labels",
     "LinearLoss",
     "Loss",
     "Moment",
@@ -60,9 +67,12 @@ __all__ = [
     "SilentNoise",
     "State",
     "StepCost",
+    "Sums",
     "Task",
     "TrainingWords",
     "central_descent",
+    "clipped_rows",
+    "closed_loop",
     "fresh_keys",
     "gradient_sensitivity",
     "held_out",

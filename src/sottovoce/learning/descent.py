@@ -21,9 +21,7 @@ import numpy as np
 
 from sottovoce.errors import InputError, one_of, positive
 from sottovoce.learning.losses import clipped_rows
-from sottovoce.protocols.compiled import edges_of
-from sottovoce.protocols.encoding import unencoded
-from sottovoce.protocols.execution import run_round
+from sottovoce.protocols import edges_of, run_round, unencoded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

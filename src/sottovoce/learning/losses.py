@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from sottovoce.errors import InputError, one_of, positive
@@ -27,13 +28,11 @@ from sottovoce.learning.shards import in_ball
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from sottovoce.learning.shards import Shards
-    from sottovoce.protocols.updates import Losses
+    from sottovoce.protocols import Losses
 
-    Array: TypeAlias = NDArray[np.float64]
-    Labels: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 
 __all__ = [
     "LOSS_NAMES",
@@ -49,6 +48,9 @@ __all__ = [
     "ridge",
     "softmax",
 ]
+
+Array: TypeAlias = NDArray[np.float64]
+Labels: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 
 LOSS_NAMES = ("ridge", "huber", "logistic", "softmax", "quadratic")
 Kinds = Literal["ridge", "huber", "logistic", "softmax"]

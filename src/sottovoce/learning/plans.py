@@ -18,7 +18,7 @@ from sottovoce.learning.reactions import reaction_of
 from sottovoce.learning.recipes import planned
 from sottovoce.learning.results import shown_epsilons
 from sottovoce.learning.schedules import Schedule, as_schedule
-from sottovoce.sensitivities.capacity import check_rounds
+from sottovoce.sensitivities import check_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from sottovoce.protocols import Combine, PerNode, Program, Protocol
-from sottovoce.protocols.program import CONTRIBUTION
-from sottovoce.protocols.rationals import spread
+from sottovoce.protocols import CONTRIBUTION, Combine, PerNode, Program, Protocol, spread
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sottovoce.learning.descent import Unit
     from sottovoce.learning.tasks import Task
-    from sottovoce.protocols.updates import Losses
+    from sottovoce.protocols import Losses
 
     Array: TypeAlias = NDArray[np.float64]
 

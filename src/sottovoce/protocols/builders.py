@@ -10,10 +10,17 @@ import numpy as np
 from scipy import sparse
 
 from sottovoce.errors import GraphError, InputError, at_least, one_of
-from sottovoce.graphs import GossipWeights, as_graph, as_weights, spectrum
-from sottovoce.graphs.model import canonical_matrix, is_symmetric, row_indices
-from sottovoce.graphs.rationals import Quotients
-from sottovoce.graphs.validation import check_entries
+from sottovoce.graphs import (
+    GossipWeights,
+    Quotients,
+    as_graph,
+    as_weights,
+    canonical_matrix,
+    check_entries,
+    is_symmetric,
+    row_indices,
+    spectrum,
+)
 from sottovoce.protocols.program import Combine, Draw, Exchange, Program
 from sottovoce.protocols.protocol import Protocol
 from sottovoce.protocols.rationals import Number, PerNode, exact, plain_number, plain_numbers

@@ -3,6 +3,7 @@
 
 from sottovoce.rates.limits import rate, response_spectrum
 from sottovoce.rates.results import Rate, Rates
+from sottovoce.rates.signs import periodic_signs, sign_patterns
 from sottovoce.rates.steady import SteadyState, steady_state
 from sottovoce.rates.table import RatePair, RateTable
 
@@ -12,7 +13,9 @@ __all__ = [
     "RateTable",
     "Rates",
     "SteadyState",
+    "periodic_signs",
     "rate",
     "response_spectrum",
+    "sign_patterns",
     "steady_state",
 ]

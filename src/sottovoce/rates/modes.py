@@ -14,12 +14,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sottovoce.filtering.decorrelation import echelon
-from sottovoce.protocols.compiled import GIVEN, STATE, add_to, primitive
+from sottovoce.filtering import echelon
+from sottovoce.protocols import GIVEN, STATE, add_to, primitive
 
 if TYPE_CHECKING:
-    from sottovoce.filtering.decorrelation import SeenRound
-    from sottovoce.protocols.compiled import Form
+    from sottovoce.filtering import SeenRound
+    from sottovoce.protocols import Form
 
 __all__ = ["ExactRound", "exact_round", "unhidden", "without_known"]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.filtering.rounding import GAMMA, ROOM
+from sottovoce.filtering import GAMMA, ROOM
 from sottovoce.rates.rounding import FLOATED, solve_residual
 
 if TYPE_CHECKING:

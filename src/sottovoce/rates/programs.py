@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.filtering.doubled import UNIT
-from sottovoce.protocols.compiled import GIVEN
+from sottovoce.filtering import UNIT
+from sottovoce.protocols import GIVEN
 from sottovoce.rates.modes import exact_round, unhidden, without_known
 from sottovoce.rates.rounding import FLOATED, peak_error, series_error, sign_error
 from sottovoce.rates.signs import sign_patterns
@@ -25,8 +25,7 @@ from sottovoce.rates.stationary import LAGS, stationary_round, system_of, whiten
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.protocols.compiled import Form
+    from sottovoce.protocols import Contribution, Form, Protocol
     from sottovoce.rates.modes import ExactRound
     from sottovoce.rates.stationary import Whitener
     from sottovoce.views import View

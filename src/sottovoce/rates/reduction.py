@@ -18,8 +18,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import cg
 
-from sottovoce.filtering.krylov_space import KrylovSpace, krylov_space
-from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, terms
+from sottovoce.filtering import GAMMA, ROOM, UNIT_ROUNDOFF, KrylovSpace, krylov_space, terms
 from sottovoce.krylov import krylov_bases
 from sottovoce.rates.rounding import FLOATED, off_average, range_beside_average
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import (
+from sottovoce.filtering import (
     GAMMA,
     ROOM,
     UNIT_ROUNDOFF,

@@ -25,18 +25,14 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.decorrelation import seen_view
-from sottovoce.filtering.doubled import UNIT
-from sottovoce.filtering.riccati import doublings
-from sottovoce.filtering.rounding import power_sum
-from sottovoce.protocols.compiled import GIVEN, STATE
+from sottovoce.filtering import UNIT, doublings, power_sum, seen_view
+from sottovoce.protocols import GIVEN, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sottovoce.filtering.decorrelation import SeenRound
-    from sottovoce.protocols import Protocol
-    from sottovoce.protocols.compiled import Form
+    from sottovoce.filtering import SeenRound
+    from sottovoce.protocols import Form, Protocol
     from sottovoce.rates.modes import ExactRound
     from sottovoce.views import View
 

@@ -21,10 +21,19 @@ import numpy as np
 from scipy import linalg, sparse
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering import ClosedLoop
-from sottovoce.filtering.kalman import FilterSizes, gain_distortion, whitener_error
-from sottovoce.filtering.riccati import doublings
-from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, eigenvalue_ends, spread, terms
+from sottovoce.filtering import (
+    GAMMA,
+    ROOM,
+    UNIT_ROUNDOFF,
+    ClosedLoop,
+    FilterSizes,
+    doublings,
+    eigenvalue_ends,
+    gain_distortion,
+    spread,
+    terms,
+    whitener_error,
+)
 from sottovoce.rates.reduction import SpectralRange, reductions, spectral_range
 from sottovoce.rates.rounding import EXACT_NORM, inverse_norm
 

@@ -1,6 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures and pages of what accounts, runs and studies found: matplotlib figures and self-contained HTML."""
 
-from sottovoce.report.reproduction import Reproduction, reproduce
+from sottovoce.report.accounts import check_plot_path, needs_matplotlib, plot_account
+from sottovoce.report.html import Section, check_report_path, write_report
+from sottovoce.report.proofs import carried_proofs
+from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
+from sottovoce.report.runs import run_sections
 
-__all__ = ["Reproduction", "reproduce"]
+__all__ = [
+    "Reproduction",
+    "Section",
+    "carried_proofs",
+    "check_plot_path",
+    "check_report_path",
+    "needs_matplotlib",
+    "plot_account",
+    "reproduce",
+    "reproduction_sections",
+    "run_sections",
+    "write_report",
+]

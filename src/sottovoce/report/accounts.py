@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.accounting import Account, compared
-from sottovoce.documents.files import check_path
+from sottovoce.documents import check_path
 from sottovoce.errors import FileError, at_least, needs
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sottovoce.documents.carried import CERTIFICATES, DATA, json_element
-from sottovoce.documents.files import check_path, write_whole
+from sottovoce.documents import CERTIFICATES, DATA, check_path, json_element, write_whole
 from sottovoce.errors import InputError
 from sottovoce.forms import plain
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE

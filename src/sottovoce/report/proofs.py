@@ -12,11 +12,7 @@ from sottovoce.certificates import Mechanism, to_text
 from sottovoce.errors import SottovoceError
 from sottovoce.report.html import Section
 from sottovoce.sensitivities import certify as prove
-from sottovoce.verification import reached
-from sottovoce.verification.accounts import MOST_FURTHER
-from sottovoce.verification.asked import training_question
-from sottovoce.verification.meaning import question
-from sottovoce.verification.training import simple_bound
+from sottovoce.verification import MOST_FURTHER, question, reached, simple_bound, training_question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

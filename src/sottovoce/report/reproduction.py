@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
-from sottovoce.documents.accounts import HEAD
-from sottovoce.documents.files import write_bytes, write_whole
-from sottovoce.documents.studies import (
+from sottovoce.documents import (
+    HEAD,
     StudyRecord,
     read_study_record,
     settings_of,
+    write_bytes,
     write_study_record,
     write_study_table,
+    write_whole,
 )
 from sottovoce.errors import FileError, needs
 from sottovoce.report.html import Section

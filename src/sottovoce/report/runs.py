@@ -5,11 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
-
 from sottovoce.errors import InputError
 from sottovoce.interval import rounded_up
-from sottovoce.report.figures import figure_bytes
 from sottovoce.report.html import Section
 from sottovoce.views import ASSUMPTIONS
 
@@ -60,6 +57,8 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
 
 def run_sections(run: Run, printed: str) -> list[Section]:
     """The parts of a run's report: what was printed, the curves, and the accounts beside each other."""
+    from sottovoce.report.figures import figure_bytes
+
     accounts = [(run.unconditional, run.unconditional_epsilon)]
     if not run.one_number:
         accounts.insert(0, (run.account, run.epsilon))
@@ -92,6 +91,8 @@ def run_sections(run: Run, printed: str) -> list[Section]:
 
 def _axes() -> Sequence[Any]:
     """Three axes beside each other, on a figure of their own that no window waits for."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(12, 3.5), layout="constrained")
     axes: Sequence[Any] = figure.subplots(1, 3)
     return axes

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.protocols import Slopes, hash_of_damping
-from sottovoce.protocols.updates import CLIPPING, RECORDS
+from sottovoce.protocols import CLIPPING, RECORDS, Slopes, hash_of_damping
 from sottovoce.views import ASSUMPTIONS
 
 if TYPE_CHECKING:

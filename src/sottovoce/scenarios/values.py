@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sottovoce.errors import InputError, ViewError, one_of, several
 from sottovoce.participation import Participation
-from sottovoce.protocols import Protocol
-from sottovoce.protocols.updates import check_zero_out
+from sottovoce.protocols import Protocol, check_zero_out
 from sottovoce.scenarios.terms import scenario_sentences, scenario_terms
 from sottovoce.views import ONE_OBSERVER, VIEW_NAMES, View, observe, rests_on, target_indices
 

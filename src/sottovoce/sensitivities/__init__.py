@@ -17,18 +17,28 @@ In the order of an account:
 rounds; `many_targets` stands on nothing but the filter. No storey imports what stands above it.
 """
 
+from sottovoce.sensitivities.capacity import check_rounds
 from sottovoce.sensitivities.certify import certify
 from sottovoce.sensitivities.one_form.bounds import absolute_bound, spectral_bound
+from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, alternating_signs, constant_signs
 from sottovoce.sensitivities.policy import sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
-from sottovoce.sensitivities.training import largest_training_bound
+from sottovoce.sensitivities.rounding import widened
+from sottovoce.sensitivities.training import largest_training_bound, sharpened_views, solves_each
 
 __all__ = [
+    "ENUMERABLE",
     "Sensitivities",
     "Sensitivity",
     "absolute_bound",
+    "alternating_signs",
     "certify",
+    "check_rounds",
+    "constant_signs",
     "largest_training_bound",
     "sensitivity",
+    "sharpened_views",
+    "solves_each",
     "spectral_bound",
+    "widened",
 ]

@@ -20,7 +20,7 @@ from sottovoce.certificates import (
 )
 from sottovoce.errors import NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
-from sottovoce.protocols.updates import check_zero_out
+from sottovoce.protocols import check_zero_out
 from sottovoce.scenarios import StreamWords, asked
 from sottovoce.sensitivities.assessment import Assessment, assess
 from sottovoce.sensitivities.certify_training import certify_training
@@ -30,9 +30,7 @@ from sottovoce.sensitivities.one_form.batches import solve_problem
 from sottovoce.sensitivities.one_form.patterns import covering, earliest_pattern
 from sottovoce.sensitivities.policy import TOLERANCE
 from sottovoce.sensitivities.programs import program_solution
-from sottovoce.verification import verify
-from sottovoce.verification.meaning import program_question
-from sottovoce.verification.programs import require_affordable
+from sottovoce.verification import program_question, require_affordable, verify
 from sottovoce.views import observe, target_indices
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ import numpy as np
 from sottovoce.certificates import Certificate, LoopAttack
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.feedback import training_of, training_sensitivities
-from sottovoce.verification import verify
-from sottovoce.verification.asked import training_question
-from sottovoce.verification.meaning import question
+from sottovoce.verification import question, training_question, verify
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Mechanism

@@ -10,12 +10,9 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering import EXPLICIT_ROUNDS
-from sottovoce.filtering.program_forms import program_response
+from sottovoce.filtering import EXPLICIT_ROUNDS, program_response
 from sottovoce.interval import UNIT_ROUNDOFF
-from sottovoce.protocols.compiled import compiled_rounds
-from sottovoce.protocols.encoding import unencoded
-from sottovoce.protocols.rationals import float_above
+from sottovoce.protocols import compiled_rounds, float_above, unencoded
 from sottovoce.sensitivities.capacity import memory_at_hand
 from sottovoce.sensitivities.long_horizons.closest import turning_stream
 from sottovoce.sensitivities.many_targets.programs import block_ends, program_bulk
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
 
-    from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse
+    from sottovoce.filtering import ProgramForm, ProgramResponse
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution, Protocol
     from sottovoce.scenarios import Engine, Scenario

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, TINY, spread
+from sottovoce.filtering import GAMMA, ROOM, TINY, spread
 from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
-    from sottovoce.filtering import ClosedLoop, FilteredResponse
-    from sottovoce.filtering.rounding import Step
+    from sottovoce.filtering import ClosedLoop, FilteredResponse, Step
     from sottovoce.sensitivities.long_horizons.model import TargetModel
 
 __all__ = [

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import InputError
-from sottovoce.feedback import Sharpening, check_size, training_of, training_sensitivities
-from sottovoce.feedback.candidates import stages_of
-from sottovoce.feedback.problem import protocol_levels
-from sottovoce.protocols.rationals import float_above, float_below
+from sottovoce.feedback import (
+    Sharpening,
+    check_size,
+    protocol_levels,
+    stages_of,
+    training_of,
+    training_sensitivities,
+)
+from sottovoce.protocols import float_above, float_below
 from sottovoce.scenarios import Effort
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern
 from sottovoce.sensitivities.results import Sensitivities

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.protocols.execution import draw_counts, initial_registers, run_round
+from sottovoce.protocols import draw_counts, initial_registers, run_round
 
 if TYPE_CHECKING:
     from sottovoce.protocols import Protocol

@@ -12,9 +12,7 @@ from sottovoce.filtering import FilteredResponse, hidden_system, whitened_respon
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.rates import rate
-from sottovoce.sensitivities import sensitivity
-from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs
-from sottovoce.sensitivities.rounding import widened
+from sottovoce.sensitivities import alternating_signs, constant_signs, sensitivity, widened
 from sottovoce.studies.results import Finding, Table, above, below, near, steps
 from sottovoce.views import View, observe
 

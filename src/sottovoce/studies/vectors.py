@@ -10,8 +10,7 @@ import numpy as np
 
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
-from sottovoce.sensitivities import sensitivity
-from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE
+from sottovoce.sensitivities import ENUMERABLE, sensitivity
 from sottovoce.studies.results import Finding, Table, above, below, steps
 from sottovoce.views import View
 

@@ -24,4 +24,13 @@ from sottovoce.sweeps.run import SweepResult, sweep
 from sottovoce.sweeps.summaries import Summary, summarise
 from sottovoce.sweeps.tiles import VIEWS
 
-__all__ = ["VIEWS", "Manifest", "Summary", "SweepResult", "SweepTable", "read_sweep", "summarise", "sweep"]
+__all__ = [
+    "VIEWS",
+    "Manifest",
+    "Summary",
+    "SweepResult",
+    "SweepTable",
+    "read_sweep",
+    "summarise",
+    "sweep",
+]

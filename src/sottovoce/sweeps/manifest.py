@@ -14,9 +14,7 @@ from sottovoce._version import __version__
 from sottovoce.errors import FileError
 from sottovoce.forms import CountedLabels, Form, plain, read_form, strict_json
 from sottovoce.graphs import spectrum
-from sottovoce.protocols import Contribution, Program, Slopes
-from sottovoce.protocols.rationals import spread
-from sottovoce.protocols.updates import Losses
+from sottovoce.protocols import Contribution, Losses, Program, Slopes, spread
 from sottovoce.views import Assumption, assumption_of, training_assumption
 
 if TYPE_CHECKING:

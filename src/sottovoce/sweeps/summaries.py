@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 import numpy as np
 
 from sottovoce import gaussian
-from sottovoce.accounting import RELATIONS, Account
-from sottovoce.accounting.values import mu_ends
+from sottovoce.accounting import RELATIONS, Account, mu_ends
 from sottovoce.errors import at_least, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
-from sottovoce.protocols.updates import check_identity, slope_span
+from sottovoce.protocols import check_identity, slope_span
 from sottovoce.sweeps.reading import SweepTable, read_sweep
 from sottovoce.views import assumption_of
 
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from sottovoce.accounting import Relation
-    from sottovoce.accounting.values import Facts
+    from sottovoce.accounting import Facts, Relation
     from sottovoce.sweeps.manifest import Manifest
 
 __all__ = ["Summary", "summarise"]

@@ -13,8 +13,7 @@ from sottovoce.certificates import StatedView
 from sottovoce.errors import InputError
 from sottovoce.gaussian import epsilon
 from sottovoce.participation import Participation
-from sottovoce.protocols import hash_of_damping
-from sottovoce.protocols.rationals import spread
+from sottovoce.protocols import hash_of_damping, spread
 from sottovoce.verification.checking import Check, stored_weights, verify
 from sottovoce.verification.floats import is_gossip
 from sottovoce.verification.meaning import certified_protocol, pair_of, program_question, question

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.protocols.rationals import spread
-from sottovoce.protocols.updates import Slopes
+from sottovoce.protocols import Slopes, spread
 from sottovoce.verification.loops import hidden_loop, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sottovoce.certificates import Certificate
-    from sottovoce.certificates.numbers import Floats
+    from sottovoce.certificates import Certificate, Floats
     from sottovoce.participation import Participation
     from sottovoce.verification.loops import HiddenLoop, Kernel
     from sottovoce.verification.meaning import Question

@@ -32,7 +32,7 @@ from sottovoce.verification.hidden import UNIT_ROUNDOFF
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sottovoce.certificates.shifts import LoopAttack
+    from sottovoce.certificates import LoopAttack
     from sottovoce.verification.asked import TrainingQuestion
 
     Floats = NDArray[np.float64]

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sottovoce.errors import NotCertified
-from sottovoce.protocols import Combine
-from sottovoce.protocols.program import CONTRIBUTION
-from sottovoce.protocols.rationals import spread
+from sottovoce.protocols import CONTRIBUTION, Combine, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

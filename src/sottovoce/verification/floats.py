@@ -10,8 +10,8 @@ import numpy as np
 
 from sottovoce.certificates import DenseProof, HorizonProof, ShiftProof
 from sottovoce.errors import NotCertified
-from sottovoce.graphs.validation import uneven_row
-from sottovoce.protocols.rationals import spread
+from sottovoce.graphs import uneven_row
+from sottovoce.protocols import spread
 from sottovoce.verification.ends import Check, cap_end, lower_end, no_lower_end, upper_end
 from sottovoce.verification.forms import dense_form
 from sottovoce.verification.hidden import hidden_nodes

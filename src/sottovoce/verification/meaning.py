@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.protocols import Protocol
-from sottovoce.protocols.rationals import spread
+from sottovoce.protocols import Protocol, spread
 from sottovoce.verification.backwards import Round
 
 if TYPE_CHECKING:

@@ -6,9 +6,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sottovoce.protocols import Combine
-from sottovoce.protocols.program import CONTRIBUTION
-from sottovoce.protocols.rationals import spread
+from sottovoce.protocols import CONTRIBUTION, Combine, spread
 
 if TYPE_CHECKING:
     from sottovoce.verification.backwards import Round

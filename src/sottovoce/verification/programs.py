@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce.certificates import DenseProof
 from sottovoce.errors import NotCertified
-from sottovoce.protocols.rationals import float_above
+from sottovoce.protocols import float_above
 from sottovoce.verification.backwards import Budget
 from sottovoce.verification.definition import program_form, seen_noise
 from sottovoce.verification.ends import (

@@ -34,7 +34,7 @@ from sottovoce.verification.loops import HiddenLoop, Kernel, kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sottovoce.certificates.shifts import ShiftProof, ShiftStep
+    from sottovoce.certificates import ShiftProof, ShiftStep
     from sottovoce.verification.asked import TrainingQuestion
 
     Floats = NDArray[np.float64]

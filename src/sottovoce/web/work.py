@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from sottovoce import documents
-from sottovoce.accounting import account_all
-from sottovoce.accounting.curves import view_curve
-from sottovoce.documents.accounts import AccountDocument, CalibrationDocument
-from sottovoce.documents.pages import CurveDocument, NetworkDocument, PageDocument
+from sottovoce.accounting import account_all, view_curve
+from sottovoce.documents import (
+    AccountDocument,
+    CalibrationDocument,
+    CurveDocument,
+    NetworkDocument,
+    PageDocument,
+)
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, plain
 from sottovoce.graphs import generate_graph, graph_size, parse_graph, spectrum, weights_by_rule

@@ -22,8 +22,7 @@ from sottovoce.report.figures.style import (
     plain_ticks,
     rounds_axis,
 )
-from sottovoce.studies import neighbours
-from sottovoce.studies.agreement import short
+from sottovoce.studies import neighbours, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

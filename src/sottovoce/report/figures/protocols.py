@@ -23,9 +23,7 @@ from sottovoce.report.figures.style import (
     panels,
     plain_ticks,
 )
-from sottovoce.studies.encoders import ENCODERS
-from sottovoce.studies.shared_noise import OBSERVERS
-from sottovoce.studies.surprises import SUMS, SURPRISES
+from sottovoce.studies import ENCODERS, OBSERVERS, SUMS, SURPRISES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,9 +22,7 @@ from sottovoce.report.figures.style import (
     plain_ticks,
     rounds_axis,
 )
-from sottovoce.studies import growth
-from sottovoce.studies.agreement import short
-from sottovoce.studies.pairs import NETWORKS, RELATIONS
+from sottovoce.studies import NETWORKS, RELATIONS, growth, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,15 +20,14 @@ from sottovoce.report.figures.style import (
     panels,
     rounds_axis,
 )
-from sottovoce.studies.utility import METHODS, RULES, TERMS
+from sottovoce.studies import METHODS, RULES, TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
-    from sottovoce.studies import utility
-    from sottovoce.studies.utility import Row
+    from sottovoce.studies import Row, utility
 
 __all__ = ["draw_utility"]
 

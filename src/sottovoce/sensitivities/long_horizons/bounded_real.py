@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.filtering.riccati import doublings
+from sottovoce.filtering import doublings
 from sottovoce.sensitivities.rounding import definiteness_margin, form_error, norm, slack_error, weight_error
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize
 
-from sottovoce.filtering import ClosedLoop
-from sottovoce.filtering.rounding import GAMMA, ROOM, spread
+from sottovoce.filtering import GAMMA, ROOM, ClosedLoop, spread
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse

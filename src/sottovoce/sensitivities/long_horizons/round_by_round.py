@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import GAMMA
+from sottovoce.filtering import GAMMA
 from sottovoce.sensitivities.long_horizons.bounded_real import is_proved
 from sottovoce.sensitivities.long_horizons.model import dense_transition, peak_of, whole_model
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, rounded_signs

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.filtering.rounding import GAMMA, ROOM
-from sottovoce.rates.signs import periodic_signs, sign_patterns
+from sottovoce.filtering import GAMMA, ROOM
+from sottovoce.rates import periodic_signs, sign_patterns
 from sottovoce.sensitivities.one_form.witnesses import flip_signs, value_of
 from sottovoce.sensitivities.rounding import followed_error, settled_residual
 

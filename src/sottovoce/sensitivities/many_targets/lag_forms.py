@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import ROOM, TINY, UNIT_ROUNDOFF
+from sottovoce.filtering import ROOM, TINY, UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, Step, product_error
+from sottovoce.filtering import GAMMA, ROOM, Step, product_error
 from sottovoce.sensitivities.many_targets.lag_forms import LagForms, lag_forms
 from sottovoce.sensitivities.rounding import tap_errors, weights_before
 

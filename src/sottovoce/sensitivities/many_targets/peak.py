@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import fft
 
-from sottovoce.filtering import EXPLICIT_ROUNDS
-from sottovoce.filtering.rounding import GAMMA, ROOM, Step
+from sottovoce.filtering import EXPLICIT_ROUNDS, GAMMA, ROOM, Step
 from sottovoce.sensitivities.many_targets.lag_forms import lag_forms
 from sottovoce.sensitivities.rounding import (
     matrix_power,

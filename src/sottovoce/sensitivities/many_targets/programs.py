@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import FilteredResponse
-from sottovoce.filtering.doubled import UNIT
-from sottovoce.filtering.kalman import Gains
+from sottovoce.filtering import UNIT, FilteredResponse, Gains
 from sottovoce.sensitivities.many_targets.at_once import EndsAtOnce, ends_at_once
 from sottovoce.sensitivities.many_targets.streams import constant_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sottovoce.filtering.innovations import FilterStep
-    from sottovoce.filtering.program_forms import ProgramResponse
+    from sottovoce.filtering import FilterStep, ProgramResponse
     from sottovoce.protocols import Contribution
 
 __all__ = ["BlockEnds", "ProgramBulk", "block_ends", "block_energies", "program_bulk"]

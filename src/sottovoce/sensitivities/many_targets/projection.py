@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, TINY, Step, product_error
+from sottovoce.filtering import GAMMA, ROOM, TINY, Step, product_error
 from sottovoce.sensitivities.rounding import congruence, weights_before
 
 if TYPE_CHECKING:

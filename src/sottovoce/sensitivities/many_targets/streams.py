@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import EXPLICIT_ROUNDS
-from sottovoce.filtering.rounding import GAMMA, ROOM
+from sottovoce.filtering import EXPLICIT_ROUNDS, GAMMA, ROOM
 from sottovoce.sensitivities.rounding import length_above, norm, settled_residual
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sottovoce.verification.balls.loops import solved
 from sottovoce.verification.balls.numbers import proved_below, rational
 
 if TYPE_CHECKING:
-    from sottovoce.certificates.shifts import LoopAttack
+    from sottovoce.certificates import LoopAttack
     from sottovoce.verification.balls.loops import ExactLoop
 
 __all__ = ["attained_in_balls"]

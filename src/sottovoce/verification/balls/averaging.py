@@ -12,8 +12,7 @@ from flint import arb, arb_mat
 
 from sottovoce.certificates import DenseProof, HorizonProof
 from sottovoce.errors import NotCertified
-from sottovoce.protocols import Combine
-from sottovoce.protocols.rationals import float_above, spread
+from sottovoce.protocols import Combine, float_above, spread
 from sottovoce.verification.backwards import common_denominator
 from sottovoce.verification.balls.numbers import (
     PRECISIONS,

@@ -17,8 +17,7 @@ from sottovoce.verification.shift import unseen_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sottovoce.certificates.numbers import Floats
-    from sottovoce.certificates.shifts import ShiftProof
+    from sottovoce.certificates import Floats, ShiftProof
     from sottovoce.verification.asked import TrainingQuestion
 
 __all__ = ["ExactLoop", "basis", "exact_loop", "hidden_factor", "solved"]

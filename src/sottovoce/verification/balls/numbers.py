@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from flint import arb, ctx, fmpq, fmpq_mat
 
-from sottovoce.protocols.rationals import float_below
+from sottovoce.protocols import float_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flint import fmpq, fmpq_mat, fmpz_mat, nmod_mat
 
-from sottovoce.protocols import Combine
-from sottovoce.protocols.program import CONTRIBUTION
-from sottovoce.protocols.rationals import spread
+from sottovoce.protocols import CONTRIBUTION, Combine, spread
 from sottovoce.verification.balls.numbers import diagonal, matrix, rational
 
 if TYPE_CHECKING:

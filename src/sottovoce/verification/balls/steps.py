@@ -12,7 +12,7 @@ from flint import arb_mat, fmpq_mat
 
 from sottovoce.errors import InputError
 from sottovoce.participation import Participation
-from sottovoce.protocols.rationals import float_above
+from sottovoce.protocols import float_above
 from sottovoce.verification.balls.loops import ExactLoop, basis, hidden_factor
 from sottovoce.verification.balls.numbers import (
     PRECISIONS,
@@ -26,7 +26,7 @@ from sottovoce.verification.balls.numbers import (
 from sottovoce.verification.shift import ShiftCheck
 
 if TYPE_CHECKING:
-    from sottovoce.certificates.shifts import ShiftProof, ShiftStep
+    from sottovoce.certificates import ShiftProof, ShiftStep
 
 __all__ = ["check_in_balls"]
 
