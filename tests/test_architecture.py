@@ -26,7 +26,7 @@ EDGES: dict[str, set[str]] = {
     "forms": {"errors"},
     "gaussian": {"errors"},
     "krylov": {"errors", "interval"},
-    "graphs": {"errors", "spellings"},
+    "graphs": {"errors", "spellings", "interval"},
     "protocols": {"errors", "spellings", "graphs"},
     "views": {"errors", "protocols"},
     "participation": {"errors", "spellings", "interval"},

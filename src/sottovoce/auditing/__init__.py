@@ -2,7 +2,7 @@
 """Simulate what an observer sees, play the best attack on it, and hold the outcome against the certified number."""
 
 from sottovoce.auditing.attack import Attack, fitted_attack, likelihood_attack
-from sottovoce.auditing.confidence import ErrorRates, Evidence, Rates, clopper_pearson, evidence
+from sottovoce.auditing.confidence import ErrorRates, Evidence, clopper_pearson, evidence
 from sottovoce.auditing.programs import program_scene, program_simulator
 from sottovoce.auditing.results import Audit, TrainingAudit
 from sottovoce.auditing.simulate import Simulator
@@ -13,9 +13,7 @@ __all__ = [
     "Attack",
     "Audit",
     "CanaryLoss",
-    "ErrorRates",
     "Evidence",
-    "Rates",
     "Simulator",
     "TrainingAudit",
     "audit",
