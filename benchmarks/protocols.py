@@ -3,7 +3,11 @@
 
 One observer, all targets, explicit rounds: processor seconds of the sensitivity of every target.
 
-    python -m benchmarks.protocols [--quick | --large] [--rounds 100] [--json FILE] [GRAPH]
+    python -m benchmarks.protocols [--quick | --large] [--rounds 100] [--repeat 3] [--json FILE] [GRAPH]
+    python -m benchmarks.protocols --before FOLDER [--repeat 3] [--rounds 100] [GRAPH]
+
+Each time is the least of several. FOLDER holds the sources of another version: then plain gossip alone is measured, by
+both versions in turn in processes of their own, and how far their ends are apart.
 
 At most 5 times plain gossip is the goal for one register and one exchange, and 3·q·K times for q registers and K
 exchanges. Large networks are bounded for all targets together, with neighbours solved one by one, as plain gossip is.
@@ -14,6 +18,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,14 +73,56 @@ def protocols(weights: GossipWeights, rounds: int) -> list[tuple[str, Protocol]]
     ]
 
 
-def seconds(protocol: Protocol, view: View) -> tuple[float, float, float]:
+def seconds(protocol: Protocol, view: View, repeat: int) -> tuple[float, float, float]:
     """Processor seconds for all targets, and the median and the widest relative gap between the ends of an interval."""
-    begin = time.process_time()
-    found = sensitivity(protocol, view)
-    spent = time.process_time() - begin
+    spent = math.inf
+    for _ in range(repeat):
+        begin = time.process_time()
+        found = sensitivity(protocol, view)
+        spent = min(spent, time.process_time() - begin)
     seen = found.squared_lower > 0
     ratios = found.squared_upper[seen] / found.squared_lower[seen]
     return spent, float(np.median(ratios)) - 1 if ratios.size else 0.0, float(ratios.max(initial=1.0)) - 1
+
+
+PLAIN = """
+import json, sys, time
+from sottovoce import View, gossip, graphs, sensitivity
+graph, rounds, repeat = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+weights = graphs.metropolis_weights(graph)
+for view in (View.secure_sum(weights.labels[0]), View.neighbourhood(weights.labels[0])):
+    spent = []
+    for _ in range(repeat + 1):
+        begin = time.process_time()
+        found = sensitivity(gossip(weights, rounds=rounds), view)
+        spent.append(time.process_time() - begin)
+    print(json.dumps([view.name, min(spent[1:]), [*found.squared_lower, *found.squared_upper]]))
+"""
+
+
+def beside(folder: Path, graph: str, rounds: int, repeat: int) -> None:
+    """Plain gossip by this version and by that in a folder, in turn: the least seconds, and how far ends are apart."""
+    here = Path(__file__).parent.parent / "src"
+    there = folder / "src" if (folder / "src").is_dir() else folder
+    spent: dict[str, dict[Path, list[float]]] = {}
+    ends: dict[str, dict[Path, np.ndarray]] = {}
+    for _ in range(repeat):
+        for sources in (there, here):
+            ran = subprocess.run(
+                [sys.executable, "-c", PLAIN, graph, str(rounds), str(repeat)],
+                env={**os.environ, "PYTHONPATH": str(sources)},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            for view, took, found in map(json.loads, ran.stdout.splitlines()):
+                spent.setdefault(view, {here: [], there: []})[sources].append(took)
+                ends.setdefault(view, {})[sources] = np.array(found)
+    for view, took in spent.items():
+        old, new = min(took[there]), min(took[here])
+        apart = np.abs(ends[view][here] - ends[view][there]) / np.maximum(ends[view][there], 1e-300)
+        same = "the same bits" if not apart.any() else f"ends within {apart.max():.1e}"
+        print(f"{view:14} before {old:.4f} s, now {new:.4f} s, {new / old - 1:+.1%}, {same}")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -82,17 +132,23 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--quick", action="store_true", help="20 nodes, 20 rounds")
     parser.add_argument("--large", action="store_true", help="10,000 nodes, 1000 rounds")
+    parser.add_argument("--repeat", type=int, default=3, help="the least of so many times counts")
+    parser.add_argument("--before", type=Path, metavar="FOLDER", help="sources of another version")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(arguments)
     graph = "erdos-renyi:n=20,p=0.3,seed=1" if chosen.quick else LARGE if chosen.large else chosen.graph
     rounds = 20 if chosen.quick else 1000 if chosen.large else chosen.rounds
+    if chosen.before is not None:
+        beside(chosen.before, graph, rounds, chosen.repeat)
+        return
     weights = graphs.metropolis_weights(graph)
     rows = []
+    seconds(gossip(weights, rounds=4), View.secure_sum(weights.labels[0]), 1)
     for view in (View.secure_sum(weights.labels[0]), View.neighbourhood(weights.labels[0])):
         plain = None
         print(f"{view.name}, {graph}, {rounds} rounds")
         for name, protocol in protocols(weights, rounds):
-            spent, median, gap = seconds(protocol, view)
+            spent, median, gap = seconds(protocol, view, chosen.repeat)
             plain = spent if plain is None else plain
             rows.append(
                 {"view": view.name, "protocol": name, "seconds": spent, "multiple": spent / plain}

@@ -139,7 +139,18 @@ class ProgramResponse:
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """How far the filter is from white, and its computed response from the exact one (see `Accuracy`).
+        """How far the filter is from white, and its computed response from the exact one."""
+        for _ in self._measured():
+            pass
+        return self._known["accuracy"]
+
+    @property
+    def _known(self) -> dict[str, Accuracy]:
+        """Where `accuracy` is kept once it is known."""
+        return self.__dict__
+
+    def _measured(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+        """What `_adjoints` hands out; after the last of it the `accuracy` is known.
 
         The row sums of a bound of |E| give the first: with h_s the column sums of |O_·s|, row sums of 𝒪 diag(Δ) 𝒪ᵀ are
         Σ_s |O_ts| |Δ_s| h_s. A step of the adjoint recursion puts O_ts off by ρ, and F̂c by ρ times a state: 2u|O_ts|
@@ -152,7 +163,8 @@ class ProgramResponse:
         for t, step in enumerate(steps):
             size = step.stage.size
             white[starts[t] : starts[t + 1]] += step.filtered.defect[size:, size:].sum(axis=1)
-        for s, adjoint, dropped, _ in self._adjoints():
+        for s, adjoint, dropped, same in self._adjoints():
+            yield s, adjoint, dropped, same
             step, later, sizes = steps[s], steps[s + 1], np.abs(adjoint)
             size, end = step.stage.size, starts[s + 1] + len(adjoint)
             sums, across, here = sizes.sum(axis=0), sizes.sum(axis=1), slice(starts[s + 1], end)
@@ -186,7 +198,7 @@ class ProgramResponse:
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
             noise, signal = self._left_out(1.01 * leak, norm + off)
             unwhite += 2.1 * noise + noise * noise
-        return Accuracy(
+        self._known["accuracy"] = Accuracy(
             unwhite=1.01 * unwhite,
             cut=1.01 * signal,
             followed=1.01 * followed,
@@ -300,7 +312,7 @@ class ProgramResponse:
             for a, shown in enumerate(put[id(step.filtered)].shown):
                 show(t + a, slice(starts[t], starts[t + 1]), shown)
         kept: list[np.ndarray] = []
-        for s, adjoint, _, same in self._adjoints():
+        for s, adjoint, _, same in self._adjoints() if "accuracy" in self._known else self._measured():
             filtered = self.steps[s].filtered
             inputs = put[id(filtered)].inputs
             if not same or self.steps[s + 1].filtered is not filtered:
