@@ -13,6 +13,7 @@ __all__ = [
     "Attack",
     "Audit",
     "CanaryLoss",
+    "ErrorRates",
     "Evidence",
     "Simulator",
     "TrainingAudit",
