@@ -16,7 +16,7 @@ from tests import test_shift_certificates as training
 
 from sottovoce import View, certify, gossip, verify
 from sottovoce.certificates import Mechanism, from_text, to_text
-from sottovoce.documents import verification_document
+from sottovoce.documents import as_json, verification_document
 from sottovoce.errors import InputError, SottovoceError
 from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.protocols import momentum
@@ -97,7 +97,7 @@ def said(text: str, weights: Any) -> str:
         )
     except SottovoceError as error:
         return f"{type(error).__name__}: {error}"
-    return json.dumps({name: part for name, part in document.items() if name != "hash"})
+    return json.dumps({name: part for name, part in json.loads(as_json(document)).items() if name != "hash"})
 
 
 @pytest.mark.parametrize("name", CASES)
