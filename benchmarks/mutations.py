@@ -146,7 +146,7 @@ def _honest() -> Iterator[tuple[str, Certificate]]:
         for damping in (None, [0.5, 1.0, -0.5, 0.0, 1.0][: weights.n]):
             yield (
                 name,
-                _short_horizon(gossip(weights, rounds=5, damping=damping), View.secure_sum(first), last),
+                short_horizon(gossip(weights, rounds=5, damping=damping), View.secure_sum(first), last),
             )
     yield from _honest_programs()
 
@@ -228,7 +228,7 @@ def _trained(weights: GossipWeights, participation: str) -> Iterator[Certificate
         )
 
 
-def _short_horizon(protocol: Any, view: View, target: Any) -> Certificate:  # noqa: ANN401
+def short_horizon(protocol: Any, view: View, target: Any) -> Certificate:  # noqa: ANN401
     """A certificate of kind horizon over so few rounds that its truth can be computed; its rate is sought."""
     dense = certify(protocol, view, target)
     for rate in np.geomspace(0.05, 1.0, 12):

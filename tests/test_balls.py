@@ -39,7 +39,8 @@ RING = metropolis_weights("ring:n=5")
 def both(certificate: Certificate, network: Any) -> tuple[Verification, Verification]:
     """What floats and balls say of a certificate; never do floats accept what balls refute."""
     floats, exact = (verify(certificate, network, arithmetic=arithmetic) for arithmetic in ("float", "balls"))
-    assert (floats.arithmetic, exact.arithmetic) == ("float", "balls")
+    # Of another graph nothing is sought at all.
+    assert (floats.arithmetic, exact.arithmetic) == ("float", "balls" if exact.checks[0].holds else "float")
     assert exact.upper_holds >= floats.upper_holds
     assert exact.lower_holds >= floats.lower_holds
     assert [check.name for check in floats.checks] == [check.name for check in exact.checks]

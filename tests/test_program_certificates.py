@@ -344,7 +344,7 @@ def test_an_encoder_of_any_size_is_followed_or_refused(size: Any) -> None:
 
 def test_the_verifier_does_not_read_the_maps_of_the_accountant() -> None:
     folder = Path(sottovoce.verification.__file__).parent
-    for module in folder.glob("*.py"):
+    for module in folder.rglob("*.py"):
         assert not re.search(r"protocols\.(compiled|execution)|edges_of", module.read_text())
 
 

@@ -112,7 +112,11 @@ def test_further_certificates_speak_for_their_own_pair_and_run(complete: Any) ->
         assert found.proved_pairs == 2
     elsewhere = replace(first, view=replace(first.view, own_noise="hidden"))
     assert verify_account(one.stated, one.certificate, weights, further=[elsewhere]).proved_pairs == 1
-    useless = replace(first, proof=replace(first.proof, bulk=(), method="cap"), squared_upper=4.0)
+    useless = replace(
+        first,
+        proof=replace(first.proof, bulk=(), support=np.zeros(0, dtype=np.int64), method="cap"),
+        squared_upper=4.0,
+    )
     assert verify_account(one.stated, one.certificate, weights, further=[useless]).proved_pairs == 1
 
 

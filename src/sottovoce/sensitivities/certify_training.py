@@ -11,7 +11,7 @@ import numpy as np
 from sottovoce.certificates import Certificate, LoopAttack
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.feedback import training_of, training_sensitivities
-from sottovoce.verification import question, training_question, verify
+from sottovoce.verification import question, stored_form, training_question, verify
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Mechanism
@@ -66,11 +66,12 @@ def certify_training(
         proof=found.proof,
         mechanism=mechanism,
     )
+    asked = training_question(certificate, question(certificate, weights), participation)
+    proof = stored_form(found.proof, asked.loop)
     if found.squared.lower > 0:
         case = training_of(protocol, view, participation)
-        seen = training_question(certificate, question(certificate, weights), participation).seen
-        attack = _stored(found.attack, case, seen.pivots)
-        certificate = replace(certificate, proof=replace(found.proof, attack=attack))
+        proof = replace(proof, attack=_stored(found.attack, case, asked.seen.pivots))
+    certificate = replace(certificate, proof=proof)
     proved = verify(certificate, weights, arithmetic="float")
     if not np.isfinite(proved.squared.upper):
         raise NotCertified(f"the proof that was found does not stand the verifier: {proved.reason}")
@@ -80,11 +81,13 @@ def certify_training(
 def _stored(attack: Attack, case: Training, pivots: np.ndarray) -> LoopAttack:
     """An attack by the pivots of the rows that are seen: a combination of solved rows has its coefficients there."""
     shown = np.asarray((case.rows.T @ attack.statistic.T).T)[:, pivots]
+    angle = attack.angle if len(attack.slopes) == 1 and case.charged > 1 else None
+    slopes = np.array(attack.slopes)
+    if angle is None:
+        # Nothing was sent before the first round.
+        slopes[0] = 0.0
     return LoopAttack(
-        slopes=attack.slopes,
-        statistic=_points(shown),
-        contributions=_points(attack.contributions),
-        angle=attack.angle if len(attack.slopes) == 1 and case.charged > 1 else None,
+        slopes=slopes, statistic=_points(shown), contributions=_points(attack.contributions), angle=angle
     )
 
 

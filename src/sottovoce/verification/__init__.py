@@ -14,7 +14,7 @@ from sottovoce.verification.loops import ExactRow, HiddenLoop, hidden_loop, kern
 from sottovoce.verification.meaning import program_question, question
 from sottovoce.verification.moves import Exact, Move, MovesProof, Recursion, exact_array, proved_cost
 from sottovoce.verification.programs import require_affordable
-from sottovoce.verification.shift import check_shift
+from sottovoce.verification.shift import check_shift, stored_form
 from sottovoce.verification.training import simple_bound
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "require_affordable",
     "simple_bound",
     "squares_below",
+    "stored_form",
     "training_question",
     "verify",
     "verify_account",

@@ -60,11 +60,15 @@ def attack_failure(attack: LoopAttack, asked: TrainingQuestion) -> str:
         return f"it uses {used} rounds, of which {min(asked.charged, MOST_ROUNDS)} are looked at"
     if asked.over_informed:
         return "it would use what flows into a node whose inflow the view does not show"
+    # Nothing was sent before the first round, so that the slopes of an attack that changes meet nothing there.
+    met = attack.slopes if attack.angle is not None else attack.slopes[1:]
+    if attack.angle is None and attack.slopes[0].any():
+        return "its slopes of the first round, which meet nothing, must be 0"
     if asked.slopes is not None:
-        inside = (asked.slopes.lower[U] <= attack.slopes) & (attack.slopes <= asked.slopes.upper[U])
+        inside = (asked.slopes.lower[U] <= met) & (met <= asked.slopes.upper[U])
         if not inside.all():
             t, k = np.argwhere(~inside)[0]
-            return f"its slope {float(attack.slopes[t, k])!r} of hidden node {k} lies outside the ball"
+            return f"its slope {float(met[t, k])!r} of hidden node {k} lies outside the ball"
     if max(np.abs(attack.slopes).max(initial=0), np.abs(attack.statistic).max(initial=0)) > _LARGEST:
         return f"its numbers must stay below {_LARGEST:g}"
     longest = float(np.hypot(*attack.contributions.T).max())

@@ -170,6 +170,9 @@ def _same_weights(certificate: Certificate, schedule: tuple[GossipWeights, ...],
                 f"(weights said to be {each.rule})"
             )
             return Check("weights", False, found)
+        if named and each.matrix is not None and each.matrix.gossip_weights(each.rule).hash != each.hash:
+            found = f"the weights in the file do not have the hash {each.hash} that it names"
+            return Check("weights", False, found)
     rest = f", and so have the other {len(schedule) - 1}" if len(schedule) > 1 else ""
     return Check("weights", True, f"{whose} the hash {schedule[0].hash}, as certified{rest}")
 

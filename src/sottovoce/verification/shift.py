@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["ShiftCheck", "check_shift"]
+__all__ = ["ShiftCheck", "check_shift", "stored_form", "unseen_of"]
 
 # Where q − β is below this part of q, β − q/2 becomes a column of B₂ and q/2 stays in D.
 _THIN = 1e-3
@@ -253,6 +253,24 @@ def unseen_of(proof: ShiftProof, loop: HiddenLoop) -> Kernel:
         return kernel(loop.rows, places)
     touched = np.union1d(loop.transition[:, places].tocoo().coords[0], places)
     return kernel(itertools.chain(loop.rows, loop.inflow(loop.unknown[touched].tolist())), places)
+
+
+def stored_form(proof: ShiftProof, loop: HiddenLoop) -> ShiftProof:
+    """A proof whose factors are 0 at the pivots of what is seen, where they are not read: as a certificate holds it."""
+    if not any(step.factor.size for step in proof.steps):
+        return proof
+    pivots = unseen_of(proof, loop).pivots
+    if not any(step.factor.size and step.factor[pivots].any() for step in proof.steps):
+        return proof
+
+    def emptied(step: ShiftStep) -> ShiftStep:
+        factor = np.array(step.factor)
+        if factor.size:
+            factor[pivots] = 0.0
+        return replace(step, factor=factor)
+
+    start, bulk, end = (tuple(map(emptied, steps)) for steps in (proof.start, proof.bulk, proof.end))
+    return replace(proof, start=start, bulk=bulk, end=end)
 
 
 def _spread(proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, factor: Floats) -> tuple[Floats, Floats]:

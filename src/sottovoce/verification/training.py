@@ -13,7 +13,7 @@ from sottovoce.errors import InputError, NotCertified
 from sottovoce.verification.asked import training_question
 from sottovoce.verification.attacks import attack_failure, attained
 from sottovoce.verification.ends import Check, no_lower_end
-from sottovoce.verification.shift import check_shift
+from sottovoce.verification.shift import check_shift, stored_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -78,6 +78,19 @@ def _check_fit(proof: ShiftProof, claim: TrainingQuestion) -> None:
         raise InputError(f"multipliers must have an entry for each of the {n} nodes")
     if not np.isin(proof.support, claim.loop.unknown).all():
         raise InputError(f"the support must hold hidden nodes only, by indices below {n}")
+    known = np.setdiff1d(np.arange(n), claim.loop.unknown)
+    if any(step.multipliers[known].any() for step in proof.steps):
+        raise InputError("multipliers must be 0 at nodes that are not hidden: nothing is asked of them")
+    if proof.method == "cap" and (proof.support.size or proof.steps):
+        raise InputError("a proof by cap needs neither support nor steps; this one has some")
+    if proof.method in {"memory-one", "twins"} and any(
+        step.kappa or step.multipliers.any() for step in proof.steps
+    ):
+        raise InputError(f"a proof by {proof.method} holds one vector, and no kappa or multipliers beside it")
+    if stored_form(proof, claim.loop) is not proof:
+        raise InputError(
+            "a factor must be 0 at the pivots of what is seen: what it has there follows from the rest"
+        )
 
 
 def _relation(certificate: Certificate, claim: TrainingQuestion) -> list[Check]:
