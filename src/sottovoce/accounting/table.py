@@ -15,7 +15,7 @@ from sottovoce.accounting.values import Account, epsilon_below, mu_ends
 from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.protocols import missing_noise
-from sottovoce.scenarios import RELATIONS
+from sottovoce.scenarios import RELATIONS, Answer
 from sottovoce.views import ASSUMPTIONS, View, rests_on
 
 if TYPE_CHECKING:
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pandas import DataFrame
 
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
-    from sottovoce.scenarios import Relation, Scenario
-    from sottovoce.views import Assumption, OwnNoise
+    from sottovoce.scenarios import Scenario
+    from sottovoce.views import Assumption
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -35,7 +33,7 @@ __all__ = ["AccountTable"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AccountTable:
+class AccountTable(Answer):
     """Accounts of many (observer, target) pairs: Δ² as arrays, and with them μ and ε at one noise and one δ.
 
     `scenario` is what was asked; pair k is what the view of `observers[observer_of[k]]` shows of `target_indices[k]`.
@@ -82,34 +80,9 @@ class AccountTable:
             )
 
     @property
-    def protocol(self) -> Protocol:
-        """What the nodes do."""
-        return self.scenario.protocol
-
-    @property
     def view(self) -> str:
         """What the view is called."""
         return self.scenario.view_name
-
-    @property
-    def own_noise(self) -> OwnNoise:
-        """Whether observers know the noise that they drew."""
-        return self.scenario.own_noise
-
-    @property
-    def relation(self) -> Relation:
-        """How neighbouring inputs differ."""
-        return self.scenario.relation
-
-    @property
-    def contribution(self) -> Contribution:
-        """What a round's contribution is."""
-        return self.scenario.contribution
-
-    @property
-    def participation(self) -> Participation:
-        """The rounds in which a target contributes."""
-        return self.scenario.participation
 
     def __len__(self) -> int:
         """How many pairs there are."""

@@ -12,12 +12,12 @@ import numpy as np
 from sottovoce.accounting import Account
 from sottovoce.errors import InputError
 from sottovoce.interval import Interval
+from sottovoce.scenarios import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from sottovoce.auditing.confidence import Evidence
-    from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Scenario
     from sottovoce.views import View
 
@@ -25,7 +25,7 @@ __all__ = ["Audit", "TrainingAudit", "claimed_ends"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Audit:
+class Audit(Answer):
     """What an attack found about a claim.
 
     `scenario` is the pair that was attacked and `account` what this package certifies of it. `claimed_epsilon` is the ε
@@ -43,11 +43,6 @@ class Audit:
     attack_mu: float
     dimension: int
     found: Evidence
-
-    @property
-    def protocol(self) -> Protocol:
-        """What the nodes do."""
-        return self.scenario.protocol
 
     @property
     def view(self) -> View:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sottovoce.accounting import Account
 from sottovoce.interval import Interval
+from sottovoce.scenarios import Answer
 from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
     from sottovoce.scenarios import Relation, Scenario
 
 __all__ = ["COALITION_VIEWS", "CoalitionSearch", "CoalitionView", "Improvement", "ObserverView", "Stopped"]
@@ -36,7 +35,7 @@ class Improvement(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CoalitionSearch:
+class CoalitionSearch(Answer):
     """The coalition of `size` nodes that was found to learn most about a target, and how far others are ruled out.
 
     `scenario` is what was asked: a view by name, of no coalition in particular, and one target. `sensitivity` is Δ² of
@@ -59,11 +58,6 @@ class CoalitionSearch:
     trace: tuple[Improvement, ...]
 
     @property
-    def protocol(self) -> Protocol:
-        """What the nodes do."""
-        return self.scenario.protocol
-
-    @property
     def target(self) -> Hashable:
         """The node to protect."""
         return self.scenario.one_target
@@ -72,16 +66,6 @@ class CoalitionSearch:
     def view(self) -> str:
         """What each member sees."""
         return self.scenario.view_name
-
-    @property
-    def contribution(self) -> Contribution:
-        """What a round's contribution is."""
-        return self.scenario.contribution
-
-    @property
-    def participation(self) -> Participation:
-        """The rounds in which the target contributes."""
-        return self.scenario.participation
 
     @property
     def largest(self) -> Interval:

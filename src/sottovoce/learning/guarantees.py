@@ -24,7 +24,7 @@ from sottovoce.learning.descent import check_protocol
 from sottovoce.learning.programs import closed_loop, heard, unshared
 from sottovoce.learning.reactions import Reaction
 from sottovoce.protocols import Combine, Program, Protocol, gossip
-from sottovoce.scenarios import Scenario
+from sottovoce.scenarios import Answer, Scenario
 from sottovoce.views import ONE_OBSERVER, View
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ __all__ = ["Exposure", "quadratic_damping"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Exposure:
+class Exposure(Answer):
     """Who sees what of a run, and how the run moves: enough to account for any number of its first rounds.
 
     `scenario` is what is asked about the run: its protocol, who sees what, what counts as a neighbour. `steps` are η_t,
@@ -72,11 +72,6 @@ class Exposure:
                 f"steps must be constant with the protocol {self.protocol.name!r}, whose rounds carry on what earlier "
                 f"steps have scaled; they go from {self.steps.max():.4g} to {self.steps.min():.4g} (take one step size)"
             )
-
-    @property
-    def protocol(self) -> Protocol:
-        """What the nodes do."""
-        return self.scenario.protocol
 
     @property
     def unconditional(self) -> bool:

@@ -8,7 +8,7 @@ same two values; what each word means is said once, in `Words`.
 
 from sottovoce.scenarios.efforts import DEPTHS, ENGINES, Depth, Effort, Engine
 from sottovoce.scenarios.terms import RELATION_SENTENCES, participation_sentence, protocol_sentences
-from sottovoce.scenarios.values import CONTRIBUTIONS, RELATIONS, Relation, Scenario
+from sottovoce.scenarios.values import CONTRIBUTIONS, RELATIONS, Answer, Relation, Scenario
 from sottovoce.scenarios.words import EffortWords, RelationWords, StreamWords, Words, asked
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "ENGINES",
     "RELATIONS",
     "RELATION_SENTENCES",
+    "Answer",
     "Depth",
     "Effort",
     "EffortWords",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Contribution
     from sottovoce.views import Assumption, OwnNoise
 
-__all__ = ["CONTRIBUTIONS", "RELATIONS", "Relation", "Scenario"]
+__all__ = ["CONTRIBUTIONS", "RELATIONS", "Answer", "Relation", "Scenario"]
 
 Relation = Literal["add-remove", "replace-one", "zero-out"]
 
@@ -217,6 +217,37 @@ class Scenario:
     def check_relation(self) -> None:
         """Refuse a relation that the update maps of training do not allow for."""
         check_zero_out(self.protocol.updates, self.relation)
+
+
+class Answer:
+    """What every answer to a scenario knows of its question, by the words of the question."""
+
+    scenario: Scenario
+
+    @property
+    def protocol(self) -> Protocol:
+        """What the nodes do."""
+        return self.scenario.protocol
+
+    @property
+    def own_noise(self) -> OwnNoise:
+        """Whether observers know the noise that they drew."""
+        return self.scenario.own_noise
+
+    @property
+    def relation(self) -> Relation:
+        """How neighbouring inputs differ."""
+        return self.scenario.relation
+
+    @property
+    def contribution(self) -> Contribution:
+        """What a round's contribution is."""
+        return self.scenario.contribution
+
+    @property
+    def participation(self) -> Participation:
+        """The rounds in which a target contributes."""
+        return self.scenario.participation
 
 
 def _check_agreement(view: View, observers: Iterable[Hashable] | None, own_noise: OwnNoise | None) -> None:

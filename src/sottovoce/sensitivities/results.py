@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.interval import Interval
+from sottovoce.scenarios import Answer
 from sottovoce.views import place_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.protocols import Contribution
     from sottovoce.scenarios import Scenario
     from sottovoce.views import View
 
@@ -44,7 +44,7 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sensitivities:
+class Sensitivities(Answer):
     """Δ² of one view for many targets, as arrays in index order; `result[label]` is the `Sensitivity` of one.
 
     `scenario` is what was asked. `targets` holds node names and `indices` their positions in the protocol. Targets
@@ -60,24 +60,9 @@ class Sensitivities:
     witness_of: Callable[[int], np.ndarray]
 
     @property
-    def protocol(self) -> Protocol:
-        """What the nodes do."""
-        return self.scenario.protocol
-
-    @property
     def view(self) -> View:
         """What the observer sees and whose noise it knows."""
         return self.scenario.one_view
-
-    @property
-    def contribution(self) -> Contribution:
-        """What a round's contribution is."""
-        return self.scenario.contribution
-
-    @property
-    def participation(self) -> Participation:
-        """The rounds in which a target contributes."""
-        return self.scenario.participation
 
     @cached_property
     def targets(self) -> np.ndarray:

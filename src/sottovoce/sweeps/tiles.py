@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.errors import InputError, ViewError, one_of
+from sottovoce.scenarios import Answer
 from sottovoce.sensitivities import sensitivity
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.views import View
@@ -16,7 +17,6 @@ from sottovoce.views import View
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Effort, Scenario
 
 __all__ = ["VIEWS", "Work", "arrow_schema", "default_tile", "expected_pairs", "read_tile", "tile_bytes"]
@@ -27,7 +27,7 @@ FEWEST_PARTS = 32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Work:
+class Work(Answer):
     """What every tile of a sweep is computed from; it travels to each worker once."""
 
     scenario: Scenario
@@ -53,11 +53,6 @@ class Work:
                 "tolerance must be left out of a sweep, whose parts must not depend on who computes them; got "
                 f"{self.effort.tolerance!r} (ask account_all for closer ends)"
             )
-
-    @property
-    def protocol(self) -> Protocol:
-        """What the nodes do."""
-        return self.scenario.protocol
 
     def question_of(self, observer: int) -> Scenario:
         """What is asked about the node at an index."""
