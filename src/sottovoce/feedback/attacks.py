@@ -11,6 +11,18 @@ a statistic Σ_t ⟨w_t, y_t⟩ moves by Σ_t δ_t (λ_t)_j against noise of var
 
 So Δ² ≥ (Σ δ_t (λ_t)_j)² / Σ λ_tᵀ Q λ_t for any slopes in the ball and any w. Contributions and weights are complex
 numbers, which stand for vectors in the plane: what turns from round to round can tell more than what stays.
+
+Why: y_t holds Σ_{s ≤ t} C (D_t A) ⋯ (D_{s+1} A) (b δ_s + u_s), so λ_s is what the statistic makes of whatever
+enters in round s, contribution and noise alike. A linear map with its slope in the ball is one of the maps that the
+upper end speaks of, and a Gaussian statistic that moves by m against a variance σ²v has μ = m/(σ√v), so no upper
+end is below.
+
+Two kinds of loops are tried: slopes that stay the same for all T rounds (`_lasting`), with a stream that turns by
+an angle θ from round to round, where λ settles; and slopes that may differ in each of the first few (`_changing`).
+
+The choice of slopes, streams and w is search: a bad one makes a small lower end. What counts is the value in the
+end, evaluated from the recursion in floats (`statistic_value`, `_lasting_values`). A certificate's lower end is
+evaluated again with rounding counted: `sottovoce.verification.attacks`; docs/training.md, "Rounding in the check".
 """
 
 from __future__ import annotations
@@ -35,13 +47,16 @@ MOST_ROUNDS, MOST_NUMBERS = 24, 400_000
 MOST_FLIPS = 60
 # Maps of which nothing is known may have any slopes; these are tried.
 STEEP = 4.0
-# What a float sum of positive terms may be off by, with much to spare.
+# Values are lowered by this part. A float sum of positive terms, as the variance is, is off by far less. The signal
+# may have terms of both signs: where they cancel, the value is small and its rounding is not covered by this.
 CAUTION = 1e-9
 # Above so many hidden nodes slopes that stay the same are tried, not searched for.
 MOST_DENSE = 400
 # Few enough slopes are also started at random.
 RANDOM_BELOW, RANDOM = 48, 16
+# Rounds that are gone through one by one before λ has settled, for one target and for all of a large view.
 LONGEST, LONGEST_OF_MANY = 4096, 256
+# θ and −θ tell the same: half a turn is enough.
 ANGLES = np.pi * np.arange(9) / 8
 
 
@@ -51,7 +66,8 @@ class Attack:
 
     `slopes` has a row for each round that is used and a column for each hidden node, or one row if they stay the same;
     `statistic` and `contributions` are complex, with a row for each such round; if there is one row, both turn by
-    `angle` from round to round.
+    `angle` from round to round. `squared` is in units in which σ is 1, `statistic` has a column for each row of
+    `Training.rows`, `contributions` have modulus 1 or 0, `angle` is in radians.
     """
 
     squared: float
@@ -61,7 +77,10 @@ class Attack:
     angle: float = 0.0
 
     def stream(self, rounds: int) -> np.ndarray:
-        """The contributions of all rounds as points of the plane, (rounds, 2); none after those that are used."""
+        """The contributions of all rounds as points of the plane, (rounds, 2); none after those that are used.
+
+        Guarantee: every row has norm at most 1, so it is a stream that a record may send.
+        """
         turned = np.zeros(rounds, dtype=complex)
         if len(self.contributions) == 1 and self.squared > 0:
             turned[:] = self.contributions[0] * np.exp(1j * self.angle * np.arange(rounds))
@@ -91,6 +110,7 @@ def best_attack(case: Training, target: int) -> Attack:
         return Attack(
             squared=0.0, slopes=np.zeros((1, C[1])), statistic=np.zeros((1, C[0])), contributions=np.zeros(1)
         )
+    # Streams that last need a target that takes part in every round.
     constant = pattern.size == rounds
     if constant:
         found.append((_lasting if C[1] <= MOST_DENSE else _tried)(case, target))
@@ -105,6 +125,16 @@ def statistic_value(
 ) -> float:
     """(Σ δ_t (λ_t)_j)² / Σ λ_tᵀ Q λ_t over the first rounds, for slopes and weights of each of them.
 
+    Args:
+        case: the view of training.
+        target: j, a position among the hidden nodes.
+        slopes: D, one row a round, one column a hidden node.
+        statistic: w, one row a round, one column a row of `case.rows`.
+        contributions: δ, one number a round, of modulus at most 1.
+
+    Guarantee: a lower bound on Δ² if the slopes lie in the ball, up to rounding, which is not counted here.
+    Source: Neyman–Pearson for a shift of a Gaussian statistic.
+
     >>> from sottovoce.feedback.problem import training
     >>> from sottovoce import graphs, View
     >>> star = training(graphs.metropolis_weights("star:n=3"), View.secure_sum(0), rounds=1, updates=(0, 1))
@@ -115,6 +145,7 @@ def statistic_value(
     levels = case.levels[case.loop.unknown]
     state = np.zeros(len(levels), dtype=complex)
     signal = variance = 0.0
+    # Backwards: λ_t = Cᵀ w_t + Aᵀ D_{t+1} λ_{t+1}; after its round λ_t is prepared as the second term of the next.
     for t in range(len(contributions) - 1, -1, -1):
         state = np.asarray(shown @ statistic[t] + state)
         signal += float((np.conj(contributions[t]) * state[target]).real)
@@ -124,7 +155,10 @@ def statistic_value(
 
 
 def _pattern(case: Training) -> np.ndarray:
-    """Rounds in which the target may contribute, early ones if there is a choice."""
+    """Rounds in which the target may contribute, early ones if there is a choice.
+
+    Any pattern of the family makes a lower end. What is sent early is seen in more rounds.
+    """
     family, rounds = case.participation, case.protocol.rounds
     match family.kind:
         case "at-most":
@@ -137,7 +171,7 @@ def _pattern(case: Training) -> np.ndarray:
 
 
 def _ends(case: Training) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of the slopes of the hidden nodes."""
+    """The ends of the slopes of the hidden nodes; steep ones where nothing is known of the maps."""
     U = case.loop.unknown
     if case.slopes is None:
         return np.full(U.size, -STEEP), np.full(U.size, STEEP)
@@ -145,14 +179,23 @@ def _ends(case: Training) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _choices(lower: np.ndarray, upper: np.ndarray, target: int) -> list[np.ndarray]:
-    """Slopes to begin with."""
+    """Slopes to begin with: all at one end, the target at its upper and the others at their lower end, or near 0.
+
+    The third is the worst case of a star, and often near that of others: the target's signal stays, the rest
+    forgets.
+    """
     alone = lower.copy()
     alone[target] = upper[target]
     return [upper, lower, alone, np.clip(0.0, lower, upper)]
 
 
 def _lasting(case: Training, target: int) -> Attack:
-    """Slopes that stay the same and a stream that turns by θ a round: b·Λ(Λ*QΛ)⁻¹Λ*·b, Λ = (I − e^{iθ}AᵀD)⁻¹Cᵀ."""
+    """Slopes that stay the same and a stream that turns by θ a round: b·Λ(Λ*QΛ)⁻¹Λ*·b, Λ = (I − e^{iθ}AᵀD)⁻¹Cᵀ.
+
+    That is what a round adds in the long run, for the best weights w; it guides the search. What is handed out is
+    the power over the rounds there are. Nine angles and four choices of slopes are looked at; the best three are
+    climbed from.
+    """
     lower, upper = _ends(case)
     A, C = case.loop.transition.toarray(), case.rows.toarray()
     levels = case.levels[case.loop.unknown]
@@ -163,6 +206,8 @@ def _lasting(case: Training, target: int) -> Attack:
         turn = np.exp(1j * angle) if 0 < angle < np.pi else np.cos(angle)
 
         def rate(d: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+            # max over w of 2 Re(b·λ) − λ*Qλ with λ = Λw: at the best w its value is b·λ. With w held fixed there,
+            # ∂/∂d_k = 2 Re⟨b − Qλ, (I − e^{iθ}AᵀD)⁻¹ e^{iθ}Aᵀe_k λ_k⟩, for all k by one solve with the adjoint.
             loop = np.eye(m) - turn * A.T * d
             try:
                 reach = np.linalg.solve(loop, C.T)
@@ -237,7 +282,13 @@ def lasting_rates(
 
     for the slopes, weights and angles in `choices`; the ends of the ball and plain sums if None.
 
-    Guarantee: as for `best_attack`, for the limit; 0 for loops that do not settle.
+    Args:
+        case: the view of training.
+        choices: (slopes of all hidden nodes, weights of all rows, angle in radians), one after the other.
+
+    Guarantee: as for `best_attack`, for the limit; 0 for loops that do not settle. That λ has settled is judged by
+    how fast it still moves, in floats: an estimate of the limit with 11 digits taken off.
+    Source: as for `best_attack`; the first rounds do not matter in the limit.
     """
     best, angles, constant = np.zeros((3, case.loop.unknown.size))
     if not case.rows.shape[0] or case.over_informed:
@@ -262,7 +313,11 @@ def lasting_rates(
 
 
 def rate_attack(case: Training, target: int) -> tuple[float, float, float]:
-    """The best rate found against one target, its angle, and the best for contributions that never change."""
+    """The best rate found against one target, its angle, and the best for contributions that never change.
+
+    Guarantee: that of `lasting_rates`, for slopes and weights that were searched for where there are few hidden
+    nodes.
+    """
     plain = tuple(float(values[target]) for values in lasting_rates(case))
     if case.loop.unknown.size > MOST_DENSE or not case.rows.shape[0] or case.over_informed:
         return plain[0], plain[1], plain[2]
@@ -274,7 +329,11 @@ def rate_attack(case: Training, target: int) -> tuple[float, float, float]:
 
 
 def _settled(case: Training, d: np.ndarray, w: np.ndarray, angle: float) -> np.ndarray:
-    """λ = Cᵀw + e^{iθ}AᵀDλ by iteration, turned back to the angle of its round; 0 where it does not settle."""
+    """λ = Cᵀw + e^{iθ}AᵀDλ by iteration, turned back to the angle of its round; 0 where it does not settle.
+
+    Changes that shrink by ρ from step to step add up to (change)/(1 − ρ): it has settled when that is 10⁻¹² of its
+    size, ρ being taken from the last two changes.
+    """
     back = case.loop.transition.T.tocsr()
     shown = np.asarray(case.rows.T @ w, dtype=complex)
     state, turn, before = shown, np.exp(1j * angle), np.inf
@@ -302,7 +361,10 @@ def _lasting_values(
 ) -> np.ndarray:
     """The power over all rounds of weights that turn by an angle, against every target.
 
-    Over the first `longest` ones if it has not settled by then.
+    Over the first `longest` ones if it has not settled by then: an attack need not look at later rounds.
+
+    In the frame that turns with the stream λ ← Cᵀw + e^{iθ}AᵀDλ in every round, from the last one that is looked at
+    backwards, and a contribution is 1. Once λ stands still to 10⁻¹⁴, all rounds that are left add the same.
     """
     back, levels = case.loop.transition.T.tocsr(), case.levels[case.loop.unknown]
     shown = np.asarray(case.rows.T @ w, dtype=complex)
@@ -326,7 +388,19 @@ def _lasting_values(
 
 
 def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]) -> Attack:
-    """Slopes and directions that may differ from round to round, with the best statistic for them."""
+    """Slopes and directions that may differ from round to round, with the best statistic for them.
+
+    For fixed slopes and stream δ the best weights solve (S Q Sᵀ) w = S_j δ over all rounds at once: S is what each
+    row of each round shows of what entered before it, S_j its columns at the target. The power is δ*S_jᵀw. Then the
+    slopes climb, and the stream is turned to where the statistic looks, δ_t = (λ_t)_j/|(λ_t)_j|, which is the best
+    for that statistic; three times at most.
+
+    Args:
+        case: the view of training.
+        target: a position among the hidden nodes.
+        delta: 1 in rounds that take part and 0 in others, for as many rounds as are searched.
+        more: attacks with slopes that stay the same, to begin from.
+    """
     lower, upper = _ends(case)
     T = delta.size
     A, back = case.loop.transition, case.loop.transition.T.tocsr()
@@ -335,6 +409,7 @@ def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]
     p, m = C.shape
 
     def shown_by(D: np.ndarray) -> np.ndarray:
+        """S as (round seen, row, round of entry, node): C in the same round, then (D_{s+1} A) once more a round."""
         shown = np.zeros((T, p, T, m))
         shown[np.arange(T), :, np.arange(T)] = C
         # What round t shows of round s is what it shows of round s + 1, one step back: for all later t at once.
@@ -351,6 +426,8 @@ def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]
             signal = shown[:, :, :, target].reshape(T * p, T) @ stream
             w = linalg.lstsq((flat * np.tile(levels, T)) @ flat.T, signal, cond=1e-11)[0]
             states = (w @ flat).reshape(T, m)
+            # The derivative with w held at its best: run the loop forwards on what δ is above Qλ,
+            # x_t = D_t A x_{t−1} + b δ_t − Q λ_t, and ∂/∂(d_t)_k = 2 Re(conj(λ_t)_k (A x_{t−1})_k).
             state, slope = np.zeros(m, dtype=complex), np.zeros((T, m))
             for t in range(T):
                 moved = np.asarray(A @ state)
@@ -389,7 +466,11 @@ def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]
 def _climbed(
     rate: Rate, first: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, most: int = MOST_FLIPS
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """The value, slopes and weights after flips to the other end that promise most, as many at once as help."""
+    """The value, slopes and weights after flips to the other end that promise most, as many at once as help.
+
+    Flips are taken back unless they help: a third as many are tried then, twice as many after a success. It ends
+    where no single flip helps, or after `most` rounds.
+    """
     d = first.copy()
     value, slope, w = rate(d)
     share = 1.0

@@ -7,6 +7,10 @@ Which form suits depends on the rounds and on how often the target takes part:
     many, in every round      one step that recurs; with a start and an end of a few rounds if these are worth it
     every k-th                k steps that recur, only the first of which is charged
     any others                one step that recurs, charged for the rounds of the worst pattern
+
+Each candidate is proved by itself (Theorem 1 and Corollaries 2 and 3 of docs/training.md), so their minimum is a
+bound. Which are tried is speed, and so are all the numbers below: they decide how wide an interval is, never
+whether it holds.
 """
 
 from __future__ import annotations
@@ -31,13 +35,19 @@ MOST_UNKNOWNS = 900
 # A start and an end of so many rounds each, where the rounds are too many for steps of their own but not so many that
 # it makes no difference.
 LAYER = 6
+# Up to how many rounds that is done, by effort.
 LAYERED = {"quick": 0, "auto": 500, "fine": 10**9}
+# How close to the optimum the search goes, as a part of it, and in how many columns it looks.
 GAPS = {"auto": 1e-4, "quick": 1e-3, "fine": 1e-6}
 COLUMNS = {"auto": MOST_COLUMNS, "quick": 14, "fine": MOST_COLUMNS + 8}
 
 
 def stages_of(effort: Effort) -> tuple[Effort, ...]:
-    """What is tried in turn for a pair that may be the worst of many: first a quick bound, then what was asked."""
+    """What is tried in turn for a pair that may be the worst of many: first a quick bound, then what was asked.
+
+    >>> stages_of("fine")
+    ('quick', 'fine')
+    """
     return ("quick",) if effort == "quick" else ("quick", effort)
 
 
@@ -45,6 +55,14 @@ def best_proved(case: Training, place: int, effort: Effort) -> Proved:
     """The smallest bound for the hidden node at position `place`, with its proof.
 
     Guarantee: an upper bound of Δ² that `sottovoce.verification.shift` has proved; the cap is always among those tried.
+    Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
+
+    >>> from sottovoce import View, graphs
+    >>> from sottovoce.feedback.problem import training
+    >>> star = training(graphs.metropolis_weights("star:n=3"), View.secure_sum(0), rounds=2, updates=(0, 1))
+    >>> found = best_proved(star, 0, "auto")
+    >>> found.proof.method, round(found.squared_upper, 3)
+    ('shift', 1.3)
     """
     return min(_candidates(case, place, effort), key=lambda found: found.squared_upper)
 
@@ -64,7 +82,12 @@ def _candidates(case: Training, place: int, effort: Effort) -> list[Proved]:
 
 
 def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | None]:
-    """The matrix inequality in the forms that suit the rounds and the participation."""
+    """The matrix inequality in the forms that suit the rounds and the participation.
+
+    Steps of single rounds need to know which rounds are charged, so they serve full, fixed and periodic
+    participation alone. A step that recurs serves every family: all its rounds cost alike, whichever the record
+    chooses.
+    """
     gap = GAPS[effort]
     rounds, family = case.charged, case.participation
     if effort != "quick" and family.kind in {"full", "fixed", "every"}:

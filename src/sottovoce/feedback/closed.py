@@ -8,6 +8,9 @@ shift pays for b − x and for what the maps made of A x:
     cap          x = 0            pays for b                          holds for any maps
     twins        A x = 0          pays for b − x                      holds for any maps: nobody's input moves
     memory-one   any x            pays for |b − x| + ℓ |A x|          holds for maps in the ball
+
+C x = 0 is asked of all three. Proofs: Theorem 1 and Corollaries 2 and 3 of docs/training.md. How x is found is
+speed, as every x makes a bound; soundness is `_checked`, where x meets `sottovoce.verification.shift`.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cap", "memory_one", "twins"]
 
+# Turns of weights and least squares; the best x of all turns is kept.
 SWEEPS = 60
 # Above so many hidden nodes only nodes with equal columns are looked for, not all that no input shows.
 MOST_ELIMINATED = 60
@@ -39,6 +43,13 @@ def cap(case: Training, target: int) -> Proved:
 
     Guarantee: an upper bound for maps of any kind; it is local DP, and exact where the message is seen for itself.
     Source: Theorem 1 of docs/training.md with Π = 0, β = 0, κ = q_j.
+
+    >>> from sottovoce import View, graphs
+    >>> from sottovoce.feedback.problem import training
+    >>> ring = graphs.metropolis_weights("ring:n=6")
+    >>> case = training(ring, View.secure_sum(0), rounds=10, updates=(0.9, 1), noise_levels=2)
+    >>> round(cap(case, 0).squared_upper, 6)
+    5.0
     """
     return _checked(case, target, "cap", np.zeros(0))
 
@@ -72,6 +83,8 @@ def memory_one(case: Training, target: int, basis: np.ndarray | None = None) -> 
         reached = float(((s + t) ** 2 / noise).sum())
         if reached < value:
             best, value = y, reached
+        # θ = s/(s + t) for this x, then the x that is best for this θ: normal equations with weights 1/θ, 1/(1 −
+        # θ).
         tiny = 10.0 ** (-2 - sweep / 6)
         share = (s + tiny) / (s + t + 2 * tiny)
         left, right = 1 / (share * noise), 1 / ((1 - share) * noise)

@@ -1,5 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What training with memory costs: the general inequality, solved by a plain barrier method and proved afterwards."""
+"""What training with memory costs: the general inequality, solved by a plain barrier method and proved afterwards.
+
+For each move m from a state with Π to one with Π⁺ (Theorem 2 of docs/training.md; names as in `Move`),
+
+    F_m = [ Π⁺ + NNᵀ − BβBᵀ − κbbᵀ − 𝒜Π𝒜ᵀ     −𝒜ΠRᵀ ]
+          [        −RΠ𝒜ᵀ                     β − RΠRᵀ ]  ⪰ 0,
+
+and a run costs Σ counts/κ. Π = X P Xᵀ with X a basis of what a state does not show (`bases`), so CΠ = 0, and F is
+linear in the unknowns x = (coordinates of every P, every β, every κ, slack):
+
+    F_m(x) = `constants`[m] + Σ_i x_i `directions`[m]_i + x_slack I.
+
+The sum runs over the unknowns in `places`[m] alone. The matrices P themselves are held in the same lists, as
+inequalities P ≻ 0. What Newton steps descend on, for falling ν, is
+
+    f(x) = cost(x)/ν − Σ log det F_m(x) − Σ log det P − Σ log(β, κ) − Σ log(M q − tr P).
+
+There is nothing here of what makes `sottovoce.feedback.barrier` fast for many nodes and rounds: Hessians are dense,
+and all derivatives of F are held. In exchange the moves may be anything that is linear. It is a search, and speed
+is all there is to it; `sottovoce.verification.moves` builds F anew, in rationals, and proves it.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +41,16 @@ SHRINK, CENTRED, MOST_STEPS = 0.15, 0.5, 300
 # Π stays below this, so that directions which nobody sees do not run away.
 LARGEST_MEAN = 1e4
 MOST_UNKNOWNS = 3000
+# Parts of κ that are given up until the check, which counts rounding, accepts.
 REPAIRS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProvedCost:
-    """What a run costs at most in Δ² (with one κ and one count: each contribution), and what proves it."""
+    """What a run costs at most in Δ² (with one κ and one count: each contribution), and what proves it.
+
+    `proof` holds a factor of Π for each state, β for each move and every κ, as `proved_cost` takes them.
+    """
 
     squared_upper: float
     proof: MovesProof
@@ -39,7 +63,18 @@ def recursion_cost(recursion: Recursion, *, gap: float = 1e-5) -> ProvedCost:
     follow each other. With one κ and a count of 1 it is the share of each contribution.
     Source: the general inequality of docs/training.md; Boyd & Vandenberghe, Convex Optimization, Section 11.3.
 
+    Args:
+        recursion: the states, what is seen of them, and all moves that may follow each other.
+        gap: how far the search may stay above the optimum, as a part of it.
+
     Raises NotCertified where no bound is found, or the unknowns are too many.
+
+    >>> from sottovoce import View, graphs
+    >>> from sottovoce.feedback.problem import training
+    >>> from sottovoce.feedback.recursions import plain_steps
+    >>> star = training(graphs.metropolis_weights("star:n=3"), View.secure_sum(0), rounds=9, updates=(0, 1))
+    >>> round(recursion_cost(plain_steps(star, 0)).squared_upper, 3)
+    0.9
     """
     problem = _Problem(recursion)
     x = problem.optimum(gap)
@@ -52,7 +87,13 @@ def recursion_cost(recursion: Recursion, *, gap: float = 1e-5) -> ProvedCost:
 
 
 class _Problem:
-    """min Σ counts/κ over F_m(x) ≻ 0 for all moves; x holds the coordinates of all P, all β, all κ, and a slack."""
+    """min Σ counts/κ over F_m(x) ≻ 0 for all moves; x holds the coordinates of all P, all β, all κ, and a slack.
+
+    `P[i]` is where the coordinates of the P of state i begin in x, `beta[m]` where the β of move m do, `kappas`
+    where all κ stand and `slack` the place of the slack, the last. `positive` are the unknowns that must be above
+    0, and `parameter` is that of the barrier: at the centre of ν the cost exceeds the optimum by at most ν times
+    this.
+    """
 
     def __init__(self, recursion: Recursion) -> None:
         self.recursion = recursion
@@ -83,12 +124,21 @@ class _Problem:
         self.parameter = sum(sizes) + int(self.positive.size) + len(self.widths)
 
     def _add(self, constant: np.ndarray, places: np.ndarray, directions: np.ndarray) -> None:
+        """One more matrix constant + Σ x[places] · directions that must stay positive definite."""
         self.constants.append(constant)
         self.places.append(places)
         self.directions.append(directions)
 
     def _add_move(self, m: int) -> None:
-        """F of a move as a constant and its derivatives, one for each unknown that enters."""
+        """F of a move as a constant and its derivatives, one for each unknown that enters.
+
+        With E a matrix of the basis of symmetric matrices and X⁺, X the bases of the states after and before,
+
+            ∂F/∂P⁺ = [X⁺; 0] E [X⁺; 0]ᵀ,     ∂F/∂P = −[𝒜X; RX] E [𝒜X; RX]ᵀ,
+            ∂F/∂β_k = diag(−B_k B_kᵀ, e_k e_kᵀ),     ∂F/∂κ = diag(−b bᵀ, 0),     ∂F/∂slack = I.
+
+        A move that stays in its state has both of the first, which is why they are added.
+        """
         move = self.recursion.moves[m]
         A, B, R, N = (
             np.asarray(part, dtype=np.float64)
@@ -116,7 +166,13 @@ class _Problem:
         self._add(constant, used, derivatives[used])
 
     def optimum(self, gap: float) -> np.ndarray:
-        """First any point without slack, then the one that costs least."""
+        """First any point without slack, then the one that costs least.
+
+        A large slack makes every F positive. It is driven below 0; then F without slack is positive too.
+
+        Guarantee: F ≻ 0 at the point that is returned, to rounding. Raises NotCertified where the slack stays.
+        Source: Boyd & Vandenberghe, Convex Optimization, Section 11.4, for the first of the two.
+        """
         x = np.zeros(self.slack + 1)
         for i, q in enumerate(self.widths):
             x[self.P[i] : self.P[i + 1]] = 0.1 * _coordinates(np.eye(q))
@@ -131,7 +187,7 @@ class _Problem:
         return self._descended(x, gap=gap)
 
     def _cost(self, x: np.ndarray, gap: float | None) -> float:
-        """What is to become small: the slack at first, then what the run costs."""
+        """What is to become small: the slack at first, without a gap; then what the run costs, Σ counts/κ."""
         if gap is None:
             return float(x[self.slack])
         return float((self.counts / x[self.kappas]).sum())
@@ -141,6 +197,7 @@ class _Problem:
         moving = np.arange(self.slack + (gap is None))
         nu = 0.1 * max(1.0, abs(self._cost(x, gap)))
         for _ in range(MOST_STEPS):
+            # The barriers, and what the cost adds: 1/ν for the slack, or −n/(νκ²) and 2n/(νκ³) for n/κ.
             gradient, hessian = self._derivatives(x)
             if gap is None:
                 gradient[self.slack] += 1 / nu
@@ -150,6 +207,7 @@ class _Problem:
                 hessian[places, places] += 2 * self.counts / x[self.kappas] ** 3 / nu
             step = np.zeros_like(x)
             step[moving] = -_solved(hessian[np.ix_(moving, moving)], gradient[moving])
+            # λ = √(gᵀH⁻¹g): near the centre of this ν it is small, and a smaller ν is due.
             decrement = float(np.sqrt(max(0.0, -gradient @ step)))
             if decrement < CENTRED:
                 if nu < 1e-12 or (gap is not None and nu * self.parameter < gap * self._cost(x, gap)):
@@ -167,7 +225,10 @@ class _Problem:
     def _searched(
         self, x: np.ndarray, step: np.ndarray, nu: float, gap: float | None, decrement: float
     ) -> np.ndarray | None:
-        """The first of the steps 1, ½, ¼, … that stays feasible and descends."""
+        """The first of the steps 1, ½, ¼, … that stays feasible and descends; None if none does.
+
+        To descend is to gain a tenth of what the gradient promises, λ² for a full step with decrement λ.
+        """
         value, length = self._value(x, nu, gap), 1.0
         while length > 1e-10:
             tried = x + length * step
@@ -186,6 +247,7 @@ class _Problem:
         )
 
     def _matrix(self, x: np.ndarray, i: int) -> np.ndarray:
+        """P of state i, from its coordinates in x."""
         q = self.widths[i]
         return np.tensordot(x[self.P[i] : self.P[i + 1]], _symmetric(q), 1)
 
@@ -202,7 +264,7 @@ class _Problem:
         return found
 
     def _value(self, x: np.ndarray, nu: float, gap: float | None) -> float:
-        """The function that Newton steps descend on; infinite where a matrix is not positive."""
+        """The function f at the top of this module; infinite where a matrix is not positive definite."""
         factors = self._factors(x)
         if factors is None:
             return np.inf
@@ -211,12 +273,16 @@ class _Problem:
         return total - 2 * sum(float(np.log(np.diag(L)).sum()) for L in factors)
 
     def _derivatives(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of the barriers."""
+        """Gradient and Hessian of the barriers.
+
+        With G = F⁻¹ and F_i = ∂F/∂x_i, −log det F has the gradient −tr(G F_i) and the Hessian tr(G F_i G F_j).
+        """
         gradient, hessian = np.zeros(x.size), np.zeros((x.size, x.size))
         factors = self._factors(x)
         assert factors is not None
         for L, places, directions in zip(factors, self.places, self.directions, strict=True):
             inverse = linalg.cho_solve((L, True), np.eye(len(L)))
+            # G F_i for all i at once; tr(G F_i G F_j) is the product of one, flattened, with the other transposed.
             turned = inverse @ directions
             gradient[places] -= np.trace(turned, axis1=1, axis2=2)
             flat = turned.reshape(len(places), -1)
@@ -224,6 +290,7 @@ class _Problem:
             hessian[np.ix_(places, places)] += flat @ across.T
         gradient[self.positive] -= 1 / x[self.positive]
         hessian[self.positive, self.positive] += 1 / x[self.positive] ** 2
+        # −log(M q − tr P): tr P is linear in the coordinates, and `trace` its gradient.
         for i, (q, room) in enumerate(zip(self.widths, self._rooms(x), strict=True)):
             place = slice(self.P[i], self.P[i + 1])
             trace = _coordinates(np.eye(q))
@@ -232,7 +299,12 @@ class _Problem:
         return gradient, hessian
 
     def proof(self, x: np.ndarray, share: float) -> MovesProof:
-        """What a point proves, with a little less κ."""
+        """What a point proves, with a little less κ: factors X L of Π = X P Xᵀ, P = L Lᵀ, and all β.
+
+        F is decreasing in κ, so a part of κ that is given up makes room for rounding in every move that is charged.
+
+        Guarantee: none yet, `proved_cost` decides.
+        """
         factors = tuple(
             basis @ np.linalg.cholesky(self._matrix(x, i)) if basis.shape[1] else np.zeros((len(basis), 0))
             for i, basis in enumerate(self.bases)
@@ -242,7 +314,10 @@ class _Problem:
 
 
 def _solved(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """The solution of a positive definite system, or the nearest to one."""
+    """The solution of a positive definite system, or the nearest to one where rounding has made it singular.
+
+    The diagonal is raised by a part of 10⁻¹², which makes another direction of descent, not another optimum.
+    """
     hessian[np.diag_indices_from(hessian)] *= 1 + 1e-12
     try:
         return np.asarray(linalg.cho_solve(linalg.cho_factor(hessian, lower=True), gradient))
@@ -251,7 +326,11 @@ def _solved(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
 
 
 def _unseen(rows: tuple[ExactRow, ...], size: int) -> np.ndarray:
-    """An orthonormal basis of what rows do not show."""
+    """An orthonormal basis of what rows do not show, to rounding.
+
+    With the reduced echelon form [I, S] of the rows over (pivots, free), [−S; I] has the kernel as its columns. The
+    check solves for the pivots again, in rationals.
+    """
     unseen = kernel(rows, np.arange(size))
     basis = np.zeros((size, unseen.free.size))
     basis[unseen.free, np.arange(unseen.free.size)] = 1.0
@@ -260,7 +339,11 @@ def _unseen(rows: tuple[ExactRow, ...], size: int) -> np.ndarray:
 
 
 def _symmetric(q: int) -> np.ndarray:
-    """An orthonormal basis of the symmetric matrices of size q."""
+    """An orthonormal basis of the symmetric matrices of size q, (q(q + 1)/2, q, q), for the product tr(E E′).
+
+    >>> _symmetric(2).shape
+    (3, 2, 2)
+    """
     first, second = np.triu_indices(q)
     basis = np.zeros((first.size, q, q))
     scale = np.where(first == second, 1.0, np.sqrt(0.5))
@@ -270,6 +353,11 @@ def _symmetric(q: int) -> np.ndarray:
 
 
 def _coordinates(matrix: np.ndarray) -> np.ndarray:
-    """The coordinates of a symmetric matrix in that basis."""
+    """The coordinates of a symmetric matrix in that basis.
+
+    >>> matrix = np.array([[1.0, 2.0], [2.0, 5.0]])
+    >>> bool(np.allclose(np.tensordot(_coordinates(matrix), _symmetric(2), 1), matrix))
+    True
+    """
     first, second = np.triu_indices(len(matrix))
     return np.asarray(matrix[first, second] * np.where(first == second, 1.0, np.sqrt(2.0)))

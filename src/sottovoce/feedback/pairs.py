@@ -4,6 +4,17 @@
 All targets of a view get a bound that needs no solver. Then the pair with the largest bound left is sharpened by the
 matrix inequality, first in a small and then in a large subspace, until a pair that needs no more work is the largest.
 So the worst is found early, and each other pair is proved to lie below it.
+
+Why that is enough: bounds only fall while work is done. A pair is *settled* when it is the largest of all that are
+not settled and there is nothing left to do for it. At that moment every other pair has a proved bound below, so no
+further work can make another one larger: the first pair that settles is the worst for good, and the rest keep the
+bounds they have. How many pairs need the inequality depends on how far the cheap bounds are apart from the sharp
+ones.
+
+The cheap bounds are one round of memory along x = γ e_j where node j is not heard, and along the unseen part of b
+where it is (Corollary 2 of docs/training.md), twins where nothing is known of the maps (Corollary 3), and the cap.
+The order of the work is speed. Soundness is that every bound was proved: by `check_shift`, or in `_far_rates` with
+rounding counted.
 """
 
 from __future__ import annotations
@@ -37,7 +48,12 @@ MOST_NUMBERS = 10**8
 
 
 def check_size(nodes: int, entries: int, views: int) -> None:
-    """Refuse more views of a network with so many nodes and entries of W than memory holds, before any work."""
+    """Refuse more views of a network with so many nodes and entries of W than memory holds, before any work.
+
+    Every view holds a hidden loop of its own, about as many numbers as W has entries and the network nodes.
+
+    >>> check_size(100, 1000, 100)
+    """
     if views * (nodes + entries) > MOST_NUMBERS:
         most = max(1, MOST_NUMBERS // (nodes + entries))
         raise InputError(
@@ -52,6 +68,12 @@ class Sharpening:
 
     `places[k]` are positions among the hidden nodes of `cases[k]`. Pairs are counted view by view; `upper` is proved
     for the first `begun` views at any time, so that the work may be interrupted, and `lower` is attained.
+
+    `efforts` are tried in turn for a pair that may be the worst; `slack` is by what part a pair must exceed the
+    largest settled one to be worth it. `upper` and `lower` are ends of Δ², one a pair, `method` names what proves
+    the upper end, `angle` (radians) is that of the plain stream behind the lower end, and `refined` says where the
+    inequality was solved. Where a better attack was searched for, `attacks` has it, by pair. `attacked` is whether
+    lower ends are asked for.
 
     Guarantee: every upper end is proved, rounding included; when `run` is done no pair exceeds the largest by more than
     was proved of it.
@@ -84,7 +106,13 @@ class Sharpening:
         return int(self.starts[-1])
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Bound every pair, then sharpen the largest bound until it is the worst for good."""
+        """Bound every pair, then sharpen the largest bound until it is the worst for good.
+
+        Args:
+            progress: called with (pairs settled, pairs in all), about a thousand times at most.
+
+        Guarantee: `upper` is proved from the moment `begun` passes its view, and only falls after that.
+        """
         for row, (case, places) in enumerate(zip(self.cases, self.places, strict=True)):
             span = slice(self.starts[row], self.starts[row + 1])
             self.upper[span], self.method[span] = first_bounds(case, places)
@@ -96,6 +124,11 @@ class Sharpening:
         self._sharpen(progress)
 
     def _sharpen(self, progress: Callable[[int, int], None] | None) -> None:
+        """Take the pair with the largest bound, improve it and put it back, or settle it.
+
+        Pairs that were never touched wait in `order`, largest first; those that were improved in the heap `again`,
+        by their new bound. The larger of the two heads is the largest of all.
+        """
         order = np.argsort(-self.upper, kind="stable").tolist()
         again: list[tuple[float, int]] = []
         stage = np.zeros(len(self), dtype=np.int64)
@@ -116,7 +149,11 @@ class Sharpening:
                 progress(settled, len(self))
 
     def _improve(self, pair: int, stage: int) -> bool:
-        """Whether there was something left to do for a pair, which is done now."""
+        """Whether there was something left to do for a pair, which is done now.
+
+        Efforts are spent in turn. A bound that is not smaller is thrown away, so `upper` never rises. With all of
+        them spent the pair is about to settle as one of the largest, and only then is an attack searched for.
+        """
         row = int(np.searchsorted(self.starts, pair, side="right")) - 1
         case, place = self.cases[row], int(self.places[row][pair - self.starts[row]])
         if self.upper[pair] == 0:
@@ -134,7 +171,10 @@ class Sharpening:
         return True
 
     def stream(self, pair: int, rounds: int) -> np.ndarray:
-        """The contributions behind the lower end of a pair, as points of the plane."""
+        """The contributions behind the lower end of a pair, as points of the plane, (rounds, 2).
+
+        Guarantee: every row has norm at most 1; all are 0 where the lower end is.
+        """
         if pair in self.attacks:
             return self.attacks[pair].stream(rounds)
         turned = np.exp(1j * self.angle[pair] * np.arange(rounds)) * (self.lower[pair] > 0)
@@ -142,7 +182,10 @@ class Sharpening:
 
 
 def improvable(case: Training, place: int) -> bool:
-    """Whether anything of a target stays hidden, so that its own noise is not all there is."""
+    """Whether anything of a target stays hidden, so that its own noise is not all there is.
+
+    Guarantee: where this is False nothing is seen, or nothing is sent, or the cap is exact.
+    """
     return bool(case.loop.rows) and case.count > 0 and not case.shown_whole[place]
 
 
@@ -153,7 +196,11 @@ def first_bounds(case: Training, places: np.ndarray) -> tuple[np.ndarray, np.nda
 
         Δ² ≤ Σδ_t² · min over 0 ≤ γ ≤ 1 of ((1 − γ + γ ℓ_j A_jj)²/q_j + γ² Σ_{k ≠ j} (ℓ_k A_kj)²/q_k)
 
-    for all of them at once. Those that are heard get a proof each.
+    for all of them at once. Those that are heard get a proof each. What cannot arrive in time is 0.
+
+    Args:
+        case: the view of training.
+        places: positions among the hidden nodes.
 
     Guarantee: upper bounds, rounding included: all terms are positive, and each is off by a few units at most.
     Source: Corollaries 2 and 3 of docs/training.md.
@@ -182,7 +229,12 @@ def first_bounds(case: Training, places: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _far_rates(case: Training) -> np.ndarray:
-    """What a round costs for targets of which nothing is heard, an upper bound; meaningless for others."""
+    """What a round costs for targets of which nothing is heard, an upper bound; meaningless for others.
+
+    With k = ℓ_j A_jj and o = Σ_{i ≠ j} (ℓ_i A_ij)²/q_i the bound is (1 − γ(1 − k))²/q + γ² o, least at γ = (1 −
+    k)/((1 − k)² + q o), cut to [0, 1]. Any γ makes a bound, so that γ is rounded does no harm. All terms are
+    positive, so rounding is a few units of each sum and product, which the last line adds twice over.
+    """
     assert case.slopes is not None
     loop = case.loop
     levels, reach = case.levels[loop.unknown], case.slopes.reach[loop.unknown]
@@ -200,7 +252,10 @@ def _far_rates(case: Training) -> np.ndarray:
 
 
 def _projected(case: Training, place: int) -> Proved:
-    """The best bound by one round of memory along the part of b that is not seen."""
+    """The best bound by one round of memory along the part of b that is not seen, b − Cᵀ(CCᵀ)⁺C b.
+
+    One direction leaves one number to find. What rounding left in the rows that are seen the check removes.
+    """
     b = np.zeros((case.loop.unknown.size, 1))
     b[place] = 1.0
     gram = (case.rows @ case.rows.T).toarray()

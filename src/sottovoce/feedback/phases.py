@@ -8,6 +8,11 @@ In a basis X of what is not seen, Π = X P Xᵀ, the inequality of Theorem 1 for
 in units in which every noise level is 1. Its rows come in two kinds, those with 1 − β on the diagonal ("upper") and
 those with β ("lower"). Nodes that share a β may be rotated among each other, which is how a hundred thousand nodes
 become a few dozen rows: only the span of their rows matters.
+
+F_p is the matrix of Theorem 1 of docs/training.md, divided from both sides by √q of its node; β here is β/q there.
+In it P_p is what differences of this round may be, P_p′ what those of the round before were, and κ_p what a
+contribution in this round costs, 1/κ_p of Δ². What is held here is data of a search; nothing is claimed of it until
+it is checked.
 """
 
 from __future__ import annotations
@@ -32,6 +37,8 @@ class Rows:
 
     `upper_group` and `lower_group` say to which of `groups` groups a row belongs. A group without lower rows (r = 0)
     has β = 0.
+
+    Both are arrays of 2q + 1 columns: q of B₁ (zero below), q of B₂, and b (zero below), with q = `width`.
     """
 
     groups: int
@@ -47,7 +54,7 @@ class Rows:
 
     @property
     def free(self) -> np.ndarray:
-        """The groups whose β is to be chosen."""
+        """The groups whose β is to be chosen: those with lower rows, where some map of the group has a radius."""
         return np.unique(self.lower_group)
 
     @classmethod
@@ -57,6 +64,18 @@ class Rows:
         D is constant in a group, so an orthogonal transformation of its rows changes nothing: with the singular
         values of a block in place of the block, F keeps its signature. A zero row stands for all directions that no
         column reaches.
+
+        Args:
+            upper: the rows of [B₁ B₂ b] with 1 − β, one a node.
+            lower: those with β, one a node.
+            groups: arrays of row numbers that cover all nodes.
+
+        Guarantee: F over these rows is positive definite if and only if it is over all, up to singular values below
+        10⁻⁷.
+
+        >>> few = Rows.grouped(np.ones((4, 3)), np.zeros((4, 3)), [np.arange(4)])
+        >>> abs(few.upper).round(3).tolist()
+        [[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]]
         """
         kept: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         owners: tuple[list[int], list[int]] = ([], [])
@@ -78,7 +97,10 @@ class Rows:
 
 
 def _compressed(rows: np.ndarray) -> np.ndarray:
-    """Few rows with the same Gram matrix, up to what a proof repairs later."""
+    """Few rows with the same Gram matrix, up to what a proof repairs later.
+
+    R = U S Vᵀ has RᵀR = (S Vᵀ)ᵀ(S Vᵀ), and S Vᵀ has no more rows than R has columns.
+    """
     present = rows[np.any(rows != 0, axis=1)]
     if len(present) <= 1:
         return present
@@ -93,6 +115,8 @@ class Phase:
 
     `previous` is the index of the phase whose P enters with a minus (None: nothing does), `weight` is 0 where the
     target does not contribute, and `given` is a factor of a P that is not to be chosen.
+
+    A phase that is its own `previous` recurs in every round; a ring of phases recurs as a whole.
     """
 
     previous: int | None
@@ -102,7 +126,11 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Solution:
-    """Factors L of P = L Lᵀ, multipliers β of all groups and κ for each phase; `closed` if the gap was reached."""
+    """Factors L of P = L Lᵀ, multipliers β of all groups and κ for each phase; `closed` if the gap was reached.
+
+    `factors` are q × q, `multipliers` have one number for each group in units of the noise level, `kappas` one for
+    each phase (0 where nothing is charged), `steps` counts Newton steps.
+    """
 
     factors: tuple[np.ndarray, ...]
     multipliers: tuple[np.ndarray, ...]

@@ -7,6 +7,14 @@ Nodes whose noise the observer does not know are hidden. In every round each hid
 
 where A = W_UU over the hidden nodes U, and the observers see C s_t. The map g_t of node k lies in a ball of slopes:
 ‖g(z′) − g(z) − c_k (z′ − z)‖ ≤ r_k ‖z′ − z‖ with c_k ∓ r_k the ends that `Slopes` holds.
+
+A, C, c, r, q and who contributes when are all that Theorem 1 of docs/training.md asks. The names in this room: A is
+`loop.transition` in floats and `loop.inflow` in rationals, C is `rows` in floats and `loop.rows` in rationals, q is
+`levels`, c and r are `slopes.centre` and `slopes.radius`, ℓ = |c| + r is `slopes.reach`.
+
+"What `smooth` asks of you" in docs/training.md lists what must hold for a question to be about a real training:
+that the ball is public, that noise is fresh, and that the view is closed. Only the last can be seen to here, and
+is.
 """
 
 from __future__ import annotations
@@ -44,6 +52,9 @@ class Training:
     `slopes` is None where nothing is known of the update maps. `levels` holds one variance a node in units of σ², q.
     `loop` holds A and the rows of C in rationals; `alone` the nodes whose message is seen for itself, `known` those
     whose noise the observer knows. Positions count hidden nodes, `loop.unknown` says which nodes they are.
+
+    `protocol`, `view` and `participation` are what was asked; of the protocol W, the number of rounds and the
+    labels count. `levels` and the ends in `slopes` have one number for each of the n nodes, hidden or not.
     """
 
     protocol: Protocol
@@ -64,6 +75,8 @@ class Training:
         """What is asked about the node of index `target`, as the verifier takes it.
 
         The solver and the verifier look at the same question, and at nothing else that they share.
+
+        Guarantee: exact; rows and weights are the rationals of the graph, `levels` are what was asked or below it.
         """
         return TrainingQuestion(
             loop=self.loop,
@@ -82,17 +95,27 @@ class Training:
 
     @property
     def charged(self) -> int:
-        """How many rounds can cost anything."""
+        """How many rounds can cost anything: all, or all but the last where that one shows nothing.
+
+        Guarantee: exact; what a later round would cost never reaches the view.
+        """
         return self._anyone.charged
 
     @property
     def count(self) -> int:
-        """The largest number of charged rounds in which the target contributes."""
+        """The largest number of charged rounds in which the target contributes: the largest Σδ_t².
+
+        Guarantee: an upper bound, attained by a pattern of the family unless that needs the round that is not
+        charged.
+        """
         return self._anyone.count
 
     @property
     def over_informed(self) -> bool:
-        """Whether the hidden loop shows more than the view does, so that only upper bounds carry over."""
+        """Whether the hidden loop shows more than the view does, so that only upper bounds carry over.
+
+        Guarantee: where it is False, an attack on the loop is one on the view.
+        """
         return self._anyone.over_informed
 
     @cached_property
@@ -115,7 +138,10 @@ class Training:
 
     @cached_property
     def heard(self) -> np.ndarray:
-        """Whether the message of each hidden node is part of a row that is seen."""
+        """Whether the message of each hidden node is part of a row that is seen.
+
+        Guarantee: where it is False, the unit vector of the node is in the kernel of C.
+        """
         return np.asarray(
             np.isin(np.arange(self.loop.unknown.size), [k for row in self.loop.rows for k in row])
         )
@@ -125,6 +151,8 @@ class Training:
         """After how many further rounds what a hidden node sends is seen at the earliest; infinite if never.
 
         A breadth-first walk against the messages: those that are heard have 0, those who send to them 1, and so on.
+
+        Guarantee: exact for the pattern of A; a node with as many hops as there are rounds has Δ² = 0.
         """
         hops = np.where(self.heard, 0.0, np.inf)
         front = np.flatnonzero(self.heard)
@@ -140,6 +168,8 @@ class Training:
         """Whether the message of each hidden node is seen for itself, so that no difference in it stays hidden.
 
         For such a node κ ≤ q_j is the best there is, and the cap is exact.
+
+        Guarantee: True only where a row of the echelon form of C, which is in rationals, is a unit vector.
         """
         C = self.rows
         alone = np.diff(C.indptr) == 1
@@ -158,6 +188,11 @@ def training(
     """The values checked and put together; see `training_sensitivity` for what they mean.
 
     `noise_levels` are variances here, in units of σ²; a protocol has deviations, see `training_of`.
+
+    >>> from sottovoce import graphs
+    >>> star = training(graphs.metropolis_weights("star:n=4"), View.secure_sum(0), rounds=5, updates=(0.9, 1))
+    >>> star.loop.unknown.tolist(), star.charged, star.rows.toarray().round(3).tolist()
+    ([1, 2, 3], 5, [[0.577, 0.577, 0.577]])
     """
     protocol = gossip(weights, rounds=rounds)
     chosen = Participation.parse(participation) if isinstance(participation, str) else participation
@@ -187,7 +222,10 @@ def training_of(protocol: Protocol, view: View, participation: Participation) ->
 
 
 def protocol_levels(protocol: Protocol) -> list[Fraction]:
-    """The deviations of all nodes' noise, exact; a node without noise is refused, as it hides nothing of itself."""
+    """The deviations of all nodes' noise, exact; a node without noise is refused, as it hides nothing of itself.
+
+    Guarantee: exact rationals of the program's one draw, in units of σ.
+    """
     levels = spread(protocol.programs[0].draws[0].level, protocol.n)
     _levels([float(level > 0) for level in levels], protocol.n, protocol.labels)
     return levels
@@ -220,7 +258,7 @@ def _training(
 
 
 def _levels(given: ArrayLike | None, n: int, labels: Hashable) -> np.ndarray:
-    """One positive number a node."""
+    """One positive number a node, which nobody can change afterwards; 1 if nothing is given."""
     try:
         levels = np.array(np.broadcast_to(np.asarray(1.0 if given is None else given, dtype=np.float64), n))
     except (TypeError, ValueError):

@@ -1,7 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trainings that remember more than a model, or change, as recursions of differences for `recursion_cost`.
 
-Each takes a view as `training` sets it up and the position of a target among the hidden nodes.
+Each takes a view as `training` sets it up and the position of a target among the hidden nodes. It says what the
+difference ξ of two runs holds, and writes
+
+    ξ⁺ = 𝒜 ξ + B p + b δ + N a,     |p_k| ≤ |(R ξ)_k|,     C ξ = 0
+
+as a `Move`: `transition` 𝒜, `bends` B, `reach` R, `entry` b, `noise` N. p is what the maps of the nodes make of a
+difference beyond their centre, δ what the record adds, a how the noise is shifted. Throughout e is the difference
+of the messages and A e that of what is received, so that a map in the ball (c, r) makes c A e + p of it with |p_k|
+≤ r_k |(A e)_k|.
+
+Matrices are rationals: weights and slopes are taken as the numbers that they are, so nothing is rounded before
+`sottovoce.verification.moves` builds F. What soundness asks of this module is that the matrices describe the
+training that is meant: each docstring has the recursion to compare them with. Tests hold the bounds against linear
+loops that follow the same matrices, and the cases without memory against plain training. Theorem 2 of
+docs/training.md makes a bound of a recursion.
 """
 
 from __future__ import annotations
@@ -33,7 +47,12 @@ __all__ = [
 
 
 class _Parts:
-    """A = W_UU, the rows that are seen, c and r, all in rationals; `rough` nodes have maps of any kind."""
+    """A = W_UU, the rows that are seen, c and r, all in rationals; `rough` nodes have maps of any kind.
+
+    `m` hidden nodes; `A`, `c`, `r` and the identity `one` are m × m, c and r diagonal; `b` is the unit vector of
+    the target; `rows` map positions of hidden nodes to weights. Noise of other levels than 1, and views whose last
+    round shows nothing or rows that others do not, are refused: the recursions below are not written for them.
+    """
 
     def __init__(self, case: Training, target: int, rough: Iterable[int] = ()) -> None:
         loop = case.loop
@@ -77,7 +96,20 @@ def eye(n: int) -> Exact:
 def plain_steps(case: Training, target: int, *, rough: Iterable[int] = ()) -> Recursion:
     """Training as `training_sensitivity` has it; `rough` are positions of nodes with maps of any kind.
 
-    ξ = e, the differences of the messages.
+    ξ = e, the differences of the messages:
+
+        e⁺ = c A e + p + b δ + a,     |p_k| ≤ r_k |(A e)_k|.
+
+    Guarantee: exact; with `recursion_cost` this is one step of Theorem 1 that recurs. Of a rough node nothing is
+    asked, as its input counts as seen: Corollary 3 for these nodes, Theorem 1 for the others.
+    Source: Theorems 1 and 2 of docs/training.md.
+
+    >>> from sottovoce import View, graphs
+    >>> from sottovoce.feedback.problem import training
+    >>> star = training(graphs.metropolis_weights("star:n=3"), View.secure_sum(0), rounds=9, updates=(0, 1))
+    >>> move = plain_steps(star, 0).moves[0]
+    >>> [str(x) for x in move.transition.ravel()]  # c A, with c = 1/2 and A = 2/3 on the diagonal
+    ['1/3', '0', '0', '1/3']
     """
     p = _Parts(case, target, rough)
     move = Move(
@@ -95,7 +127,21 @@ def plain_steps(case: Training, target: int, *, rough: Iterable[int] = ()) -> Re
 def heavy_ball(case: Training, target: int, *, momentum: float) -> Recursion:
     """Momentum with the noise inside: w⁺ = γ w − η∇f(z) + u, s = z + w⁺.
 
-    ξ = (e, w): e⁺ = cA e + γ w + …, w⁺ = (c − 1)A e + γ w + …, and of w nothing is seen.
+    ξ = (e, w), and of w nothing is seen. A step −η∇f has the slopes of the update less 1, centre c − 1 and the same
+    radius, and what it makes of a difference enters the memory and through it the message, z + w⁺:
+
+        w⁺ = γ w + (c − 1) A e + p + b δ + a,     e⁺ = A e + w⁺ = γ w + c A e + p + b δ + a.
+
+    So p, δ and a reach both halves of ξ alike.
+
+    Args:
+        case: the view of training, with slopes.
+        target: a position among the hidden nodes.
+        momentum: γ, taken as the float that it is.
+
+    Guarantee: exact, for noise that is drawn inside the memory. Momentum that is added after the noise is another
+    recursion, and not covered.
+    Source: Theorem 2 of docs/training.md.
     """
     p, gamma = _Parts(case, target), Fraction(momentum)
     both = np.vstack([p.one, p.one])
@@ -112,7 +158,18 @@ def heavy_ball(case: Training, target: int, *, momentum: float) -> Recursion:
 
 
 def correlated_noise(case: Training, target: int, *, share: float) -> Recursion:
-    """Noise u_t − λ u_{t−1}: ξ = (e, a), the shift of the last round being remembered."""
+    """Noise u_t − λ u_{t−1}: ξ = (e, a), the shift of the last round being remembered.
+
+    A shift a of u_t moves the message of round t by a and that of round t + 1 by −λ a, so with a₋ for the shift
+    before
+
+        e⁺ = c A e − λ a₋ + p + b δ + a,     a₋⁺ = a.
+
+    Of a₋ nothing is seen. λ is `share`.
+
+    Guarantee: exact. The bound may exceed local DP: what noise of one round gives, the next takes back.
+    Source: Theorem 2 of docs/training.md.
+    """
     p, lam = _Parts(case, target), Fraction(share)
     none = zeros(p.m, p.m)
     move = Move(
@@ -128,7 +185,25 @@ def correlated_noise(case: Training, target: int, *, share: float) -> Recursion:
 
 
 def several_exchanges(case: Training, target: int, *, steps: int, fresh: bool) -> Recursion:
-    """K exchanges a round: with `fresh` noise in each, or with that of the first alone, carried on."""
+    """K exchanges a round: with `fresh` noise in each, or with that of the first alone, carried on.
+
+    With fresh noise there are K states, one after each exchange. The first move of a round updates, the others only
+    mix: e⁺ = A e + a, without a map, without the record. Each is seen through the same rows.
+
+    With the noise of the first alone, s is mixed K times before it is updated. The observers see C s, C A s, …, C
+    A^{K−1} s, all linear in one difference e, and
+
+        e⁺ = c A^K e + p + b δ + a,     |p_k| ≤ r_k |(A^K e)_k|.
+
+    Args:
+        case: the view of training, with slopes.
+        target: a position among the hidden nodes.
+        steps: K.
+        fresh: whether each exchange has noise of its own.
+
+    Guarantee: exact; a contribution is charged once a round, so the cost is that of a round.
+    Source: Theorem 2 of docs/training.md.
+    """
     at_least(1, steps=steps)
     p = _Parts(case, target)
     if fresh:
@@ -147,6 +222,7 @@ def several_exchanges(case: Training, target: int, *, steps: int, fresh: bool) -
             for k in range(1, steps)
         )
         return Recursion(sizes=(p.m,) * steps, seen=(p.rows,) * steps, moves=(first, *later))
+    # After k rounds of the loop `rows` are C, C A, …, C A^k and `power` is A^{k+1}.
     rows, power = list(p.rows), p.A
     for _ in range(steps - 1):
         rows += [_row(_dense(row, p.m) @ power) for row in p.rows]
@@ -164,7 +240,18 @@ def several_exchanges(case: Training, target: int, *, steps: int, fresh: bool) -
 
 
 def local_steps(case: Training, target: int, *, steps: int) -> Recursion:
-    """H local steps between exchanges, noise in each, of which the last is seen; the rate is that of one local step."""
+    """H local steps between exchanges, noise in each, the last of them seen; the cost is that of one local step.
+
+    State k holds the differences after local step k of a round, k = 0 … H − 1. The first step starts from what the
+    exchange brought, A e; the others from a node's own model, e itself:
+
+        e⁺ = c A e + p + b δ + a  (k = 0),     e⁺ = c e + p + b δ + a,   |p_k| ≤ r_k |e_k|  (k > 0).
+
+    Only state H − 1 is sent, and so seen; the others may differ in any way.
+
+    Guarantee: exact, if the record takes part in every local step. A round costs H times what is returned.
+    Source: Theorem 2 of docs/training.md.
+    """
     at_least(1, steps=steps)
     p = _Parts(case, target)
     moves = [
@@ -188,6 +275,22 @@ def drop_out(case: Training, target: int, *, away: Iterable[Iterable[int]]) -> R
 
     Who is missing is fixed beforehand or tossed, and does not look at the run. A node that is missed keeps its weight,
     so what it would have had of others it has of itself. Every set has a Π of its own, and each may follow each.
+
+    In mode i messages are mixed by A_i and seen through C_i. A difference that was unseen in mode i, C_i e = 0, is
+    mixed by A_i, and what comes of it must be unseen in the mode j that follows:
+
+        e⁺ = c A_i e + p + b δ + a,     C_i e = 0,  C_j e⁺ = 0     for all pairs (i, j).
+
+    One Π for all modes would have to be hidden from every C_i at once, which is weaker and may hide nothing.
+
+    Args:
+        case: a view of sums by observers who know their own noise.
+        target: a position among the hidden nodes.
+        away: sets of node indices that may be missing together.
+
+    Guarantee: exact for each order in which the modes can come, so the bound holds for the worst of them. It does
+    not hold where who is missing depends on models or data.
+    Source: Theorem 2 of docs/training.md.
     """
     if case.view.name not in {"secure-sum", "coalition-sums"} or case.view.own_noise != "known":
         raise InputError(
@@ -212,7 +315,11 @@ def drop_out(case: Training, target: int, *, away: Iterable[Iterable[int]]) -> R
 
 
 def _thinned(case: Training, absent: set[int]) -> tuple[Exact, tuple[ExactRow, ...]]:
-    """A and the rows that are seen while some nodes are away."""
+    """A and the rows that are seen while some nodes are away.
+
+    W_ij of a pair of which one is missing goes to W_ii, so every row keeps its sum. The rows of the observers are
+    seen.
+    """
     hidden = {int(node): k for k, node in enumerate(case.loop.unknown)}
     A, seen = zeros(len(hidden), len(hidden)), []
     for node in range(case.weights.n):
@@ -233,6 +340,20 @@ def falling_steps(case: Training, target: int, *, steps: Sequence[float]) -> Rec
 
     Divided by its step a message has noise of level 1, and the slopes of round t are η_{t−1}/η_t times those of the
     step η_t, which move to 1 as it falls. There is a Π for each round and a κ for each.
+
+    With e the difference of the messages over their step, c_t = 1 − (1 − c) η_t/η_1, r_t = r η_t/η_1:
+
+        e⁺ = (η_{t−1}/η_t) c_t A e + p + b δ + a,     |p_k| ≤ (η_{t−1}/η_t) (r_t)_k |(A e)_k|.
+
+    A contribution is a gradient times the step, so over its step it has norm 1 in every round.
+
+    Args:
+        case: the view of training, with the slopes of the first step.
+        target: a position among the hidden nodes.
+        steps: η_1 ≥ η_2 ≥ … > 0, one for each round; only their ratios matter.
+
+    Guarantee: exact; the cost is that of the whole run, Σ 1/κ_t.
+    Source: Theorem 2 of docs/training.md.
     """
     if not steps or any(later > earlier for earlier, later in itertools.pairwise(steps)) or steps[-1] <= 0:
         raise InputError(f"steps must be positive and never rise; got {list(steps)[:20]}")
@@ -240,6 +361,7 @@ def falling_steps(case: Training, target: int, *, steps: Sequence[float]) -> Rec
     sizes = [Fraction(step) for step in steps]
     moves = []
     for t, size in enumerate(sizes):
+        # `part` is η_t/η_1, `grown` is η_{t−1}/η_t; round 1 has nothing before it, and 1 will do.
         part, grown = size / sizes[0], sizes[max(0, t - 1)] / size
         centre = p.one - (p.one - p.c) * part
         moves.append(
@@ -266,6 +388,7 @@ def falling_steps(case: Training, target: int, *, steps: Sequence[float]) -> Rec
 
 
 def _dense(row: ExactRow, size: int) -> Exact:
+    """A row with its zeros."""
     full = zeros(size)
     for j, x in row.items():
         full[j] = x
@@ -273,4 +396,5 @@ def _dense(row: ExactRow, size: int) -> Exact:
 
 
 def _row(values: Any) -> ExactRow:  # noqa: ANN401
+    """A row without its zeros."""
     return {j: x for j, x in enumerate(values.tolist()) if x}

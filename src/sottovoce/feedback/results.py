@@ -31,6 +31,10 @@ class TrainingSensitivity:
     The upper end is what `proof` proves; the lower end is attained by the linear loop in `attack`, so no bound for this
     ball is below it. `assumption` is `smooth` where the upper end rests on the ball of slopes and `none` where it holds
     for maps of any kind.
+
+    `squared` is Δ² in units in which a contribution has norm 1 and σ is 1, so μ = √Δ²/σ; `method` says which
+    theorem the upper end rests on: `shift` (Theorem 1 of docs/training.md), `memory-one`, `twins` (Corollaries 2,
+    3) or `cap`.
     """
 
     target: Hashable
@@ -46,6 +50,7 @@ class TrainingRates:
     """Ends of lim Δ²/T for several targets of one view of training, and what proves and attains them.
 
     `angle` is that of the stream behind a lower end; `constant` is attained by contributions that never change.
+    All are arrays with one entry a target: Δ² a round in `lower`, `upper` and `constant`, radians in `angle`.
     """
 
     lower: np.ndarray
@@ -60,7 +65,7 @@ class TrainingPairs:
     """Upper bounds on Δ² for many pairs of observer and target, observer by observer.
 
     `method` says what proves each. With `refined` the matrix inequality was solved for a pair; for the others a bound
-    that needs none is already below the largest.
+    that needs none is already below the largest. All have one entry a pair, `observers` too.
     """
 
     observers: tuple[Hashable, ...]
@@ -79,6 +84,9 @@ class TrainingPairs:
 
     @property
     def worst(self) -> tuple[Hashable, Hashable, float]:
-        """The pair with the largest upper bound: no other pair has more than that."""
+        """The pair with the largest upper bound: no other pair has more than that.
+
+        Guarantee: an upper bound on Δ² of every pair that was compared.
+        """
         place = int(self.squared_upper.argmax())
         return self.observers[place], self.targets[place], float(self.squared_upper[place])

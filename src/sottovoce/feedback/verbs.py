@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`training_sensitivity`: one view and one target; `training_pairs`: the worst of many pairs, every one proved."""
+"""`training_sensitivity`: one view and one target; `training_pairs`: the worst of many pairs, every one proved.
+
+Upper ends come from `candidates` and `pairs`, lower ends from `attacks`. These functions only decide whom to ask,
+and put the answers together; what they return is sound because every upper end was proved before it got here, for
+the same question (`Training.about`). The theorem, what it assumes and its proof are in docs/training.md.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Effort", "training_pairs", "training_rates", "training_sensitivities", "training_sensitivity"]
 
+# Pairs are compared in networks of at most so many nodes: every view holds its own hidden loop.
 MOST_NODES = 4000
 # So few targets are solved for one by one when a rate is asked for.
 MOST_SOLVED = 24
+# Rounds beyond the number of nodes for which a rate is solved; too many for steps of single rounds.
 LONG = 1024
 
 
@@ -100,7 +107,16 @@ def training_sensitivities(
 ) -> list[TrainingSensitivity]:
     """`training_sensitivity` for the nodes at `indices`, of a protocol with `updates`.
 
+    Args:
+        protocol: gossip with `updates`; its noise levels are deviations.
+        view: what the observer sees and whose noise it knows.
+        indices: node indices of the targets, all hidden from the view.
+        participation: the rounds in which the record takes part.
+        effort: as in `training_sensitivity`.
+        progress: called with (targets done, targets in all).
+
     Guarantee: that of `training_sensitivity`, for each.
+    Source: as there.
     """
     case = training_of(protocol, view, participation)
     found = []
@@ -122,6 +138,9 @@ def training_rates(
 
     One step of the inequality that recurs costs 1/κ a round for every number of rounds. Of many targets the largest are
     solved for and the others bounded.
+
+    Cap, twins, one round of memory and one step that recurs all cost the same in each round, so the bound for a
+    long run divided by its rounds is one for every round of any run.
 
     Guarantee: limsup Δ²/T is at most the upper end for all maps in the ball; the lower end is the rate of an actual
     statistic against an actual loop in it.
@@ -156,7 +175,7 @@ def training_rates(
 
 
 def _measured(case: Training, index: int, effort: Effort) -> TrainingSensitivity:
-    """Both ends for the node of this index."""
+    """Both ends for the node of this index: the smallest bound that was proved, the best attack that was found."""
     place = case.loop.position(index)
     best = best_proved(case, place, effort)
     attack = best_attack(case, place)
