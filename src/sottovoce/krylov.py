@@ -2,6 +2,18 @@
 """Block Arnoldi and Lanczos with residuals that bound what was cut, and what rounding did measured afterwards.
 
 Knows neither graphs nor privacy: it compresses the powers X^ℓ V of a sparse matrix X on a thin block V.
+
+With Q an orthonormal basis of span{V, XV, …, X^k V}, H = QᵀXQ (`projected`) and V = Q s (`start`),
+
+    X Q = Q H + Q₊ f,     so     X^ℓ V = Q H^ℓ s  for ℓ ≤ k,
+
+and beyond that the two differ by what f lets out of the space, ‖f H^ℓ s‖ a step. `power_error` adds that up;
+nothing is assumed of how fast it falls. X symmetric makes H block tridiagonal (Lanczos), and Euclidean norms are
+used; else H is block Hessenberg (Arnoldi), and norms are ℓ¹, in which a stochastic matrix does not stretch.
+
+How the basis is made is speed: pauses, blocks, deflation and the order of sums may do what they like to it.
+Soundness is `measured_defect`, which takes the vectors as they are stored and bounds how far each of the relations
+above is off, and `proved_power_error`. What a caller makes of the two is in docs/mathematics.md.
 """
 
 from __future__ import annotations
@@ -53,7 +65,10 @@ class Operator(Protocol):
 
     @property
     def units(self) -> float:
-        """How many units of roundoff a product errs by at most, in norm."""
+        """How many units of roundoff a product errs by at most, in norm.
+
+        Guarantee: an upper bound, on trust: `measured_defect` rests on it.
+        """
 
     def __matmul__(self, block: np.ndarray) -> np.ndarray:
         """The products with columns."""
@@ -66,6 +81,10 @@ class KrylovBasis:
     What is left over is Q₊ `factor`, Q₊ the vectors that would come next (`following`). `residual` is a small factor
     with ‖Q₊ factor v‖ ≤ ‖residual v‖, Euclidean or (for X that are not symmetric) in ℓ¹. All of this holds up to
     rounding, which `measured_defect` finds.
+
+    For X of n rows and V of v columns: `vectors` is n × r, `projected` H r × r, `start` r × v, `following` n × p
+    with p ≤ v, `factor` and `residual` p × r, 0 but for the columns of the newest block. `euclidean` says which
+    norm.
     """
 
     vectors: np.ndarray
@@ -91,8 +110,22 @@ def krylov_bases(
     is asked for. Norms are Euclidean if `symmetric` and ℓ¹ otherwise. Columns that vanish after orthogonalisation
     (breakdown) are deflated and counted as residual.
 
+    Args:
+        matrix: X, square, or a linear map known by its products.
+        block: V, one column for each vector to start from.
+        largest: how many dimensions are enough; the last basis may have less than a block more.
+        symmetric: whether X is.
+
     Guarantee: none of its own; `measured_defect` says how far a basis is from its relations.
     Source: Golub & Van Loan, *Matrix Computations*, 4th ed., Section 10.1 and 10.5.
+
+    >>> ring = sparse.csr_array(np.array([[0.5, 0.25, 0, 0.25], [0.25, 0.5, 0.25, 0], [0, 0.25, 0.5, 0.25],
+    ...                                   [0.25, 0, 0.25, 0.5]]))
+    >>> bases = list(krylov_bases(ring, np.eye(4)[:, :1], largest=4, symmetric=True))
+    >>> [basis.size for basis in bases]  # a node, its two neighbours, the one across: then the space is closed
+    [1, 2, 3]
+    >>> [round(power_error(basis, 3), 3) for basis in bases]
+    [0.884, 0.125, 0.0]
     """
     at_least(1, largest=largest)
     most = min(block.shape[0], largest + block.shape[1])
@@ -112,6 +145,7 @@ def krylov_bases(
         found = _orthogonalise(image, basis[:, oldest:], nearby=nearby - oldest)
         coefficients = np.pad(found, ((oldest, 0), (0, 0)))
         following, factor = _independent(image)
+        # A vector that shrank to a part s carries its rounding 1/s times enlarged: it is orthogonalised once more.
         smallest = float(np.linalg.norm(factor, axis=1).min(initial=1.0))
         if smallest < CANCELLED:
             coefficients += _orthogonalise(following, basis, nearby=0) @ factor
@@ -185,6 +219,7 @@ def proved_power_error(basis: KrylovBasis, powers: int, stretch: float) -> float
     total, held, reached = 0.0, np.zeros_like(state), np.zeros_like(rows)
     looked = min(powers - 1, FOLLOWED)
     halfway = 0.0
+    # v_{k+1} = H v_k from the one end and f_{k+1} = f_k H from the other, with the sums of their sizes.
     for k in range(looked):
         shown = basis.residual @ state
         size = float(np.linalg.norm(shown) if basis.euclidean else np.abs(shown).sum())
@@ -194,6 +229,7 @@ def proved_power_error(basis: KrylovBasis, powers: int, stretch: float) -> float
         state, rows = H @ state, back @ rows
         if k == looked // 2:
             halfway = float(np.linalg.norm(state) * np.linalg.norm(rows))
+    # Σ_k γ|H||v_k|, what rounding made of the states in all; each part of it is read by every f_i at most once.
     made = unit * (sizes @ held)
     first = float((reached.T @ made).sum())
     shown_error = 1.001 * UNIT_ROUNDOFF * (count + 2) * float((np.abs(basis.residual) @ held).sum())
@@ -222,7 +258,11 @@ def _orthogonalise(block: np.ndarray, basis: np.ndarray, *, nearby: int) -> np.n
 
 
 def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal columns Q and a factor R with block = Q R, but for what is dropped at rounding level."""
+    """Orthonormal columns Q and a factor R with block = Q R, but for what is dropped at rounding level.
+
+    Singular values, not Gram–Schmidt: which columns of a block depend on the others is then no matter of their
+    order.
+    """
     left, sizes, right = np.linalg.svd(block, full_matrices=False)
     kept = sizes > 64 * UNIT_ROUNDOFF * max(1, block.shape[1])
     return left[:, kept], sizes[kept, None] * right[kept]
@@ -255,6 +295,7 @@ def measured_defect(matrix: csr_array | Operator, block: np.ndarray, basis: Kryl
     longest = float(np.sqrt(1 + skew))
     combined = np.vstack([basis.projected, basis.factor])
     squares = 0.0
+    # X Q − Q H − Q₊ f, some columns at a time; H is banded or triangular, so most rows of its columns are 0.
     for begin in range(0, count, COLUMNS_AT_ONCE):
         part = slice(begin, begin + COLUMNS_AT_ONCE)
         rest = matrix @ vectors[:, part]
@@ -281,7 +322,7 @@ def measured_defect(matrix: csr_array | Operator, block: np.ndarray, basis: Kryl
 
 
 def _skew(vectors: np.ndarray) -> float:
-    """An upper bound of ‖QᵀQ − I‖, as `measured_defect` derives it."""
+    """An upper bound of ‖QᵀQ − I‖, as `measured_defect` derives it; the units are of ‖Q‖²_F = tr(QᵀQ)."""
     gram, units = gram_in_blocks(vectors)
     rounding = units * UNIT_ROUNDOFF * float(np.trace(gram))
     gram.flat[:: len(gram) + 1] -= 1.0
@@ -289,7 +330,17 @@ def _skew(vectors: np.ndarray) -> float:
 
 
 def gram_in_blocks(vectors: np.ndarray) -> tuple[np.ndarray, int]:
-    """QᵀQ, added up in blocks of rows, and how many units of (|Q|ᵀ|Q|)_ij its entries err by at most."""
+    """QᵀQ, added up in blocks of rows, and how many units of (|Q|ᵀ|Q|)_ij its entries err by at most.
+
+    Blocks of about √n rows have √n terms each, and there are √n of them to add: 2√n units where one long sum has n.
+
+    Guarantee: the count is an upper bound, in whatever order a block is added up.
+    Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.1.
+
+    >>> gram, units = gram_in_blocks(np.eye(3))
+    >>> gram.tolist(), units
+    ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 7)
+    """
     length, count = vectors.shape
     gram, terms = np.zeros((count, count)), max(FEWEST_TERMS, math.isqrt(length))
     for begin in range(0, length, terms):

@@ -76,7 +76,10 @@ class Decomposition:
 
     @property
     def gap(self) -> float:
-        """γ = 1 − ρ."""
+        """γ = 1 − ρ.
+
+        Guarantee: exact up to the rounding of ρ.
+        """
         return 1 - self.rho
 
 
@@ -103,5 +106,8 @@ def decompose(weights: GossipWeights | np.ndarray) -> Decomposition:
 
 
 def dense(weights: GossipWeights | np.ndarray) -> np.ndarray:
-    """The gossip matrix as an array."""
+    """The gossip matrix as an array.
+
+    Guarantee: exact; the floats that `GossipWeights` holds.
+    """
     return np.asarray(as_weights(weights).matrix.toarray())

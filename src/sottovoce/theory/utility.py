@@ -128,7 +128,10 @@ class ExcessRiskTerms:
 
     @property
     def total(self) -> float:
-        """Their sum."""
+        """Their sum.
+
+        Guarantee: the order of the excess risk, not a bound on it: Theorem 17 leaves its constants open.
+        """
         return self.privacy + self.root + self.mixing + self.heterogeneity + self.start
 
 
