@@ -3,8 +3,8 @@
 
 from sottovoce.rates.limits import rate, response_spectrum
 from sottovoce.rates.results import Rate, Rates
-from sottovoce.rates.signs import periodic_signs, sign_patterns
-from sottovoce.rates.steady import SteadyState, steady_state
+from sottovoce.rates.sign_streams import periodic_signs, sign_patterns
+from sottovoce.rates.steady_filter import SteadyState, steady_state
 from sottovoce.rates.table import RatePair, RateTable
 
 __all__ = [

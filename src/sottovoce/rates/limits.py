@@ -12,12 +12,12 @@ from sottovoce.errors import InputError, one_of
 from sottovoce.feedback import training_rates
 from sottovoce.filtering import HiddenSystem, hidden_system
 from sottovoce.protocols import Protocol, gossip
-from sottovoce.rates.pieces import pieces, rows_at
 from sottovoce.rates.programs import program_rates, program_spectrum
 from sottovoce.rates.results import Rates
-from sottovoce.rates.signs import sign_limits
-from sottovoce.rates.steady import steady_state
+from sottovoce.rates.sign_streams import sign_limits
+from sottovoce.rates.steady_filter import steady_state
 from sottovoce.rates.supremum import suprema
+from sottovoce.rates.taylor_pieces import pieces, rows_at
 from sottovoce.scenarios import Scenario, StreamWords, asked
 from sottovoce.views import View, observe, target_indices
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Contribution
-    from sottovoce.rates.steady import SteadyState
+    from sottovoce.rates.steady_filter import SteadyState
 
 __all__ = ["rate", "response_spectrum"]
 

@@ -19,7 +19,7 @@ from sottovoce.filtering import UNIT
 from sottovoce.protocols import GIVEN
 from sottovoce.rates.modes import exact_round, unhidden, without_known
 from sottovoce.rates.rounding import FLOATED, peak_error, series_error, sign_error
-from sottovoce.rates.signs import sign_patterns
+from sottovoce.rates.sign_streams import sign_patterns
 from sottovoce.rates.stationary import LAGS, stationary_round, system_of, whitener_of
 
 if TYPE_CHECKING:
@@ -337,7 +337,7 @@ def _peak(lags: np.ndarray, tolerance: float) -> _Peak:
 
 
 def _signed(peak: _Peak, lower: float, lowered: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
-    """A lower end for streams of signs, and its frequency; see `signs`."""
+    """A lower end for streams of signs, and its frequency; see `sign_streams`."""
     weights, frequencies = sign_patterns()
     values = lowered(peak.at(frequencies) - peak.noise)
     reached = np.maximum(weights @ values - sign_error(weights, values[:, None]), 0.0)

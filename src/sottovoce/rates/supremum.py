@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.polynomial import polynomial
 
-from sottovoce.rates.pieces import TERMS
 from sottovoce.rates.rounding import FLOATED, form_units
+from sottovoce.rates.taylor_pieces import TERMS
 
 if TYPE_CHECKING:
-    from sottovoce.rates.pieces import Piece
+    from sottovoce.rates.taylor_pieces import Piece
 
 __all__ = ["Suprema", "suprema"]
 

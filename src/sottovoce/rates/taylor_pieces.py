@@ -24,7 +24,7 @@ from sottovoce.filtering import GAMMA, ROOM
 from sottovoce.rates.rounding import FLOATED, solve_residual
 
 if TYPE_CHECKING:
-    from sottovoce.rates.steady import SteadyState
+    from sottovoce.rates.steady_filter import SteadyState
 
 __all__ = ["TERMS", "Piece", "pieces", "rows_at"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.rates.pieces import rows_at
 from sottovoce.rates.rounding import FLOATED, sign_error
+from sottovoce.rates.taylor_pieces import rows_at
 
 if TYPE_CHECKING:
-    from sottovoce.rates.pieces import Piece
     from sottovoce.rates.supremum import Suprema
+    from sottovoce.rates.taylor_pieces import Piece
 
 __all__ = ["periodic_signs", "sign_limits", "sign_patterns"]
 
