@@ -15,7 +15,7 @@ from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, 
 from sottovoce.protocols import gossip
 from sottovoce.rates import Rates, rate, response_spectrum, steady_state
 from sottovoce.rates import steady as steady_module
-from sottovoce.rates.pieces import _solve, pieces, rows_at
+from sottovoce.rates.taylor_pieces import _solve, pieces, rows_at
 from sottovoce.views import View, observe
 
 

@@ -26,7 +26,7 @@ from sottovoce.rates.rounding import (
     range_beside_average,
     sign_error,
 )
-from sottovoce.rates.signs import periodic_signs, sign_patterns
+from sottovoce.rates.sign_streams import periodic_signs, sign_patterns
 from sottovoce.rates.supremum import _first_look, _squared
 from sottovoce.views import View, observe
 

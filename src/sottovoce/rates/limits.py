@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`rate`: the limit of Δ²/T for one view and all its targets, each as a certified interval."""
+"""`rate`: the limit of Δ²/T for one view and all its targets, each as a certified interval.
+
+The form M of T rounds is, but for its first rounds, the Toeplitz matrix of φ. Its largest value over streams whose
+entries have norm 1 grows like T·sup φ: a vector that turns by ω in each round attains T·φ(ω) up to what its first
+and last rounds differ by, and diag(y) ⪰ M with y_t → sup φ bounds every stream (docs/mathematics.md, section 8).
+
+This module is policy: it decides which way is taken (closed form, steady filter, lags of a program, training),
+hands targets on in batches, and puts the two sides together where the observer had to be given more than it sees.
+The ends are proved in `supremum`, `sign_streams` and `programs`.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +21,12 @@ from sottovoce.errors import InputError, one_of
 from sottovoce.feedback import training_rates
 from sottovoce.filtering import HiddenSystem, hidden_system
 from sottovoce.protocols import Protocol, gossip
-from sottovoce.rates.pieces import pieces, rows_at
 from sottovoce.rates.programs import program_rates, program_spectrum
 from sottovoce.rates.results import Rates
-from sottovoce.rates.signs import sign_limits
-from sottovoce.rates.steady import steady_state
+from sottovoce.rates.sign_streams import sign_limits
+from sottovoce.rates.steady_filter import steady_state
 from sottovoce.rates.supremum import suprema
+from sottovoce.rates.taylor_pieces import pieces, rows_at
 from sottovoce.scenarios import Scenario, StreamWords, asked
 from sottovoce.views import View, observe, target_indices
 
@@ -28,12 +37,14 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Contribution
-    from sottovoce.rates.steady import SteadyState
+    from sottovoce.rates.steady_filter import SteadyState
 
 __all__ = ["rate", "response_spectrum"]
 
+# Speed alone: targets are searched together while their polynomials take no more than this.
 BATCH_BYTES = 64 * 2**20
-# The relative width of an interval that the search stops at, if none is asked for.
+# Speed alone: the relative width of an interval that the search stops at, if none is asked for. Both ends are
+# proved wherever it stops.
 TOLERANCE = 1e-6
 
 
@@ -55,19 +66,19 @@ def rate(
     periodic stream of signs with Fourier coefficients ĉ_ν, and the same supremum.
 
     Args:
-        question: a `Scenario` of one view; or a protocol (its number of rounds plays no role here), or gossip weights.
-            With `updates` the rate holds for all maps in their ball.
+        question: a `Scenario` of one view; or a protocol (its number of rounds plays no role here), or gossip
+            weights. With `updates` the rate holds for all maps in their ball.
         view: what the observer sees and whose noise it knows.
         targets: names of the nodes to protect; all whose noise the observer does not know if None.
         progress: called with (targets done, targets in all).
-        words: as in `sottovoce.scenarios.StreamWords`: `contribution`, "vector" or "scalar", and of what may be spent
-            the `tolerance`, a relative width.
+        words: as in `sottovoce.scenarios.StreamWords`: `contribution`, "vector" or "scalar", and of what may be
+            spent the `tolerance`, a relative width.
 
-    Guarantee: lower ≤ limit ≤ upper, rounding and reduction included; no grid is trusted between its points.
-    What rounding may do on slow or huge networks can leave an interval wider than `tolerance`. The limit is
-    asymptotic: at a finite T, Δ²/T can be larger. Of protocols other than plain gossip φ need not lie below 1, and the
-    limit is infinite where a contribution is seen beside no noise, or Δ² is proved to grow faster than T; schedules and
-    encoders are refused.
+    Guarantee: lower ≤ limit ≤ upper, rounding and reduction included; no grid is trusted between its points. What
+    rounding may do on slow or huge networks can leave an interval wider than `tolerance`. The limit is asymptotic:
+    at a finite T, Δ²/T can be larger. Of protocols other than plain gossip φ need not lie below 1, and the limit is
+    infinite where a contribution is seen beside no noise, or Δ² is proved to grow faster than T. An encoder
+    multiplies φ by |Σ_k c_k e^{−ikω}|²; schedules are refused.
     Source: Theorem 13 of Koskela & Kulkarni, corrected (the limit is 1/n for constant contributions only);
     Grenander & Szegő, *Toeplitz Forms and Their Applications*, Section 5.2.
 
@@ -101,6 +112,8 @@ def rate(
         upper_side = _assess(hidden_system(chosen, observation), indices, contribution, tolerance, progress)
         lower_side = upper_side
         if upper_side.over_informed:
+            # The upper end is that of an observer who was given an inflow; the lower one of an observer who does
+            # not know that node's noise (`hidden_system`). The truth lies between.
             told = hidden_system(chosen, observation, complete=False)
             lower_side = _assess(told, indices, contribution, tolerance, None)
     return Rates(
@@ -118,7 +131,10 @@ def rate(
 
 
 def _in_the_long_run(protocol: Protocol | GossipWeights | np.ndarray | csr_array) -> Protocol:
-    """The protocol with its encoder in full, however few rounds it was given."""
+    """The protocol with its encoder in full, however few rounds it was given.
+
+    The number of rounds plays no role for a rate, but an encoder is cut to it.
+    """
     chosen = protocol if isinstance(protocol, Protocol) else gossip(protocol, rounds=1)
     short = chosen.rounds < len(chosen.encoder)
     return replace(chosen, rounds=len(chosen.encoder)) if short else chosen
@@ -132,7 +148,10 @@ def _of_program(
     tolerance: float,
     progress: Callable[[int, int], None] | None,
 ) -> Rates:
-    """The rates of a protocol that is not plain gossip."""
+    """The rates of a protocol that is not plain gossip.
+
+    Guarantee: that of `program_rates`.
+    """
     found = program_rates(
         protocol, view, indices, contribution=contribution, tolerance=tolerance, progress=progress
     )
@@ -157,7 +176,11 @@ def _of_training(
     contribution: Contribution,
     progress: Callable[[int, int], None] | None,
 ) -> Rates:
-    """The rates of a protocol with updates, for every map in its ball."""
+    """The rates of a protocol with updates, for every map in its ball.
+
+    Guarantee: that of `training_rates`, for vectors; numbers are vectors of one dimension, so that the upper end
+    would hold for them, but the lower one would not.
+    """
     if contribution != "vector":
         raise InputError(
             f"contribution must be vector for training, whose bounds hold for numbers too; got {contribution!r}"
@@ -216,7 +239,10 @@ def response_spectrum(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Assessment:
-    """The ends of every target's interval under one hidden system."""
+    """The ends of every target's interval under one hidden system: arrays, one entry a target.
+
+    `over_informed` says that the observer was given more than its view says, so that only `upper` bounds the rate.
+    """
 
     lower: np.ndarray
     upper: np.ndarray
@@ -246,7 +272,11 @@ def _assess(
     tolerance: float,
     progress: Callable[[int, int], None] | None,
 ) -> _Assessment:
-    """Suprema for every target, batch by batch; targets that the view never hears of have rate 0."""
+    """Suprema for every target, batch by batch; targets that the view never hears of have rate 0.
+
+    Guarantee: lower ≤ limit ≤ upper for the system as given. Reach is decided on exact patterns
+    (`HiddenSystem.hops`), so a 0 is a 0. `constant` is φ̂(0), cut off at the upper end.
+    """
     result = _exactly(0.0, len(indices), "nothing is seen", over_informed=system.over_informed)
     positions = np.searchsorted(system.unknown, indices)
     reached = np.flatnonzero(np.isfinite(system.hops())[positions])
@@ -254,6 +284,7 @@ def _assess(
         return result
     state = steady_state(system)
     found = pieces(state)
+    # G(0) is real, as B and D are: what a contribution that never changes shows in every round.
     still = rows_at(found, np.zeros(1))[0][0].real
     per_target = 16 * (len(found) + 40 * found[0].rows.shape[0] * system.rows.shape[0] + state.size)
     batch = max(1, BATCH_BYTES // per_target)
@@ -279,6 +310,6 @@ def _assess(
 
 
 def _columns(state: SteadyState, positions: np.ndarray) -> np.ndarray:
-    """The inputs b of the targets at `positions`, dense."""
+    """The inputs b of the targets at `positions`, dense, (states, targets): of norm 1 at most but for rounding."""
     columns = state.inputs[:, positions]
     return columns if isinstance(columns, np.ndarray) else columns.toarray()

@@ -2,8 +2,18 @@
 """The long-run rate of any protocol whose rounds are all alike: φ from the lags of its stationary filter.
 
 With f_ℓ the whitened response ℓ rounds after a contribution, φ(ω) = ‖Σ_ℓ f_ℓ e^{−iωℓ}‖² = r₀ + 2Σ_k r_k cos kω is a
-polynomial up to a tail that is bounded, and between two points a distance h apart it exceeds both by at most
-h²/8·2Σ_k k²|r_k|: no grid is trusted between its points.
+polynomial up to a tail that is bounded. A maximum of it lies within h/2 of a point of a grid of step h, and there
+φ' is 0, so that it exceeds the value at that point by at most h²/8·sup|φ''| ≤ h²/8·2Σ_k k²|r_k|: no grid is trusted
+between its points, and a point whose value is too low for that needs no finer grid around it.
+
+What the lags are off by, tail included, shifts √φ by at most Σ‖error‖ at every frequency, and a filter that is
+white within η scales φ by a factor between 1/(1 + η) and 1/(1 − η):
+
+    (√φ̂ − shift)²/(1 + η) ≤ φ ≤ (√φ̂ + shift)²/(1 − η).
+
+Soundness: these two numbers, and `peak_error` and `series_error` for the transforms. The grid is speed.
+
+Source: docs/proofs/transforms.md (peaks and signs); docs/proofs/programs.md for η; docs/mathematics.md, section 8.
 """
 
 from __future__ import annotations
@@ -19,7 +29,7 @@ from sottovoce.filtering import UNIT
 from sottovoce.protocols import GIVEN
 from sottovoce.rates.modes import exact_round, unhidden, without_known
 from sottovoce.rates.rounding import FLOATED, peak_error, series_error, sign_error
-from sottovoce.rates.signs import sign_patterns
+from sottovoce.rates.sign_streams import sign_patterns
 from sottovoce.rates.stationary import LAGS, stationary_round, system_of, whitener_of
 
 if TYPE_CHECKING:
@@ -32,15 +42,19 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgramRates", "program_rates", "program_spectrum"]
 
-# Speed alone: whole numbers of rounds with more kept numbers than the first take long; the grid has so many points a
-# lag, and so many numbers are held at a time; next to a possible maximum it is divided so often, into so many steps.
+# Speed alone: whole numbers of rounds with more kept numbers than the first take long; the grid has so many points
+# a lag, and so many numbers are held at a time; next to a possible maximum it is divided so often, into so many
+# steps.
 EXACT, OVERSAMPLING, HELD = 150, 16, 4_000_000
 LEVELS, STEPS = 8, 32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProgramRates:
-    """Ends of lim Δ²/T for several targets, the frequency behind the lower end, and φ(0)."""
+    """Ends of lim Δ²/T, the frequency behind the lower end, and φ(0): arrays, one entry a target.
+
+    Arrays are filled in place; targets that no row reaches keep their zeros.
+    """
 
     lower: np.ndarray
     upper: np.ndarray
@@ -60,8 +74,8 @@ def program_rates(
 ) -> ProgramRates:
     """Lim Δ²/T of a view for each target, whatever the protocol, if its rounds are all alike.
 
-    Guarantee: lower ≤ limit ≤ upper, rounding included; infinite where some contribution is seen beside no noise, or
-    where Δ² is proved to grow faster than the rounds. What is not certified is refused.
+    Guarantee: lower ≤ limit ≤ upper, rounding included; infinite where some contribution is seen beside no noise,
+    or where Δ² is proved to grow faster than the rounds. What is not certified is refused.
     Source: Grenander & Szegő, *Toeplitz Forms and Their Applications*, Section 5.2; `stationary` for the filter. An
     encoder C multiplies φ by |Σ_k c_k e^{−ikω}|², as M' = CᵀMC.
     """
@@ -92,8 +106,8 @@ def _refuse_schedule(protocol: Protocol) -> None:
 def program_spectrum(protocol: Protocol, view: View, target: int, frequencies: np.ndarray) -> np.ndarray:
     """φ_j(ω) of any protocol whose rounds are all alike, an encoder's factor |Σ_k c_k e^{−ikω}|² included.
 
-    Guarantee: up to rounding and what the filter is not white by, at most 1 %; infinite where some contribution is seen
-    beside no noise, or adds up without limit.
+    Guarantee: up to rounding and what the filter is not white by, at most 1 %; infinite where some contribution is
+    seen beside no noise, or adds up without limit.
     Source: as for `program_rates`; M' = CᵀMC for an encoder C.
     """
     _refuse_schedule(protocol)
@@ -119,7 +133,7 @@ def program_spectrum(protocol: Protocol, view: View, target: int, frequencies: n
 
 
 def _nothing(count: int, method: str) -> ProgramRates:
-    """Rates of 0, to be filled in."""
+    """Rates of 0, to be filled in: right as they are for targets whose contributions no row shows."""
     lower, upper, frequency, constant = np.zeros((4, count))
     return ProgramRates(lower=lower, upper=upper, frequency=frequency, constant=constant, method=method)
 
@@ -132,9 +146,13 @@ def _put_infinite(found: ProgramRates, places: np.ndarray) -> None:
 def _filters(
     exact: ExactRound, indices: np.ndarray, places: np.ndarray, found: ProgramRates
 ) -> list[tuple[np.ndarray, Whitener]]:
-    """A stationary filter for all targets at these places, or one for each where what others contribute is in the way.
+    """A stationary filter for all targets at these places, or one for each where others' contributions are in the way.
 
-    What noise does not reach is taken out first where that is needed; targets that reach it are put to infinity.
+    What noise does not reach is taken out first where that is needed; targets that reach it are put to infinity. In
+    order of cost: the round as it is; the round without coordinates that the observer knows; for each target alone
+    the round in which nobody else contributes, as M of one target does not depend on what others contribute.
+
+    Guarantee: those of `whitener_of`, `without_known` and `unhidden`; what none of them certifies is refused.
     """
     if not places.size:
         return []
@@ -158,7 +176,10 @@ def _filters(
 
 
 def _of_one(exact: ExactRound, target: int) -> ExactRound:
-    """The round in which one node alone contributes."""
+    """The round in which one node alone contributes.
+
+    M of that node is the same: other contributions are alike in both runs that are told apart.
+    """
 
     def put(form: Form) -> Form:
         return {key: value for key, value in form.items() if key < GIVEN or (key - GIVEN) % exact.n == target}
@@ -179,7 +200,10 @@ def _measure(
     tolerance: float,
     found: ProgramRates,
 ) -> None:
-    """Fill in the rates of some targets."""
+    """Fill in the rates of some targets: lags of a batch of them at a time, then one peak each.
+
+    Guarantee: that of `program_rates` for a filter that is white enough.
+    """
     _require_white(whitener)
     batch = max(1, HELD // (2000 * len(whitener.root)))
     for begin in range(0, len(targets), batch):
@@ -191,7 +215,10 @@ def _measure(
 
 
 def _require_white(whitener: Whitener) -> None:
-    """Refuse a filter whose output is too far from white."""
+    """Refuse a filter whose output is too far from white.
+
+    Any η < 1 would be sound; beyond a per cent an interval would say little.
+    """
     if not whitener.unwhite < 0.01:
         raise NotCertified(
             f"no rate is certified: the filter of this view is white only within {whitener.unwhite:.3g}, and at most "
@@ -207,7 +234,10 @@ def _fill(
     whitener: Whitener,
     contribution: Contribution,
 ) -> None:
-    """Both ends of one target: √φ is within `shift` of what its lags say, whitened within η."""
+    """Both ends of one target: √φ is within `shift` of what its lags say, whitened within η.
+
+    Guarantee: lower ≤ limit ≤ upper. `constant` is φ̂(0), an estimate between 0 and the upper end.
+    """
     raised = (math.sqrt(peak.upper) + shift) ** 2 / (1 - whitener.unwhite) * (1 + FLOATED)
 
     def lowered(value: np.ndarray) -> np.ndarray:
@@ -226,6 +256,14 @@ def _lags(whitener: Whitener, targets: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """F of some targets, (lags, rows, targets), and bounds of Σ ‖error‖ over all lags, those left out included.
 
     A contribution may show before its round, in what was carried back: the first lags are those.
+
+        f_t = X(C z_t + D_{−t}),   z_{t+1} = A z_t − K(C z_t + D_{−t}) (+ B_x for t = 0),   z = 0 before.
+
+    What floats miss of f_t is `slips` of ‖X‖(‖C‖‖z‖ + ‖D‖), and of z_{t+1} `slips` of (‖A‖ + ‖K‖‖C‖)‖z‖ + ‖K‖‖D‖ +
+    ‖B_x‖. A slip in z shows for as long as the loop remembers it: times Σ‖X C Φᵏ‖ = `memory`. The state that is
+    left at the end, and what slips have made of it, at most Σ‖Φᵏ‖ = `settling` times their size, counts likewise.
+
+    Guarantee: the second is an upper bound, for the exact filter with these K and X.
     """
     system, K, X = whitener.system, whitener.gain, whitener.root
     ahead = len(system.direct) - 1
@@ -235,6 +273,7 @@ def _lags(whitener: Whitener, targets: np.ndarray) -> tuple[np.ndarray, np.ndarr
     slipped, shown, largest = (np.zeros(len(targets)) for _ in range(3))
     outer, inner, gain = (float(np.linalg.norm(each)) for each in (X, system.C, K))
     for t in range(-ahead, LAGS):
+        # D_a x_{t+a} shows a rounds before its contribution: lag −a.
         now = system.direct[-t][:, targets] if t <= 0 else np.zeros((len(X), len(targets)))
         seen = system.C @ state + now
         lags.append(X @ seen)
@@ -246,6 +285,7 @@ def _lags(whitener: Whitener, targets: np.ndarray) -> tuple[np.ndarray, np.ndarr
         if t == 0:
             state = state + entering
             slipped += np.linalg.norm(entering, axis=0)
+        # Speed alone: what is left of the state is counted whenever this stops.
         if t > 0 and (whitener.memory * np.linalg.norm(state, axis=0) <= 1e-16 * largest).all():
             break
     # A slip in the state is seen for as long as the loop remembers it.
@@ -255,7 +295,12 @@ def _lags(whitener: Whitener, targets: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _encoded(lags: np.ndarray, shifts: np.ndarray, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
-    """Lags of contributions c where the draws are C⁻¹ξ: those of C c, as M' = CᵀMC, with their bounds."""
+    """Lags of contributions c where the draws are C⁻¹ξ: those of C c, as M' = CᵀMC, with their bounds.
+
+        f'_ℓ = Σ_k c_k f_{ℓ−k},   Σ‖error'‖ ≤ Σ|c_k|·(Σ‖error‖ + rounding).
+
+    Guarantee: upper bounds, the rounding of the code's entries to floats included.
+    """
     if not protocol.encoded:
         return lags, shifts
     code = np.array([float(value) for value in protocol.code])
@@ -269,7 +314,12 @@ def _encoded(lags: np.ndarray, shifts: np.ndarray, protocol: Protocol) -> tuple[
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Peak:
-    """The polynomial r₀ + 2Σ r_k cos kω, the ends of its maximum, and where the lower end is attained."""
+    """The polynomial r₀ + 2Σ r_k cos kω, the ends of its maximum, and where the lower end is attained.
+
+    `series` holds r₀, 2r₁, 2r₂, …; `noise` is how far a value of it is off at most.
+
+    Guarantee: lower ≤ max_ω ‖Σ f_ℓ e^{−iωℓ}‖² ≤ upper for the lags as stored.
+    """
 
     series: np.ndarray
     noise: float
@@ -278,12 +328,12 @@ class _Peak:
     frequency: float
 
     def at(self, frequencies: np.ndarray) -> np.ndarray:
-        """Its values."""
+        """Its values, each within `noise` of the truth."""
         return _values(self.series, frequencies)
 
 
 def _values(series: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """Values of the polynomial with coefficients r₀, 2r₁, 2r₂ and so on."""
+    """Values of the polynomial with coefficients r₀, 2r₁, 2r₂ and so on, a few frequencies at a time."""
     values = np.empty(len(frequencies))
     step = max(1, HELD // len(series))
     for begin in range(0, len(frequencies), step):
@@ -293,7 +343,14 @@ def _values(series: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
 
 
 def _peak(lags: np.ndarray, tolerance: float) -> _Peak:
-    """The maximum of φ̂ over all frequencies, between a value and a bound."""
+    """The maximum of φ̂ over all frequencies, between a value and a bound.
+
+    The power at `points` frequencies is one transform, its transform back is the series. Points next to which the
+    maximum may lie are divided until their `reach`, value + h²/8·sup|φ̂''|, is at the value.
+
+    Guarantee: that of `_Peak`, wherever the search stops.
+    Source: docs/proofs/transforms.md, peaks and signs.
+    """
     count = len(lags)
     points = 1 << math.ceil(math.log2(OVERSAMPLING * count))
     power = np.zeros(points // 2 + 1)
@@ -304,6 +361,7 @@ def _peak(lags: np.ndarray, tolerance: float) -> _Peak:
     sizes = np.abs(series)
     noise = peak_error(lags, points)
     noise += series_error(series, lags, float(power.max()) + noise, points)
+    # sup|φ̂''| ≤ Σ k²·|2r_k|, with what the coefficients may be off by.
     bend = (float((np.arange(count) ** 2 * sizes).sum()) + noise * count**2) * (1 + 1e-6)
     step = 2 * math.pi / points
     best = int(np.argmax(power))
@@ -318,6 +376,7 @@ def _peak(lags: np.ndarray, tolerance: float) -> _Peak:
             upper = max(upper, float(reach.max(initial=0.0)) if doubtful.any() else 0.0)
             break
         step /= STEPS
+        # Half a step to either side of each point that is left: where a maximum nearest to it must lie.
         offsets = (np.arange(STEPS + 1) - STEPS / 2) * step
         centres = np.unique((centres[doubtful][:, None] + offsets).ravel())
         values = _values(series, centres)
@@ -337,7 +396,10 @@ def _peak(lags: np.ndarray, tolerance: float) -> _Peak:
 
 
 def _signed(peak: _Peak, lower: float, lowered: Callable[[np.ndarray], np.ndarray]) -> tuple[float, float]:
-    """A lower end for streams of signs, and its frequency; see `signs`."""
+    """A lower end for streams of signs, and its frequency; see `sign_streams`.
+
+    Guarantee: lower bound: the value of the best periodic stream, or 8/π² of the lower end for vectors.
+    """
     weights, frequencies = sign_patterns()
     values = lowered(peak.at(frequencies) - peak.noise)
     reached = np.maximum(weights @ values - sign_error(weights, values[:, None]), 0.0)

@@ -5,7 +5,13 @@ With Q the basis, AᵀQ = QH + Q₊Jᵀ. The coordinates Qᵀs of the true state
 one more input, J·(Q₊ᵀs_{t−1}), and Q₊ᵀs is the noise through (I − zA)⁻¹, whose norm on the circle is one
 over the distance from e^{iω} to the spectrum of A. Where no noise is known, A = W has the eigenvalue 1 with
 eigenvector 1: that vector is put into the space, Q₊ is orthogonal to it, and only the rest of the spectrum
-counts. `docs/proofs/cut.md` says what rounding does to each of these.
+counts. docs/proofs/cut.md says what rounding does to each of these.
+
+In the code Q, H, Q₊ and Jᵀ are `basis.vectors`, `projected`, `following` and `factor`; `Reduction.residual` is J.
+Where the spectrum lies is soundness: a range that is too narrow would understate what is cut. How large a space is
+grown is speed.
+
+Source: docs/proofs/cut.md; docs/mathematics.md, sections 6 and 8.
 """
 
 from __future__ import annotations
@@ -30,10 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Reduction", "SpectralRange", "reductions", "spectral_range"]
 
-# Speed alone: networks larger than this have no second eigenvalue computed, spaces larger than this are given up, and
-# so are those whose vectors would hold more numbers than this.
+# Speed alone: networks larger than this have no second eigenvalue computed, spaces larger than this are given up,
+# and so are those whose vectors would hold more numbers than this.
 LARGEST_DENSE, LARGEST_SPACE, LARGEST_STORE = 3000, 1600, 50_000_000
-# The average counts as an eigenvector in a space to this accuracy; what is lacking is counted.
+# Needed by a proof (docs/proofs/cut.md, "where no noise is known"): the average counts as an eigenvector in a space
+# to this accuracy; what is lacking is counted.
 HELD = 1e-6
 
 
@@ -45,7 +52,10 @@ class SpectralRange:
     highest: float
 
     def resolvent(self, frequency: float) -> float:
-        """1 / min |e^{iω} − λ| over the range: the norm of (I − e^{−iω}A)⁻¹ is at most this."""
+        """1 / min |e^{iω} − λ| over the range: the norm of (I − e^{−iω}A)⁻¹ is at most this.
+
+        Guarantee: upper bound for a symmetric A whose spectrum is in the range; infinite where e^{iω} may be in it.
+        """
         nearest = min(max(math.cos(frequency), self.lowest), self.highest)
         distance = math.hypot(math.cos(frequency) - nearest, math.sin(frequency))
         # A cosine and a sine are off by a few units.
@@ -53,7 +63,7 @@ class SpectralRange:
         return (1 + FLOATED) / distance if distance > 0 else math.inf
 
     def largest(self) -> float:
-        """The largest `resolvent` over all frequencies."""
+        """The largest `resolvent` over all frequencies: a real range is closest to the circle at 1 or at −1."""
         return max(self.resolvent(0.0), self.resolvent(math.pi))
 
 
@@ -76,10 +86,11 @@ class Reduction:
 
 
 def spectral_range(system: HiddenSystem) -> SpectralRange:
-    """A range that holds the spectrum of a symmetric transition.
+    """A range that holds the spectrum of a symmetric transition without negative entries.
 
-    Guarantee: Gershgorin's circles from below; from above Collatz and Wielandt's max_i (Av)_i/v_i for a
-    positive v, where v ≈ (I − A)⁻¹1, which is Perron's vector up to what fades fast.
+    Guarantee: both ends are proved, whatever v comes out: Gershgorin's circles from below; from above Collatz and
+    Wielandt's max_i (Av)_i/v_i for a positive v, where v ≈ (I − A)⁻¹1, which is Perron's vector up to what fades
+    fast.
     Source: Horn & Johnson, *Matrix Analysis*, Theorems 6.1.1 and 8.1.26.
     """
     matrix = system.transition
@@ -102,7 +113,13 @@ def spectral_range(system: HiddenSystem) -> SpectralRange:
 
 
 def reductions(system: HiddenSystem, whole: SpectralRange | None) -> Iterator[Reduction]:
-    """Growing reductions of a symmetric system, none if there is no bound of what they would cut."""
+    """Growing reductions of a symmetric system, none if there is no bound of what they would cut.
+
+    Where all eigenvalues are below 1 the rows alone start the space. Where 1 is one of them, its eigenvector joins
+    the rows; before that, the space that the rows alone span is tried if it closes.
+
+    Guarantee: the spectrum of what each leaves out is in its `outside`.
+    """
     n = system.unknown.size
     if whole is None:
         return

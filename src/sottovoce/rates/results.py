@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a computation of rates returns: intervals for many targets as arrays, or one of them."""
+"""What a computation of rates returns: intervals for many targets as arrays, or one of them.
+
+All numbers are rates, Δ² a round for a noise of standard deviation 1 and contributions that differ by at most 1.
+They are asymptotic: at a finite number T of rounds Δ²/T can be larger.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,8 @@ class Rate:
 
     `frequency` (radians a round, 0 to π) is that of the stream behind the lower end; `constant` is φ(0), the
     limit for contributions that never change.
+
+    Guarantee: `limit` holds the limit; `constant` is an estimate, at most the upper end.
     """
 
     target: Hashable
@@ -41,6 +47,9 @@ class Rates:
 
     `targets` holds node names and `indices` their positions in the protocol. `method` says on which system
     the filter was solved. Targets whose noise the observer knows are left out.
+
+    Guarantee: lower ≤ limit ≤ upper, entry by entry; an upper end may be infinite for programs other than plain
+    gossip. `frequency` and `constant` are those of `Rate`.
     """
 
     protocol: Protocol

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What rounding does to rates, from above: every allowance that a proof of this room needs.
 
-`docs/proofs` derives them. Those of matrix products, of spectra and of transforms are `filtering.rounding`'s.
+docs/proofs/index.md says which page derives each. Those of matrix products, of spectra and of transforms are
+`filtering.rounding`'s.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ __all__ = [
     "solve_residual",
 ]
 
-# A handful of operations on a number, each rounded: roots, quotients, squares.
+# Needed by proofs (docs/proofs/frequencies.md): a handful of operations on a number, each rounded: roots,
+# quotients, squares.
 FLOATED = 16 * UNIT_ROUNDOFF
 # Speed alone: up to this size the norm of an inverse is worth an eigenvalue.
 EXACT_NORM = 128
@@ -81,8 +83,8 @@ def solve_residual(matrix: np.ndarray, sizes: np.ndarray, right: np.ndarray, fou
 def form_units(count: int, rows: int) -> float:
     """How far ‖Σ_k g_k τ^k‖² as computed is off at most, |τ| ≤ 1, as a share of (Σ_k ‖g_k‖)².
 
-    Whether as a sum of `count` terms of so many `rows`, squared, or by Horner's rule from 2·`count` − 1 coefficients,
-    each of them a sum of at most `count`·`rows` products.
+    Whether as a sum of `count` terms of so many `rows`, squared, or by Horner's rule from 2·`count` − 1
+    coefficients, each of them a sum of at most `count`·`rows` products.
 
     Guarantee: upper bound of both.
     Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1, 3.6 and 5.1.
@@ -95,7 +97,8 @@ def range_beside_average(matrix: csr_array) -> tuple[float, float]:
 
     On these x the form is that of A − 11ᵀ/n, whose entries are rounded twice.
 
-    Guarantee: bounds, by `eigenvalue_ends`.
+    Guarantee: a lower and an upper bound, by `eigenvalue_ends`.
+    Source: docs/proofs/cut.md, "where no noise is known".
     """
     n = matrix.shape[0]
     low, high = eigenvalue_ends(matrix.toarray() - 1 / n)
@@ -109,6 +112,7 @@ def off_average(matrix: csr_array, vectors: np.ndarray, following: np.ndarray) -
     That is ‖Av − v‖, ‖v − QQᵀv‖ and ‖Q₊ᵀv‖.
 
     Guarantee: upper bounds; sums of n terms are taken exactly and rounded once.
+    Source: docs/proofs/cut.md, "where no noise is known".
     """
     n = matrix.shape[0]
     sums = np.asarray(matrix.sum(axis=1)).ravel()
@@ -121,11 +125,13 @@ def off_average(matrix: csr_array, vectors: np.ndarray, following: np.ndarray) -
 
 
 def sign_error(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """How far `weights` · `values` is above Σ_ν |ĉ_ν|² φ_ν at most, a row of `weights` being |ĉ|² of a stream of signs.
+    """How far `weights` · `values` is above Σ_ν |ĉ_ν|² φ_ν at most, for streams c of signs.
 
-    A transform that is off by τ in norm moves Σ |ĉ_ν|², which is 1, by 2τ + τ² at most.
+    A row of `weights` is |ĉ|² of one stream. A transform that is off by τ in norm moves Σ |ĉ_ν|², which is 1, by 2τ
+    + τ² at most.
 
     Guarantee: upper bounds, one for each column of `values` ≥ 0.
+    Source: docs/proofs/transforms.md, peaks and signs.
     """
     count, period = weights.shape[1], 2 * (weights.shape[1] - 1)
     share = 2 * transform_error(period) + GAMMA * (count + 8)
@@ -136,6 +142,7 @@ def peak_error(lags: np.ndarray, points: int) -> float:
     """How far Σ_rows |F f|² as computed by a transform is off at most at any of its points; `lags` is (lags, rows).
 
     Guarantee: upper bound: every entry is within a share s of Σ|f_ℓ|, and squares to at most (Σ|f_ℓ|)².
+    Source: docs/proofs/transforms.md, peaks and signs.
     """
     share = transform_units(points)
     sums = np.abs(lags).sum(axis=0)
@@ -143,12 +150,14 @@ def peak_error(lags: np.ndarray, points: int) -> float:
 
 
 def series_error(series: np.ndarray, lags: np.ndarray, largest: float, points: int) -> float:
-    """How far a value of the `series` r₀ + Σ 2r_k cos kω is off at most, the transform of Σ_rows |F f|² ≤ `largest`.
+    """How far a value of the `series` r₀ + Σ 2r_k cos kω is off at most.
 
-    That power is off by 2τ√(`largest`·Σf²) in root mean square, and the transform of it by half as much more; Σ|r_k| by
-    √count times that. An angle kω is off by 4k units, and the sum by γ.
+    It is the transform of Σ_rows |F f|² ≤ `largest`. That power is off by 2τ√(`largest`·Σf²) in root mean square,
+    and the transform of it by half as much more; Σ|r_k| by √count times that. An angle kω is off by 4k units, and
+    the sum by γ.
 
     Guarantee: upper bound.
+    Source: docs/proofs/transforms.md, peaks and signs.
     """
     count, sizes = len(series), np.abs(series)
     middle = math.sqrt(largest) * float(np.linalg.norm(lags))

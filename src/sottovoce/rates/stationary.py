@@ -3,15 +3,22 @@
 
     z_{t+1} = A z_t + B u_t + B_x x_t,      y_t = C z_t + D u_t + Σ_a D_a x_{t+a},      D Dᵀ ⪰ I.
 
-Whatever floats K, X and P are, ν_t = X(y_t − C ẑ_t) with ẑ_{t+1} = A ẑ_t + K(y_t − C ẑ_t) is an invertible map of what
-is seen. With Φ = A − K C stable and O_k = X C Φ^{k−1} its noise has a covariance I + E,
+Whatever floats K, X and P are, ν_t = X(y_t − C ẑ_t) with ẑ_{t+1} = A ẑ_t + K(y_t − C ẑ_t) is an invertible map of
+what is seen. With Φ = A − K C stable and O_k = X C Φ^{k−1} its noise has a covariance I + E,
 
     ‖E‖ ≤ ‖X R Xᵀ − I‖ + 2‖𝒪‖‖Γ‖‖X‖ + ‖𝒪‖²‖Δ‖,   ‖𝒪‖ ≤ Σ_k ‖O_k‖,
 
-R = C P Cᵀ + D Dᵀ, Γ = A P Cᵀ + B Dᵀ − K R and Δ = A P Aᵀ + B Bᵀ − K R Kᵀ − Γ Kᵀ − K Γᵀ − P being 0 but for rounding.
-The filter that starts from what is known, P₁ = 0, comes to this one only if noise excites every mode that does not
-fade: that is proved by a feedback L for which A_s + N L is stable, A_s = A − B D⁺ C and N = B(I − D⁺D) being what is
-left of A and B once y is known.
+R = C P Cᵀ + D Dᵀ, Γ = A P Cᵀ + B Dᵀ − K R and Δ = A P Aᵀ + B Bᵀ − K R Kᵀ − Γ Kᵀ − K Γᵀ − P being 0 but for
+rounding. The filter that starts from what is known, P₁ = 0, comes to this one only if noise excites every mode that
+does not fade: that is proved by a feedback L for which A_s + N L is stable, A_s = A − B D⁺ C and N = B(I − D⁺D)
+being what is left of A and B once y is known.
+
+Soundness is in η ≥ ‖E‖ (`Whitener.unwhite`), in the bounds of Σ‖Φᵏ‖ (`settling`) and Σ‖X C Φᵏ‖ (`memory`), and in
+the proof that every lasting mode is excited. P, K and X themselves are candidates. Norms of products are bounded by
+products of Frobenius norms (`_size`), and what a product rounds by `System.slips` of these.
+
+Source: docs/proofs/programs.md ("How white the innovations are", with all rounds alike); Anderson & Moore, *Optimal
+Filtering*, Chapter 4, for where P goes; Chu, Fan, Lin & Wang (2004) for the doubling.
 """
 
 from __future__ import annotations
@@ -44,7 +51,11 @@ LARGEST, DOUBLINGS, LAGS = 600, 40, 20_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class System:
-    """The matrices in floats, each entry rounded once; `direct[a]` is D_a, with a column for each node."""
+    """The matrices in floats, each entry rounded once; `direct[a]` is D_a, with a column for each node.
+
+    With q kept numbers, p unknown draws, m rows and n nodes: A (q, q), B (q, p), C (m, q), D (m, p), `entering` =
+    B_x (q, n), and each D_a (m, n).
+    """
 
     A: np.ndarray
     B: np.ndarray
@@ -55,11 +66,18 @@ class System:
 
     @property
     def slips(self) -> float:
-        """What the rounding of a product of two of the matrices and a vector is at most, as a share of their norms."""
+        """What the rounding of a product of two of the matrices and a vector is at most, as a share of their norms.
+
+        Guarantee: upper bound, γ_k for the sum of all lengths k that such a product sums over, and the rounding of
+        the entries themselves.
+        """
         return UNIT * float(2 * sum(self.A.shape) + self.B.shape[1] + self.C.shape[0] + 16)
 
     def reaches(self) -> np.ndarray:
-        """Which nodes' contributions touch a row at all, decided on the pattern of the matrices."""
+        """Which nodes' contributions touch a row at all, decided on the pattern of the matrices.
+
+        Guarantee: a node that is said not to reach has φ = 0; one that is said to may still have, by cancellation.
+        """
         seen, moves = self.C != 0, self.A != 0
         held = self.entering != 0
         while not np.array_equal(held, more := held | ((moves.astype(float) @ held) != 0)):
@@ -74,7 +92,8 @@ class System:
 class Whitener:
     """A stationary filter: (1 + η)⁻¹ φ̃ ≤ φ ≤ (1 − η)⁻¹ φ̃ for the response φ̃ of ν, η being `unwhite`.
 
-    `settling` bounds Σ_k ‖Φᵏ‖ over k ≥ 0, and `memory` Σ_k ‖X C Φᵏ‖.
+    `settling` bounds Σ_k ‖Φᵏ‖ over k ≥ 0, and `memory` Σ_k ‖X C Φᵏ‖. `gain` is K (q, m) and `root` X (m, m), a
+    factor of R⁻¹: X R Xᵀ ≈ I.
     """
 
     system: System
@@ -86,14 +105,18 @@ class Whitener:
 
     @cached_property
     def loop(self) -> float:
-        """‖A‖ + ‖K‖‖C‖, by which one step of the closed loop rounds."""
+        """‖A‖ + ‖K‖‖C‖, in proportion to which one step z ↦ A z − K(C z) of the closed loop rounds."""
         return _size(self.system.A) + _size(self.gain) * _size(self.system.C)
 
 
 def stationary_round(protocol: Protocol, view: View) -> tuple[SeenRound, frozenset[int]]:
-    """What a view is left with of a round in the middle of a long run, and the nodes that no noise hides in some round.
+    """What a view is left with of a round in the middle of a long run, and the nodes that no noise hides.
 
-    Taken from the last round backwards, what is known of later rounds grows until it stays the same.
+    Taken from the last round backwards, what is known of later rounds grows until it stays the same. Two rounds in
+    a row that are one and the same value have the same rows carried into them, and so have all before them.
+
+    Guarantee: exact; a view for which this has not happened in more than 2·(kept numbers) + 8 rounds is refused.
+    Source: `seen_view`.
     """
     size = protocol.n * len(protocol.programs[0].keeps)
     if size > LARGEST:
@@ -115,7 +138,10 @@ def stationary_round(protocol: Protocol, view: View) -> tuple[SeenRound, frozens
 
 
 def system_of(exact: ExactRound) -> System:
-    """The matrices of a round in floats."""
+    """The matrices of a round in floats.
+
+    Guarantee: every entry is the nearest float of its exact value.
+    """
     n = exact.n
     reach = 1 + max(((key - GIVEN) // n for form, _ in exact.rows for key in form if key >= GIVEN), default=0)
     states = {STATE + i: place for place, i in enumerate(exact.kept)}
@@ -132,7 +158,12 @@ def system_of(exact: ExactRound) -> System:
 
 
 def whitener_of(system: System) -> Whitener:
-    """The stationary filter, and how far it is from white; an error where none is certified."""
+    """The stationary filter, and how far it is from white; an error where none is certified.
+
+    Guarantee: the bounds of the `Whitener` hold for the exact matrices behind the floats, rounding included, and
+    the filter from P₁ = 0 comes to this one. Whether η is small enough is for the caller to say.
+    Source: the module.
+    """
     # What overflows is not finite, and is refused.
     with np.errstate(over="ignore", invalid="ignore"):
         return _whitener(system)
@@ -143,12 +174,14 @@ def _whitener(system: System) -> Whitener:
     A, B, C, D = system.A, system.B, system.C, system.D
     R0 = D @ D.T
     try:
+        # D⁺ = Dᵀ(D Dᵀ)⁻¹ is undoneᵀ; A_s = A − B D⁺ C and N = B(I − D⁺D).
         undone = np.linalg.solve(R0, D)
         left, free = A - B @ undone.T @ C, B - B @ undone.T @ D
         # What is computed of A_s and N is off by so much; D Dᵀ ⪰ I, so that its condition is at most its norm.
         solved = 4 * _size(B) * _size(undone) * (1 + _size(R0)) * (_size(C) + _size(D) + 1)
         off = system.slips * (solved + _size(A) + _size(B))
         _prove_excited(left, free, off)
+        # Without correlation: P' = A_s P(I + Cᵀ(D Dᵀ)⁻¹C P)⁻¹A_sᵀ + N Nᵀ.
         seen = C.T @ np.linalg.solve(R0, C)
         P = _doubled(left.T, seen, free @ free.T)
         P, K, X = _refined(system, P)
@@ -179,12 +212,15 @@ def _matrix(rows: Iterable[tuple[Form, int]], columns: dict[int, int]) -> np.nda
 
 
 def _size(matrix: np.ndarray) -> float:
-    """The Frobenius norm of up to 2^22 numbers, from above: a bound of the spectral one also for absolute values."""
+    """The Frobenius norm of up to 2^22 numbers, from above: a bound of ‖X‖₂ and of ‖|X|‖₂."""
     return float(np.linalg.norm(matrix)) * (1 + 1e-9)
 
 
 def _doubled(step: np.ndarray, seen: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Where P goes from P₁ = 0."""
+    """Where P goes from P₁ = 0, by `doublings`.
+
+    Guarantee: none; a candidate.
+    """
     for found, added in doublings(step, seen, covariance, most=DOUBLINGS):
         if not np.isfinite(found).all():
             raise _unsettled()
@@ -194,7 +230,10 @@ def _doubled(step: np.ndarray, seen: np.ndarray, covariance: np.ndarray) -> np.n
 
 
 def _refined(system: System, P: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """P, K and X of the steadiest of a few plain steps."""
+    """P, K and X of the steadiest of a few plain steps.
+
+    R = C P Cᵀ + D Dᵀ;   X R Xᵀ = I;   K = (A P Cᵀ + B Dᵀ) Xᵀ X;   P' = A P Aᵀ + B Bᵀ − K R Kᵀ.
+    """
     A, B, C, D = system.A, system.B, system.C, system.D
     best: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
     for _ in range(6):
@@ -212,7 +251,10 @@ def _refined(system: System, P: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _settling(loop: np.ndarray, off: float) -> float:
-    """A bound of Σ_k ‖Φᵏ‖ for every Φ within `off` of `loop`; an error where the powers do not fade."""
+    """A bound of Σ_k ‖Φᵏ‖ for every Φ within `off` of `loop`; an error where the powers do not fade.
+
+    Guarantee: upper bound, and a proof that Φ is stable (`power_sum`).
+    """
     found = power_sum(loop, off)
     if not math.isfinite(found):
         raise _unsettled()
@@ -220,7 +262,11 @@ def _settling(loop: np.ndarray, off: float) -> float:
 
 
 def _prove_excited(left: np.ndarray, free: np.ndarray, off: float) -> None:
-    """Prove that some feedback L makes A_s + N L stable, so that no mode that stays is beyond the reach of noise."""
+    """Prove that some feedback L makes A_s + N L stable, so that no mode that stays is beyond the reach of noise.
+
+    L = −(I + NᵀVN)⁻¹NᵀVA_s with V from the dual Riccati equation is a candidate. That the loop is stable is proved
+    for all matrices within `off` of A_s and N: they move A_s + N L by (1 + ‖L‖)·`off` at most.
+    """
     cost = _doubled(left, free @ free.T, np.eye(len(left)))
     inner = np.eye(free.shape[1]) + free.T @ cost @ free
     feedback = -np.linalg.solve(inner, free.T @ cost @ left)
@@ -233,7 +279,13 @@ def _prove_excited(left: np.ndarray, free: np.ndarray, off: float) -> None:
 
 
 def _memory(system: System, K: np.ndarray, X: np.ndarray, settling: float) -> float:
-    """A bound of Σ_k ‖X C Φᵏ‖."""
+    """A bound of Σ_k ‖X C Φᵏ‖.
+
+    Rows are followed, ρ ↦ ρA − (ρK)C, until what is left can be counted as ‖ρ‖·Σ‖Φᵏ‖. A slip in round k goes on
+    with Σ‖Φᵏ‖ at most.
+
+    Guarantee: upper bound, rounding included.
+    """
     loop = system.slips * (_size(system.A) + _size(K) * _size(system.C))
     rows = X @ system.C
     total = lost = system.slips * _size(X) * _size(system.C) * settling
@@ -248,7 +300,14 @@ def _memory(system: System, K: np.ndarray, X: np.ndarray, settling: float) -> fl
 
 
 def _unwhite(system: System, P: np.ndarray, K: np.ndarray, X: np.ndarray, memory: float) -> float:
-    """η ≥ ‖E‖: the defects as computed, and what rounding may hide of them."""
+    """η ≥ ‖E‖: the defects as computed, and what rounding may hide of them.
+
+    `white`, `gamma` and `drift` are ‖X R Xᵀ − I‖, ‖Γ‖ and ‖Δ‖ of the module; those with `in_` are what floats may
+    miss.
+
+    Guarantee: upper bound, ‖𝒪‖ ≤ `memory`.
+    Source: docs/proofs/programs.md, "How white the innovations are".
+    """
     A, B, C, D = system.A, system.B, system.C, system.D
     a, b, c, d, p, k, x = map(_size, (A, B, C, D, P, K, X))
     slips = 3 * system.slips

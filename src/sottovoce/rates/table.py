@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`RateTable`: the rates of many observers, pair by pair."""
+"""`RateTable`: the rates of many observers, pair by pair.
+
+Nothing is computed here. Pairs are ranked by their upper ends, because that is the number that a person is told: a
+pair that is called the worst has the largest bound, which need not be the largest true rate where intervals
+overlap.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,8 @@ __all__ = ["RatePair", "RateTable"]
 class RatePair:
     """One observer (or coalition) and one target, with the limit of Δ²/T.
 
-    `frequency` and `constant` are those of `sottovoce.rates.Rate`.
+    `rate` is the certified interval, `method` says on which system its filter was solved; `frequency` and
+    `constant` are those of `sottovoce.rates.Rate`.
     """
 
     observer: tuple[Hashable, ...]
@@ -41,7 +47,10 @@ class RatePair:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RateTable:
-    """The rates of views of one name on one network, pair by pair: one `Rates` for each observer."""
+    """The rates of views of one name on one network, pair by pair: one `Rates` for each observer.
+
+    Place k of the table is pair k − s of the observer whose pairs begin at place s, in the order of `found`.
+    """
 
     found: Sequence[Rates]
 
@@ -62,7 +71,10 @@ class RateTable:
         return (self._pair(rates, k) for rates in self.found for k in range(len(rates)))
 
     def worst(self) -> RatePair:
-        """The pair with the largest upper end, the first of equals."""
+        """The pair with the largest upper end, the first of equals.
+
+        Guarantee: no pair of the table has a rate above its upper end.
+        """
         return self[int(np.argmax(self._upper))]
 
     def median(self) -> RatePair:
@@ -77,24 +89,26 @@ class RateTable:
         """The targets that give most away, worst first, each with its worst observer."""
         order = np.argsort(-self._upper, kind="stable")
         targets = np.concatenate([rates.indices for rates in self.found])
-        # In descending order the first pair of a target is its worst.
+        # In descending order the first pair of a target is its worst; `unique` gives the place of each first one.
         first = np.unique(targets[order], return_index=True)[1]
         return [self[int(place)] for place in order[np.sort(first)[:count]]]
 
     def __getitem__(self, place: int) -> RatePair:
         """The pair at one place of the table."""
+        # The last observer whose first pair stands at this place or before it.
         row = int(np.searchsorted(self._starts, place, side="right")) - 1
         return self._pair(self.found[row], place - int(self._starts[row]))
 
     @property
     def assumption(self) -> Assumption:
-        """What the rates rest on."""
+        """What the rates rest on, by all the methods that observers needed."""
         first = self.found[0]
         methods = {name for each in self.found for name in each.method.split("+")}
         return rests_on(first.protocol, first.view, methods)
 
     @cached_property
     def _upper(self) -> NDArray[np.float64]:
+        """The upper ends of all pairs, in the order of the table."""
         return np.concatenate([rates.upper for rates in self.found])
 
     @cached_property
@@ -104,6 +118,7 @@ class RateTable:
 
     @staticmethod
     def _pair(rates: Rates, k: int) -> RatePair:
+        """Pair k of one observer."""
         return RatePair(
             observer=rates.view.observers,
             target=rates.protocol.labels[int(rates.indices[k])],

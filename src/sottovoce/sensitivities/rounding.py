@@ -79,7 +79,7 @@ def definiteness_margin(size: int, diagonal: float) -> float:
 
     Guarantee: if the factorisation of fl(fl(X − Y) − margin·I) runs to its end, X − Y is positive semidefinite, for X
     and Y as stored; `diagonal` is the sum.
-    Source: docs/proofs/definiteness.md; Rump, BIT 46 (2006); Higham, *Accuracy and Stability*, Theorem 10.7.
+    Source: docs/proofs/spectra.md; Rump, BIT 46 (2006); Higham, *Accuracy and Stability*, Theorem 10.7.
     """
     return 4 * (size + 3) * UNIT_ROUNDOFF * diagonal
 
@@ -177,7 +177,7 @@ def transform_error(points: int) -> float:
     """How far a fast Fourier transform of this length is off, relative to its norm: 16u·log₂(points).
 
     Guarantee: an upper bound for factors of the length up to 11, of ‖ŷ − y‖₂/‖y‖₂.
-    Source: docs/proofs/lags.md; Higham, *Accuracy and Stability*, Theorem 24.2 for factors 2.
+    Source: docs/proofs/transforms.md; Higham, *Accuracy and Stability*, Theorem 24.2 for factors 2.
     """
     return 16 * GAMMA * math.log2(max(points, 2))
 
@@ -197,7 +197,7 @@ def tap_errors(closed: ClosedLoop, taps: np.ndarray) -> np.ndarray:
         e_ℓ = Σ_j≤ℓ (γ_r‖|B|‖ + `off`)‖X_{j−1}‖·‖B^{ℓ−j}‖
 
     Guarantee: upper bounds in the Frobenius norm, for every loop within `off` of the one stored.
-    Source: docs/proofs/lags.md.
+    Source: docs/proofs/spectra.md.
     """
     norms = np.sqrt((taps**2).sum(axis=(1, 2))) + TINY
     made = (GAMMA * closed.size * spread(np.abs(closed.loop)) + closed.off) * norms

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What streams of signs reach in the long run, for contributions that are numbers."""
+"""What streams of signs reach in the long run, for contributions that are numbers.
+
+Signs c of period p have Δ²/T → Σ_ν |ĉ_ν|² φ(2πν/p), ĉ their Fourier coefficients over a period: each frequency of
+the stream passes by itself. Every such sum is a lower end of the limit, and sup φ, the limit for vectors, an upper
+one. Which streams are tried is speed: more of them can only raise the lower end.
+
+Source: docs/mathematics.md, section 8; docs/proofs/transforms.md (peaks and signs).
+"""
 
 from __future__ import annotations
 
@@ -9,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.rates.pieces import rows_at
 from sottovoce.rates.rounding import FLOATED, sign_error
+from sottovoce.rates.taylor_pieces import rows_at
 
 if TYPE_CHECKING:
-    from sottovoce.rates.pieces import Piece
     from sottovoce.rates.supremum import Suprema
+    from sottovoce.rates.taylor_pieces import Piece
 
 __all__ = ["periodic_signs", "sign_limits", "sign_patterns"]
 
@@ -29,7 +36,10 @@ def sign_limits(found: list[Piece], inputs: np.ndarray, ends: Suprema) -> tuple[
     multiples ω of 2π/720, which include constant and alternating signs; at the best frequency of all, ω*, the
     signs of cos(ω*t) reach Σ_k 8/(π²(2k+1)²) φ((2k+1)ω*) ≥ (8/π²) φ(ω*).
 
-    Guarantee: lower bound.
+    Guarantee: lower bounds, rounding included (`sign_error`). The second holds in some phase: in the mean over
+    phases the harmonics (2k + 1)ω* add up without meeting each other. 8/π² is the share of the first, and no other
+    is negative.
+    Source: the Fourier series of a square wave, 4/π·Σ_k (−1)^k cos((2k + 1)ωt)/(2k + 1).
     """
     weights, frequencies = sign_patterns()
     rows, which = rows_at(found, frequencies)
@@ -46,7 +56,15 @@ def sign_limits(found: list[Piece], inputs: np.ndarray, ends: Suprema) -> tuple[
 
 @cache
 def sign_patterns() -> tuple[np.ndarray, np.ndarray]:
-    """|ĉ_ν|² of every stream, in two phases each, folded onto frequencies 0..π; and those frequencies."""
+    """|ĉ_ν|² of every stream, in two phases each, folded onto frequencies 0..π; and those frequencies.
+
+    φ(−ω) = φ(ω), so that ν and 720 − ν count together. Each row of the weights sums to 1 (Parseval), up to
+    rounding.
+
+    >>> weights, frequencies = sign_patterns()
+    >>> weights.shape, frequencies.shape, bool(np.allclose(weights.sum(axis=1), 1))
+    ((722, 361), (361,), True)
+    """
     count = PERIOD // 2 + 1
     power = np.abs(np.fft.fft(_all_signs(), axis=1) / PERIOD) ** 2
     folded = power[:, :count].copy()
@@ -55,7 +73,11 @@ def sign_patterns() -> tuple[np.ndarray, np.ndarray]:
 
 
 def periodic_signs(pattern: int) -> np.ndarray:
-    """The signs of a stream of `sign_patterns`, over one period."""
+    """The signs of a stream of `sign_patterns`, over one period.
+
+    >>> periodic_signs(360)[:4].tolist()
+    [1.0, -1.0, 1.0, -1.0]
+    """
     return np.asarray(_all_signs()[pattern])
 
 
@@ -65,7 +87,8 @@ def _all_signs() -> np.ndarray:
     count = PERIOD // 2 + 1
     steps = np.arange(count)[:, None] * np.arange(PERIOD) % PERIOD
     phases = (0.25, 0.5 * PERIOD / np.maximum(PERIOD // np.gcd(np.arange(count), PERIOD), 1)[:, None])
-    # A shift by a quarter of a step keeps every sign away from the zeros of the cosine.
+    # One phase is a quarter of a step of 2π/720, the other half of the smallest step that the stream makes. A
+    # thousandth of a step on top keeps every sign of both away from the zeros of the cosine.
     return np.vstack(
         [np.where(np.cos(2 * np.pi * (steps + phase + 1e-3) / PERIOD) >= 0, 1.0, -1.0) for phase in phases]
     )

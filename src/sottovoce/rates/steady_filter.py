@@ -9,6 +9,13 @@ S = (I − zB)⁻¹
 
 These two facts carry all the error bounds of this package: a change of A by E in the closed loop changes the
 whitened response by at most ‖DS‖·‖E‖·‖S‖ ≤ ‖E‖·‖S‖, also where A itself has the eigenvalue 1.
+
+In the code A is `transition`, C `rows`, K `gain`, P `covariance`, B and D are `closed.loop` and `closed.whitener`,
+and L is `root`. P comes from a doubling of which nothing is assumed. Soundness rests on three things that are
+measured for the P at hand: how far one plain step moves it (η), that P ⪰ 0.999 I, and what rounding does to that
+step (`gain_distortion`). Which P is tried, and on how large a Krylov space, is speed.
+
+Source: docs/mathematics.md, section 8; docs/proofs/filter.md (steady state) and docs/proofs/cut.md (what is cut).
 """
 
 from __future__ import annotations
@@ -48,8 +55,10 @@ __all__ = ["SteadyState", "steady_state"]
 SMALL, LARGE = 160, 3000
 # Speed alone: what the cut may cost as it is computed, as a distortion of the noise, before a basis has to grow.
 REDUCTION_GOAL = 1e-12
+# Speed alone: 2^60 rounds; a filter that has not settled by then is refused by what a plain step measures.
 DOUBLINGS = 60
-# P ⪰ I in exact arithmetic; so much of it is proved of the floats, and the room of `gain_distortion` covers the rest.
+# Needed by a proof (docs/proofs/filter.md, gains): P ⪰ I in exact arithmetic; so much of it is proved of the
+# floats, and the room of `gain_distortion` covers the rest.
 LEAST = 0.999
 
 
@@ -61,6 +70,14 @@ class SteadyState:
     that was solved, all unknown nodes or a Krylov space of them (`method`); `gain` K, `covariance` P,
     `closed`, B = A(I − KC) and D = L⁻¹C, belong to the filter. Response and true response
     differ at frequency ω by what `distortion_within` says.
+
+    With r states, m rows and n unknown nodes `inputs` is (r, n), `gain` (r, m) and `covariance` (r, r).
+
+    * `distortion`: how far the covariance of the noise that the filter whitens is from I, as a share.
+    * `injection`: A K L, by which a whitened innovation moves the state.
+    * `spectrum`: where the eigenvalues of a symmetric A lie; None for others.
+    * `coupling` ≥ sup ‖D S J‖ and `coupled`, the spectrum that the cut part meets: what a Krylov space leaves out.
+    * `loop_error` ≥ ‖E‖ of the true B = `closed.loop` + E, and `loop_bound` ≥ ‖S‖ at every frequency.
     """
 
     transition: np.ndarray | csr_array
@@ -87,6 +104,10 @@ class SteadyState:
         """An upper bound of ‖(I − e^{−iω}B)⁻¹‖₂.
 
         For symmetric A: x = (I − zB)⁻¹b solves x = (I − zA)⁻¹(b − zAKL·DSb), and ‖DS‖ ≤ 1.
+
+        Guarantee: upper bound, for B as stored. Up to `EXACT_NORM` states, and without a `spectrum`, it is that of
+        `inverse_norm`.
+        Source: docs/proofs/filter.md, steady state, for `loop_bound`.
         """
         if self.size > EXACT_NORM and self.spectrum is not None:
             push = ROOM * float(np.linalg.norm(self.injection)) * (1 + self.distortion)
@@ -97,7 +118,12 @@ class SteadyState:
         """A bound d with (√φ̂ − d)/(1 + d) ≤ √φ ≤ (√φ̂ + d)/(1 − d) for begin ≤ ω ≤ end.
 
         There, ‖(I − zB)⁻¹‖ must be at most `resolvent`; e^{iω} is closest to a real interval at an end.
+
+        Guarantee: upper bound for 0 ≤ begin ≤ end ≤ π, rounding and reduction included; infinite where nothing is
+        proved.
+        Source: docs/proofs/cut.md; docs/proofs/filter.md, "What a distortion is".
         """
+        # (I − z(B + E))⁻¹ = S(I − zES)⁻¹, so that the response turns by ‖E‖‖S‖/(1 − ‖E‖‖S‖).
         loop = self.loop_error * resolvent
         if loop >= 0.5:
             return math.inf
@@ -146,7 +172,10 @@ def steady_state(system: HiddenSystem) -> SteadyState:
 
 
 def _reduced(system: HiddenSystem, whole: SpectralRange | None) -> SteadyState | None:
-    """The filter on a Krylov space whose cut is at rounding level, or None where no small one is."""
+    """The filter on a Krylov space whose cut is at rounding level, or None where no small one is.
+
+    Guarantee: `coupling` and `coupled` bound what the space leaves out, whatever its size.
+    """
     for reduction in reductions(system, whole):
         space = reduction.space
         given = reduction.rounding + reduction.off, 1.0
@@ -173,7 +202,13 @@ def _solved(
     given: tuple[float, float],
     spectrum: SpectralRange | None,
 ) -> SteadyState:
-    """Solve, take one plain step to see how far from steady the solution is, and add up the errors."""
+    """Solve, take one plain step to see how far from steady the solution is, and add up the errors.
+
+    `given` is (how far rows and relations are off, a bound of ‖|A|‖ that one unit of the weights counts with).
+
+    Guarantee: `distortion`, `loop_error` and `loop_bound` hold for the exact system behind these floats.
+    Source: docs/proofs/filter.md, steady state; ‖S‖ ≤ 2‖P‖/(1 − η), and 1/(1 − η) ≤ 1 + 2η for η ≤ ½.
+    """
     m = rows.shape[0]
     dense = transition if isinstance(transition, np.ndarray) else transition.toarray()
     try:
@@ -193,7 +228,8 @@ def _solved(
         raise _not_steady(distortion)
     turned, spread_of_weights = given
     # Rounding in the weights and in the orthonormal rows; in B = A − (AK)C, by γ_1|A| + γ_{k+m+1}|A||K||C|, and in
-    # I − zB, by a few roundings of an entry; and what the whitener has beside the rows, which is read like a loop's.
+    # I − zB, by a few roundings of an entry; and what the whitener has beside the rows, which is read like a
+    # loop's.
     size_of_loop = spread(abs(transition)) * (1 + gained * spread(np.abs(rows)))
     loop_error = 2 * UNIT_ROUNDOFF * spread_of_weights + turned * (1 + float(np.linalg.norm(carried)))
     loop_error += ROOM * GAMMA * (terms(transition) + m + 8) * (1 + size_of_loop)
@@ -219,7 +255,10 @@ def _solved(
 def _settled(
     transition: np.ndarray | csr_array, rows: np.ndarray, covariance: np.ndarray
 ) -> tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """How far a plain step moves P at the steadiest of a few, and gain, whitener, root and P there."""
+    """How far a plain step moves P at the steadiest of a few, and gain, whitener, root and P there.
+
+    Any of them would do for the proof, which needs η alone; the steadiest has the smallest.
+    """
     moved = math.inf
     for _ in range(4):
         gain, whitener, root, following = _plain_step(transition, rows, covariance)
@@ -234,7 +273,10 @@ def _settled(
 
 
 def _doubled(transition: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """P = I + X, X = A₀ᵀX(I + G₀X)⁻¹A₀ + H₀, A₀ = (AΠ)ᵀ, G₀ = CᵀC, H₀ = AΠAᵀ."""
+    """P = I + X, X = A₀ᵀX(I + G₀X)⁻¹A₀ + H₀, A₀ = (AΠ)ᵀ, G₀ = CᵀC, H₀ = AΠAᵀ.
+
+    Guarantee: none; `_solved` measures what comes out. Π = I − CᵀC is a projection, so that H₀ = (AΠ)(AΠ)ᵀ.
+    """
     aside = transition - (transition @ rows.T) @ rows
     for found, added in doublings(aside.T, rows.T @ rows, aside @ aside.T, most=DOUBLINGS):
         if not np.linalg.norm(found) < 1e13:
@@ -247,7 +289,10 @@ def _doubled(transition: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def _plain_step(
     transition: np.ndarray | csr_array, rows: np.ndarray, covariance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Gain K, whitener L⁻¹C, root L, and the covariance one round later."""
+    """Gain K, whitener L⁻¹C, root L, and the covariance one round later.
+
+    L Lᵀ = C P Cᵀ,   S = L⁻¹ C P,   K = Sᵀ L⁻¹,   P' = A (P − SᵀS) Aᵀ + I.
+    """
     seen = rows @ covariance
     root = np.linalg.cholesky(seen @ rows.T)
     whitened = linalg.solve_triangular(root, seen, lower=True, check_finite=False)

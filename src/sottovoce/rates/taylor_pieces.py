@@ -9,6 +9,11 @@ For complex |θ| ≤ ρ with (e^ρ − 1)γ = ½ this is at most 2, so by Cauchy
 at most 2ρ^{−k}, and on |θ| ≤ ρ/3 the polynomial of degree p − 1 misses at most 3·3^{−p}. Pieces are short
 only where the resolvent is large, so slow networks need a few hundred, not a grid as fine as their slowest
 mode.
+
+That ‖D S‖ ≤ 1 holds up to the distortion of the filter, which multiplies the remainder. Where pieces begin and end
+is speed, as long as they leave no gap; each carries its own proved `slack`.
+
+Source: docs/proofs/frequencies.md (Taylor pieces); docs/mathematics.md, section 8.
 """
 
 from __future__ import annotations
@@ -24,14 +29,15 @@ from sottovoce.filtering import GAMMA, ROOM
 from sottovoce.rates.rounding import FLOATED, solve_residual
 
 if TYPE_CHECKING:
-    from sottovoce.rates.steady import SteadyState
+    from sottovoce.rates.steady_filter import SteadyState
 
 __all__ = ["TERMS", "Piece", "pieces", "rows_at"]
 
 # Speed alone: more terms cost time and fewer leave more out, which is counted; likewise how far pieces shrink.
 TERMS = 24
 SHRINK = 3.0
-# A part of each piece that the next one covers too.
+# Needed by a proof (docs/proofs/frequencies.md): a part of each piece that the next one covers too, far above what
+# rounding moves an edge by.
 OVERLAP = 1e-8
 
 
@@ -41,6 +47,8 @@ class Piece:
 
     For every target √φ(ω) lies between (√φ̂ − slack)/(1 + distortion) and (√φ̂ + slack)/(1 − distortion), φ̂
     being what the polynomial gives; `slack` counts the terms left out and the distortion.
+
+    `centre` and `halfwidth` are in radians a round. Distortion is that of `SteadyState.distortion_within`.
     """
 
     centre: float
@@ -50,7 +58,10 @@ class Piece:
     distortion: float
 
     def raised(self, bound: np.ndarray) -> np.ndarray:
-        """An upper bound of φ, from one of φ̂."""
+        """An upper bound of φ, from one of φ̂: ((√φ̂ + slack)/(1 − distortion))².
+
+        Guarantee: upper bound; infinite where the distortion leaves nothing proved.
+        """
         if self.distortion >= 0.5:
             return np.full_like(bound, np.inf)
         return np.asarray(((np.sqrt(bound) + self.slack) / (1 - self.distortion)) ** 2 * (1 + FLOATED))
@@ -76,6 +87,7 @@ def pieces(state: SteadyState) -> list[Piece]:
     smallest = _halfwidth(state.loop_bound)
     edge, guess = 0.0, math.pi
     while edge < math.pi:
+        # A guess, cut short so that the last piece ends a hair beyond π.
         half = min(max(guess, smallest), (math.pi - edge) / 2 * (1 + 1e-12))
         while True:
             bound = state.resolvent_bound(edge + half)
@@ -90,7 +102,11 @@ def pieces(state: SteadyState) -> list[Piece]:
 
 
 def rows_at(found: list[Piece], frequencies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """G at each frequency, (frequencies, m, state), and the numbers of the pieces that hold them."""
+    """G at each frequency, (frequencies, m, state), and the numbers of the pieces that hold them.
+
+    Guarantee: within `slack` of the response, like all values of a piece; what rounding of the place τ does is
+    counted in `Piece.lowered`.
+    """
     ends = np.array([piece.centre + piece.halfwidth for piece in found])
     which = np.minimum(np.searchsorted(ends, frequencies), len(found) - 1)
     values = np.empty((len(frequencies), *found[0].rows.shape[1:]), dtype=np.complex128)
@@ -109,8 +125,9 @@ def _halfwidth(resolvent: float) -> float:
 def _piece(state: SteadyState, centre: float, half: float, bound: float) -> Piece:
     """The Taylor polynomial around one frequency; row · BS = z₀⁻¹(row · S − row) takes one solve a term.
 
-    Term k as computed is off by e_k = e_{k−1}(S − I) − ρ_k S + (its own rounding), ρ_k the residual of its solve. It
-    counts |w|^k, |w| ≤ e^h − 1, and ‖S − I‖|w| ≤ ⅙: all together are off by at most 1.2·Σ |w|^k(‖S‖‖ρ_k‖ + γ‖T_k‖).
+    Term k as computed is off by e_k = e_{k−1}(S − I) − ρ_k S + (its own rounding), ρ_k the residual of its solve.
+    It counts |w|^k, |w| ≤ e^h − 1, and ‖S − I‖|w| ≤ ⅙: all together are off by at most 1.2·Σ |w|^k(‖S‖‖ρ_k‖ +
+    γ‖T_k‖).
     """
     shifted = state.closed.shifted(centre)
     factors = linalg.lu_factor(shifted.T, check_finite=False)
