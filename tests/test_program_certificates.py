@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.interpreter import exact_view, knowing, largest_over_signs
+from tests.interpreter import ExactView, exact_view, knowing, largest_over_signs
 from tests.scenes import EVERY_PROTOCOL, PATH, RING, STAR, VIEWS
 
 import sottovoce.verification.programs
@@ -340,6 +340,40 @@ def test_an_encoder_of_any_size_is_followed_or_refused(size: Any) -> None:
         return
     exact = largest_over_signs(exact_view(protocol, SUM, 2).form() or [])
     assert Fraction(found.squared.lower) <= exact <= Fraction(found.squared.upper)
+
+
+@pytest.mark.parametrize("encoder", [(2,), (2, 1), ("1/2", 1)])
+def test_an_encoder_scales_the_noise_that_hides_a_later_contribution_too(encoder: Any) -> None:
+    # What is contributed is sent at once, and the noise that hides it was drawn at the end of the round before.
+    late = Program(
+        keeps=("model",),
+        draws=(Draw(name="u"),),
+        instructions=(
+            Combine(into="message", terms={"model": 1, "contribution": 1}),
+            Exchange(message="message", into="model"),
+            Combine(into="model", terms={"model": 1, "u": 1}),
+        ),
+    )
+    protocol = Protocol(weights=RING, program=late, rounds=3, encoder=encoder, name="late")
+    whole = exact_view(protocol, View.everyone, 1)
+    M = ExactView([row[1:] for row in whole.G], whole.N).form()
+    truth = float(np.linalg.eigvalsh(np.array(M, dtype=np.float64))[-1])
+
+    def claimed(squared: float) -> Certificate:
+        return replace(
+            certify(gossip(RING, rounds=3), View.everyone, 1, contribution="energy"),
+            program=late,
+            encoder=encoder,
+            participation="fixed:2,3",
+            squared_lower=0.0,
+            squared_upper=squared,
+            proof=DenseProof(y=np.full(3, squared), witness=None),
+        )
+
+    assert verify(claimed(truth * (1 + 1e-9)), protocol).verified
+    forged = verify(claimed(truth * 0.999), protocol)
+    assert not forged.upper_holds
+    assert forged.squared.upper >= truth
 
 
 def test_the_verifier_does_not_read_the_maps_of_the_accountant() -> None:

@@ -77,9 +77,8 @@ def seen_noise(
             alive[t - back] |= bool(seen.any())
         later = rows[t].given
         if later.shape[1] > 1:
-            gain[here, t + 1 : t + later.shape[1]] = _quotients(later, np.abs(rows[t].drawn).max(axis=1), 1)[
-                :, 1:
-            ]
+            shown = _quotients(later * inverse[1], _units(rows[t], inverse), 1)
+            gain[here, t + 1 : t + later.shape[1]] = shown[:, 1:]
             alive[t + 1 : t + later.shape[1]] |= (later[:, 1:] != 0).any(axis=0)
     norms = np.sqrt(np.square(noise).sum(axis=1))
     return SeenNoise(noise=noise / norms[:, None], gain=gain / norms[:, None], alive=alive)
