@@ -9,6 +9,7 @@ from sottovoce.graphs.model import GossipWeights, Graph, canonical_matrix, is_sy
 from sottovoce.graphs.rationals import Quotients, quotients
 from sottovoce.graphs.reading import as_graph, parse_graph, read_graph
 from sottovoce.graphs.spectra import Spectrum, spectrum
+from sottovoce.graphs.twins import twins
 from sottovoce.graphs.validation import check_entries, check_weights, uneven_row
 from sottovoce.graphs.weights import (
     as_weights,
@@ -47,6 +48,7 @@ __all__ = [
     "read_graph",
     "row_indices",
     "spectrum",
+    "twins",
     "uneven_row",
     "uniform_weights",
     "weights_by_rule",

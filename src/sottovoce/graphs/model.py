@@ -179,14 +179,14 @@ class GossipWeights:
         columns = self.matrix.indices[span].tolist()
         if self.quotients is None:
             return {j: Fraction(w) for j, w in zip(columns, self.matrix.data[span].tolist(), strict=True)}
-        starts = self._off_diagonal_starts
+        starts = self.off_diagonal_starts
         others = self.quotients.fractions(slice(starts[i], starts[i + 1]))
         row = dict(zip((j for j in columns if j != i), others, strict=True))
         row[i] = 1 - sum(row.values(), start=Fraction(0))
         return {j: w for j, w in sorted(row.items()) if w}
 
     @cached_property
-    def _off_diagonal_starts(self) -> NDArray[np.int64]:
+    def off_diagonal_starts(self) -> NDArray[np.int64]:
         """Where each row begins among the entries off the diagonal."""
         return np.asarray(np.concatenate([[0], np.cumsum(self._off_diagonal)])[self.matrix.indptr])
 
@@ -202,7 +202,7 @@ class GossipWeights:
         """
         off = self._off_diagonal
         digest = hashlib.sha256(f"sottovoce rational weights {self.n}\n".encode())
-        digest.update(self._off_diagonal_starts.astype("<i8").tobytes())
+        digest.update(self.off_diagonal_starts.astype("<i8").tobytes())
         digest.update(self.matrix.indices[off].astype("<i8").tobytes())
         digest.update(self.matrix.data[off].astype("<f8").tobytes())
         if self.quotients is None:
