@@ -41,7 +41,8 @@ class Graph:
     """A graph with named nodes; `adjacency[i, j]` is nonzero when node i receives from node j.
 
     `labels` name the nodes in index order; `weighted` says whether the entries mean more than presence, `name` what the
-    graph was read from, and `unread` which numbers at its edges, not called weights, were left there.
+    graph was read from, and `unread` which numbers at its edges, not called weights, were left there. `positions` are
+    the longitude and latitude of each node, where they are known.
 
     >>> import scipy
     >>> graph = Graph(adjacency=scipy.sparse.csr_array([[0, 1], [1, 0]]), labels=["anna", "ben"],
@@ -56,6 +57,7 @@ class Graph:
     weighted: bool
     name: str = ""
     unread: tuple[str, ...] = ()
+    positions: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         """Bring matrix and labels into canonical form, and refuse what contradicts itself."""
