@@ -4,12 +4,12 @@
 Entry [i, j] of every matrix here is nonzero when node i receives from node j.
 """
 
+from sottovoce.graphs.columns import twins
 from sottovoce.graphs.generators import FAMILIES, generate_graph, graph_size
 from sottovoce.graphs.model import GossipWeights, Graph, canonical_matrix, is_symmetric, row_indices
 from sottovoce.graphs.rationals import Quotients, quotients
 from sottovoce.graphs.reading import as_graph, parse_graph, read_graph
 from sottovoce.graphs.spectra import Spectrum, spectrum
-from sottovoce.graphs.twins import twins
 from sottovoce.graphs.validation import check_entries, check_weights, uneven_row
 from sottovoce.graphs.weights import (
     as_weights,

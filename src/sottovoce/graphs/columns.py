@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twins: nodes that every node weighs alike, so that no average tells them apart."""
+"""Columns of gossip weights, and twins: nodes that every node weighs alike, so that no average tells them apart."""
 
 from __future__ import annotations
 
