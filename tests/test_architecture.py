@@ -230,7 +230,7 @@ OUTSIDE["interval"] = set()
 OUTSIDE["page"] = set()
 for room in ("forms", "certificates", "sweeps", "documents", "web"):
     OUTSIDE[room] |= {"msgspec"}
-OUTSIDE["graphs"] |= {"networkx"}
+OUTSIDE["graphs"] |= {"networkx", "topohub"}
 OUTSIDE["verification"] |= {"flint"}
 OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}

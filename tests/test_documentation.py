@@ -90,6 +90,7 @@ GUARANTEED = (
     "sottovoce.graphs.lazy_weights",
     "sottovoce.graphs.maximum_degree_weights",
     "sottovoce.graphs.metropolis_weights",
+    "sottovoce.graphs.twins",
     "sottovoce.graphs.uniform_weights",
     "sottovoce.krylov.krylov_bases",
     "sottovoce.krylov.power_error",

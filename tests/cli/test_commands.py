@@ -103,12 +103,29 @@ def test_a_graph_in_words_and_in_json(sottovoce: Run) -> None:
         assert line in out.splitlines()
     weights = graphs.metropolis_weights("karate")
     document = json.loads(sottovoce("graph", "karate", "--json").out)
-    assert list(document) == ["kind", "schema", "version", "graph", "weights"]
+    assert list(document) == ["kind", "schema", "version", "graph", "weights", "twins"]
     assert document["graph"]["hash"] == weights.hash
     assert document["graph"]["labels"] == list(range(10))
     assert document["weights"]["rule"] == "metropolis"
     assert document["weights"]["symmetric"] is True
     assert document["graph"]["gap"] == pytest.approx(1 - document["weights"]["rho"])
+
+
+def test_a_graph_says_which_nodes_have_twins_and_what_that_buys(sottovoce: Run) -> None:
+    code, out, err = sottovoce("graph", "cliques:base=ring,n=20,size=5")
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert "twins 100 of 100 nodes, in 20 groups of 5: 0, 1, 2, 3, 4; 5, 6, 7, 8, 9; " in words
+    assert "at most 1/5 of Δ² of local DP about a node of a group of 5, and its twins at most 1/4" in words
+    groups = json.loads(sottovoce("graph", "cliques:base=ring,n=20,size=5", "--json").out)["twins"]
+    assert [group["nodes"] for group in groups] == [list(range(k, k + 5)) for k in range(0, 100, 5)]
+    assert {(group["outside"], group["inside"]) for group in groups} == {
+        (0.20000000000000004, 0.25000000000000006)
+    }
+    words = " ".join(sottovoce("graph", "complete:n=2").out.split())
+    assert "twins 2 of 2 nodes, in a group of 2: 0, 1 hidden" in words
+    assert "its twins at most all of it" in words
+    assert "twins    none: no two nodes are weighed alike by all" in sottovoce("graph", "ring:n=9").out
 
 
 def test_a_graph_can_be_written(sottovoce: Run, tmp_path: Path) -> None:

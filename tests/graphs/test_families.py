@@ -18,6 +18,10 @@ def renumbered(graph: Any) -> Any:
     return nx.convert_node_labels_to_integers(graph, ordering="sorted")
 
 
+def blown_up(graph: Any, size: int) -> Any:
+    return renumbered(nx.lexicographic_product(graph, nx.complete_graph(size)))
+
+
 CASES = [
     (families.ring(7), nx.cycle_graph(7)),
     (families.ring(2), nx.path_graph(2)),
@@ -32,6 +36,9 @@ CASES = [
     (families.exponential(6), circulant(6)),
     (families.exponential(16), circulant(16)),
     (families.exponential(2), nx.path_graph(2)),
+    (families.cliques(families.ring(4), 3), blown_up(nx.cycle_graph(4), 3)),
+    (families.cliques(families.star(4), 2), blown_up(nx.star_graph(3), 2)),
+    (families.cliques(families.path(3), 1), nx.path_graph(3)),
 ]
 
 

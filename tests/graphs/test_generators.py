@@ -21,6 +21,10 @@ SPECS = [
     ("random-regular:n=10,d=3", 10, 15),
     ("small-world:n=20,k=4,p=0.1,seed=2", 20, 40),
     ("exponential:n=16", 16, 56),
+    ("cliques:base=ring,n=20,size=5", 100, 700),
+    ("cliques:size=2,base=torus,rows=3,cols=4", 24, 108),
+    ("cliques:base=random-regular,n=10,d=3,seed=7,size=3", 30, 165),
+    ("cliques:base=karate,size=1", 34, 78),
     ("karate", 34, 78),
     ("les-miserables", 77, 254),
     ("florentine", 15, 20),
@@ -95,6 +99,44 @@ MISTAKES = [
     ),
     ("grid:rows=100000,cols=100000", r"^grid: there must be at most 50000000 nodes; got rows=100000"),
     ("hypercube:dim=25", r"^hypercube: dim must be a whole number from 1 to 24; got '25' \(as in dim=4\)$"),
+    (
+        "cliques:n=20,size=5",
+        r"^cliques: the parameter base is missing \(write cliques:base=ring,n=20,size=5 or",
+    ),
+    (
+        "cliques:base=ring,n=20",
+        r"^cliques: the parameter size is missing \(write cliques:base=ring,n=20,size=5",
+    ),
+    (
+        "cliques:base=ring,n=20,size=0",
+        r"^cliques: size must be a whole number from 1 to 50000000; got '0' \(as",
+    ),
+    ("cliques:base=ring,n=1,size=5", r"^ring: n must be a whole number from 2 .*; got '1'"),
+    (
+        "cliques:base=ring,size=5",
+        r"^ring: the parameter n is missing \(write cliques:base=ring,size=5,n=…\)$",
+    ),
+    (
+        "cliques:base=ring,size=5,20",
+        r"^ring: parameters are .*; got '20' \(write cliques:base=ring,size=5,n=…\)",
+    ),
+    (
+        "cliques:base=karate,n=3,size=5",
+        r"^karate: there is no parameter 'n' \(write cliques:base=karate,size=5 a",
+    ),
+    ("cliques:base=rings,n=3,size=5", r"^there is no family of graphs called 'rings' \(did you mean ring\?"),
+    (
+        "cliques:base=cliques,n=3,size=5",
+        r"^cliques: base must be another family; got 'cliques' \(take a larger",
+    ),
+    (
+        "cliques:base=ring,n=50000000,size=2",
+        r"^cliques: there must be at most 50000000 nodes; got 50000000 cliq",
+    ),
+    (
+        "cliques:base=ring,n=9,size=9999",
+        r"^cliques: a generated graph has at most 200,000,000 edges; this one w",
+    ),
     ("small-world:n=9,k=3,p=0.1", r"^small-world: k must be even, .*; got k=3 \(take k=4\)$"),
     ("small-world:n=9,k=10,p=0.1", r"^small-world: k must be below n; got k=10, n=9 \(take a smaller k\)$"),
 ]

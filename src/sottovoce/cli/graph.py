@@ -28,7 +28,7 @@ def graph(
     ] = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
-    """Describe a graph and its gossip weights: size, degrees, spectral gap, hash."""
+    """Describe a graph and its gossip weights: size, degrees, spectral gap, hash, and which nodes hide each other."""
     from sottovoce import documents
     from sottovoce.graphs import spectrum
 

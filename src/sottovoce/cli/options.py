@@ -71,8 +71,8 @@ Relation = Literal["add-remove", "replace-one", "zero-out"]
 Source = Annotated[
     str,
     Parameter(
-        help="A graph file (edge list, GraphML, GML, .mtx, .npy, .npz), or a name such as karate, ring:n=20 "
-        "or erdos-renyi:n=100,p=0.15,seed=1."
+        help="A graph file (edge list, GraphML, GML, .mtx, .npy, .npz), or a name such as karate, ring:n=20, "
+        "erdos-renyi:n=100,p=0.15,seed=1, cliques:base=ring,n=20,size=5 or topohub:topozoo/Geant2012."
     ),
 ]
 Weights = Annotated[

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["account_text", "calibration_text", "exposed_table", "graph_text", "meaning", "pairs_table"]
 
+SHOWN_TWINS = 5
 HEADINGS = {"neighbourhood": "messages in the clear", "secure-sum": "secure sums"}
 
 
@@ -111,10 +112,39 @@ def graph_text(console: Console, document: GraphDocument, written: Path | None) 
         ("ρ", estimate(weights.rho, weights.converged)),
         ("gap γ", estimate(graph.gap, weights.converged)),
         ("hash", graph.hash),
+        *_twins(document),
     ]
     if written is not None:
         rows.append(("written", str(written)))
     console.print(facts(rows))
+
+
+def _twins(document: GraphDocument) -> list[tuple[str, str]]:
+    """Which nodes hide each other whatever they train, and how well."""
+    groups = document.twins
+    if not groups:
+        return [("twins", "none: no two nodes are weighed alike by all")]
+    sizes = sorted(len(group.nodes) for group in groups)
+    least, span = sizes[0], " to ".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
+    named = [
+        ", ".join(readable(node) for node in group.nodes[:SHOWN_TWINS])
+        + (", …" if len(group.nodes) > SHOWN_TWINS else "")
+        for group in groups[:SHOWN_TWINS]
+    ]
+    many = f"a group of {span}" if len(groups) == 1 else f"{len(groups)} groups of {span}"
+    member = f"1/{least - 1}" if least > 2 else "all of it"
+    return [
+        (
+            "twins",
+            f"{sum(sizes)} of {document.graph.nodes} nodes, in {many}: "
+            + "; ".join([*named, *(["…"] if len(groups) > SHOWN_TWINS else [])]),
+        ),
+        (
+            "hidden",
+            f"whatever nodes train, deep networks too, secure sums tell at most 1/{least} of Δ² of local DP about a "
+            f"node of a group of {least}, and its twins at most {member}",
+        ),
+    ]
 
 
 def _headline(tables: Sequence[AccountTable]) -> str:

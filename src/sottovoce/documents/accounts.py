@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +15,7 @@ from sottovoce._version import __version__
 from sottovoce.documents.pairs import Count, Ends, Label, Pair, account_pair, plain_label, table_pairs
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, plain, read_form, strict_json
+from sottovoce.graphs import twins
 from sottovoce.protocols import CLIPPING, RECORDS, Losses, Slopes, hash_of_damping
 from sottovoce.views import ONE_OBSERVER
 
@@ -200,11 +202,23 @@ class WeightsFacts(Form, frozen=True, kw_only=True):
     converged: bool
 
 
+class TwinsFacts(Form, frozen=True, kw_only=True):
+    """Nodes that all nodes weigh alike, and the most that secure sums of any training show about one of them.
+
+    These are parts of Δ² of local DP, for observers outside the group and for those that are of it.
+    """
+
+    nodes: tuple[Label, ...]
+    outside: float
+    inside: float
+
+
 class GraphDocument(Document, frozen=True, kw_only=True, tag="graph"):
-    """A graph and its gossip weights."""
+    """A graph, its gossip weights, and the groups of its nodes that hide each other."""
 
     graph: ShownGraph
     weights: WeightsFacts
+    twins: tuple[TwinsFacts, ...]
 
 
 def account_document(
@@ -280,7 +294,20 @@ def graph_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -> 
             rho=spectrum.rho,
             converged=spectrum.converged,
         ),
+        twins=tuple(
+            TwinsFacts(
+                nodes=tuple(plain_label(weights.labels[k]) for k in group),
+                outside=_share(len(group)),
+                inside=_share(len(group) - 1),
+            )
+            for group in twins(weights)
+        ),
     )
+
+
+def _share(hidden: int) -> float:
+    """One over so many hidden twins, not rounded below it."""
+    return min(1.0, math.nextafter(1 / hidden, math.inf))
 
 
 def as_json(document: object) -> str:

@@ -4,6 +4,7 @@
 Entry [i, j] of every matrix here is nonzero when node i receives from node j.
 """
 
+from sottovoce.graphs.columns import twins
 from sottovoce.graphs.generators import FAMILIES, generate_graph, graph_size
 from sottovoce.graphs.model import GossipWeights, Graph, canonical_matrix, is_symmetric, row_indices
 from sottovoce.graphs.rationals import Quotients, quotients
@@ -47,6 +48,7 @@ __all__ = [
     "read_graph",
     "row_indices",
     "spectrum",
+    "twins",
     "uneven_row",
     "uniform_weights",
     "weights_by_rule",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of graphs without chance: lattices, stars, complete graphs, and three bundled real graphs."""
+"""Families of graphs without chance: lattices, stars, complete graphs, blow-ups, and three bundled real graphs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EDGE_LIMIT",
     "check_size",
+    "cliques",
     "complete",
     "exponential",
     "florentine",
@@ -107,6 +108,27 @@ def exponential(n: int) -> Graph:
     nodes = np.arange(n)
     second = np.concatenate([(nodes + step) % n for step in steps])
     return from_pairs(n, np.tile(nodes, len(steps)), second)
+
+
+def cliques(base: Graph, size: int) -> Graph:
+    """Every node of `base` as a clique of `size` nodes, neighbouring cliques fully joined: the blow-up base[K_size].
+
+    Node v of the base, in its order, becomes the nodes v · size … v · size + size − 1. They are twins: all of them hear
+    the same nodes and each other.
+
+    >>> cliques(path(3), 2).degrees.tolist()
+    [3, 3, 5, 5, 3, 3]
+    """
+    check_size("cliques", base.edges * size**2 + base.n * size * (size - 1) / 2)
+    closed = scipy.sparse.kron(
+        base.adjacency + scipy.sparse.eye_array(base.n), np.ones((size, size)), format="csr"
+    )
+    return Graph(
+        adjacency=closed - scipy.sparse.eye_array(base.n * size),
+        labels=range(base.n * size),
+        directed=False,
+        weighted=False,
+    )
 
 
 def karate() -> Graph:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from sottovoce.errors import GraphError
 from sottovoce.graphs import families, random_families
@@ -85,6 +86,17 @@ def _grid_conflict(*, rows: int, cols: int) -> str | None:
     return None
 
 
+def _cliques_conflict(*, base: tuple[int, int], size: int) -> str | None:
+    if base[0] * size > NODE_LIMIT:
+        return f"there must be at most {NODE_LIMIT} nodes; got {base[0]} cliques of size={size} (take smaller ones)"
+    return None
+
+
+def _cliques_size(*, base: tuple[int, int], size: int) -> tuple[int, int]:
+    nodes, edges = base
+    return nodes * size, edges * size**2 + nodes * size * (size - 1) // 2
+
+
 def _erdos_renyi_size(*, n: int, p: float, **_: object) -> tuple[int, int]:
     mean = p * n * (n - 1) / 2
     # Chernoff: a sum of independent chances stays below its mean by 10 √mean with probability at most e⁻⁵⁰.
@@ -149,6 +161,13 @@ FAMILIES: Mapping[str, Family] = {
         conflict=_small_world_conflict,
     ),
     "exponential": Family(make=families.exponential, size=_exponential_size, parameters={"n": _NODES}),
+    # Its base is another family, whose parameters stand beside `size`; the rules are told the size of the base.
+    "cliques": Family(
+        make=families.cliques,
+        size=_cliques_size,
+        parameters={"size": Parameter()},
+        conflict=_cliques_conflict,
+    ),
     "karate": Family(make=families.karate, size=lambda: (34, 78)),
     "les-miserables": Family(make=families.les_miserables, size=lambda: (77, 254)),
     "florentine": Family(make=families.florentine, size=lambda: (15, 20)),
@@ -161,12 +180,14 @@ def generate_graph(spec: str) -> Graph:
     Families and their parameters: erdos-renyi (n, p, seed), preferential (n, core, links, seed), ring,
     path, star, complete and exponential (n), grid and torus (rows, cols), hypercube (dim), random-regular
     (n, d, seed), small-world (n, k, p, seed), and the real graphs karate, les-miserables and florentine.
+    In cliques (base, size, and the parameters of the base) every node of another family is a clique.
 
     >>> generate_graph("torus:rows=3,cols=4").edges
     24
+    >>> generate_graph("cliques:base=ring,n=20,size=5").n
+    100
     """
-    family, values = _parsed(spec)
-    return replace(family.make(**values), name=spec.strip())
+    return replace(_described(spelled(spec, GraphError)).make(), name=spec.strip())
 
 
 def graph_size(spec: str) -> tuple[int, int]:
@@ -175,13 +196,18 @@ def graph_size(spec: str) -> tuple[int, int]:
     >>> graph_size("grid:rows=2000,cols=2000")
     (4000000, 7996000)
     """
-    family, values = _parsed(spec)
-    return family.size(**values)
+    return _described(spelled(spec, GraphError)).size
 
 
-def _parsed(spec: str) -> tuple[Family, dict[str, float]]:
-    """The family that a specification names, and the parameters that it gives."""
-    given = spelled(spec, GraphError)
+class _Described(NamedTuple):
+    """What a specification describes: how to make the graph, and how large it will be."""
+
+    make: Callable[[], Graph]
+    size: tuple[int, int]
+
+
+def _described(given: Spelling, within: str = "") -> _Described:
+    """The graph that a specification describes; `within` stands before the parameters of a base."""
     name = given.name
     if name not in FAMILIES:
         near = nearest_family(name)
@@ -189,12 +215,38 @@ def _parsed(spec: str) -> tuple[Family, dict[str, float]]:
         raise GraphError(
             f"there is no family of graphs called {name!r} ({guess}families are {', '.join(FAMILIES)})"
         )
-    family = FAMILIES[name]
-    values = _values(given, family)
-    broken = family.conflict(**values)
+    if name == "cliques":
+        return _blown_up(given)
+    values = _values(given, FAMILIES[name], within)
+    _check(name, **values)
+    return _Described(partial(FAMILIES[name].make, **values), FAMILIES[name].size(**values))
+
+
+def _blown_up(given: Spelling) -> _Described:
+    """The cliques that a specification describes: its `base` with the parameters that are left, and their `size`."""
+    remedy = "write cliques:base=ring,n=20,size=5 or the like"
+    own, passed = {}, dict(given.keyed)
+    for key in ("base", "size"):
+        if key not in passed:
+            raise GraphError(f"cliques: the parameter {key} is missing ({remedy})")
+        own[key] = passed.pop(key)
+    if own["base"] == "cliques":
+        raise GraphError(
+            f"cliques: base must be another family; got 'cliques' (take a larger size: {remedy})"
+        )
+    size = int(_number("cliques", "size", own["size"], FAMILIES["cliques"].parameters["size"]))
+    base = _described(Spelling(own["base"], given.plain, passed), f"cliques:base={own['base']},size={size}")
+    _check("cliques", base=base.size, size=size)
+    return _Described(
+        lambda: families.cliques(base.make(), size), FAMILIES["cliques"].size(base=base.size, size=size)
+    )
+
+
+def _check(name: str, **values: object) -> None:
+    """Refuse parameters that do not go together."""
+    broken = FAMILIES[name].conflict(**values)
     if broken is not None:
         raise GraphError(f"{name}: {broken}")
-    return family, values
 
 
 def nearest_family(name: str) -> str | None:
@@ -202,11 +254,12 @@ def nearest_family(name: str) -> str | None:
     return next(iter(difflib.get_close_matches(name.strip().lower(), FAMILIES, n=1)), None)
 
 
-def _values(given: Spelling, family: Family) -> dict[str, float]:
+def _values(given: Spelling, family: Family, within: str) -> dict[str, float]:
     """The parameters of a specification, checked one by one."""
     name = given.name
     example = ",".join(f"{key}=…" for key in family.parameters)
-    remedy = f"write {name}:{example}" if example else f"write {name} alone"
+    opening = f"{within}," if within else f"{name}:"
+    remedy = f"write {opening}{example}" if example else f"write {within or name} alone"
     values: dict[str, float] = {}
     for item in given.plain:
         raise GraphError(f"{name}: parameters are written name=value; got {item!r} ({remedy})")

@@ -41,7 +41,8 @@ class Graph:
     """A graph with named nodes; `adjacency[i, j]` is nonzero when node i receives from node j.
 
     `labels` name the nodes in index order; `weighted` says whether the entries mean more than presence, `name` what the
-    graph was read from, and `unread` which numbers at its edges, not called weights, were left there.
+    graph was read from, and `unread` which numbers at its edges, not called weights, were left there. `positions` are
+    the longitude and latitude of each node, where they are known.
 
     >>> import scipy
     >>> graph = Graph(adjacency=scipy.sparse.csr_array([[0, 1], [1, 0]]), labels=["anna", "ben"],
@@ -56,6 +57,7 @@ class Graph:
     weighted: bool
     name: str = ""
     unread: tuple[str, ...] = ()
+    positions: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         """Bring matrix and labels into canonical form, and refuse what contradicts itself."""
@@ -179,14 +181,14 @@ class GossipWeights:
         columns = self.matrix.indices[span].tolist()
         if self.quotients is None:
             return {j: Fraction(w) for j, w in zip(columns, self.matrix.data[span].tolist(), strict=True)}
-        starts = self._off_diagonal_starts
+        starts = self.off_diagonal_starts
         others = self.quotients.fractions(slice(starts[i], starts[i + 1]))
         row = dict(zip((j for j in columns if j != i), others, strict=True))
         row[i] = 1 - sum(row.values(), start=Fraction(0))
         return {j: w for j, w in sorted(row.items()) if w}
 
     @cached_property
-    def _off_diagonal_starts(self) -> NDArray[np.int64]:
+    def off_diagonal_starts(self) -> NDArray[np.int64]:
         """Where each row begins among the entries off the diagonal."""
         return np.asarray(np.concatenate([[0], np.cumsum(self._off_diagonal)])[self.matrix.indptr])
 
@@ -202,7 +204,7 @@ class GossipWeights:
         """
         off = self._off_diagonal
         digest = hashlib.sha256(f"sottovoce rational weights {self.n}\n".encode())
-        digest.update(self._off_diagonal_starts.astype("<i8").tobytes())
+        digest.update(self.off_diagonal_starts.astype("<i8").tobytes())
         digest.update(self.matrix.indices[off].astype("<i8").tobytes())
         digest.update(self.matrix.data[off].astype("<f8").tobytes())
         if self.quotients is None:

@@ -17,6 +17,7 @@ from sottovoce.graphs.files import BEGINNING, file_beginning, file_suffix, file_
 from sottovoce.graphs.generators import FAMILIES, generate_graph, nearest_family
 from sottovoce.graphs.matrices import read_matrix, square_matrix, square_table
 from sottovoce.graphs.model import Graph, is_symmetric
+from sottovoce.graphs.topologies import PREFIX, read_topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +33,9 @@ def as_graph(source: object) -> Graph:
     """`source` as a Graph.
 
     Accepted are a Graph, a networkx graph, a sparse or dense matrix (row i receives from column j), the
-    path of a file, and a specification such as "ring:n=10" or "karate". Of a networkx graph the nodes keep
-    their names and order, an edge attribute "weight" makes it weighted, and parallel edges are merged.
+    path of a file, a specification such as "ring:n=10" or "karate", and a real network such as
+    "topohub:topozoo/Geant2012" (extra `topologies`). Of a networkx graph the nodes keep their names and order, an
+    edge attribute "weight" makes it weighted, and parallel edges are merged.
 
     >>> as_graph("ring:n=10").edges
     10
@@ -42,6 +44,8 @@ def as_graph(source: object) -> Graph:
         return source
     if isinstance(source, str) and source.partition(":")[0].strip() in FAMILIES:
         return generate_graph(source)
+    if isinstance(source, str) and source.partition(":")[0].strip() == PREFIX:
+        return read_topology(source)
     if isinstance(source, str | os.PathLike):
         return read_graph(source)
     if isinstance(source, np.ndarray) or scipy.sparse.issparse(source):

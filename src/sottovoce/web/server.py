@@ -45,6 +45,7 @@ EXAMPLES = [
     "les-miserables",
     "ring:n=20",
     "grid:rows=6,cols=6",
+    "cliques:base=ring,n=8,size=4",
     "erdos-renyi:n=40,p=0.15,seed=1",
     "preferential:n=60,core=4,links=2,seed=1",
 ]

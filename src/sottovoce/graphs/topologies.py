@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real networks by name, as in "topohub:topozoo/Geant2012": the topologies that the package topohub ships."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import Counter
+from dataclasses import replace
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.errors import GraphError, needs
+from sottovoce.graphs.families import from_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.resources.abc import Traversable
+
+    from sottovoce.graphs.model import Graph
+
+__all__ = ["PREFIX", "read_topology"]
+
+PREFIX = "topohub"
+
+
+def read_topology(spec: str) -> Graph:
+    """The network that "topohub:GROUP/NAME" names, with the names of its nodes and their longitudes and latitudes.
+
+    Groups are topozoo (the Internet Topology Zoo), sndlib, backbone, caida and gabriel. Nothing is downloaded, and
+    the lengths of lines are no weights. Names that occur twice, and nodes without one, get the number that the file
+    gives them: "Milan #3", "#7".
+    """
+    try:
+        held = files(PREFIX) / "data"
+    except ModuleNotFoundError:
+        raise needs(f"the graph {spec}", PREFIX, "topologies") from None
+    key = spec.partition(":")[2].strip()
+    known = dict(_topologies(held))
+    if key not in known:
+        raise GraphError(_unknown(key, list(known)))
+    # topohub.get opens the same file in the encoding of the place, and leaves it open.
+    found = json.loads(known[key].read_text(encoding="utf-8"))
+    nodes: list[dict[str, Any]] = found["nodes"]
+    at = {str(node["id"]): k for k, node in enumerate(nodes)}
+    first, second = (
+        np.array([at[str(edge[end])] for edge in found["edges"]], dtype=np.int64)
+        for end in ("source", "target")
+    )
+    return replace(
+        from_pairs(len(nodes), first, second),
+        labels=_names(nodes),
+        name=f"{PREFIX}:{key}",
+        positions=tuple((float(node["pos"][0]), float(node["pos"][1])) for node in nodes),
+    )
+
+
+def _topologies(folder: Traversable, group: str = "") -> Iterator[tuple[str, Traversable]]:
+    """Every topology below a folder, by its name, with its file."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _topologies(entry, f"{group}{entry.name}/")
+        elif entry.name.endswith(".json"):
+            yield group + entry.name.removesuffix(".json"), entry
+
+
+def _names(nodes: list[dict[str, Any]]) -> list[str]:
+    """The names of nodes; with their numbers, where names alone do not tell them apart."""
+    often = Counter(node.get("name") for node in nodes)
+    return [
+        node["name"]
+        if node.get("name") and often[node["name"]] == 1
+        else f"{node.get('name') or ''} #{node['id']}".strip()
+        for node in nodes
+    ]
+
+
+def _unknown(key: str, known: list[str]) -> str:
+    """The error for a topology that is not there: the names that come nearest, or how names look."""
+    called = {name.lower(): name for name in known} | {
+        name.rpartition("/")[2].lower(): name for name in known
+    }
+    near = dict.fromkeys(called[word] for word in difflib.get_close_matches(key.lower(), called, n=3))
+    groups = ", ".join(dict.fromkeys(name.partition("/")[0] for name in known))
+    remedy = (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else f"groups are {groups}; as in topohub:topozoo/Geant2012"
+    )
+    return f"topohub has no topology called {key!r} ({remedy})"
