@@ -93,7 +93,7 @@ EDGES: dict[str, set[str]] = {
         "interval",
         "protocols",
         "views",
-        "participation",
+
         "scenarios",
         "sensitivities",
         "accounting",

@@ -14,7 +14,7 @@ from sottovoce.filtering import hidden_system
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
 from sottovoce.protocols import gossip
 from sottovoce.rates import Rates, rate, response_spectrum, steady_state
-from sottovoce.rates import steady as steady_module
+from sottovoce.rates import steady_filter as steady_module
 from sottovoce.rates.taylor_pieces import _solve, pieces, rows_at
 from sottovoce.views import View, observe
 
