@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the proofs of this room allow for rounding: every such number is made here, and none is made for speed.
+"""What the proofs of this room allow for rounding: the allowances that have a page of their own, none made for speed.
+
+u = 2⁻⁵³ is the unit roundoff, γ_k = ku/(1 − ku) ≤ `GAMMA`·k what a sum of k terms may be off by, relative to the
+sum of their sizes. Allowances are themselves computed in floats: `ROOM` covers that. Norms are Frobenius norms
+unless said otherwise; they bound spectral ones. What a single bound of `many_targets` needs beyond these stands
+beside it.
 
 A step that errs by R, read by the states z_v and z_{v+1} before and after it, moves a form by at most ‖R‖(‖z_v‖² +
 ‖z_{v+1}‖²)/2: all that rounding does to a form that is carried back through the rounds is a small multiple of the form
@@ -43,13 +48,20 @@ __all__ = [
 
 
 def squared(matrix: np.ndarray) -> float:
-    """‖X‖_F² as computed, within γ_k of k entries: `ROOM` covers that wherever norms make an allowance."""
+    """‖X‖_F² as computed, within γ_k of k entries: `ROOM` covers that wherever norms make an allowance.
+
+    Guarantee: at least (1 − γ_k) of the true square, also where squares of entries underflow: `TINY`² stands for
+    them.
+    """
     flat = matrix.reshape(-1)
     return float(flat @ flat) + TINY**2
 
 
 def norm(matrix: np.ndarray) -> float:
-    """‖X‖_F as computed: see `squared`."""
+    """‖X‖_F as computed: see `squared`.
+
+    Guarantee: an upper bound of ‖X‖_F up to a factor within `ROOM`.
+    """
     return math.sqrt(squared(matrix)) + TINY
 
 
@@ -166,7 +178,8 @@ def settled_residual(
 def length_above(states: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """√(z*Gz) for each column z, from above.
 
-    Guarantee: the form errs by at most γ_{4r}‖G‖‖z‖².
+    Guarantee: an upper bound for G as stored; the form errs by at most γ_{4r}‖G‖‖z‖².
+    Source: docs/proofs/streams.md.
     """
     forms = np.einsum("rj,rj->j", states.conj(), gram @ states).real
     room = 4 * GAMMA * (len(gram) + 1) * norm(gram) * (np.abs(states) ** 2).sum(axis=0)
@@ -183,8 +196,15 @@ def transform_error(points: int) -> float:
 
 
 def power_norms(closed: ClosedLoop, count: int) -> np.ndarray:
-    """Upper bounds of ‖B^k‖ for k < count: the product of those of the powers of two that k is the sum of."""
+    """Upper bounds of ‖B^k‖ for k < count: the product of those of the powers of two that k is the sum of.
+
+    Guarantee: ‖B^k‖ ≤ Π ‖B^(2^i)‖ over the binary digits of k, each factor raised by its own error, for every
+    loop within `off` of the one stored. Products of log₂ k factors round by less than `ROOM`, which its users
+    apply.
+    Source: docs/proofs/lags.md, Claim 1; docs/proofs/spectra.md for the norms of the powers of two.
+    """
     norms = np.ones(1)
+    # The norms for k < 2^i give those for 2^i ≤ k < 2^(i+1): ‖B^(2^i + j)‖ ≤ ‖B^(2^i)‖‖B^j‖
     for block in closed.blocks(count):
         norms = np.concatenate([norms, block.stretch * norms])
     return norms[:count]
@@ -210,6 +230,7 @@ def matrix_power(closed: ClosedLoop, exponent: int) -> tuple[np.ndarray, float]:
     """B^k by repeated squaring, and how far it is off in norm, for every loop within `off` of the one stored.
 
     Guarantee: with X̂ and Ŷ off by x and y, X̂Ŷ is off by at most x(‖Y‖ + y) + ‖X‖y + γ_r‖X‖‖Y‖.
+    Source: docs/proofs/lags.md, Claim 2.
     """
 
     def product(X: tuple[np.ndarray, float], Y: tuple[np.ndarray, float]) -> tuple[np.ndarray, float]:
@@ -240,7 +261,7 @@ def widened(
     """
     if distortion >= 0.5:
         return np.zeros_like(attained), np.full_like(bound, np.inf)
-    # What overflowed says nothing.
+    # What overflowed says nothing: 0 below, infinite above.
     attained = np.where(np.isfinite(attained), attained, 0.0)
     bound = np.where(np.isfinite(bound), bound, np.inf)
     shift = distortion * np.sqrt(rounds)
@@ -250,7 +271,10 @@ def widened(
 
 
 def congruence(response: FilteredResponse, form: np.ndarray, t: int) -> tuple[np.ndarray, float]:
-    """(AΦ_t)ᵀ X (AΦ_t) for the form of X; one half errs by κ‖X‖, the other by κ times the norm that is returned."""
+    """(AΦ_t)ᵀ X (AΦ_t) for the form of X; one half errs by κ‖X‖, the other by κ times the norm that is returned.
+
+    Guarantee: none by itself; κ is `Step.error`, and whoever carries a form back adds up what the steps erred by.
+    """
     half = response.before(form, t)
     return response.before(half.T, t), float(np.linalg.norm(half))
 
@@ -259,6 +283,7 @@ def weights_before(response: FilteredResponse, step: Step, weights: np.ndarray, 
     """W_t = I + (AΦ_t)ᵀ W_{t+1} (AΦ_t), rounded up: zᵀW_t z is what a state z of round t and those after it weigh.
 
     Guarantee: an upper bound if `weights` is one; what the step errs by, and the sum with I, is added to the diagonal.
+    Source: docs/proofs/peak.md, columns of F.
     """
     before, half = congruence(response, weights, t)
     raised = ROOM * step.error * (half + step.stretch * float(np.linalg.norm(weights)))

@@ -171,7 +171,7 @@ def _safe_shift(form: np.ndarray, symbol: np.ndarray) -> float:
 
 
 def _rotating_start(symbol: np.ndarray, rounds: int) -> np.ndarray:
-    """Rows of norm 1 that turn at the frequency where the symbol is largest, and a little elsewhere in other planes.
+    """Rows of norm 1 that turn at the frequency where the symbol is largest, and a little at others elsewhere.
 
     Of a Toeplitz form the optimum turns at one frequency but for its ends; the other planes let the ends differ.
     """
