@@ -232,7 +232,7 @@ def _program_proof(scenario: Scenario, target: int, tolerance: float) -> dict[st
 def _everyone_proof(protocol: Protocol, problem: Problem) -> dict[str, Any]:
     """Nothing to prove: Δ² is the number of rounds. Views too large to be rebuilt get no witness.
 
-    The cap is Δ² itself here, and needs no y; a witness would make the verifier rebuild n rows a round.
+    The cap is Δ² itself here, and needs no y; to check a witness the verifier rebuilds n rows a round.
     """
     cap = float(problem.cap)
     small = protocol.n * protocol.rounds <= 4000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the proofs of this room allow for rounding: the allowances that have a page of their own, none made for speed.
+"""What the proofs of this room allow for rounding: allowances that several modules share, none of them for speed.
 
 u = 2⁻⁵³ is the unit roundoff, γ_k = ku/(1 − ku) ≤ `GAMMA`·k what a sum of k terms may be off by, relative to the
 sum of their sizes. Allowances are themselves computed in floats: `ROOM` covers that. Norms are Frobenius norms

@@ -7,9 +7,9 @@ whose slopes lie in a ball around a public centre: difference of two runs by dif
 matrix inequality proves it. The room `feedback` has the mathematics; this module turns its pairs into tables of
 the same form as any other.
 
-`auto` and `bulk` do not solve every pair: all are bounded quickly, then the one with the largest bound is
-sharpened, again and again, until the worst is known. So ends of other pairs are wider, and each is proved all the
-same.
+Unless pairs are few, or `fine` is asked for, not every pair is solved: all are bounded quickly, then the one with
+the largest bound is sharpened, again and again, until the worst is known. So ends of other pairs are wider, and
+each is proved all the same.
 Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md; its section All pairs.
 """
 

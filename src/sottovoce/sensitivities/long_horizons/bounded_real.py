@@ -7,6 +7,14 @@ diag(y) ≻ M = FᵀF holds exactly when, backwards from V_T = 0,
 
 for all t. Once the filter is steady a constant y = ρ above sup φ has a fixed point V, and V ⪰ f(V), one small matrix
 inequality, proves every settled round at once: the cost does not depend on T.
+
+xᵀV_t x is the most that rounds after t can still show beyond Σ y_u c_u², from the state x after round t: a game
+against the best stream, solved backwards. A = `transition`, C = `rows`, b = `source`, K_t = `gains`, D_t =
+`whiteners`, with DᵀD = CᵀR⁻¹C and Φ = I − KC; V is `value`, N is `weight`, s is `gap`, AᵀN is `pulled` and AᵀNb
+is `seen`.
+
+Soundness: `backward_step` and `_is_above`. Speed: how V and y are guessed (`_settled_candidate`, `_doubled`).
+Source: docs/mathematics.md, section 7; docs/proofs/bounded-real.md; docs/proofs/definiteness.md.
 """
 
 from __future__ import annotations
@@ -90,6 +98,8 @@ def _settled_candidate(model: TargetModel, rate: float, room: float) -> np.ndarr
 
     N = L⁻¹C'L⁻¹C + θI + B'NB + B'Nb b'NB/(ρ − b'Nb), B = AΦ, is solved by doubling, and V = A'NA + A'Nb b'NA/s + θ'I:
     then N(V) ⪯ N as long as θ'‖Φ‖² ≤ θ, so f(V) ⪯ V − θ'I.
+
+    A guess in floats: `settled_value` proves it or drops it.
     """
     weight = _doubled(model.closed, model.source, rate, room)
     if weight is None:
@@ -119,7 +129,12 @@ def _doubled(closed: ClosedLoop, source: np.ndarray, rate: float, room: float) -
 
 
 def walks_back(model: TargetModel, value: np.ndarray, y: np.ndarray) -> bool:
-    """Whether the recursion, from V = `value`, accepts the first rounds under y, each with its own gains."""
+    """Whether the recursion, from V = `value`, accepts the first rounds under y, each with its own gains.
+
+    Guarantee: True proves s_t > 0 for these rounds if `value` bounds V_t of the round after them, for the model
+    as stored. False says nothing, since V is raised in each step.
+    Source: docs/proofs/bounded-real.md.
+    """
     for k in range(len(y) - 1, -1, -1):
         value, gap = backward_step(model, value, min(k, len(model.gains) - 1), y[k])
         if not gap > 0:
@@ -128,5 +143,9 @@ def walks_back(model: TargetModel, value: np.ndarray, y: np.ndarray) -> bool:
 
 
 def is_proved(model: TargetModel, y: np.ndarray) -> bool:
-    """Whether diag(y) ⪰ M for the model over len(y) rounds, by the recursion from V = 0; True is a proof."""
+    """Whether diag(y) ⪰ M for the model over len(y) rounds, by the recursion from V = 0; True is a proof.
+
+    Guarantee: for the model as stored, rounding included; the last round is taken to show all rows.
+    Source: docs/proofs/bounded-real.md.
+    """
     return walks_back(model, np.zeros_like(model.transition), y)

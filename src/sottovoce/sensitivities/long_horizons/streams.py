@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower ends of Δ² for one target over a long horizon: what vectors that turn, or signs that repeat, attain."""
+"""Lower ends of Δ² for one target over a long horizon: what vectors that turn, or signs that repeat, attain.
+
+Rounds are followed one by one until the state is next to the settled one s = (I − e^{−iω}B)⁻¹b. The R rounds that
+are left then show
+
+    √R·‖Ds‖ − σ(‖z − s‖ + Rρ)   at least, in norm,
+
+z the state as followed (turned back), ρ what s is off by a round, σ = `shows` the most that a state of norm 1 can
+show. Complex states stand for vectors of the plane: |c_t| = 1 is a unit vector of two dimensions.
+Soundness: `followed_error`, `settled_residual`, `shows`. Speed: when following stops, and which signs are tried.
+Source: docs/proofs/streams.md; docs/mathematics.md, sections 7 and 8.
+"""
 
 from __future__ import annotations
 
@@ -75,6 +86,9 @@ def best_periodic_signs(model: TargetModel, frequency: float) -> tuple[float, np
     In the long run a stream of period 720 reaches Σ_ν |ĉ_ν|² φ(ω_ν) a round, a form of its signs that is circulant: the
     best patterns are improved by flips. The signs of cos(2πpt/q) for fractions p/q of a turn, q small and large, next
     to the frequency of the peak are tried as well.
+
+    Guarantee: the value is that of `attained_signs`, a lower bound of Δ² for numbers for the model as stored.
+    Source: docs/mathematics.md, section 8.
     """
     weights, frequencies = sign_patterns()
     power = model.closed.values(frequencies, model.source)
@@ -96,7 +110,10 @@ def _shortest(signs: np.ndarray) -> np.ndarray:
 
 
 def _signs_of_turns(frequency: float, largest: int) -> np.ndarray:
-    """One period of sign(cos(2πpt/q)) for the fraction p/q of a turn, q ≤ largest, that is nearest to `frequency`."""
+    """One period of sign(cos(2πpt/q)) for the fraction p/q of a turn, q ≤ largest, that is nearest to `frequency`.
+
+    A shift of 0.1/q keeps every angle off the zeros of the cosine, where rounding would choose the sign.
+    """
     turns = Fraction(frequency / (2 * np.pi)).limit_denominator(largest)
     steps = np.arange(turns.denominator) * turns.numerator % turns.denominator
     return np.where(np.cos((2 * np.pi * steps + 0.1) / turns.denominator) < 0, -1.0, 1.0)
