@@ -71,8 +71,8 @@ class Assessment:
     def upper(self) -> np.ndarray:
         """The upper ends of Δ², one a target.
 
-        Guarantee: upper bounds for the view that `system` stands for; where that is over-informed, for less as
-        well.
+        Guarantee: upper bounds for the view that `system` stands for; where that is
+        over-informed, for less as well.
         """
         return self.ends.upper
 
@@ -170,7 +170,7 @@ def _worth_solving_still(
 
 
 def _is_reached(hops: np.ndarray, rounds: int, participation: Participation) -> np.ndarray:
-    """Whether a contribution in some allowed round reaches the view in time: made in round t, it needs t + hops ≤ T."""
+    """Whether a contribution in some allowed round reaches the view in time: one of round t needs t + hops ≤ T."""
     reached = hops < rounds
     if participation.kind != "full":
         for distance in np.unique(hops[reached]):

@@ -29,8 +29,7 @@ LONG, LONG_IN_LISTS = 48, 112
 def check_capacity(rounds: int, participation: Participation) -> None:
     """Refuse more rounds than the memory at hand holds, and say how many it does.
 
-    Raises InputError. Streams and y have one number a round; sums over separated rounds are kept in lists
-    besides.
+    Raises InputError. Streams and y have one number a round; sums over separated rounds are kept in lists besides.
     """
     if rounds > EXPLICIT_ROUNDS:
         a_round = LONG_IN_LISTS if participation.kind == "separated" else LONG
@@ -53,8 +52,8 @@ def check_rounds(rounds: int, a_round: float, other: str = "") -> None:
 def memory_at_hand() -> float:
     """How many bytes this process can still take: what the system, its control group and its own limit leave.
 
-    The least of the three, and infinite where the system tells none of them. An estimate: others take memory
-    meanwhile.
+    The least of the three, and infinite where the system tells none of them. An estimate:
+    others take memory meanwhile.
     """
     return max(0.0, min(_free_in_system(), _free_in_group(), _free_in_limit()))
 

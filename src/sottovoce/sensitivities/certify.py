@@ -68,17 +68,17 @@ def certify(
     mechanism: Mechanism | None = None,
     **words: Unpack[StreamWords],
 ) -> Certificate:
-    """A certificate for the sensitivity of one target: the claim, and y and witness (or start and rate) to prove it.
+    """A certificate for the sensitivity of one target: a claim, and y and witness (or start and rate) to prove it.
 
     `question` is a `Scenario` of one view and one target; or a protocol, with a view, a target and words as in
     `sottovoce.scenarios.StreamWords`. Of what may be spent, the tolerance alone counts. With a `mechanism` (noise,
     δ and neighbouring relation) the verifier also says the ε that follows.
 
-    Guarantee: diag(y) ⪰ M for the true form M, rounding included: `sottovoce.verification.verify`, which shares nothing
-    with this but the meaning of programs and participation, has accepted it. The claim can be looser than
-    `sensitivity`, which may also go through patterns one by one. Above `EXPLICIT_ROUNDS` rounds the certificate is of
-    kind "horizon": it claims an upper end only, of plain gossip. With `updates` it is of kind "shift": what proves the
-    upper end for all maps in the ball, and a loop in it that attains the lower.
+    Guarantee: diag(y) ⪰ M for the true form M, rounding included: `sottovoce.verification.verify`, which shares
+    nothing with this but the meaning of programs and participation, has accepted it. The claim can be looser than
+    `sensitivity`, which may also go through patterns one by one. Above `EXPLICIT_ROUNDS` rounds the certificate is
+    of kind "horizon": it claims an upper end only, of plain gossip. With `updates` it is of kind "shift": what
+    proves the upper end for all maps in the ball, and a loop in it that attains the lower.
     Source: weak duality; the bounded-real lemma for long horizons.
 
     Raises NotCertified where Δ is infinite, or where no proof is affordable.
@@ -146,8 +146,8 @@ def certify(
 def _stated_protocol(protocol: Protocol) -> dict[str, Any]:
     """The protocol as a certificate names it, by the names of the fields of `Certificate`.
 
-    A schedule of several matrices states the first as the weights and the others as `further`; hashes are always
-    there.
+    A schedule of several matrices states the first as the weights and the others as
+    `further`; hashes are always there.
     """
     stored = protocol.n * len(protocol.schedule) <= LARGEST_STORED
     first, *further = (
@@ -298,8 +298,7 @@ def _horizon_proof(found: Assessment) -> dict[str, Any]:
 
         Δ² ≤ ((√(T'ρ + extra) + d√T')/(1 − d))²,   T' the rounds of a pattern, extra = max_π Σ (y_t − ρ)₊,
 
-    d the distortion of the response, as in `widened`. Raises NotCertified where no such y was proved below the
-    cap.
+    d the distortion of the response, as in `widened`. Raises NotCertified where no such y was proved below the cap.
     Source: docs/mathematics.md, section 7; docs/proofs/bounded-real.md, docs/proofs/widening.md.
     """
     response, problem = found.response, found.problem

@@ -44,8 +44,8 @@ def certify_training(
 
     `stated` is what a certificate says of the protocol and the view.
 
-    Guarantee: squared_lower ≤ Δ² ≤ squared_upper as `verify` has found them in floats; it accepts the file, given
-    the graph.
+    Guarantee: squared_lower ≤ Δ² ≤ squared_upper as `verify` has found them in floats; it
+    accepts the file, given the graph.
     Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
 
     Raises InputError for contributions other than vectors; NotCertified where nothing is seen, and where the
@@ -95,8 +95,7 @@ def _stored(attack: Attack, case: Training, pivots: np.ndarray) -> LoopAttack:
 
     `statistic` has a row a round in the basis of `case.rows`; rows in reduced echelon form have 1 in their own
     pivot and 0 in those of others, so that the entries of any combination at the pivots are its coefficients in
-    that basis, which the verifier can make exactly. `angle` is kept where one slope serves all rounds and the
-    stream turns.
+    that basis, which the verifier can make exactly. `angle` is kept where one row of slopes serves several rounds.
     """
     shown = np.asarray((case.rows.T @ attack.statistic.T).T)[:, pivots]
     angle = attack.angle if len(attack.slopes) == 1 and case.charged > 1 else None

@@ -46,11 +46,11 @@ class Problem:
 class Ends:
     """The ends of several targets and what is behind them, in arrays that `improve` brings closer.
 
-    `lower` and `upper` are ends of Δ² for contributions that differ by at most 1 and noise of variance 1, and
-    `method` names the bound behind each upper end: three arrays with one entry a target. A lower end belongs to
-    the stream that turns by `frequency` (radians a round); where that is NaN, to the one in `streams` (by place;
-    0 after its own rounds), or to one that is solved for again when it is asked for. The class is frozen, its
-    arrays are not.
+    `lower` and `upper` are ends of Δ² for contributions that differ by at most 1 and noise of variance 1,
+    and `method` names the bound behind each upper end: three arrays with one entry a target. A lower end
+    belongs to the stream that turns by `frequency` (radians a round); where that is NaN, to the one in
+    `streams` (by place; 0 after its own rounds), or to one that is solved for again when it is asked for.
+    The class is frozen, its arrays are not.
     """
 
     lower: np.ndarray

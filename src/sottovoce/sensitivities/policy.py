@@ -48,10 +48,10 @@ __all__ = [
 
 # Speed alone: how far apart, relatively, the ends of a vector sensitivity may stay before rounding is counted.
 TOLERANCE = 2e-4
-# Speed alone, from here on. Above this many entries of M in all, targets are no longer solved one by one unless that is
-# asked for.
+# Speed alone, from here on. Above this many entries of M in all, targets are no longer solved one by
+# one unless that is asked for.
 MOST_ENTRIES = 2 * 10**9
-# Known nodes whose inflow the view leaves open stay in the state up to so many rounds, and rounds times nodes squared.
+# Known nodes whose inflow the view leaves open stay in the state up to so many rounds, and rounds × nodes².
 WHOLE_ROUNDS, WHOLE_STATES = 512, 2 * 10**7
 # Ends that are solved for beside bounds of a per cent or so need not be closer than this.
 BULK_TOLERANCE = 2e-3
@@ -82,10 +82,10 @@ def sensitivity(
         words: as in `sottovoce.scenarios.StreamWords`: `contribution`, `participation`, and what may be spent.
 
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included; `method` names the bound behind the upper end,
-    the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap` on
-    the number of rounds; in bulk `peak`, `projection`, `lags` or `blocks`; `enumeration` of all signs, `exact` where
-    every message is seen, `unreached` where nothing arrives, `infinite` where no noise hides a contribution. The lower
-    end is the value of an actual stream.
+    the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap`
+    on the number of rounds; in bulk `peak`, `projection`, `lags` or `blocks`; `enumeration` of all signs, `exact`
+    where every message is seen, `unreached` where nothing arrives, `infinite` where no noise hides a contribution.
+    The lower end is the value of an actual stream.
     Source: Theorem 12 of Koskela & Kulkarni for `abs`; semidefinite duality for `dual`; the cap because M ⪯ I.
 
     >>> from sottovoce import View, gossip, graphs

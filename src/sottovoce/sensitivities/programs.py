@@ -7,12 +7,11 @@ M̂ as stored, `one_form` as for plain gossip, and η = `unwhite`, s = `shift`, 
 
     (√(attained − r) − s)²/(1 + η) ≤ Δ² ≤ (√(bound + r) + s)²/(1 − η).
 
-Three things differ from plain gossip. Noise need not enter where contributions do, so that M ⪯ I may fail: the
-cap is M ⪯ diag(κ_t²) where the target's own draw hides it at level 1/κ_t, and infinite elsewhere. A contribution
-may be seen beside no noise at all: then Δ² is infinite, and that is decided exactly. An encoder C gives M' =
-CᵀMC.
-Soundness: `_ends`, `_caps`, `_is_bare`, and the allowances of `filtering`. Speed: which targets are solved one by
-one.
+Three things differ from plain gossip. Noise need not enter where contributions do, so that M ⪯ I may fail: the cap
+is M ⪯ diag(κ_t²) where the target's own draw hides it at level 1/κ_t, and infinite elsewhere. A contribution may be
+seen beside no noise at all: then Δ² is infinite, and that is decided exactly. An encoder C gives M' = CᵀMC.
+Soundness: `_ends`, `_caps`, `_is_bare`, and the allowances of `filtering`. Speed: which
+targets are solved one by one.
 Source: docs/protocols.md, How it is computed; docs/proofs/programs.md.
 """
 
@@ -50,10 +49,10 @@ if TYPE_CHECKING:
 
 __all__ = ["program_sensitivity", "program_solution"]
 
-# Soundness: squares of larger numbers, and sums of them, may overflow; of a form with such entries nothing is
-# claimed.
+# Soundness: squares of larger numbers, and sums of them, may overflow; of a form with
+# such entries nothing is claimed.
 LARGEST_ENTRY = 1e150
-# Programs may grow beyond all bounds. What overflows is no number or infinite, and so are the bounds of its error: the
+# Programs may grow beyond all bounds. What overflows is no number or infinite, and so are bounds of its error: the
 # ends say that nothing is known, and no warning is needed.
 QUIET = np.errstate(over="ignore", invalid="ignore")
 # Speed alone: of targets that are bounded together so many are solved one by one, the worst of those that are
@@ -84,8 +83,8 @@ def program_sensitivity(
 ) -> Sensitivities:
     """Δ² of a view for each target, whatever the protocol: the compiled maps decide, never its name.
 
-    Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included. `infinite` says that a contribution is seen beside
-    no unknown noise, `cap` that a target's noise enters with its contributions, so that M ⪯ κ² I.
+    Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included. `infinite` says that a contribution is seen
+    beside no unknown noise, `cap` that a target's noise enters with its contributions, so that M ⪯ κ² I.
     Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
     with maps that do not change from round to round. Where they do, C is written out as registers that nodes keep.
     """
@@ -101,8 +100,8 @@ def program_sensitivity(
     lower, upper = np.zeros(count), np.zeros(count)
     method = np.full(count, "unreached", dtype=METHOD_NAMES)
     streams: dict[int, np.ndarray] = {}
-    # Targets of three kinds: seen beside no noise (infinite), never reached (0, as it stands), and open to be
-    # bounded.
+    # Targets of three kinds: seen beside no noise (infinite), never reached (0, as it
+    # stands), and open to be bounded.
     bare = np.isin(indices, [j for _, j in response.bare])
     for place in np.flatnonzero(bare):
         bare[place] = _is_bare(response, int(indices[place]), participation)
@@ -195,7 +194,7 @@ def _together(
     code: np.ndarray | None,
     progress: Callable[[int, int], None] | None,
 ) -> _Together:
-    """Ends for all targets at once: by the bounds of plain gossip where rounds are alike, else from blocks of rounds.
+    """Ends for all targets at once: by the bounds of plain gossip where rounds are alike, else from blocks of them.
 
     With an encoder C round t of C c has a norm of at most Σ_k≤t |C_k|, and ‖C‖ is at most the largest of these
     sums. The factors 1 + 1e-12 cover sums of up to `EXPLICIT_ROUNDS` numbers, which lose 2.3e-13 of themselves at
@@ -366,7 +365,10 @@ def _witness(
     code: np.ndarray | None,
     method: str,
 ) -> np.ndarray:
-    """The stream behind the lower end of one target, found again; any stream that contributes where Δ² is infinite."""
+    """The stream behind the lower end of one target, found again; where Δ² is infinite, the bare rounds.
+
+    These are all of them, whatever the pattern and the kind of contribution: any one shows that Δ² is infinite.
+    """
     rounds = response.protocol.rounds
     if method in {"infinite", "unreached"}:
         stream = earliest_pattern(question.participation, rounds).astype(np.float64)
@@ -384,7 +386,8 @@ def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:
         (√(attained − r) − s)²/(1 + η)  ≤  Δ²  ≤  (√(bound + r) + s)²/(1 − η)
 
     Guarantee: what `ProgramForm` says, for all streams at once; eight operations an end round by less than 16
-    units. From η = ½ on nothing is known above, and nothing at all where an allowance is no finite number.
+    units, but where s all but cancels the root below. From η = ½ on nothing is known above, and nothing at all
+    where an allowance is no finite number.
     Source: docs/proofs/programs.md.
     """
     if not np.isfinite([form.rounding, form.shift, form.unwhite]).all():

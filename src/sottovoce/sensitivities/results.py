@@ -50,7 +50,8 @@ class Sensitivity:
         """The contributions c_t that attain the lower end: shape (T,) for signs, (T, d) for vectors of dimension d.
 
         Guarantee: rows of norm at most 1 up to rounding, 0 outside a pattern; what it attains is at least the
-        lower end.
+        lower end. Where Δ² is infinite it is 1 in every round in which nothing hides it, which may be more rounds
+        than a pattern allows.
         """
         return self.find_witness()
 
@@ -59,10 +60,9 @@ class Sensitivity:
 class Sensitivities(Answer):
     """Δ² of one view for many targets, as arrays in index order; `result[label]` is the `Sensitivity` of one.
 
-    `scenario` is what was asked, `engine` names the way in which the filter was run. `targets` holds node names
-    and `indices` their positions in the protocol; `squared_lower`, `squared_upper` and `method` have an entry for
-    each, and `witness_of(k)` finds the stream behind lower end k. Targets whose noise the observer knows are left
-    out.
+    `scenario` is what was asked, `engine` names the way in which the filter was run. `targets` holds node names and
+    `indices` their positions in the protocol; `squared_lower`, `squared_upper` and `method` have an entry for each,
+    and `witness_of(k)` finds the stream behind lower end k. Targets whose noise the observer knows are left out.
 
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, target by target, rounding included; an end may be infinite.
     """

@@ -3,9 +3,8 @@
 
 In training a node's contribution depends on hidden states that carry the target's signal on, and M of the open
 loop is no bound (docs/mathematics.md, section 10). What is bounded instead is the worst over all update maps
-whose slopes lie in a ball around a public centre: difference of two runs by difference of two runs, a linear
-matrix inequality proves it. The room `feedback` has the mathematics; this module turns its pairs into tables of
-the same form as any other.
+whose slopes lie in a ball around a public centre: a matrix inequality on the difference of two runs proves it.
+The room `feedback` has the mathematics; this module turns its pairs into tables of the same form as any other.
 
 Unless pairs are few, or `fine` is asked for, not every pair is solved: all are bounded quickly, then the one with
 the largest bound is sharpened, again and again, until the worst is known. So ends of other pairs are wider, and
@@ -137,14 +136,12 @@ class SharpenedViews:
     def found(self) -> list[Sensitivities]:
         """What is proved by now, of the views that were begun: whole when `pairs.run` has ended.
 
-        Guarantee: the upper ends are proved at any time, so that work that was interrupted is not lost, only
-        wider.
+        Guarantee: the upper ends are proved at any time, so that work that was interrupted is not lost, only wider.
         """
         return [self._found(row) for row in range(self.pairs.begun)]
 
     def _found(self, row: int) -> Sensitivities:
-        # Pairs are counted view by view: those of this view are `span`. Arrays are copied, since the work goes
-        # on.
+        # Pairs are counted view by view: those of this view are `span`. Arrays are copied, since the work goes on.
         scenario, indices = self.asked[row]
         start = int(self.pairs.starts[row])
         span = slice(start, start + len(indices))
@@ -183,8 +180,8 @@ def sharpened_views(
 def largest_training_bound(scenario: Scenario) -> float:
     """The largest upper end of Δ² over the targets of a view of training, bounded in bulk.
 
-    Guarantee: Δ² of every target is at most that; it is the largest end of `training_view_sensitivity` in bulk, whose
-    lower ends, which cost most of the work, are not looked for.
+    Guarantee: Δ² of every target is at most that; it is the largest end of `training_view_sensitivity` in bulk,
+    whose lower ends, which cost most of the work, are not looked for.
     Source: as there.
     """
     if scenario.view_name == "everyone":

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ends of Δ² over horizons too long for a T × T matrix: the closest of all that can be afforded.
 
-A short start and a constant serve where the filter settles soon; bounds for all targets at once, and the dual problem
-followed round by round, where it does not.
+A short start and a constant serve where the filter settles soon; bounds for all targets at once, and the dual
+problem followed round by round, where it does not.
 
 Each way has ends that hold for the model as stored, and a distortion of its own by which they are widened: that
-of the response, and beside it `recursion_error` where rows or states of the filter were followed in floats
-without a proof of their own. After that all are ends of the true Δ², and the closer ones are taken
-(`Ends.improve`).
+of the response, and `recursion_error` beside it in `together` and `_by_following`. After that all are ends of
+the true Δ², and the closer ones are taken (`Ends.improve`).
 
-Soundness: `_widened` and the distortion that goes with each way. Speed: which ways are tried, in which order, for
-whom.
+Soundness: `_widened` and the distortion that goes with each way. Speed: which ways are
+tried, in which order, for whom.
 Source: docs/mathematics.md, section 7; docs/proofs/widening.md, bounded-real.md and streams.md.
 """
 

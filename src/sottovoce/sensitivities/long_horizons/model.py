@@ -88,9 +88,9 @@ class TargetModel:
 def model_of(response: FilteredResponse, position: int, freeze: int) -> TargetModel:
     """The response of one target with its gains frozen after `freeze` rounds at the latest.
 
-    Guarantee: M of this model is at least the true one, as forms, up to the distortion of the response: frozen
-    gains are optimal for less noise. `shows` is made for all the gains, and is read with these alone
-    (`whole_model`).
+    Guarantee: M of this model is at least the true one, as forms, up to the distortion of the
+    response: frozen gains are optimal for less noise. `shows` is made for all the gains, and is read
+    with these alone (`whole_model`).
     Source: docs/mathematics.md, section 5; docs/proofs/streams.md, Claim 1, for `shows`.
     """
     return TargetModel(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Δ² over a horizon too long for a T × T matrix, round by round: for filters that take thousands of rounds to settle.
+"""Δ² over a horizon too long for a T × T matrix, round by round: for filters that take thousands to settle.
 
-M C = Fᵀ(F C) takes one run of the filter forwards and one of its adjoint backwards, so the fixed point behind the dual
-bound can be followed without M, and the bounded-real recursion proves its y. Both take time ∝ T, as the filter itself
-did.
+M C = Fᵀ(F C) takes one run of the filter forwards and one of its adjoint backwards, so the fixed point
+behind the dual bound can be followed without M, and the bounded-real recursion proves its y. Both take time
+∝ T, as the filter itself did.
 
 The iteration is that of `one_form.dual`: rows of M C scaled to norm 1, y_t = ‖(MC)_t‖. Soundness: `is_proved` for
 y and `_Run.attained` for the stream; how C is found matters for neither.
@@ -61,8 +61,8 @@ def solve_followed(
 
         M_T ⪯ diag(1, …, 1, M_S),   so   Δ²(S) ≤ Δ²(T) ≤ Δ²(S) + T − S.
 
-    Guarantee: attained ≤ Δ² ≤ Σ y_t for vectors of every dimension, for the model as stored; the recursion's rounding
-    is covered by inflating V, that of the stream by `followed_error`.
+    Guarantee: attained ≤ Δ² ≤ Σ y_t for vectors of every dimension, for the model as stored; the recursion's
+    rounding is covered by inflating V, that of the stream by `followed_error`.
     Source: docs/proofs/bounded-real.md, docs/proofs/streams.md; docs/mathematics.md, section 7 (from T to T + 1);
     generalised power method, Journée et al., JMLR 11 (2010).
     """
@@ -84,7 +84,7 @@ def solve_followed(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Run:
-    """The response of one target as matrices that a loop over rounds can use: A (r × r), C (m × r) and b (r), dense."""
+    """The response of one target as matrices that a loop over rounds can use: A, C and b, dense."""
 
     transition: np.ndarray
     rows: np.ndarray
@@ -136,8 +136,9 @@ class _Run:
     def attained(self, model: TargetModel, streams: np.ndarray) -> float:
         """‖F C‖², from below, for rows of norm 1 as computed.
 
-        Guarantee: a lower bound of Δ² for the model as stored. Rounding moves the norm of what is shown by no more than
-        `followed_error`; a row of C may be longer than 1 by γ_{d+4}, and sums of squares err by γ_k of themselves.
+        Guarantee: a lower bound of Δ² for the model as stored. Rounding moves the norm of what is shown
+        by no more than `followed_error`; a row of C may be longer than 1 by γ_{d+4}, and sums of
+        squares err by γ_k of themselves.
         Source: docs/proofs/streams.md.
         """
         columns = streams.reshape(len(streams), -1)
@@ -168,6 +169,8 @@ def _fixed_point(run: _Run, frequency: float) -> tuple[np.ndarray, np.ndarray, f
         return streams, product, float(np.sum(streams * product))
     streams = _unit(plain * np.where(np.isin(np.arange(4), best), 1.0, ASIDE))
     previous, momentum = streams, 1.0
+    # C ← rows of M C⁺ at norm 1, C⁺ ahead of C by momentum that starts anew when a step
+    # turns back, as in `solve_dual`
     for _ in range(int(np.clip(REPEATED // rounds, 4, MOST_REPETITIONS))):
         ahead = streams + (momentum - 1) / (momentum + 2) * (streams - previous)
         following = _unit(run.product(ahead))

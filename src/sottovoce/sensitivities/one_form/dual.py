@@ -36,7 +36,10 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DualSolution:
-    """Vectors C (T × d, rows of norm 1), the value they attain, and y with diag(y) ⪰ M (None if none was proved)."""
+    """Vectors C (T × d, rows of norm 1), the value they attain, and y with diag(y) ⪰ M (None if none was proved).
+
+    `attained` is as computed: whoever reports it takes off `value_error`. `y` has an entry a round.
+    """
 
     streams: np.ndarray
     attained: float
@@ -46,8 +49,7 @@ class DualSolution:
     def bound(self) -> float:
         """Σ y_t, the proved upper bound of Δ² (infinite if there is none).
 
-        Guarantee: an upper bound for the form as stored, in every dimension; the sum is rounded correctly, then
-        up.
+        Guarantee: an upper bound for the form as stored, in every dimension; the sum is rounded correctly, then up.
         Source: weak duality, docs/mathematics.md, section 3.
         """
         return math.inf if self.y is None else math.nextafter(math.fsum(self.y), math.inf)
@@ -101,7 +103,7 @@ def proved_level(form: np.ndarray) -> float:
 
 
 def solve_dual(form: np.ndarray, *, tolerance: float) -> DualSolution:
-    """Primal vectors and a proved dual y whose values differ by at most a relative `tolerance`, if they can be found.
+    """Primal vectors and a proved dual y whose values differ by at most a relative `tolerance`, if they are found.
 
     The fixed point is iterated with Nesterov steps and restarts, on M less a multiple of the identity that keeps it
     positive semidefinite (this moves no optimum); then y is lifted as far as the tolerance allows and proved.
@@ -136,8 +138,8 @@ def solve_dual(form: np.ndarray, *, tolerance: float) -> DualSolution:
 def _lifted(form: np.ndarray, streams: np.ndarray, tolerance: float) -> DualSolution:
     """Y = ‖(MC)_t‖ lifted evenly until Σ y_t is the attained value times 1 + tolerance, if that is proved feasible.
 
-    Rounds whose row of M is 0 need no y: the target is not heard of there, and y_t = 0 is accepted by
-    `is_dominated`.
+    Rounds whose row of M is 0 need no y: the target is not heard of there, and y_t = 0
+    is accepted by `is_dominated`.
     """
     product = form @ streams
     attained = float(np.sum(product * streams))
@@ -151,7 +153,7 @@ def _lifted(form: np.ndarray, streams: np.ndarray, tolerance: float) -> DualSolu
 
 
 def _symbol(form: np.ndarray) -> np.ndarray:
-    """The spectrum of the middle row of M, at frequencies 0..π: M is nearly Toeplitz, so it says where M is large."""
+    """The spectrum of the middle row of M, at frequencies 0..π: it tells where a nearly Toeplitz M is large."""
     middle = len(form) // 2
     row = form[middle, middle:]
     return np.asarray(2 * fft.rfft(row, 4 * len(form)).real - row[0])

@@ -50,12 +50,12 @@ def solve_participation(
     """The ends of max_π max_c Σ_{s,t ∈ π} M_st ⟨c_s, c_t⟩ over the patterns π of `participation`.
 
     Fixed and every-k-th patterns, and families of few patterns, are solved on M restricted to each pattern. For the
-    rest any y with diag(y) ⪰ M gives the bound max_π Σ_{t ∈ π} y_t (tried are mixtures of the dual y and the constant
-    λ_max(M), and the y of `solve_largest`), and so do absolute values summed within patterns; the witness is the best
-    of a few patterns.
+    rest any y with diag(y) ⪰ M gives the bound max_π Σ_{t ∈ π} y_t (tried are mixtures of the dual y and the
+    constant λ_max(M), and the y of `solve_largest`), and so do absolute values summed within patterns; the witness
+    is the best of a few patterns.
 
-    Guarantee: attained ≤ Δ² ≤ bound for the form as stored; for patterns that are gone through one by one the two ends
-    are as close as for full participation. (For large families see `covering` on a y of row sums.)
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored; for patterns that are gone through one by one the two
+    ends are as close as for full participation. (For large families see `covering` on a y of row sums.)
     Source: weak duality, pattern by pattern; docs/mathematics.md, section 3.
     """
     if participation.kind == "full":
@@ -76,8 +76,7 @@ def _each_pattern(
 ) -> FormSolution:
     """Solve every pattern by itself; where patterns are disjoint their y fit together into one.
 
-    That one y does not dominate M, only each of its blocks M_ππ, which is all that patterns of the family ask
-    for.
+    That one y does not dominate M, only each of its blocks M_ππ, which is all that patterns of the family ask for.
     """
     rounds = len(form)
     solved = [
@@ -132,10 +131,10 @@ def _mixed(
 def covering(form: np.ndarray, participation: Participation, *, tolerance: float) -> np.ndarray:
     """One y with diag(y) ⪰ M for all patterns at once: of those tried, the one with the least largest sum over one.
 
-    Guarantee: Δ² ≤ max_π Σ_{t ∈ π} y_t for the form as stored, since each y that is tried is proved, or a mixture
-    of two that are: the margin of `is_dominated` leaves more room than a mixture rounds. The one exception is a y
-    of row sums, where `abs` was the best bound over all rounds: that is as computed, and may be γ_T of itself too
-    small.
+    Guarantee: Δ² ≤ max_π Σ_{t ∈ π} y_t for the form as stored, since each y that is tried is proved, or a
+    mixture of two that are: the margin of `is_dominated` leaves more room than a mixture rounds. The one
+    exception is a y of row sums, where `abs` was the best bound over all rounds: that is as computed, and
+    may be γ_T of itself too small.
     Source: docs/proofs/definiteness.md.
     """
     rounds = len(form)
@@ -154,12 +153,13 @@ def solve_largest(form: np.ndarray, count: int, *, tolerance: float) -> list[np.
 
         min over y, diag(y) ⪰ M, of the sum of the k largest y_t  =  max ⟨M, X⟩ over X ⪰ 0, X_tt ≤ 1, Σ X_tt ≤ k.
 
-    With C the Gram vectors of X and G = M C, the best C for G has ‖c_t‖ = min(1, ‖g_t‖/λ), λ such that Σ ‖c_t‖² = k;
-    since M ⪰ 0 repeating this never lowers ⟨M, X⟩. At a fixed point y_t = max(λ, ‖g_t‖), and both sides are equal.
+    With C the Gram vectors of X and G = M C, the best C for G has ‖c_t‖ = min(1, ‖g_t‖/λ), λ such
+    that Σ ‖c_t‖² = k; since M ⪰ 0 repeating this never lowers ⟨M, X⟩. At a fixed point y_t = max(λ,
+    ‖g_t‖), and both sides are equal.
 
     Guarantee: y is proved by `is_dominated`, for the form as stored.
-    Source: semidefinite duality for the sum of the k largest (Boyd & Vandenberghe, *Convex Optimization*, Section 5.9),
-    and the generalised power method of Journée et al., JMLR 11 (2010).
+    Source: semidefinite duality for the sum of the k largest (Boyd & Vandenberghe, *Convex Optimization*, Section
+    5.9), and the generalised power method of Journée et al., JMLR 11 (2010).
 
     >>> M = np.array([[1.0, -0.5, 0.0], [-0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
     >>> (y,) = solve_largest(M, 1, tolerance=1e-3)
@@ -209,8 +209,7 @@ def _absolute_within(form: np.ndarray, participation: Participation) -> float:
 
     Within a pattern row t of |M| sums to at most r_t, so diag(r) ⪰ M on every pattern (Gershgorin).
 
-    Guarantee: an upper bound of Δ² for every dimension; sums of numbers that are not negative, raised by
-    `summed`.
+    Guarantee: an upper bound of Δ² for every dimension; sums of numbers that are not negative, raised by `summed`.
     """
     sizes = np.abs(form)
     if participation.kind == "at-most":
@@ -230,8 +229,8 @@ def _branched(form: np.ndarray, count: int) -> float:
 
         2 Σ_{s ∈ S} |M_ts| + |M_tt| + (the r − 1 largest |M_tu| of open rounds u)
 
-    to the sum over S. Sets with the largest bound are split first, by whether they hold the round that adds most; after
-    `NODES` of them the largest bound that is left is as good as any.
+    to the sum over S. Sets with the largest bound are split first, by whether they hold the round that adds most;
+    after `NODES` of them the largest bound that is left is as good as any.
 
     Guarantee: an upper bound of Δ² for every dimension whenever the search is stopped: each set of `count` rounds
     lies in one entry of the heap, and the first of these has the largest bound. `summed` covers the sums.

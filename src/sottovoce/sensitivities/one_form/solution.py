@@ -80,9 +80,9 @@ def solve_form(form: np.ndarray, *, contribution: Contribution, tolerance: float
     Constant signs where M ≥ 0 makes them optimal; all sign patterns for scalars up to `ENUMERABLE` rounds; else the
     dual solution, whose vectors witness the lower end for vectors and are rounded to signs for scalars.
 
-    Guarantee: attained ≤ Δ² ≤ bound for the form as stored, rounding in the sums included. For vectors the bound
-    holds in every dimension; for numbers it does unless `method` is `enumeration`, which is the maximum over
-    signs alone.
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored, rounding in the sums included. For vectors
+    the bound holds in every dimension; for numbers it does unless `method` is `enumeration`, which is
+    the maximum over signs alone.
     Source: docs/mathematics.md, section 3; docs/proofs/sums.md.
 
     Vectors can do more than signs: three that stand 120° apart here.

@@ -23,8 +23,8 @@ __all__ = [
     "value_of",
 ]
 
-# Speed alone: 2^(T−1) sign patterns are tried one and all up to this many rounds. Half a million values, in one
-# product.
+# Speed alone: 2^(T−1) sign patterns are tried one and all up to this many rounds. Half a
+# million values, in one product.
 ENUMERABLE = 20
 
 
