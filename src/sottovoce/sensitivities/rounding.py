@@ -92,7 +92,7 @@ def definiteness_margin(size: int, diagonal: float) -> float:
 
     Guarantee: if the factorisation of fl(fl(X − Y) − margin·I) runs to its end, X − Y is positive semidefinite, for
     X and Y as stored; `diagonal` is the sum.
-    Source: docs/proofs/definiteness.md; Rump, BIT 46 (2006); Higham, *Accuracy and Stability*, Theorem 10.7.
+    Source: docs/proofs/spectra.md; Rump, BIT 46 (2006); Higham, *Accuracy and Stability*, Theorem 10.7.
     """
     return 4 * (size + 3) * UNIT_ROUNDOFF * diagonal
 
@@ -201,7 +201,7 @@ def power_norms(closed: ClosedLoop, count: int) -> np.ndarray:
 
     Guarantee: ‖B^k‖ ≤ Π ‖B^(2^i)‖ over the binary digits of k, each factor raised by its own error, for every loop
     within `off` of the one stored. Products of log₂ k factors round by less than `ROOM`, which its users apply.
-    Source: docs/proofs/lags.md, Claim 1; docs/proofs/spectra.md for the norms of the powers of two.
+    Source: docs/proofs/spectra.md, Lags and powers of a loop, and Norms for the powers of two.
     """
     norms = np.ones(1)
     # The norms for k < 2^i give those for 2^i ≤ k < 2^(i+1): ‖B^(2^i + j)‖ ≤ ‖B^(2^i)‖‖B^j‖
@@ -230,7 +230,7 @@ def matrix_power(closed: ClosedLoop, exponent: int) -> tuple[np.ndarray, float]:
     """B^k by repeated squaring, and how far it is off in norm, for every loop within `off` of the one stored.
 
     Guarantee: with X̂ and Ŷ off by x and y, X̂Ŷ is off by at most x(‖Y‖ + y) + ‖X‖y + γ_r‖X‖‖Y‖.
-    Source: docs/proofs/lags.md, Claim 2.
+    Source: docs/proofs/spectra.md, Lags and powers of a loop.
     """
 
     def product(X: tuple[np.ndarray, float], Y: tuple[np.ndarray, float]) -> tuple[np.ndarray, float]:

@@ -14,7 +14,7 @@ D_t = `whiteners`, with DᵀD = CᵀR⁻¹C and Φ = I − KC; V is `value`, N i
 `pulled` and AᵀNb is `seen`.
 
 Soundness: `backward_step` and `_is_above`. Speed: how V and y are guessed (`_settled_candidate`, `_doubled`).
-Source: docs/mathematics.md, section 7; docs/proofs/bounded-real.md; docs/proofs/definiteness.md.
+Source: docs/mathematics.md, section 7; docs/proofs/bounded-real.md; docs/proofs/spectra.md.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def ends_at_once(
 
     Guarantee: attained ≤ Δ² ≤ bound up to the distortion of the response and what its frozen gains miss; what is
     attained, up to `recursion_error` as well (see `turning_value`).
-    Source: docs/mathematics.md, section 7; docs/proofs/peak.md, lags.md and streams.md.
+    Source: docs/mathematics.md, section 7; docs/proofs/peak.md, spectra.md and streams.md.
     """
     count = len(positions)
     own, units = balanced(response)

@@ -6,7 +6,7 @@
 so that log₂ T forms hold all lags up to T, whatever b is. Σ ‖f_ℓ‖ over a block of L lags is at most √L times the
 root of its energy, by Cauchy and Schwarz. A form is kept as a root R and a rest: bᵀXb ≤ ‖Rb‖² + rest·‖b‖², a sum
 of squares, in which nothing cancels.
-Source: docs/mathematics.md, section 7; docs/proofs/lags.md; `filtering.ClosedLoop.blocks`.
+Source: docs/mathematics.md, section 7; docs/proofs/spectra.md; `filtering.ClosedLoop.blocks`.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def lag_tables(response: FilteredResponse) -> LagTables:
     carried back from the settled round to s; columns are summed by blocks of rounds.
 
     Guarantee: upper bounds of the norms of E for the model as stored; rounding is in the forms (see `_Pair`).
-    Source: docs/mathematics.md, section 7; docs/proofs/lags.md.
+    Source: docs/mathematics.md, section 7; docs/proofs/spectra.md.
     """
     rounds, start = response.rounds, len(response.gains.gain) - 1
     closed = response.closed_loop(start)
@@ -101,7 +101,7 @@ def lag_bound(tables: LagTables, sources: np.ndarray) -> np.ndarray:
     Guarantee: an upper bound for vectors of every dimension; sums of norms over a block of rounds or lags are taken
     by Cauchy and Schwarz from the squared norm of the block. Nothing is subtracted, so that sums and products of
     them err by a factor within 1 ± γ_k at most, k of order the number of terms.
-    Source: docs/mathematics.md, section 7, with the start-up looked at for U rounds only; docs/proofs/lags.md.
+    Source: docs/mathematics.md, section 7, with the start-up looked at for U rounds only; docs/proofs/spectra.md.
     """
     count, m, size = tables.rows.shape
     lags = (tables.rows.reshape(-1, size) @ sources).reshape(count, m, -1)

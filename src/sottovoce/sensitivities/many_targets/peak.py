@@ -10,7 +10,7 @@ and a stream that turns by the frequency of the peak each round attains nearly a
 
 In the code f_ℓ is `rows`[ℓ]·b, τ is `steady`, H is `height`; `_peaks` bounds sup φ, `_added` what E and S make
 together in the first H rounds, `_left` what E leaves after them.
-Source: docs/proofs/peak.md, docs/proofs/lags.md; docs/mathematics.md, section 7.
+Source: docs/proofs/peak.md, docs/proofs/spectra.md; docs/mathematics.md, section 7.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Units for the states of a filter in which all are seen about equally well.
 
 Bounds of rounding errors by norms are tight there, and only there.
-Source: docs/proofs/lags.md and docs/proofs/peak.md, whose allowances are products of norms.
+Source: docs/proofs/spectra.md and docs/proofs/peak.md, whose allowances are products of norms.
 """
 
 from __future__ import annotations

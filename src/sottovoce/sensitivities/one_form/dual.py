@@ -9,7 +9,7 @@ In the code C is `streams` (T × d), MC is `product`, and Σ_t ⟨c_t, (MC)_t⟩
 
 Soundness rests on `is_dominated` alone: it proves diag(y) ⪰ M of whatever y it is given, and `attained` belongs
 to vectors that exist. Everything else is search, and a poor search gives wider ends, never wrong ones.
-Source: docs/mathematics.md, section 3; docs/proofs/definiteness.md.
+Source: docs/mathematics.md, section 3; docs/proofs/spectra.md.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def is_dominated(form: np.ndarray, y: np.ndarray) -> bool:
     Guarantee: True is a proof. Cholesky of diag(y) − M − margin·I succeeds only if the exact matrix is positive
     semidefinite, with the margin of `definiteness_margin`; y_t = 0 is accepted where row t of M is 0.
     False says nothing: M may be dominated by less than the margin, or not at all.
-    Source: docs/proofs/definiteness.md; Rump, Verification of positive definiteness, BIT 46 (2006); Higham,
+    Source: docs/proofs/spectra.md; Rump, Verification of positive definiteness, BIT 46 (2006); Higham,
     *Accuracy and Stability*, Theorem 10.7.
 
     >>> form = np.array([[2.0, -1.0], [-1.0, 2.0]])
@@ -89,7 +89,7 @@ def proved_level(form: np.ndarray) -> float:
 
     Guarantee: an upper bound: level·I ⪰ M, proved by `is_dominated`, or by row sums (Gershgorin) where that
     fails. LAPACK's eigenvalue is only the guess that the proof starts from.
-    Source: docs/proofs/definiteness.md.
+    Source: docs/proofs/spectra.md.
 
     >>> round(proved_level(np.array([[2.0, -1.0], [-1.0, 2.0]])), 9)
     3.0

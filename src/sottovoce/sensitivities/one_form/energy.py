@@ -7,7 +7,7 @@ attained by numbers c_t, the top eigenvector: more dimensions add nothing. Withi
 × π, which is at most λ_max of the whole M, since restricting a form to a subspace lowers its largest eigenvalue.
 
 Soundness: `proved_level` above, the value of a stored vector less `value_error` below.
-Source: docs/mathematics.md, section 3; docs/protocols.md, Energy; docs/proofs/definiteness.md.
+Source: docs/mathematics.md, section 3; docs/protocols.md, Energy; docs/proofs/spectra.md.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def covering(form: np.ndarray, participation: Participation, *, tolerance: float
     mixture of two that are: the margin of `is_dominated` leaves more room than a mixture rounds. The one
     exception is a y of row sums, where `abs` was the best bound over all rounds: that is as computed, and
     may be γ_T of itself too small.
-    Source: docs/proofs/definiteness.md.
+    Source: docs/proofs/spectra.md.
     """
     rounds = len(form)
     whole = solve_form(form, contribution="vector", tolerance=tolerance)
