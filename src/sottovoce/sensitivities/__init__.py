@@ -3,10 +3,11 @@
 
 In the order of an account:
 
-1. `policy` holds the verb `sensitivity`: what is not plain gossip goes to `programs`, training to `training`, the rest
-   to `assessment`, which sends each target to a storey. Neither computes anything itself; `capacity` refuses what does
-   not fit in memory.
-2. `one_form`: M is written out, T × T, for one target: bounds above, witnesses below, all rounds or patterns of them.
+1. `policy` holds the verb `sensitivity`: what is not plain gossip goes to `programs`, training to `training`, the
+   rest to `assessment`, which sends each target to a storey. Neither computes anything itself; `capacity` refuses
+   what does not fit in memory.
+2. `one_form`: M is written out, T × T, for one target: bounds above, witnesses below, all rounds or patterns of
+   them.
 3. `many_targets`: tables of the filter bound all targets of a view together, where solving for each takes too long.
 4. `long_horizons`: no T × T matrix; a recursion proves the bound.
 5. `rounding` holds what proofs allow for floating point; `ends` and `results` hold what is found, and `widened` of

@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All targets under one hidden system: which storey serves which of them, and the ends that they find."""
+"""All targets under one hidden system: which storey serves which of them, and the ends that they find.
+
+One observer gives one whitened response F; a target is a column b of its inputs. The way of a target:
+
+1. It is `unreached`, Δ² = 0, if its contributions touch the view only after round T.
+2. In bulk, with few enough states, `many_targets` bounds all at once; the worst few go on to 3.
+3. Up to `EXPLICIT_ROUNDS` rounds M = FᵀF is written out and `one_form` solves it; beyond, `long_horizons` does.
+
+Whatever storeys find is intersected (`Ends.improve`): each holds Δ², so that which of them is asked, and how
+often, cannot make an interval wrong. Decisions here are about time alone, but for step 1, whose hops are exact.
+Source: docs/mathematics.md, sections 4 (hops), 5, 6 and 7.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Assessment", "assess"]
 
-# Speed alone, all of these. Targets that the observer hears directly and whose ends stay this far apart in bulk are
-# solved one by one: the worst, up to so many entries of M, or all in long horizons if they are so few; others if they
-# are few and T is not large.
+# Speed alone, all of these. Targets that the observer hears directly and whose ends stay this far apart
+# (relatively) in bulk are solved one by one: the worst, up to so many entries of M, or all in long horizons if
+# they are so few; others if they are few and T is not large.
 APART = 0.02
 SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
@@ -36,7 +47,11 @@ TOO_WIDE, SMALL = 0.05, 100
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Assessment:
-    """The ends of every target's interval under one hidden system."""
+    """The ends of every target's interval under one hidden system.
+
+    `positions[k]` is the place of target k among the unknown nodes of `system`, which is its column in
+    `response.inputs`; `ends` has one entry a target, in the same order.
+    """
 
     system: HiddenSystem
     response: FilteredResponse
@@ -46,12 +61,19 @@ class Assessment:
 
     @property
     def lower(self) -> np.ndarray:
-        """The lower ends of Δ²."""
+        """The lower ends of Δ², one a target.
+
+        Guarantee: each is attained by the stream of `witness_of`, what rounding and reduction may hide taken off.
+        """
         return self.ends.lower
 
     @property
     def upper(self) -> np.ndarray:
-        """The upper ends of Δ²."""
+        """The upper ends of Δ², one a target.
+
+        Guarantee: upper bounds for the view that `system` stands for; where that is
+        over-informed, for less as well.
+        """
         return self.ends.upper
 
     @property
@@ -60,7 +82,10 @@ class Assessment:
         return self.ends.method
 
     def witness_of(self, place: int) -> np.ndarray:
-        """The stream behind the lower end of the target at `place`, found again."""
+        """The stream behind the lower end of the target at `place`, found again: shape (T,) or (T, d).
+
+        The searches are deterministic, so that the same stream comes out without being kept.
+        """
         frequency = float(self.ends.frequency[place])
         if np.isfinite(frequency):
             return turning_stream(frequency, self.system.rounds, self.problem.contribution)
@@ -80,7 +105,14 @@ def assess(
     problem: Problem,
     progress: Callable[[int, int], None] | None,
 ) -> Assessment:
-    """Bounds and witnesses for every target, widened by what rounding and reduction may hide."""
+    """Bounds and witnesses for every target, widened by what rounding and reduction may hide.
+
+    `indices` are nodes of the protocol, none of them with known noise; `progress` hears (targets done, in all).
+
+    Guarantee: lower ≤ Δ² ≤ upper for the hidden system, rounding included. A target that no allowed contribution
+    brings into view in time has Δ² = 0 exactly.
+    Source: docs/mathematics.md, sections 3 to 7; docs/proofs/widening.md.
+    """
     check_capacity(system.rounds, problem.participation)
     response = whitened_response(system, engine=problem.engine, coarse=problem.in_bulk)
     positions = np.searchsorted(system.unknown, indices)
@@ -122,7 +154,10 @@ def _solved(
 def _worth_solving_still(
     reached: np.ndarray, direct: np.ndarray, ends: Ends, response: FilteredResponse
 ) -> np.ndarray:
-    """The places to solve one by one after all: the worst of those heard directly, and all others if they are few."""
+    """The places to solve one by one after all: the worst of those heard directly, and all others if they are few.
+
+    Speed alone. Those heard directly have the largest Δ² as a rule, and a view is judged by its worst target.
+    """
     ratio = np.divide(ends.upper, ends.lower, out=np.full(len(direct), np.inf), where=ends.lower > 0)
     doubtful = reached[direct[reached] & (ratio[reached] > 1 + APART)]
     if _is_long(response):
@@ -135,7 +170,7 @@ def _worth_solving_still(
 
 
 def _is_reached(hops: np.ndarray, rounds: int, participation: Participation) -> np.ndarray:
-    """Whether a contribution in some allowed round reaches the view in time: made in round t, it needs t + hops ≤ T."""
+    """Whether a contribution in some allowed round reaches the view in time: one of round t needs t + hops ≤ T."""
     reached = hops < rounds
     if participation.kind != "full":
         for distance in np.unique(hops[reached]):

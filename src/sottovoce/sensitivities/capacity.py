@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a horizon fits into memory: refused before the work, and not by the system in the midst of it."""
+"""Whether a horizon fits into memory: refused before the work, and not by the system in the midst of it.
+
+Nothing here touches a bound. A horizon that is refused has no number at all, rather than one that was cut short;
+one that is let through and does not fit after all ends in the system's own error. Up to `EXPLICIT_ROUNDS` rounds
+forms are made in batches that fit, so that only longer ones are asked about.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +27,20 @@ LONG, LONG_IN_LISTS = 48, 112
 
 
 def check_capacity(rounds: int, participation: Participation) -> None:
-    """Refuse more rounds than the memory at hand holds, and say how many it does."""
+    """Refuse more rounds than the memory at hand holds, and say how many it does.
+
+    Raises InputError. Streams and y have one number a round; sums over separated rounds are kept in lists besides.
+    """
     if rounds > EXPLICIT_ROUNDS:
         a_round = LONG_IN_LISTS if participation.kind == "separated" else LONG
         check_rounds(rounds, a_round, "; rate says what each further round adds")
 
 
 def check_rounds(rounds: int, a_round: float, other: str = "") -> None:
-    """Refuse rounds that need `a_round` bytes each if these are not at hand; `other` is a further remedy."""
+    """Refuse rounds that need `a_round` bytes each if these are not at hand; `other` is a further remedy.
+
+    Raises InputError, which names the rounds, the bytes that they need and that are free, and how many would fit.
+    """
     needed, free = a_round * rounds, memory_at_hand()
     if needed > free:
         raise InputError(
@@ -39,7 +50,11 @@ def check_rounds(rounds: int, a_round: float, other: str = "") -> None:
 
 
 def memory_at_hand() -> float:
-    """How many bytes this process can still take: what the system, its control group and its own limit leave."""
+    """How many bytes this process can still take: what the system, its control group and its own limit leave.
+
+    The least of the three, and infinite where the system tells none of them. An estimate:
+    others take memory meanwhile.
+    """
     return max(0.0, min(_free_in_system(), _free_in_group(), _free_in_limit()))
 
 
@@ -91,6 +106,10 @@ def _size(count: float) -> str:
 
 
 def _rounded_down(count: float) -> int:
-    """A whole number at or below `count`, of two digits that count."""
+    """A whole number at or below `count`, of two digits that count.
+
+    >>> _rounded_down(123456.7)
+    120000
+    """
     step = 10 ** max(0, int(math.log10(max(count, 1))) - 1)
     return int(count // step * step)

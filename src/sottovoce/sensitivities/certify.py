@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`certify`: one target's claim on Δ² with everything a reviewer needs to check it."""
+"""`certify`: one target's claim on Δ² with everything a reviewer needs to check it.
+
+    kind       what is in the file                     what it proves
+    dense      y, a stream c                           diag(y) ⪰ M, so Δ² ≤ max_π Σ_{t ∈ π} y_t;  cᵀMc ≤ Δ²
+    horizon    the first y_t, then one rate ρ          the same y, by the bounded-real recursion; no lower end
+    shift      a feasible point, a loop in the ball    training: `certify_training`
+
+The verifier rebuilds M from the graph and the statement and judges what it is given: it shares no numerical code
+with the search. So the order is search, leave room, ask the verifier, and claim what it says if that is wider. No
+room that is left here can make a claim wrong: too little makes it wider or refused, too much makes it loose.
+Source: docs/mathematics.md, sections 3 and 7; docs/certificates.md.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +55,8 @@ __all__ = ["certify"]
 
 # Weights are stored in the file up to this many nodes; beyond, the file names them by their hash.
 LARGEST_STORED = 20_000
-# Room in the claim of a long horizon for what the verifier's own model leaves out.
+# Room in the claim of a long horizon for what the verifier's own model leaves out. No proof needs it: the
+# verifier's number is claimed where it is larger.
 _HORIZON_ROOM = 1e-5
 
 
@@ -56,17 +68,17 @@ def certify(
     mechanism: Mechanism | None = None,
     **words: Unpack[StreamWords],
 ) -> Certificate:
-    """A certificate for the sensitivity of one target: the claim, and y and witness (or start and rate) to prove it.
+    """A certificate for the sensitivity of one target: a claim, and y and witness (or start and rate) to prove it.
 
     `question` is a `Scenario` of one view and one target; or a protocol, with a view, a target and words as in
     `sottovoce.scenarios.StreamWords`. Of what may be spent, the tolerance alone counts. With a `mechanism` (noise,
     δ and neighbouring relation) the verifier also says the ε that follows.
 
-    Guarantee: diag(y) ⪰ M for the true form M, rounding included: `sottovoce.verification.verify`, which shares nothing
-    with this but the meaning of programs and participation, has accepted it. The claim can be looser than
-    `sensitivity`, which may also go through patterns one by one. Above `EXPLICIT_ROUNDS` rounds the certificate is of
-    kind "horizon": it claims an upper end only, of plain gossip. With `updates` it is of kind "shift": what proves the
-    upper end for all maps in the ball, and a loop in it that attains the lower.
+    Guarantee: diag(y) ⪰ M for the true form M, rounding included: `sottovoce.verification.verify`, which shares
+    nothing with this but the meaning of programs and participation, has accepted it. The claim can be looser than
+    `sensitivity`, which may also go through patterns one by one. Above `EXPLICIT_ROUNDS` rounds the certificate is
+    of kind "horizon": it claims an upper end only, of plain gossip. With `updates` it is of kind "shift": what
+    proves the upper end for all maps in the ball, and a loop in it that attains the lower.
     Source: weak duality; the bounded-real lemma for long horizons.
 
     Raises NotCertified where Δ is infinite, or where no proof is affordable.
@@ -132,7 +144,11 @@ def certify(
 
 
 def _stated_protocol(protocol: Protocol) -> dict[str, Any]:
-    """The protocol as a certificate names it."""
+    """The protocol as a certificate names it, by the names of the fields of `Certificate`.
+
+    A schedule of several matrices states the first as the weights and the others as
+    `further`; hashes are always there.
+    """
     stored = protocol.n * len(protocol.schedule) <= LARGEST_STORED
     first, *further = (
         StatedWeights(
@@ -152,7 +168,10 @@ def _stated_protocol(protocol: Protocol) -> dict[str, Any]:
 
 
 def _stated(protocol: Protocol, view: View, observation: Observation) -> StatedView:
-    """The view as a certificate names it: observers by their labels, a custom one by its rows."""
+    """The view as a certificate names it: observers by their labels, a custom one by its rows.
+
+    Rows are stated in rationals, since ranks are decided exactly and Δ² jumps with them.
+    """
     if view.name != "custom":
         observers = tuple(protocol.labels[protocol.index(label)] for label in view.observers)
         own_noise = "known" if view.name == "everyone" else view.own_noise
@@ -167,7 +186,11 @@ def _stated(protocol: Protocol, view: View, observation: Observation) -> StatedV
 
 
 def _capped(asked: Certificate, protocol: Protocol) -> Certificate | None:
-    """Where M is too large to be rebuilt, what the target's own noise guarantees; None where M is not too large."""
+    """Where M is too large to be rebuilt, what the target's own noise guarantees; None where M is not too large.
+
+    Guarantee: `verify` itself has found the cap, M ⪯ κ²I, from noise that enters with the target's contributions.
+    Raises NotCertified, as the verifier would, where that is infinite.
+    """
     question = program_question(asked, protocol)
     try:
         require_affordable(question)
@@ -182,6 +205,7 @@ def _capped(asked: Certificate, protocol: Protocol) -> Certificate | None:
 def _program_proof(scenario: Scenario, target: int, tolerance: float) -> dict[str, Any]:
     """A y and a witness from the form of any program; the verifier has the last word on what they prove.
 
+    With contributions of energy 1 the bound is λ_max(M), and y_t = λ_max(M) for all t says that λ_max(M)·I ⪰ M.
     Raises NotCertified where Δ is infinite: no finite claim is true then.
     """
     protocol = scenario.protocol
@@ -206,7 +230,10 @@ def _program_proof(scenario: Scenario, target: int, tolerance: float) -> dict[st
 
 
 def _everyone_proof(protocol: Protocol, problem: Problem) -> dict[str, Any]:
-    """Nothing to prove: Δ² is the number of rounds. Views too large to be rebuilt get no witness."""
+    """Nothing to prove: Δ² is the number of rounds. Views too large to be rebuilt get no witness.
+
+    The cap is Δ² itself here, and needs no y; to check a witness the verifier rebuilds n rows a round.
+    """
     cap = float(problem.cap)
     small = protocol.n * protocol.rounds <= 4000
     witness = earliest_pattern(problem.participation, protocol.rounds).astype(float) if small else None
@@ -217,7 +244,10 @@ def _everyone_proof(protocol: Protocol, problem: Problem) -> dict[str, Any]:
 def _gossip_proof(
     protocol: Protocol, view: View, observation: Observation, indices: np.ndarray, problem: Problem
 ) -> dict[str, Any]:
-    """The proof of plain gossip: dense, or for very many rounds a start and a rate."""
+    """The proof of plain gossip: dense, or for very many rounds a start and a rate.
+
+    Raises NotCertified where the view shows nothing: the verifier has no form to rebuild then.
+    """
     system = hidden_system(protocol, observation)
     if system.rows.shape[0] == 0:
         raise NotCertified(f"{view!r} shows nothing at all, so Δ² = 0 and there is nothing to certify")
@@ -230,7 +260,13 @@ def _gossip_proof(
 def _dense_proof(
     protocol: Protocol, observation: Observation, found: Assessment, indices: np.ndarray
 ) -> dict[str, Any]:
-    """A y that dominates the true form, and the witness on the side of what the observer surely sees."""
+    """A y that dominates the true form, and the witness on the side of what the observer surely sees.
+
+    y is found for M̂ as stored, and raised twice: by what M̂ may be off from the true M (`rounding`, d), which is
+    proved, and by `room`, which is a guess of what the verifier's own margins will ask for. Where the sum exceeds
+    the cap, the cap is claimed and no y is needed.
+    Source: docs/proofs/widening.md.
+    """
     problem = found.problem
     cap = float(problem.cap)
     lower, witness = float(found.lower[0]), found.witness_of(0)
@@ -258,7 +294,13 @@ def _dense_proof(
 
 
 def _horizon_proof(found: Assessment) -> dict[str, Any]:
-    """The start profile and the rate that prove a long horizon; no lower end is claimed."""
+    """The start profile and the rate that prove a long horizon; no lower end is claimed.
+
+        Δ² ≤ ((√(T'ρ + extra) + d√T')/(1 − d))²,   T' the rounds of a pattern, extra = max_π Σ (y_t − ρ)₊,
+
+    d the distortion of the response, as in `widened`. Raises NotCertified where no such y was proved below the cap.
+    Source: docs/mathematics.md, section 7; docs/proofs/bounded-real.md, docs/proofs/widening.md.
+    """
     response, problem = found.response, found.problem
     assert isinstance(response, FilteredResponse)
     solution = solve_horizon(response, int(found.positions[0]), contribution=problem.contribution)

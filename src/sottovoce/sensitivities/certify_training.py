@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A certificate for training: the proof and the attack that were found, in the form that the verifier reads."""
+"""A certificate for training: the proof and the attack that were found, in the form that the verifier reads.
+
+The upper end is a feasible point of a matrix inequality (`found.proof`), which proves Δ² for every family of
+update maps in the ball. The lower end is one linear loop in the ball with a stream and a statistic
+(`LoopAttack`): what the statistic sees of the stream, over its standard deviation, is attained by an actual run.
+The verifier recomputes both from the file and the graph; nothing that is found here is taken on trust, and both
+ends of the file are its own.
+Source: docs/training.md, Theorem 1, Corollaries 2 and 3, and A certificate of it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["certify_training"]
 
-# A tolerance below this asks for the optimum of the inequality to six digits.
+# Speed alone: a tolerance below this asks for the optimum of the inequality to six digits.
 _FINE = 1e-5
 
 
@@ -36,8 +44,12 @@ def certify_training(
 
     `stated` is what a certificate says of the protocol and the view.
 
-    Guarantee: `verify` accepts it, given the graph.
+    Guarantee: squared_lower ≤ Δ² ≤ squared_upper as `verify` has found them in floats; it
+    accepts the file, given the graph.
     Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
+
+    Raises InputError for contributions other than vectors; NotCertified where nothing is seen, and where the
+    verifier finds no finite bound.
     """
     if scenario.contribution != "vector":
         raise InputError(
@@ -79,7 +91,12 @@ def certify_training(
 
 
 def _stored(attack: Attack, case: Training, pivots: np.ndarray) -> LoopAttack:
-    """An attack by the pivots of the rows that are seen: a combination of solved rows has its coefficients there."""
+    """An attack by the pivots of the rows that are seen: a combination of solved rows has its coefficients there.
+
+    `statistic` has a row a round in the basis of `case.rows`; rows in reduced echelon form have 1 in their own
+    pivot and 0 in those of others, so that the entries of any combination at the pivots are its coefficients in
+    that basis, which the verifier can make exactly. `angle` is kept where one row of slopes serves several rounds.
+    """
     shown = np.asarray((case.rows.T @ attack.statistic.T).T)[:, pivots]
     angle = attack.angle if len(attack.slopes) == 1 and case.charged > 1 else None
     slopes = np.array(attack.slopes)
@@ -92,6 +109,6 @@ def _stored(attack: Attack, case: Training, pivots: np.ndarray) -> LoopAttack:
 
 
 def _points(numbers: np.ndarray) -> np.ndarray:
-    """Complex numbers as points of the plane."""
+    """Complex numbers as points of the plane: a last axis of length 2, since files hold real numbers alone."""
     values = np.asarray(numbers, dtype=complex)
     return np.stack([values.real, values.imag], axis=-1)

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is looked for in a sensitivity computation, and the ends that are found: arrays that get closer step by step."""
+"""What is looked for in a sensitivity computation, and the ends that are found: arrays that get closer by steps.
+
+An `Ends` begins with what is known of any target of plain gossip, 0 ≤ Δ² ≤ cap, and every way of computing
+improves it. Each end holds by itself, so the larger of two lower ends and the smaller of two upper ends hold
+together; no end is an average of others. The cap is the largest number of rounds of a pattern, because M ⪯ I:
+noise of variance 1 enters wherever a contribution of norm 1 does.
+Source: docs/mathematics.md, section 3 (the cap).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +27,12 @@ __all__ = ["Ends", "Problem"]
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What to maximise over, and how to look for it; `cap` is the largest number of rounds of a pattern."""
+    """What to maximise over, and how to look for it; `cap` is the largest number of rounds of a pattern.
+
+    `contribution` and `participation` say what Δ² is a maximum over, so they are the question. `engine` (how the
+    filter is run), `in_bulk` (whether all targets may be bounded together) and `tolerance` (how far apart,
+    relatively, the ends of a form may stay) say what may be spent: they move ends, never Δ².
+    """
 
     contribution: Contribution
     participation: Participation
@@ -34,8 +46,11 @@ class Problem:
 class Ends:
     """The ends of several targets and what is behind them, in arrays that `improve` brings closer.
 
-    A lower end belongs to the stream that turns by `frequency`; where that is NaN, to the one in `streams` (0 after
-    its own rounds), or to one that is solved for again when it is asked for.
+    `lower` and `upper` are ends of Δ² for contributions that differ by at most 1 and noise of variance 1,
+    and `method` names the bound behind each upper end: three arrays with one entry a target. A lower end
+    belongs to the stream that turns by `frequency` (radians a round); where that is NaN, to the one in
+    `streams` (by place; 0 after its own rounds), or to one that is solved for again when it is asked for.
+    The class is frozen, its arrays are not.
     """
 
     lower: np.ndarray
@@ -46,7 +61,13 @@ class Ends:
 
     @classmethod
     def unknown(cls, count: int, cap: float) -> Ends:
-        """Nothing is known but the cap."""
+        """Nothing is known but the cap.
+
+        Guarantee: 0 ≤ Δ² ≤ cap, if M ⪯ I and no pattern has more rounds than that.
+
+        >>> Ends.unknown(2, 7).upper
+        array([7., 7.])
+        """
         return cls(
             lower=np.zeros(count),
             upper=np.full(count, float(cap)),
@@ -55,7 +76,13 @@ class Ends:
         )
 
     def improve(self, places: np.ndarray, other: Ends) -> None:
-        """Take over what is closer in `other`, of which entry k speaks of places[k]."""
+        """Take over what is closer in `other`, of which entry k speaks of places[k].
+
+        A method goes with its upper end, a frequency and a stream with their lower end; the stream of a lower end
+        that was beaten is dropped.
+
+        Guarantee: where the ends of both hold, so do those that are left. `places` must not repeat.
+        """
         below, above = other.upper < self.upper[places], other.lower > self.lower[places]
         self.upper[places[below]], self.method[places[below]] = other.upper[below], other.method[below]
         self.lower[places[above]] = other.lower[above]

@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sensitivity`: one view, all its targets, each with a certified interval of Δ²; which room serves which question."""
+"""`sensitivity`: one view, all its targets, each with a certified interval of Δ²; which room serves which question.
+
+    every message is seen, plain gossip    Δ² counts rounds             closed form
+    training (`updates`)                   `training`                   a bound for all maps in a ball
+    energy, or another program             `programs`                   M from the compiled maps
+    plain gossip                           `assessment`                 M from the hidden system's filter
+
+Where a node's noise is known but its inflow is not, the upper end gives the observer that inflow and the lower
+end takes the noise as unknown: one is more than the view, the other less, so that Δ² lies between. Nothing in
+this module computes a bound; what it decides beyond that is how much time to spend.
+Source: docs/mathematics.md, sections 3, 4 and 10.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +46,12 @@ __all__ = [
     "sensitivity",
 ]
 
-# How far apart, relatively, the ends of a vector sensitivity may stay before rounding is counted.
+# Speed alone: how far apart, relatively, the ends of a vector sensitivity may stay before rounding is counted.
 TOLERANCE = 2e-4
-# Speed alone, from here on. Above this many entries of M in all, targets are no longer solved one by one unless that is
-# asked for.
+# Speed alone, from here on. Above this many entries of M in all, targets are no longer solved one by
+# one unless that is asked for.
 MOST_ENTRIES = 2 * 10**9
-# Known nodes whose inflow the view leaves open stay in the state up to so many rounds, and rounds times nodes squared.
+# Known nodes whose inflow the view leaves open stay in the state up to so many rounds, and rounds × nodes².
 WHOLE_ROUNDS, WHOLE_STATES = 512, 2 * 10**7
 # Ends that are solved for beside bounds of a per cent or so need not be closer than this.
 BULK_TOLERANCE = 2e-3
@@ -71,10 +82,10 @@ def sensitivity(
         words: as in `sottovoce.scenarios.StreamWords`: `contribution`, `participation`, and what may be spent.
 
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included; `method` names the bound behind the upper end,
-    the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap` on
-    the number of rounds; in bulk `peak`, `projection`, `lags` or `blocks`; `enumeration` of all signs, `exact` where
-    every message is seen, `unreached` where nothing arrives, `infinite` where no noise hides a contribution. The lower
-    end is the value of an actual stream.
+    the smallest of `abs`, `dual` (or `horizon`, its form for long horizons; `spectral`, its fallback) and the `cap`
+    on the number of rounds; in bulk `peak`, `projection`, `lags` or `blocks`; `enumeration` of all signs, `exact`
+    where every message is seen, `unreached` where nothing arrives, `infinite` where no noise hides a contribution.
+    The lower end is the value of an actual stream.
     Source: Theorem 12 of Koskela & Kulkarni for `abs`; semidefinite duality for `dual`; the cap because M ⪯ I.
 
     >>> from sottovoce import View, gossip, graphs
@@ -115,6 +126,8 @@ def sensitivity(
     lower = upper_side.lower
     witness_of: Callable[[int], np.ndarray] = upper_side.witness_of
     if upper_side.system.over_informed:
+        # The upper side was given inflows that the view does not tell, so its streams prove nothing: the lower
+        # end is that of an observer who knows less than the view.
         told = hidden_system(protocol, observation, complete=False)
         if told.rows.shape[0]:
             lower_side = assess(told, indices, problem, None)
@@ -137,7 +150,10 @@ def sensitivity(
 
 
 def _is_followed_whole(protocol: Protocol, engine: Engine) -> bool:
-    """Whether a filter over all nodes is affordable in place of one over the hidden ones."""
+    """Whether a filter over all nodes is affordable in place of one over the hidden ones.
+
+    Speed alone: without it the interval is what giving and taking an inflow leave between them.
+    """
     small = protocol.rounds <= WHOLE_ROUNDS and protocol.rounds * protocol.n**2 <= WHOLE_STATES
     return small and engine in {"auto", "filter"}
 
@@ -157,7 +173,11 @@ def _program_in_bulk(depth: Depth, engine: Engine, rounds: int, count: int) -> b
 
 
 def _closed_form(scenario: Scenario, indices: np.ndarray, squared: float, method: str) -> Sensitivities:
-    """The same Δ² for every target, known without computing."""
+    """The same Δ² for every target, known without computing.
+
+    Guarantee: exact, for the callers' reasons: with every message seen M = I, so that any pattern of the most
+    rounds attains `squared`; where nothing is seen M = 0.
+    """
     stream = partial(earliest_pattern, scenario.participation, scenario.protocol.rounds)
     return Sensitivities(
         scenario=scenario,

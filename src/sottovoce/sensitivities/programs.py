@@ -1,5 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Δ² of any protocol over explicit rounds: the forms of a view of a program, solved target by target."""
+"""Δ² of any protocol over explicit rounds: the forms of a view of a program, solved target by target.
+
+The compiled maps of a program and a view give rows of which each has fresh noise (`filtering.decorrelation`), a
+filter whitens them (`filtering.innovations`), and its response F̂ to a target gives M̂ = F̂ᵀF̂. With the ends of
+M̂ as stored, `one_form` as for plain gossip, and η = `unwhite`, s = `shift`, r = `rounding` of `ProgramForm`,
+
+    (√(attained − r) − s)²/(1 + η) ≤ Δ² ≤ (√(bound + r) + s)²/(1 − η).
+
+Three things differ from plain gossip. Noise need not enter where contributions do, so that M ⪯ I may fail: the cap
+is M ⪯ diag(κ_t²) where the target's own draw hides it at level 1/κ_t, and infinite elsewhere. A contribution may be
+seen beside no noise at all: then Δ² is infinite, and that is decided exactly. An encoder C gives M' = CᵀMC.
+Soundness: `_ends`, `_caps`, `_is_bare`, and the allowances of `filtering`. Speed: which
+targets are solved one by one.
+Source: docs/protocols.md, How it is computed; docs/proofs/programs.md.
+"""
 
 from __future__ import annotations
 
@@ -35,21 +49,22 @@ if TYPE_CHECKING:
 
 __all__ = ["program_sensitivity", "program_solution"]
 
-# Squares of larger numbers, and sums of them, may overflow.
+# Soundness: squares of larger numbers, and sums of them, may overflow; of a form with
+# such entries nothing is claimed.
 LARGEST_ENTRY = 1e150
-# Programs may grow beyond all bounds. What overflows is no number or infinite, and so are the bounds of its error: the
+# Programs may grow beyond all bounds. What overflows is no number or infinite, and so are bounds of its error: the
 # ends say that nothing is known, and no warning is needed.
 QUIET = np.errstate(over="ignore", invalid="ignore")
-# Of targets that are bounded together so many are solved one by one, the worst of those that are heard directly, while
-# their ends stay this far apart.
+# Speed alone: of targets that are bounded together so many are solved one by one, the worst of those that are
+# heard directly, while their ends stay this far apart.
 SOLVED, APART = 16, 0.02
-# No Krylov space that is worth it has fewer blocks than this.
+# Speed alone: no Krylov space that is worth it has fewer blocks than this; memory is refused by it, nothing else.
 FEWEST_BLOCKS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Question:
-    """What is maximised over, and how closely."""
+    """What is maximised over, and how closely: the ends of a form may stay `tolerance` apart, relatively."""
 
     contribution: Contribution
     participation: Participation
@@ -68,8 +83,8 @@ def program_sensitivity(
 ) -> Sensitivities:
     """Δ² of a view for each target, whatever the protocol: the compiled maps decide, never its name.
 
-    Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included. `infinite` says that a contribution is seen beside
-    no unknown noise, `cap` that a target's noise enters with its contributions, so that M ⪯ κ² I.
+    Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included. `infinite` says that a contribution is seen
+    beside no unknown noise, `cap` that a target's noise enters with its contributions, so that M ⪯ κ² I.
     Source: `filtering.decorrelation` and `filtering.innovations` for M; M' = CᵀMC for an encoder C, which commutes
     with maps that do not change from round to round. Where they do, C is written out as registers that nodes keep.
     """
@@ -85,6 +100,8 @@ def program_sensitivity(
     lower, upper = np.zeros(count), np.zeros(count)
     method = np.full(count, "unreached", dtype=METHOD_NAMES)
     streams: dict[int, np.ndarray] = {}
+    # Targets of three kinds: seen beside no noise (infinite), never reached (0, as it
+    # stands), and open to be bounded.
     bare = np.isin(indices, [j for _, j in response.bare])
     for place in np.flatnonzero(bare):
         bare[place] = _is_bare(response, int(indices[place]), participation)
@@ -138,7 +155,11 @@ def program_sensitivity(
 def program_solution(
     scenario: Scenario, target: int, *, tolerance: float
 ) -> tuple[np.ndarray, FormSolution] | None:
-    """M of one target as computed, and what was found of it; None where no noise hides a contribution."""
+    """M of one target as computed, and what was found of it; None where no noise hides a contribution.
+
+    Guarantee: that of `solve_participation`, for the form as stored: nothing is widened by what the form is off
+    by. It serves a certificate, whose verifier makes a form of its own.
+    """
     protocol, view, participation = scenario.protocol, scenario.one_view, scenario.participation
     contribution = scenario.contribution
     _check_size(protocol)
@@ -154,7 +175,10 @@ def program_solution(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Together:
-    """Ends for many targets, the names of the bounds, which are heard directly, and streams behind the lower ends."""
+    """Ends for many targets, the names of the bounds, which are heard directly, and streams behind the lower ends.
+
+    Arrays have an entry a target; `streams` is by place, with the stream behind each lower end over all rounds.
+    """
 
     lower: np.ndarray
     upper: np.ndarray
@@ -170,9 +194,13 @@ def _together(
     code: np.ndarray | None,
     progress: Callable[[int, int], None] | None,
 ) -> _Together:
-    """Ends for all targets at once: by the bounds of plain gossip where rounds are alike, else from blocks of rounds.
+    """Ends for all targets at once: by the bounds of plain gossip where rounds are alike, else from blocks of them.
 
-    With an encoder C round t of C c has a norm of at most Σ_k≤t |C_k|, and ‖C‖ is at most the largest of these sums.
+    With an encoder C round t of C c has a norm of at most Σ_k≤t |C_k|, and ‖C‖ is at most the largest of these
+    sums. The factors 1 + 1e-12 cover sums of up to `EXPLICIT_ROUNDS` numbers, which lose 2.3e-13 of themselves at
+    most, and the rounding of C itself; `off` is what C c as computed may be off by, in norm.
+
+    Guarantee: lower ≤ Δ² ≤ upper, rounding included (see `program_bulk`, `block_ends`).
     """
     rounds, count = response.protocol.rounds, len(targets)
     direct = np.zeros(count, dtype=bool)
@@ -210,7 +238,7 @@ def _together(
 
 
 def _worth_solving(found: _Together) -> np.ndarray:
-    """The places of the worst of the targets that are heard directly."""
+    """The places of the worst of the targets that are heard directly, in order. Speed alone."""
     apart = np.full(len(found.lower), np.inf)
     ratio = np.divide(found.upper, found.lower, out=apart, where=found.lower > 0)
     doubtful = np.flatnonzero(found.direct & (ratio > 1 + APART))
@@ -218,7 +246,7 @@ def _worth_solving(found: _Together) -> np.ndarray:
 
 
 def _check_size(protocol: Protocol) -> None:
-    """Refuse horizons that are not worked out."""
+    """Refuse horizons that are not worked out, with NotCertified, rather than give a number that is not proved."""
     if protocol.rounds > EXPLICIT_ROUNDS:
         raise NotCertified(
             f"the protocol {protocol.name!r} is accounted for over at most {EXPLICIT_ROUNDS} rounds; got "
@@ -247,7 +275,7 @@ def _check_memory(protocol: Protocol, view: View) -> None:
 
 
 def _encoder(protocol: Protocol) -> np.ndarray | None:
-    """C as a lower-triangular Toeplitz matrix; None for the identity."""
+    """C as a lower-triangular Toeplitz matrix, T × T, its rational coefficients rounded; None for the identity."""
     if not protocol.encoded:
         return None
     column = np.zeros(protocol.rounds)
@@ -256,7 +284,11 @@ def _encoder(protocol: Protocol) -> np.ndarray | None:
 
 
 def _is_bare(response: ProgramResponse, node: int, participation: Participation) -> bool:
-    """Whether some pattern lets the node contribute in a round in which no noise hides it."""
+    """Whether some pattern lets the node contribute in a round in which no noise hides it.
+
+    Guarantee: exact, from rational rows, without an encoder. With one a contribution reaches later rounds too,
+    and True is then the safe side: what may be infinite is reported as infinite above.
+    """
     rounds = np.zeros(response.protocol.rounds)
     rounds[[t for t, j in response.bare if j == node]] = 1.0
     if rounds.any() and response.protocol.encoded:
@@ -268,6 +300,10 @@ def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> n
     """For each node what its own noise alone guarantees; infinite where that is nothing.
 
     With M ⪯ diag(κ_t²) no stream exceeds the largest Σ κ_t² over a pattern; one of energy 1 not the largest κ_t².
+
+    Guarantee: upper bounds of Δ²; κ_t is a rational (`ports`), its square is rounded up. Rounds that were
+    compiled to the same maps are looked at once.
+    Source: docs/protocols.md, How it is computed, step 4.
     """
     caps = np.full(protocol.n, np.inf)
     if code is not None:
@@ -295,6 +331,9 @@ def _solve(form: np.ndarray, question: _Question) -> FormSolution:
     """The ends for one form; for vectors in all rounds plain streams serve where they leave little apart.
 
     Of a form whose squares overflow nothing is known.
+
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored.
+    Source: docs/mathematics.md, section 3.
     """
     contribution, participation = question.contribution, question.participation
     if not np.abs(form).max(initial=0.0) <= LARGEST_ENTRY:
@@ -326,7 +365,10 @@ def _witness(
     code: np.ndarray | None,
     method: str,
 ) -> np.ndarray:
-    """The stream behind the lower end of one target, found again; any stream that contributes where Δ² is infinite."""
+    """The stream behind the lower end of one target, found again; where Δ² is infinite, the bare rounds.
+
+    These are all of them, whatever the pattern and the kind of contribution: any one shows that Δ² is infinite.
+    """
     rounds = response.protocol.rounds
     if method in {"infinite", "unreached"}:
         stream = earliest_pattern(question.participation, rounds).astype(np.float64)
@@ -339,7 +381,15 @@ def _witness(
 
 
 def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:
-    """Ends of Δ² that hold for the true form."""
+    """Ends of Δ² that hold for the true form, from those of the form as stored.
+
+        (√(attained − r) − s)²/(1 + η)  ≤  Δ²  ≤  (√(bound + r) + s)²/(1 − η)
+
+    Guarantee: what `ProgramForm` says, for all streams at once; eight operations an end round by less than 16
+    units, but where s all but cancels the root below. From η = ½ on nothing is known above, and nothing at all
+    where an allowance is no finite number.
+    Source: docs/proofs/programs.md.
+    """
     if not np.isfinite([form.rounding, form.shift, form.unwhite]).all():
         return 0.0, np.inf
     low = max(np.sqrt(max(solution.attained - form.rounding, 0.0)) - form.shift, 0.0)

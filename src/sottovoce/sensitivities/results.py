@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sensitivity computation returns: intervals for many targets as arrays, or one with its witness."""
+"""What a sensitivity computation returns: intervals for many targets as arrays, or one with its witness.
+
+Δ² is in units of the noise: with noise multiplier σ (noise over clip) the Gaussian-DP parameter is μ =
+factor·Δ/σ, factor 2 for replace-one and 1 otherwise. An ε shown to a person comes from the upper end; the lower
+end says how much of it is certainly there. A witness is a pair of neighbouring inputs, by its difference, and can
+be played back (`sottovoce.audit`). It is found on demand, since most questions never ask for it.
+Source: docs/mathematics.md, sections 3 and 9.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +34,9 @@ __all__ = ["Sensitivities", "Sensitivity"]
 class Sensitivity:
     """How far one target can move a view: Δ² as an interval, with the bound and the stream that prove its ends.
 
-    The stream that attains the lower end is found when `witness` is asked for. The upper end holds for every
-    dimension.
+    `squared` holds Δ², `method` names the bound behind its upper end. The stream that attains the lower end is
+    found when `witness` is asked for. The upper end holds for contributions as asked for: of vectors, and of
+    numbers unless its method is `enumeration`, it holds in every dimension.
     """
 
     target: Hashable
@@ -39,7 +47,12 @@ class Sensitivity:
 
     @cached_property
     def witness(self) -> np.ndarray:
-        """The contributions c_t that attain the lower end: shape (T,) for signs, (T, d) for vectors of dimension d."""
+        """The contributions c_t that attain the lower end: shape (T,) for signs, (T, d) for vectors of dimension d.
+
+        Guarantee: rows of norm at most 1 up to rounding, 0 outside a pattern; what it attains is at least the
+        lower end. Where Δ² is infinite it is 1 in every round in which nothing hides it, which may be more rounds
+        than a pattern allows.
+        """
         return self.find_witness()
 
 
@@ -47,8 +60,11 @@ class Sensitivity:
 class Sensitivities(Answer):
     """Δ² of one view for many targets, as arrays in index order; `result[label]` is the `Sensitivity` of one.
 
-    `scenario` is what was asked. `targets` holds node names and `indices` their positions in the protocol. Targets
-    whose noise the observer knows are left out.
+    `scenario` is what was asked, `engine` names the way in which the filter was run. `targets` holds node names and
+    `indices` their positions in the protocol; `squared_lower`, `squared_upper` and `method` have an entry for each,
+    and `witness_of(k)` finds the stream behind lower end k. Targets whose noise the observer knows are left out.
+
+    Guarantee: squared_lower ≤ Δ² ≤ squared_upper, target by target, rounding included; an end may be infinite.
     """
 
     scenario: Scenario
@@ -91,7 +107,8 @@ class Sensitivities(Answer):
     def closer(self, other: Sensitivities) -> Sensitivities:
         """For each target the closer of the ends found in two ways, for the same question.
 
-        Guarantee: both intervals hold Δ², so their intersection does.
+        Guarantee: both intervals hold Δ², so their intersection does. Should rounding make it empty, the lower
+        end is taken for both.
         """
         lower = np.maximum(self.squared_lower, other.squared_lower)
         theirs = other.squared_lower > self.squared_lower

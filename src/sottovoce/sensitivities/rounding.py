@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the proofs of this room allow for rounding: every such number is made here, and none is made for speed.
+"""What the proofs of this room allow for rounding: allowances that several modules share, none of them for speed.
 
-A step that errs by R, read by the states z_v and z_{v+1} before and after it, moves a form by at most ‖R‖(‖z_v‖² +
-‖z_{v+1}‖²)/2: all that rounding does to a form that is carried back through the rounds is a small multiple of the form
-W of Σ ‖z_v‖².
+u = 2⁻⁵³ is the unit roundoff, γ_k = ku/(1 − ku) ≤ `GAMMA`·k what a sum of k terms may be off by, relative
+to the sum of their sizes. Allowances are themselves computed in floats: `ROOM` covers that. Norms are
+Frobenius norms unless said otherwise; they bound spectral ones. What a single bound of `many_targets` needs
+beyond these stands beside it.
+
+A step that errs by R, read by the states z_v and z_{v+1} before and after it, moves a form by at most
+‖R‖(‖z_v‖² + ‖z_{v+1}‖²)/2: all that rounding does to a form that is carried back through the rounds is a small
+multiple of the form W of Σ ‖z_v‖².
 """
 
 from __future__ import annotations
@@ -43,20 +48,28 @@ __all__ = [
 
 
 def squared(matrix: np.ndarray) -> float:
-    """‖X‖_F² as computed, within γ_k of k entries: `ROOM` covers that wherever norms make an allowance."""
+    """‖X‖_F² as computed, within γ_k of k entries: `ROOM` covers that wherever norms make an allowance.
+
+    Guarantee: at least (1 − γ_k) of the true square, also where squares of entries
+    underflow: `TINY`² stands for them.
+    """
     flat = matrix.reshape(-1)
     return float(flat @ flat) + TINY**2
 
 
 def norm(matrix: np.ndarray) -> float:
-    """‖X‖_F as computed: see `squared`."""
+    """‖X‖_F as computed: see `squared`.
+
+    Guarantee: an upper bound of ‖X‖_F up to a factor within `ROOM`.
+    """
     return math.sqrt(squared(matrix)) + TINY
 
 
 def summed(count: int) -> float:
     """1 + γ_k: what a sum of k numbers that are not negative, as computed in whatever order, is raised by.
 
-    Guarantee: an upper bound of the true sum; a product of k of them, or as many operations on them, is covered too.
+    Guarantee: an upper bound of the true sum; a product of k of them, or as many
+    operations on them, is covered too.
     Source: Higham, *Accuracy and Stability*, Section 4.2.
     """
     return 1 + ROOM * GAMMA * count
@@ -65,8 +78,8 @@ def summed(count: int) -> float:
 def value_error(form: np.ndarray, sizes: float, dimension: int = 1) -> float:
     """How far Σ M_st⟨c_s, c_t⟩ is off as computed, for rows of C in so many dimensions: γ_{T(d+1)+2d+16}·Σ|M_st|.
 
-    Guarantee: an upper bound for streams whose rows have a norm of at most 1 + γ_{d+4}; that they may be longer than 1
-    is counted too. `sizes` is Σ|M_st| as computed.
+    Guarantee: an upper bound for streams whose rows have a norm of at most 1 + γ_{d+4}; that they may be longer
+    than 1 is counted too. `sizes` is Σ|M_st| as computed.
     Source: docs/proofs/sums.md.
     """
     return ROOM * GAMMA * (len(form) * (dimension + 1) + 2 * dimension + 16) * sizes
@@ -77,8 +90,8 @@ def definiteness_margin(size: int, diagonal: float) -> float:
 
         4(n + 3)u·Σ(|X_tt| + |Y_tt|)
 
-    Guarantee: if the factorisation of fl(fl(X − Y) − margin·I) runs to its end, X − Y is positive semidefinite, for X
-    and Y as stored; `diagonal` is the sum.
+    Guarantee: if the factorisation of fl(fl(X − Y) − margin·I) runs to its end, X − Y is positive semidefinite, for
+    X and Y as stored; `diagonal` is the sum.
     Source: docs/proofs/spectra.md; Rump, BIT 46 (2006); Higham, *Accuracy and Stability*, Theorem 10.7.
     """
     return 4 * (size + 3) * UNIT_ROUNDOFF * diagonal
@@ -132,12 +145,12 @@ def form_error(
 
 
 def followed_error(model: TargetModel, rounds: int, sizes: float) -> float:
-    """How far what a stream shows is off, in norm, when its states z_t are followed round by round; `sizes` = Σ ‖z_t‖.
+    """How far what a stream shows is off, in norm, when its states z_t are followed in floats; `sizes` = Σ ‖z_t‖.
 
         σ(γ_{r+2}‖b‖·rounds + γ_{2r+m+4} α(1 + ν) Σ ‖z_t‖) + γ_{r+1}‖D‖ Σ ‖z_t‖,   ν ≥ ‖|K||C|‖,   α ≥ ‖|A|‖
 
-    Guarantee: an upper bound of the sum of all that rounding puts into the states, as far as it shows, and of what it
-    does to what is shown; σ = `model.shows` is the most that a state of norm 1 can show.
+    Guarantee: an upper bound of the sum of all that rounding puts into the states, as far as it shows, and of what
+    it does to what is shown; σ = `model.shows` is the most that a state of norm 1 can show.
     Source: docs/proofs/streams.md.
     """
     m, size = model.rows.shape
@@ -166,7 +179,8 @@ def settled_residual(
 def length_above(states: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """√(z*Gz) for each column z, from above.
 
-    Guarantee: the form errs by at most γ_{4r}‖G‖‖z‖².
+    Guarantee: an upper bound for G as stored; the form errs by at most γ_{4r}‖G‖‖z‖².
+    Source: docs/proofs/streams.md.
     """
     forms = np.einsum("rj,rj->j", states.conj(), gram @ states).real
     room = 4 * GAMMA * (len(gram) + 1) * norm(gram) * (np.abs(states) ** 2).sum(axis=0)
@@ -183,8 +197,14 @@ def transform_error(points: int) -> float:
 
 
 def power_norms(closed: ClosedLoop, count: int) -> np.ndarray:
-    """Upper bounds of ‖B^k‖ for k < count: the product of those of the powers of two that k is the sum of."""
+    """Upper bounds of ‖B^k‖ for k < count: the product of those of the powers of two that k is the sum of.
+
+    Guarantee: ‖B^k‖ ≤ Π ‖B^(2^i)‖ over the binary digits of k, each factor raised by its own error, for every loop
+    within `off` of the one stored. Products of log₂ k factors round by less than `ROOM`, which its users apply.
+    Source: docs/proofs/spectra.md, Lags and powers of a loop, and Norms for the powers of two.
+    """
     norms = np.ones(1)
+    # The norms for k < 2^i give those for 2^i ≤ k < 2^(i+1): ‖B^(2^i + j)‖ ≤ ‖B^(2^i)‖‖B^j‖
     for block in closed.blocks(count):
         norms = np.concatenate([norms, block.stretch * norms])
     return norms[:count]
@@ -210,6 +230,7 @@ def matrix_power(closed: ClosedLoop, exponent: int) -> tuple[np.ndarray, float]:
     """B^k by repeated squaring, and how far it is off in norm, for every loop within `off` of the one stored.
 
     Guarantee: with X̂ and Ŷ off by x and y, X̂Ŷ is off by at most x(‖Y‖ + y) + ‖X‖y + γ_r‖X‖‖Y‖.
+    Source: docs/proofs/spectra.md, Lags and powers of a loop.
     """
 
     def product(X: tuple[np.ndarray, float], Y: tuple[np.ndarray, float]) -> tuple[np.ndarray, float]:
@@ -233,14 +254,16 @@ def widened(
 
         (1 − missing)((√attained − d√rounds)/(1 + d))²  ≤  Δ²  ≤  ((√bound + d√rounds)/(1 − d))²
 
-    Guarantee: if attained ≤ ‖F̂c‖² of a stream c and ‖F̂c‖² ≤ bound of all streams, of norms at most √rounds, and the
-    true noise map is within a factor I + D, ‖D‖ ≤ d = `distortion`, and the share `missing` of that of F̂, then the
-    results bound Δ² on both sides, what these operations round included. Nothing is known from d = ½ on.
+    Guarantee: if attained ≤ ‖F̂c‖² of a stream c and ‖F̂c‖² ≤ bound of all streams, of norms at most √rounds, and
+    the true noise map is within a factor I + D, ‖D‖ ≤ d = `distortion`, and the share `missing` of that of F̂,
+    then the results bound Δ² on both sides, what these operations round included; only where d√rounds all but
+    cancels √attained the lower end may be above the formula, by a few u times the product of √attained and what
+    is left. From d = ½ on nothing is known.
     Source: docs/proofs/widening.md.
     """
     if distortion >= 0.5:
         return np.zeros_like(attained), np.full_like(bound, np.inf)
-    # What overflowed says nothing.
+    # What overflowed says nothing: 0 below, infinite above.
     attained = np.where(np.isfinite(attained), attained, 0.0)
     bound = np.where(np.isfinite(bound), bound, np.inf)
     shift = distortion * np.sqrt(rounds)
@@ -250,7 +273,10 @@ def widened(
 
 
 def congruence(response: FilteredResponse, form: np.ndarray, t: int) -> tuple[np.ndarray, float]:
-    """(AΦ_t)ᵀ X (AΦ_t) for the form of X; one half errs by κ‖X‖, the other by κ times the norm that is returned."""
+    """(AΦ_t)ᵀ X (AΦ_t) for the form of X; one half errs by κ‖X‖, the other by κ times the norm that is returned.
+
+    Guarantee: none by itself; κ is `Step.error`, and whoever carries a form back adds up what the steps erred by.
+    """
     half = response.before(form, t)
     return response.before(half.T, t), float(np.linalg.norm(half))
 
@@ -258,7 +284,9 @@ def congruence(response: FilteredResponse, form: np.ndarray, t: int) -> tuple[np
 def weights_before(response: FilteredResponse, step: Step, weights: np.ndarray, t: int) -> np.ndarray:
     """W_t = I + (AΦ_t)ᵀ W_{t+1} (AΦ_t), rounded up: zᵀW_t z is what a state z of round t and those after it weigh.
 
-    Guarantee: an upper bound if `weights` is one; what the step errs by, and the sum with I, is added to the diagonal.
+    Guarantee: an upper bound if `weights` is one; what the step errs by, and the sum with
+    I, is added to the diagonal.
+    Source: docs/proofs/peak.md, Columns of F.
     """
     before, half = congruence(response, weights, t)
     raised = ROOM * step.error * (half + step.stretch * float(np.linalg.norm(weights)))

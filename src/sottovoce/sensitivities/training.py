@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Δ² of training: views of a protocol whose nodes update what they received by maps of known slopes, or of none."""
+"""Δ² of training: views of a protocol whose nodes update what they received by maps of known slopes, or of none.
+
+In training a node's contribution depends on hidden states that carry the target's signal on, and M of the open
+loop is no bound (docs/mathematics.md, section 10). What is bounded instead is the worst over all update maps
+whose slopes lie in a ball around a public centre: a matrix inequality on the difference of two runs proves it.
+The room `feedback` has the mathematics; this module turns its pairs into tables of the same form as any other.
+
+Unless pairs are few, or `fine` is asked for, not every pair is solved: all are bounded quickly, then the one with
+the largest bound is sharpened, again and again, until the worst is known. So ends of other pairs are wider, and
+each is proved all the same.
+Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md; its section All pairs.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +46,18 @@ __all__ = [
     "training_view_sensitivity",
 ]
 
-# So few pairs are solved one by one, in a second or a few each.
+# Speed alone: so few pairs are solved one by one, in a second or a few each.
 FEW = 12
 
 
 def solves_each(effort: str, pairs: int) -> bool:
-    """Whether every pair of training is solved for itself; if not, as many as it takes to know the worst."""
+    """Whether every pair of training is solved for itself; if not, as many as it takes to know the worst.
+
+    Speed alone: both ways prove every end.
+
+    >>> solves_each("auto", 12), solves_each("auto", 13), solves_each("fine", 13), solves_each("bulk", 1)
+    (True, False, True, False)
+    """
     return effort == "fine" or (effort == "auto" and pairs <= FEW)
 
 
@@ -83,7 +100,12 @@ def training_view_sensitivity(
 def _seen_by_all(scenario: Scenario, indices: np.ndarray) -> Sensitivities:
     """Each contribution stands beside its own noise alone, whatever the maps: Δ² counts rounds over that variance.
 
+        Δ² = (rounds of the largest pattern) / level_j²,
+
+    level_j being the standard deviation of the noise of node j in units of the common one, a rational.
+
     Guarantee: exact, each end rounded outward.
+    Source: docs/training.md, Where every message is seen.
     """
     rounds, participation = scenario.protocol.rounds, scenario.participation
     count = participation.largest_count(rounds)
@@ -101,17 +123,25 @@ def _seen_by_all(scenario: Scenario, indices: np.ndarray) -> Sensitivities:
 
 
 class SharpenedViews:
-    """Several views of training whose pairs are bounded together and sharpened while they may be the worst."""
+    """Several views of training whose pairs are bounded together and sharpened while they may be the worst.
+
+    `pairs` is the work, which can be run, watched and stopped; `asked` has the question and the target indices of
+    each view, in the order in which pairs are counted.
+    """
 
     def __init__(self, pairs: Sharpening, asked: Sequence[tuple[Scenario, np.ndarray]]) -> None:
         """Keep the work and what it is about."""
         self.pairs, self.asked = pairs, asked
 
     def found(self) -> list[Sensitivities]:
-        """What is proved by now, of the views that were begun: whole when `pairs.run` has ended."""
+        """What is proved by now, of the views that were begun: whole when `pairs.run` has ended.
+
+        Guarantee: the upper ends are proved at any time, so that work that was interrupted is not lost, only wider.
+        """
         return [self._found(row) for row in range(self.pairs.begun)]
 
     def _found(self, row: int) -> Sensitivities:
+        # Pairs are counted view by view: those of this view are `span`. Arrays are copied, since the work goes on.
         scenario, indices = self.asked[row]
         start = int(self.pairs.starts[row])
         span = slice(start, start + len(indices))
@@ -131,7 +161,8 @@ def sharpened_views(
 ) -> SharpenedViews:
     """The work of bounding the targets of all these views of one protocol, none of it done yet.
 
-    Unless they are `attacked`, their lower ends stay 0.
+    Unless they are `attacked`, their lower ends stay 0, which is a lower end too. All questions must be about one
+    protocol; what is not worked out for training is refused with an InputError.
     """
     protocol = questions[0].protocol
     _check_settings(questions[0], effort)
@@ -149,8 +180,8 @@ def sharpened_views(
 def largest_training_bound(scenario: Scenario) -> float:
     """The largest upper end of Δ² over the targets of a view of training, bounded in bulk.
 
-    Guarantee: Δ² of every target is at most that; it is the largest end of `training_view_sensitivity` in bulk, whose
-    lower ends, which cost most of the work, are not looked for.
+    Guarantee: Δ² of every target is at most that; it is the largest end of `training_view_sensitivity` in bulk,
+    whose lower ends, which cost most of the work, are not looked for.
     Source: as there.
     """
     if scenario.view_name == "everyone":

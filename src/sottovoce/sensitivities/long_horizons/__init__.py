@@ -4,7 +4,7 @@
 | module | question |
 |---|---|
 | `closest` | which of the ways below is worth its time for which target? The door: `long_ends` |
-| `start_and_rate` | is there a y that is constant after a start? `solve_horizon`, at a cost that does not depend on T |
+| `start_and_rate` | is there a y that is constant after a start? `solve_horizon`, at a cost free of T |
 | `round_by_round` | and if the filter takes thousands of rounds to settle? `solve_followed`, at a cost ∝ T |
 | `bounded_real` | is diag(y) ⪰ M proved, without M? The recursion backwards through the rounds |
 | `streams` | what do vectors that turn, or signs that repeat, attain? |

@@ -5,8 +5,16 @@ diag(y) ≻ M = FᵀF holds exactly when, backwards from V_T = 0,
 
     N_t = CᵀR_t⁻¹C + Φ_tᵀ V_t Φ_t;  s_t = y_t − bᵀ N_t b > 0;  V_{t−1} = Aᵀ N_t A + (Aᵀ N_t b)(Aᵀ N_t b)ᵀ / s_t
 
-for all t. Once the filter is steady a constant y = ρ above sup φ has a fixed point V, and V ⪰ f(V), one small matrix
-inequality, proves every settled round at once: the cost does not depend on T.
+for all t. Once the filter is steady a constant y = ρ above sup φ has a fixed point V, and V ⪰ f(V), one small
+matrix inequality, proves every settled round at once: the cost does not depend on T.
+
+xᵀV_t x is the most that rounds after t can still show beyond Σ y_u c_u², from the state x after round t: a
+game against the best stream, solved backwards. A = `transition`, C = `rows`, b = `source`, K_t = `gains`,
+D_t = `whiteners`, with DᵀD = CᵀR⁻¹C and Φ = I − KC; V is `value`, N is `weight`, s is `gap`, AᵀN is
+`pulled` and AᵀNb is `seen`.
+
+Soundness: `backward_step` and `_is_above`. Speed: how V and y are guessed (`_settled_candidate`, `_doubled`).
+Source: docs/mathematics.md, section 7; docs/proofs/bounded-real.md; docs/proofs/spectra.md.
 """
 
 from __future__ import annotations
@@ -32,9 +40,9 @@ ROOMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 def backward_step(model: TargetModel, value: np.ndarray, k: int, y: float) -> tuple[np.ndarray, float]:
     """One backward step under y with the gains of round k: a matrix above f(V), and a slack below s.
 
-    Guarantee: for the model as stored and V as stored, symmetric. xᵀf(V)x = max_c (Ax + bc)ᵀN(Ax + bc) − yc² grows with
-    N, so that N and then f(V) are raised by multiples of I that cover what rounding did to them. A slack that is not
-    positive says nothing, nor does the matrix beside it.
+    Guarantee: for the model as stored and V as stored, symmetric. xᵀf(V)x = max_c (Ax + bc)ᵀN(Ax + bc) − yc² grows
+    with N, so that N and then f(V) are raised by multiples of I that cover what rounding did to them. A slack that
+    is not positive says nothing, nor does the matrix beside it.
     Source: docs/proofs/bounded-real.md.
     """
     gain, whitener, source = model.gains[k], model.whiteners[k], model.source
@@ -60,7 +68,8 @@ def backward_step(model: TargetModel, value: np.ndarray, k: int, y: float) -> tu
 def settled_value(model: TargetModel, rate: float) -> np.ndarray | None:
     """V with V ⪰ f(V) and V ⪰ 0 under the steady gains and y = rate, proved; None if none is found.
 
-    Guarantee: then V bounds the recursion from V_T = 0 in every settled round: f(V_t) ⪯ f(V) ⪯ V as long as V_t ⪯ V.
+    Guarantee: then V bounds the recursion from V_T = 0 in every settled round: f(V_t) ⪯
+    f(V) ⪯ V as long as V_t ⪯ V.
     Source: docs/proofs/bounded-real.md.
     """
     for room in ROOMS:
@@ -86,10 +95,12 @@ def _is_above(upper: np.ndarray, lower: np.ndarray) -> bool:
 
 
 def _settled_candidate(model: TargetModel, rate: float, room: float) -> np.ndarray | None:
-    """V that satisfies the inequality of the settled rounds strictly, in exact arithmetic; None where ρ is below sup φ.
+    """V that satisfies the inequality of settled rounds strictly, in exact arithmetic; None where ρ is below sup φ.
 
-    N = L⁻¹C'L⁻¹C + θI + B'NB + B'Nb b'NB/(ρ − b'Nb), B = AΦ, is solved by doubling, and V = A'NA + A'Nb b'NA/s + θ'I:
-    then N(V) ⪯ N as long as θ'‖Φ‖² ≤ θ, so f(V) ⪯ V − θ'I.
+    N = L⁻¹C'L⁻¹C + θI + B'NB + B'Nb b'NB/(ρ − b'Nb), B = AΦ, is solved by doubling, and V = A'NA + A'Nb b'NA/s +
+    θ'I: then N(V) ⪯ N as long as θ'‖Φ‖² ≤ θ, so f(V) ⪯ V − θ'I.
+
+    A guess in floats: `settled_value` proves it or drops it.
     """
     weight = _doubled(model.closed, model.source, rate, room)
     if weight is None:
@@ -119,7 +130,13 @@ def _doubled(closed: ClosedLoop, source: np.ndarray, rate: float, room: float) -
 
 
 def walks_back(model: TargetModel, value: np.ndarray, y: np.ndarray) -> bool:
-    """Whether the recursion, from V = `value`, accepts the first rounds under y, each with its own gains."""
+    """Whether the recursion, from V = `value`, accepts the first rounds under y, each with its own gains.
+
+    Guarantee: True proves s_t > 0 for these rounds if `value` bounds V_t of the round after them, for the model
+    as stored. False says nothing, since V is raised in each step.
+    Source: docs/proofs/bounded-real.md.
+    """
+    # V_{t−1} = f(V_t) under y_t, raised
     for k in range(len(y) - 1, -1, -1):
         value, gap = backward_step(model, value, min(k, len(model.gains) - 1), y[k])
         if not gap > 0:
@@ -128,5 +145,9 @@ def walks_back(model: TargetModel, value: np.ndarray, y: np.ndarray) -> bool:
 
 
 def is_proved(model: TargetModel, y: np.ndarray) -> bool:
-    """Whether diag(y) ⪰ M for the model over len(y) rounds, by the recursion from V = 0; True is a proof."""
+    """Whether diag(y) ⪰ M for the model over len(y) rounds, by the recursion from V = 0; True is a proof.
+
+    Guarantee: for the model as stored, rounding included; the last round is taken to show all rows.
+    Source: docs/proofs/bounded-real.md.
+    """
     return walks_back(model, np.zeros_like(model.transition), y)

@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ends of Δ² over horizons too long for a T × T matrix: the closest of all that can be afforded.
 
-A short start and a constant serve where the filter settles soon; bounds for all targets at once, and the dual problem
-followed round by round, where it does not.
+A short start and a constant serve where the filter settles soon; bounds for all targets at once, and the dual
+problem followed round by round, where it does not.
+
+Each way has ends that hold for the model as stored, and a distortion of its own by which they are widened: that
+of the response, and `recursion_error` beside it in `together` and `_by_following`. After that all are ends of
+the true Δ², and the closer ones are taken (`Ends.improve`).
+
+Soundness: `_widened` and the distortion that goes with each way. Speed: which ways are
+tried, in which order, for whom.
+Source: docs/mathematics.md, section 7; docs/proofs/widening.md, bounded-real.md and streams.md.
 """
 
 from __future__ import annotations
@@ -34,11 +42,11 @@ if TYPE_CHECKING:
 
 __all__ = ["long_ends", "plain_stream", "together", "turning_stream"]
 
-# A bound this far above what a stream of vectors attains is worth another way.
+# Speed alone: a bound this far (relatively) above what a stream of vectors attains is worth another way.
 WEAK = 0.01
-# So many rounds are followed in all for the targets whose bounds stay weak, the worst first.
+# Speed alone: so many rounds are followed in all for the targets whose bounds stay weak, the worst first.
 FOLLOWED_IN_ALL = 200_000
-# The stream behind a lower end within a pattern contributes in this many first rounds only.
+# Speed alone: the stream behind a lower end within a pattern contributes in this many first rounds only.
 EARLY = 512
 
 
@@ -49,7 +57,14 @@ def long_ends(
     problem: Problem,
     progress: Callable[[int, int], None] | None,
 ) -> Ends:
-    """The ends of the targets at `positions`, those heard `direct`ly marked, and what is behind them."""
+    """The ends of the targets at `positions`, those heard `direct`ly marked, and what is behind them.
+
+    First a start and a rate for every target; where that is weak, all such targets at once; where it still is, a
+    start of as many rounds as the gains take to settle, or all rounds one by one, the worst targets first.
+
+    Guarantee: lower ≤ Δ² ≤ upper for the true forms, rounding included; at worst 0 and the cap.
+    Source: docs/mathematics.md, section 7.
+    """
     count, full = len(positions), problem.participation.kind == "full"
     ends, attained = Ends.unknown(count, problem.cap), np.zeros(count)
     settled = np.zeros(count, dtype=bool)
@@ -90,7 +105,12 @@ def together(
     problem: Problem,
     progress: Callable[[int, int], None] | None,
 ) -> Ends:
-    """Certified ends, the names of the winning bounds and the frequencies of the streams, for all targets at once."""
+    """Certified ends, the names of the winning bounds and the frequencies of the streams, for all targets at once.
+
+    Guarantee: lower ≤ Δ² ≤ upper for the true forms. The tables allow for their own rounding; `recursion_error`
+    is for the streams, which are followed while the gains change and for `EXPLICIT_ROUNDS` at most beyond.
+    Source: docs/proofs/streams.md, docs/proofs/widening.md.
+    """
     found = ends_at_once(response, positions, direct, contribution=problem.contribution, progress=progress)
     followed = min(response.rounds, len(response.gains.gain) + EXPLICIT_ROUNDS)
     distortion = response.distortion + response.recursion_error(followed)
@@ -100,7 +120,7 @@ def together(
 
 
 def plain_stream(response: FilteredResponse, position: int, problem: Problem) -> np.ndarray:
-    """The stream behind the lower end of `solve_horizon`, or early in one pattern, found again."""
+    """The stream behind the lower end of `solve_horizon`, or early in one pattern, found again: (T,) or (T, d)."""
     if problem.participation.kind == "full":
         solution = solve_horizon(response, position, contribution=problem.contribution)
         if solution is not None:
@@ -109,7 +129,13 @@ def plain_stream(response: FilteredResponse, position: int, problem: Problem) ->
 
 
 def turning_stream(frequency: float, rounds: int, contribution: Contribution) -> np.ndarray:
-    """Unit vectors that turn by `frequency` each round, (T, 2); signs, (T,), where it is 0 or signs are asked for."""
+    """Unit vectors that turn by `frequency` each round, (T, 2); signs, (T,), where it is 0 or signs are asked for.
+
+    Signs are asked for at 0 and π alone, where cos(ωt) is one.
+
+    >>> turning_stream(np.pi, 3, "scalar")
+    array([ 1., -1.,  1.])
+    """
     angles = frequency * np.arange(rounds)
     if frequency == 0 or contribution == "scalar":
         return np.asarray(np.cos(angles).round())
@@ -124,7 +150,10 @@ def _widened(
     method: np.ndarray,
     distortion: float,
 ) -> Ends:
-    """The ends that hold for the true form, capped."""
+    """The ends that hold for the true form, capped.
+
+    Guarantee: that of `rounding.widened`, for streams of norm at most √cap: no pattern has more rounds.
+    """
     ends = Ends.unknown(len(attained), problem.cap)
     missing = response.gains.missing
     lower, upper = widened(attained, bound, distortion=distortion, missing=missing, rounds=problem.cap)
@@ -144,7 +173,11 @@ def _one(
 def _by_horizon(
     response: FilteredResponse, position: int, problem: Problem, solution: HorizonSolution | None
 ) -> Ends:
-    """The ends of one target from what `solve_horizon` has found, and a stream early on where that does not serve."""
+    """The ends of one target from what `solve_horizon` has found, and a stream early on where that does not serve.
+
+    One y = (start, ρ, ρ, …) with diag(y) ⪰ M serves every pattern: the bound is max_π Σ_{t ∈ π} y_t. The turning
+    stream contributes in all rounds, so that within patterns a lower end needs another.
+    """
     full = problem.participation.kind == "full"
     distortion = response.distortion
     attained = solution.attained if full and solution is not None else 0.0

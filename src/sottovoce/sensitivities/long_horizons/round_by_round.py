@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Δ² over a horizon too long for a T × T matrix, round by round: for filters that take thousands of rounds to settle.
+"""Δ² over a horizon too long for a T × T matrix, round by round: for filters that take thousands to settle.
 
-M C = Fᵀ(F C) takes one run of the filter forwards and one of its adjoint backwards, so the fixed point behind the dual
-bound can be followed without M, and the bounded-real recursion proves its y. Both take time ∝ T, as the filter itself
-did.
+M C = Fᵀ(F C) takes one run of the filter forwards and one of its adjoint backwards, so the fixed point
+behind the dual bound can be followed without M, and the bounded-real recursion proves its y. Both take time
+∝ T, as the filter itself did.
+
+The iteration is that of `one_form.dual`: rows of M C scaled to norm 1, y_t = ‖(MC)_t‖. Soundness: `is_proved` for
+y and `_Run.attained` for the stream; how C is found matters for neither.
+Source: docs/mathematics.md, section 7; docs/proofs/bounded-real.md, docs/proofs/streams.md.
 """
 
 from __future__ import annotations
@@ -26,12 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_FOLLOWED", "FollowedSolution", "solve_followed"]
 
-# Rounds that are followed one by one, and rounds in all repetitions of the fixed point together.
+# Speed alone: rounds that are followed one by one, and rounds in all repetitions of the fixed point together.
 MOST_FOLLOWED, REPEATED = 100_000, 400_000
 MOST_REPETITIONS = 120
-# How far above the attained value Σ y_t may end, relatively: the least that is proved is taken.
+# Speed alone: how far above the attained value Σ y_t may end, relatively: the least that is proved is taken.
 LIFTS = (2e-4, 4e-4, 8e-4, 1.6e-3, 3e-3, 6e-3, 0.012, 0.025, 0.05, 0.1, 0.3, 1.0)
-# How much of the other candidates is mixed into the best one, in dimensions of their own.
+# Speed alone: how much of the other candidates is mixed into the best one, in dimensions of their own.
 ASIDE = 0.15
 
 
@@ -57,9 +61,10 @@ def solve_followed(
 
         M_T ⪯ diag(1, …, 1, M_S),   so   Δ²(S) ≤ Δ²(T) ≤ Δ²(S) + T − S.
 
-    Guarantee: attained ≤ Δ² ≤ Σ y_t for vectors of every dimension, for the model as stored; the recursion's rounding
-    is covered by inflating V, that of the stream by `followed_error`.
-    Source: generalised power method, Journée et al., JMLR 11 (2010); bounded-real lemma, as in `solve_horizon`.
+    Guarantee: attained ≤ Δ² ≤ Σ y_t for vectors of every dimension, for the model as stored; the recursion's
+    rounding is covered by inflating V, that of the stream by `followed_error`.
+    Source: docs/proofs/bounded-real.md, docs/proofs/streams.md; docs/mathematics.md, section 7 (from T to T + 1);
+    generalised power method, Journée et al., JMLR 11 (2010).
     """
     followed = min(response.rounds, MOST_FOLLOWED)
     short = response if followed == response.rounds else response.shortened(followed)
@@ -79,7 +84,7 @@ def solve_followed(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Run:
-    """The response of one target as matrices that a loop over rounds can use."""
+    """The response of one target as matrices that a loop over rounds can use: A, C and b, dense."""
 
     transition: np.ndarray
     rows: np.ndarray
@@ -97,7 +102,10 @@ class _Run:
         )
 
     def shown(self, streams: np.ndarray, sizes: list[float] | None = None) -> list[np.ndarray]:
-        """F C, round by round: z_t = A x_{t−1} + b c_t, L_t⁻¹C z_t, x_t = Φ_t z_t; ‖z_t‖ is appended to `sizes`."""
+        """F C, round by round: z_t = A x_{t−1} + b c_t, L_t⁻¹C z_t, x_t = Φ_t z_t; ‖z_t‖ is appended to `sizes`.
+
+        Guarantee: off by `followed_error` in norm at most, Σ ‖z_t‖ being the sum of `sizes`.
+        """
         gains, found = self.response.gains, []
         state = np.zeros((len(self.source), streams.shape[1]))
         inputs = self.source[:, None]
@@ -110,7 +118,10 @@ class _Run:
         return found
 
     def product(self, streams: np.ndarray) -> np.ndarray:
-        """M C = Fᵀ(F C): p_t = (L_t⁻¹C)ᵀ(F C)_t + (A Φ_t)ᵀ p_{t+1}, and (M C)_t = bᵀ p_t."""
+        """M C = Fᵀ(F C): p_t = (L_t⁻¹C)ᵀ(F C)_t + (A Φ_t)ᵀ p_{t+1}, and (M C)_t = bᵀ p_t.
+
+        As computed, for the search alone: no end rests on it.
+        """
         gains, found = self.response.gains, np.empty(streams.shape)
         shown = self.shown(streams)
         state, back = np.zeros((len(self.source), streams.shape[1])), self.transition.T
@@ -125,8 +136,9 @@ class _Run:
     def attained(self, model: TargetModel, streams: np.ndarray) -> float:
         """‖F C‖², from below, for rows of norm 1 as computed.
 
-        Guarantee: a lower bound of Δ² for the model as stored. Rounding moves the norm of what is shown by no more than
-        `followed_error`; a row of C may be longer than 1 by γ_{d+4}, and sums of squares err by γ_k of themselves.
+        Guarantee: a lower bound of Δ² for the model as stored. Rounding moves the norm of what is shown
+        by no more than `followed_error`; a row of C may be longer than 1 by γ_{d+4}, and sums of
+        squares err by γ_k of themselves.
         Source: docs/proofs/streams.md.
         """
         columns = streams.reshape(len(streams), -1)
@@ -137,7 +149,7 @@ class _Run:
         return float(max(0.0, low) ** 2 * (1 - 4 * GAMMA * (columns.shape[1] + 8)))
 
     def values(self, streams: np.ndarray) -> np.ndarray:
-        """‖F c‖² for each column c of `streams`."""
+        """‖F c‖² for each column c of `streams`, as computed, to choose among them."""
         return np.asarray(np.sum([(part**2).sum(axis=0) for part in self.shown(streams)], axis=0))
 
 
@@ -157,6 +169,8 @@ def _fixed_point(run: _Run, frequency: float) -> tuple[np.ndarray, np.ndarray, f
         return streams, product, float(np.sum(streams * product))
     streams = _unit(plain * np.where(np.isin(np.arange(4), best), 1.0, ASIDE))
     previous, momentum = streams, 1.0
+    # C ← rows of M C⁺ at norm 1, C⁺ ahead of C by momentum that starts anew when a step
+    # turns back, as in `solve_dual`
     for _ in range(int(np.clip(REPEATED // rounds, 4, MOST_REPETITIONS))):
         ahead = streams + (momentum - 1) / (momentum + 2) * (streams - previous)
         following = _unit(run.product(ahead))

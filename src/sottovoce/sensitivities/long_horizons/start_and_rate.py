@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Δ² of one target over a horizon of any length: y is a profile of the first rounds and one rate for all later ones."""
+"""Δ² of one target over a horizon of any length: y is a profile of the first rounds and one rate for all later.
+
+    y = (start_1, …, start_τ, ρ, ρ, …, ρ),   Δ² ≤ Σ start_t + (T − τ)ρ,   ρ a little above sup φ.
+
+The gains are frozen after τ + 1 rounds. Then one V with V ⪰ f(V) under y = ρ bounds every settled round
+(`settled_value`), and the recursion walks from V back through the first τ rounds (`walks_back`). Both costs are
+free of T. ρ cannot be below sup φ of the frozen gains, and a turning stream attains nearly as much in the long run.
+
+Soundness: `settled_value` and `walks_back`. Speed: where the start comes from, and the excesses that are tried.
+Source: docs/mathematics.md, sections 7 and 8; docs/proofs/bounded-real.md.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = ["FREEZE", "HorizonSolution", "short_profiles", "solve_horizon"]
 
-# How far above sup φ the rate stands: closer costs precision, farther costs noise.
+# Speed alone: how far above sup φ the rate stands: closer costs precision, farther costs noise. The
+# first that is proved is taken.
 EXCESSES = (1e-4, 5e-4, 2e-3, 1e-2, 5e-2)
-# The upper end freezes the gains after this many rounds at the latest: that takes noise away, never adds it.
+# Speed alone: the upper end freezes the gains after this many rounds at the latest: that takes noise away, never
+# adds it (`filtering.filter_gains`), whatever the number.
 FREEZE = 512
-# The start profile is taken from the dual solution of this short horizon.
+# Speed alone: the start profile is taken from the dual solution of this short horizon.
 SHORT = 768
 
 
@@ -36,9 +48,10 @@ SHORT = 768
 class HorizonSolution:
     """attained ≤ Δ² ≤ bound for the model as stored, over its T rounds.
 
-    The upper end is Σ `start` + (T − len(start))·`rate`, proved with the matrix `value` under gains frozen after the
-    start; the lower end belongs to `stream`: unit vectors that turn by `frequency` each round, which attain `reached`,
-    or periodic signs.
+    The upper end is Σ `start` + (T − len(start))·`rate`, proved with the matrix `value` under gains frozen
+    after the start; the lower end belongs to `stream`: unit vectors that turn by `frequency` each round, which
+    attain `reached`, or periodic signs (`signs` is one period). `start` has an entry for each of the first
+    rounds, `value` is V, r × r.
     """
 
     attained: float
@@ -69,10 +82,10 @@ def solve_horizon(
 
     The gains are frozen after the rounds for which a guess of y is given (`profile`), or after `FREEZE` rounds.
 
-    Guarantee: attained ≤ Δ² ≤ bound for vectors of every dimension, for the model as stored; every step's rounding is
-    covered by inflating V. The round T, which may show fewer rows, is counted as if it showed all.
-    Source: discrete-time bounded-real lemma over a finite horizon (Green & Limebeer, *Linear Robust Control*, ch. 6
-    and appendix B).
+    Guarantee: attained ≤ Δ² ≤ bound for vectors of every dimension, for the model as stored; every step's rounding
+    is covered by inflating V. The round T, which may show fewer rows, is counted as if it showed all.
+    Source: docs/proofs/bounded-real.md, docs/proofs/streams.md; discrete-time bounded-real lemma over a finite
+    horizon (Green & Limebeer, *Linear Robust Control*, ch. 6 and appendix B).
     """
     whole = model_of(response, position, len(response.gains.gain))
     frequency, _ = peak_of(whole)
@@ -106,7 +119,7 @@ def short_profiles(response: FilteredResponse, positions: np.ndarray) -> Iterato
     """For each target the y of a short horizon's dual solution, for the rounds before the gains are frozen.
 
     They are what `solve_horizon` begins with where it is given none; targets that are asked for together share the
-    rows of the response.
+    rows of the response. Guesses: the recursion judges them, so that nothing is proved here.
     """
     frozen_at = min(FREEZE, len(response.gains.gain))
     # Only a guess that the recursion will judge, so gains that hardly move may be taken as settled.

@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower ends of Δ² for one target over a long horizon: what vectors that turn, or signs that repeat, attain."""
+"""Lower ends of Δ² for one target over a long horizon: what vectors that turn, or signs that repeat, attain.
+
+Rounds are followed one by one until the state is next to the settled one s = (I − e^{−iω}B)⁻¹b. The R
+rounds that are left then show
+
+    √R·‖Ds‖ − σ(‖z − s‖ + Rρ)   at least, in norm,
+
+z the state as followed (turned back), ρ what s is off by a round, σ = `shows` the most that a state of norm 1 can
+show. Complex states stand for vectors of the plane: |c_t| = 1 is a unit vector of two dimensions.
+Soundness: `followed_error`, `settled_residual`, `shows`. Speed: when following stops, and which signs are tried.
+Source: docs/proofs/streams.md; docs/mathematics.md, sections 7 and 8.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +34,8 @@ __all__ = ["attained_signs", "attained_turning", "best_periodic_signs"]
 def attained_turning(model: TargetModel, frequency: float) -> float:
     """‖Fc‖² for unit vectors c_t that turn by `frequency` each round, from below.
 
-    Rounds are simulated until the state has come within 1e-6 of the settled one; a deviation e from it changes the norm
-    of all later output by at most σ‖e‖, σ = `model.shows`. Round T is left out.
+    Rounds are simulated until the state has come within 1e-6 of the settled one; a deviation e from it changes the
+    norm of all later output by at most σ‖e‖, σ = `model.shows`. Round T is left out.
 
     Guarantee: a lower bound for the model as stored: rounding moves the norm of what is shown by no more than
     `followed_error`, and a settled state s that is off by ρ a round by σρ in each round after it.
@@ -36,6 +47,7 @@ def attained_turning(model: TargetModel, frequency: float) -> float:
     total, sizes, deviation, simulated = 0.0, 0.0, 0.0, 0
     for t in range(model.rounds - 1):
         k = min(t, len(model.gains) - 1)
+        # z_t = A x_{t−1} + b e^{iωt};  shown += ‖D_t z_t‖²;  x_t = z_t − K_t(C z_t)
         turn = np.exp(1j * frequency * t)
         state = model.transition @ state + model.source * turn
         size = float(np.linalg.norm(state))
@@ -72,9 +84,12 @@ def _from_below(total: float, rest: float, lost: float, rounds: int) -> float:
 def best_periodic_signs(model: TargetModel, frequency: float) -> tuple[float, np.ndarray]:
     """The best of a few periodic streams of signs, from below, and its signs.
 
-    In the long run a stream of period 720 reaches Σ_ν |ĉ_ν|² φ(ω_ν) a round, a form of its signs that is circulant: the
-    best patterns are improved by flips. The signs of cos(2πpt/q) for fractions p/q of a turn, q small and large, next
-    to the frequency of the peak are tried as well.
+    In the long run a stream of period 720 reaches Σ_ν |ĉ_ν|² φ(ω_ν) a round, a form of its signs that is circulant:
+    the best patterns are improved by flips. The signs of cos(2πpt/q) for fractions p/q of a turn, q small and
+    large, next to the frequency of the peak are tried as well.
+
+    Guarantee: the value is that of `attained_signs`, a lower bound of Δ² for numbers for the model as stored.
+    Source: docs/mathematics.md, section 8.
     """
     weights, frequencies = sign_patterns()
     power = model.closed.values(frequencies, model.source)
@@ -96,7 +111,10 @@ def _shortest(signs: np.ndarray) -> np.ndarray:
 
 
 def _signs_of_turns(frequency: float, largest: int) -> np.ndarray:
-    """One period of sign(cos(2πpt/q)) for the fraction p/q of a turn, q ≤ largest, that is nearest to `frequency`."""
+    """One period of sign(cos(2πpt/q)) for the fraction p/q of a turn, q ≤ largest, that is nearest to `frequency`.
+
+    A shift of 0.1/q keeps every angle off the zeros of the cosine, where rounding would choose the sign.
+    """
     turns = Fraction(frequency / (2 * np.pi)).limit_denominator(largest)
     steps = np.arange(turns.denominator) * turns.numerator % turns.denominator
     return np.where(np.cos((2 * np.pi * steps + 0.1) / turns.denominator) < 0, -1.0, 1.0)
@@ -105,10 +123,11 @@ def _signs_of_turns(frequency: float, largest: int) -> np.ndarray:
 def attained_signs(model: TargetModel, signs: np.ndarray) -> float:
     """‖Fc‖² for a stream that repeats `signs`, from below.
 
-    After the start-up the response settles to a periodic one; deviations from it are counted as in `attained_turning`.
+    After the start-up the response settles to a periodic one; deviations from it are
+    counted as in `attained_turning`.
 
-    Guarantee: a lower bound for the model as stored. The states of one period are followed from the settled one, and by
-    as much as they do not return to it they are off in every period.
+    Guarantee: a lower bound for the model as stored. The states of one period are followed from the settled one,
+    and by as much as they do not return to it they are off in every period.
     Source: docs/proofs/streams.md.
     """
     period = len(signs)

@@ -5,7 +5,7 @@ What a bound needs of a target is a quadratic form of its input b, so that r bas
 
 | module | question |
 |---|---|
-| `at_once` | which of the bounds below serves which target, and what does a stream attain? The door: `ends_at_once` |
+| `at_once` | which bound serves which target, and what does a stream attain? The door: `ends_at_once` |
 | `projection` | what if the response is smooth in time, as that of far targets is? |
 | `lag_sums` | what if the filter settles long before the end? |
 | `peak` | what if the best stream turns at one frequency, as that of near targets does? |

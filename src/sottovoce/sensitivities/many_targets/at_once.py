@@ -1,5 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends of Δ² for all targets of one view at once, where solving for each would take too long."""
+"""Ends of Δ² for all targets of one view at once, where solving for each would take too long.
+
+| bound | close where | cost a target |
+|---|---|---|
+| `lags` | the filter settles long before T, far targets | a few r × r products |
+| `projection` | F is smooth in time, far targets | products with the coarse tables |
+| `peak` | one frequency is best, near targets | Fourier transforms of the first lags |
+
+Below stand a constant stream for all, and one that turns at the peak for those that were given `peak`.
+For the first two and the constant stream states are scaled (`units.balanced`), so that bounds of
+rounding by norms are tight.
+Soundness: each bound by itself; the smallest is taken. Speed: which target gets which, and all constants here.
+Source: docs/mathematics.md, section 7, All targets at once.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +38,14 @@ if TYPE_CHECKING:
 
 __all__ = ["FEWEST_ROUNDS", "MOST_STATES", "NARROW", "EndsAtOnce", "ends_at_once"]
 
-# Shorter horizons and larger systems are cheap, respectively dear, in other ways.
+# Speed alone, all of these. Shorter horizons are cheap in other ways, and larger systems are dear in this one.
 FEWEST_ROUNDS, MOST_STATES = 64, 600
 # Ends this close need nothing finer; of the targets the observer does not hear at once, so many get it at most.
 NARROW = 0.01
 LOOKED_AT = 256
 # Ends of far targets that are not further apart need no second bound.
 WIDE = 0.15
-# Rounds after which the gains are frozen, rounds for which what that changes is followed, and how many targets get it:
+# Rounds after which the gains are frozen, rounds for which what that changes is followed, how many targets get it:
 # tried in turn for the worst of those heard directly while their ends stay this far apart, before they are widened.
 PASSES, APART = ((32, 64, None), (32, 1024, 2048), (128, 1024, 768), (512, 1024, 144)), 0.018
 # A start-up this many times shorter than the horizon is counted apart; polynomials on blocks take time ∝ T².
@@ -47,7 +60,11 @@ CROWD, FEWER_BLOCKS = 100_000, 12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EndsAtOnce:
-    """attained ≤ Δ² ≤ bound for the model as stored, and the frequency of the stream behind each lower end."""
+    """attained ≤ Δ² ≤ bound for the model as stored, and the frequency of the stream behind each lower end.
+
+    Arrays with an entry a target: `method` names the bound, `frequency` is in radians a
+    round, 0 for constant streams.
+    """
 
     attained: np.ndarray
     bound: np.ndarray
@@ -65,10 +82,13 @@ def ends_at_once(
 ) -> EndsAtOnce:
     """Ends for the targets at `positions`; `direct` marks those whose message of a round is seen in that round.
 
-    Every target gets the bounds for responses that are smooth or settle and the value of a constant stream. Those that
-    are heard directly, and the worst of the others, get the bound for turning streams and the value of one as well.
+    Every target gets the bounds for responses that are smooth or settle and the value of a constant
+    stream. Those that are heard directly, and the worst of the others, get the bound for turning streams
+    and the value of one as well.
 
-    Guarantee: attained ≤ Δ² ≤ bound up to the distortion of the response and what its frozen gains miss.
+    Guarantee: attained ≤ Δ² ≤ bound up to the distortion of the response and what its frozen gains miss; what is
+    attained, up to `recursion_error` as well (see `turning_value`).
+    Source: docs/mathematics.md, section 7; docs/proofs/peak.md, spectra.md and streams.md.
     """
     count = len(positions)
     own, units = balanced(response)
@@ -109,7 +129,10 @@ def _turn(
     contribution: Contribution,
     ends: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
-    """Improve the ends (attained, bound, method, frequency) at `places` by the bound for turning streams and one."""
+    """Improve the ends (attained, bound, method, frequency) at `places` by the bound for turning streams and one.
+
+    A turning stream is followed only where the ends are still apart, and at a frequency that was not tried.
+    """
     attained, bound, method, frequency = ends
     found, peak = turning
     better = places[found < bound[places]]
@@ -135,6 +158,9 @@ def far_bounds(response: FilteredResponse, count: int) -> dict[str, Callable[[np
     """The bounds for `count` targets whose response is smooth or settles, by name, as functions of their inputs.
 
     Their tables are made when they are first asked for.
+
+    Guarantee: each function returns upper bounds of Δ², one for each column of its argument (r × targets).
+    Source: docs/mathematics.md, section 7.
     """
     rounds = response.rounds
     bounds: dict[str, Callable[[np.ndarray], np.ndarray]] = {}

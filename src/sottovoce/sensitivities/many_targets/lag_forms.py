@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a settled filter shows of an input ever later, in blocks of lags as quadratic forms of the input."""
+"""What a settled filter shows of an input ever later, in blocks of lags as quadratic forms of the input.
+
+    f_ℓ = D B^ℓ b,   Σ_{L ≤ ℓ < 2L} ‖f_ℓ‖² = bᵀ (B^L)ᵀ G_L B^L b,   G_L = Σ_{ℓ < L} (DB^ℓ)ᵀDB^ℓ,
+
+so that log₂ T forms hold all lags up to T, whatever b is. Σ ‖f_ℓ‖ over a block of L lags is at most √L times the
+root of its energy, by Cauchy and Schwarz. A form is kept as a root R and a rest: bᵀXb ≤ ‖Rb‖² + rest·‖b‖², a sum
+of squares, in which nothing cancels.
+Source: docs/mathematics.md, section 7; docs/proofs/spectra.md; `filtering.ClosedLoop.blocks`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LagForms", "lag_forms"]
 
-# A product that is off by e and squared is at most (1 + η) of the square, and e²(1 + 1/η) more, for this η.
+# Soundness, for any η > 0: a product that is off by e and squared is at most (1 + η) of the square, and e²(1 +
+# 1/η) more. This η makes both small.
 SHARE = 1e-10
 
 
@@ -37,8 +46,9 @@ class LagForms:
     def of(cls, matrices: Sequence[np.ndarray], lengths: np.ndarray, margins: np.ndarray) -> LagForms:
         """The forms bᵀ`matrices[k]`b, each known up to its margin, as squares.
 
-        Guarantee: `rests` bounds the norm of what the squares leave over. That is measured, and of the measurement
-        each entry errs by at most γ_{r+2} times the sum of the sizes behind it; so does the product with an input.
+        Guarantee: `rests` bounds the norm of what the squares leave over. That is measured, and of the
+        measurement each entry errs by at most γ_{r+2} times the sum of the sizes behind it; so does the product
+        with an input. So eigenvalues that LAPACK got wrong, or that were left out as too small, are in the rest.
         """
         roots, rests = [], []
         for matrix, margin in zip(matrices, margins, strict=True):
@@ -74,7 +84,10 @@ class LagForms:
         return np.asarray((1 + 2 * SHARE) * shown + ROOM * np.outer(self.rests, (sources**2).sum(axis=0)))
 
     def norm_sum(self, sources: np.ndarray) -> np.ndarray:
-        """An upper bound of Σ ‖f_ℓ‖ over all the lags, for each column of `sources`."""
+        """An upper bound of Σ ‖f_ℓ‖ over all the lags, for each column of `sources`.
+
+        Guarantee: by Cauchy and Schwarz, block by block; the caller covers the sum's own rounding.
+        """
         return np.asarray(np.sqrt(self.lengths) @ np.sqrt(self.energies(sources)))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An upper bound of Δ² for many targets at once where the filter settles long before the end.
 
-Once the gains are steady F is a Toeplitz matrix S; E = F − S lives in the first τ columns. All that the bound needs of
-either is a quadratic form of the target's input, so that a target costs a few r × r products, whatever T is.
+Once the gains are steady F is a Toeplitz matrix S; E = F − S lives in the first τ columns. All that the bound needs
+of either is a quadratic form of the target's input, so that a target costs a few r × r products, whatever T is.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LagTables", "lag_bound", "lag_tables"]
 
-# Lags that are looked at one by one, a power of two; longer ones go in blocks.
+# Speed alone: lags that are looked at one by one, a power of two; longer ones go in blocks.
 LAGS = 64
-# Blocks of first columns grow by this factor.
+# Speed alone: blocks of first columns grow by this factor.
 GROWTH = 1.5
 
 
@@ -32,7 +32,7 @@ GROWTH = 1.5
 class LagTables:
     """The lags of S, first `rows` (off by `rows_error`·‖b‖), then `later`; the norms of E by blocks, `early`.
 
-    `left` is what E still shows after the rounds `looked` at.
+    `left` is what E still shows after the rounds `looked` at. `rows` is (lags, m, r): row ℓ times b is f_ℓ.
     """
 
     rounds: int
@@ -48,7 +48,12 @@ class LagTables:
 def lag_tables(response: FilteredResponse) -> LagTables:
     """The tables of a response whose gains settle, or are taken to settle in the last round.
 
+    Column s of E is what an input of round s shows under the true gains, less what it would show under the
+    settled ones. Both start from the state b, so that its squared norm is the form of the pair (b, b) in `_Pair`,
+    carried back from the settled round to s; columns are summed by blocks of rounds.
+
     Guarantee: upper bounds of the norms of E for the model as stored; rounding is in the forms (see `_Pair`).
+    Source: docs/mathematics.md, section 7; docs/proofs/spectra.md.
     """
     rounds, start = response.rounds, len(response.gains.gain) - 1
     closed = response.closed_loop(start)
@@ -96,7 +101,7 @@ def lag_bound(tables: LagTables, sources: np.ndarray) -> np.ndarray:
     Guarantee: an upper bound for vectors of every dimension; sums of norms over a block of rounds or lags are taken
     by Cauchy and Schwarz from the squared norm of the block. Nothing is subtracted, so that sums and products of
     them err by a factor within 1 ± γ_k at most, k of order the number of terms.
-    Source: Section 5 of the mathematics page, with the start-up looked at for U rounds only.
+    Source: docs/mathematics.md, section 7, with the start-up looked at for U rounds only; docs/proofs/spectra.md.
     """
     count, m, size = tables.rows.shape
     lags = (tables.rows.reshape(-1, size) @ sources).reshape(count, m, -1)
@@ -121,6 +126,7 @@ def _shown(tables: LagTables, grown: np.ndarray, energies: np.ndarray, rounds: i
         inside = min(length, rounds - first)
         if inside <= 0:
             break
+        # Σ_{j ≤ J} (g + √(jE))² ≤ Jg² + 2g√E·Σ√j + E·Σj,   Σ√j ≤ ⅔(J + 1)^{3/2}
         roots, firsts = 2 / 3 * (inside + 1) ** 1.5, inside * (inside + 1) / 2
         total = total + inside * before**2 + 2 * before * np.sqrt(energy) * roots + energy * firsts
         before, first = before + np.sqrt(length * energy), first + length
@@ -132,10 +138,10 @@ class _Pair:
     """A form on pairs (x, y) of states, x of the true filter and y of the steady one: xᵀFx + 2xᵀCy + yᵀSy.
 
     Guarantee: for the pair (x, y) of a round, what was computed is within ρ(xᵀWx + yᵀVy) of the form that was begun
-    with, carried back without rounding, ρ = `made` + `lost`; W and V weigh the states from this round to the settled
-    one (`weights_before`). Why: a step makes X(AΦ) for each X of F, C and S, off by R' with ‖R'‖ ≤ κ‖X‖, and from that
-    (AΦ)ᵀX(AΦ), off by R besides, κ of `Step`. With x, y the states before it and x₊, y₊ those after it, it moves the
-    form by at most, R for norms,
+    with, carried back without rounding, ρ = `made` + `lost`; W and V weigh the states from this round to the
+    settled one (`weights_before`). Why: a step makes X(AΦ) for each X of F, C and S, off by R' with ‖R'‖ ≤ κ‖X‖,
+    and from that (AΦ)ᵀX(AΦ), off by R besides, κ of `Step`. With x, y the states before it and x₊, y₊ those after
+    it, it moves the form by at most, R for norms,
 
         R'_F(‖x‖² + ‖x₊‖²)/2 + R'_S(‖y‖² + ‖y₊‖²)/2 + R'_C(‖x₊‖² + ‖y‖²) + R_F‖x‖² + R_S‖y‖² + R_C(‖x‖² + ‖y‖²).
 
@@ -152,7 +158,7 @@ class _Pair:
 
     @classmethod
     def of(cls, gram: np.ndarray) -> _Pair:
-        """(x − y)ᵀG(x − y)."""
+        """(x − y)ᵀG(x − y): once both filters have settled, what they show differs by what x − y shows."""
         return cls(first=gram, cross=-gram, second=gram)
 
     @property
@@ -161,7 +167,12 @@ class _Pair:
         return _largest(self.first, self.cross, self.second)
 
     def before(self, response: FilteredResponse, s: int, step: Step) -> _Pair:
-        """The form of the pair one round earlier."""
+        """The form of the pair one round earlier.
+
+            F ← (AΦ_s)ᵀF(AΦ_s),   C ← (AΦ_s)ᵀC(AΦ),   S ← (AΦ)ᵀS(AΦ),   Φ that of the settled gains.
+
+        Guarantee: `made` and `lost` grow to cover the step.
+        """
         steady = response.rounds
         first, cross = response.before(self.first, s), response.before(self.cross, steady)
         second = response.before(self.second, steady)
@@ -176,7 +187,10 @@ class _Pair:
         )
 
     def seeing(self, first: np.ndarray, second: np.ndarray) -> _Pair:
-        """The form with the squared difference of what the two whiteners show added."""
+        """The form with ‖D₁x − D₂y‖², the squared difference of what the two whiteners show, added.
+
+        Guarantee: `made` grows by what products and sums err by.
+        """
         seen = replace(
             self,
             first=self.first + first.T @ first,
@@ -193,6 +207,8 @@ class _Pair:
         """`form` and an upper bound of this one where both states are an input b, and what sums err by times ‖b‖².
 
         bᵀ`weights`b is what the states that b leads to weigh in both filters.
+
+        Guarantee: the first is an upper bound but for the second, as forms.
         """
         whole = self.first + self.cross + self.cross.T + self.second
         raised = (whole + whole.T) / 2 + ROOM * (self.made + self.lost) * weights

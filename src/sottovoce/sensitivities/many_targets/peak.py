@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An upper bound of Δ² for many targets at once that is close where the best stream turns at one frequency: near ones.
+"""An upper bound of Δ² for many targets at once close where the best stream turns at one frequency: near ones.
 
-With gains frozen after a few rounds F is a Toeplitz matrix S but for its first columns, and freezing only raises M: the
-frozen filter whitens N·diag(Q)·Nᵀ with Q ⪯ I. So
+With gains frozen after a few rounds F is a Toeplitz matrix S but for its first columns, and freezing only raises M:
+the frozen filter whitens N·diag(Q)·Nᵀ with Q ⪯ I. So
 
     ‖Fc‖² ≤ T·sup_ω φ(ω) + (what the first columns add),   φ(ω) = ‖Σ_ℓ f_ℓ e^{−iωℓ}‖²,
 
 and a stream that turns by the frequency of the peak each round attains nearly as much (`streams.turning_value`).
+
+In the code f_ℓ is `rows`[ℓ]·b, τ is `steady`, H is `height`; `_peaks` bounds sup φ, `_added` what E and S make
+together in the first H rounds, `_left` what E leaves after them.
+Source: docs/proofs/peak.md, docs/proofs/spectra.md; docs/mathematics.md, section 7.
 """
 
 from __future__ import annotations
@@ -33,8 +37,10 @@ if TYPE_CHECKING:
 
 __all__ = ["peak_bound"]
 
-# φ is a trigonometric polynomial, sampled this many times as often as it has terms.
+# Speed alone: φ is a trigonometric polynomial, sampled this many times as often as it has terms. Any number above
+# 2 is sound; 1/cos(πN/K) is about 1.0012 at 64.
 OVERSAMPLING = 64
+# Speed alone: targets are taken together while their transforms take no more than this.
 BATCH_BYTES = 4 * 2**20
 
 
@@ -54,8 +60,8 @@ def peak_bound(
 
     Guarantee: an upper bound for vectors of every dimension. ρ ≥ sup φ: a real trigonometric polynomial of degree N
     lies below its largest value on K > 2N equidistant points divided by cos(πN/K), and longer lags are added by
-    their norms. Gains that are frozen early may leave a loop that grows: then the bound is infinite where it overflows.
-    What rounding does to lags, first columns and states is added to each (docs/proofs/peak.md).
+    their norms. Gains that are frozen early may leave a loop that grows: then the bound is infinite where it
+    overflows. What rounding does to lags, first columns and states is added to each (docs/proofs/peak.md).
     Source: Ehlich & Zeller, Math. Z. 86 (1964) for the grid.
     """
     rounds, m = response.rounds, response.rows.shape[0]
@@ -93,8 +99,8 @@ def _added(
     """Σ |EᵀS + SᵀE + EᵀE| over the H rounds of `rows`, for each column of `sources`; products with S by FFT.
 
     Guarantee: an upper bound, columns of S being off by `off_rows` each and those of E by `off_columns` in all.
-    With a = Σ_s ‖E_s‖, h = ‖f‖, g = Σ_ℓ ‖f_ℓ‖ and τ = `transform_error` an entry of EᵀS errs by at most τ(2h + g)‖E_s‖,
-    one of EᵀE by γ_{mH}‖E_s‖‖E_t‖.
+    With a = Σ_s ‖E_s‖, h = ‖f‖, g = Σ_ℓ ‖f_ℓ‖ and τ = `transform_error` an entry of EᵀS errs by at most τ(2h +
+    g)‖E_s‖, one of EᵀE by γ_{mH}‖E_s‖‖E_t‖.
     Source: docs/proofs/peak.md.
     """
     steady, count = len(early), sources.shape[1]
@@ -104,6 +110,7 @@ def _added(
     )
     first = (early.reshape(-1, size) @ sources).reshape(steady, height, m, count)
     change = np.ascontiguousarray(first.transpose(3, 0, 2, 1))
+    # E_s = F_s − S_s, S_s being the lags from round s on
     for s in range(steady):
         change[:, s, :, s:] -= lags[:, :, : height - s]
     points = fft.next_fast_len(2 * height, real=True)
@@ -144,7 +151,7 @@ def _left(states: np.ndarray, gram: np.ndarray, off: np.ndarray) -> np.ndarray:
 
 
 def _peaks(rows: np.ndarray, sources: np.ndarray, off: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A bound of sup ‖Σ f_ℓ e^{−iωℓ}‖² over the lags of `rows`, off by at most `off` in all, and where it is attained.
+    """A bound of sup ‖Σ f_ℓ e^{−iωℓ}‖² over the lags of `rows`, off by at most `off` in all, and where that is.
 
     Guarantee: of K samples each is off by `transform_error`·√K‖f‖ at most, besides.
     """
@@ -168,8 +175,8 @@ def _peaks(rows: np.ndarray, sources: np.ndarray, off: np.ndarray) -> tuple[np.n
 class _Start:
     """The first rounds of the first columns of F, (τ, height·m, r), and the states of E at their end, (τ, r, r).
 
-    bᵀ`states`b and bᵀ`settled`b are Σ ‖z‖² over all states z that an input b of one of these rounds leads to, up to the
-    round in which the gains are frozen, by the true gains and by frozen ones.
+    bᵀ`states`b and bᵀ`settled`b are Σ ‖z‖² over all states z that an input b of one of these rounds leads to, up to
+    the round in which the gains are frozen, by the true gains and by frozen ones.
     """
 
     columns: np.ndarray
@@ -180,14 +187,21 @@ class _Start:
     states_error: float
 
     def columns_off(self, sources: np.ndarray) -> np.ndarray:
-        """How far the columns of F are off in all, in norm, for each column b of `sources`."""
+        """How far the columns of F are off in all, in norm, for each column b of `sources`.
+
+        Guarantee: an upper bound of Σ_s ‖δ_s‖: Σ_s √(bᵀW_s b) ≤ √(τ·bᵀΣW_s b).
+        Source: docs/proofs/peak.md, Columns of F.
+        """
         lengths = np.sqrt((sources**2).sum(axis=0))
         norms = sum(map(norm, self.columns), 0.0)
         built = np.sqrt(len(self.columns) * _form(self.states, sources))
         return np.asarray(ROOM * (self.columns_error * built + GAMMA * (len(sources) + 2) * norms * lengths))
 
     def states_off(self, sources: np.ndarray) -> np.ndarray:
-        """How far the states of E are off in all, in norm."""
+        """How far the states of E are off in all, in norm.
+
+        Guarantee: an upper bound; the passage by the true gains and that by frozen ones err each by themselves.
+        """
         lengths = np.sqrt((sources**2).sum(axis=0))
         norms = sum(map(norm, self.deviations), 0.0)
         built = sum(np.sqrt(len(self.columns) * _form(form, sources)) for form in (self.states, self.settled))
@@ -221,6 +235,7 @@ def _start(
     weights = frozen = np.eye(size)
     states, settled = np.zeros((size, size)), np.zeros((size, size))
     for s in range(steady - 1, -1, -1):
+        # X_us = X_{u,s+1}(AΦ_s) for u > s, X_ss = D_s: column s of F is X_us b;  passage_s = passage_{s+1}(AΦ_s)
         carried += squared(adjoint[(s + 1) * m :])
         passed += squared(passage) + squared(power)
         adjoint[(s + 1) * m :] = response.before(adjoint[(s + 1) * m :], s)

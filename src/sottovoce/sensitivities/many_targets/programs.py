@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ends of Δ² for all targets of a view of a program at once, where solving for each would take too long.
 
-On a Krylov space a program is filtered as plain gossip is, but for the covariance of what is injected. So the bounds
-for all targets of plain gossip serve, wherever rounds are alike: rows that are only learnt a round or two later are
-given at once in the last rounds (never lowers Δ), and what a stream attains is counted without those rounds.
+On a Krylov space a program is filtered as plain gossip is, but for the covariance of what is injected. So
+the bounds for all targets of plain gossip serve, wherever rounds are alike: rows that are only learnt a
+round or two later are given at once in the last rounds (never lowers Δ), and what a stream attains is
+counted without those rounds.
+
+Where rounds differ, or contributions are coded or follow a pattern, energies of blocks of F serve (`block_ends`):
+with E_τσ = ‖F_τσ‖²_F a stream whose norm on block σ is w_σ shows at most Σ_σ w_σ√E_τσ in block τ.
+Soundness: `_from_above`, `_from_below`, the room of `block_energies`. Speed: how many blocks there are.
+Source: docs/proofs/programs.md, Energies of blocks and States that are followed in plain floats.
 """
 
 from __future__ import annotations
@@ -25,13 +31,16 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockEnds", "ProgramBulk", "block_ends", "block_energies", "program_bulk"]
 
-# Rounds are taken together in at most so many blocks, and in fewer where forms are large.
+# Speed alone: rounds are taken together in at most so many blocks, and in fewer where forms are large.
 MOST_BLOCKS, MOST_WORK = 32, 2e11
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProgramBulk:
-    """Certified ends for some targets, the names of the bounds, and the frequencies of streams behind lower ends."""
+    """Certified ends for some targets, the names of the bounds, and the frequencies of streams behind lower ends.
+
+    Arrays with an entry a target; ends hold for the true forms, frequencies are in radians a round.
+    """
 
     lower: np.ndarray
     upper: np.ndarray
@@ -49,8 +58,8 @@ def program_bulk(
 ) -> ProgramBulk | None:
     """Ends for the targets (node indices), those whose message of a round is seen in that round marked as `direct`.
 
-    None where rounds are not alike. `ends_at_once` takes the filter with A K⁺ for K and fl(X C) for X C as its model:
-    its response is within `plainly` of that of the filter, and so is what a stream is followed to in floats.
+    None where rounds are not alike. `ends_at_once` takes the filter with A K⁺ for K and fl(X C) for X C as its
+    model: its response is within `plainly` of that of the filter, and so is what a stream is followed to in floats.
 
     Guarantee: lower ≤ Δ² ≤ upper, up to the allowances of `ends_at_once` for the model.
     """
@@ -72,7 +81,13 @@ def program_bulk(
 
 
 def _from_above(squared: np.ndarray, response: ProgramResponse, shift: float) -> np.ndarray:
-    """What ‖Fc‖² may truly be at most, for streams whose response is off by at most `shift`."""
+    """What ‖Fc‖² may truly be at most, for streams whose response is off by at most `shift`.
+
+        (√squared + shift)²/(1 − η),   η = `unwhite`
+
+    Guarantee: an upper bound; infinite from η = ½ on, and where anything overflowed.
+    Source: docs/proofs/programs.md.
+    """
     unwhite = response.accuracy.unwhite
     if not (unwhite < 0.5 and np.isfinite(shift)):
         return np.full_like(squared, np.inf)
@@ -81,7 +96,13 @@ def _from_above(squared: np.ndarray, response: ProgramResponse, shift: float) ->
 
 
 def _from_below(squared: np.ndarray, response: ProgramResponse, shift: float | np.ndarray) -> np.ndarray:
-    """What ‖Fc‖² truly is at least, for a stream whose response is off by at most `shift`."""
+    """What ‖Fc‖² truly is at least, for a stream whose response is off by at most `shift`.
+
+        (√squared − shift)₊²/(1 + η),   η = `unwhite`
+
+    Guarantee: a lower bound; 0 where anything overflowed.
+    Source: docs/proofs/programs.md.
+    """
     unwhite = response.accuracy.unwhite
     if not np.isfinite(unwhite):
         return np.zeros_like(squared)
@@ -134,7 +155,11 @@ def _without_the_last(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BlockEnds:
-    """Ends of Δ² for some targets, and an upper end for contributions of bounded energy, whatever the rounds are."""
+    """Ends of Δ² for some targets, and an upper end for contributions of bounded energy, whatever the rounds.
+
+    Arrays with an entry a target: `lower` and `upper` for streams within the weights asked about,
+    `energy` for those with Σ‖c_t‖² ≤ 1.
+    """
 
     lower: np.ndarray
     upper: np.ndarray
@@ -155,8 +180,8 @@ def block_ends(
 
         Σ_σ w_σ √E_τσ,      E_τσ = Σ_{t ∈ τ, s ∈ σ} ‖F_ts‖²,      w_σ² = Σ_{s ∈ σ} weights_s²,
 
-    by Cauchy and Schwarz, and Δ² is at most the sum of the squares. Of energy 1 it shows at most the norm of the matrix
-    of the √E_τσ. The lower end is what `stream` attains, which is known up to `stream_error` in norm.
+    by Cauchy and Schwarz, and Δ² is at most the sum of the squares. Of energy 1 it shows at most the norm of the
+    matrix of the √E_τσ. The lower end is what `stream` attains, which is known up to `stream_error` in norm.
 
     Guarantee: bounds of the true numbers, rounding included (see `block_energies`).
     """
@@ -191,11 +216,11 @@ def block_energies(
 
     E_τσ = Σ_s b_sᵀ G_τs b_s over the rounds s of block σ, with G_τs = [s ∈ τ](X_s C)ᵀX_s C + Φ_sᵀ G_τ,s+1 Φ_s.
 
-    Guarantee: the energies of the filter's response in exact arithmetic, within the allowance. A step of G errs by R
-    with |R| ≤ ku|Φ|ᵀ|G||Φ|, k being 2r + 12, but for what the loop slips by: the states z of the round read it, one for
-    each impulse before. Over these Σ|z_i||z_k| ≤ h_i h_k, h² being `held`² and the square of what enters in the
-    round itself, so that the energies of block τ are all together off by at most Σ_s hᵀ|R_s|h. Sums and products with
-    an input err by (2r + T)u in proportion to |b|ᵀ|ΣG||b|.
+    Guarantee: the energies of the filter's response in exact arithmetic, within the allowance. A step of G errs by
+    R with |R| ≤ ku|Φ|ᵀ|G||Φ|, k being 2r + 12, but for what the loop slips by: the states z of the round read it,
+    one for each impulse before. Over these Σ|z_i||z_k| ≤ h_i h_k, h² being `held`² and the square of what enters in
+    the round itself, so that the energies of block τ are all together off by at most Σ_s hᵀ|R_s|h. Sums and
+    products with an input err by (2r + T)u in proportion to |b|ᵀ|ΣG||b|.
     Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5; docs/proofs/programs.md.
     """
     steps, size = response.steps, response.steps[0].stage.size
@@ -209,6 +234,7 @@ def block_energies(
             given = _inputs(response, s)
             state = np.hypot(steps[s].held[:, 0], np.abs(given).max(axis=1, initial=0.0))
             room[block:] += _congruence_room(steps[s], grams, state)
+            # G_τs = [s ∈ τ](X_s C)ᵀX_s C + Φ_sᵀ G_τ,s+1 Φ_s, for all τ from this block on; the first is its own
             grams = loop.T @ grams @ loop
             grams[0] += whitener.T @ whitener
             total, _ = sums.get(id(given), (np.zeros_like(grams), given))
@@ -222,7 +248,7 @@ def block_energies(
 
 
 def _congruence_room(step: FilterStep, grams: np.ndarray, state: np.ndarray) -> np.ndarray:
-    """hᵀ|R|h for the forms of all blocks, the new one included: what a step of `block_energies` may add to energies.
+    """hᵀ|R|h for the forms of all blocks, the new one included: what a step of `block_energies` may add to them.
 
     The loop errs by 2u of itself and a slip for each of its rows, the rows X C likewise.
     """
@@ -238,8 +264,9 @@ def _congruence_room(step: FilterStep, grams: np.ndarray, state: np.ndarray) -> 
 def _attained(response: ProgramResponse, targets: np.ndarray, stream: np.ndarray) -> np.ndarray:
     """‖F c‖² of one stream of numbers for all targets, as followed in floats, from below.
 
-    States and rows are linear in what is put in. Of V_t, the rows shown in round t, the sum of V_tᵀV_t errs by
-    γ_{m+T} of Σ|V_t|ᵀ|V_t|, whose norm is at most its trace, and a product with an input on both sides by γ_{2r} more.
+    States and rows are linear in what is put in. Of V_t, the rows shown in round t, the sum of
+    V_tᵀV_t errs by γ_{m+T} of Σ|V_t|ᵀ|V_t|, whose norm is at most its trace, and a product with an
+    input on both sides by γ_{2r} more.
     """
     kinds = list({id(step.stage.given): step.stage.given for step in response.steps}.values())
     place = {id(given): k for k, given in enumerate(kinds)}
@@ -248,6 +275,7 @@ def _attained(response: ProgramResponse, targets: np.ndarray, stream: np.ndarray
     form = np.zeros((len(kinds) * size, len(kinds) * size))
     for s, step in enumerate(response.steps):
         own = place[id(step.stage.given)] * size
+        # Z_s = Φ_{s−1}Z_{s−1} + c_s (identity in the columns of this kind of input);  form = Σ (X_s C Z_s)ᵀ(…)
         states[np.arange(size), own + np.arange(size)] += stream[s]
         seen = step.filtered.whitened @ states
         form += seen.T @ seen

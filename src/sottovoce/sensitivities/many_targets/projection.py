@@ -6,10 +6,11 @@ are cut into blocks, Π projects each block of a stream onto polynomials of low 
 
     ‖Fc‖² ≤ (1 + η)(‖F̂c‖² + ‖(I − Π)FΠc‖²) + (1 + 1/η)‖F(I − Π)c‖².
 
-F̂ is small, and what it leaves out is counted by Frobenius norms, which are quadratic forms of the target's input: r
-basis responses serve every target. So they do for rounding: a step that errs, errs in proportion to what it multiplies,
-and its error is then read by the state z_v of its round v. With ω² = Σ ‖z_vs‖² over all rounds v and all rounds s ≤ v
-of an impulse, one more form, every table is off by a small multiple of ω or ω².
+F̂ is small, and what it leaves out is counted by Frobenius norms, which are quadratic forms of the target's input:
+r basis responses serve every target. So they do for rounding: a step that errs, errs in proportion to what it
+multiplies, and its error is then read by the state z_v of its round v. With ω² = Σ ‖z_vs‖² over all rounds v and
+all rounds s ≤ v of an impulse, one more form, every table is off by a small multiple of ω or ω².
+Source: docs/mathematics.md, section 7, All targets at once; the allowances are proved in the docstrings here.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCKS", "ProjectionTables", "projection_bound", "projection_tables"]
 
+# Speed alone, all of these: any blocks, degree and shares give a bound. The rounds are cut into so many blocks,
+# with so many polynomials on each.
 BLOCKS = 20
 DEGREE = 3
 # Shares of the bound that the smooth part may grow by to make room for the rest; the best one is taken.
@@ -38,12 +41,13 @@ BATCH_BYTES = 4 * 2**20
 class ProjectionTables:
     """What the bound needs of a response, for any input b.
 
-    `coarse[p, q]·b` is the entry of P̂ᵀFP̂ from basis stream q to basis row p, `DEGREE` streams a block; block I has the
-    rounds `edges[I]` to `edges[I + 1]`. bᵀ`total`b is the squared Frobenius norm of F, bᵀ`kept`b that of FP̂, and
-    bᵀ`states`b ≥ ω². The columns of P̂ are a basis of the range of Π with ‖P̂ᵀP̂ − I‖ ≤ `skew`.
+    `coarse[p, q]·b` is the entry of P̂ᵀFP̂ from basis stream q to basis row p, `DEGREE` streams a block; block I
+    has the rounds `edges[I]` to `edges[I + 1]`. bᵀ`total`b is the squared Frobenius norm of F, bᵀ`kept`b that of
+    FP̂, and bᵀ`states`b ≥ ω². The columns of P̂ are a basis of the range of Π with ‖P̂ᵀP̂ − I‖ ≤ `skew`.
 
-    As computed, `coarse`·b is off by at most `rows_error`·ω in Frobenius norm, bᵀ`total`b by at most d =
-    `forms_error`·ω² + `sums_error`·‖b‖², and bᵀ`kept`b by d from the square of a number within `rows_error`·ω of ‖FP̂‖.
+    As computed, `coarse`·b is off by at most `rows_error`·ω in Frobenius norm, bᵀ`total`b by at
+    most d = `forms_error`·ω² + `sums_error`·‖b‖², and bᵀ`kept`b by d from the square of a number
+    within `rows_error`·ω of ‖FP̂‖.
     """
 
     edges: np.ndarray
@@ -60,20 +64,22 @@ class ProjectionTables:
 def projection_tables(response: FilteredResponse, *, blocks: int = BLOCKS) -> ProjectionTables:
     """The tables of a response over at least `DEGREE` rounds, in T steps of small matrix products.
 
-    Guarantee: the errors stated in `ProjectionTables`, for the model as stored. All norms are Frobenius norms; Z_v maps
-    a stream to the state of round v, so that Σ_v ‖Z_v‖² = ω² ≥ T‖b‖²; ℓ is the length of a block and κ that of `Step`.
+    Guarantee: the errors stated in `ProjectionTables`, for the model as stored. All norms are Frobenius
+    norms; Z_v maps a stream to the state of round v, so that Σ_v ‖Z_v‖² = ω² ≥ T‖b‖²; ℓ is the length of
+    a block and κ that of `Step`.
 
-    * A step multiplies rows X̂ by AΦ_v but for an R_v with ‖R_v‖ ≤ κ‖X̂‖, and what is read in the end is off by R_v Z_v
-      on its account. In a block X̂ is the block's rows of F, whose squares over all steps sum to φ², and the passage
-      to its end, with ψ², which later rows N then multiply. By Cauchy and Schwarz all steps together account for at
-      most κτω, τ² = Σ (φ² + ‖N‖²ψ²) over the blocks.
-    * Sums over a block err by γ_ℓ‖P̂‖ ≤ 2γ_ℓ of the same norms, products with a passage by γ_r. Where they make rows
-      that read a state, it is one Z_v for each block that reads the error: at most (2γ_ℓ + γ_r)τω.
+    * A step multiplies rows X̂ by AΦ_v but for an R_v with ‖R_v‖ ≤ κ‖X̂‖, and what is read in the end is off by R_v
+      Z_v on its account. In a block X̂ is the block's rows of F, whose squares over all steps sum to φ², and the
+      passage to its end, with ψ², which later rows N then multiply. By Cauchy and Schwarz all steps together
+      account for at most κτω, τ² = Σ (φ² + ‖N‖²ψ²) over the blocks.
+    * Sums over a block err by γ_ℓ‖P̂‖ ≤ 2γ_ℓ of the same norms, products with a passage by γ_r. Where they make
+      rows that read a state, it is one Z_v for each block that reads the error: at most (2γ_ℓ + γ_r)τω.
     * Where they are taken over the block's own streams, the input does. There `shown` and `ends` are off by 2γ_ℓ,
       `inner` by 4γ_ℓ more, products with `ends` by 2γ_r: at most (7γ_ℓ + 2γ_r)τ‖b‖, and ‖b‖ ≤ ω/√T.
-    * A state that is off by e shows at most √g·e of it, g ≥ ‖G_v‖: with g for ‖N‖² all this bounds the error of ‖FP̂‖.
-    * Gramians are off by `_Energies.error`·ω² where exact states meet them; computed ones have ω(1 + √w·e) for ω, with
-      e as above for the passages alone and w ≥ ‖W_v‖.
+    * A state that is off by e shows at most √g·e of it, g ≥ ‖G_v‖: with g for ‖N‖² all this bounds the error of
+      ‖FP̂‖.
+    * Gramians are off by `_Energies.error`·ω² where exact states meet them; computed ones have ω(1 + √w·e) for ω,
+      with e as above for the passages alone and w ≥ ‖W_v‖.
     * Sums and products of forms err by γ_k times the norms behind them, in proportion to ‖b‖².
 
     Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
@@ -116,12 +122,13 @@ def projection_bound(tables: ProjectionTables, sources: np.ndarray) -> np.ndarra
 
         Δ² ≤ Σ_I max((1 + η)(Σ_J N_IJ + ζ² h_I), (1 + 1/η) σ² h_I),
 
-    N_IJ = √(h_I h_J)·‖(F̂ᵀF̂)_IJ‖, ζ = ‖(I − Π)FΠ‖, σ = ‖F(I − Π)‖, all Frobenius norms, h_I the length of block I, for
-    the best of several η.
+    N_IJ = √(h_I h_J)·‖(F̂ᵀF̂)_IJ‖, ζ = ‖(I − Π)FΠ‖, σ = ‖F(I − Π)‖, all Frobenius norms, h_I the length of block I,
+    for the best of several η.
 
     Guarantee: an upper bound for vectors of every dimension. A stream puts a share a_I² ≤ 1 of the norm √h_I of its
     block I into Π, and then Σ N_IJ a_I a_J ≤ Σ a_I² Σ_J N_IJ; a sum linear in a_I² is largest at 0 or 1. What the
     tables are off by is in ζ and σ (see `_bounds`).
+    Source: docs/mathematics.md, section 7.
     """
     lengths = np.diff(tables.edges).astype(np.float64)
     height, width, size = tables.coarse.shape
@@ -143,8 +150,9 @@ def _bounds(
 ) -> np.ndarray:
     """The bound for a batch of targets whose coarse responses Ĉ are given.
 
-    With P = P̂(P̂ᵀP̂)^{−1/2} an orthonormal basis, θ = `skew` and k² = ‖FΠ‖²: PᵀFP is within e = e₀ + θ(‖Ĉ‖ + e₀) of Ĉ,
-    e₀ = `rows_error`·ω, and ‖FP̂‖² within θk² of k². With d of `ProjectionTables` and k̂² the form `kept` as computed,
+    With P = P̂(P̂ᵀP̂)^{−1/2} an orthonormal basis, θ = `skew` and k² = ‖FΠ‖²: PᵀFP is within e = e₀ +
+    θ(‖Ĉ‖ + e₀) of Ĉ, e₀ = `rows_error`·ω, and ‖FP̂‖² within θk² of k². With d of `ProjectionTables` and
+    k̂² the form `kept` as computed,
 
         |k² − k̂²| ≤ d + 2√(k̂² + d)·e₀ + e₀² + θk̂²,   ‖PᵀFPx‖² ≤ ‖Ĉx‖² + (2‖Ĉ‖e + e²)‖x‖²,
 
@@ -179,8 +187,8 @@ def _bounds(
 class _Energies:
     """Forms of the columns of F and of their states, summed over all rounds, and Gramians after each block.
 
-    The form of a Gramian of round t is off by at most `error`·zᵀW_t z, where W_t is the form of all later states; the
-    norms are the largest, `gram_norms` sums those of the Gramians.
+    The form of a Gramian of round t is off by at most `error`·zᵀW_t z, where W_t is the form of all later states;
+    the norms are the largest, `gram_norms` sums those of the Gramians.
     """
 
     total: np.ndarray
@@ -199,10 +207,10 @@ def _column_energies(response: FilteredResponse, edges: np.ndarray, step: Step) 
 
     backwards: zᵀG_t z is what a state z of round t still shows, zᵀW_t z what it and the states after it weigh.
 
-    Guarantee: |zᵀ(Ĝ_t − G_t)z| ≤ ρ zᵀW_t z. With z_v the state that z has become in round v, a step adds ⟨z_v, R z_v⟩
-    and, for the half that is multiplied once more, ⟨R' z_v, z_{v+1}⟩ to the form: at most ‖R‖ and ‖R'‖ times ‖z_v‖²
-    and (‖z_v‖² + ‖z_{v+1}‖²)/2, which sum to zᵀW_t z. So ρ = max ‖R‖ + max ‖R'‖. W itself is rounded up: what its
-    step errs by is added to its diagonal.
+    Guarantee: |zᵀ(Ĝ_t − G_t)z| ≤ ρ zᵀW_t z. With z_v the state that z has become in round v, a step adds ⟨z_v, R
+    z_v⟩ and, for the half that is multiplied once more, ⟨R' z_v, z_{v+1}⟩ to the form: at most ‖R‖ and ‖R'‖ times
+    ‖z_v‖² and (‖z_v‖² + ‖z_{v+1}‖²)/2, which sum to zᵀW_t z. So ρ = max ‖R‖ + max ‖R'‖. W itself is rounded up:
+    what its step errs by is added to its diagonal.
     """
     rounds, size, count = response.rounds, response.size, len(edges) - 1
     total, states, later = np.zeros((size, size)), np.zeros((size, size)), np.zeros((count, size, size))
@@ -211,6 +219,7 @@ def _column_energies(response: FilteredResponse, edges: np.ndarray, step: Step) 
     for i in range(count - 1, -1, -1):
         later[i], inside = gram, np.zeros((size, size))
         for t in range(edges[i + 1] - 1, edges[i] - 1, -1):
+            # G_t = D_tᵀD_t + (AΦ_t)ᵀG_{t+1}(AΦ_t),   W_t = I + (AΦ_t)ᵀW_{t+1}(AΦ_t)
             off = 0.0
             if t < rounds - 1:
                 gram, off = congruence(response, gram, t)
@@ -250,6 +259,7 @@ def _coarse(pieces: list[_Block], gram_norm: float) -> tuple[np.ndarray, float]:
         coarse[i * step : (i + 1) * step, DEGREE * i : DEGREE * (i + 1)] = piece.inner
         weight = max(gram_norm, float(np.linalg.norm(readers)) ** 2)
         spread += piece.rows_energy + weight * piece.passage_energy
+        # Rows of later blocks read a state at the start of this one through its passage.
         readers = np.vstack([piece.readers, readers @ piece.passage])
     return coarse, spread**0.5
 
@@ -270,7 +280,7 @@ class _Block:
 
 
 def _block(response: FilteredResponse, begin: int, end: int, kept: np.ndarray) -> _Block:
-    """Run back through the rounds of one block; the Gram matrix of its basis streams within it is added to `kept`."""
+    """Run back through the rounds of one block; the Gram matrix of its basis streams in it is added to `kept`."""
     size, m, length = response.size, response.rows.shape[0], end - begin
     basis = _polynomials(length)
     # What rows of the block's rounds read in round s, and what is left at its end of a state of round s.
@@ -314,6 +324,9 @@ def _polynomials(length: int) -> np.ndarray:
 
 
 def _skew(length: int) -> float:
-    """‖P̂ᵀP̂ − I‖ for the polynomials of a block of this length, from above: measured, with γ_ℓ‖P̂‖² for rounding."""
+    """‖P̂ᵀP̂ − I‖ for the polynomials of a block of this length, from above.
+
+    Guarantee: an upper bound; it is measured, and γ_ℓ‖P̂‖² added for rounding.
+    """
     basis = _polynomials(length)
     return float(np.linalg.norm(basis.T @ basis - np.eye(DEGREE))) + 2 * DEGREE * GAMMA * (length + 2)

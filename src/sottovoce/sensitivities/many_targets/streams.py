@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower ends of Δ² for many targets at once: what streams that turn by one angle each round attain, or never change.
+"""Lower ends of Δ² for many targets at once: what streams that turn evenly, or never change, attain.
 
-Rounds are followed one by one while the gains change; from then on what is shown is known from the settled state that
-such a stream keeps up.
+Rounds are followed one by one while the gains change; from then on what is shown is known from the settled state
+that such a stream keeps up.
+
+    followed:  z_t = A x_{t−1} + b e^{iωt}, shown Σ ‖D_t z_t‖²
+    settled:   s = (I − e^{−iω}B)⁻¹b, shown √R‖Ds‖ but for what deviates, in R rounds,
+
+where a deviation e shows √(e*Ge) at most, G the Gramian of the settled loop over the R rounds that are left.
+Source: docs/proofs/streams.md; docs/mathematics.md, section 7.
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConstantStream", "constant_stream", "turning_value"]
 
-# The states that are followed through all rounds should stay in the processor's cache.
+# Speed alone: the states that are followed through all rounds should stay in the processor's cache.
 FOLLOWED_BYTES = 2**19
 
 
@@ -31,8 +37,8 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
     output has norm √(rounds·φ), by a deviation that shows at most its norm in the Gramian; round T is left out.
 
     Guarantee: a lower bound of Δ² for vectors (for signs too at the frequencies 0 and π), up to what
-    `FilteredResponse.recursion_error` says of the rounds followed. A settled state that is off by ρ a round counts for
-    ρ in each round after it; phases are products of t factors, off by γ_{4t}.
+    `FilteredResponse.recursion_error` says of the rounds followed. A settled state that is off by ρ a round counts
+    for ρ in each round after it; phases are products of t factors, off by γ_{4t}.
     Source: docs/proofs/streams.md.
     """
     followed = _followed(response)
@@ -59,8 +65,8 @@ def _later(
 ) -> np.ndarray:
     """What the `remaining` rounds show of settled states `steady` under `turning` inputs, squared, from below.
 
-    Guarantee: √remaining·‖Ds‖ less what the deviation, and in each round the residual of s, show at most. Phases of up
-    to so many `rounds` are off by γ_{4·rounds}, and so are states that are multiplied by them.
+    Guarantee: √remaining·‖Ds‖ less what the deviation, and in each round the residual of s, show at most. Phases of
+    up to so many `rounds` are off by γ_{4·rounds}, and so are states that are multiplied by them.
     Source: docs/proofs/streams.md.
     """
     sources, back = turning
@@ -85,6 +91,7 @@ def _follow(
         inputs, state = np.ascontiguousarray(sources[:, part]), np.ascontiguousarray(states[:, part])
         phase = np.ones_like(turn[part])
         for t in range(rounds):
+            # z_t = (what AΦ_{t−1} left of z_{t−1}) + b e^{iωt};  shown += ‖D_t z_t‖²
             state = state + inputs * phase
             seen = response.whitener(t) @ state
             shown[part] += (seen.real**2 + seen.imag**2).sum(axis=0)
@@ -100,8 +107,8 @@ def _follow(
 class ConstantStream:
     """What a contribution that never changes gives away, as forms that serve every target.
 
-    bᵀ`form`b − `margin`·‖b‖² while the gains change, then what the `remaining` of all `rounds` show of settled states
-    `steady`·b but for what is left of the `deviation`.
+    bᵀ`form`b − `margin`·‖b‖² while the gains change, then what the `remaining` of all `rounds` show of settled
+    states `steady`·b but for what is left of the `deviation`.
     """
 
     form: np.ndarray
@@ -115,8 +122,8 @@ class ConstantStream:
     def value(self, sources: np.ndarray) -> np.ndarray:
         """‖F1‖², from below, for each column of `sources`.
 
-        Guarantee: a lower bound of Δ², for signs too, up to what `FilteredResponse.recursion_error` says of the rounds
-        followed.
+        Guarantee: a lower bound of Δ², for signs too, up to what `FilteredResponse.recursion_error`
+        says of the rounds followed.
         Source: docs/proofs/streams.md.
         """
         slack = self.margin * (sources**2).sum(axis=0)
@@ -134,9 +141,9 @@ class ConstantStream:
 def constant_stream(response: FilteredResponse) -> ConstantStream:
     """The sums of `turning_value` at the frequency 0, for the r basis inputs at once.
 
-    Guarantee: `form` is off by at most `margin` for what is shown as computed. With V_t of m rows shown in round t, the
-    sum G of V_tᵀV_t over τ rounds errs by at most γ_{m+τ} of Σ |V_t|ᵀ|V_t|, whose norm is at most Σ ‖V_t‖² = tr G;
-    products with an input on both sides add γ_{2r}‖G‖.
+    Guarantee: `form` is off by at most `margin` for what is shown as computed. With V_t of m rows shown in round t,
+    the sum G of V_tᵀV_t over τ rounds errs by at most γ_{m+τ} of Σ |V_t|ᵀ|V_t|, whose norm is at most Σ ‖V_t‖² = tr
+    G; products with an input on both sides add γ_{2r}‖G‖.
     Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
     """
     size = response.transition.shape[0]
@@ -144,6 +151,7 @@ def constant_stream(response: FilteredResponse) -> ConstantStream:
     state, form = np.zeros((size, size)), np.zeros((size, size))
     followed = _followed(response)
     for t in range(followed):
+        # Z_t = AΦ_{t−1}Z_{t−1} + I, the state that a constant contribution has made of each basis input
         state.flat[:: size + 1] += 1.0
         shown = response.whitener(t) @ state
         form += shown.T @ shown

@@ -2,6 +2,7 @@
 """Units for the states of a filter in which all are seen about equally well.
 
 Bounds of rounding errors by norms are tight there, and only there.
+Source: docs/proofs/spectra.md and docs/proofs/peak.md, whose allowances are products of norms.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["balanced"]
 
-# Units are powers of two between two to minus this and 1.
+# Speed alone: units are powers of two between two to minus this and 1. Powers of two make scaling exact.
 LARGEST_EXPONENT = 100
 
 
 def balanced(response: FilteredResponse) -> tuple[FilteredResponse, np.ndarray]:
     """The response to inputs b/`units`, each state in a unit of its own, and these units.
 
-    With x = diag(units)·x̃ a state is seen about as well as any other: unit i is next to 1/√G_ii, G the Gramian of the
-    last gains, times a constant.
+    With x = diag(units)·x̃ a state is seen about as well as any other: unit i is next to 1/√G_ii, G the Gramian of
+    the last gains, times a constant.
 
     Guarantee: the same F, exactly, whatever the units: they are powers of two. They make no difference to what is
-    computed either, only to norms that bound its error: in two cliques that are joined by a link of 1e-6 the far one's
-    states show 1e-11 of what near ones do, and 1e-11 of it is allowed for their rounding.
+    computed either, only to norms that bound its error: in two cliques that are joined by a link of 1e-6 the far
+    one's states show 1e-11 of what near ones do, and 1e-11 of it is allowed for their rounding.
     """
     size = response.size
     closed = response.closed_loop(response.rounds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First storey: one quadratic form M, written out, → attained ≤ Δ² ≤ bound, with the stream and the y behind the ends.
+"""First storey: one quadratic form M, written out, → attained ≤ Δ² ≤ bound, with the stream and the y behind them.
 
 | module | question |
 |---|---|
@@ -11,6 +11,6 @@
 | `dual` | which y has the least sum, and is diag(y) ⪰ M proved in floating point? `is_dominated` says so |
 | `witnesses` | which streams show that Δ² is no smaller? |
 
-`solution` takes the better of `bounds` and `dual` above and of `witnesses` below; `patterns` and `energy` ask it, or
-the same modules, for M on the rounds of a pattern.
+`solution` takes the better of `bounds` and `dual` above and of `witnesses` below; `patterns` and `energy` ask it,
+or the same modules, for M on the rounds of a pattern.
 """

@@ -1,5 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends of Δ² for a batch of forms at once: plain streams and absolute values where they serve, else one by one."""
+"""Ends of Δ² for a batch of forms at once: plain streams and absolute values where they serve, else one by one.
+
+For each form M̂ = `matrices[k]` of shape (T, T)
+
+    attained_k ≤ max Σ_st M̂_st ⟨c_s, c_t⟩ ≤ bound_k
+
+is found for the numbers as stored. Then `rounding[k]`, which is what the sums behind M̂ may be off by, is taken
+off below and added above, and `widened` goes from the stored model to the true one. That order matters:
+`rounding` is an error of the form, `distortion` one of the noise map behind it.
+
+Soundness: the two ends of `solution` or `patterns`, `rounding`, `widened`, the cap M ⪯ I.
+Speed: which targets get more than plain ends (`_worth_solving`).
+Source: docs/mathematics.md, sections 3 and 6; docs/proofs/widening.md.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +33,10 @@ __all__ = ["batch_ends", "solve_problem"]
 
 
 def solve_problem(form: np.ndarray, problem: Problem) -> FormSolution:
-    """The ends for one form."""
+    """The ends for one form of shape (T, T), over the patterns and the kind of contribution of `problem`.
+
+    Guarantee: that of `solve_participation`: attained ≤ Δ² ≤ bound for the form as stored.
+    """
     return solve_participation(
         form, problem.participation, contribution=problem.contribution, tolerance=problem.tolerance
     )
@@ -29,7 +45,9 @@ def solve_problem(form: np.ndarray, problem: Problem) -> FormSolution:
 def batch_ends(forms: QuadraticForms, problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Certified lower and upper ends of Δ² and the names of the winning bounds, for a batch of targets.
 
-    Guarantee: lower ≤ Δ² ≤ upper for the true forms (see `widened`), and no more than the cap.
+    Guarantee: lower ≤ Δ² ≤ upper for the true forms (see `widened`), and no more than the cap: M ⪯ I, since noise
+    enters wherever contributions do, so that Δ² is at most the number of rounds of a pattern.
+    Source: docs/mathematics.md, sections 3 and 6; docs/proofs/widening.md.
     """
     attained, bound = plain_ends(forms.matrices)
     method = np.full(len(bound), "abs", dtype=METHOD_NAMES)
@@ -53,6 +71,8 @@ def _worth_solving(
     """Which targets need more than plain signs and absolute values: those whose ends the two leave apart.
 
     For vectors ends that are as close as the tolerance, or closer than rounding will move them, are close enough.
+    What `widened` adds to a bound b is about 2√b·d√T + d²T, so that much is lost whatever is solved.
+    Speed alone: a target that is left out keeps the plain ends, which hold too.
     """
     if problem.participation.kind != "full":
         return np.ones(len(bound), dtype=bool)

@@ -30,8 +30,8 @@ def absolute_bound(forms: np.ndarray) -> np.ndarray:
 def spectral_bound(forms: np.ndarray) -> np.ndarray:
     """T·λ_max(M), the choice y_t = λ_max(M), for a stack of forms M.
 
-    Guarantee: an estimate of an upper bound for every dimension: LAPACK's error, a few units, is added but not proved
-    (`dual.proved_level` is).
+    Guarantee: an estimate of an upper bound for every dimension: LAPACK's error, a few units, is added but not
+    proved (`dual.proved_level` is).
     Source: Section 3.4 of Koskela & Kulkarni.
 
     >>> float(spectral_bound(np.array([[2.0, -1.0], [-1.0, 2.0]])).round(9))

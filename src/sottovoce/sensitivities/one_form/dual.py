@@ -3,6 +3,13 @@
 
 Primal and dual are the semidefinite programs max ⟨M, X⟩, X ⪰ 0, X_tt = 1 and min Σ y_t, diag(y) ⪰ M. At the optimum
 the Gram vectors C of X are a fixed point of "multiply by M, scale rows to norm 1", and y_t = ‖(MC)_t‖.
+
+In the code C is `streams` (T × d), MC is `product`, and Σ_t ⟨c_t, (MC)_t⟩ is `attained`. Since ‖c_t‖ = 1,
+`attained` ≤ Σ ‖(MC)_t‖, with equality exactly at a fixed point. So the two ends tell how far the search has come.
+
+Soundness rests on `is_dominated` alone: it proves diag(y) ⪰ M of whatever y it is given, and `attained` belongs
+to vectors that exist. Everything else is search, and a poor search gives wider ends, never wrong ones.
+Source: docs/mathematics.md, section 3; docs/proofs/spectra.md.
 """
 
 from __future__ import annotations
@@ -17,9 +24,11 @@ from sottovoce.sensitivities.rounding import definiteness_margin, summed
 
 __all__ = ["DualSolution", "is_dominated", "proved_level", "solve_dual"]
 
-# Speed alone: by how much, relatively, an eigenvalue is lifted until it is proved to dominate.
+# Speed alone: by how much, relatively, an eigenvalue is lifted until it is proved to dominate. The first that is
+# proved is taken, so that a finer list gives a closer bound and a coarser one a looser.
 LEVELS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
-# Speed alone: how many vectors are looked for, for how long, and how often what they prove is tried.
+# Speed alone: how many vectors are looked for, for how long, and how often what they prove is tried. Some
+# optimal X has a rank of at most √(2T); fewer dimensions may leave the ends further apart, never wrong.
 DIMENSION = 10
 ITERATIONS = 1000
 CHECK_EVERY = 20
@@ -27,7 +36,10 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DualSolution:
-    """Vectors C (T × d, rows of norm 1), the value they attain, and y with diag(y) ⪰ M (None if none was proved)."""
+    """Vectors C (T × d, rows of norm 1), the value they attain, and y with diag(y) ⪰ M (None if none was proved).
+
+    `attained` is as computed: whoever reports it takes off `value_error`. `y` has an entry a round.
+    """
 
     streams: np.ndarray
     attained: float
@@ -35,7 +47,11 @@ class DualSolution:
 
     @property
     def bound(self) -> float:
-        """Σ y_t, the proved upper bound of Δ² (infinite if there is none)."""
+        """Σ y_t, the proved upper bound of Δ² (infinite if there is none).
+
+        Guarantee: an upper bound for the form as stored, in every dimension; the sum is rounded correctly, then up.
+        Source: weak duality, docs/mathematics.md, section 3.
+        """
         return math.inf if self.y is None else math.nextafter(math.fsum(self.y), math.inf)
 
 
@@ -44,7 +60,9 @@ def is_dominated(form: np.ndarray, y: np.ndarray) -> bool:
 
     Guarantee: True is a proof. Cholesky of diag(y) − M − margin·I succeeds only if the exact matrix is positive
     semidefinite, with the margin of `definiteness_margin`; y_t = 0 is accepted where row t of M is 0.
-    Source: Rump, Verification of positive definiteness, BIT 46 (2006); Higham, *Accuracy and Stability*, Thm 10.7.
+    False says nothing: M may be dominated by less than the margin, or not at all.
+    Source: docs/proofs/spectra.md; Rump, Verification of positive definiteness, BIT 46 (2006); Higham,
+    *Accuracy and Stability*, Theorem 10.7.
 
     >>> form = np.array([[2.0, -1.0], [-1.0, 2.0]])
     >>> is_dominated(form, np.array([3.1, 3.1])), is_dominated(form, np.array([2.9, 2.9]))
@@ -69,7 +87,12 @@ def is_dominated(form: np.ndarray, y: np.ndarray) -> bool:
 def proved_level(form: np.ndarray) -> float:
     """A bound of λ_max(M) for the form as stored.
 
-    Guarantee: level·I ⪰ M, proved by `is_dominated`, or by row sums (Gershgorin) where that fails.
+    Guarantee: an upper bound: level·I ⪰ M, proved by `is_dominated`, or by row sums (Gershgorin) where that
+    fails. LAPACK's eigenvalue is only the guess that the proof starts from.
+    Source: docs/proofs/spectra.md.
+
+    >>> round(proved_level(np.array([[2.0, -1.0], [-1.0, 2.0]])), 9)
+    3.0
     """
     guess = float(np.linalg.eigvalsh(form)[-1])
     for lift in LEVELS:
@@ -80,7 +103,7 @@ def proved_level(form: np.ndarray) -> float:
 
 
 def solve_dual(form: np.ndarray, *, tolerance: float) -> DualSolution:
-    """Primal vectors and a proved dual y whose values differ by at most a relative `tolerance`, if they can be found.
+    """Primal vectors and a proved dual y whose values differ by at most a relative `tolerance`, if they are found.
 
     The fixed point is iterated with Nesterov steps and restarts, on M less a multiple of the identity that keeps it
     positive semidefinite (this moves no optimum); then y is lifted as far as the tolerance allows and proved.
@@ -94,6 +117,8 @@ def solve_dual(form: np.ndarray, *, tolerance: float) -> DualSolution:
     streams = _rotating_start(symbol, len(form))
     previous, momentum = streams, 1.0
     for iteration in range(1, ITERATIONS + 1):
+        # C⁺ = C_k + (j − 1)/(j + 2)·(C_k − C_{k−1});  C_{k+1} = rows of (M − shift·I)C⁺ at norm 1;  j restarts at
+        # 1 when a step turns back on the one before.
         ahead = streams + (momentum - 1) / (momentum + 2) * (streams - previous)
         following = _unit_rows(form @ ahead - shift * ahead, streams)
         backwards = np.sum((following - streams) * (streams - previous)) < 0
@@ -111,7 +136,11 @@ def solve_dual(form: np.ndarray, *, tolerance: float) -> DualSolution:
 
 
 def _lifted(form: np.ndarray, streams: np.ndarray, tolerance: float) -> DualSolution:
-    """Y = ‖(MC)_t‖ lifted evenly until Σ y_t is the attained value times 1 + tolerance, if that is proved feasible."""
+    """Y = ‖(MC)_t‖ lifted evenly until Σ y_t is the attained value times 1 + tolerance, if that is proved feasible.
+
+    Rounds whose row of M is 0 need no y: the target is not heard of there, and y_t = 0
+    is accepted by `is_dominated`.
+    """
     product = form @ streams
     attained = float(np.sum(product * streams))
     y = np.linalg.norm(product, axis=1)
@@ -124,14 +153,18 @@ def _lifted(form: np.ndarray, streams: np.ndarray, tolerance: float) -> DualSolu
 
 
 def _symbol(form: np.ndarray) -> np.ndarray:
-    """The spectrum of the middle row of M, at frequencies 0..π: M is nearly Toeplitz, so it says where M is large."""
+    """The spectrum of the middle row of M, at frequencies 0..π: it tells where a nearly Toeplitz M is large."""
     middle = len(form) // 2
     row = form[middle, middle:]
     return np.asarray(2 * fft.rfft(row, 4 * len(form)).real - row[0])
 
 
 def _safe_shift(form: np.ndarray, symbol: np.ndarray) -> float:
-    """Most of the smallest eigenvalue of M, guessed from its symbol where that is cheaper."""
+    """Most of the smallest eigenvalue of M, guessed from its symbol where that is cheaper.
+
+    Speed alone: M − λI has the same best C, and the power method moves faster on it. A shift that is too large
+    costs the iteration its steady growth, and perhaps the proof, but cannot make one wrong.
+    """
     if np.diagonal(form).min() <= 0:
         return 0.0
     if len(form) <= 128:
@@ -140,7 +173,10 @@ def _safe_shift(form: np.ndarray, symbol: np.ndarray) -> float:
 
 
 def _rotating_start(symbol: np.ndarray, rounds: int) -> np.ndarray:
-    """Rows of norm 1 that turn at the frequency where the symbol is largest, and a little at others in other planes."""
+    """Rows of norm 1 that turn at the frequency where the symbol is largest, and a little at others elsewhere.
+
+    Of a Toeplitz form the optimum turns at one frequency but for its ends; the other planes let the ends differ.
+    """
     time = np.arange(rounds)[:, None]
     best = np.pi * int(np.argmax(symbol)) / (len(symbol) - 1)
     planes = DIMENSION // 2 - 1

@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contributions of bounded energy, Σ‖c_t‖² ≤ 1: Δ² is the largest eigenvalue of M."""
+"""Contributions of bounded energy, Σ‖c_t‖² ≤ 1: Δ² is the largest eigenvalue of M.
+
+    max Σ_st M_st ⟨c_s, c_t⟩ over Σ‖c_t‖² ≤ 1  =  λ_max(M),
+
+attained by numbers c_t, the top eigenvector: more dimensions add nothing. Within a pattern π it is λ_max of M on π
+× π, which is at most λ_max of the whole M, since restricting a form to a subspace lowers its largest eigenvalue.
+
+Soundness: `proved_level` above, the value of a stored vector less `value_error` below.
+Source: docs/mathematics.md, section 3; docs/protocols.md, Energy; docs/proofs/spectra.md.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +31,8 @@ __all__ = ["solve_energy"]
 def solve_energy(form: np.ndarray, participation: Participation) -> FormSolution:
     """The ends of max_π max Σ_{s,t ∈ π} M_st ⟨c_s, c_t⟩ over Σ‖c_t‖² ≤ 1: the largest λ_max of M on a pattern.
 
-    Guarantee: attained ≤ Δ² ≤ bound for the form as stored. Where there are too many patterns to go through, λ_max of
-    the whole M bounds them all.
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored. Where there are too many patterns to go through, λ_max
+    of the whole M bounds them all.
     Source: Le Ny & Pappas, Differentially private filtering, 2014.
 
     >>> from sottovoce.participation import Participation

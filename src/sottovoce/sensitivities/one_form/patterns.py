@@ -1,5 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Δ² when a target contributes in some rounds only: the maximum over a family of participation patterns."""
+"""Δ² when a target contributes in some rounds only: the maximum over a family of participation patterns.
+
+    Δ² = max_{π ∈ Π} max Σ_{s,t ∈ π} M_st ⟨c_s, c_t⟩,
+
+π a set of rounds, Π the family that `participation` spells. A pattern's own Δ² is that of M on π × π
+(`solve_form`). Where Π is too large to go through, a bound must hold for all its patterns together:
+
+* `dual`: diag(y) ⪰ M on all rounds is diag(y) ⪰ M on every π, so that Δ² ≤ max_π Σ_{t ∈ π} y_t (`largest_sum`);
+* `abs`: Σ_{s,t ∈ π} |M_st| of the worst π, bounded row by row or by branch and bound.
+
+Any one pattern with any stream on it is below Δ²: those that are tried decide how close the lower end is.
+Soundness: `is_dominated`, `summed`, `Participation.largest_sum`. Speed: which y, and which patterns, are tried.
+Source: docs/mathematics.md, section 3; Choquette-Choo et al., (Amplified) Banded Matrix Factorization (2023).
+"""
 
 from __future__ import annotations
 
@@ -18,14 +31,16 @@ if TYPE_CHECKING:
 
 __all__ = ["covering", "earliest_pattern", "solve_largest", "solve_participation"]
 
-# Families with at most this many patterns are gone through one by one.
+# Speed alone: families with at most this many patterns are gone through one by one.
 ENUMERABLE_PATTERNS = 512
+# Speed alone: the shares in which the dual y and the constant λ_max(M) are mixed.
 MIXTURES = np.linspace(0.0, 1.0, 21)
-# Up to this many rounds y is sought for the largest patterns rather than for all rounds.
+# Speed alone: up to this many rounds y is sought for the largest patterns rather than for all rounds, with so
+# many repetitions at most and vectors of so many dimensions.
 MOST_WEIGHED, REPETITIONS, VECTORS = 1024, 600, 6
 # Speed alone: sets of rounds that are looked at in the search for the one with the largest sum of absolute values.
 NODES = 3000
-# Up to this many rounds every row is summed over its own worst pattern.
+# Speed alone: up to this many rounds every row is summed over its own worst pattern.
 SHORT_ENOUGH = 256
 
 
@@ -35,12 +50,13 @@ def solve_participation(
     """The ends of max_π max_c Σ_{s,t ∈ π} M_st ⟨c_s, c_t⟩ over the patterns π of `participation`.
 
     Fixed and every-k-th patterns, and families of few patterns, are solved on M restricted to each pattern. For the
-    rest any y with diag(y) ⪰ M gives the bound max_π Σ_{t ∈ π} y_t (tried are mixtures of the dual y and the constant
-    λ_max(M), and the y of `solve_largest`), and so do absolute values summed within patterns; the witness is the best
-    of a few patterns.
+    rest any y with diag(y) ⪰ M gives the bound max_π Σ_{t ∈ π} y_t (tried are mixtures of the dual y and the
+    constant λ_max(M), and the y of `solve_largest`), and so do absolute values summed within patterns; the witness
+    is the best of a few patterns.
 
-    Guarantee: attained ≤ Δ² ≤ bound for the form as stored; for patterns that are gone through one by one the two ends
-    are as close as for full participation.
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored; for patterns that are gone through one by one the two
+    ends are as close as for full participation. (For large families see `covering` on a y of row sums.)
+    Source: weak duality, pattern by pattern; docs/mathematics.md, section 3.
     """
     if participation.kind == "full":
         return solve_form(form, contribution=contribution, tolerance=tolerance)
@@ -58,7 +74,10 @@ def _each_pattern(
     *,
     disjoint: bool,
 ) -> FormSolution:
-    """Solve every pattern by itself; where patterns are disjoint their y fit together into one."""
+    """Solve every pattern by itself; where patterns are disjoint their y fit together into one.
+
+    That one y does not dominate M, only each of its blocks M_ππ, which is all that patterns of the family ask for.
+    """
     rounds = len(form)
     solved = [
         (pattern, solve_form(form[np.ix_(pattern, pattern)], contribution=contribution, tolerance=tolerance))
@@ -112,7 +131,11 @@ def _mixed(
 def covering(form: np.ndarray, participation: Participation, *, tolerance: float) -> np.ndarray:
     """One y with diag(y) ⪰ M for all patterns at once: of those tried, the one with the least largest sum over one.
 
-    Guarantee: every y that is tried is proved, for the form as stored, so Δ² ≤ max_π Σ_{t ∈ π} y_t.
+    Guarantee: Δ² ≤ max_π Σ_{t ∈ π} y_t for the form as stored, since each y that is tried is proved, or a
+    mixture of two that are: the margin of `is_dominated` leaves more room than a mixture rounds. The one
+    exception is a y of row sums, where `abs` was the best bound over all rounds: that is as computed, and
+    may be γ_T of itself too small.
+    Source: docs/proofs/spectra.md.
     """
     rounds = len(form)
     whole = solve_form(form, contribution="vector", tolerance=tolerance)
@@ -130,12 +153,13 @@ def solve_largest(form: np.ndarray, count: int, *, tolerance: float) -> list[np.
 
         min over y, diag(y) ⪰ M, of the sum of the k largest y_t  =  max ⟨M, X⟩ over X ⪰ 0, X_tt ≤ 1, Σ X_tt ≤ k.
 
-    With C the Gram vectors of X and G = M C, the best C for G has ‖c_t‖ = min(1, ‖g_t‖/λ), λ such that Σ ‖c_t‖² = k;
-    since M ⪰ 0 repeating this never lowers ⟨M, X⟩. At a fixed point y_t = max(λ, ‖g_t‖), and both sides are equal.
+    With C the Gram vectors of X and G = M C, the best C for G has ‖c_t‖ = min(1, ‖g_t‖/λ), λ such
+    that Σ ‖c_t‖² = k; since M ⪰ 0 repeating this never lowers ⟨M, X⟩. At a fixed point y_t = max(λ,
+    ‖g_t‖), and both sides are equal.
 
     Guarantee: y is proved by `is_dominated`, for the form as stored.
-    Source: semidefinite duality for the sum of the k largest (Boyd & Vandenberghe, *Convex Optimization*, Section 5.9),
-    and the generalised power method of Journée et al., JMLR 11 (2010).
+    Source: semidefinite duality for the sum of the k largest (Boyd & Vandenberghe, *Convex Optimization*, Section
+    5.9), and the generalised power method of Journée et al., JMLR 11 (2010).
 
     >>> M = np.array([[1.0, -0.5, 0.0], [-0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
     >>> (y,) = solve_largest(M, 1, tolerance=1e-3)
@@ -147,6 +171,7 @@ def solve_largest(form: np.ndarray, count: int, *, tolerance: float) -> list[np.
     streams = vectors + 0.01 * rng.standard_normal(vectors.shape)
     previous, momentum, level, value = streams, 1.0, 0.0, 0.0
     for repetition in range(1, REPETITIONS + 1):
+        # G = M C⁺, C⁺ ahead of C by momentum;  c_t ← g_t/max(‖g_t‖, λ)
         ahead = streams + (momentum - 1) / (momentum + 2) * (streams - previous)
         product = form @ ahead
         sizes = np.linalg.norm(product, axis=1)
@@ -183,6 +208,8 @@ def _absolute_within(form: np.ndarray, participation: Participation) -> float:
     """The largest sum π of r_t, t ∈ π, where r_t is the most that |M_t·| sums to over one pattern.
 
     Within a pattern row t of |M| sums to at most r_t, so diag(r) ⪰ M on every pattern (Gershgorin).
+
+    Guarantee: an upper bound of Δ² for every dimension; sums of numbers that are not negative, raised by `summed`.
     """
     sizes = np.abs(form)
     if participation.kind == "at-most":
@@ -202,8 +229,11 @@ def _branched(form: np.ndarray, count: int) -> float:
 
         2 Σ_{s ∈ S} |M_ts| + |M_tt| + (the r − 1 largest |M_tu| of open rounds u)
 
-    to the sum over S. Sets with the largest bound are split first, by whether they hold the round that adds most; after
-    `NODES` of them the largest bound that is left is as good as any.
+    to the sum over S. Sets with the largest bound are split first, by whether they hold the round that adds most;
+    after `NODES` of them the largest bound that is left is as good as any.
+
+    Guarantee: an upper bound of Δ² for every dimension whenever the search is stopped: each set of `count` rounds
+    lies in one entry of the heap, and the first of these has the largest bound. `summed` covers the sums.
     """
     sizes = np.abs(form)
     diagonal = np.diagonal(sizes)
@@ -260,7 +290,14 @@ def _grown(form: np.ndarray, participation: Participation) -> np.ndarray:
 
 
 def earliest_pattern(participation: Participation, rounds: int) -> np.ndarray:
-    """A mask of the pattern that takes every round, from the first on, that the family still allows."""
+    """A mask, one entry a round, of the pattern that takes every round, from the first on, that the family allows.
+
+    Early contributions are seen in most rounds, so that it is a good pattern to witness a lower end with.
+
+    >>> from sottovoce.participation import Participation
+    >>> earliest_pattern(Participation.separated(2), 5).astype(int)
+    array([1, 0, 1, 0, 1])
+    """
     match participation.kind:
         case "at-most":
             return np.arange(rounds) < participation.size

@@ -1,5 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One quadratic form M → the interval of Δ² = max Σ_st M_st ⟨c_s, c_t⟩, with what proves each end."""
+"""One quadratic form M → the interval of Δ² = max Σ_st M_st ⟨c_s, c_t⟩, with what proves each end.
+
+M = `form` is symmetric, T × T, positive semidefinite up to rounding; c_t are signs ("scalar") or vectors of norm
+at most 1 in any dimension ("vector"). Three questions are asked, the cheapest first:
+
+1. Do Σ|M_st| and constant or alternating signs meet? They do where M ≥ 0, and where M_st has the sign of
+   (−1)^(s+t).
+2. Are there few enough rounds to go through all signs? Then their maximum is Δ² for numbers (not for vectors).
+3. Else, which y with diag(y) ⪰ M has the least sum (`dual`), and which streams come closest to it (`witnesses`)?
+
+Soundness: the ends of `bounds`, `dual` and `witnesses`, and `value_error` and `summed` for the sums.
+Speed: in which order they are tried, and when to stop.
+Source: docs/mathematics.md, section 3; docs/proofs/sums.md.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLOSE", "FormSolution", "plain_ends", "solve_form"]
 
-# Where the absolute-value bound and a plain witness are this close, nothing finer is tried.
+# Speed alone: where the absolute-value bound and a plain witness are this close, nothing finer is tried.
 CLOSE = 1e-9
 
 
@@ -33,7 +46,10 @@ CLOSE = 1e-9
 class FormSolution:
     """What is known of one form as stored: attained ≤ Δ² ≤ bound, the stream and the y that prove it.
 
-    `y` is None where the bound is not of the form Σ y_t (enumeration).
+    `attained` is the value of `witness`, from below; `bound` is proved by the way that `method` names. `witness`
+    has the shape (T,) for numbers and (T, d) for vectors. `y` has one entry a round and is None where the bound
+    is not of the form Σ y_t (enumeration). A y of row sums (`abs`) is as computed: each entry may be γ_T of
+    itself too small, which `bound` has room for and the y itself has not.
     """
 
     attained: float
@@ -47,6 +63,11 @@ def plain_ends(forms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For a stack of forms: the better of constant and alternating signs, and the absolute-value bound.
 
     Guarantee: attained ≤ Δ² ≤ bound for the forms as stored; each sum errs by γ_{2T} of the sum of sizes.
+    Source: docs/proofs/sums.md.
+
+    >>> attained, bound = plain_ends(np.array([[[2.0, -1.0], [-1.0, 2.0]]]))
+    >>> attained.round(9), bound.round(9)
+    (array([6.]), array([6.]))
     """
     signs, bound = alternating_signs(forms.shape[-1]), absolute_bound(forms)
     attained = np.maximum(forms.sum(axis=-1).sum(axis=-1), (forms @ signs) @ signs)
@@ -59,7 +80,16 @@ def solve_form(form: np.ndarray, *, contribution: Contribution, tolerance: float
     Constant signs where M ≥ 0 makes them optimal; all sign patterns for scalars up to `ENUMERABLE` rounds; else the
     dual solution, whose vectors witness the lower end for vectors and are rounded to signs for scalars.
 
-    Guarantee: attained ≤ Δ² ≤ bound for the form as stored, rounding in the sums included (docs/proofs/sums.md).
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored, rounding in the sums included. For vectors
+    the bound holds in every dimension; for numbers it does unless `method` is `enumeration`, which is
+    the maximum over signs alone.
+    Source: docs/mathematics.md, section 3; docs/proofs/sums.md.
+
+    Vectors can do more than signs: three that stand 120° apart here.
+
+    >>> M = np.array([[1.0, -0.5, -0.5], [-0.5, 1.0, -0.5], [-0.5, -0.5, 1.0]])
+    >>> [round(solve_form(M, contribution=kind, tolerance=1e-6).bound, 4) for kind in ("scalar", "vector")]
+    [4.0, 4.5]
     """
     y = np.abs(form).sum(axis=1)
     plain = max((constant_signs(len(form)), alternating_signs(len(form))), key=lambda c: value_of(form, c))

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower bounds of Δ²: streams c with |c_t| ≤ 1 that a pair of neighbouring inputs really can differ by."""
+"""Lower bounds of Δ²: streams c with |c_t| ≤ 1 that a pair of neighbouring inputs really can differ by.
+
+Whatever stream is found, Σ_st M_st c_s c_t ≤ Δ²: a poor search gives a lower end that is low, never one that is
+wrong. `enumerated_signs` alone is behind upper ends too, because it leaves none out. What rounding does to a
+value is taken off by whoever reports it (`rounding.value_error`).
+Source: docs/mathematics.md, section 3; docs/proofs/sums.md.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +23,34 @@ __all__ = [
     "value_of",
 ]
 
-# 2^(T−1) sign patterns are tried one and all up to this many rounds.
+# Speed alone: 2^(T−1) sign patterns are tried one and all up to this many rounds. Half a
+# million values, in one product.
 ENUMERABLE = 20
 
 
 def value_of(form: np.ndarray, stream: np.ndarray) -> float:
-    """Σ_st M_st ⟨c_s, c_t⟩ for a stream of shape (T,) or (T, d)."""
+    """Σ_st M_st ⟨c_s, c_t⟩ for a stream of shape (T,) or (T, d).
+
+    Guarantee: within `value_error` of the true value, for rows of norm at most 1 (docs/proofs/sums.md).
+
+    >>> value_of(np.array([[2.0, -1.0], [-1.0, 2.0]]), alternating_signs(2))
+    6.0
+    """
     return float(np.sum(stream * (form @ stream)))
 
 
 def constant_signs(rounds: int) -> np.ndarray:
-    """The stream that contributes the same in every round."""
+    """The stream that contributes the same in every round; it attains Δ² where M ≥ 0."""
     return np.ones(rounds)
 
 
 def alternating_signs(rounds: int) -> np.ndarray:
-    """The stream that changes sign in every round."""
+    """The stream that changes sign in every round, from +1; it turns by π, the highest frequency that there is."""
     return (-1.0) ** np.arange(rounds)
 
 
 def spectral_signs(form: np.ndarray) -> np.ndarray:
-    """The signs of the eigenvector of λ_max(M)."""
+    """The signs of the eigenvector of λ_max(M): the best stream of its length, rounded to signs."""
     return _signs(np.linalg.eigh(form)[1][:, -1])
 
 
@@ -56,7 +69,11 @@ def rounded_signs(streams: np.ndarray) -> np.ndarray:
 def flip_signs(form: np.ndarray, signs: np.ndarray) -> np.ndarray:
     """Flip one sign at a time, the most profitable first, until no single flip raises cᵀMc.
 
-    Flipping sign t changes the value by 4(M_tt − c_t (Mc)_t). Ends after at most 4 T flips.
+    Flipping sign t changes the value by 4(M_tt − c_t (Mc)_t). Ends after at most 4 T flips. M c is carried along
+    rather than computed anew, so that it drifts by rounding; signs are signs all the same.
+
+    >>> flip_signs(np.array([[2.0, -1.0], [-1.0, 2.0]]), np.ones(2))
+    array([-1.,  1.])
     """
     improved = signs.copy()
     product = form @ improved
@@ -66,6 +83,7 @@ def flip_signs(form: np.ndarray, signs: np.ndarray) -> np.ndarray:
         t = int(np.argmax(gains))
         if gains[t] <= 1e-12 * max(diagonal[t], 1e-300):
             break
+        # M c⁺ = M c + 2 c⁺_t M e_t, for c⁺ = c with sign t flipped
         improved[t] = -improved[t]
         product += 2 * improved[t] * form[:, t]
     return improved
