@@ -242,3 +242,12 @@ def test_a_mode_that_nothing_excites_widens_the_interval_and_no_more() -> None:
     assert 4 * found.squared_lower[0] <= plain.squared_upper[0]
     assert 4 * found.squared_upper[0] >= plain.squared_lower[0]
     assert found.squared_upper[0] < 3 * found.squared_lower[0]
+
+
+@pytest.mark.parametrize("contribution", ["vector", "energy"])
+def test_the_witness_of_an_infinite_sensitivity_is_a_stream_that_is_allowed(contribution: Any) -> None:
+    bare = pairwise_noise(metropolis_weights("ring:n=5"), rounds=4, local=0, shared=1)
+    found = sensitivity(bare, View.everyone, [0], participation="at-most:1", contribution=contribution)
+    assert found.method.tolist() == ["infinite"]
+    assert np.linalg.norm(found[0].witness) == 1
+    assert np.count_nonzero(found[0].witness) == 1

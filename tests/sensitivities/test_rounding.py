@@ -256,3 +256,20 @@ def test_settled_states_and_their_lengths_are_within_what_is_allowed() -> None:
         lengths.append(abs(form) / mpmath.mpf(length_above(state, gram)[0]) ** 2)
     check(residuals)
     check(lengths)
+
+
+def test_a_lower_end_that_all_but_cancels_is_below_the_formula() -> None:
+    rng = np.random.default_rng(5)
+    cases = [(3.6934337890984936e-05, 0.0009983765787513902, 37)]
+    for _ in range(200):
+        rounds, distortion = int(rng.integers(2, 200)), float(10 ** rng.uniform(-12, -2))
+        # Just above what the shift takes away.
+        cases.append((distortion**2 * rounds * (1 + float(10 ** rng.uniform(-13, -2))), distortion, rounds))
+    with mpmath.workprec(256):
+        for attained, distortion, rounds in cases:
+            low, _ = rounding.widened(
+                np.array([attained]), np.array([1.0]), distortion=distortion, missing=0.0, rounds=rounds
+            )
+            d = mpmath.mpf(distortion)
+            exact = max(mpmath.sqrt(attained) - d * mpmath.sqrt(rounds), 0) / (1 + d)
+            assert mpmath.mpf(float(low[0])) <= exact**2

@@ -35,6 +35,7 @@ from sottovoce.sensitivities.one_form.patterns import earliest_pattern, solve_pa
 from sottovoce.sensitivities.one_form.solution import FormSolution, plain_ends
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, value_of
 from sottovoce.sensitivities.results import Sensitivities
+from sottovoce.sensitivities.rounding import root_less
 from sottovoce.views import METHOD_NAMES, observe, seen_exchanges
 
 if TYPE_CHECKING:
@@ -365,16 +366,14 @@ def _witness(
     code: np.ndarray | None,
     method: str,
 ) -> np.ndarray:
-    """The stream behind the lower end of one target, found again; where Δ² is infinite, the bare rounds.
-
-    These are all of them, whatever the pattern and the kind of contribution: any one shows that Δ² is infinite.
-    """
+    """The stream behind the lower end of one target, found again; of an infinite Δ², a bare round that is allowed."""
     rounds = response.protocol.rounds
     if method in {"infinite", "unreached"}:
         stream = earliest_pattern(question.participation, rounds).astype(np.float64)
         if method == "infinite":
-            seen = [t for t, j in response.bare if j == target[0]]
-            stream[:] = np.isin(np.arange(rounds), seen)
+            seen = (t for t, j in response.bare if j == target[0])
+            first = next(t for t in seen if question.participation.allows([t], rounds))
+            stream[:] = np.arange(rounds) == first
         return stream
     (form,) = response.forms(target, energy=question.contribution == "energy", encoder=code)
     return _solve(form.matrix, question).witness
@@ -386,13 +385,13 @@ def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:
         (√(attained − r) − s)²/(1 + η)  ≤  Δ²  ≤  (√(bound + r) + s)²/(1 − η)
 
     Guarantee: what `ProgramForm` says, for all streams at once; eight operations an end round by less than 16
-    units, but where s all but cancels the root below. From η = ½ on nothing is known above, and nothing at all
+    units. From η = ½ on nothing is known above, and nothing at all
     where an allowance is no finite number.
     Source: docs/proofs/programs.md.
     """
     if not np.isfinite([form.rounding, form.shift, form.unwhite]).all():
         return 0.0, np.inf
-    low = max(np.sqrt(max(solution.attained - form.rounding, 0.0)) - form.shift, 0.0)
+    low = float(root_less(np.array(solution.attained - form.rounding), form.shift))
     high = np.sqrt(max(solution.bound, 0.0) + form.rounding) + form.shift
     upper = high**2 / (1 - form.unwhite) * (1 + 16 * UNIT_ROUNDOFF) if form.unwhite < 0.5 else np.inf
     return float(low**2 / (1 + form.unwhite) * (1 - 16 * UNIT_ROUNDOFF)), float(upper)

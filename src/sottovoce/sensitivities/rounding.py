@@ -34,6 +34,7 @@ __all__ = [
     "matrix_power",
     "norm",
     "power_norms",
+    "root_less",
     "settled_residual",
     "slack_error",
     "squared",
@@ -247,6 +248,21 @@ def matrix_power(closed: ClosedLoop, exponent: int) -> tuple[np.ndarray, float]:
     return found
 
 
+def root_less(squared: np.ndarray, shift: float | np.ndarray) -> np.ndarray:
+    """(√squared − shift)₊, rounded down before the difference can cancel.
+
+    Guarantee: a lower bound, if `shift` is within two units of what is meant or above it. The root is within a
+    unit, and so is each product here; four are taken off the root and added to the shift, and the difference rounds
+    by a unit of itself, which whoever squares it counts.
+    Source: docs/proofs/widening.md.
+
+    >>> float(root_less(np.array(4.0), 1.0)) <= 1 <= float(root_less(np.array(4.0), 1.0)) * (1 + 1e-14)
+    True
+    """
+    root = np.sqrt(np.maximum(squared, 0)) * (1 - 4 * GAMMA)
+    return np.asarray(np.maximum(root - shift * (1 + 4 * GAMMA), 0))
+
+
 def widened(
     attained: np.ndarray, bound: np.ndarray, *, distortion: float, missing: float, rounds: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -256,9 +272,7 @@ def widened(
 
     Guarantee: if attained ≤ ‖F̂c‖² of a stream c and ‖F̂c‖² ≤ bound of all streams, of norms at most √rounds, and
     the true noise map is within a factor I + D, ‖D‖ ≤ d = `distortion`, and the share `missing` of that of F̂,
-    then the results bound Δ² on both sides, what these operations round included; only where d√rounds all but
-    cancels √attained the lower end may be above the formula, by a few u times the product of √attained and what
-    is left. From d = ½ on nothing is known.
+    then the results bound Δ² on both sides, what these operations round included. From d = ½ on nothing is known.
     Source: docs/proofs/widening.md.
     """
     if distortion >= 0.5:
@@ -267,7 +281,7 @@ def widened(
     attained = np.where(np.isfinite(attained), attained, 0.0)
     bound = np.where(np.isfinite(bound), bound, np.inf)
     shift = distortion * np.sqrt(rounds)
-    low = np.maximum(np.sqrt(np.maximum(attained, 0)) - shift, 0) / (1 + distortion)
+    low = root_less(attained, shift) / (1 + distortion)
     high = (np.sqrt(bound) + shift) / (1 - distortion)
     return (1 - missing) * low**2 * (1 - 16 * GAMMA), high**2 * (1 + 16 * GAMMA)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -125,3 +126,18 @@ def test_the_least_sum_of_the_largest_is_that_of_a_general_solver() -> None:
         (found,) = solve_largest(form, count, tolerance=1e-4)
         assert is_dominated(form, found)
         assert least.value * (1 - 1e-6) <= np.sort(found)[-count:].sum() <= least.value * (1 + 2e-3)
+
+
+def test_one_y_for_all_patterns_is_raised_by_what_its_sums_round() -> None:
+    rng = np.random.default_rng(0)
+    family = Participation.at_most(12)
+    for _ in range(60):
+        form = np.zeros((40, 40))
+        half = rng.random((12, 12))
+        form[:12, :12] = half + half.T
+        # All of it lies in one pattern, so Σ M_st is attained.
+        exact = sum(map(Fraction, form.ravel().tolist()), Fraction(0))
+        assert Fraction(family.largest_sum(patterns.covering(form, family, tolerance=1e-3))) >= exact
+        assert (
+            Fraction(solve_participation(form, family, contribution="vector", tolerance=1e-3).bound) >= exact
+        )

@@ -22,6 +22,7 @@ import numpy as np
 from sottovoce.filtering import UNIT, FilteredResponse, Gains
 from sottovoce.sensitivities.many_targets.at_once import EndsAtOnce, ends_at_once
 from sottovoce.sensitivities.many_targets.streams import constant_stream
+from sottovoce.sensitivities.rounding import root_less
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,7 +109,7 @@ def _from_below(squared: np.ndarray, response: ProgramResponse, shift: float | n
         return np.zeros_like(squared)
     sure = np.isfinite(squared) & np.isfinite(shift)
     attained = np.where(sure, np.maximum(squared, 0), 0.0)
-    low = np.maximum(np.sqrt(attained) - np.where(sure, shift, 0.0), 0) ** 2
+    low = root_less(attained, np.where(sure, shift, 0.0)) ** 2
     return np.asarray(low / (1 + unwhite) * (1 - 16 * UNIT))
 
 

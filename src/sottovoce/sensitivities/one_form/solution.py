@@ -91,7 +91,7 @@ def solve_form(form: np.ndarray, *, contribution: Contribution, tolerance: float
     >>> [round(solve_form(M, contribution=kind, tolerance=1e-6).bound, 4) for kind in ("scalar", "vector")]
     [4.0, 4.5]
     """
-    y = np.abs(form).sum(axis=1)
+    y = np.abs(form).sum(axis=1) * summed(len(form))
     plain = max((constant_signs(len(form)), alternating_signs(len(form))), key=lambda c: value_of(form, c))
     bound = float(absolute_bound(form))
     attained = value_of(form, plain) - value_error(form, bound)
