@@ -166,6 +166,43 @@ def test_a_file_of_ones_own(sottovoce: Run, tmp_path: Path) -> None:
     assert json.loads(out)["data"]["shard_size"] == 15
 
 
+CLINICS = "dose,clinic,effect\n" + "".join(
+    f"{k / 10},{clinic},{'yes' if k > 4 else 'no'}\n"
+    for clinic in ("Oslo", "Rome", "Bern")
+    for k in range(1, 9)
+)
+
+
+def test_a_table_splits_by_a_column_and_nodes_are_called_like_its_clients(
+    sottovoce: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "clinics.csv").write_text(CLINICS)
+    (tmp_path / "lines.csv").write_text("source,target\nRome,Bern\nBern,Oslo\n")
+    words = ("train", "clinics.csv", "--split-by", "clinic", "--rounds", "4", *NOISE, "--loss", "logistic")
+    sums = ("--shard-size", "8", "--view", "secure-sum", "--observer", "Oslo", "--seed", "1", "--json")
+    code, out, err = sottovoce(*words, *sums, "--graph", "complete")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["graph"]["nodes"] == 3
+    # Two hidden twins.
+    assert json.loads(out)["account"]["sensitivity_squared"]["upper"] == pytest.approx(2, rel=1e-3)
+    by_file = sottovoce(*words, *sums, "--graph", "lines.csv")
+    assert (by_file.code, by_file.err) == (0, "")
+    for graph, complaint in (
+        (
+            "ring:n=4",
+            "there must be one node for each client; got 4 nodes and 3 clients (take a graph of 3 nodes)",
+        ),
+        ("towns.csv", "2 clients with no node: Bern, Rome; 2 nodes with no records: Graz, Turku (rename"),
+    ):
+        (tmp_path / "towns.csv").write_text("source,target\nOslo,Graz\nGraz,Turku\n")
+        code, out, err = sottovoce(*words, "--shard-size", "8", "--graph", graph)
+        assert (code, out) == (2, "")
+        assert complaint in err
+    code, _, err = sottovoce(*words, "--shard-size", "3", "--graph", "complete")
+    assert code == 2
+    assert "no node may hold more records than the public shard size, 3; " in err
+
+
 def test_a_budget_ends_the_run_early(sottovoce: Run) -> None:
     code, out, err = sottovoce(*TRAIN, *NOISE, "--max-epsilon", "3")
     assert (code, err) == (0, "")
@@ -265,6 +302,14 @@ def test_progress_shows_loss_distance_and_epsilon_on_a_terminal(tmp_path: Path) 
         ((*TRAIN, *NOISE, "--view", "coalition-sums"), "needs the members of the coalition"),
         ((*TRAIN, *NOISE, "--observer", "0"), "the view everyone takes no observer"),
         ((*TRAIN[:2], "--graph", "ring:n=600", "--rounds", "2", *NOISE), "there are 455 for 600 nodes"),
+        (
+            (*TRAIN, *NOISE, "--split-by", "site"),
+            "--split-by must name a column of a CSV file; got 'site' with breast",
+        ),
+        (
+            ("train", "synthetic", *TRAIN[2:], *NOISE, "--split-by", "site"),
+            "--split-by must name a column of a CSV",
+        ),
         (("train", "mnist", *TRAIN[2:], *NOISE, "--loss", "ridge"), "the data must be one of digits"),
     ],
 )

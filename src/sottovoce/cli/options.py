@@ -306,7 +306,7 @@ class Network:
     weights: GossipWeights
 
 
-def network(source: str, rule: str) -> Network:
+def network(source: str | Graph, rule: str) -> Network:
     """The graph and weights that GRAPH and --weights describe."""
     from sottovoce.graphs import as_graph, weights_by_rule
 

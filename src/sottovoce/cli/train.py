@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from sottovoce.cli.options import Network
     from sottovoce.graphs import Spectrum
-    from sottovoce.learning import Moment, Run, StepCost, Task
+    from sottovoce.learning import Data, Moment, Run, StepCost, Task
     from sottovoce.protocols import Protocol
 
 __all__ = ["EXAMPLE", "USAGE", "train"]
@@ -58,6 +58,14 @@ class Learning:
         str | None,
         Parameter(
             help="The column of a CSV file that holds the labels; the last by default.", show_default=False
+        ),
+    ] = None
+    split_by: Annotated[
+        str | None,
+        Parameter(
+            help="The column of a CSV file that says whose a record is, such as its school. Each of its values is a "
+            "node: of that name where the graph has names, else in order; ring, complete and the like need no n.",
+            show_default=False,
         ),
     ] = None
     l2: Annotated[
@@ -207,13 +215,14 @@ def train(
 
         check_report_path(report)
         needs_matplotlib()
-    chosen = network(graph, weights)
+    loaded = _loaded(data, learning)
+    chosen = network(graph, weights) if loaded is None else _joined(graph, weights, loaded)
     sight = Sight(
         view=view, observer=observer, own_noise=own_noise, doing=Doing(weights=weights, protocol=protocol)
     )
     scenario = scenario_of(chosen, sight, rounds=rounds, relation=relation)
     asked = scenario.protocol
-    task = _task(data, learning, asked.n)
+    task = _task(data, loaded, learning, chosen)
     try:
         with _watched() as (accounts, rounds_done):
             done = room.train(
@@ -264,18 +273,54 @@ def _report(
     )
 
 
-def _task(data: str, learning: Learning, nodes: int) -> Task:
-    """The task that the options describe."""
-    from sottovoce.learning import DATA_NAMES, load_data, parse_synthetic, task_from
+def _loaded(data: str, learning: Learning) -> Data | None:
+    """The records that DATA names; None for a synthetic problem."""
+    from sottovoce.learning import DATA_NAMES, load_data
 
     if data.partition(":")[0] == "synthetic":
-        return parse_synthetic(data, nodes)
+        if learning.split_by is not None:
+            raise InputError(
+                f"--split-by must name a column of a CSV file; got {learning.split_by!r} with {data} (leave it out)"
+            )
+        return None
     if learning.loss == "auto" and data not in DATA_NAMES and Path(data).exists():
         raise InputError(
             "--loss must be given for a file, as only you know what its labels mean "
             "(ridge, huber, logistic, softmax or quadratic)"
         )
-    loaded = load_data(data, label=learning.label, classification=learning.loss in {"logistic", "softmax"})
+    return load_data(
+        data,
+        label=learning.label,
+        split_by=learning.split_by,
+        classification=learning.loss in {"logistic", "softmax"},
+    )
+
+
+def _joined(source: str, rule: str, loaded: Data) -> Network:
+    """The network, with a node for each client: a family that lacks n gets it, and numbered nodes get their names."""
+    from sottovoce.graphs import FAMILIES, as_graph
+
+    if not loaded.clients:
+        return network(source, rule)
+    family = FAMILIES.get(source.strip())
+    if family is not None and set(family.parameters) == {"n"}:
+        source = f"{source.strip()}:n={len(loaded.clients)}"
+    graph = as_graph(source)
+    numbered = isinstance(graph.labels, range) and set(map(str, graph.labels)) != set(loaded.clients)
+    if numbered and graph.n == len(loaded.clients):
+        graph = replace(graph, labels=loaded.clients)
+    return network(graph, rule)
+
+
+def _task(data: str, loaded: Data | None, learning: Learning, chosen: Network) -> Task:
+    """The task that the options describe."""
+    from sottovoce.learning import parse_synthetic, task_from
+
+    nodes = chosen.graph.n
+    if loaded is None:
+        return parse_synthetic(data, nodes)
+    if loaded.clients and len(loaded.clients) == nodes:
+        loaded = loaded.clients_at(chosen.graph.labels)
     return task_from(
         loaded,
         nodes,

@@ -38,6 +38,7 @@ OPTIONS = {
     "rounds": "--rounds",
     "seed": "--seed",
     "skew": "--skew",
+    "split_by": "--split-by",
     "step": "--step",
     "target_delta": "--target-delta",
     "target_epsilon": "--target-epsilon",

@@ -16,6 +16,7 @@ from sottovoce.learning.ranges import BREAST_CANCER
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -32,7 +33,8 @@ class Data:
     """Records (rows of `features`) and their labels: numbers, or classes 0..k−1 if `classes` is k and not 0.
 
     `published_records` says that the number of records is known to everybody, as it is for a bundled set; None
-    where it is not, so that nothing may be derived from it.
+    where it is not, so that nothing may be derived from it. Where records come from `clients` of their own, as
+    patients from hospitals, `owner` holds the place in `clients` of each record's.
 
     >>> Data(name="two", features=[[0.0, 1.0], [1.0, 0.0]], labels=[0, 1], classes=2).records
     2
@@ -43,6 +45,8 @@ class Data:
     labels: Array | NDArray[np.int64]
     classes: int = 0
     published_records: int | None = None
+    clients: tuple[str, ...] = ()
+    owner: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Refuse records on which nothing can be learnt."""
@@ -59,6 +63,14 @@ class Data:
             )
         if self.classes:
             labels = _class_numbers(self.name, labels, self.classes)
+        if self.owner is not None and (
+            np.shape(self.owner) != (len(features),)
+            or not np.isin(self.owner, range(len(self.clients))).all()
+        ):
+            raise InputError(
+                f"{self.name}: owner must hold, for each of {len(features)} records, the place of its client among "
+                f"{len(self.clients)} (count from 0, in the order of clients)"
+            )
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "labels", labels)
 
@@ -71,25 +83,56 @@ class Data:
         """Some of the records; how many of them are published goes with them."""
         published = None if self.published_records is None else len(rows)
         return replace(
-            self, features=self.features[rows], labels=self.labels[rows], published_records=published
+            self,
+            features=self.features[rows],
+            labels=self.labels[rows],
+            published_records=published,
+            owner=None if self.owner is None else self.owner[rows],
         )
+
+    def clients_at(self, nodes: Sequence[Hashable]) -> Data:
+        """The same records with the clients in the order of the `nodes` that are called like them.
+
+        Names are compared as text, so that a node 7 is the client "7"; each must be there once.
+        """
+        names = [str(node) for node in nodes]
+        missing, unknown = sorted(set(self.clients) - set(names)), sorted(set(names) - set(self.clients))
+        if missing or unknown or self.owner is None:
+            raise InputError(
+                f"{self.name}: there must be one node for each client, called like it; "
+                f"{_listed(missing, 'client', 'no node')}{'; ' if missing and unknown else ''}"
+                f"{_listed(unknown, 'node', 'no records')} (rename nodes or clients, or take nodes that are numbered)"
+            )
+        place = {name: k for k, name in enumerate(names)}
+        moved = np.array([place[client] for client in self.clients], dtype=np.int64)
+        return replace(self, clients=tuple(names), owner=moved[self.owner])
 
 
 def load_data(
-    source: str | os.PathLike[str], *, label: str | None = None, classification: bool = False
+    source: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    split_by: str | None = None,
+    classification: bool = False,
 ) -> Data:
     """The data set of that name (digits, breast-cancer, diabetes), or in a .csv or .npz file.
 
-    A CSV file has a header line; `label` names the column of the labels, the last one if None. An NPZ file holds
+    A CSV file has a header line; `label` names the column of the labels, the last one if None, and `split_by` one that
+    says whose a record is, such as its school: its values, in order, are the clients, and no feature. An NPZ file holds
     arrays `features` and `labels`. With `classification` labels are classes: texts, or whole numbers.
 
     Bundled sets are scaled by ranges that their description publishes, never by statistics of the records.
     They need the extra `learn`.
     """
     text = str(source)
+    path = Path(source)
+    if split_by is not None and path.suffix.lower() != ".csv":
+        raise InputError(
+            f"split_by must name a column of a CSV file; got {split_by!r} with {text} "
+            "(leave it out, or write a CSV file)"
+        )
     if text in DATA_NAMES:
         return _bundled(text)
-    path = Path(source)
     if path.suffix.lower() not in _SUFFIXES:
         raise InputError(
             f"the data must be one of {', '.join(DATA_NAMES)}, or a file that ends in "
@@ -97,11 +140,14 @@ def load_data(
         )
     if path.suffix.lower() == ".npz":
         return _from_npz(path, classification)
-    return _from_csv(path, label, classification)
+    return _from_csv(path, label, split_by, classification)
 
 
 def held_out(data: Data, share: float, *, seed: int = 0) -> tuple[Data, Data | None]:
-    """The records to learn from, and a random `share` of them held out to test on (None where the share is 0)."""
+    """The records to learn from, and a random `share` of them held out to test on (None where the share is 0).
+
+    Of clients the share of each is held out, but never its last record.
+    """
     if not 0 <= share < 1:
         raise InputError(f"the share of records held out must lie in [0, 1); got {share!r}")
     at_least(0, seed=seed)
@@ -113,6 +159,15 @@ def held_out(data: Data, share: float, *, seed: int = 0) -> tuple[Data, Data | N
             f"{data.name}: holding out {share!r} of {data.records} records leaves none to learn from"
         )
     order = np.random.default_rng([int(seed), 1]).permutation(data.records)
+    if data.owner is not None:
+        # Each client's records in the order of chance, those that are held out first.
+        parts = [order[data.owner[order] == client] for client in range(len(data.clients))]
+        kept = [min(round(share * len(part)), len(part) - 1) for part in parts]
+        out = [part[:few] for part, few in zip(parts, kept, strict=True)]
+        order = np.concatenate([*out, *(part[few:] for part, few in zip(parts, kept, strict=True))])
+        count = sum(kept)
+        if count == 0:
+            return data, None
     return data.taken(np.sort(order[count:])), data.taken(np.sort(order[:count]))
 
 
@@ -157,7 +212,7 @@ def _from_npz(path: Path, classification: bool) -> Data:
     return _as_data(path, arrays["features"], arrays["labels"], classification)
 
 
-def _from_csv(path: Path, label: str | None, classification: bool) -> Data:
+def _from_csv(path: Path, label: str | None, split_by: str | None, classification: bool) -> Data:
     """The rows of a CSV file with a header line."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -168,18 +223,44 @@ def _from_csv(path: Path, label: str | None, classification: bool) -> Data:
     if len(rows) < 2:
         raise FileError(f"{path}: a CSV file of data has a header line and records; got {len(rows)} lines")
     header, *records = rows
-    if label is not None and label not in header:
-        raise FileError(f"{path}: no column is called {label!r} (its columns: {', '.join(header)})")
-    place = len(header) - 1 if label is None else header.index(label)
-    features = np.empty((len(records), len(header) - 1))
+    for name in (label, split_by):
+        if name is not None and name not in header:
+            raise FileError(f"{path}: no column is called {name!r} (its columns: {', '.join(header)})")
+    others = [k for k, name in enumerate(header) if name != split_by]
+    if label == split_by is not None or not others:
+        raise FileError(
+            f"{path}: a column cannot hold labels and clients; got {split_by!r} (name another label)"
+        )
+    place = others[-1] if label is None else header.index(label)
+    used = [k for k in others if k != place]
+    features = np.empty((len(records), len(used)))
     labels: list[Any] = []
     for line, row in enumerate(records, start=2):
         if len(row) != len(header):
             raise FileError(f"{path}, line {line}: {len(header)} values were expected; got {len(row)}")
-        cells = [cell for column, cell in enumerate(row) if column != place]
-        features[line - 2] = [_number(path, line, cell) for cell in cells]
+        features[line - 2] = [_number(path, line, row[column]) for column in used]
         labels.append(row[place] if classification else _number(path, line, row[place]))
-    return _as_data(path, features, np.array(labels), classification)
+    data = _as_data(path, features, np.array(labels), classification)
+    if split_by is None:
+        return data
+    whose = [row[header.index(split_by)].strip() for row in records]
+    if "" in whose:
+        line = 2 + whose.index("")
+        raise FileError(
+            f"{path}, line {line}: the column {split_by!r} says whose a record is; it is empty (leave the record out)"
+        )
+    numbered = all(name.isdecimal() for name in whose)
+    clients = sorted(set(whose), key=(lambda name: (int(name), name)) if numbered else None)
+    at = {name: k for k, name in enumerate(clients)}
+    return replace(data, clients=tuple(clients), owner=np.array([at[name] for name in whose]))
+
+
+def _listed(names: list[str], what: str, lacks: str) -> str:
+    """Which clients or nodes lack something, the first few by name."""
+    if not names:
+        return ""
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return f"{len(names)} {what}{'s' if len(names) > 1 else ''} with {lacks}: {shown}"
 
 
 def _number(path: Path, line: int, cell: str) -> float:

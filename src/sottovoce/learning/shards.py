@@ -149,9 +149,21 @@ def split(
     `nominal` is the public shard size: the number to divide by, and the most records that a node gets. Without it the
     published number of records over the number of nodes is taken, rounded up; for data whose size is not public it has
     to be given. Records that would be too many for their node go to nodes that have room, as long as there are any.
+
+    Records of clients are not dealt: node k holds what client k has, all of it, so no client may have more than
+    `nominal`.
     """
     at_least(2, nodes=nodes)
     at_least(0, seed=seed)
+    if data.owner is not None and len(data.clients) != nodes:
+        raise InputError(
+            f"{data.name}: there must be one node for each client; got {nodes} nodes and {len(data.clients)} clients "
+            f"(take a graph of {len(data.clients)} nodes)"
+        )
+    if data.owner is not None and skew is not None:
+        raise InputError(
+            f"{data.name}: records of clients are not dealt; got a skew of {skew!r} (leave it out)"
+        )
     if data.records < nodes:
         raise InputError(
             f"{data.name}: every node needs at least one record; there are {data.records} for {nodes} nodes "
@@ -165,9 +177,28 @@ def split(
             )
         nominal = -(-data.published_records // nodes)
     at_least(1, nominal=nominal)
+    if data.owner is not None:
+        return _by_client(data, data.owner, nominal)
     rng = np.random.default_rng([int(seed), 2])
     owner = _even(data, nodes, rng) if skew is None else _skewed(data, nodes, skew, rng)
-    owner = _levelled(owner, nodes, int(nominal), rng)
+    return _dealt(data, _levelled(owner, nodes, int(nominal), rng), nodes, nominal)
+
+
+def _by_client(data: Data, owner: NDArray[np.int64], nominal: int) -> Shards:
+    """Each client's records at its own node; which of too many to leave out would depend on the others of them."""
+    counts = np.bincount(owner, minlength=len(data.clients))
+    largest = int(counts.argmax())
+    if counts[largest] > nominal:
+        raise InputError(
+            f"{data.name}: no node may hold more records than the public shard size, {nominal}; "
+            f"{data.clients[largest]} has {counts[largest]} (give a larger one, "
+            "or leave records out by a rule that looks at each alone)"
+        )
+    return _dealt(data, owner, len(data.clients), nominal)
+
+
+def _dealt(data: Data, owner: NDArray[np.int64], nodes: int, nominal: int) -> Shards:
+    """The records at the nodes that own them."""
     return shards_of(
         [data.features[owner == node] for node in range(nodes)],
         [data.labels[owner == node] for node in range(nodes)],
