@@ -147,8 +147,8 @@ class FilterStep:
     """A round of the filter, and what the state may be before it.
 
     Entry i of the state that contributions with Σ‖c_t‖² ≤ 1 have made, less the filter's estimate of it, is at most
-    `held[i, 0]` in size, exactly or followed in floats, and of what a `factor` has let into it, likewise, `held[i,
-    1]`; what unit disturbances of all earlier rounds together make of it has norm at most `reach`.
+    `held[i, 0]` in size, exactly or followed in floats, and of what a `factor` has let into it, likewise,
+    `held[i, 1]`; what unit disturbances of all earlier rounds together make of it has norm at most `reach`.
     """
 
     filtered: Filtered

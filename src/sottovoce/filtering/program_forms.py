@@ -10,13 +10,10 @@ Rows O_ts are carried backwards in s, and serve every target:  O_{t,s−1} = O_t
 as computed, and M:
 
 * the noise in ν = X(y − C ẑ) is white within η = `unwhite`: (1 + η)⁻¹M̃ ⪯ M ⪯ (1 − η)⁻¹M̃;
-* the response F̂ is off from F̃, that of the floats K and X in exact arithmetic, and what a Krylov space cuts is
-  missing from it: ‖(F̂ − F̃)c‖ ≤ `shift`;
+* F̂ is off from F̃, that of K and X exactly, and lacks what a Krylov space cuts: ‖(F̂ − F̃)c‖ ≤ `shift`;
 * products and sums in M̂ = F̂ᵀF̂ are rounded: `rounding`.
 
-Soundness is in these three. Which engine is taken, when gains are kept, and which rows are dropped is speed.
-
-Source: docs/proofs/programs.md.
+Soundness is in these three (docs/proofs/programs.md). Engine, settling and dropped rows are speed.
 """
 
 from __future__ import annotations
@@ -63,8 +60,7 @@ __all__ = ["Accuracy", "ProgramForm", "ProgramResponse", "program_response"]
 BATCH_BYTES = 256 * 2**20
 # Speed alone: on a Krylov space gains are kept sooner: what that costs is counted like what is cut.
 SOON_SETTLED, COARSELY_SETTLED = 1e-12, 1e-10
-# Speed alone: until the filter settles it keeps, for every round, a dense square matrix of the numbers that all
-# nodes keep; a view that would need more is reduced or refused.
+# Speed alone: rounds times (kept numbers)², which a filter holds until it settles; more is reduced or refused.
 LARGEST = 300_000_000
 # Speed alone: rows no entry of which is larger than this are dropped, and counted as lost.
 DEAD = 2.0**-90
@@ -114,9 +110,7 @@ class ProgramResponse:
 
     `bare` holds the (round, node) pairs whose contributions are seen beside no unknown noise, `reached` says of
     every node whether its contributions touch a row at all, and `cut` what the state leaves out.
-
-    `steps` has one `FilterStep` a round; rounds with the same filter share one `Filtered`. `cut` is None where the
-    state is all that the nodes keep.
+    `steps` has one `FilterStep` a round; `cut` is None where the state is all that the nodes keep.
     """
 
     protocol: Protocol
@@ -170,7 +164,7 @@ class ProgramResponse:
     def accuracy(self) -> Accuracy:
         """How far the filter is from white, and its computed response from the exact one.
 
-        Guarantee: that of `Accuracy`. It is found on the way to the first forms, or by a run of its own.
+        Guarantee: that of `Accuracy`.
         """
         for _ in self._measured():
             pass
@@ -188,9 +182,8 @@ class ProgramResponse:
         are Σ_s |O_ts| |Δ_s| h_s. A step of the adjoint recursion puts O_ts off by ρ, and F̂c by ρ times a state:
         2u|O_ts| and what `Filtered.slip` says, in proportion to the row it came from.
 
-        `white` collects row sums of |E|, `lost` what rows of F̂c are off by for streams with Σ‖c_t‖² ≤ 1 (second
-        column: what is let in by f), `turned` what rows of O are off by times all states that unit disturbances
-        reach.
+        `white` has row sums of |E|, `lost` what rows of F̂c are off by (second column: what f lets in), `turned`
+        what rows of O are off by times all states that unit disturbances reach.
         """
         starts, steps = self.starts, self.steps
         white, turned, wide = (np.zeros(starts[-1]) for _ in range(3))
@@ -233,8 +226,7 @@ class ProgramResponse:
         if self.cut is not None:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
-            # Noise that is off by n in norm has a covariance that is off by 2√(1 + η)n + n² at most; 2.1 stands for
-            # 2√(1 + η), for η ≤ 0.1.
+            # Noise off by n in norm has a covariance off by 2√(1 + η)n + n² at most; 2√(1 + η) ≤ 2.1 for η ≤ 0.1.
             noise, signal = self._left_out(1.01 * leak, norm + off)
             unwhite += 2.1 * noise + noise * noise
         self._known["accuracy"] = Accuracy(
@@ -249,7 +241,7 @@ class ProgramResponse:
     def plainly(self) -> float:
         """A bound of ‖(F̂ − F̃)c‖, Σ‖c_t‖² ≤ 1, where rows or states are followed in plain floats.
 
-        It is asked for on a Krylov space, where `Stage.given` says what contributions put into the state.
+        On a Krylov space, where `Stage.given` says what contributions put into the state.
 
         That is Σ_v O_tv r_v, r_v being what floats add to the state in round v: in proportion to what contributions
         make of it, with those of the round itself, exactly or in floats (see `FilterStep`). The O of whoever
@@ -282,8 +274,6 @@ class ProgramResponse:
 
         ν errs by 𝒪(fᵀQ₊ᵀ + E₁ − K E₂) + X E₂ of all states s. With ‖𝒪fᵀ‖ ≤ `leak`, ‖𝒪‖ ≤ `norm`, and the norms of
         E₁ and E₂ from the cut, products of norms bound it.
-
-        Guarantee: upper bounds; all states s are at most `Cut.drawn`, or `Cut.given`, times what is put in.
         """
         cut = self.cut
         if cut is None:
@@ -301,8 +291,7 @@ class ProgramResponse:
 
         With `energy` the shift is that of streams with Σ‖c_t‖² ≤ 1. `encoder` is C as a (T, T) matrix.
 
-        Guarantee: that of `ProgramForm`.
-        Source: docs/proofs/programs.md.
+        Guarantee: that of `ProgramForm` (docs/proofs/programs.md).
         """
         rounds, height = len(self.steps), int(self.starts[-1])
         batch = max(1, int(BATCH_BYTES // (8 * rounds * max(1, height))))
@@ -312,13 +301,7 @@ class ProgramResponse:
                 yield self._form(int(target), found, energy=energy, encoder=encoder)
 
     def _form(self, target: int, found: _Found, *, energy: bool, encoder: np.ndarray | None) -> ProgramForm:
-        """The form of one target: M̂ = F̂ᵀF̂, or CᵀF̂ᵀF̂C.
-
-        Streams with ‖c_t‖ ≤ 1 are √T times streams with Σ‖c_t‖² ≤ 1, and C c is at most (largest row sum of |C|)·√T
-        in norm.
-
-        Guarantee: that of `ProgramForm`.
-        """
+        """The form of one target: M̂ = F̂ᵀF̂, or CᵀF̂ᵀF̂C; ‖(C c)_t‖ is at most the row sum of |C|."""
         rounds, height = len(self.steps), int(self.starts[-1])
         response, accuracy = found.response, self.accuracy
         followed = accuracy.followed + accuracy.cut
@@ -347,9 +330,7 @@ class ProgramResponse:
 
         With c_a the columns of `Stage.contributions` a contribution enters by O(I, −K)c_a and shows X(0, I)c_a at
         once. These are found in doubled precision and rounded once, or added up where they are several.
-
-        Where the filter has settled, rows of one lag are the same in all rounds, and so is what they make of an
-        input: `kept` holds these products, and only those of new rows are formed.
+        Where the filter has settled `kept` holds the products of each lag, and only new ones are formed.
         """
         starts, rounds, size = self.starts, len(self.steps), self.steps[0].stage.size
         response = np.zeros((len(targets), rounds, int(starts[-1])))
@@ -389,10 +370,7 @@ class ProgramResponse:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Found:
-    """Fᵀ of one target, within `units` of `sizes`, and in norm, for streams with ‖c_t‖ ≤ 1, `rest` more.
-
-    `response` and `sizes` are (rounds, rows).
-    """
+    """Fᵀ of one target, within `units` of `sizes`, and in norm, for streams with ‖c_t‖ ≤ 1, `rest` more."""
 
     response: np.ndarray
     sizes: np.ndarray
@@ -414,10 +392,7 @@ class _Put:
 
 
 def _put(filtered: Filtered, given: tuple[Doubled, ...]) -> _Put:
-    """What a round makes of contributions: B_x − K D_0 (and −K D_a) in the state, X D_a at once.
-
-    Guarantee: `missed` is an upper bound, `remainder` for the products of inputs with rows included.
-    """
+    """What a round makes of contributions: B_x − K D_0 (and −K D_a) in the state, X D_a at once."""
     size, count = filtered.stage.size, filtered.stage.count
     answer, whitener = filtered.factors
     inputs, shown, missed = [], [], 0.0
@@ -483,10 +458,7 @@ def _too_large(protocol: Protocol) -> NotCertified:
 
 
 def _reached(protocol: Protocol, view: SeenView) -> np.ndarray:
-    """Which nodes' contributions touch a row at all, decided on the pattern of the program.
-
-    Guarantee: that of `BackwardRound.touched`: M of a node that is not named is 0.
-    """
+    """Which nodes' contributions touch a row at all, decided on the pattern of the program; M of others is 0."""
     maps = backward(protocol, np.array(sorted(view.rounds[0].known), dtype=np.int64))
     hit = np.zeros(protocol.n, dtype=bool)
     read = np.zeros(0, dtype=bool)
@@ -516,10 +488,7 @@ def _largest_given(stage: Stage) -> np.ndarray:
 
 
 def _largest_defects(steps: list[FilterStep]) -> tuple[float, float]:
-    """Bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds.
-
-    Guarantee: upper bounds: √(‖·‖₁‖·‖_∞) of what bounds the entries, and row sums of a symmetric one.
-    """
+    """Upper bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds: √(‖·‖₁‖·‖_∞), and row sums of a symmetric one."""
     crossed = drift = 0.0
     for filtered in {id(step.filtered): step.filtered for step in steps}.values():
         size = filtered.stage.size
