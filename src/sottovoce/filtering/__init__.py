@@ -1,5 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a protocol and a view to the whitened response F: eliminate what is known, reduce, filter."""
+"""From a protocol and a view to the whitened response F: eliminate what is known, reduce, filter.
+
+With N the map from unknown noise to what is seen and G that of a target's contributions, F = L⁻¹G for N Nᵀ = L Lᵀ,
+and M = FᵀF = Gᵀ(N Nᵀ)⁻¹G is the quadratic form that `sottovoce.sensitivities` maximises. N and G are never formed.
+
+Plain gossip, s_t = A s_{t−1} + x_t + u_t:
+
+* `elimination` takes out what the observer can compute, with ranks decided in rationals (`rowspace`);
+* `krylov_space` writes what is left in a few dozen coordinates, and says how far its relations are off;
+* `kalman` runs the filter, `response` follows contributions through it, `gram` forms M from their responses;
+* `closed_loop` is the filter once its gains no longer change, for long horizons and for `sottovoce.rates`.
+
+Any other program, z_{t+1} = A z_t + B u_t + B_x x_t:
+
+* `decorrelation` takes out what is known, in whole numbers; `stages` rounds what is left, each entry once;
+* `backward` and `reduction` put large networks on a Krylov space, `growth` bounds what its cut part can become;
+* `innovations` runs the filter and measures how white its output is, `program_forms` forms M and says how far it is
+  off. `doubled` has products as if in twice the precision, so that defects of single steps can be measured.
+
+Allowances that proofs need are functions of `rounding` and of `doubled`, or stand beside the step that they belong
+to. `riccati` and the goals of reductions are speed: what comes of them is measured.
+
+Source: docs/mathematics.md, sections 4 to 6 and 11; docs/proofs/filter.md, docs/proofs/cut.md and
+docs/proofs/programs.md.
+"""
 
 from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.decorrelation import SeenRound, echelon, seen_view

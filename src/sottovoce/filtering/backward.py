@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A round of a program read backwards, in floats: Aᵀ, Bᵀ and B_xᵀ without ever forming them.
 
-With s_t = (what is kept before round t, its draws, its contributions) a round keeps A_s s_t, and every message is a row
-of s_t. A row that reads what is kept after a round is carried back through the instructions, last one first, and comes
-out as a row that reads s_t: one pass gives all three products. Rounds of a schedule that repeats after p rounds are
-read as one round of p slots, so that powers of one map serve every schedule.
+With s_t = (what is kept before round t, its draws, its contributions) a round keeps A_s s_t, and every message is a
+row of s_t. A row that reads what is kept after a round is carried back through the instructions, last one first,
+and comes out as a row that reads s_t: one pass gives all three products. Rounds of a schedule that repeats after p
+rounds are read as one round of p slots, so that powers of one map serve every schedule.
+
+    Combine  into = Σ_k a_k · source_k :   read(source_k) += a_k · read(into),   read(into) = 0 before;
+    Exchange into = W · message        :   read(message) += Wᵀ · read(into),     read(into) = 0 before.
+
+The products are in floats; `units` bounds how far, and `sottovoce.krylov.measured_defect` counts it.
+
+Source: docs/mathematics.md, section 6; reading a program backwards is reverse differentiation of a linear map.
 """
 
 from __future__ import annotations
@@ -29,7 +36,11 @@ __all__ = ["Backward", "BackwardRound", "backward"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BackwardRound:
-    """One round, as seen by an observer that knows the draws and contributions of the nodes `known`."""
+    """One round, as seen by an observer that knows the draws and contributions of the nodes `known`.
+
+    s has `kept` numbers (register by register, n each), then `drawn` numbers, then n contributions. `known` holds
+    node indices.
+    """
 
     weights: GossipWeights
     program: Program
@@ -42,7 +53,11 @@ class BackwardRound:
 
     @cached_property
     def draws(self) -> dict[str, csr_array]:
-        """What each draw adds at the nodes, one column a number drawn; those of known nodes are left at 0."""
+        """What each draw adds at the nodes, one column a number drawn; those of known nodes are left at 0.
+
+        A draw of a node is its level on the diagonal. One of an edge is added at its first end and taken off at the
+        other, and is known if either end is.
+        """
         n, hidden = self.weights.n, np.ones(self.weights.n)
         hidden[self.known] = 0.0
         added = {}
@@ -71,7 +86,7 @@ class BackwardRound:
         return self.kept + self.drawn + self.weights.n
 
     def place(self, key: int) -> int:
-        """Where a column of an exact row stands in s."""
+        """Where a column of an exact row stands in s; contributions are those of the round itself."""
         if key < STATE:
             return self.kept + key
         return key - STATE if key < GIVEN else self.kept + self.drawn + key - GIVEN
@@ -93,14 +108,22 @@ class BackwardRound:
         return sparse.csr_array(self.weights.matrix.T)
 
     def touched(self, kept: np.ndarray) -> np.ndarray:
-        """Which entries of s reach one of the `kept` numbers after the round, by the pattern of the program."""
+        """Which entries of s reach one of the `kept` numbers after the round, by the pattern of the program.
+
+        Guarantee: none is missed, as sizes do not cancel, unless a product of coefficients underflows; some may be
+        named that cancel in exact numbers.
+        """
         return np.asarray(self.before(kept[:, None].astype(np.float64), sizes=True)[:, 0] > 0)
 
     def before(self, block: np.ndarray, *, sizes: bool = False) -> np.ndarray:
-        """Columns that read what is kept after the round, as columns that read s; with absolute values for `sizes`."""
+        """Columns that read what is kept after the round, as columns that read s; `sizes` takes absolute values.
+
+        Guarantee: within `units` units of roundoff of A_sᵀ times the column, in norm.
+        """
         n = self.weights.n
         read = {name: block[r * n : (r + 1) * n] for r, name in enumerate(self.program.keeps)}
         for into, source in self._steps:
+            # An instruction sets `into` anew, so that nothing before it is read through that name.
             given = read.pop(into, None)
             if given is None:
                 continue
@@ -118,22 +141,28 @@ class BackwardRound:
         return np.vstack([*parts, given])
 
     def source_norms(self, order: float) -> list[float]:
-        """Bounds of the norms of what a kept register, a draw or a contribution puts at the nodes."""
+        """Bounds of the norms of what a kept register, a draw or a contribution puts at the nodes.
+
+        Guarantee: upper bounds, in the norm of this order.
+        """
         draws = [_norm(matrix, order) for matrix in self.draws.values()]
         return [1.0] * len(self.program.keeps) + draws + [1.0]
 
     def norms(self, mixing: float, order: float) -> np.ndarray:
         """Bounds of the norms of the blocks of A_s: kept registers by (kept registers, draws, contribution).
 
-        `mixing` is that of W in the same norm, `order` 1, 2 or infinity. Products and sums of blocks have at most the
-        products and sums of their norms.
+        `mixing` is that of W in the same norm, `order` 1, 2 or infinity. Products and sums of blocks have at most
+        the products and sums of their norms.
+
+        Guarantee: upper bounds up to the rounding of a few products.
         """
         return np.asarray(self.symbols(np.array([mixing]), order, sizes=True)[0])
 
     def symbols(self, points: np.ndarray, order: float, *, sizes: bool = False) -> np.ndarray:
         """The blocks of A_s with numbers for W, (points, kept registers, sources), draws with their norms.
 
-        A coefficient that differs between nodes counts with its largest size, and so do all with `sizes`.
+        A coefficient that differs between nodes counts with its largest size, and so do all with `sizes`. A is Σ_k
+        A_k ⊗ Wᵏ where none differs; at an eigenvalue λ of W the block is Σ_k A_k λᵏ, and `points` are such λ.
         """
         names = [*self.program.keeps, *self.draws, CONTRIBUTION]
         units = np.diag(self.source_norms(order))
@@ -154,8 +183,12 @@ class BackwardRound:
     def units(self) -> float:
         """How many units of roundoff `before` errs by at most, in norm, for a column of norm 1.
 
-        Every instruction rounds in proportion to what it adds up in size, so that the sum of their terms times the norm
-        of the map with absolute values bounds all of them. Weights count twice: as floats of the exact ones, too.
+        Every instruction rounds in proportion to what it adds up in size, so that the sum of their terms times the
+        norm of the map with absolute values bounds all of them. Weights count twice: as floats of the exact ones,
+        too.
+
+        Guarantee: upper bound, to first order in u.
+        Source: Higham, *Accuracy and Stability*, Section 3.5, instruction by instruction.
         """
         row = int(np.diff(self._mixing.indptr).max(initial=1))
         column = int(np.diff(self.weights.matrix.indptr).max(initial=1))
@@ -171,7 +204,11 @@ class BackwardRound:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Backward:
-    """A_sᵀ of a schedule, one slot for each of the rounds after which it repeats: what `krylov` multiplies with."""
+    """A_sᵀ of a schedule, one slot for each of the rounds after which it repeats: what `krylov` multiplies with.
+
+    A column has one part a slot; a product moves the part of slot k + 1 into slot k. So the powers of this one map
+    on a row of slot k are the products of the rounds before it, in their order.
+    """
 
     rounds: tuple[BackwardRound, ...]
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closed loop of a filter whose gains no longer change: B = AΦ and D = L⁻¹C, and what an input shows ever later.
+"""The closed loop of a filter whose gains no longer change: B = AΦ and D = L⁻¹C, and what an input shows later.
 
-The response to an input b is f_ℓ = D B^ℓ b, ℓ rounds later, and φ(ω) = ‖D(I − e^{−iω}B)⁻¹b‖² in the long run. Blocks of
-lags are summed by doubling,
+The response to an input b is f_ℓ = D B^ℓ b, ℓ rounds later, and φ(ω) = ‖D(I − e^{−iω}B)⁻¹b‖² in the long run.
+Blocks of lags are summed by doubling,
 
     G_{k+1} = G_k + P_kᵀ G_k P_k,   P_{k+1} = P_k²,   G_0 = DᵀD,   P_0 = B,
 
 and what rounding does to G_k and P_k is bounded alongside, by its norm, from one doubling to the next.
+
+Source: docs/mathematics.md, sections 7 and 8; docs/proofs/spectra.md (norms, lags and powers of a loop) and
+docs/proofs/cut.md (what is cut for ever).
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ BATCH_BYTES = 4 * 2**20
 class LagBlock:
     """The `added` form of the lags `length` to 2·`length` − 1, the `gram` of all up to there, and their errors.
 
-    `stretch` ≥ ‖B^length‖, for every loop within `off`.
+    `stretch` ≥ ‖B^length‖, for every loop within `off`. `added` and `gram` are forms in the state, (r, r); their
+    errors are bounds of spectral norms, infinite where something overflowed.
     """
 
     length: int
@@ -53,7 +57,16 @@ class LagBlock:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClosedLoop:
-    """B and D as dense matrices; what is said to be proved holds for every loop within `off` of the one stored."""
+    """B and D as dense matrices; what is said to be proved holds for every loop within `off` of the one stored.
+
+    `loop` is B, (r, r), `whitener` D, (m, r), and `off` a bound of a spectral norm.
+
+    >>> halving = ClosedLoop(loop=np.eye(1) / 2, whitener=np.eye(1))
+    >>> halving.taps(3).ravel().tolist(), round(halving.value(0.0, np.ones(1)), 12)
+    ([1.0, 0.5, 0.25], 4.0)
+    >>> round(float(halving.gramian(64)[0, 0]), 9)
+    1.333333333
+    """
 
     loop: np.ndarray
     whitener: np.ndarray
@@ -65,7 +78,10 @@ class ClosedLoop:
         return len(self.loop)
 
     def taps(self, count: int) -> np.ndarray:
-        """D B^ℓ for ℓ < count, as (count, m, r)."""
+        """D B^ℓ for ℓ < count, as (count, m, r).
+
+        Guarantee: none of its own; `sottovoce.sensitivities.rounding.tap_errors` says how far they are off.
+        """
         rows = np.empty((count, *self.whitener.shape))
         for lag in range(count):
             rows[lag] = rows[lag - 1] @ self.loop if lag else self.whitener
@@ -97,10 +113,11 @@ class ClosedLoop:
     def coupling(self, residual: np.ndarray, resolvent: float) -> tuple[float, float]:
         """‖D(I − zB)⁻¹J‖ for |z| = 1 as it is computed, and from above, where ‖(I − zB)⁻¹‖ is at most `resolvent`.
 
-        With R_ℓ next to DB^ℓ and R_{ℓ+1} = R_ℓB + δ_ℓ the sum Σ R_ℓz^ℓJ over ℓ < L misses (R_Lz^L − Σ δ_ℓz^{ℓ+1})(I −
-        zB)⁻¹J of it.
+        With R_ℓ next to DB^ℓ and R_{ℓ+1} = R_ℓB + δ_ℓ the sum Σ R_ℓz^ℓJ over ℓ < L misses (R_Lz^L − Σ δ_ℓz^{ℓ+1})(I
+        − zB)⁻¹J of it.
 
         Guarantee: the second number is an upper bound, rounding included.
+        Source: docs/proofs/cut.md, "For ever, where the noise of the observer is known".
         """
         rows, total, slipped = self.whitener, 0.0, 0.0
         size, count = spread(np.abs(self.loop)), terms(self.loop.T)
@@ -119,8 +136,8 @@ class ClosedLoop:
     def gramian(self, rounds: int) -> np.ndarray:
         """Σ (DB^ℓ)ᵀDB^ℓ over at least `rounds` lags, from above: zᵀGz is what a state z still shows at most.
 
-        Guarantee: an upper bound as a positive semidefinite matrix; the bound of its error (see `blocks`) is added to
-        the diagonal.
+        Guarantee: an upper bound as a positive semidefinite matrix; the bound of its error (see `blocks`) is added
+        to the diagonal.
         """
         gram, error = self._first()
         for block in self.blocks(rounds):
@@ -156,8 +173,11 @@ class ClosedLoop:
 
             ‖P̂ᵀĜP̂ − PᵀGP‖ ≤ s²g + p(2s + p)(‖Ĝ‖ + g),   ‖P̂² − P²‖ ≤ p(2s + p),
 
-        and a product of r terms errs by at most γ_r‖X‖_F‖Y‖_F (Higham, *Accuracy and Stability*, Section 3.5). Where
-        the loop fades, s does and with it every error; no power of the loop's own norm enters.
+        and a product of r terms errs by at most γ_r‖X‖_F‖Y‖_F (Higham, *Accuracy and Stability*, Section 3.5).
+        Where the loop fades, s does and with it every error; no power of the loop's own norm enters.
+
+        Guarantee: `stretch`, `added_error` and `gram_error` are upper bounds for every loop within `off`.
+        Source: docs/proofs/spectra.md, "Lags and powers of a loop".
         """
         gram, gram_error = self._first()
         power, power_error, length = self.loop, self.off, 1

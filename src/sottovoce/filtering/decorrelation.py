@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a view of a program shows, with everything that can be known taken out, in whole numbers.
 
-Draws that the observer knows are dropped first. Then, from the last round backwards, the rows of a round are reduced
-so that each has a draw of that round to itself. A combination that holds no fresh draw says something about the round
-before and joins its rows; one that is left with contributions alone makes the sensitivity infinite.
+Draws that the observer knows are dropped first. Then, from the last round backwards, the rows of a round are
+reduced so that each has a draw of that round to itself. A combination that holds no fresh draw says something about
+the round before and joins its rows; one that is left with contributions alone makes the sensitivity infinite.
+
+With draws u_t, kept numbers z_t and contributions x_t a row of round t is a form D u_t + C z_t + Σ_a D_a x_{t+a}.
+Elimination on the columns of u_t leaves rows with D = [I | ·], up to order, and combinations C z_t + …, in which
+z_t = A z_{t−1} + B u_{t−1} + B_x x_{t−1} is put in: forms of round t − 1, with contributions a round further ahead.
+
+Everything that decides is in whole numbers; floats are looked at only to choose rows that need no elimination
+(`thrifty`), which is speed and changes no span.
+
+Source: Silverman, *Discrete Riccati equations*, 1976 (the structure algorithm); docs/mathematics.md, section 4.
 """
 
 from __future__ import annotations
@@ -24,9 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SeenRound", "SeenView", "echelon", "seen_view"]
 
-# Products of two remainders fit into 64 bits.
+# Needed by a proof: a prime, so that independent modulo it is independent; products of two remainders fit into 64
+# bits.
 PRIME = 2**31 - 1
-# The smallest singular value of rows, their largest entries being 1, that are clearly independent.
+# Speed alone: the smallest singular value of rows, their largest entries being 1, that are clearly independent.
+# Others are eliminated exactly.
 CLEAR = 1e-3
 
 Carried: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]
@@ -37,6 +48,10 @@ class SeenRound:
     """The rows that a round is left with: row k has draw `pivots[k]`, which no other row of the round holds.
 
     Columns from `GIVEN` on are contributions: column GIVEN + a·n + j is what node j contributes a rounds later.
+
+    Rows hold no draw and no contribution of a node in `known`. They are whole numbers, each row up to a factor:
+    divided by its entry at the pivot it has 1 there. Rows that were left as they are (`thrifty`) may share their
+    pivots' draws with others. `compiled` is the round of the protocol that they were made from.
     """
 
     compiled: CompiledRound
@@ -47,7 +62,11 @@ class SeenRound:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeenView:
-    """The rows of every round, and what is seen bare: (round, node) pairs whose contributions no unknown draw hides."""
+    """The rows of every round, and what is seen `bare`.
+
+    That is (round, node) pairs, 0-based, whose contributions no unknown draw hides: Δ is infinite for these nodes
+    if they contribute then. Rounds that are alike are one and the same value.
+    """
 
     rounds: tuple[SeenRound, ...]
     bare: frozenset[tuple[int, int]]
@@ -56,10 +75,10 @@ class SeenView:
 def seen_view(protocol: Protocol, view: View, *, thrifty: bool = False) -> SeenView:
     """What the view shows of a protocol, every row with fresh noise of its own.
 
-    The rows of round t are reduced to [I | ·] on the draws of that round, so that their noise has a covariance of at
-    least I. Rows say the same before and after: rows are combined invertibly, those that vanish are left out. `thrifty`
-    leaves rows as they are where all of a round are independent on its draws, and clearly so: a pivot is then merely
-    the largest draw of its row.
+    The rows of round t are reduced to [I | ·] on the draws of that round, so that their noise has a covariance of
+    at least I. Rows say the same before and after: rows are combined invertibly, those that vanish are left out.
+    `thrifty` leaves rows as they are where all of a round are independent on its draws, and clearly so: a pivot is
+    then merely the largest draw of its row.
 
     Guarantee: exact.
     Source: Silverman, Discrete Riccati equations, 1976 (the structure algorithm).
@@ -124,7 +143,10 @@ def _reduced(
     *,
     first: bool,
 ) -> tuple[SeenRound, Carried, tuple[Form, ...]]:
-    """The rows of one round, what goes on to the round before, and what holds contributions alone."""
+    """The rows of one round, what goes on to the round before, and what holds contributions alone.
+
+    Guarantee: exact; together they span what `forms` do.
+    """
     fresh, old = echelon(forms, 0, STATE)
     if first:
         # Nothing was kept before the first round.
@@ -152,6 +174,8 @@ def _are_independent(forms: Sequence[Form]) -> bool:
     """Whether forms are independent on the draws, proved: they are if they are modulo a prime.
 
     Nearly dependent ones count as dependent here, so that they are reduced exactly instead of in floats.
+
+    Guarantee: True is a proof. A determinant that is not 0 modulo a prime is not 0; the converse is not asked for.
     """
     place: dict[int, int] = {}
     for form in forms:
@@ -191,7 +215,15 @@ def _before(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:
 
 
 def echelon(forms: Iterable[Form], low: int, high: int) -> tuple[dict[int, Form], list[Form]]:
-    """Reduced rows by their pivot columns within [low, high), and the combinations that hold none of these columns."""
+    """Reduced rows by their pivot columns within [low, high), and the combinations that hold none of these columns.
+
+    A pivot is the largest entry of its row within the range, and positive; no other reduced row holds its column.
+
+    Guarantee: exact; reduced rows and combinations together span what `forms` do, up to factors.
+
+    >>> echelon([{0: 2, 5: 1}, {0: 4, 5: 2, 9: 3}], 0, 3)
+    ({0: {0: 2, 5: 1}}, [{9: 1}])
+    """
     pivots: dict[int, Form] = {}
     rest = []
     for form in forms:

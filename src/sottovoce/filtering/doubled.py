@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of matrices as if in twice the precision, by plain products of parts.
 
-With X = X₁ + X₂ and Y = Y₁ + Y₂, where a row of X₁ and a column of Y₁ hold multiples of one unit that are at most 2^β
-of it, k·2^{2β} ≤ 2⁵³ makes every sum of k products in X₁Y₁ exact, in whatever order it is taken. The rest X₁Y₂ + X₂Y
-is smaller by 2^β, and so is its rounding error.
+With X = X₁ + X₂ and Y = Y₁ + Y₂, where a row of X₁ and a column of Y₁ hold multiples of one unit that are at most
+2^β of it, k·2^{2β} ≤ 2⁵³ makes every sum of k products in X₁Y₁ exact, in whatever order it is taken. The rest X₁Y₂
++ X₂Y is smaller by 2^β, and so is its rounding error.
+
+A `Doubled` is a matrix as high + low with a bound of what both miss; `Parts` is a factor cut into coarse and rest,
+for one side of a product. Sums over sparse rows count their entries alone.
+
+Source: docs/proofs/programs.md, "Products in doubled precision"; Ozaki, Ogita, Oishi & Rump, Numer. Algorithms 59
+(2012), for cutting factors so that products are exact; Knuth's sum of two floats.
 """
 
 from __future__ import annotations
@@ -36,17 +42,21 @@ __all__ = [
     "remainder",
 ]
 
-# The unit roundoff, with room for products of roundings.
+# Needed by every proof of programs: the unit roundoff, with room for products of roundings.
 UNIT = UNIT_ROUNDOFF * (1 + 1e-6)
-# Units are no smaller than two to this and some bits: products of two of them do not underflow.
+# Needed by a proof (docs/proofs/programs.md): units are no smaller than two to this and some bits, so that products
+# of two of them do not underflow.
 LEAST = -400
-# What underflow may take off a sum of products.
+# Needed by the same proof: what underflow may take off a sum of products.
 TINY = 1e-290
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Doubled:
-    """A matrix high + low, up to an `error` in each entry; what is None is 0."""
+    """A matrix high + low, up to an `error` in each entry; what is None is 0.
+
+    All three have the same shape; `error` is not negative. Low may be far above a unit of high, as in a product.
+    """
 
     high: Matrix
     low: Matrix | None = None
@@ -83,7 +93,10 @@ class Doubled:
         return self.high if self.low is None else self.high + self.low
 
     def sizes(self) -> np.ndarray:
-        """Upper bounds of the sizes of the entries."""
+        """Upper bounds of the sizes of the entries.
+
+        Guarantee: upper bounds of |high + low| + error, rounding included.
+        """
         found = _dense(abs(self.rounded())) * (1 + 2 * UNIT)
         return found if self.error is None else found + self.error
 
@@ -119,7 +132,7 @@ class Parts:
 
 
 def bits(count: int) -> int:
-    """β for sums of so many products.
+    """β for sums of so many products: the largest with count·2^{2β} ≤ 2⁵³.
 
     >>> bits(1), bits(30)
     (26, 24)
@@ -128,17 +141,20 @@ def bits(count: int) -> int:
 
 
 def from_left(matrix: Doubled, count: int) -> Parts:
-    """A left factor: row by row a unit."""
+    """A left factor: row by row a unit, since a row of it meets all columns of the other."""
     return _parts(matrix, 1, count)
 
 
 def from_right(matrix: Doubled, count: int) -> Parts:
-    """A right factor: column by column a unit."""
+    """A right factor: column by column a unit, since a column of it meets all rows of the other."""
     return _parts(matrix, 0, count)
 
 
 def multiply(left: Parts, right: Parts) -> Doubled:
-    """The product, high being exact for the coarse parts; how far low may err is left to the caller."""
+    """The product, high being exact for the coarse parts; how far low may err is left to the caller.
+
+    Guarantee: X₁Y₁ is exact, in whatever order sums are taken; `product` and `remainder` say what low may miss.
+    """
     low = left.coarse @ right.rest + left.rest @ right.whole
     return Doubled(high=_dense(left.coarse @ right.coarse), low=_dense(low))
 
@@ -146,8 +162,10 @@ def multiply(left: Parts, right: Parts) -> Doubled:
 def product(left: Parts, right: Parts, count: int) -> Doubled:
     """The product of factors that were cut for sums of `count` terms, and a bound of its error.
 
-    Guarantee: X₁Y₁ is exact. X₁Y₂ and X₂Y err by γ_k in proportion to the sizes behind them, X₂, Y₂ and Y were rounded
-    once each, and the sum once more: (k + 3)u(|X₁||Y₂| + |X₂||Y|), which row sums and maxima bound.
+    Guarantee: X₁Y₁ is exact. X₁Y₂ and X₂Y err by γ_k in proportion to the sizes behind them, X₂, Y₂ and Y were
+    rounded once each, and the sum once more: (k + 3)u(|X₁||Y₂| + |X₂||Y|), which row sums and maxima bound. Errors
+    that the factors bring along are added.
+    Source: docs/proofs/programs.md, "Products in doubled precision".
 
     >>> X = np.array([[1.0, 2.0**-40]])
     >>> found = product(from_left(Doubled(high=X), 2), from_right(Doubled(high=X.T), 2), 2)
@@ -186,10 +204,14 @@ def add(one: Doubled, other: Doubled, sign: int = 1) -> Doubled:
 
 
 def remainder(count: int) -> float:
-    """ρ with which an entry of a product of two exact factors, once rounded, errs by at most u of itself and ρ‖x‖₁‖y‖₁.
+    """ρ: an entry of a product of two exact factors, once rounded, errs by at most u of itself and ρ‖x‖₁‖y‖₁.
 
-    The low part is at most 2^{1−β}‖x‖₁‖y‖₁, x being the row and y the column; it errs by (k + 4)u of that, and three
-    more roundings in which it takes part add 3u. `product` and a factor that is itself such a product have twice that.
+    The low part is at most 2^{1−β}‖x‖₁‖y‖₁, x being the row and y the column; it errs by (k + 4)u of that, and
+    three more roundings in which it takes part add 3u. `product` and a factor that is itself such a product have
+    twice that.
+
+    Guarantee: upper bound.
+    Source: docs/proofs/programs.md, "Products in doubled precision".
     """
     return 4 * UNIT * (count + 8) * 2.0 ** (1 - bits(count))
 

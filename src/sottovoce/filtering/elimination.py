@@ -4,6 +4,14 @@
 When an observer knows the noise of the nodes A and sees what A receives, it knows every message of A. Subtracting
 them leaves the unknown nodes U with transition A_UU, fresh noise of every node, and observation rows that reach U.
 An orthonormal basis of those rows says the same, and makes every innovation at least as noisy as one noise draw.
+
+A row v of known nodes alone, v_A s_A, is known but for what flowed into A a round before: v_A A_AU s_{t−1}. So it
+is a row of the round before it, and the last round has none of its kind.
+
+Soundness: ranks are decided in rationals (`RowSpace`), because Δ² jumps where rows become dependent, and only the
+basis that survives is rounded, within `rows_error`. Nothing in this module is a matter of speed.
+
+Source: docs/mathematics.md, section 4; docs/proofs/filter.md, "Exact weights and rows".
 """
 
 from __future__ import annotations
@@ -34,10 +42,13 @@ class HiddenSystem:
     """What the observer cannot compute: s_t = A s_{t−1} + x_t + u_t over the unknown nodes, seen through rows.
 
     `rows` is seen of rounds 1..T−1 and `last_rows` of round T (fewer, when a row is learnt only a round later).
-    Both have orthonormal rows; `rows_error` bounds how far rounding may have turned them, and what it did to A = D W
-    where nodes damp what they receive.
-    `over_informed` says that the observer was given more than its view says (an upper bound, then). `links` has an
-    entry wherever A has one and `read` says which nodes the rows read, before anything was rounded.
+    Both have orthonormal rows; `rows_error` bounds how far rounding may have turned them, and what it did to A = D
+    W where nodes damp what they receive. `over_informed` says that the observer was given more than its view says
+    (an upper bound, then). `links` has an entry wherever A has one and `read` says which nodes the rows read,
+    before anything was rounded.
+
+    With n unknown nodes (`unknown`, their indices in the protocol, ascending) `transition` is A, (n, n), and `rows`
+    is C, (m, n). `symmetric` says that A is symmetric and has no negative entry.
     """
 
     unknown: np.ndarray
@@ -53,14 +64,23 @@ class HiddenSystem:
 
     @cached_property
     def power_norm(self) -> float:
-        """A bound of ‖Aᵏ‖₂ for every k < T: 1 for symmetric A, √n for others, if no row sums to more than 1 in size."""
+        """A bound of ‖Aᵏ‖₂ for every k < T: 1 for symmetric A and √n for others, if no row sums to more than 1.
+
+        ‖X‖₂ ≤ √n‖X‖_∞, and ‖Aᵏ‖_∞ ≤ ‖A‖_∞ᵏ; a symmetric A has ‖A‖₂ ≤ ‖A‖_∞. Row sums that rounding puts above 1
+        count to the power T.
+
+        Guarantee: upper bound.
+        """
         excess = max(1.0, float(abs(self.transition).sum(axis=1).max())) ** self.rounds
         return excess * (1.0 if self.symmetric else float(np.sqrt(self.unknown.size)))
 
     def hops(self) -> np.ndarray:
-        """In how many rounds a contribution of each unknown node reaches the observed rows (infinite if it never does).
+        """In how many rounds a contribution of each unknown node reaches the observed rows: infinite if never.
 
-        A contribution made h hops away touches the view h rounds later: nodes T or more hops away are not seen at all.
+        A contribution made h hops away touches the view h rounds later: nodes T or more hops away are not seen at
+        all.
+
+        Guarantee: exact for the pattern of A and of the rows; what cancels in numbers still counts as reaching.
         """
         n = self.unknown.size
         # One extra node that receives from every observed node; distances to it are hops + 1.
@@ -77,6 +97,15 @@ def hidden_system(protocol: Protocol, observation: Observation, *, complete: boo
 
     Guarantee: exact where every known node's inflow is determined by the view (all named views); otherwise an upper
     bound of what the view tells with `complete`, a lower bound without.
+    Source: docs/mathematics.md, section 4. Being told more can only raise Δ: M of a part of the rows is ⪯ M of all.
+
+    >>> from sottovoce.graphs import metropolis_weights
+    >>> from sottovoce.protocols import gossip
+    >>> from sottovoce.views import View, observe
+    >>> path = gossip(metropolis_weights("path:n=3"), rounds=4)
+    >>> system = hidden_system(path, observe(path, View.secure_sum(0)))
+    >>> system.unknown.tolist(), system.rows.tolist(), system.hops().tolist()
+    ([1, 2], [[1.0, 0.0]], [0.0, 1.0])
     """
     known = observation.known
     while True:
@@ -89,7 +118,10 @@ def hidden_system(protocol: Protocol, observation: Observation, *, complete: boo
 def _eliminate(
     protocol: Protocol, observation: Observation, known: np.ndarray
 ) -> tuple[HiddenSystem, list[int]]:
-    """The hidden system for one set of known nodes, completed; and the known nodes that needed completion."""
+    """The hidden system for one set of known nodes, completed; and the known nodes that needed completion.
+
+    `now` spans what a round shows of itself, `soon` what it shows together with the round after it.
+    """
     n = protocol.n
     position = np.full(n, -1, dtype=np.int64)
     unknown = np.setdiff1d(np.arange(n), known)
@@ -111,6 +143,7 @@ def _eliminate(
 
     now = RowSpace.spanned_by(fresh)
     soon = now.extended(delayed)
+    # Messages of a known node can be subtracted only by an observer who knows what flowed into that node.
     undetermined = [a for a, row in inflows.items() if row and not soon.contains(row)]
     for a in undetermined:
         now = now.extended([inflows[a]])
@@ -143,7 +176,10 @@ def _links(protocol: Protocol) -> csr_array:
 
 
 def _product_error(protocol: Protocol, size: int) -> float:
-    """A bound of ‖fl(D W) − D W‖₂: no entry errs by more than one unit, and ‖ |D W| ‖₂ ≤ √n."""
+    """A bound of ‖fl(D W) − D W‖₂: no entry errs by more than one unit, and ‖ |D W| ‖₂ ≤ √n.
+
+    Guarantee: upper bound; 0 without damping, where the rounding of W itself is counted elsewhere.
+    """
     return 0.0 if protocol.damping is None else float(2 * UNIT_ROUNDOFF * np.sqrt(size))
 
 

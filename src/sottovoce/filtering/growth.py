@@ -3,7 +3,13 @@
 
 Two ways, and the smaller counts. Norms of blocks multiply, whatever the weights are. Where W is symmetric and no
 coefficient differs between nodes A is a polynomial in W, so that its powers are as large as those of q × q matrices
-A(λ) over the spectrum of W; a polynomial of degree d lies below its largest value on 2d Chebyshev points times √2.
+A(λ) over the spectrum of W; a polynomial of degree d lies below its largest value on 2d Chebyshev points times √2 =
+1/cos(π/4).
+
+These bounds multiply what a Krylov space cuts (`reduction.Cut`), so that they are soundness. Open loop is enough
+there: the cut is small already, and no filter is known when it is chosen.
+
+Source: Ehlich & Zeller, Math. Z. 86 (1964); docs/mathematics.md, section 6.
 """
 
 from __future__ import annotations
@@ -22,9 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["growth"]
 
-# Sums over all rounds that stay below this many a round need no second way.
+# Speed alone: sums over all rounds that stay below this many a round need no second way.
 MODEST = 20.0
-# Up to so many nodes the spectrum is computed; beyond, discs around the diagonal hold it.
+# Speed alone: up to so many nodes the spectrum is computed; beyond, discs around the diagonal hold it.
 SPECTRA = 1500
 
 
@@ -34,6 +40,7 @@ def growth(protocol: Protocol) -> tuple[float, float]:
     """Bounds of the norms of the maps from all draws, and from one node's contributions, to all states s_1 … s_T.
 
     Guarantee: upper bounds of Σ_k ‖A_s^k G‖ over k < T, G injecting the draws or the contributions of a round.
+    They rest on `_spectral_interval`, which is not proved for small networks.
     Source: Ehlich & Zeller, Math. Z. 86 (1964), for the points; the module for the rest.
 
     >>> from sottovoce import gossip, graphs
@@ -50,7 +57,14 @@ def growth(protocol: Protocol) -> tuple[float, float]:
 
 
 def _by_norms(rounds: tuple[BackwardRound, ...], count: int) -> np.ndarray:
-    """Bounds of ‖A^{k−1}B‖ and ‖A^{k−1}B_x‖ for k = 1 … T − 1, (T − 1, 2), from the norms of blocks."""
+    """Bounds of ‖A^{k−1}B‖ and ‖A^{k−1}B_x‖ for k = 1 … T − 1, (T − 1, 2), from the norms of blocks.
+
+    A q × q matrix of norms is multiplied in the place of A, from every round of a schedule on as the first, and the
+    largest counts. Where W is not symmetric ‖·‖₁ and ‖·‖_∞ are taken, and the smaller of both.
+
+    Guarantee: upper bounds; the rounding of sums and products of numbers that are not negative is in `growth`'s
+    1e-9.
+    """
     q, n = len(rounds[0].program.keeps), rounds[0].weights.n
     found = []
     symmetric = all(each.weights.symmetric for each in rounds)
@@ -75,6 +89,8 @@ def _by_spectrum(only: BackwardRound, count: int) -> np.ndarray:
     """The same bounds from the powers of A(λ) on Chebyshev points of an interval that holds the spectrum of W.
 
     What rounding does to a power is carried on by powers, too: p_k ≤ p̂_k + γ Σ_j p_{k−1−j} p̂_j, p̂_k as computed.
+
+    Guarantee: upper bounds if the spectrum of W is in the interval.
     """
     low, high = _spectral_interval(only)
     degree = max(1, len(only.program.exchanges) * count)
@@ -115,7 +131,11 @@ def _mixing(each: BackwardRound, order: float) -> float:
 
 
 def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
-    """An interval that holds the spectrum of a symmetric W."""
+    """An interval that holds the spectrum of a symmetric W.
+
+    Guarantee: Gershgorin's discs prove it for large networks. For small ones it is LAPACK's spectrum with 8n units
+    of room: more than LAPACK is seen to err by, and no proof.
+    """
     matrix = only.weights.matrix
     if only.weights.n <= SPECTRA:
         values, room = np.linalg.eigvalsh(matrix.toarray()), 8 * only.weights.n * UNIT_ROUNDOFF

@@ -3,15 +3,16 @@
 
     R_t = C P_t Cᵀ + D Dᵀ;  K_t = (A P_t Cᵀ + B Dᵀ) R_t⁻¹;  P_{t+1} = A P_t Aᵀ + B Bᵀ − K_t R_t K_tᵀ,  P_1 = 0.
 
-Whatever floats K_t, X_t and P_t come out, e_t = y_t − C ẑ_t, ẑ_{t+1} = A ẑ_t + K_t e_t, ν_t = X_t e_t is an invertible
-map of what is seen. With Φ_t = A − K_t C and O_ts = X_t C Φ_{t−1} ⋯ Φ_{s+1} the noise in ν has covariance I + E,
+Whatever floats K_t, X_t and P_t come out, e_t = y_t − C ẑ_t, ẑ_{t+1} = A ẑ_t + K_t e_t, ν_t = X_t e_t is an
+invertible map of what is seen. With Φ_t = A − K_t C and O_ts = X_t C Φ_{t−1} ⋯ Φ_{s+1} the noise in ν has
+covariance I + E,
 
     E = diag(X_t R'_t X_tᵀ − I) + 𝒪 diag(Δ_t) 𝒪ᵀ + 𝒪 diag(Γ_t X_tᵀ) + (𝒪 diag(Γ_t X_tᵀ))ᵀ,
 
 exactly, where R'_t = C P_t Cᵀ + D Dᵀ, Γ_t = A P_t Cᵀ + B Dᵀ − K_t R'_t and Δ_t = A P_t Aᵀ + B Bᵀ − K_t R'_t K_tᵀ −
 Γ_t K_tᵀ − K_t Γ_tᵀ − P_{t+1} are defects of one step each: 0 but for rounding, and found in doubled precision. So
-(1 + η)⁻¹ M̃ ⪯ M ⪯ (1 − η)⁻¹ M̃ for any η ≥ ‖E‖, M̃ being the form of ν. Nothing else is asked of the filter, neither
-stability nor optimality. docs/proofs/programs.md has the proofs.
+(1 + η)⁻¹ M̃ ⪯ M ⪯ (1 − η)⁻¹ M̃ for any η ≥ ‖E‖, M̃ being the form of ν. Nothing else is asked of the filter,
+neither stability nor optimality. docs/proofs/programs.md has the proofs.
 """
 
 from __future__ import annotations
@@ -44,17 +45,22 @@ if TYPE_CHECKING:
 
 __all__ = ["FilterStep", "innovations"]
 
-# Gains are kept from the round on in which P moves by no more than this share of the largest entry of P or B Bᵀ.
+# Speed alone: gains are kept from the round on in which P moves by no more than this share of the largest entry of
+# P or B Bᵀ. What that costs is in the defects, as everything else that makes K differ from the optimal one.
 SETTLED = 2.0**-49
-# What states may hold is followed until a round adds no more than this share.
+# Speed alone: what states may hold is followed until a round adds no more than this share; `_bounded` proves the
+# rest.
 GROWN = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Filtered:
-    """K and X of a round, and what they fall short of: `defect` bounds |[Δ, ΓXᵀ; XΓᵀ, X R' Xᵀ − I]|, entry by entry.
+    """K and X of a round, and what they fall short of.
 
+    `defect` bounds |[Δ, ΓXᵀ; XΓᵀ, X R' Xᵀ − I]|, entry by entry.
     Where K = A K⁺ but for rounding, with K⁺ what an innovation adds to the state after injection, `update` is K⁺.
+
+    With r states and m rows `gain` is K, (r, m), `whitener` X, (m, m), and `defect` (r + m, r + m).
     """
 
     stage: Stage
@@ -86,7 +92,9 @@ class Filtered:
         """O Φ for rows O that read the state after the round, with A and C as they are exactly.
 
         Guarantee: entries err by at most 2u of themselves and `slip` in proportion to ‖o‖₁, o being the row of O.
+        Source: docs/proofs/programs.md, "The response of a filter".
         """
+        # O Φ = O A − (O K) C; both products are formed in two parts, and like parts are subtracted first.
         size, (kept, read) = self.stage.size, self.stage.readers
         factor = from_left(Doubled(high=rows), size)
         moved = multiply(factor, kept)
@@ -106,20 +114,30 @@ class Filtered:
     def slip(self, states: np.ndarray) -> np.ndarray:
         """What `before` may miss of O Φ z beyond its roundings, for ‖o‖₁ = 1 and |z| ≤ a column of `states`.
 
-        O A errs by `remainder` in proportion to 1ᵀ|A||z|, and (O K) C, both factors of which do, to 1ᵀ|K|1·1ᵀ|C||z|.
+        O A errs by `remainder` in proportion to 1ᵀ|A||z|, and (O K) C, both factors of which do, to
+        1ᵀ|K|1·1ᵀ|C||z|.
+
+        Guarantee: upper bounds, one for each column.
         """
         A, C = self.stage.sizes
         summed = (A @ states).sum(axis=0) + np.abs(self.gain).sum() * (C @ states).sum(axis=0)
         return np.asarray(2 * remainder(self.stage.size) * summed + TINY)
 
     def plain_slip(self, states: np.ndarray) -> np.ndarray:
-        """What plain floats make of Φ z at most, entry by entry, by K or by A K⁺ in its place, for |z| ≤ `states`."""
+        """How far plain floats are from Φ z at most, by K or by A K⁺ in its place, for |z| ≤ `states`.
+
+        Guarantee: upper bounds, (r + m + 6)u(|A| + 2|K||C|)|z|.
+        Source: docs/proofs/programs.md, "States that are followed in plain floats".
+        """
         A, C = self.stage.sizes
         count = self.stage.size + self.stage.count + 6
         return np.asarray(UNIT * count * (A @ states + 2 * (self.gain_sizes @ (C @ states))))
 
     def plainly_shown(self, states: np.ndarray) -> np.ndarray:
-        """The same for X C z."""
+        """The same for X C z.
+
+        Guarantee: upper bounds, (r + m + 6)u|X||C||z|.
+        """
         count = self.stage.size + self.stage.count + 6
         return np.asarray(UNIT * count * (np.abs(self.whitener) @ (self.stage.sizes[1] @ states)))
 
@@ -129,8 +147,8 @@ class FilterStep:
     """A round of the filter, and what the state may be before it.
 
     Entry i of the state that contributions with Σ‖c_t‖² ≤ 1 have made, less the filter's estimate of it, is at most
-    `held[i, 0]` in size, exactly or followed in floats, and of what a `factor` has let into it, likewise, `held[i, 1]`;
-    what unit disturbances of all earlier rounds together make of it has norm at most `reach`.
+    `held[i, 0]` in size, exactly or followed in floats, and of what a `factor` has let into it, likewise,
+    `held[i, 1]`; what unit disturbances of all earlier rounds together make of it has norm at most `reach`.
     """
 
     filtered: Filtered
@@ -149,7 +167,8 @@ def innovations(
     """Run the filter over all rounds; gains are kept once a round moves P by no more than a share `settled_at`.
 
     Guarantee: the bounds of each `FilterStep` hold for the exact matrices behind the stages, rounding included.
-    Source: the module; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5, for products.
+    Source: the module; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5, for products;
+    docs/proofs/programs.md.
     """
     size = stages[0].size
     covariance = np.zeros((size, size))
@@ -183,7 +202,12 @@ def innovations(
 
 
 def _filtered(stage: Stage, P: np.ndarray, settled_at: float) -> tuple[Filtered, np.ndarray]:
-    """One step of the filter, and the next covariance: the old one where that has moved by no more than a share."""
+    """One step of the filter, and the next covariance: the old one where that has moved by no more than a share.
+
+    Guarantee: `defect` holds for the K, X and covariances that are returned, however they came about. The
+    covariance that is kept is the very one that was passed in, so that a filter which has settled has one defect
+    for all later rounds.
+    """
     A, C = stage.transition, stage.rows
     PC = np.asarray((C @ P).T)
     R = np.asarray(C @ PC) + stage.noise.seen
@@ -206,8 +230,11 @@ def _filtered(stage: Stage, P: np.ndarray, settled_at: float) -> tuple[Filtered,
 def _defect(stage: Stage, P: np.ndarray, K: np.ndarray, X: np.ndarray, following: np.ndarray) -> np.ndarray:
     """A bound of |G Y Gᵀ − diag(P_{t+1}, I)|, G = [I, −K; 0, X] and Y = [A; C] P [A; C]ᵀ + [B; D][B; D]ᵀ.
 
-    The blocks of that are Δ, ΓXᵀ and X R' Xᵀ − I: Γ = (A P Cᵀ + B Dᵀ) − K R', and Δ = A P Aᵀ + B Bᵀ − (Γ + K R')Kᵀ −
-    KΓᵀ − P_{t+1}. All of it is found in doubled precision, and what that may miss is added.
+    The blocks of that are Δ, ΓXᵀ and X R' Xᵀ − I: Γ = (A P Cᵀ + B Dᵀ) − K R', and Δ = A P Aᵀ + B Bᵀ − (Γ + K R')Kᵀ
+    − KΓᵀ − P_{t+1}. All of it is found in doubled precision, and what that may miss is added.
+
+    Guarantee: upper bound entry by entry, with A, C and the covariances of the noise as they are exactly.
+    Source: docs/proofs/programs.md, "How white the innovations are".
     """
     size, count, both = stage.size, stage.count, stage.both
     held, noise = Doubled(high=P), stage.noise
@@ -231,9 +258,11 @@ def _defect(stage: Stage, P: np.ndarray, K: np.ndarray, X: np.ndarray, following
 def _bounded(before: list[np.ndarray], after: list[np.ndarray]) -> list[np.ndarray] | None:
     """Bounds for all later rounds of a filter that has settled; None while they still grow by much.
 
-    With U ↦ Φ U Φᵀ + J one round on, and U' ⪰ Φ U Φᵀ + J the bound that followed U: if U' ⪯ U + ε I then V = U + ε S
-    obeys Φ V Φᵀ + J ⪯ V for every S ⪰ Φ S Φᵀ + I, so that V bounds all that is to come. Of the last, J is I, and
+    With U ↦ Φ U Φᵀ + J one round on, and U' ⪰ Φ U Φᵀ + J the bound that followed U: if U' ⪯ U + ε I then V = U + ε
+    S obeys Φ V Φᵀ + J ⪯ V for every S ⪰ Φ S Φᵀ + I, so that V bounds all that is to come. Of the last, J is I, and
     U/(1 − ε) is such an S.
+
+    Guarantee: upper bounds, as positive semidefinite matrices; ε is the largest row sum of |U' − U|.
     """
     moved = [float(np.abs(b - a).sum(axis=1).max(initial=0.0)) for a, b in zip(before, after, strict=True)]
     if moved[-1] > GROWN:
@@ -247,7 +276,14 @@ def _bounded(before: list[np.ndarray], after: list[np.ndarray]) -> list[np.ndarr
 
 
 def _followed(filtered: Filtered, Y: np.ndarray, added: np.ndarray | None) -> np.ndarray:
-    """Φ Y Φᵀ + what is added, None for contributions, and as much of I on top as rounding may have taken off."""
+    """Φ Y Φᵀ + what is added, None for contributions, and as much of I on top as rounding may have taken off.
+
+    Where contributions of k rounds enter in one, the maps Z_a from them to the state are bounded together:
+    (Σ_a Z_a)(Σ_a Z_a)ᵀ ⪯ k·Σ_a Z_a Z_aᵀ.
+
+    Guarantee: upper bound, as a positive semidefinite matrix; room is a bound of row sums, hence of the norm.
+    Source: docs/proofs/programs.md, "The response of a filter" and "States that are followed in plain floats".
+    """
     stage, K = filtered.stage, filtered.gain
     A, C = stage.transition, stage.rows
     absA, absC = stage.sizes
@@ -276,7 +312,7 @@ def _followed(filtered: Filtered, Y: np.ndarray, added: np.ndarray | None) -> np
 
 
 def _inverse_root(R: np.ndarray) -> np.ndarray:
-    """X with X R Xᵀ ≈ I."""
+    """X with X R Xᵀ ≈ I: the inverse of a Cholesky factor. How far it is off is in the defect."""
     if R.shape[0] == 0:
         return R
     try:

@@ -4,6 +4,12 @@
     R_t = C P_t Cᵀ = L_t L_tᵀ;  K_t = P_t Cᵀ R_t⁻¹;  Φ_t = I − K_t C;  P_{t+1} = A Φ_t P_t Aᵀ + I,  P_1 = I.
 
 The rows C are orthonormal and P_t ⪰ I, so R_t ⪰ I: no step is ever close to singular.
+
+P_t is the covariance of what the observer does not know of s_t before it sees round t, in units of σ². In the code
+A is `transition`, C `rows`, P `covariance`, K `gain` and L⁻¹C `whitener`. When gains are frozen is speed; `missing`
+and `distortion` say what that and rounding cost.
+
+Source: docs/mathematics.md, section 5; docs/proofs/filter.md, "Gains".
 """
 
 from __future__ import annotations
@@ -26,8 +32,11 @@ __all__ = ["FilterSizes", "Gains", "filter_gains", "gain_distortion", "whitener_
 class Gains:
     """K_t and L_t⁻¹C for rounds 1, 2, … before the last; the final one stored holds for all rounds after it (`at`).
 
-    `last_whitener` is L_T⁻¹C for round T, whose rows may be fewer. The filter is the optimal one for a noise covariance
-    between (1 − `missing`)·I and I in every round, up to a two-sided `distortion` from rounding.
+    `last_whitener` is L_T⁻¹C for round T, whose rows may be fewer. The filter is the optimal one for a noise
+    covariance between (1 − `missing`)·I and I in every round, up to a two-sided `distortion` from rounding.
+
+    `gain` is (k, r, m) and `whitener` (k, m, r) for k rounds that are stored, r states and m rows;
+    `covariance_norm` ≥ ‖P_t‖₂ for all t; `frozen` says that the last gains stored are kept for ever.
     """
 
     gain: np.ndarray
@@ -59,9 +68,10 @@ def filter_gains(
     """Run the filter over `rounds` rounds and keep its gains; freeze them when a round moves P by at most `steady`.
 
     Guarantee: up to rounding, the form M̂ of these gains obeys (1 − missing)·M̂ ⪯ M ⪯ M̂. Why: any gains give an
-    invertible linear map of the observations; with P frozen they are optimal for noise I + E, E = P_t − P_{t+1}, and
-    −missing·I ⪯ E ⪯ 0 because P_t increases: freezing takes noise away, never adds it. What rounding changes is in
-    `distortion` (see `gain_distortion`).
+    invertible linear map of the observations; with P frozen they are optimal for noise I + E, E = P_t − P_{t+1},
+    and −missing·I ⪯ E ⪯ 0 because P_t increases: freezing takes noise away, never adds it. What rounding changes is
+    in `distortion` (see `gain_distortion`).
+    Source: docs/proofs/filter.md, "What a distortion is" and "Gains".
     """
     size, m = transition.shape[0], rows.shape[0]
     covariance = np.eye(size)
@@ -71,11 +81,13 @@ def filter_gains(
         gain, whitener, filtered = _measure(covariance, rows)
         gains.append(gain)
         whiteners.append(whitener)
+        # P_{t+1} = A (Φ_t P_t) Aᵀ + I.
         half = transition @ filtered
         following = transition @ half.T
         following = (following + following.T) / 2
         following.flat[:: size + 1] += 1.0
         moved = following - covariance
+        # Speed alone: the Frobenius norm says when eigenvalues are worth their time.
         if t >= earliest and np.linalg.norm(moved) <= 8 * steady:
             low, high = eigenvalue_ends(moved)
             missing = max(-low, high)
@@ -117,22 +129,24 @@ class FilterSizes:
 def gain_distortion(sizes: FilterSizes, rows: np.ndarray) -> float:
     """How far rounding in a filter with these rows changes the noise that it is optimal for, from above.
 
-    P_t is the matrix as computed, K, L and S = L⁻¹CP_t are what it leads to in exact arithmetic; norms are Frobenius
-    norms, p is the last ‖P‖₂, and μ = m + 3.
+    P_t is the matrix as computed, K, L and S = L⁻¹CP_t are what it leads to in exact arithmetic; norms are
+    Frobenius norms, p is the last ‖P‖₂, and μ = m + 3.
 
-    * L̂L̂ᵀ = CP_tCᵀ + ΔR and L̂Ŝ = CP_t + ΔS, ‖ΔR‖ ≤ h = 2γ_c q + γ_μ tr(CPCᵀ) and ‖ΔS‖ ≤ s = γ_c σ + γ_μ‖L‖‖S‖, with
-      c entries in the longest row of C, q ≥ ‖|C||P_t||Cᵀ|‖ and σ ≥ ‖|C||P_t|‖: a symmetric positive P_t has entries of
-      at most d_i d_j, d² the diagonal of P. ŜᵀŜ is then off by at most 2κs + κ²h, κ = ‖K‖₂ ≤ √p, because R ⪰ I.
-    * So P_{t+1} = AΦP_tAᵀ + I + E with ‖E‖ ≤ e = α²(2κs + κ²h + γ_μ‖S‖² + (2γ_k + 2γ_1)‖P‖) + γ_1‖P‖, k entries in the
-      longest row of A and α ≥ ‖|A|‖: the exact recursion for noise I + E. It is monotone and homogeneous in the
+    * L̂L̂ᵀ = CP_tCᵀ + ΔR and L̂Ŝ = CP_t + ΔS, ‖ΔR‖ ≤ h = 2γ_c q + γ_μ tr(CPCᵀ) and ‖ΔS‖ ≤ s = γ_c σ + γ_μ‖L‖‖S‖,
+      with c entries in the longest row of C, q ≥ ‖|C||P_t||Cᵀ|‖ and σ ≥ ‖|C||P_t|‖: a symmetric positive P_t has
+      entries of at most d_i d_j, d² the diagonal of P. ŜᵀŜ is then off by at most 2κs + κ²h, κ = ‖K‖₂ ≤ √p, because
+      R ⪰ I.
+    * So P_{t+1} = AΦP_tAᵀ + I + E with ‖E‖ ≤ e = α²(2κs + κ²h + γ_μ‖S‖² + (2γ_k + 2γ_1)‖P‖) + γ_1‖P‖, k entries in
+      the longest row of A and α ≥ ‖|A|‖: the exact recursion for noise I + E. It is monotone and homogeneous in the
       noise, so that every P_t is below (1 + e)/(1 − e) times the last.
-    * A gain off by δK adds AδK·Cz_t to the state, noise of AδKL times what is shown: with the map from noise to what
-      is shown within (1 − e)^{−½} in norm, that changes it by a factor within 1 ± g, g = α(s + κh + γ_μ‖L‖‖K‖).
+    * A gain off by δK adds AδK·Cz_t to the state, noise of AδKL times what is shown: with the map from noise to
+      what is shown within (1 − e)^{−½} in norm, that changes it by a factor within 1 ± g, g = α(s + κh +
+      γ_μ‖L‖‖K‖).
     * The whitener is (I + H)L⁻¹C + Y but for a rotation, ‖H‖ ≤ h/2 and Y that of `whitener_error`. Of Y, YCᵀC =
       (YCᵀL)L⁻¹C is one more H.
 
-    Guarantee: the result is e/2 + g + h/2 + ‖Y‖‖L‖, with room for products of these; infinite beyond a hundredth, where
-    they would count. What is left of Y, Y(I − CᵀC), is not in it.
+    Guarantee: the result is e/2 + g + h/2 + ‖Y‖‖L‖, with room for products of these; infinite beyond a hundredth,
+    where they would count. What is left of Y, Y(I − CᵀC), is not in it.
     Source: Higham, *Accuracy and Stability*, Theorems 8.5 and 10.3 and Section 3.5, with two roundings more for
     reciprocals of diagonals.
     """
@@ -158,7 +172,13 @@ def gain_distortion(sizes: FilterSizes, rows: np.ndarray) -> float:
 
 
 def whitener_error(covariance: np.ndarray, rows: np.ndarray) -> float:
-    """‖Y‖ ≤ γ_μ m‖L‖: how far a whitener is from rows that L̂⁻¹C spans, |Y| ≤ γ_μ|L̂⁻¹||L̂||L̂⁻¹C| and ‖L̂⁻¹‖ ≤ √m."""
+    """‖Y‖ ≤ γ_μ m‖L‖: how far a whitener is from rows that L̂⁻¹C spans.
+
+    A triangular solve errs by |Y| ≤ γ_μ|L̂⁻¹||L̂||L̂⁻¹C|, μ = m + 3, and ‖L̂⁻¹‖_F ≤ √m because R ⪰ I.
+
+    Guarantee: upper bound.
+    Source: Higham, *Accuracy and Stability*, Theorem 8.5; docs/proofs/filter.md, "Gains".
+    """
     root = float(np.sqrt(((rows @ covariance) * rows).sum()))
     return ROOM * GAMMA * (len(rows) + 3) * len(rows) * root
 
@@ -167,6 +187,8 @@ def _over_rounds(sizes: FilterSizes, rows: np.ndarray, rounds: int) -> float:
     """The distortion of a filter that is run: what Y has beside C meets states of norm at most √p·‖c‖ in T rounds.
 
     There is nothing beside C where it has m columns that are not 0, as in a Krylov space.
+
+    Guarantee: upper bound, infinite where `gain_distortion` is.
     """
     found = gain_distortion(sizes, rows)
     if int(rows.any(axis=0).sum()) > len(rows):

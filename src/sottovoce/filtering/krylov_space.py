@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hidden system on a Krylov space: a few dozen states instead of all unknown nodes."""
+"""The hidden system on a Krylov space: a few dozen states instead of all unknown nodes.
+
+What a view shows of s is C s, C A s, C A² s, …, so that only the span of Cᵀ, AᵀCᵀ, (Aᵀ)²Cᵀ, … counts. With Q an
+orthonormal basis of a part of it,
+
+    AᵀQ = Q H + Q₊ f,   Cᵀ = Q G,   w = Qᵀs:   w_t = Hᵀ w_{t−1} + Qᵀ(x_t + u_t) + fᵀQ₊ᵀ s_{t−1},   C s = Gᵀ w.
+
+The last term is what the space cuts. It is bounded over T rounds by `sottovoce.krylov.proved_power_error`, and for
+ever by `ClosedLoop.coupling`; here only how far these relations are off is measured.
+
+Source: docs/mathematics.md, section 6; docs/proofs/cut.md.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +31,17 @@ if TYPE_CHECKING:
 
 __all__ = ["KrylovSpace", "krylov_space"]
 
-# Speed alone: Lanczos leaves a band, and what rounding has put outside of it is dropped; `defect` is measured after.
+# Speed alone: Lanczos leaves a band, and what rounding has put outside of it is dropped; `defect` is measured
+# after.
 SPECK = 8 * UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KrylovSpace:
-    """Transition QᵀAQ, rows CQ, and for each unknown node its row of Q as an input; the noise covariance stays QᵀQ = I.
+    """Transition QᵀAQ, rows CQ, and for each unknown node its row of Q as an input; noise has covariance QᵀQ = I.
 
-    AᵀQ = QH + Q₊f and Cᵀ = Q `rows`ᵀ hold up to `defect`; `basis` has Q, H, f and Q₊ as they were measured.
+    AᵀQ = QH + Q₊f and Cᵀ = Q `rows`ᵀ hold up to `defect`; `basis` has Q, H, f and Q₊ as they were measured. With r
+    dimensions, m rows and n nodes `transition` is (r, r), `rows` (m, r) and `inputs` (r, n).
     """
 
     transition: np.ndarray | csr_array
@@ -39,9 +52,10 @@ class KrylovSpace:
 
 
 def krylov_space(system: HiddenSystem, basis: KrylovBasis, block: np.ndarray) -> KrylovSpace:
-    """The system in the coordinates of a basis that was grown from `block`: the rows, and whatever else comes after.
+    """The system in the coordinates of a basis that was grown from `block`: the rows, and what else comes after.
 
     Guarantee: what rounding and dropping put the relations off by is in `defect`, measured.
+    Source: `sottovoce.krylov.measured_defect`.
     """
     projected = basis.projected
     if system.symmetric:

@@ -1,5 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quadratic forms of a view of a program: M for every target, and how far rounding may have moved it."""
+"""The quadratic forms of a view of a program: M for every target, and how far rounding may have moved it.
+
+With K_t, X_t the floats of the filter, Φ_t = A − K_t C and O_ts = X_t C Φ_{t−1} ⋯ Φ_{s+1}, a contribution of round
+s shows in round t > s
+
+    F_ts = O_ts (B_x − K_s D_0) + (what it shows in other rounds by D_a),   F_ss = X_s D_0,   M̃ = FᵀF.
+
+Rows O_ts are carried backwards in s, and serve every target:  O_{t,s−1} = O_ts Φ_s. Three things stand between M̂,
+as computed, and M:
+
+* the noise in ν = X(y − C ẑ) is white within η = `unwhite`: (1 + η)⁻¹M̃ ⪯ M ⪯ (1 − η)⁻¹M̃;
+* F̂ is off from F̃, that of K and X exactly, and lacks what a Krylov space cuts: ‖(F̂ − F̃)c‖ ≤ `shift`;
+* products and sums in M̂ = F̂ᵀF̂ are rounded: `rounding`.
+
+Soundness is in these three (docs/proofs/programs.md). Engine, settling and dropped rows are speed.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +56,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Accuracy", "ProgramForm", "ProgramResponse", "program_response"]
 
+# Speed alone: responses are made together while they take no more memory than this.
 BATCH_BYTES = 256 * 2**20
-# On a Krylov space gains are kept sooner: what that costs is counted like what is cut.
+# Speed alone: on a Krylov space gains are kept sooner: what that costs is counted like what is cut.
 SOON_SETTLED, COARSELY_SETTLED = 1e-12, 1e-10
-# Until the filter settles it keeps, for every round, a dense square matrix of the numbers that all nodes keep.
+# Speed alone: rounds times (kept numbers)², which a filter holds until it settles; more is reduced or refused.
 LARGEST = 300_000_000
-# Rows no entry of which is larger than this are dropped.
+# Speed alone: rows no entry of which is larger than this are dropped, and counted as lost.
 DEAD = 2.0**-90
 
 
@@ -57,6 +73,9 @@ class ProgramForm:
     For streams with ‖c_t‖ ≤ 1, with Δ̂² = cᵀM̂c ± `rounding` and η = `unwhite`,
 
         (Δ̂ − `shift`)² / (1 + η) ≤ cᵀMc ≤ (Δ̂ + `shift`)² / (1 − η).
+
+    `target` is a node index and `matrix` M̂, (T, T). Where `energy` was asked for, `shift` is for streams with
+    Σ‖c_t‖² ≤ 1 instead.
     """
 
     target: int
@@ -71,8 +90,11 @@ class Accuracy:
     """How far the filter is from white, and its response F̂ from F̃, that of its gains in exact arithmetic.
 
     η = `unwhite` ≥ ‖E‖. For streams with Σ‖c_t‖² ≤ 1, `followed` bounds ‖(F̂ − F̃)c‖ as far as the rows O_ts are at
-    fault, which differ from the exact ones by `turned` in norm, and `cut` what a Krylov space leaves out of F̃c. `wide`
-    is the norm of the row sums of all |O_ts|.
+    fault, which differ from the exact ones by `turned` in norm, and `cut` what a Krylov space leaves out of F̃c.
+    `wide` is the norm of the row sums of all |O_ts|.
+
+    Guarantee: upper bounds, for the exact matrices of the protocol.
+    Source: docs/proofs/programs.md, "How white the innovations are" and "The response of a filter".
     """
 
     unwhite: float
@@ -86,8 +108,9 @@ class Accuracy:
 class ProgramResponse:
     """The whitened response of a view: F_ts = X_t (C Φ_{t−1} ⋯ Φ_{s+1} b_s + what is direct), round by round.
 
-    `bare` holds the (round, node) pairs whose contributions are seen beside no unknown noise, `reached` says of every
-    node whether its contributions touch a row at all, and `cut` what the state leaves out.
+    `bare` holds the (round, node) pairs whose contributions are seen beside no unknown noise, `reached` says of
+    every node whether its contributions touch a row at all, and `cut` what the state leaves out.
+    `steps` has one `FilterStep` a round; `cut` is None where the state is all that the nodes keep.
     """
 
     protocol: Protocol
@@ -109,9 +132,9 @@ class ProgramResponse:
     def _adjoints(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
         """(s, the rows O_ts of rounds t > s, rows dropped after them, how many of them are those of s + 1).
 
-        From the last round but one backwards. Where the filter has settled rows depend on t − s alone: those of all but
-        the largest t − s are there already. Rows of late rounds that have all but died out are dropped for good, and
-        handed out once to be counted as lost.
+        From the last round but one backwards. Where the filter has settled rows depend on t − s alone: those of all
+        but the largest t − s are there already. Rows of late rounds that have all but died out are dropped for
+        good, and handed out once to be counted as lost.
         """
         starts, steps = self.starts, self.steps
         whole = np.zeros((starts[-1], steps[0].stage.size))
@@ -139,7 +162,10 @@ class ProgramResponse:
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """How far the filter is from white, and its computed response from the exact one."""
+        """How far the filter is from white, and its computed response from the exact one.
+
+        Guarantee: that of `Accuracy`.
+        """
         for _ in self._measured():
             pass
         return self._known["accuracy"]
@@ -152,9 +178,12 @@ class ProgramResponse:
     def _measured(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
         """What `_adjoints` hands out; after the last of it the `accuracy` is known.
 
-        The row sums of a bound of |E| give the first: with h_s the column sums of |O_·s|, row sums of 𝒪 diag(Δ) 𝒪ᵀ are
-        Σ_s |O_ts| |Δ_s| h_s. A step of the adjoint recursion puts O_ts off by ρ, and F̂c by ρ times a state: 2u|O_ts|
-        and what `Filtered.slip` says, in proportion to the row it came from.
+        The row sums of a bound of |E| give the first: with h_s the column sums of |O_·s|, row sums of 𝒪 diag(Δ) 𝒪ᵀ
+        are Σ_s |O_ts| |Δ_s| h_s. A step of the adjoint recursion puts O_ts off by ρ, and F̂c by ρ times a state:
+        2u|O_ts| and what `Filtered.slip` says, in proportion to the row it came from.
+
+        `white` has row sums of |E|, `lost` what rows of F̂c are off by (second column: what f lets in), `turned`
+        what rows of O are off by times all states that unit disturbances reach.
         """
         starts, steps = self.starts, self.steps
         white, turned, wide = (np.zeros(starts[-1]) for _ in range(3))
@@ -171,7 +200,7 @@ class ProgramResponse:
             gone, dead = slice(end, end + len(dropped)), np.abs(dropped)
             lost[gone] += dead @ later.held
             turned[gone] += later.reach * dead.sum(axis=1)
-            # Rows are those of the round before times Φ, and one is new: X C.
+            # Rows are those of the round after times Φ, and those of one round are new: X C.
             sources = np.concatenate([np.abs(later.filtered.whitener).sum(axis=1), before])
             made = slice(starts[s + 1], starts[s + 1] + len(sources))
             lost[here] += 2 * UNIT * (sizes @ later.held)
@@ -187,7 +216,8 @@ class ProgramResponse:
                 missed = np.abs(adjoint @ self.cut.factor.T)
                 cut_rows[here] += missed.sum(axis=1)
                 cut_columns = max(cut_columns, float(missed.sum(axis=0).max(initial=0.0)))
-        # E was bounded with the computed O; the exact one differs from it by at most `turned` in norm.
+        # E was bounded with the computed O; the exact one differs from it by at most `turned` in norm:
+        # ω(2‖ΓXᵀ‖ + (2‖𝒪̂‖ + ω)‖Δ‖) more, ω = `off`, ‖𝒪̂‖² ≤ (largest column sum)·(largest row sum) = `norm`².
         off, norm = float(np.linalg.norm(turned)), float(np.sqrt(tall * wide.max(initial=0.0)))
         largest_crossed, largest_drift = _largest_defects(steps)
         unwhite = float(white.max(initial=0.0))
@@ -196,6 +226,7 @@ class ProgramResponse:
         if self.cut is not None:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
+            # Noise off by n in norm has a covariance off by 2√(1 + η)n + n² at most; 2√(1 + η) ≤ 2.1 for η ≤ 0.1.
             noise, signal = self._left_out(1.01 * leak, norm + off)
             unwhite += 2.1 * noise + noise * noise
         self._known["accuracy"] = Accuracy(
@@ -208,12 +239,17 @@ class ProgramResponse:
 
     @cached_property
     def plainly(self) -> float:
-        """A bound of ‖(F̂ − F̃)c‖, Σ‖c_t‖² ≤ 1, where rows or states are followed in plain floats, on a Krylov space.
+        """A bound of ‖(F̂ − F̃)c‖, Σ‖c_t‖² ≤ 1, where rows or states are followed in plain floats.
+
+        On a Krylov space, where `Stage.given` says what contributions put into the state.
 
         That is Σ_v O_tv r_v, r_v being what floats add to the state in round v: in proportion to what contributions
         make of it, with those of the round itself, exactly or in floats (see `FilterStep`). The O of whoever
         follows differs from that computed here by `turned`, and by as much more as r_v for states of size 1 makes
         of it.
+
+        Guarantee: upper bound.
+        Source: docs/proofs/programs.md, "States that are followed in plain floats".
         """
         starts, steps = self.starts, self.steps
         lost, turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0
@@ -236,8 +272,8 @@ class ProgramResponse:
     def _left_out(self, leak: float, norm: float) -> tuple[float, float]:
         """What the cut adds to the maps from all draws, and from one node's contributions, to ν, as norms.
 
-        ν errs by 𝒪(fᵀQ₊ᵀ + E₁ − K E₂) + X E₂ of all states s. With ‖𝒪fᵀ‖ ≤ `leak`, ‖𝒪‖ ≤ `norm`, and the norms of E₁
-        and E₂ from the cut, products of norms bound it.
+        ν errs by 𝒪(fᵀQ₊ᵀ + E₁ − K E₂) + X E₂ of all states s. With ‖𝒪fᵀ‖ ≤ `leak`, ‖𝒪‖ ≤ `norm`, and the norms of
+        E₁ and E₂ from the cut, products of norms bound it.
         """
         cut = self.cut
         if cut is None:
@@ -253,7 +289,9 @@ class ProgramResponse:
     ) -> Iterator[ProgramForm]:
         """M = FᵀF, or CᵀMC with an encoder C, for each of the targets (node indices).
 
-        With `energy` the shift is that of streams with Σ‖c_t‖² ≤ 1.
+        With `energy` the shift is that of streams with Σ‖c_t‖² ≤ 1. `encoder` is C as a (T, T) matrix.
+
+        Guarantee: that of `ProgramForm` (docs/proofs/programs.md).
         """
         rounds, height = len(self.steps), int(self.starts[-1])
         batch = max(1, int(BATCH_BYTES // (8 * rounds * max(1, height))))
@@ -263,7 +301,7 @@ class ProgramResponse:
                 yield self._form(int(target), found, energy=energy, encoder=encoder)
 
     def _form(self, target: int, found: _Found, *, energy: bool, encoder: np.ndarray | None) -> ProgramForm:
-        """The form of one target."""
+        """The form of one target: M̂ = F̂ᵀF̂, or CᵀF̂ᵀF̂C; ‖(C c)_t‖ is at most the row sum of |C|."""
         rounds, height = len(self.steps), int(self.starts[-1])
         response, accuracy = found.response, self.accuracy
         followed = accuracy.followed + accuracy.cut
@@ -290,8 +328,9 @@ class ProgramResponse:
     def _responses(self, targets: np.ndarray) -> Iterator[_Found]:
         """Fᵀ for each of the targets, (rounds, rows).
 
-        With c_a the columns of `Stage.contributions` a contribution enters by O(I, −K)c_a and shows X(0, I)c_a at once.
-        These are found in doubled precision and rounded once, or added up where they are several.
+        With c_a the columns of `Stage.contributions` a contribution enters by O(I, −K)c_a and shows X(0, I)c_a at
+        once. These are found in doubled precision and rounded once, or added up where they are several.
+        Where the filter has settled `kept` holds the products of each lag, and only new ones are formed.
         """
         starts, rounds, size = self.starts, len(self.steps), self.steps[0].stage.size
         response = np.zeros((len(targets), rounds, int(starts[-1])))
@@ -343,8 +382,8 @@ class _Found:
 class _Put:
     """What contributions leave in the state, as right factors, and what they show at once.
 
-    Beyond its rounding a number of the latter errs by at most `missed`, and so does a product of the former with a row
-    of norm ‖o‖₁ = 1.
+    Beyond its rounding a number of the latter errs by at most `missed`, and so does a product of the former with a
+    row of norm ‖o‖₁ = 1.
     """
 
     inputs: list[Parts]
@@ -353,7 +392,7 @@ class _Put:
 
 
 def _put(filtered: Filtered, given: tuple[Doubled, ...]) -> _Put:
-    """What a round makes of contributions."""
+    """What a round makes of contributions: B_x − K D_0 (and −K D_a) in the state, X D_a at once."""
     size, count = filtered.stage.size, filtered.stage.count
     answer, whitener = filtered.factors
     inputs, shown, missed = [], [], 0.0
@@ -377,9 +416,13 @@ def program_response(
 ) -> ProgramResponse:
     """What a view of any protocol tells, ready for every target, by the engine asked for or the cheapest one.
 
-    `filter` runs the Kalman filter on all that is kept, `reduced` on a Krylov space that is grown until what it cuts is
-    at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the network. A `coarse`
-    response leaves out more and settles sooner, and says so in its `accuracy`.
+    `filter` runs the Kalman filter on all that is kept, `reduced` on a Krylov space that is grown until what it
+    cuts is at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the network.
+    A `coarse` response leaves out more and settles sooner, and says so in its `accuracy`.
+
+    Guarantee: the bounds of `accuracy` and of `forms` hold whatever engine and effort were chosen; views that no
+    engine can take are refused.
+    Source: docs/proofs/programs.md; docs/mathematics.md, sections 4 to 6.
     """
     seen = seen_view(protocol, view, thrifty=True)
     reached = _reached(protocol, seen)
@@ -415,7 +458,7 @@ def _too_large(protocol: Protocol) -> NotCertified:
 
 
 def _reached(protocol: Protocol, view: SeenView) -> np.ndarray:
-    """Which nodes' contributions touch a row at all, decided on the pattern of the program."""
+    """Which nodes' contributions touch a row at all, decided on the pattern of the program; M of others is 0."""
     maps = backward(protocol, np.array(sorted(view.rounds[0].known), dtype=np.int64))
     hit = np.zeros(protocol.n, dtype=bool)
     read = np.zeros(0, dtype=bool)
@@ -439,13 +482,13 @@ def _reached(protocol: Protocol, view: SeenView) -> np.ndarray:
 
 
 def _largest_given(stage: Stage) -> np.ndarray:
-    """The largest size of what a contribution of 1 puts into each state of a Krylov space."""
+    """The largest size of what a contribution of 1 of any node puts into each state of a Krylov space."""
     given = stage.given
     return np.zeros(stage.size) if given is None else np.asarray(np.abs(given).max(axis=1, initial=0.0))
 
 
 def _largest_defects(steps: list[FilterStep]) -> tuple[float, float]:
-    """Bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds."""
+    """Upper bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds: √(‖·‖₁‖·‖_∞), and row sums of a symmetric one."""
     crossed = drift = 0.0
     for filtered in {id(step.filtered): step.filtered for step in steps}.values():
         size = filtered.stage.size

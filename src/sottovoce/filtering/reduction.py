@@ -5,8 +5,14 @@ With s_t of `backward` and A_sᵀQ = QH + Q₊f the reduced state w_t = Qᵀs_t 
 
     w_{t+1} = Hᵀ w_t + Qᵀ(draws and contributions of the next round) + (fᵀQ₊ᵀ + E₁) s_t,      y_t = C̃ w_t + E₂ s_t,
 
-exactly, E₁ and E₂ being what rounding has put the relations off by, measured. Nothing is asked of Q, neither that it is
-orthonormal nor that A is symmetric. What the last terms do to what is seen is bounded where the filter is known.
+exactly, E₁ and E₂ being what rounding has put the relations off by, measured. Nothing is asked of Q, neither that
+it is orthonormal nor that A is symmetric. What the last terms do to what is seen is bounded where the filter is
+known.
+
+Soundness: the relations with their measured errors, and the bounds of all s_t from `growth`. Speed: whether a space
+is worth its filter, and how large it is grown, as what it leaves out is counted in `ProgramResponse.accuracy`.
+
+Source: docs/mathematics.md, section 6; `sottovoce.krylov.measured_defect`; docs/proofs/cut.md for plain gossip.
 """
 
 from __future__ import annotations
@@ -37,9 +43,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Cut", "reduced_stages"]
 
-# So few numbers that are kept need no reduction; larger spaces are not worth their filter.
+# Speed alone: so few numbers that are kept need no reduction; larger spaces are not worth their filter.
 FEW_STATES, MOST_STATES = 64, 1500
-# States that may grow by more than this leave too much open of what is cut: a filter over all of them does not.
+# Speed alone: states that may grow by more than this leave too much open of what is cut: a filter over all of them
+# does not.
 WILD = 1e5
 
 
@@ -47,7 +54,10 @@ WILD = 1e5
 class Cut:
     """What a reduction leaves out, with ‖Q₊‖ taken into the `factor` f, ‖E₁‖ ≤ `relation` and ‖E₂‖ ≤ `start`.
 
-    `drawn` and `given` bound the norms of the maps from all draws, and from the contributions of one node, to all s_t.
+    `drawn` and `given` bound the norms of the maps from all draws, and from the contributions of one node, to all
+    s_t.
+
+    `factor` has a row for each vector of Q₊ and a column for each of Q; where the space is closed it is 0.
     """
 
     factor: np.ndarray
@@ -60,9 +70,11 @@ class Cut:
 def reduced_stages(
     protocol: Protocol, view: SeenView, *, forced: bool = False, coarse: bool = False
 ) -> tuple[list[Stage], Cut] | None:
-    """The rounds of a view in the coordinates of a Krylov space; None where none is clearly smaller than the network.
+    """The rounds of a view in the coordinates of a Krylov space; None where none is clearly smaller.
 
-    Guarantee: the relations of the module hold for the exact matrices of the protocol, with the bounds of the `Cut`.
+    Guarantee: the relations of the module hold for the exact matrices of the protocol, with the bounds of the
+    `Cut`.
+    Source: `sottovoce.krylov.measured_defect` for E₁ and E₂, `growth` for the states that meet them.
     """
     kinds = {id(seen): seen for seen in view.rounds}
     if any(key >= GIVEN + protocol.n for seen in kinds.values() for form in seen.rows for key in form):
@@ -75,6 +87,7 @@ def reduced_stages(
     if max(drawn, given) > WILD * protocol.rounds and not forced:
         return None
     goal = max(COARSE_GOAL if coarse else REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * protocol.rounds)
+    # Speed alone: a cut of this size costs the goal once it has met the states that it leaves out.
     enough = goal * protocol.rounds / max(drawn, given)
     basis = _basis(protocol, maps, block / scale, enough, forced=forced)
     if basis is None:
@@ -109,7 +122,10 @@ def _kind(maps: Backward, t: int, seen: SeenRound) -> tuple[int, int]:
 def _start_block(
     view: SeenView, maps: Backward
 ) -> tuple[np.ndarray, dict[tuple[int, int], tuple[int, slice]]]:
-    """The rows of all kinds of rounds as columns; of each kind a round of it, and where its columns are."""
+    """The rows of all kinds of rounds as columns; of each kind a round of it, and where its columns are.
+
+    Kinds differ by their slot or by the rows that are seen; those with equal rows in one slot share their columns.
+    """
     entries: list[tuple[int, int, float]] = []
     columns: dict[tuple[int, int], tuple[int, slice]] = {}
     alike: dict[tuple[object, ...], slice] = {}
@@ -135,7 +151,10 @@ def _start_block(
 def _basis(
     protocol: Protocol, maps: Backward, block: np.ndarray, enough: float, *, forced: bool
 ) -> KrylovBasis | None:
-    """A basis whose truncation costs next to nothing, or the largest affordable one; None if a filter is cheaper."""
+    """A basis whose truncation costs next to nothing, or the largest affordable one; None if a filter is cheaper.
+
+    Guarantee: none; what the basis leaves out is bounded afterwards.
+    """
     whole = sum(each.kept for each in maps.rounds) + block.shape[1]
     largest = whole if forced else max(1, 3 * whole // 4)
     largest = min(largest, max(block.shape[1], min(MOST_STATES, BASIS_BYTES // (8 * len(block)))))
@@ -154,7 +173,7 @@ def _basis(
 
 
 def _stage(maps: Backward, t: int, vectors: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Stage:
-    """One round in reduced coordinates."""
+    """One round in reduced coordinates: the rows of Q at its draws and contributions say how these enter w."""
     each, begin = maps.slot(t)
     first = begin + each.kept
     drawn, given = vectors[first : first + each.drawn], vectors[first + each.drawn : begin + each.size].T
@@ -162,7 +181,12 @@ def _stage(maps: Backward, t: int, vectors: np.ndarray, transition: np.ndarray, 
 
 
 def _noise(drawn: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Noise:
-    """The covariances of B u = HᵀQᵀu and D u = C̃Qᵀu; a Gram matrix errs by units of the lengths of its columns."""
+    """The covariances of B u = HᵀQᵀu and D u = C̃Qᵀu; a Gram matrix errs by units of the lengths of its columns.
+
+    `drawn` holds the rows of Q that belong to draws, so that its Gram matrix is the covariance of Qᵀu.
+
+    Guarantee: `injected` has an upper bound of its error; the others are candidates, which the defects judge.
+    """
     gram, units = gram_in_blocks(drawn)
     lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0)) * (1 + 1e-6)
     moved = transition @ gram

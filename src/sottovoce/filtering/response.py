@@ -1,5 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whitened response F of a view to its targets, and what is read off it: M = FᵀF, without ever forming H_T."""
+"""The whitened response F of a view to its targets, and what is read off it: M = FᵀF, without ever forming H_T.
+
+    z_t = A x_{t−1} + b c_t;   (Fc)_t = L_t⁻¹C z_t;   x_t = Φ_t z_t,   Φ_t = I − K_t C.
+
+One run of the filter serves all targets, because F is linear in b. On a Krylov space A, C and b are QᵀAQ, CQ and a
+row of Q. Everything that this differs by from the true response is brought to one form, a noise map N(I + D) in the
+place of N with ‖D‖ ≤ `distortion`, and added up: weights and rows as floats (`_given_error`), gains
+(`Gains.distortion`), what the space cuts (`_cut`) and how far its relations are off (`Defect`).
+
+Soundness: these four, `SECOND_ORDER` for their products, and `recursion_error` for following rows in floats. Speed:
+which engine is taken, how far a basis is grown, and when gains are frozen, since what each costs is counted.
+
+Source: docs/mathematics.md, sections 5 and 6; docs/proofs/filter.md and docs/proofs/cut.md.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +47,19 @@ __all__ = [
     "whitened_response",
 ]
 
-# What the Krylov reduction may cost, as a distortion of the geometry of the noise, before the basis has to grow.
+# Speed alone: what the Krylov reduction may cost, as a distortion of the noise, before the basis has to grow.
 REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND = 1e-11, 1e-13
-# The same for a response behind bounds of a per cent or so.
+# Speed alone: the same for a response behind bounds of a per cent or so.
 COARSE_GOAL, COARSE_GOAL_PER_ROUND = 1e-7, 1e-11
-# Distortions are added to first order; what products of them would add is covered by this factor.
+# Needed by a proof (docs/proofs/filter.md, "What a distortion is"): distortions are added to first order; what
+# products of them would add is covered by this factor.
 SECOND_ORDER = 1.01
+# Speed alone: forms are made together while they take no more memory than this.
 BATCH_BYTES = 256 * 2**20
-# The filter on all unknown nodes works on n × n numbers, the Krylov basis on n × r.
+# Speed alone: the filter on all unknown nodes works on n × n numbers, the Krylov basis on n × r.
 LARGEST_FILTER = 6000
 BASIS_BYTES = 3 * 2**30
-# Up to here M is formed; beyond, a horizon is too long for T × T numbers.
+# Speed alone: up to here M is formed; beyond, a horizon is too long for T × T numbers.
 EXPLICIT_ROUNDS = 2048
 
 
@@ -55,6 +70,8 @@ class QuadraticForms:
     For streams with ‖c_t‖ ≤ 1, `rounding` bounds what rounding moves cᵀM̂c by, and with Δ̂² = cᵀM̂c ± rounding
 
         √(1 − missing)·(Δ̂ − d√T)/(1 + d) ≤ ‖Fc‖ ≤ (Δ̂ + d√T)/(1 − d),   d = `distortion`.
+
+    `matrices` is (targets, T, T) and `rounding` has one number a target.
     """
 
     positions: np.ndarray
@@ -72,8 +89,11 @@ class FilteredResponse:
 
         √(1 − missing)·(‖F̂c‖ − d‖c‖)/(1 + d) ≤ ‖Fc‖ ≤ (‖F̂c‖ + d‖c‖)/(1 − d),   d = `distortion`,
 
-    where F̂ is the response of this model in exact arithmetic: rounding and Krylov truncation replace the noise map N
-    by N(I + D) with ‖D‖ ≤ d, and freezing the gains takes at most the share `missing` off the noise.
+    where F̂ is the response of this model in exact arithmetic: rounding and Krylov truncation replace the noise map
+    N by N(I + D) with ‖D‖ ≤ d, and freezing the gains takes at most the share `missing` off the noise.
+
+    With r states, m rows and n unknown nodes `transition` is A, (r, r), `rows` C, (m, r), and `inputs` (r, n).
+    `engine` is the way that was taken: "filter" on all unknown nodes, "reduced" on a Krylov space.
     """
 
     transition: np.ndarray | csr_array
@@ -100,7 +120,10 @@ class FilteredResponse:
         return int(np.flatnonzero(self.rows.any(axis=0)).max(initial=-1)) + 1
 
     def respond(self, position: int, stream: np.ndarray) -> np.ndarray:
-        """F c for one target and a stream c of shape (T,) or (T, d): the whitened shift of the view, round by round."""
+        """F c for one target and a stream c of shape (T,) or (T, d): the whitened shift of the view by rounds.
+
+        Guarantee: none of its own; states are followed in plain floats.
+        """
         streams = stream.reshape(self.rounds, -1)
         source = self.columns(np.array([position]))
         state = np.zeros((self.transition.shape[0], streams.shape[1]))
@@ -114,7 +137,10 @@ class FilteredResponse:
         return np.concatenate([*shifts, self.gains.last_whitener @ state])
 
     def forms(self, positions: np.ndarray) -> Iterator[QuadraticForms]:
-        """M = FᵀF for each of the targets at `positions`, in batches that fit in memory."""
+        """M = FᵀF for each of the targets at `positions`, in batches that fit in memory.
+
+        Guarantee: that of `QuadraticForms`, what is rounded while the rows of F are followed included.
+        """
         start = self.gains.steady_from(self.rounds)
         per_target = 8 * self.rounds * (2 * self.rounds + (start + 4) * self.rows.shape[0])
         batch = max(1, int(BATCH_BYTES // per_target))
@@ -132,8 +158,10 @@ class FilteredResponse:
     def _impulses(self, sources: np.ndarray) -> Impulses:
         """F for each column b of `sources`: F_us = (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) b, which is linear in b.
 
-        The rows (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) of all rounds u are carried backwards in s and serve every target; from
-        the round on from which the gains are steady they depend on u − s alone.
+        The rows (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) of all rounds u are carried backwards in s and serve every target;
+        from the round on from which the gains are steady they depend on u − s alone.
+
+        `steady[ℓ]` is (L⁻¹C)(A Φ)^ℓ, and `last[ℓ]` the same of the rows of round T, which may be fewer.
         """
         gains, rounds, m = self.gains, self.rounds, self.rows.shape[0]
         start, count = gains.steady_from(rounds), sources.shape[1]
@@ -148,6 +176,7 @@ class FilteredResponse:
         adjoint[start * m : (rounds - 1) * m] = steady.reshape(-1, size)
         adjoint[(rounds - 1) * m :] = last[-1]
         early = np.zeros((count, len(adjoint), start))
+        # Before step s the rows of `adjoint` read the state of round s + 1; after it, that of round s.
         for s in range(start - 1, -1, -1):
             adjoint[(s + 1) * m :] = self.before(adjoint[(s + 1) * m :], s)
             adjoint[s * m : (s + 1) * m] = gains.whitener[s]
@@ -161,28 +190,41 @@ class FilteredResponse:
         ‖X‖_F ≤ √r, because what a state shows is at most its own square: noise of covariance I covers it. The error
         meets a state that a stream c has built up to a norm of at most √‖P‖·‖c‖, P being what noise builds up. So
         κT√(r‖P‖) for T steps, and γ_r√(rT) for the products with an input of norm at most 1.
+
+        Guarantee: upper bound, to be added to `distortion`.
+        Source: docs/mathematics.md, section 11; `Step` for κ.
         """
         step, size = Step.of(self.transition, self.rows, self.gains.gain), self.size
         followed = step.error * rounds * (size * self.gains.covariance_norm) ** 0.5
         return float(ROOM * (followed + GAMMA * size * (size * rounds) ** 0.5))
 
     def before(self, rows: np.ndarray, round_index: int) -> np.ndarray:
-        """Rows · A Φ_t: what rows that read the state of the next round read in the one with this 0-based index."""
+        """Rows · A Φ_t: what rows that read the state of the next round read in the one with this 0-based index.
+
+        Guarantee: within `Step.error` of the truth, in proportion to the rows' norm.
+        """
+        # X A Φ = X A − ((X A) K) C, where C reads the first few states alone.
         moved = (self._adjoint @ rows.T).T
         seen = self._seen
         moved[:, :seen] -= (moved @ self.gains.gain[self.gains.at(round_index)]) @ self.rows[:, :seen]
         return np.asarray(moved)
 
     def after(self, states: np.ndarray, round_index: int) -> np.ndarray:
-        """A Φ_t · states: what is left of states of the round with this 0-based index when the next one begins."""
+        """A Φ_t · states: what is left of states of the round with this 0-based index when the next one begins.
+
+        Guarantee: that of `before`.
+        """
         shown = self.rows[:, : self._seen] @ states[: self._seen]
         return np.asarray(self.transition @ (states - self.gains.gain[self.gains.at(round_index)] @ shown))
 
     def closed_loop(self, round_index: int) -> ClosedLoop:
         """B = AΦ and D = L⁻¹C with the gains of a 0-based round, kept for ever.
 
-        I − KC errs by at most γ_{m+1}(I + |K||C|) entry by entry, and a product with A by γ_k|A||Φ| more, k being the
-        entries of its longest row.
+        I − KC errs by at most γ_{m+1}(I + |K||C|) entry by entry, and a product with A by γ_k|A||Φ| more, k being
+        the entries of its longest row.
+
+        Guarantee: the true B is within `off` of the loop stored.
+        Source: Higham, *Accuracy and Stability*, Section 3.5.
         """
         k = self.gains.at(round_index)
         gain, rows = np.abs(self.gains.gain[k]), np.abs(self.rows)
@@ -208,7 +250,10 @@ class FilteredResponse:
     def shortened(self, rounds: int, *, frozen_at: int | None = None) -> FilteredResponse:
         """The same response over the first `rounds` rounds, all of them seen in full.
 
-        With `frozen_at` the gains of that 0-based round are kept from there on (an upper bound of the form).
+        With `frozen_at` the gains of that 0-based round are kept from there on.
+
+        Guarantee: M of the shorter horizon; with `frozen_at` an upper bound of it, as gains that are frozen are
+        optimal for less noise (`filter_gains`), and `missing` no longer says by how much.
         """
         kept = rounds if frozen_at is None else frozen_at + 1
         gain, whitener = self.gains.gain[:kept], self.gains.whitener[:kept]
@@ -231,9 +276,12 @@ def whitened_response(
 ) -> FilteredResponse:
     """The whitened response of a view, by the engine asked for or the cheapest one.
 
-    `filter` runs the Kalman filter on all unknown nodes, `reduced` runs it on a Krylov space that is grown until what
-    it cuts is at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the network. A
-    `coarse` response is off by up to a tenth of a per cent, and says so in `distortion` and `missing`.
+    `filter` runs the Kalman filter on all unknown nodes, `reduced` runs it on a Krylov space that is grown until
+    what it cuts is at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the
+    network. A `coarse` response is off by up to a tenth of a per cent, and says so in `distortion` and `missing`.
+
+    Guarantee: that of `FilteredResponse`, whatever engine and effort were chosen.
+    Source: docs/mathematics.md, sections 5 and 6; docs/proofs/filter.md and docs/proofs/cut.md.
     """
     one_of(ENGINES, engine=engine)
     if engine != "filter":
@@ -264,6 +312,7 @@ def _per_target(rows: np.ndarray, sources: np.ndarray) -> np.ndarray:
 
 def _settling(system: HiddenSystem, coarse: bool) -> dict[str, float]:
     """When to freeze the gains: once next to no noise is lost while M is formed, a little in long horizons."""
+    # Speed alone: what frozen gains leave out is counted in `Gains.missing`.
     if system.rounds <= EXPLICIT_ROUNDS:
         return {"steady": 1e-4 if coarse else 1e-8}
     return {"steady": 2e-4 if coarse else 5e-5, "earliest": EXPLICIT_ROUNDS // 4}
@@ -277,12 +326,19 @@ def _identity(size: int) -> csr_array:
 
 
 def _reach(system: HiddenSystem) -> float:
-    """A bound of ‖(I − ZA)⁻¹‖ over T rounds."""
+    """A bound of ‖(I − ZA)⁻¹‖ over T rounds, Z being the shift by a round: Σ_{k<T} ‖Aᵏ‖.
+
+    Guarantee: upper bound.
+    """
     return system.rounds * system.power_norm
 
 
 def _given_error(system: HiddenSystem) -> float:
-    """The distortion from rounding in the weights themselves and in the orthonormal rows, σ_min(N) ≥ 1/(1 + ‖A‖)."""
+    """The distortion from rounding in the weights and in the orthonormal rows, as σ_min(N) ≥ 1/(1 + ‖A‖).
+
+    Guarantee: upper bound, to first order; `SECOND_ORDER` has the rest.
+    Source: docs/proofs/filter.md, "Exact weights and rows".
+    """
     return _reach(system) * (
         2 * UNIT_ROUNDOFF * system.power_norm + (1 + system.power_norm) * system.rows_error
     )
@@ -315,7 +371,11 @@ def _reduction(system: HiddenSystem, goal: float, *, forced: bool) -> KrylovBasi
 
 
 def _cut(system: HiddenSystem, basis: KrylovBasis) -> float:
-    """The distortion from Krylov truncation: the error of the powers over σ_min(N) ≥ 1/(1 + ‖A‖)."""
+    """The distortion from Krylov truncation: the error of the powers over σ_min(N) ≥ 1/(1 + ‖A‖).
+
+    Guarantee: upper bound, rounding in the small system included; 0 where the space is closed.
+    Source: docs/proofs/cut.md, "Over T rounds".
+    """
     if basis.residual.shape[0] == 0:
         return 0.0
     stretch = power_sum(basis.projected, 0.0, system.rounds)
@@ -323,7 +383,10 @@ def _cut(system: HiddenSystem, basis: KrylovBasis) -> float:
 
 
 def _estimated_cut(system: HiddenSystem, basis: KrylovBasis, enough: float) -> float:
-    """The same as floats have it, to know when a basis need not grow."""
+    """The same as floats have it, to know when a basis need not grow.
+
+    Guarantee: none; `_cut` proves what the basis that is kept leaves out.
+    """
     factor = (1 + system.power_norm) * system.power_norm
     return power_error(basis, system.rounds, enough=enough / factor) * factor
 
@@ -333,6 +396,8 @@ def _reduced(system: HiddenSystem, basis: KrylovBasis, coarse: bool) -> Filtered
 
     Powers of A on the rows are those of QᵀAQ on CQ as far as X Q = Q H + Q₊ f holds; how far Q is from orthonormal
     changes nothing but the covariance of the noise, in every round by the same share.
+
+    Guarantee: `distortion` is the sum of gains, weights and rows, cut, relations and skew, each an upper bound.
     """
     space = krylov_space(system, basis, system.rows.T)
     defect = space.defect

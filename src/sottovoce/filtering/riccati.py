@@ -21,7 +21,9 @@ __all__ = ["doublings"]
 def doublings(
     step: np.ndarray, seen: np.ndarray, weight: np.ndarray, *, most: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """H_1, H_2, … up to `most`, each with what it adds to the one before, from A₀ = `step`, G₀ = `seen`, H₀ = `weight`.
+    """H_1, H_2, … up to `most`, each with what it adds to the one before.
+
+    A₀ = `step`, G₀ = `seen` and H₀ = `weight` are square and of one size, G₀ and H₀ positive semidefinite.
 
         H_{k+1} = H_k + A_kᵀ H_k (I + G_k H_k)⁻¹ A_k,
         G_{k+1} = G_k + A_k (I + G_k H_k)⁻¹ G_k A_kᵀ,      A_{k+1} = A_k (I + G_k H_k)⁻¹ A_k.

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rounding does, from above: every allowance that a proof of this room needs. `docs/proofs` derives them.
+"""What rounding does, from above: every allowance that a proof of this room needs.
 
-Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5: a sum of k products errs by at
-most γ_k = ku/(1 − ku) times the sum of their sizes, in whatever order it is taken.
+docs/proofs/index.md says which page derives each. Nothing here is speed but what is marked so. Bounds are
+themselves computed in floats; `ROOM` covers that, since a handful of roundings is far below a per cent.
+
+Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5: a sum of k products errs by
+at most γ_k = ku/(1 − ku) times the sum of their sizes, in whatever order it is taken.
 """
 
 from __future__ import annotations
@@ -38,9 +41,11 @@ __all__ = [
     "turned_rows",
 ]
 
-# γ_k ≤ this, times k; bounds of rounding errors are themselves computed within `ROOM`.
+# Needed by every proof: γ_k ≤ this, times k, for k below 10¹²; bounds of rounding errors are themselves computed
+# within `ROOM`.
 GAMMA, ROOM = 1.001 * UNIT_ROUNDOFF, 1.01
-# Squares of numbers below 1e-154 underflow: norms are known up to this much, and so is a product of two.
+# Needed by proofs that norms enter: squares of numbers below 1e-154 underflow, so that norms are known up to this
+# much, and so is a product of two.
 TINY = 1e-150
 
 
@@ -49,8 +54,8 @@ class Step:
     """How far a step of the filter enlarges rows or states X at most, and what rounding adds, in proportion to ‖X‖.
 
     `FilteredResponse.before` makes XA, then subtracts ((XA)K)C. Entry by entry that errs by γ_{k+1}|X||A| +
-    γ_{k+r+m+1}|X||A||K||C| at most, k being the entries of the longest row or column of A; so does `after` with states.
-    With α ≥ ‖|A|‖ and ν ≥ ‖|K||C|‖, `stretch` is α(1 + ν) and `error` is κ = α(γ_{k+1} + γ_{k+r+m+1}ν).
+    γ_{k+r+m+1}|X||A||K||C| at most, k being the entries of the longest row or column of A; so does `after` with
+    states. With α ≥ ‖|A|‖ and ν ≥ ‖|K||C|‖, `stretch` is α(1 + ν) and `error` is κ = α(γ_{k+1} + γ_{k+r+m+1}ν).
     """
 
     stretch: float
@@ -67,13 +72,19 @@ class Step:
 
 
 def product_error(count: int, left: np.ndarray, right: np.ndarray) -> float:
-    """γ_k‖X‖_F‖Y‖_F: a bound of the error of a product that sums `count` terms an entry."""
+    """γ_k‖X‖_F‖Y‖_F: a bound of the error of a product that sums `count` terms an entry.
+
+    Guarantee: upper bound in the Frobenius norm, underflow included.
+    Source: Higham, *Accuracy and Stability*, Section 3.5.
+    """
     sizes = (float(np.linalg.norm(left)) + TINY) * (float(np.linalg.norm(right)) + TINY)
     return GAMMA * count * sizes + TINY**2
 
 
 def spread(sizes: np.ndarray | csr_array) -> float:
     """‖X‖₂ ≤ √(‖X‖₁‖X‖_∞) for a matrix without negative entries.
+
+    Guarantee: upper bound but for the rounding of the sums, which `ROOM` covers wherever it is used.
 
     >>> spread(np.ones((2, 2)))
     2.0
@@ -89,9 +100,10 @@ def terms(matrix: np.ndarray | csr_array) -> int:
 
 
 def is_above(matrix: np.ndarray, bound: float) -> bool:
-    """Whether X ⪰ `bound`·I is proved for a symmetric or Hermitian X as stored: by a Cholesky factor, or not at all.
+    """Whether X ⪰ `bound`·I is proved, by a Cholesky factor, for a symmetric or Hermitian X as stored.
 
-    If the floats Y = X − (`bound` + c)I have a Cholesky factor in floats, then λ_min(Y) ≥ −γ_{n+1}/(1 − γ_{n+1})·tr Y.
+    If the floats Y = X − (`bound` + c)I have a Cholesky factor in floats, then λ_min(Y) ≥ −γ_{n+1}/(1 − γ_{n+1})·tr
+    Y.
 
     Guarantee: True is a proof; c covers that share of the trace, and the rounding of Y's diagonal.
     Source: Rump, *Verification of positive definiteness*, BIT 46 (2006); Higham, *Accuracy and Stability*, Theorem
@@ -110,7 +122,9 @@ def is_above(matrix: np.ndarray, bound: float) -> bool:
 
 
 def eigenvalue_ends(matrix: np.ndarray) -> tuple[float, float]:
-    """Numbers between which all eigenvalues of a symmetric or Hermitian matrix lie: LAPACK's, moved out until proved.
+    """Numbers between which all eigenvalues of a symmetric or Hermitian matrix lie.
+
+    LAPACK's are guesses, and moved out until a Cholesky factor proves them.
 
     Guarantee: λ_min ≥ the first and λ_max ≤ the second, both by `is_above`, or by ‖X‖_∞ where that proves nothing.
     """
@@ -156,7 +170,8 @@ def power_sum(loop: np.ndarray, off: float, count: float = np.inf) -> float:
 
     Guarantee: upper bound, rounding included. Once a power is below ½ in norm the rest is a geometric series; a sum
     over all k is infinite where powers do not fade.
-    Source: Higham, *Accuracy and Stability*, Section 3.5: X² errs by at most γ_n‖X‖²_F, and by p(2‖X‖ + p) if X by p.
+    Source: Higham, *Accuracy and Stability*, Section 3.5: X² errs by at most γ_n‖X‖²_F, and by p(2‖X‖ + p) if X by
+    p.
 
     >>> round(power_sum(np.eye(1), 0.0, 8) / ROOM, 6), round(power_sum(np.eye(1) / 4, 0.0) / ROOM, 6)
     (8.0, 1.333333)
@@ -181,8 +196,8 @@ def transform_error(points: int) -> float:
 
     A stage of radix p sums p products an entry, and ‖|F_p|‖ = √p·‖F_p‖: so τ = Σ √p·γ_{p+4} over the prime factors.
 
-    Guarantee: upper bound for transforms in stages with roots of unity to two units, for points without a prime factor
-    above 11 (SciPy's and NumPy's go other ways beyond).
+    Guarantee: upper bound for transforms in stages with roots of unity to two units, for points without a prime
+    factor above 11 (SciPy's and NumPy's go other ways beyond).
     Source: Higham, *Accuracy and Stability*, Theorem 24.2, for any radix.
 
     >>> round(transform_error(8) / UNIT_ROUNDOFF, 1)
@@ -192,7 +207,7 @@ def transform_error(points: int) -> float:
 
 
 def transform_units(points: int) -> float:
-    """How far each entry of such a transform is off at most, as a share of the sum of the sizes of what is transformed.
+    """How far each entry of such a transform is off at most, as a share of the sum of sizes of what is transformed.
 
     Guarantee: that of `transform_error`; every entry is a sum of products along paths of Σ (p + 4) roundings.
     """
@@ -214,12 +229,13 @@ def _prime_factors(points: int) -> list[int]:
 def gram_error(early: np.ndarray, steady: np.ndarray, last: np.ndarray, points: int) -> np.ndarray:
     """How far rounding moves cᵀMc at most, |c_t| ≤ 1, for the M of `gram_matrices`, one number a target.
 
-    Sums of k products err by γ_k|F|ᵀ|F| entry by entry, and M has none of more than all rows of F. Entries for an early
-    s and a late t are a correlation of L lags by transforms of N < 3L `points`: with ‖F_s‖ and ‖f‖ the norms of what is
-    transformed the L of them err together by at most L(2τ + √3·τ + γ_{m+4})‖F_s‖‖f‖, and stand in M twice.
+    Sums of k products err by γ_k|F|ᵀ|F| entry by entry, and M has none of more than all rows of F. Entries for an
+    early s and a late t are a correlation of L lags by transforms of N < 3L `points`: with ‖F_s‖ and ‖f‖ the norms
+    of what is transformed the L of them err together by at most L(2τ + √3·τ + γ_{m+4})‖F_s‖‖f‖, and stand in M
+    twice.
 
     Guarantee: upper bounds.
-    Source: Higham, *Accuracy and Stability*, Section 3.5; `transform_error` for τ.
+    Source: docs/proofs/transforms.md, "Correlations in M"; Higham, *Accuracy and Stability*, Section 3.5.
     """
     early, steady, last = (np.abs(part) for part in (early, steady, last))
     count, height, start = early.shape
@@ -236,10 +252,12 @@ def gram_error(early: np.ndarray, steady: np.ndarray, last: np.ndarray, points: 
 def turned_rows(rows: np.ndarray, basis: np.ndarray, units: float) -> float:
     """A bound of ‖Q − C‖ for floats Q and some C that spans what the exact rows do.
 
-    Those are `rows`, R, within `units` units of roundoff a row of norm 1. Whatever T is, the rows C = Q + T⁻¹E span the
-    same for E = R − TQ, and ‖T⁻¹E‖ ≤ ‖E‖‖X‖/(1 − ‖I − XT‖) for every X.
+    Those are `rows`, R, within `units` units of roundoff a row of norm 1. Whatever T is, the rows C = Q + T⁻¹E span
+    the same for E = R − TQ, and ‖T⁻¹E‖ ≤ ‖E‖‖X‖/(1 − ‖I − XT‖) for every X.
 
-    Guarantee: upper bound, T = RQᵀ and X = T⁻¹ being floats and E measured; infinite unless QQᵀ is I to a per mille.
+    Guarantee: upper bound, T = RQᵀ and X = T⁻¹ being floats and E measured; infinite unless QQᵀ is I to a per
+    mille.
+    Source: docs/proofs/filter.md, "Exact weights and rows".
     """
     rank = len(rows)
     across = rows @ basis.T

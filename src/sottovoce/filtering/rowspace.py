@@ -3,6 +3,8 @@
 
 What an observer learns is discontinuous where its rows become dependent, so no tolerance may decide it: rows are
 rationals (floats are, too), elimination is exact, and only the surviving basis is rounded.
+
+Source: docs/mathematics.md, section 4; docs/proofs/filter.md, "Exact weights and rows".
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ __all__ = ["RowSpace", "independent_rows"]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowSpace:
     """Rows in echelon form: each has 1 in its pivot column, and later rows are 0 there.
+
+    `pivots` maps a pivot column to its row, {column: entry}, in order of creation.
+
+    Guarantee: exact; `rank` and `contains` have no tolerance.
 
     >>> from fractions import Fraction
     >>> third, half = Fraction(1, 3), Fraction(1, 2)
@@ -80,7 +86,13 @@ class RowSpace:
 def independent_rows(space: RowSpace, columns: int) -> tuple[np.ndarray, float]:
     """An orthonormal basis of the span as float rows, and a bound of the angle that rounding may have turned it by.
 
-    Guarantee: the bound is measured (`turned_rows`), whatever the factorisation did.
+    Guarantee: the bound is measured (`turned_rows`), whatever the factorisation did; 0 where rows are unit vectors.
+    Source: docs/proofs/filter.md, "Exact weights and rows".
+
+    >>> from fractions import Fraction
+    >>> rows, turned = independent_rows(RowSpace.spanned_by([{0: Fraction(1, 3), 1: Fraction(1, 3)}]), 3)
+    >>> rows.round(4).tolist(), 0 < turned < 1e-14
+    ([[0.7071, 0.7071, 0.0]], True)
     """
     rows = np.zeros((space.rank, columns))
     for k, line in enumerate(space.pivots.values()):

@@ -5,6 +5,11 @@
 
 z_t being what was kept before round t, u_t the draws the observer does not know, x_t the contributions. D has full
 rank: it is [I | ·] up to the order of its columns, or has rows that are clearly independent as they are.
+
+What floats leave out of A and C is kept beside them (`lows`), so that a product in doubled precision is one with
+the exact matrices. B and D enter through their covariances alone, in doubled precision too.
+
+Source: docs/proofs/programs.md; `decorrelation` for the rows.
 """
 
 from __future__ import annotations
@@ -30,9 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["UNIT", "Noise", "Stage", "float_row", "stages_of"]
 
-# Smaller entries, and those larger than its inverse, are refused: nothing may underflow unseen.
+# Needed by a proof (docs/proofs/programs.md, products): smaller entries, and those larger than its inverse, are
+# refused, so that nothing underflows unseen.
 SMALLEST = 1e-100
-# Sparse products pay from this size and below this share of entries.
+# Speed alone: sparse products pay from this size and below this share of entries.
 SMALL, SPARSE = 64, 0.2
 
 
@@ -40,7 +46,12 @@ SMALL, SPARSE = 64, 0.2
 class Noise:
     """B Bᵀ, B Dᵀ and D Dᵀ of a round in floats.
 
-    More closely, [B; D][B; D]ᵀ is `drawn`. Where B = A G and D = C G, as on a Krylov space, G Gᵀ is `injected` instead.
+    More closely, [B; D][B; D]ᵀ is `drawn`. Where B = A G and D = C G, as on a Krylov space, G Gᵀ is `injected`
+    instead.
+
+    With r states and m rows `process` is (r, r), `shared` (r, m), `seen` (m, m), `drawn` (r + m, r + m) and
+    `injected` (r, r). The filter uses the first three; its defects are measured with the others, one of which is
+    None.
     """
 
     process: np.ndarray
@@ -54,8 +65,11 @@ class Noise:
 class Stage:
     """One round in floats; `lows` is what they leave out of A and C.
 
-    `entering[a]` is [B_x; D_0] for a = 0 and [0; D_a] after that, with a column for each node. On a Krylov space there
-    is one, [A; C] G, and `given` is G.
+    `entering[a]` is [B_x; D_0] for a = 0 and [0; D_a] after that, with a column for each node. On a Krylov space
+    there is one, [A; C] G, and `given` is G.
+
+    With r states, m rows and n nodes: `transition` is A, (r, r), `rows` C, (m, r), each of `entering` (r + m, n),
+    and `given` (r, n). Contributions of a rounds later count in the round that shows them.
     """
 
     transition: np.ndarray | csr_array
@@ -82,7 +96,7 @@ class Stage:
 
     @cached_property
     def terms(self) -> tuple[int, int]:
-        """How many products an entry sums at most in a product with A, and with C."""
+        """How many products an entry sums at most in a product with A, and with C: k of γ_k."""
         return _longest(self.transition), _longest(self.rows)
 
     @cached_property
@@ -109,7 +123,10 @@ class Stage:
 
     @cached_property
     def contributed(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """For each of `entering`, Σ_j v_j v_jᵀ over its columns v_j; the same of sizes."""
+        """For each of `entering`, Σ_j v_j v_jᵀ over its columns v_j; the same of sizes.
+
+        Σ_j v_j v_jᵀ ⪰ v_j v_jᵀ for each j, so that one bound of the states serves every target.
+        """
         if self.given is not None:
             outer, sizes = np.abs(_dense(self.both.whole)), np.abs(self.given)
             whole = _dense(self.both.whole)
@@ -129,7 +146,8 @@ class Stage:
 def stages_of(view: SeenView) -> list[Stage]:
     """The rounds in floats; those that are alike are one and the same value.
 
-    Guarantee: every entry of A, B, C, D, B_x and D_a errs by at most half a unit in its last place.
+    Guarantee: every entry of A, B, C, D, B_x and D_a errs by at most half a unit in its last place; numbers that
+    floats do not hold well are refused.
     """
     made: dict[int, Stage] = {}
     for seen in view.rounds:
@@ -139,7 +157,7 @@ def stages_of(view: SeenView) -> list[Stage]:
 
 
 def _stage(seen: SeenRound) -> Stage:
-    """One round in floats."""
+    """One round in floats: columns of forms are sorted into states, draws and contributions of each later round."""
     compiled = seen.compiled
     n, size = compiled.n, compiled.size
     draws = [k for k, owners in enumerate(compiled.owners) if seen.known.isdisjoint(owners)]
@@ -170,7 +188,7 @@ def _contributed_later(rounds: int, n: int) -> Callable[[int], int | None]:
 
 
 def _noise(drawn: Doubled, size: int) -> Noise:
-    """The covariances of B u and D u."""
+    """The covariances of B u and D u: [B; D][B; D]ᵀ in doubled precision, and its blocks rounded once."""
     count = _longest(drawn.high)
     factor = from_left(drawn, count)
     found = product(factor, factor.T, count)
@@ -223,7 +241,7 @@ def _sparse(values: list[float], columns: list[int], ends: list[int], width: int
 
 
 def _left_out(numerator: int, denominator: int, value: float) -> float:
-    """A quotient less a float, rounded once."""
+    """A quotient less a float, rounded once: the difference is formed in whole numbers."""
     above, below = value.as_integer_ratio()
     return (numerator * below - above * denominator) / (denominator * below)
 

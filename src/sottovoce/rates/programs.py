@@ -146,7 +146,7 @@ def _put_infinite(found: ProgramRates, places: np.ndarray) -> None:
 def _filters(
     exact: ExactRound, indices: np.ndarray, places: np.ndarray, found: ProgramRates
 ) -> list[tuple[np.ndarray, Whitener]]:
-    """A stationary filter for all targets at these places, or one for each where others' contributions are in the way.
+    """A stationary filter for all targets at these places, or one for each where others are in the way.
 
     What noise does not reach is taken out first where that is needed; targets that reach it are put to infinity. In
     order of cost: the round as it is; the round without coordinates that the observer knows; for each target alone
