@@ -18,7 +18,7 @@ from sottovoce.participation import Participation
 from sottovoce.protocols import Slopes
 from sottovoce.report.html import report_html
 from sottovoce.report.proofs import carried_proofs
-from sottovoce.verification import AccountVerification, verify_account
+from sottovoce.verification import AccountVerification, verify, verify_account
 from sottovoce.verification.asked import training_question
 from sottovoce.verification.meaning import question
 from sottovoce.verification.training import simple_bound
@@ -87,6 +87,22 @@ def test_a_page_that_shows_less_is_refused(ring: Any) -> None:
     assert checked(ring, protocol_hash="0" * 64).reason.startswith("the protocol of the page has the hash")
     assert checked(ring, protocol_hash=None).verdict == "refused"
     assert checked(ring, assumption="none").verdict == "refused"
+
+
+def test_zero_out_asks_of_every_node_that_its_ball_holds_the_identity(tmp_path: Path) -> None:
+    """The worst pair's target may send on what it received; node 2 may not, and its pairs need the slopes."""
+    slopes = Slopes(lower=np.full(4, 0.5), upper=np.array([1.0, 1.0, 0.9, 1.0]))
+    weights, one = carried(tmp_path, "ring:n=4", "secure-sum", updates=slopes)
+    assert checked((weights, one)).verdict == "verified"
+    assert one.certificate is not None
+    assert one.certificate.mechanism is not None
+    zeroed = replace(one.certificate, mechanism=replace(one.certificate.mechanism, relation="zero-out"))
+    stated = replace(one.stated, relation="zero-out")
+    assert verify(zeroed, weights, arithmetic="float").verified
+    found = verify_account(stated, zeroed, weights, further=one.further)
+    assert found.verdict == "refused"
+    assert found.reason.startswith("zero-out needs slopes that hold 1 at every node")
+    assert verify_account(replace(stated, assumption="none"), zeroed, weights).checks[-1].name != "relation"
 
 
 def test_a_certificate_of_another_ball_does_not_serve(ring: Any) -> None:

@@ -29,7 +29,7 @@ from sottovoce.certificates import StatedView
 from sottovoce.errors import InputError
 from sottovoce.gaussian import epsilon
 from sottovoce.participation import Participation
-from sottovoce.protocols import hash_of_damping, spread
+from sottovoce.protocols import Slopes, hash_of_damping, spread
 from sottovoce.verification.checking import Check, stored_weights, verify
 from sottovoce.verification.floats import is_gossip
 from sottovoce.verification.meaning import certified_protocol, pair_of, program_question, question
@@ -278,6 +278,10 @@ def _same_protocol(stated: StatedAccount, certificate: Certificate, weights: Gos
     Plain gossip is named by rounds and damping alone, which `_same_run` has compared, so both hashes are None
     there.
     """
+    slopes = certificate.updates if stated.relation == "zero-out" and stated.assumption != "none" else None
+    if isinstance(slopes, Slopes) and not slopes.hold_identity:
+        # A node without its data sends on what it received. `verify` asks this of one target, and here are many.
+        return [Check("relation", False, f"zero-out needs slopes that hold 1 at every node; got {slopes}")]
     gossips = certificate.updates is None and is_gossip(certificate, (weights,))
     found = None if gossips else certificate.protocol_hash
     if found == stated.protocol_hash:
