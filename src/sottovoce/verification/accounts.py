@@ -399,7 +399,8 @@ def _others(
         view = StatedView(name=stated.view, observers=watching, own_noise=stated.own_noise)
         claims.append((replace(certificate, view=view), about))
     if certificate.updates is None and not is_gossip(certificate, (weights,)):
-        protocol = certified_protocol(certificate, (weights,))
+        several = stored_weights(certificate) if certificate.further else (weights,)
+        protocol = certified_protocol(certificate, several)
         pairs = [
             _program_pair(replace(claim, target=weights.labels[target]), protocol)
             for claim, about in claims
