@@ -133,7 +133,8 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
 
     * (φκ)²‖δK‖, from F' = (K + δK)^{-½}G. `error_K` has γ_{kept+2}·tr K for the factorisation and γ·`whole` for
       K: two responses of `steps` operations each, sums over u nodes and T rounds. `whole` is the trace of |N||N|ᵀ.
-    * 2φκ‖δG D⁻¹‖, `error_G`, entry by entry γ_steps of `absolute`.
+    * 2φκ‖δG D⁻¹‖, `error_G`, entry by entry γ_steps of `absolute`. Its square stays within the doubling where
+      κ‖δG D⁻¹‖ ≤ 2φ: unless signs cancel in every round at once, φ ≥ 1 and that is far from it.
     * 2φκ·γ_kept·√(tr K)·w: each column f of F solves (L + δL)f = g with |δL| ≤ γ_kept|L| and ‖L‖_F = √(tr K).
     * γ_{kept+2}·w²: the product FᵀF, whose columns have norm at most 1 after scaling.
 
