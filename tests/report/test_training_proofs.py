@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report of training carries its proofs: the worst pair's, and those of pairs that no simple bound covers."""
+"""Reports carry their proofs: the worst pair's and, of training, those of pairs that no simple bound covers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from sottovoce import gossip, graphs
+from sottovoce import View, certify, gossip, graphs
 from sottovoce.accounting import account_all
 from sottovoce.documents import page_document
 from sottovoce.documents.carried import Carried, read_report
 from sottovoce.graphs import as_graph, spectrum
 from sottovoce.participation import Participation
-from sottovoce.protocols import Slopes
+from sottovoce.protocols import Slopes, scheduled
 from sottovoce.report.html import report_html
 from sottovoce.report.proofs import carried_proofs
-from sottovoce.verification import AccountVerification, verify_account
+from sottovoce.verification import AccountVerification, verify, verify_account
 from sottovoce.verification.asked import training_question
 from sottovoce.verification.meaning import question
 from sottovoce.verification.training import simple_bound
@@ -89,6 +89,22 @@ def test_a_page_that_shows_less_is_refused(ring: Any) -> None:
     assert checked(ring, assumption="none").verdict == "refused"
 
 
+def test_zero_out_asks_of_every_node_that_its_ball_holds_the_identity(tmp_path: Path) -> None:
+    """The worst pair's target may send on what it received; node 2 may not, and its pairs need the slopes."""
+    slopes = Slopes(lower=np.full(4, 0.5), upper=np.array([1.0, 1.0, 0.9, 1.0]))
+    weights, one = carried(tmp_path, "ring:n=4", "secure-sum", updates=slopes)
+    assert checked((weights, one)).verdict == "verified"
+    assert one.certificate is not None
+    assert one.certificate.mechanism is not None
+    zeroed = replace(one.certificate, mechanism=replace(one.certificate.mechanism, relation="zero-out"))
+    stated = replace(one.stated, relation="zero-out")
+    assert verify(zeroed, weights, arithmetic="float").verified
+    found = verify_account(stated, zeroed, weights, further=one.further)
+    assert found.verdict == "refused"
+    assert found.reason.startswith("zero-out needs slopes that hold 1 at every node")
+    assert verify_account(replace(stated, assumption="none"), zeroed, weights).checks[-1].name != "relation"
+
+
 def test_a_certificate_of_another_ball_does_not_serve(ring: Any) -> None:
     """Narrower slopes make every number smaller: the hash of the protocol is that of the page."""
     weights, one = ring
@@ -128,3 +144,27 @@ def test_a_page_that_needs_no_slopes_must_not_use_them(complete: Any) -> None:
     assert simple_bound(asked) < simple_bound(replace(asked, slopes=None))
     assert simple_bound(replace(asked, slopes=None)) == pytest.approx(1.0, rel=1e-12)
     assert np.isclose(float(one.stated.squared), 0.5, rtol=1e-9)
+
+
+def test_other_pairs_of_a_schedule_are_held_against_all_of_its_weights(tmp_path: Path) -> None:
+    """A page that shows its second worst pair as the worst: the first matrix alone would bear it out."""
+    full, path = (graphs.metropolis_weights(name) for name in ("complete:n=4", "path:n=4"))
+    protocol = scheduled([full, path], rounds=4)
+    table = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
+    texts, section = carried_proofs([table])
+    account = page_document(table, as_graph("complete:n=4"), spectrum(full))
+    file = tmp_path / "schedule.html"
+    file.write_text(
+        report_html(title="schedule", account=account, sections=[section], proofs=texts), encoding="utf-8"
+    )
+    (one,) = read_report(file)
+    honest = verify_account(one.stated, one.certificate)
+    assert (honest.verdict, honest.proved_pairs) == ("consistent", 12)
+    assert one.stated.squared > 2.5
+    assert one.certificate is not None
+    second = replace(certify(protocol, View.secure_sum(1), 0), mechanism=one.certificate.mechanism)
+    lowered = np.minimum(one.stated.squared_upper, second.squared_upper)
+    lowered[[one.stated.pair(k) for k in range(12)].index(((1,), 0))] = second.squared_upper
+    forged = verify_account(replace(one.stated, squared_upper=lowered), second)
+    assert (forged.verdict, forged.checks[-1].name) == ("refused", "worst")
+    assert "Δ² of 0 about 1 is at least 2.53" in forged.reason

@@ -1,5 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check a certificate on the graph it speaks of, by code that shares nothing with what found it."""
+"""Check a certificate on the graph it speaks of, by code that shares nothing with what found it.
+
+A certificate claims lower ≤ Δ² ≤ upper for one target, one view and one protocol, and carries hints: a vector y, a
+witness, factors, an attack. Nothing here believes a hint. Each is put into an inequality that holds for every
+choice of it, so that a bad hint proves less, and never something false.
+
+The way from the file to the verdict, in order:
+
+1. `sottovoce.certificates` reads the file: types, finite numbers, lengths, and the hash against accidents.
+2. `checking.verify` compares the hashes of weights and protocol with what is at hand, and chooses an arithmetic.
+3. `meaning` turns words into rationals: the rows C that the view shows, the nodes whose noise is known, the target.
+   Floats of the file count as the rationals that they are.
+4. The upper end, then the lower end, by one of the two paths below.
+5. `checking` writes the verdict: every check by name, what was proved, and what was taken on trust.
+6. For a report of many pairs `accounts.verify_account` does this for the worst pair, and shows of the others
+   (`others`, `training.no_worse_in_training`) that none is worse.
+
+**Balls** (`balls`, needs python-flint) is the path to read first. Rationals as far as they go, then midpoints with
+a proved radius; no error analysis, and no margin.
+
+**Floats** (`floats` and all other modules) prove the same in double precision and reach further. Every step has a
+bound of its rounding, stated where it is used:
+
+| claim | upper end | lower end |
+|---|---|---|
+| gossip, dense | `spans`, `hidden` (ranks), `forms` (M, diag(y) ⪰ M), `ends` | `forms`, `ends` |
+| programs, dense | `programs`: `backwards`, `fresh`, `definition`, `ports`, `forms`, `ends` | `definition` |
+| gossip, horizon | `hidden`, `reduction` (a small model), `horizon` (bounded-real inequalities) | none |
+| training, shift | `training`: `asked`, `loops` (what is hidden), `shift` (steps that contract) | `attacks` |
+
+`moves` checks trainings with memory, which have no file format of their own.
+
+Notation of the room: u = 2⁻⁵³ is `UNIT_ROUNDOFF`, and γ_k = ku/(1 − ku) is `hidden.gamma(k)`. A sum of k products,
+done in whatever order, is off by at most γ_k times the same sum with absolute values (Higham, Accuracy and
+Stability of Numerical Algorithms, Section 3.1). Factors 1.01 on a bound stand for the rounding of the bound itself.
+
+What is trusted: Python, numpy, scipy and IEEE arithmetic rounded to nearest (in balls Python and FLINT), the exact
+rows of `GossipWeights`, `Participation`, and what `Verification.trusted` says in words. Nothing of `filtering`,
+`rates` or `sensitivities` is imported; a test reads the imports.
+"""
 
 from sottovoce.verification.accounts import (
     MOST_FURTHER,

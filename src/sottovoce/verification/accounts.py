@@ -1,5 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`verify_account`: whether a published account of many pairs has the worst one right, from its certificate."""
+"""`verify_account`: whether a published account of many pairs has the worst one right, from its certificate.
+
+A report says of one view: the largest Δ² over all pairs (observers, target) is this, at this pair, and from it
+follows this ε. `StatedAccount` is what it says, without a word believed. The checks, in order; each stops those
+after it:
+
+1. run: rounds, view, contribution, participation, noise, δ and relation of page and certificate are the same.
+2. network: hash and names of the nodes are those of the graph at hand (or of the weights in the certificate).
+3. protocol: program, or noise and slopes of training, by hash.
+4. pair: the certificate is of a pair that has the largest Δ² of the page.
+5. pairs: the page holds pairs of this view, each once, and as many as it says.
+6. the certificate itself, by `checking.verify`, in floats.
+7. headline: what is proved comes down to what is shown, and ε is not below what follows.
+8. worst: no other pair is worse, as far as the work lasts (`others`, `training`).
+
+Only then is it "verified". Where step 8 leaves pairs open, or no graph was at hand, it is "consistent".
+"""
 
 from __future__ import annotations
 
@@ -13,7 +29,7 @@ from sottovoce.certificates import StatedView
 from sottovoce.errors import InputError
 from sottovoce.gaussian import epsilon
 from sottovoce.participation import Participation
-from sottovoce.protocols import hash_of_damping, spread
+from sottovoce.protocols import Slopes, hash_of_damping, spread
 from sottovoce.verification.checking import Check, stored_weights, verify
 from sottovoce.verification.floats import is_gossip
 from sottovoce.verification.meaning import certified_protocol, pair_of, program_question, question
@@ -33,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AccountVerification", "StatedAccount", "reached", "verify_account"]
 
+# Certificates of further pairs that are checked, each of which may take as long as the first.
 MOST_FURTHER = 64
 _SHOWN = (
     "that the page shows its data, and that what it says of pairs below the worst is true: neither is checked"
@@ -43,7 +60,14 @@ _SHOWN = (
 class StatedAccount:
     """What a published account says of one view: its run, and an upper end of Δ² for each pair.
 
-    Nodes are positions in `labels`; pair k is that of `observers[observer_of[k]]` and `targets[k]`.
+    Nodes are positions in `labels`; pair k is that of `observers[observer_of[k]]` and `targets[k]`, with the upper
+    end `squared_upper[k]`.
+
+    `weights_hash`, `damping_hash` and `protocol_hash` name network, factors on the model and program; the last two
+    are None for plain gossip. `view`, `own_noise`, `contribution`, `participation` and `assumption` are words as a
+    certificate spells them. `relation`, `factor`, `noise_multiplier` and `delta` make μ of Δ, and `epsilon_upper`
+    is the ε that is shown. `pairs_computed` and `pairs_possible` are what the page says of its own completeness,
+    and `observers_left_out` how many observers it does not list although they were computed.
     """
 
     weights_hash: str
@@ -70,7 +94,10 @@ class StatedAccount:
     observers_left_out: int
 
     def __post_init__(self) -> None:
-        """Refuse columns that do not fit each other or the nodes."""
+        """Refuse columns that do not fit each other or the nodes.
+
+        After this every index is in range and no upper end is negative or NaN; an infinite one is allowed.
+        """
         sizes = {self.observer_of.size, self.targets.size, self.squared_upper.size}
         if len(sizes) > 1 or 0 in sizes:
             raise InputError("the columns of its pairs must have the same length, and hold a pair")
@@ -85,7 +112,10 @@ class StatedAccount:
 
     @property
     def squared(self) -> float:
-        """The largest upper end of Δ²: that of the worst pair."""
+        """The largest upper end of Δ²: that of the worst pair.
+
+        Guarantee: the page's word for every pair; it is proved by `verify_account` or not at all.
+        """
         return float(self.squared_upper.max())
 
     def pair(self, place: int) -> tuple[tuple[int, ...], int]:
@@ -98,8 +128,9 @@ class AccountVerification:
     """What became of the headline of an account.
 
     "verified": its worst pair is proved, and every other pair is proved not to be worse; "consistent": nothing
-    contradicts it, and `reason` says what is the account's word; "refused": `reason` is the first check that failed.
-    `proved_pairs` of `held_pairs` were proved to stay within the headline. `worst` is what its certificate proves.
+    contradicts it, and `reason` says what is the account's word; "refused": `reason` is the first check that
+    failed. `proved_pairs` of `held_pairs` were proved to stay within the headline. `worst` is what its certificate
+    proves.
     """
 
     verdict: Verdict
@@ -120,7 +151,16 @@ class AccountVerification:
 def reached(squared_proved: float, squared_shown: float, rounds: int) -> bool:
     """Whether a proof of Δ² comes down to the number that is shown, but for room for the verifier's rounding.
 
+    The accountant and the verifier bound the same rounding by different arguments, and the verifier's margins grow
+    with the rounds. So a page may show a little less than is proved here; the ε that `verify` prints has the room
+    in it.
+
     The room is 10⁻⁶ of Δ², times (rounds/50)² above 50 rounds, and 10⁻³ at most.
+
+    Guarantee: if true, squared_proved ≤ squared_shown·(1 + 10⁻³), but for the rounding of that product.
+
+    >>> reached(1.0000009, 1.0, 50), reached(1.000002, 1.0, 50)
+    (True, False)
     """
     return squared_proved <= _roomy(squared_shown, rounds)
 
@@ -139,6 +179,7 @@ def verify_account(
 
     Guarantee: if the verdict is "verified", every pair of the view on the network at hand has Δ² at most
     `stated.squared` but for the room of `reached`, given what `trusted` names.
+    Source: docs/certificates.md, on reports.
 
     Raises NotCertified where the worst pair's certificate is too large to be checked here.
     """
@@ -173,7 +214,11 @@ def verify_account(
 
 
 def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
-    """Whether the certificate speaks of the run, the view and the mechanism that the account shows."""
+    """Whether the certificate speaks of the run, the view and the mechanism that the account shows.
+
+    Values are compared as they are, floats to the bit: both come from files that store them so. A certificate
+    without a mechanism matches no page, since every page shows a noise multiplier.
+    """
     mechanism = certificate.mechanism
     said: dict[str, tuple[Any, Any]] = {
         "rounds": (stated.rounds, certificate.rounds),
@@ -196,7 +241,10 @@ def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
 
 
 def _assumption(stated: StatedAccount, certificate: Certificate) -> str:
-    """What the certificate rests on; in training it may prove its pair without what the account needs for others."""
+    """What the certificate rests on; in training it may prove its pair without what the account needs for others.
+
+    An account that assumes more than its worst pair's proof is the weaker statement, and that proof serves it.
+    """
     weaker = certificate.updates is not None and certificate.assumption == "none"
     return stated.assumption if weaker and stated.assumption == "smooth" else certificate.assumption
 
@@ -210,7 +258,10 @@ def _damping_hash(certificate: Certificate, n: int) -> str | None:
 
 
 def _same_network(stated: StatedAccount, weights: GossipWeights) -> Check:
-    """Whether the account is of this network, each node under its name."""
+    """Whether the account is of this network, each node under its name.
+
+    Names are compared as text, because a page has no other; the hash has compared them as they are.
+    """
     if stated.weights_hash != weights.hash:
         found = (
             f"the page speaks of another graph: its hash is {stated.weights_hash[:80]}, here {weights.hash}"
@@ -222,7 +273,15 @@ def _same_network(stated: StatedAccount, weights: GossipWeights) -> Check:
 
 
 def _same_protocol(stated: StatedAccount, certificate: Certificate, weights: GossipWeights) -> list[Check]:
-    """Whether a program, or training with its noise and slopes, is that of the account, by the hash of the protocol."""
+    """Whether a program, or training with its noise and slopes, is that of the account, by the hash of the protocol.
+
+    Plain gossip is named by rounds and damping alone, which `_same_run` has compared, so both hashes are None
+    there.
+    """
+    slopes = certificate.updates if stated.relation == "zero-out" and stated.assumption != "none" else None
+    if isinstance(slopes, Slopes) and not slopes.hold_identity:
+        # A node without its data sends on what it received. `verify` asks this of one target, and here are many.
+        return [Check("relation", False, f"zero-out needs slopes that hold 1 at every node; got {slopes}")]
     gossips = certificate.updates is None and is_gossip(certificate, (weights,))
     found = None if gossips else certificate.protocol_hash
     if found == stated.protocol_hash:
@@ -233,7 +292,10 @@ def _same_protocol(stated: StatedAccount, certificate: Certificate, weights: Gos
 
 
 def _same_pair(stated: StatedAccount, certificate: Certificate, weights: GossipWeights) -> Check:
-    """Whether the certificate is that of a pair with the largest Δ² of the account."""
+    """Whether the certificate is that of a pair with the largest Δ² of the account.
+
+    Several pairs may share the largest number, by symmetry of the graph; any of them will do.
+    """
     pair = pair_of(certificate, weights)
     largest = np.flatnonzero(stated.squared_upper == stated.squared).tolist()
     words = _named(stated, *pair)
@@ -244,7 +306,11 @@ def _same_pair(stated: StatedAccount, certificate: Certificate, weights: GossipW
 
 
 def _all_pairs(stated: StatedAccount) -> tuple[Check, str]:
-    """Whether the pairs are those that the account says it holds; and what is missing to all pairs, in a sentence."""
+    """Whether the pairs are those that the account says it holds; and what is missing to all pairs, in a sentence.
+
+    How many pairs the view has is counted here from nodes and view, and compared with what the page says. A page
+    that lists fewer is at best "consistent": what it leaves out may be worse.
+    """
     held = [stated.pair(place) for place in range(stated.targets.size)]
     possible = _possible(stated)
     strange = [pair for pair in held if not _is_pair(stated, *pair)]
@@ -285,7 +351,11 @@ def _possible(stated: StatedAccount) -> int:
 
 
 def _headline(stated: StatedAccount, worst: Verification) -> Check:
-    """Whether what is proved of the worst pair comes down to what is shown of it."""
+    """Whether what is proved of the worst pair comes down to what is shown of it.
+
+    ε is computed from the Δ² that the page shows, and may be above the ε of the page by 10⁻⁹ of itself, for
+    rounding of two implementations. That the shown Δ² is close to a proved one was asked first.
+    """
     shown, proved = stated.squared, worst.squared.upper
     if not reached(proved, shown, stated.rounds):
         found = f"the page shows Δ² ≤ {shown:.6g} for its worst pair; proved is Δ² ≤ {proved:.6g}"
@@ -305,7 +375,14 @@ def _others(
     further: Sequence[Certificate],
     progress: Callable[[int, int], None] | None,
 ) -> Others:
-    """The pairs of the account, the worst observers first; that of the certificate is proved already."""
+    """The pairs of the account, the worst observers first; that of the certificate is proved already.
+
+    Pairs are grouped by observer, since what is seen is shared by its targets. View, noise and program are those of
+    the certificate, with observers and target of the pair put in; so nothing of the page enters but which pair is
+    meant.
+
+    Guarantee: `proved` counts pairs with Δ² ≤ `_roomy(stated.squared)`, that of the certificate among them.
+    """
     if certificate.updates is not None and stated.assumption == "none":
         # What the page says of all pairs must not need the slopes for any.
         certificate = replace(certificate, updates="any")
@@ -322,7 +399,8 @@ def _others(
         view = StatedView(name=stated.view, observers=watching, own_noise=stated.own_noise)
         claims.append((replace(certificate, view=view), about))
     if certificate.updates is None and not is_gossip(certificate, (weights,)):
-        protocol = certified_protocol(certificate, (weights,))
+        several = stored_weights(certificate) if certificate.further else (weights,)
+        protocol = certified_protocol(certificate, several)
         pairs = [
             _program_pair(replace(claim, target=weights.labels[target]), protocol)
             for claim, about in claims
@@ -352,7 +430,10 @@ def _program_pair(claim: Certificate, protocol: Protocol) -> ProgramPair:
 def _proved_further(
     certificate: Certificate, weights: GossipWeights, further: Sequence[Certificate], limit: float
 ) -> set[tuple[tuple[int, ...], int]]:
-    """The pairs of which a certificate of the same run proves that they stay within the limit."""
+    """The pairs of which a certificate of the same run proves that they stay within the limit.
+
+    Its own claim does not matter: what `verify` proves of it does, and that is infinite where nothing was proved.
+    """
     if len(further) > MOST_FURTHER:
         raise InputError(f"a report carries at most {MOST_FURTHER} certificates of further pairs a view")
     pairs = set()
@@ -401,7 +482,12 @@ def _concluded(
 
 
 def _roomy(squared: float, rounds: int) -> float:
-    """Δ² with the room that `reached` leaves."""
+    """Δ² with the room that `reached` leaves.
+
+        Δ²·(1 + min(10⁻³, 10⁻⁶·max(1, rounds/50)²))
+
+    Guarantee: above `squared` by that room, up to four roundings.
+    """
     return squared * (1 + min(1e-3, 1e-6 * max(1.0, rounds / 50) ** 2))
 
 

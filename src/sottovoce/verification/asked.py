@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a claim about training asks: the hidden loop of a view, its noise and its slopes, and who contributes when."""
+"""What a claim about training asks: the hidden loop of a view, its noise and its slopes, and who contributes when.
+
+In training node k sends s_t^k = g_t^k(z_t^k) + u_t^k, where the map g is known to have slopes in [lower_k,
+upper_k]: for all z, z' it holds ‖g(z') − g(z) − c_k(z' − z)‖ ≤ r_k ‖z' − z‖ with c = (lower + upper)/2 and r =
+(upper − lower)/2. That ball is all that a proof may use of the maps (hypotheses H1 to H4 of docs/training.md). The
+file gives slopes and noise levels; the graph gives everything else.
+
+Squares of noise levels are rounded down for the upper end. The lower end divides by the same numbers, where down is
+the wrong side; `attacks` counts that unit among its own.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +38,10 @@ __all__ = ["TrainingQuestion", "noise_of", "squares_below", "training_question"]
 class TrainingQuestion:
     """One target in T rounds of training: s_t = g_t(z_t) + u_t, z_{t+1} = A s_t + (what the observers send).
 
-    `levels` holds the variance of every node's noise in units of σ², `slopes` the ball of its map; None where nothing
-    is known of the maps. `target` is a node index. `alone` are the nodes whose messages the view shows one by one.
+    `levels` holds the variance of every node's noise in units of σ², `slopes` the ball of its map; None where
+    nothing is known of the maps. `target` is a node index. `alone` are the nodes whose messages the view shows one
+    by one. `loop` holds the hidden nodes, A = W_UU and the exact rows that are seen. `levels` and `slopes` are by
+    node index, over all nodes, known ones too.
     """
 
     loop: HiddenLoop
@@ -43,12 +54,18 @@ class TrainingQuestion:
 
     @property
     def charged(self) -> int:
-        """How many rounds can cost anything: all, or all but the last where that one shows nothing."""
+        """How many rounds can cost anything: all, or all but the last where that one shows nothing.
+
+        Guarantee: a contribution of a round that is not charged moves nothing that is seen.
+        """
         return self.rounds if self.loop.last_rows else self.rounds - 1
 
     @property
     def count(self) -> int:
-        """The largest number of charged rounds in which the target contributes."""
+        """The largest number of charged rounds in which the target contributes.
+
+        Guarantee: not below the size of any allowed pattern, cut to the charged rounds.
+        """
         if self.participation.kind == "fixed":
             return sum(k <= self.charged for k in self.participation.rounds)
         return min(self.charged, self.participation.largest_count(self.rounds))
@@ -83,8 +100,9 @@ def training_question(
 ) -> TrainingQuestion:
     """What a certificate of kind shift asks, from its program, its slopes and the view that `asked` rebuilt.
 
-    Guarantee: rows and weights are rationals of the graph; squares of noise levels are rounded down, which never hides
-    more.
+    Guarantee: rows and weights are rationals of the graph; squares of noise levels are rounded down, which never
+    hides more.
+    Source: Section "Model and hypotheses" of docs/training.md.
     """
     n, updates = asked.weights.n, certificate.updates
     if isinstance(updates, Slopes) and updates.lower.size != n:
@@ -103,7 +121,11 @@ def training_question(
 
 
 def squares_below(deviations: Iterable[Fraction]) -> Floats:
-    """The squares of exact numbers, each rounded down to a float."""
+    """The squares of exact numbers, each rounded down to a float.
+
+    Guarantee: 0 ≤ x² − result ≤ 2u·x², in the normal range; compared as rationals, so there is no doubt about the
+    side.
+    """
     exact_squares = [x * x for x in deviations]
     try:
         squares = np.array([float(square) for square in exact_squares])
@@ -114,7 +136,10 @@ def squares_below(deviations: Iterable[Fraction]) -> Floats:
 
 
 def noise_of(certificate: Certificate, n: int) -> list[Fraction]:
-    """The deviations of the nodes' noise in a gossip program without damping; any other program is refused."""
+    """The deviations of the nodes' noise in a gossip program without damping; any other program is refused.
+
+    Guarantee: exact, and all positive: the inequality of a step divides by them.
+    """
     level = certificate.noise
     if level is None:
         raise NotCertified(

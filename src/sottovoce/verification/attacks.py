@@ -10,13 +10,13 @@ and a statistic Re Σ_t ⟨w_t, y_t⟩ moves by Re Σ_t conj(δ_t) (λ_t)_j agai
     λ_t = Cᵀ w_t + Aᵀ D_{t+1} λ_{t+1}.
 
 So Δ² ≥ (Re Σ conj(δ_t) (λ_t)_j)² / Σ λ_t* Q λ_t. Complex numbers are points of the plane, in which models of two
-dimensions live. Every λ is computed in floats beside a bound of how far each of its entries is off: products and sums
-of k terms by at most (k + 2) units of 2⁻⁵³ of the same with absolute values, whatever their order.
+dimensions live. Every λ is computed in floats beside a bound of how far each of its entries is off: products and
+sums of k terms by at most (k + 2) units of 2⁻⁵³ of the same with absolute values, whatever their order.
 
 An attack that lasts has the same D in all rounds and turns by an angle: seen in the turning plane λ does not change
-once the loop has settled. With ρ = max_k |d_k| Σ_i |A_ki|, two λ that are s apart in the sum of absolute values are at
-most ρ s apart one round earlier. So from a round on in which λ moves by s, it stays within s·left·max(1, ρ)^left for
-all rounds that are left.
+once the loop has settled. With ρ = max_k |d_k| Σ_i |A_ki|, two λ that are s apart in the sum of absolute values are
+at most ρ s apart one round earlier. So from a round on in which λ moves by s, it stays within s·left·max(1, ρ)^left
+for all rounds that are left.
 """
 
 from __future__ import annotations
@@ -39,16 +39,25 @@ if TYPE_CHECKING:
 
 __all__ = ["attack_failure", "attained"]
 
+# Rounds that are followed one by one. An attack that lasts longer is summed up once it has settled.
 MOST_ROUNDS = 4096
 # Products with an entry of A, and with a number of the statistic.
 MOST_PRODUCTS = 400_000_000
+# Slopes and weights beyond this could overflow in squares.
 _LARGEST = 1e100
 # The longest contribution may be off 1 by rounding; it is divided by its length.
 _NORM_ROOM = 1e-9
 
 
 def attack_failure(attack: LoopAttack, asked: TrainingQuestion) -> str:
-    """Why an attack is none in this ball, this view and this participation; empty if it is one."""
+    """Why an attack is none in this ball, this view and this participation; empty if it is one.
+
+    In order: its shape; rounds that can be seen; a view that shows what the statistic uses; slopes within the ball,
+    to the bit; contributions within norm 1 and within an allowed pattern. Slopes are compared as floats with the
+    ends of the ball, which are floats too, so no rounding can let one in.
+
+    Guarantee: if empty, the attack is a pair of neighbouring runs of the protocol and a function of the view.
+    """
     U, rows = asked.loop.unknown, asked.seen.pivots.size
     used = len(attack.slopes)
     if attack.slopes.shape[1] != U.size or attack.statistic.shape[1] != rows:
@@ -98,14 +107,22 @@ def attained(attack: LoopAttack, asked: TrainingQuestion) -> float:
 
 @dataclass
 class _Sums:
-    """Signal and variance over rounds, with what the signal may be off by; the variance is rounded up."""
+    """Signal and variance over rounds, with what the signal may be off by; the variance is rounded up.
+
+        signal = Re Σ conj(δ_t)(λ_t)_j,     variance ≥ Σ λ_t* Q λ_t,     |signal − truth| ≤ off,
+
+    and `value` is what these prove of Δ².
+    """
 
     signal: float = 0.0
     off: float = 0.0
     variance: float = 0.0
 
     def add(self, asked: TrainingQuestion, state: Floats, error: Floats, contribution: Floats) -> None:
-        """Take in one round: λ as points of the plane, how far off each may be, and δ."""
+        """Take in one round: λ as points of the plane, how far off each may be, and δ.
+
+        Guarantee: `off` grows by |δ|·error_j and by 8u for an inner product of two terms and the running sum.
+        """
         j = asked.loop.position(asked.target)
         self.signal += float(contribution @ state[j])
         self.off += float(np.abs(contribution).sum() * error[j])
@@ -113,21 +130,34 @@ class _Sums:
         self.variance += _energy(asked, state, error)
 
     def value(self, rounds: int) -> float:
-        """What the sums prove; their own rounding grows with the number of rounds that were added up."""
+        """What the sums prove; their own rounding grows with the number of rounds that were added up.
+
+        Guarantee: (|signal| − off)²/variance from below; T additions of `off` and `variance` lose at most T·u each,
+        and 4(T + 8)u are added.
+        """
         units = 1 + 4 * (rounds + 8) * UNIT_ROUNDOFF
         safe = abs(self.signal) - self.off * units
         return float(safe * safe / (self.variance * units)) if safe > 0 and self.variance > 0 else 0.0
 
 
 def _energy(asked: TrainingQuestion, state: Floats, error: Floats) -> float:
-    """Σ q |λ|², rounded up."""
+    """Σ q |λ|², rounded up.
+
+    Guarantee: an upper bound. (m + 16)u cover the sum of m terms, hypot (2u) and its square, two products, and 2u
+    for the levels, which are squares rounded *down*.
+    """
     sizes: Floats = np.hypot(state[:, 0], state[:, 1]) + error
     levels = asked.levels[asked.loop.unknown]
     return float(levels @ np.square(sizes)) * (1 + (sizes.size + 16) * UNIT_ROUNDOFF)
 
 
 def _shown(asked: TrainingQuestion, weights: Floats) -> tuple[Floats, Floats]:
-    """Cᵀw over the hidden nodes, and its rounding: w at the pivots, and what the solved rows make of it elsewhere."""
+    """Cᵀw over the hidden nodes, and its rounding: w at the pivots, and what the solved rows make of it elsewhere.
+
+    The rows that w weighs are those of the reduced echelon form [I, S], which span what is seen.
+
+    Guarantee: the error is at most (k + 4)u |S|ᵀ|w|, k the pivots: a sum of k products and the rounding of S (E1).
+    """
     seen, m = asked.seen, asked.loop.unknown.size
     full, error = np.zeros((m, 2)), np.zeros(m)
     full[seen.pivots] = weights
@@ -138,7 +168,11 @@ def _shown(asked: TrainingQuestion, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _back(asked: TrainingQuestion, slopes: Floats, state: Floats, error: Floats) -> tuple[Floats, Floats]:
-    """Aᵀ D λ and its rounding, for λ off by `error`."""
+    """Aᵀ D λ and its rounding, for λ off by `error`.
+
+    Guarantee: |fl − truth| ≤ |A|ᵀ(|D| error + (k + 6 + ρ)u |D λ̂|): k terms of a column of A, ρ units of its
+    entries, one product with D, the rest to spare; the bound itself is rounded up by twice as much.
+    """
     loop = asked.loop
     bent = slopes[:, None] * state
     # A column of A has no more entries than there are nodes that hear its own.
@@ -154,6 +188,7 @@ def _changing(attack: LoopAttack, asked: TrainingQuestion) -> float:
     state, error = np.zeros((m, 2)), np.zeros(m)
     rounds = len(attack.slopes)
     for t in range(rounds - 1, -1, -1):
+        # λ_t = Cᵀ w_t + Aᵀ D_{t+1} λ_{t+1}
         state, error = _joined(_shown(asked, attack.statistic[t]), (state, error))
         sums.add(asked, state, error, attack.contributions[t])
         state, error = _back(asked, attack.slopes[t], state, error)
@@ -161,13 +196,20 @@ def _changing(attack: LoopAttack, asked: TrainingQuestion) -> float:
 
 
 def _joined(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """The sum of two vectors of points, and its rounding."""
+    """The sum of two vectors of points, and its rounding: u of each coordinate, and 2u stand for both together."""
     sizes = (np.abs(one[0]) + np.abs(other[0])).sum(axis=1)
     return one[0] + other[0], (one[1] + other[1]) * (1 + 4 * UNIT_ROUNDOFF) + 2 * UNIT_ROUNDOFF * sizes
 
 
 def _lasting(attack: LoopAttack, asked: TrainingQuestion) -> float:
-    """The value of an attack that turns: over all rounds once it has settled, or over the first rounds alone."""
+    """The value of an attack that turns: over all rounds once it has settled, or over the first rounds alone.
+
+    Seen in the turning plane: λ ← Cᵀw + turn(Aᵀ D λ). The rounds at the end of the run come first. Those summed so
+    far are an attack by themselves, with nothing contributed before them, so the better of both values counts.
+
+    Guarantee: a lower bound; cosine and sine round by one unit in the last place and a rotation by a few more, for
+    which 8u stand.
+    """
     assert attack.angle is not None
     loop, shown, sums = asked.loop, _shown(asked, attack.statistic[0]), _Sums()
     cosine, sine = math.cos(attack.angle), math.sin(attack.angle)
@@ -202,7 +244,14 @@ def _all_rounds(
     error: Floats,
     apart: float,
 ) -> float:
-    """The value over all rounds where `done` of them are summed up and λ then moves by `apart` to `state`."""
+    """The value over all rounds where `done` of them are summed up and λ then moves by `apart` to `state`.
+
+    λ of each of the `left` rounds is within drift = apart·left·max(1, ρ)^left of `state`, ρ = `reach`: in the sum
+    of Euclidean lengths of its points, which turning does not change and which AᵀD stretches by at most ρ. Where
+    ρ^left exceeds e nothing is claimed of all rounds.
+
+    Guarantee: signal from below, variance from above, both with the drift in them; 0 where nothing is proved.
+    """
     loop, contribution = asked.loop, attack.contributions[0]
     left = asked.charged - done
     rows = np.asarray(loop.sizes.sum(axis=1)).ravel()

@@ -2,9 +2,14 @@
 """Programs read backwards, in whole numbers: what a combination of registers says of the draws that went into it.
 
 A combination Σ f_i · register_i is pulled through the instructions from the last to the first. Where a register was
-combined, f goes on to its terms; where it was received, f W goes on to the message. What arrives at the start of the
-round is a combination of what was kept, of the round's draws and of what the target contributed. Nothing is rounded,
-and no map of a round is ever formed.
+combined, f goes on to its terms; where it was received, f W goes on to the message. What arrives at the start of
+the round is a combination of what was kept, of the round's draws and of what the target contributed. Nothing is
+rounded, and no map of a round is ever formed.
+
+Numbers are Python integers in arrays of objects, with one denominator a sheet: `Fraction` would find a common
+divisor after each operation. They grow with every round, so all work is counted in words (`Budget`) and refused
+when it is spent. A file can therefore make the verifier refuse, and never make it run for hours.
+Source: reverse accumulation, as in algorithmic differentiation; here over the integers.
 """
 
 from __future__ import annotations
@@ -34,17 +39,21 @@ __all__ = ["Budget", "Round", "Sheet", "common_denominator", "nothing", "pulled"
 
 # Products of whole numbers, in units of about a nanosecond: this many take up to half a minute.
 MOST_WORK = 8_000_000_000
+# Binary digits of a common denominator of weights or coefficients. Longer ones are made to keep a verifier busy.
 MOST_BITS = 20_000
 
 
 class Budget:
-    """How much exact arithmetic may still be done."""
+    """How much exact arithmetic may still be done; `left` is in units of about a nanosecond."""
 
     def __init__(self, most: int = MOST_WORK) -> None:
         self.left = most
 
     def spend(self, products: int, one: int, other: int) -> None:
-        """Count some products of numbers of the sizes of `one` and `other`."""
+        """Count some products of numbers of the sizes of `one` and `other`.
+
+        A product costs about 80 units for the objects, and the words of one factor times the words of the other.
+        """
         self.left -= products * (80 + (one.bit_length() // 64) * (1 + other.bit_length() // 64))
         if self.left < 0:
             raise NotCertified(
@@ -56,8 +65,9 @@ class Budget:
 class Sheet(NamedTuple):
     """Combinations of what goes into a round, one a row, over a common denominator.
 
-    `drawn` has a column for each draw that the observer does not know, `kept` one for each kept register and node, and
-    `given` is what the target contributes in the round.
+    `drawn` has a column for each draw that the observer does not know, `kept` one for each kept register and node,
+    and `given` is what the target contributes in the round. All are whole numbers, to be divided by `below`. A
+    column of `drawn` is per unit of standard normal noise: levels are multiplied in.
     """
 
     drawn: Whole
@@ -67,7 +77,11 @@ class Sheet(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """An instruction, its numbers as whole ones over `scale`; `factors` is None for an exchange."""
+    """An instruction, its numbers as whole ones over `scale`; `factors` is None for an exchange.
+
+    `into` is the register that it sets. A combination multiplies each source by `factors`, one number a node; an
+    exchange sends `message` and has the denominator of W as its scale.
+    """
 
     into: str
     scale: int
@@ -77,7 +91,11 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Round:
-    """A round of a program on its weights, as one observer and one target see it."""
+    """A round of a program on its weights, as one observer and one target see it.
+
+    `known` are the nodes whose draws the observer knows, and with a node all edges at it. `target` is a node index.
+    The properties are the same facts in whole numbers, made when first asked for.
+    """
 
     weights: GossipWeights
     program: Program
@@ -128,7 +146,11 @@ class Round:
 
     @cached_property
     def places(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
-        """Where the unknown draws of each name are added, and (for edges) taken off."""
+        """Where the unknown draws of each name are added, and (for edges) taken off.
+
+        A draw of an edge is known to both its ends, so it is unknown only where neither end is a known node. An
+        edge is there as soon as one of its directions has weight.
+        """
         hidden = [i for i in range(self.n) if i not in self.known]
         nodes = np.array(hidden, dtype=np.int64), None
         if all(draw.each == "node" for draw in self.program.draws):
@@ -157,7 +179,10 @@ class Round:
 
 
 def common_denominator(numbers: Iterable[Fraction]) -> int:
-    """The least common denominator, if it is not beyond reason."""
+    """The least common denominator, if it is not beyond reason.
+
+    Guarantee: exact; refused above MOST_BITS before it is used.
+    """
     below = 1
     for denominator in {x.denominator for x in numbers}:
         below = math.lcm(below, denominator)
@@ -179,7 +204,14 @@ def nothing(rows: int, columns: int) -> Whole:
 def pulled(step_in: Round, held: Mapping[str, Whole], last: int, budget: Budget) -> Sheet:
     """What combinations of registers, as they are before instruction `last`, say of what went into the round.
 
-    `held` has for each register a row a combination and a column a node.
+    `held` has for each register a row a combination and a column a node. From the last instruction to the first,
+    the factor f of the register that is set goes over to its sources:
+
+        into = Σ_a g_a · source_a :   f_source_a += f_into · g_a        (node by node)
+        into = W message :            f_message  += f_into W
+
+    A register that is set is taken out of the table, since what it held before does not matter. With denominators,
+    everything else is multiplied by the step's scale, and `below` with it.
 
     Guarantee: exact.
     """
@@ -195,12 +227,14 @@ def pulled(step_in: Round, held: Mapping[str, Whole], last: int, budget: Budget)
         else:
             budget.spend(moved.size * len(step.factors), np.abs(moved).max(), step.scale)
             going = {name: moved * factors for name, factors in step.factors.items()}
+        # What did not pass through this step is brought to the new denominator.
         if step.scale != 1:
             below *= step.scale
             budget.spend(moved.size * len(table), below, step.scale)
             table = {name: part * step.scale for name, part in table.items()}
         for name, part in going.items():
             table[name] = table[name] + part if name in table else part
+    # The table now stands at the start of the round. Draws get their levels, an edge's + at one end and − at the other.
     levels, scale = step_in.levels
     none = nothing(count, step_in.n)
     drawn = [none[:, :0]]
@@ -226,7 +260,11 @@ def _mixed(step_in: Round, moved: Whole, budget: Budget) -> Whole:
 
 
 def _reduced(sheet: Sheet, budget: Budget) -> Sheet:
-    """A sheet divided by what all its numbers have in common."""
+    """A sheet divided by what all its numbers have in common.
+
+    Kept short in this way, numbers grow with the true denominators alone. The search ends at the first number that
+    has nothing in common with the rest.
+    """
     divisor = sheet.below
     for part in (sheet.given, sheet.drawn, sheet.kept):
         for number in part.flat:

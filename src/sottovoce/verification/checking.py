@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`verify`: every step of a certificate's argument, done again from gossip weights and program."""
+"""`verify`: every step of a certificate's argument, done again from gossip weights and program.
+
+This module decides nothing about numbers. It makes sure that the claim speaks of the network and protocol at hand,
+by hash; has both ends proved by `floats` or `balls`; and turns the list of checks into a verdict. A check that
+fails never stops at a warning: the verdict is then "refused".
+
+The last step goes from Δ² to ε. With noise of standard deviation σ, clipping norm C and noise multiplier σ/C,
+
+    μ = factor·√Δ²/noise_multiplier,   factor 2 for replace-one, else 1,
+
+and ε(δ) is that of a Gaussian mechanism with parameter μ. No ε stands in the file, so none can be forged.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +40,9 @@ __all__ = ["Arithmetic", "Check", "Verdict", "Verification", "verify"]
 Verdict = Literal["verified", "consistent", "refused"]
 Arithmetic = Literal["float", "balls"]
 
+# Characters of a spelled pattern. Longer ones are made to keep the parser busy.
 MOST_PARTICIPATION = 100_000
+# What no check of this room can see. Each sentence is one hypothesis of the theorem behind the upper end.
 _CUSTOM = "that the rows and the known noise in the file are what the observer has"
 _OBLIVIOUS = "that contributions do not depend on what the observer cannot see"
 _QUADRATIC = (
@@ -54,9 +67,16 @@ class Verification:
     """What became of a claim: `squared` is what could be proved again, `trusted` what was not looked into.
 
     The verdict is "verified" when everything that decides the claim was rebuilt from the graph at hand and holds,
-    "consistent" when it holds for the weights in the file and no graph was at hand, and "refused" when a check failed;
-    `reason` is then the first that did, in a sentence. `epsilon` follows from `squared` and the mechanism in the file.
-    `arithmetic` is what both ends were sought in; where floats serve in place of balls `why_float` says why.
+    "consistent" when it holds for the weights in the file and no graph was at hand, and "refused" when a check
+    failed; `reason` is then the first that did, in a sentence. `epsilon` follows from `squared` and the mechanism
+    in the file. `arithmetic` is what both ends were sought in; where floats serve in place of balls `why_float`
+    says why.
+
+    `upper_holds` and `lower_holds` say whether the claimed ends were reached. `squared` may prove more than is
+    claimed, and is infinite above where nothing was proved. `checks` are in the order in which they were made.
+
+    Guarantee: Δ² ≤ squared.upper given `trusted`, whatever the verdict. squared.lower is attained where it stands
+    below squared.upper; were a witness ever to attain more than the proved upper end, it is cut to that end.
     """
 
     verdict: Verdict
@@ -72,7 +92,10 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether everything was decided from the graph at hand, and holds."""
+        """Whether everything was decided from the graph at hand, and holds.
+
+        Guarantee: if so, the claim is true given `trusted`.
+        """
         return self.verdict == "verified"
 
 
@@ -84,22 +107,24 @@ def verify(
 ) -> Verification:
     """Check a certificate from the definition on the gossip weights at hand, independently of how it was found.
 
-    `network` is the gossip matrix, the matrices of a schedule, or the whole protocol that the certificate is meant to
-    speak of; it must have the hash that the certificate names. Rows, known noise and what is hidden are rebuilt from
-    its rationals and from the program; the numbers of the file are hints. For kind "dense" M is built too,
-    diag(y) ⪰ M is proved by Cholesky with margins for all rounding, y is summed over the worst pattern, and the witness
-    is evaluated. For kind "horizon" a small model is made from the graph, what it leaves out is bounded, and
-    bounded-real inequalities are proved on it. For kind "shift", about training, the hidden loop is rebuilt, each step
-    of the proof is shown not to stretch, and the attack is evaluated.
+    `network` is the gossip matrix, the matrices of a schedule, or the whole protocol that the certificate is meant
+    to speak of; it must have the hash that the certificate names. Rows, known noise and what is hidden are rebuilt
+    from its rationals and from the program; the numbers of the file are hints. For kind "dense" M is built too,
+    diag(y) ⪰ M is proved by Cholesky with margins for all rounding, y is summed over the worst pattern, and the
+    witness is evaluated. For kind "horizon" a small model is made from the graph, what it leaves out is bounded,
+    and bounded-real inequalities are proved on it. For kind "shift", about training, the hidden loop is rebuilt,
+    each step of the proof is shown not to stretch, and the attack is evaluated.
 
     Without `network` the weights in the file are taken, and the verdict is at best "consistent".
 
     `arithmetic` says what proves it: "float", with margins for all rounding, or "balls", from the definitions in
-    rationals and ball arithmetic, which needs python-flint and takes longer. "auto" takes balls where they are at hand
-    and the claim is small, and floats otherwise; the result names what it was.
+    rationals and ball arithmetic, which needs python-flint and takes longer. "auto" takes balls where they are at
+    hand and the claim is small, and floats otherwise; the result names what it was.
 
-    Guarantee: if `upper_holds`, Δ² ≤ squared_upper for every dimension of contributions, given what `trusted` names; if
-    `lower_holds`, some pair of neighbouring streams attains squared_lower. No number of the file sets a tolerance.
+    Guarantee: if `upper_holds`, Δ² ≤ squared_upper for every dimension of contributions, given what `trusted`
+    names; if `lower_holds`, some pair of neighbouring streams attains squared_lower. No number of the file sets a
+    tolerance.
+    Source: weak duality, docs/certificates.md ("What verify checks"); for training Theorem 1 of docs/training.md.
 
     Raises NotCertified where the problem is too large or too close to singular to be checked here.
     """
@@ -127,7 +152,11 @@ def verify(
 def _arithmetic(
     wanted: Arithmetic | Literal["auto"], certificate: Certificate, schedule: tuple[GossipWeights, ...]
 ) -> tuple[Arithmetic, str]:
-    """What to prove a claim in, and, where floats serve although balls were not refused, why."""
+    """What to prove a claim in, and, where floats serve although balls were not refused, why.
+
+    The choice rests on the size of the claim alone, counted before any work. It can change how long a check takes
+    and how tight it is, never what is true.
+    """
     if wanted == "float":
         return "float", ""
     if importlib.util.find_spec("flint") is None:
@@ -148,7 +177,10 @@ def _arithmetic(
 def _schedule(
     certificate: Certificate, network: GossipWeights | Sequence[GossipWeights] | Protocol | None
 ) -> tuple[GossipWeights, ...]:
-    """The weights at hand, round by round; those of the file if none are."""
+    """The weights at hand, round by round; those of the file if none are.
+
+    They are used only after `_same_weights` has compared their hashes, which cover rationals and names of nodes.
+    """
     if network is None:
         return stored_weights(certificate)
     if isinstance(network, Protocol):
@@ -157,7 +189,11 @@ def _schedule(
 
 
 def _same_weights(certificate: Certificate, schedule: tuple[GossipWeights, ...], *, named: bool) -> Check:
-    """Whether the weights of every round are those that the certificate names."""
+    """Whether the weights of every round are those that the certificate names.
+
+    Two things are compared with the stated hash: what is at hand, and the matrix in the file where there is one. So
+    a file cannot show a reader one matrix and be checked on another.
+    """
     whose = "the graph at hand has" if named else "the weights in the file have"
     stated = certificate.schedule
     if len(schedule) != len(stated):
@@ -178,7 +214,11 @@ def _same_weights(certificate: Certificate, schedule: tuple[GossipWeights, ...],
 
 
 def _same_program(certificate: Certificate, network: object) -> Check:
-    """What every node is said to do; whether that is the protocol at hand, if one is."""
+    """What every node is said to do; whether that is the protocol at hand, if one is.
+
+    The hash covers weights, programs, rounds, encoder and slopes. Without a protocol at hand the program of the
+    file is shown in words and named in `trusted`.
+    """
     if isinstance(network, Protocol) and network.hash != certificate.protocol_hash:
         found = (
             f"this certificate speaks of another protocol: {certificate.sentence[:200]}; at hand is "
@@ -189,7 +229,11 @@ def _same_program(certificate: Certificate, network: object) -> Check:
 
 
 def _participation(certificate: Certificate) -> Participation:
-    """The pattern that is spelled, if its numbers are within reason."""
+    """The pattern that is spelled, if its numbers are within reason.
+
+    Python turns long digits into integers in quadratic time, so their length is limited before they are parsed. A
+    fixed pattern that names rounds beyond the horizon is a contradiction in the file, and an error.
+    """
     text = certificate.participation
     if len(text) > MOST_PARTICIPATION or any(len(part) > 16 for part in _digits(text)):
         raise InputError(
@@ -204,11 +248,16 @@ def _participation(certificate: Certificate) -> Participation:
 
 
 def _digits(text: str) -> list[str]:
+    """The runs of digits in a text."""
     return "".join(letter if letter.isdigit() else " " for letter in text).split()
 
 
 def stored_weights(certificate: Certificate) -> tuple[GossipWeights, ...]:
-    """The weights that the file itself holds, those of each round of a schedule."""
+    """The weights that the file itself holds, those of each round of a schedule.
+
+    Above 20 000 nodes a file holds hashes alone. Then there is nothing to check on, which is an error and no
+    verdict.
+    """
     held = []
     for each in certificate.schedule:
         if each.matrix is None:
@@ -228,7 +277,11 @@ def _conclude(
     trusted: list[str],
     network: object,
 ) -> Verification:
-    """The verdict of all checks."""
+    """The verdict of all checks.
+
+    "verified" needs every check and a network at hand. Trust is named only where something was proved: a claim that
+    was refused before any proof rests on nothing.
+    """
     named = {check.name: check.holds for check in checks}
     failed = [check for check in checks if not check.holds]
     top = math.inf if upper is None else upper
@@ -256,7 +309,12 @@ def _conclude(
 
 
 def _epsilon(certificate: Certificate, squared_upper: float) -> float | None:
-    """The ε that follows from a proved Δ² and the mechanism in the file; None where one is missing or ε has no end."""
+    """The ε that follows from a proved Δ² and the mechanism in the file; None where one is missing or ε has no end.
+
+    Guarantee: not below ε(μ, δ) of the proved Δ², as far as `sottovoce.gaussian.epsilon` is. √ and quotient round
+    by u each and the product with 1 or 2 not at all, so 4u on μ cover them; ε grows with μ.
+    Source: Dong, Roth and Su, Gaussian Differential Privacy (2022); Balle and Wang (2018), Theorem 8.
+    """
     mechanism = certificate.mechanism
     if mechanism is None or math.isinf(squared_upper):
         return None

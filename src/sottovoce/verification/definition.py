@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """M of any program from its definition: the whole of N and G in whole numbers, rounded once, and X with N X = G.
 
-The view shows G c + N u, u being the draws that the observer does not know. Every X with N X = G proves M ⪯ XᵀX, for
-noise X c then looks like the contributions c; the X of least norm attains it. An X in floats that misses G by E is
-mended by N⁺E, and ‖N⁺E c‖ ≤ ‖E c‖/σ with σ the least singular value of N. So neither the way to X nor its accuracy has
-to be trusted: E is measured, and σ is proved by a Cholesky factorisation.
+The view shows G c + N u, u being the draws that the observer does not know. Every X with N X = G proves M ⪯ XᵀX,
+for noise X c then looks like the contributions c; the X of least norm attains it. An X in floats that misses G by E
+is mended by N⁺E, and ‖N⁺E c‖ ≤ ‖E c‖/σ with σ the least singular value of N. So neither the way to X nor its
+accuracy has to be trusted: E is measured, and σ is proved by a Cholesky factorisation.
+
+From file to N and G: `fresh` has found independent rows of every round. Each is pulled back through all earlier
+rounds (`backwards.pulled`), in whole numbers over one denominator; what it says of each draw is its row of N, and
+of each contribution its row of G. With an encoder the draws are C⁻¹ξ with fresh ξ, so the parts of a row on draws
+are convolved with the first column of C⁻¹, still in whole numbers. Then every entry is divided by the row's unit
+and rounded, once.
+
+A row may be multiplied by any factor without changing M, as long as it is the same in N and in G. That is why units
+and norms need not be exact, and why both matrices must be divided by the same ones.
 """
 
 from __future__ import annotations
@@ -42,7 +51,8 @@ _ROUNDED = 4
 class SeenNoise:
     """N and G of a view, rows at norm 1 in N: each entry is off by at most four units of 2⁻⁵³ of itself.
 
-    `alive` are the rounds of which anything is seen, decided exactly.
+    `alive` are the rounds of which anything is seen, decided exactly. `noise` is N, a row for each row of the view
+    and a column for each fresh ξ; `gain` is G, a column for each round.
     """
 
     noise: Floats
@@ -55,7 +65,12 @@ def seen_noise(
 ) -> SeenNoise:
     """Follow the rows of every round back to every draw and every contribution before it.
 
-    `code` is the first column of the encoder C: the draws of all rounds are C⁻¹ξ, and ξ is fresh.
+    `code` is the first column of the encoder C: the draws of all rounds are C⁻¹ξ, and ξ is fresh. Rounds that are
+    alike, by their rows and their place in the schedule, share one chain, cut to the rounds that there are.
+
+    Guarantee: entries within 4u of rationals that say what the view says, but for one positive factor a row: a
+    quotient of whole numbers is rounded correctly (u), its division by the norm of the row once more (u), and the
+    rest is room. Below 10⁻³⁰⁸ an entry is off by so little absolutely; `program_form` adds 10⁻¹⁵⁵ for it.
     """
     count = len(rows)
     starts = np.cumsum([0, *(rounds[t % len(rounds)].draws for t in range(count))])
@@ -75,6 +90,7 @@ def seen_noise(
             noise[here, starts[t - back] : starts[t - back + 1]] = drawn
             gain[here, t - back] = given
             alive[t - back] |= bool(seen.any())
+        # Column a of `given` is what is contributed a rounds later, beside noise of this round: a row that came back.
         later = rows[t].given
         if later.shape[1] > 1:
             shown = _quotients(later * inverse[1], _units(rows[t], inverse), 1)
@@ -88,6 +104,16 @@ def program_form(seen: SeenNoise) -> Form:
     """M of a view, with how far the true one may be above it.
 
         K = N Nᵀ,   X ≈ Nᵀ K⁻¹ G,   E = N X − G,   M ⪯ (X − N⁺E)ᵀ(X − N⁺E).
+
+    With everything scaled by D = diag(scale), φ = ‖X D⁻¹‖ (`phi`) and ε = ‖N⁺E D⁻¹‖ ≤ ‖E D⁻¹‖/σ (`epsilon`), the
+    mended X has ‖(X − N⁺E)D⁻¹‖² ≤ (φ + ε)², of which φ² is `matrix`; 2φε + ε² and the rounding of XᵀX are `margin`.
+
+    * E is computed, and what its computation and the entries of N and G may hide is `unseen`: γ_{columns+10} of
+      ‖N‖_F ‖x‖ + ‖g‖ for each column, ‖N‖_F = √rows because rows have norm 1.
+    * σ is proved from K = N Nᵀ, which is off by γ_{columns+12} of |N||N|ᵀ, in norm at most of its trace, `rows`.
+    * XᵀX sums `columns` products: γ_{columns+4} of entries that are at most 1 after scaling.
+
+    Two steps of iterative refinement make E small; without them the result would be as true and wider.
 
     Guarantee: M ⪯ matrix + margin·diag(scale²), and M is 0 where not `alive`. `attains` is a lower bound.
     Source: weak duality of least squares; Rump, Verification of positive definiteness (2006), for σ.
@@ -122,7 +148,13 @@ def program_form(seen: SeenNoise) -> Form:
 
 
 def _attained(seen: SeenNoise, factor: Floats, contributions: Floats) -> float:
-    """2⟨G c, Z⟩ − ‖NᵀZ‖² at Z ≈ K⁻¹ G c, less all rounding: what Σ M_st ⟨c_s, c_t⟩ is not below, whatever Z is."""
+    """2⟨G c, Z⟩ − ‖NᵀZ‖² at Z ≈ K⁻¹ G c, less all rounding: what Σ M_st ⟨c_s, c_t⟩ is not below, whatever Z is.
+
+    Guarantee: a lower bound. `lost` is γ of ⟨|G||c|, |Z|⟩ for the product, the sum and the entries of G; `off`
+    bounds ‖NᵀZ‖ against its computed value, by entries of N and sums of `rows` terms; norms round by γ of their
+    length. 10⁻³⁰⁰ and 10⁻²⁹⁰ are for products that underflow.
+    Source: ‖K^{-½}G c‖² = max over Z of 2⟨G c, Z⟩ − ‖NᵀZ‖².
+    """
     N, G = seen.noise, seen.gain
     shown = G @ contributions
     Z = linalg.cho_solve((factor, True), shown)
@@ -135,7 +167,14 @@ def _attained(seen: SeenNoise, factor: Floats, contributions: Floats) -> float:
 
 
 def _least_singular(K: Floats, error: float) -> float:
-    """A number that the least singular value of N is not below, N Nᵀ being within `error` of K in norm."""
+    """A number that the least singular value of N is not below, N Nᵀ being within `error` of K in norm.
+
+    Half of the least eigenvalue as computed is tried as σ²: half is cheap, since σ only multiplies the tiny E.
+
+    Guarantee: proved by a factorisation of K − (σ² + room)I, whose own failure `room` covers with 4(rows +
+    8)u·trace, four times what Rump asks. The root is rounded down by 4u.
+    Source: Rump, Verification of positive definiteness (2006).
+    """
     rows = len(K)
     lowest = float(linalg.eigh(K, eigvals_only=True, subset_by_index=[0, 0])[0])
     square = lowest / 2
@@ -154,7 +193,12 @@ def _chain(
 ) -> list[tuple[Floats, Floats, NDArray[np.bool_]]]:
     """What the rows of round t say of the fresh draws and the contributions of rounds t, t − 1, …, 1.
 
-    Each row is divided by its largest entry on the ξ of round t. The last part says which contributions are seen.
+    Each row is divided by its largest entry on the ξ of round t. The last part says which contributions are seen,
+    on whole numbers, so that a contribution too weak for a float is still known to be there.
+
+        row of round t  →  pulled through round t − 1  →  … ; denominators multiply from round to round.
+
+    Guarantee: entries of N and G but for a factor a row, each rounded once.
     """
     given = rows.given[:, 0] if rows.given.shape[1] else rows.drawn[:, 0] * 0
     sheets = [Sheet(rows.drawn, rows.kept, given, 1)]
@@ -175,7 +219,11 @@ def _chain(
 
 
 def _units(rows: FreshRows, inverse: tuple[Whole, int]) -> Whole:
-    """The largest entry of each row on the fresh ξ of its own round, times the denominator of C⁻¹."""
+    """The largest entry of each row on the fresh ξ of its own round, times the denominator of C⁻¹.
+
+    The part of a row on the ξ of its own round is drawn·(C⁻¹)₀, and (C⁻¹)₀ = numbers[0]/denominator. Everything
+    that is divided by these units has to be multiplied by that denominator, contributions too.
+    """
     numbers, _ = inverse
     return np.asarray(np.abs(rows.drawn).max(axis=1) * abs(numbers[0]))
 
@@ -183,7 +231,12 @@ def _units(rows: FreshRows, inverse: tuple[Whole, int]) -> Whole:
 def _encoded(sheets: Sequence[Sheet], inverse: tuple[Whole, int], budget: Budget) -> list[tuple[Whole, int]]:
     """The parts of a chain on fresh ξ where the draws are C⁻¹ξ: a convolution over the rounds.
 
+    Of round t − k a row says Σ_{a ≤ k} (C⁻¹)_{k−a} · (its part on the draws of round t − a): a draw of a later
+    round holds the ξ of all earlier ones.
+
     The denominator of C⁻¹ is left out.
+
+    Guarantee: exact.
     """
     numbers, _ = inverse
     if not (numbers[1:] != 0).any():
@@ -206,7 +259,12 @@ def _encoded(sheets: Sequence[Sheet], inverse: tuple[Whole, int], budget: Budget
 
 
 def _inverse(code: Sequence[Fraction], count: int, budget: Budget) -> tuple[Whole, int]:
-    """The first column of C⁻¹ as whole numbers over one denominator."""
+    """The first column of C⁻¹ as whole numbers over one denominator.
+
+        d_0 = 1/c_0,   d_k = −(1/c_0) Σ_{a ≥ 1} c_a d_{k−a}.
+
+    Guarantee: exact.
+    """
     column = [1 / code[0]]
     for k in range(1, count):
         budget.spend(50 * min(k, len(code)), column[-1].denominator, column[-1].denominator)
@@ -218,7 +276,11 @@ def _inverse(code: Sequence[Fraction], count: int, budget: Budget) -> tuple[Whol
 
 
 def _quotients(table: Whole, units: Whole, below: int) -> Floats:
-    """Each row over its unit and a denominator, rounded once."""
+    """Each row over its unit and a denominator, rounded once.
+
+    Python divides whole numbers of any length to the nearest float. Beyond 10¹⁰⁰ squares and products could leave
+    the range of floats, so such rows are refused rather than bounded.
+    """
     result = np.zeros(table.shape)
     try:
         for k, unit in enumerate(units):

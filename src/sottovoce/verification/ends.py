@@ -1,5 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ends of a dense claim: what y proves of a form from above, and what the witness attains."""
+"""The two ends of a dense claim: what y proves of a form from above, and what the witness attains.
+
+The form is M = Gᵀ K⁻¹ G, T × T, and for streams c of rows c_t
+
+    Δ² = max over patterns π and streams on π of Σ_{s,t} M_st ⟨c_s, c_t⟩,   ‖c_t‖ ≤ 1.
+
+*From above.* If diag(y) ⪰ M on the rounds of π, the value is at most Σ_{t ∈ π} y_t ‖c_t‖² ≤ Σ_{t ∈ π} y_t, in every
+dimension (weak duality of the semidefinite relaxation). Where Σ‖c_t‖² ≤ 1 (contribution "energy") it is at most the
+largest y_t. *From below.* Any stream that is allowed attains what it attains.
+
+So y and witness are hints: whatever they are, what is returned is proved. Where y misses diag(y) ⪰ M by a little,
+`forms.dominating` raises it, and the sum of the raised one is compared with the claim.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +46,11 @@ _LARGEST_Y = 1e100
 
 
 class Check(NamedTuple):
-    """One step: its name, whether it holds, and what was found."""
+    """One step: its name, whether it holds, and what was found.
+
+    `name` is a word that verdict and tests look for, such as "weights" or "upper end"; `detail` is a sentence for a
+    person, and no code reads it.
+    """
 
     name: str
     holds: bool
@@ -42,7 +58,11 @@ class Check(NamedTuple):
 
 
 def cap_end(certificate: Certificate, cap: float) -> Check:
-    """Without y, the upper end is what a target's own noise guarantees: of gossip, the rounds it may contribute in."""
+    """Without y, the upper end is what a target's own noise guarantees: of gossip, the rounds it may contribute in.
+
+    Guarantee: holds only where Δ² ≤ cap ≤ claim; `cap` itself is proved by who passes it.
+    Source: M ⪯ diag(κ²), `ports.port`; for gossip κ = 1.
+    """
     claim = certificate.squared_upper
     if math.isinf(cap):
         return Check("upper end", False, f"no y is there to prove the claimed {claim!r}")
@@ -51,7 +71,10 @@ def cap_end(certificate: Certificate, cap: float) -> Check:
 
 
 def no_lower_end(certificate: Certificate) -> Check:
-    """Without a witness, nothing above 0 may be claimed."""
+    """Without a witness, nothing above 0 may be claimed.
+
+    Guarantee: Δ² ≥ 0 is true of every M ⪰ 0.
+    """
     claim = certificate.squared_lower
     if claim <= 0:
         return Check("lower end", True, "without a witness, Δ² ≥ 0")
@@ -61,7 +84,15 @@ def no_lower_end(certificate: Certificate) -> Check:
 def upper_end(
     certificate: Certificate, proof: DenseProof, participation: Participation, form: Form, cap: float
 ) -> tuple[float, Check]:
-    """The upper end that y proves (or the cap), and whether it reaches the claim."""
+    """The upper end that y proves (or the cap), and whether it reaches the claim.
+
+    Where patterns are known (full, fixed, every) y has to dominate M on each of them alone, which asks less than on
+    all rounds. What it was raised to is joined by maxima, and summed over the worst pattern.
+
+    Guarantee: Δ² ≤ the first value, whatever y is. Both `dominating` and `largest_sum` round to the safe side, and
+    the comparison with the claim is one of two floats, exact.
+    Source: weak duality; Nesterov, Semidefinite relaxation and nonconvex quadratic optimization (1998).
+    """
     claim = certificate.squared_upper
     if proof.y is None:
         return cap, cap_end(certificate, cap)
@@ -91,7 +122,11 @@ def upper_end(
 
 
 def guaranteed(certificate: Certificate, participation: Participation, y: NDArray[np.float64]) -> float:
-    """What diag(y) ⪰ M guarantees: the largest sum of y over a pattern; of bounded energy, the largest y in one."""
+    """What diag(y) ⪰ M guarantees: the largest sum of y over a pattern; of bounded energy, the largest y in one.
+
+    Guarantee: not below max_π Σ_{t ∈ π} y_t; a maximum of floats does not round, and `largest_sum` rounds up.
+    Source: Σ y_t ‖c_t‖² ≤ Σ y_t for ‖c_t‖ ≤ 1, and ≤ max y_t for Σ‖c_t‖² ≤ 1.
+    """
     if certificate.contribution == "energy":
         return float(y[taking_part(participation, certificate.rounds)].max(initial=0.0))
     return float(participation.largest_sum(y))
@@ -103,7 +138,11 @@ def taking_part(participation: Participation, rounds: int) -> NDArray[np.int64]:
 
 
 def joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.int64]]:
-    """The sets of rounds on which y must dominate M: each known pattern, or all rounds for a large family."""
+    """The sets of rounds on which y must dominate M: each known pattern, or all rounds for a large family.
+
+    Guarantee: every allowed pattern is part of one of the sets. Patterns of at-most and separated are exponentially
+    many; domination on all rounds implies it on each, as a principal submatrix of a semidefinite matrix is one.
+    """
     if participation.kind in {"at-most", "separated"}:
         return [np.arange(rounds)]
     return list(participation.patterns(rounds))
@@ -112,7 +151,16 @@ def joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.i
 def lower_end(
     certificate: Certificate, proof: DenseProof, participation: Participation, form: Form
 ) -> tuple[float, Check]:
-    """The lower end that the witness proves, and whether it reaches the claim."""
+    """The lower end that the witness proves, and whether it reaches the claim.
+
+    A witness that was written in floats may be longer than 1 by rounding; up to 10⁻⁹ it is accepted and divided by
+    its length. `longest` is that of its longest row (for energy, of all rows together), rounded up by (size + 8)u:
+    sums of d or T·d squares, a root, and the product with `largest`.
+
+    Guarantee: Δ² ≥ the first value. The form is quadratic, so shrinking the witness by `longest` divides its value
+    by longest²; a square, a quotient and a product round by less than 8u.
+    Source: any stream within norm 1 and within the pattern bounds the maximum from below.
+    """
     claim, witness = certificate.squared_lower, proof.witness
     if witness is None:
         return 0.0, no_lower_end(certificate)

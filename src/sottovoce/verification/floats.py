@@ -1,5 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ends of a claim in floats with margins for all rounding, by the kind of proof."""
+"""Both ends of a claim in floats with margins for all rounding, by the kind of proof.
+
+This is the switchboard of the float path: it finds out which argument a claim needs, refuses what is too large
+before any work, and hands rationals to the module that knows the argument.
+
+* kind dense, plain gossip: M from its definition (`forms`), y and the witness against it (`ends`);
+* kind dense, any other program: `programs`;
+* kind horizon, plain gossip of very many rounds: a model of few states (`reduction`), its filter and bounded-real
+  inequalities (`horizon`), then the sum over the worst pattern, here;
+* kind shift: `training`.
+
+Plain gossip is s_t = D W s_{t−1} + x_t + u_t. Fresh noise enters at the node at which the contribution does, so the
+contribution c_t is never better seen than beside u_t alone: M ⪯ I. That is the cap, Δ² ≤ the number of rounds in
+which the target may contribute, and 1 for streams of energy 1.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +46,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ends_in_floats", "is_gossip"]
 
+# M is T × T and is factorised in T³ operations: 4096 rounds take 134 MB a copy.
 MOST_ROUNDS = 4096
+# K = N Nᵀ has as many rows and columns as rows × rounds are seen: 8000 take 512 MB.
 MOST_ROWS = 8000
+# Floats of C Aᵏ over all rounds, or of a witness of d columns over all nodes: 320 MB.
 MOST_NUMBERS = 40_000_000
+# Rounds of a start-up recursion, each of which is stored with two r × r matrices.
 MOST_START = 4096
 # A model whose distortion is this small, relative to √rate, needs no more states.
 _FINE = 1e-7
@@ -53,6 +71,7 @@ def ends_in_floats(
     """What a proof proves of Δ² from below and from above, and what was taken on trust; `checks` takes each step.
 
     Guarantee: both ends are proved, rounding included; an infinite upper end proves nothing.
+    Source: docs/certificates.md, "What verify checks", steps 3 to 8 of each kind.
     """
     if isinstance(certificate.proof, ShiftProof):
         asked = question(certificate, schedule[0])
@@ -64,7 +83,11 @@ def ends_in_floats(
 
 
 def is_gossip(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> bool:
-    """Whether this is s_t = D W s_{t−1} + x_t + u_t with rows of W that sum to 1 and |D| ≤ 1, as `hidden` takes it."""
+    """Whether this is s_t = D W s_{t−1} + x_t + u_t with rows of W that sum to 1 and |D| ≤ 1, as `hidden` takes it.
+
+    `damping` is None where noise is encoded, has levels, or the weights take turns; all that goes to `programs`. A
+    wrong answer here could cost tightness or time alone: both roads prove what they return.
+    """
     damping = certificate.damping
     if damping is None or uneven_row(schedule[0].matrix) is not None:
         return False
@@ -89,7 +112,15 @@ def _verify_dense(
     participation: Participation,
     checks: list[Check],
 ) -> tuple[float, float, list[str]]:
-    """Kind "dense": M from the definition, then y and the witness against it."""
+    """Kind "dense": M from the definition, then y and the witness against it.
+
+    A known node whose inflow the view does not determine is handled twice. For the upper end the observer is
+    *given* that inflow (`complete`), for the lower end the node counts as hidden. The first sees more than the
+    view, the second less, so each end errs to its own safe side, and the verdict says so.
+
+    Guarantee: lower ≤ Δ² ≤ upper, rounding included.
+    Source: docs/certificates.md, steps 5 to 8; mathematics of `forms.dense_form` and `forms.dominating`.
+    """
     cap = float(participation.largest_count(certificate.rounds))
     if certificate.contribution == "energy":
         cap = min(cap, 1.0)
@@ -133,7 +164,15 @@ def _verify_horizon(
     participation: Participation,
     checks: list[Check],
 ) -> tuple[float, float, list[str]]:
-    """Kind "horizon": a model made from the graph, its inequalities, then the sum over all rounds."""
+    """Kind "horizon": a model made from the graph, its inequalities, then the sum over all rounds.
+
+    `start` and `rate` are y_1..y_τ and every later y. Large ones are cut to 10⁹, far above the cap of 1 a round, so
+    that no square overflows. For streams of bounded energy the same end holds, since ‖c_t‖ ≤ 1 follows from Σ‖c_t‖²
+    ≤ 1.
+
+    Guarantee: Δ² ≤ upper, rounding included; no lower end is proved.
+    Source: `reduction` for what the model leaves out, `horizon` for what is proved of the model.
+    """
     rounds, start = certificate.rounds, proof.start.size
     proof = HorizonProof(start=np.minimum(proof.start, _LARGEST_Y), rate=min(proof.rate, _LARGEST_Y))
     cap = participation.largest_count(rounds)
@@ -178,7 +217,8 @@ def _verify_horizon(
 def _fine_model(hidden: HiddenNodes, rounds: int, start: int, rate: float) -> tuple[Model, float]:
     """The smallest model of a negligible distortion, or the best that is affordable, and its distortion.
 
-    The rate of the file says only where more work is worth nothing.
+    The rate of the file says only where more work is worth nothing: d enters Δ as d·√count beside √(rate·count), so
+    10⁻⁷ of √rate moves Δ² by 2·10⁻⁷ of itself. Whatever is returned is widened by its own distortion.
     """
     best, least = None, math.inf
     for model in models(hidden, rounds):
@@ -200,7 +240,15 @@ def _fine_model(hidden: HiddenNodes, rounds: int, start: int, rate: float) -> tu
 def _horizon_end(
     found: Filtered, lost: float, proof: HorizonProof, participation: Participation, rounds: int
 ) -> float:
-    """The largest ‖P e_j c‖² over a pattern, by the inequality of `sottovoce.verification.reduction`, rounded up."""
+    """The largest ‖P e_j c‖² over a pattern, by the inequality of `sottovoce.verification.reduction`, rounded up.
+
+        ‖P e_j c‖ ≤ (√(Σ_{t ∈ π} y_t · (1 + excess)) + d·√count) / √(1 − η),   ‖c‖ ≤ √count.
+
+    `excess` is what frozen gains cost (`horizon.filtered`), `lost` is d and `skew` is η.
+
+    Guarantee: an upper bound. Two products and a sum are covered by 10⁻¹⁵ = 9u, and two roots, three products, a
+    sum, a difference and a quotient, squared, by 10⁻¹⁴ = 90u.
+    """
     count = participation.largest_count(rounds)
     total = (count * proof.rate + _above_rate(proof, participation)) * (1 + 1e-15)
     learnt = math.sqrt(total * (1 + found.excess)) + lost * math.sqrt(count)
@@ -208,7 +256,13 @@ def _horizon_end(
 
 
 def _above_rate(proof: HorizonProof, participation: Participation) -> float:
-    """What a pattern may add to rate times its number of rounds: the largest sum of (start − rate)₊ over it."""
+    """What a pattern may add to rate times its number of rounds: the largest sum of (start − rate)₊ over it.
+
+    A pattern cut to the first τ rounds is again a pattern, of τ rounds, so the family need not know the horizon;
+    fixed rounds beyond τ add nothing. Rounds in which start is below rate count as rate: that is never too little.
+
+    Guarantee: an upper bound; `fsum` rounds once, and the difference by u, which 10⁻¹⁵ = 9u cover.
+    """
     above = np.maximum(proof.start - proof.rate, 0.0)
     if not above.size:
         return 0.0

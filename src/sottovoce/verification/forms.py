@@ -1,5 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form M = Gᵀ K⁻¹ G straight from its definition, dense, with a bound of its rounding error."""
+"""The form M = Gᵀ K⁻¹ G straight from its definition, dense, with a bound of its rounding error.
+
+Over T rounds the observer sees N u + G c, where u is the noise of all hidden nodes and c what the target
+contributes:
+
+    N = C S,  S = (I − Z ⊗ A)⁻¹ (Z shifts by one round),   K = N Nᵀ,   G = N E_j,   M = Gᵀ K⁻¹ G = E_jᵀ P E_j,
+
+P being the projector on the row space of N. So 0 ⪯ M ⪯ I. `Sight` holds what all targets of an observer share, the
+blocks C Aᵏ and K; `dense_form` adds G and M of one target, with a bound of all rounding; `dominating` proves
+diag(y) ⪰ M; `Form.attains` evaluates a witness from below by another formula, which does not use M at all.
+
+Errors are measured after scaling by D = diag(scale), scale_t ≈ √M_tt. Early contributions can weigh 10¹⁰ times what
+late ones do, and a bound that is absolute would drown the small ones.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +40,11 @@ __all__ = ["Form", "Sight", "dense_form", "dominating", "factors", "sight_of", "
 class Form:
     """M as computed, and how far it may be from the truth.
 
-    On the rounds `alive` (elsewhere M is exactly 0) the truth is above it by at most `margin` in the norm of D⁻¹ · D⁻¹
-    with D = diag(scale), scale_t ≈ √M_tt. M ⪯ `most`·I for certain. `attains` gives a number that Σ M_st ⟨c_s, c_t⟩ is
-    not below, for rows c_t.
+    On the rounds `alive` (elsewhere M is exactly 0) the truth is above it by at most `margin` in the norm of D⁻¹ ·
+    D⁻¹ with D = diag(scale), scale_t ≈ √M_tt. M ⪯ `most`·I for certain. `attains` gives a number that Σ M_st ⟨c_s,
+    c_t⟩ is not below, for rows c_t.
+
+    Guarantee: M_true ⪯ matrix + margin·diag(scale²) on the rounds `alive`, and M_true is 0 on all others.
     """
 
     matrix: NDArray[np.float64]
@@ -42,7 +57,12 @@ class Form:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sight:
-    """What is seen of every hidden node in every round, whoever the target is: the blocks C Aᵏ, |C| |A|ᵏ and K."""
+    """What is seen of every hidden node in every round, whoever the target is: the blocks C Aᵏ, |C| |A|ᵏ and K.
+
+    `responses[k]` is C Aᵏ, `sizes[k]` is |C| |A|ᵏ (what rounding is relative to), and `reached[k]` is where C Aᵏ
+    can be other than 0 by the pattern of A alone. `kept` rows of K are seen: all rows of T − 1 rounds and `last` of
+    the last. `first_power` bounds ‖A‖₂ and `powers` bounds Σ_{k < T} ‖Aᵏ‖₂ ≥ ‖S‖.
+    """
 
     rounds: int
     kept: int
@@ -71,12 +91,17 @@ class Sight:
 
 
 def sight_of(hidden: HiddenNodes, rounds: int) -> Sight:
-    """The part of `dense_form` that all targets of an observer share."""
+    """The part of `dense_form` that all targets of an observer share.
+
+    Guarantee: entry by entry |responses[k] − C Aᵏ| ≤ γ·sizes[k], γ that of k·(longest + relative + 1) + relative
+    operations: each product with Aᵀ sums at most `longest` terms, the entries of a column of A.
+    """
     A, rows = hidden.transition, hidden.rows
     first, powers = _power_norms(A, rounds)
     responses, sizes, reached = [rows], [np.abs(rows)], [rows != 0]
     signed = bool((rows < 0).any() or (A.data < 0).any())
     pattern = (A != 0).T.astype(np.float32)
+    # C Aᵏ⁺¹ = (Aᵀ (C Aᵏ)ᵀ)ᵀ; the pattern is counted in ones, of which float32 holds any number of interest as > 0.
     for _ in range(rounds - 1 if rows.shape[0] else 0):
         responses.append((A.T @ responses[-1].T).T)
         sizes.append((abs(A).T @ sizes[-1].T).T if signed else responses[-1])
@@ -103,6 +128,17 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
     φ²κ²‖δK‖ (φ = ‖F D⁻¹‖) to first order, and δG by 2φκ‖δG D⁻¹‖; ‖δK‖ ≤ γ·trace for the factorisation and
     γ·(trace with absolute values) for K itself, and rows that rounding turned enter both. All terms
     are doubled for what is of higher order.
+
+    The terms of `margin`, in their order, with φ = ‖F D⁻¹‖ (`phi`), κ (`kappa`) and w² the number of rounds alive:
+
+    * (φκ)²‖δK‖, from F' = (K + δK)^{-½}G. `error_K` has γ_{kept+2}·tr K for the factorisation and γ·`whole` for
+      K: two responses of `steps` operations each, sums over u nodes and T rounds. `whole` is the trace of |N||N|ᵀ.
+    * 2φκ‖δG D⁻¹‖, `error_G`, entry by entry γ_steps of `absolute`. Its square stays within the doubling where
+      κ‖δG D⁻¹‖ ≤ 2φ: unless signs cancel in every round at once, φ ≥ 1 and that is far from it.
+    * 2φκ·γ_kept·√(tr K)·w: each column f of F solves (L + δL)f = g with |δL| ≤ γ_kept|L| and ‖L‖_F = √(tr K).
+    * γ_{kept+2}·w²: the product FᵀF, whose columns have norm at most 1 after scaling.
+
+    σ_min(N) ≥ σ_min(C)/‖I − Z ⊗ A‖ gives κ; leaving out rows of the last round can only raise σ_min.
     Source: Higham, Accuracy and Stability, Thms 8.5, 10.3 and Eq. 3.13.
     """
     A, rows, target = hidden.transition, hidden.rows, hidden.target
@@ -120,16 +156,19 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
     K, L = seen.gram, seen.factor
     F = linalg.solve_triangular(L, G, lower=True)
     M = F.T @ F
-    # Where signs cancel M_tt can be 0 although its parts are not; the scale stays above their rounding.
+    # Where signs cancel M_tt can be 0 although its parts are not; the scale stays above their rounding. Any scale is
+    # valid, since margin and scale are used together; 1e-140 keeps its square within the range of floats.
     parts = np.linalg.norm(absolute, axis=0)
     scale = np.where(alive, np.maximum(np.maximum(np.sqrt(np.diag(M)), 1e-3 * parts), 1e-140), 1.0)
     scaled = np.abs(M / np.outer(scale, scale))
+    # φ² = ‖D⁻¹MD⁻¹‖₂ ≤ its largest absolute row sum.
     phi = float(np.sqrt(1.01 * scaled.sum(axis=1).max()))
     wide = float(np.sqrt(np.count_nonzero(alive)))
     kappa = 1.0001 * (1 + first) / hidden.smallest
     longest = int(np.diff(A.tocsc().indptr).max(initial=1))
     steps = rounds * (longest + hidden.relative + 1) + hidden.relative
     trace = float(np.trace(K))
+    # tr |N||N|ᵀ: block k stands T − k times in the Toeplitz matrix.
     whole = float(sum((rounds - k) * np.square(size).sum() for k, size in enumerate(sizes)))
     error_K = 1.01 * (gamma(kept + 2) * trace + gamma(2 * steps + u + rounds + 4) * whole)
     error_G = gamma(steps) * float(np.linalg.norm(absolute / scale))
@@ -165,9 +204,14 @@ def dominating(
 
     The second value is the least eigenvalue of I − Y^{−1/2} M Y^{−1/2}, Y = diag(y), as computed, for the record.
 
+    y is first raised to M_tt, which no dominating y can be below, plus twice the margin. Then up to four times:
+    try, and raise all of y by what the least eigenvalue lacks. The eigenvalue only says by how much to raise; what
+    counts is the factorisation. Last comes `most`: M ⪯ most·I needs no proof here.
+
     Guarantee: diag(result) ⪰ M on these rounds. In units of √y the error of M is at most margin·scale²/y on the
     diagonal. Cholesky succeeds on the computed matrix less that and (dimension + 8)·2u·trace, which proves that the
-    exact one is positive semidefinite.
+    exact one is positive semidefinite: (dimension + 1)u·trace for the factorisation, and four roundings an entry
+    (two quotients, a mean, a difference) of a matrix whose Frobenius norm is at most its trace.
     Source: Rump, Verification of positive definiteness (2006), Cor. 2.4; Higham, Thm 10.7.
     """
     raised = y.copy()
@@ -203,7 +247,14 @@ def _attained(
 
     evaluated at Z ≈ K⁻¹ G c with NᵀZ from the recursion Y_s = Aᵀ Y_{s+1} + Cᵀ Z_s.
 
-    Guarantee: lower bound. The recursion's rounding δ enters as ‖Σ_k (Zᵏ ⊗ Aᵏ)ᵀ δ‖ ≤ powers·‖δ‖.
+    With Y = NᵀZ the value is f(Y) = 2⟨E c, Y⟩ − ‖Y‖², whose maximum over the row space of N is the form itself. If
+    the true Y is off the computed one by δ, f(Y) ≥ f(Ŷ) − 2‖E c − Ŷ‖‖δ‖ − ‖δ‖². ‖E c − Ŷ‖ is `residual`, ‖δ‖ is
+    `away`.
+
+    Guarantee: lower bound. The recursion's rounding δ enters as ‖Σ_k (Zᵏ ⊗ Aᵏ)ᵀ δ‖ ≤ powers·‖δ‖. Of each step it is
+    γ_{longest+r+2+2·relative} of |A|ᵀ|Y| + |C|ᵀ|Z|, `local` in norm over all rounds; sums over u·d numbers and T
+    rounds add `summed`. Z itself may be anything.
+    Source: least squares by duality; Higham, Eq. 3.12, for matrix-vector products.
     """
     rounds = contributions.shape[0]
     A, rows = hidden.transition, hidden.rows
@@ -214,6 +265,7 @@ def _attained(
     Y = np.zeros((u, d))
     inner, squares = [], []
     for s in range(rounds - 1, -1, -1):
+        # Y_s = Aᵀ Y_{s+1} + Cᵀ Z_s
         Y = A.T @ Y + rows.T @ Z[s * r : (s + 1) * r]
         inner.append(float(contributions[s] @ Y[hidden.target]))
         squares.append(float(np.square(Y).sum()))
@@ -232,7 +284,10 @@ def _attained(
 
 
 def _arriving(hidden: HiddenNodes, rounds: int) -> list[NDArray[np.float64]]:
-    """How much of one contribution of the target is on the observed columns after k rounds, in norm, for each k."""
+    """How much of one contribution of the target is on the observed columns after k rounds, in norm, for each k.
+
+    Rows that are off by δC, which is 0 outside the columns that they touch, are off by ‖δC‖·(this) in G.
+    """
     size, seen = abs(hidden.transition), hidden.rows.any(axis=0)
     signal = np.zeros(hidden.unknown.size)
     signal[hidden.target] = 1.0
@@ -244,7 +299,11 @@ def _arriving(hidden: HiddenNodes, rounds: int) -> list[NDArray[np.float64]]:
 
 
 def still(rounds: int) -> Form:
-    """The form of a target whose signal does not reach the observer within the horizon: exactly 0."""
+    """The form of a target whose signal does not reach the observer within the horizon: exactly 0.
+
+    Guarantee: exact where the pattern of A, or exact arithmetic, says that nothing arrives; the caller decides
+    that.
+    """
     return Form(
         matrix=np.zeros((rounds, rounds)),
         alive=np.zeros(rounds, dtype=bool),
@@ -256,7 +315,12 @@ def still(rounds: int) -> Form:
 
 
 def _power_norms(A: Any, rounds: int) -> tuple[float, float]:  # noqa: ANN401
-    """Upper bounds of ‖A‖₂ and of Σ_{k < T} ‖Aᵏ‖₂, by √(‖ |A|ᵏ ‖₁ ‖ |A|ᵏ ‖_∞)."""
+    """Upper bounds of ‖A‖₂ and of Σ_{k < T} ‖Aᵏ‖₂, by √(‖ |A|ᵏ ‖₁ ‖ |A|ᵏ ‖_∞).
+
+    Guarantee: upper bounds for the exact A. Column and row sums of |A|ᵏ come from k products of positive terms, off
+    by less than 10⁻⁷ of themselves for T·(terms + 17) below 10⁸, which MOST_ROUNDS ensures for degrees up to 20
+    000.
+    """
     size = abs(A)
     down = np.ones(size.shape[0])
     across = np.ones(size.shape[0])
@@ -273,6 +337,7 @@ def _gram(responses: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
     r = responses.shape[1]
     flat = responses.reshape(rounds * r, -1)
     K = flat @ flat.T
+    # K(t, s) += K(t−1, s−1), block row by block row; K + Kᵀ halved removes what BLAS left unsymmetric.
     for t in range(1, rounds):
         here, before = slice(t * r, (t + 1) * r), slice((t - 1) * r, t * r)
         K[here, r:] += K[before, :-r]
@@ -290,7 +355,12 @@ def _toeplitz(blocks: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 def factors(matrix: NDArray[np.float64]) -> bool:
-    """Whether a floating-point Cholesky factorisation goes through."""
+    """Whether a floating-point Cholesky factorisation goes through.
+
+    Guarantee: if it does, matrix ⪰ −γ_{n+1}/(1 − γ_{n+1})·trace, n the dimension; that alone proves nothing, so
+    every caller has taken a margin off before. "No" says nothing about the exact matrix.
+    Source: Rump, Verification of positive definiteness (2006), Cor. 2.4; Higham, Thm 10.3.
+    """
     try:
         linalg.cholesky(matrix, lower=True)
     except linalg.LinAlgError:

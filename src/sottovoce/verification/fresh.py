@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that say what a view says, each beside fresh noise of its own; or a contribution that stands beside none.
 
-From the last round backwards the rows of a round are brought into echelon form on its unknown draws. A combination that
-holds none of them speaks of earlier rounds, and joins the rows of the round before. At the start nothing was kept, so
-what is left there is a combination of contributions that no noise hides.
+From the last round backwards the rows of a round are brought into echelon form on its unknown draws. A combination
+that holds none of them speaks of earlier rounds, and joins the rows of the round before. At the start nothing was
+kept, so what is left there is a combination of contributions that no noise hides.
+
+A row of round t is [drawn | kept | given]: its part on the unknown draws of the round, on what was kept before it,
+and on contributions of rounds t, t + 1, … (column a of `given` is that of round t + a: a row that came back from
+later rounds brings what was contributed there). The rows that stay in round t are independent on `drawn`. Noise of
+different rounds is independent, so N is block triangular with blocks of full rank on its diagonal, and N Nᵀ has an
+inverse.
+
+Why not floats: whether a combination holds noise is a question of rank, and Δ jumps to infinity there.
 """
 
 from __future__ import annotations
@@ -27,7 +35,11 @@ __all__ = ["Fresh", "FreshRows", "fresh_rows"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FreshRows:
-    """Rows of one round, each up to a factor; column a of `given` is what the target contributes a rounds later."""
+    """Rows of one round, each up to a factor; column a of `given` is what the target contributes a rounds later.
+
+    `drawn` and `kept` have the columns of a `Sheet`. All are whole numbers; a row has no denominator, because a
+    factor of a whole row does not change what it says.
+    """
 
     drawn: Whole
     kept: Whole
@@ -35,7 +47,11 @@ class FreshRows:
 
 
 class Fresh(NamedTuple):
-    """The rows of every round, and the rounds (counted from 0) of which something is seen that no noise hides."""
+    """The rows of every round, and the rounds (counted from 0) of which something is seen that no noise hides.
+
+    A pattern that takes part in a round of `bare` has an infinite Δ: the stream that contributes in that round
+    alone is told from 0 without error.
+    """
 
     rounds: list[FreshRows]
     bare: frozenset[int]
@@ -49,7 +65,8 @@ def fresh_rows(
 ) -> Fresh:
     """Independent rows of a view over `count` rounds, those of round t on `rounds[t % len(rounds)]`.
 
-    `seen` gives for each of these rounds which exchanges are seen (from 0), and the rows of each.
+    `seen` gives for each of these rounds which exchanges are seen (from 0), and the rows of each. What is carried
+    backwards settles after a few rounds; `made` remembers what a round of a schedule makes of what came to it.
 
     Guarantee: exact. The rows together say what the view says: invertible combinations, less those that vanish.
     Source: Silverman, Discrete Riccati equations, 1976.
@@ -72,7 +89,11 @@ def fresh_rows(
 
 
 def _observed(step_in: Round, seen: Sequence[tuple[int, Sequence[ExactRow]]], budget: Budget) -> list[Sheet]:
-    """What is seen of a round, exchange by exchange."""
+    """What is seen of a round, exchange by exchange.
+
+    The rows of a view speak of the register that is sent, as it is when the exchange happens: it is pulled back
+    from that instruction, not from the end of the round. Each row is first multiplied by its own denominator.
+    """
     sheets = []
     for exchange, rows in seen:
         place, message = step_in.exchanges[exchange]
@@ -89,7 +110,13 @@ def _observed(step_in: Round, seen: Sequence[tuple[int, Sequence[ExactRow]]], bu
 def _eliminated(
     step_in: Round, observed: Sequence[Sheet], carried: Whole, budget: Budget, *, first: bool
 ) -> tuple[FreshRows, Whole, set[int]]:
-    """The rows of one round, what is carried to the round before, and the rounds (from here) that are seen bare."""
+    """The rows of one round, what is carried to the round before, and the rounds (from here) that are seen bare.
+
+    What came back from later rounds speaks of registers at the end of this round, so it is pulled through all of
+    it; its gifts, contributions of later rounds, take the denominator of that step and move one column on.
+
+    Guarantee: exact. Both eliminations are by invertible combinations of rows.
+    """
     n, keeps = step_in.n, step_in.program.keeps
     size, draws = n * len(keeps), step_in.draws
     gifts = carried[:, size:]
@@ -103,6 +130,7 @@ def _eliminated(
         sheet = pulled(step_in, held, len(step_in.steps), budget)
         tables.append(np.hstack([sheet.drawn, sheet.kept, sheet.given[:, None], gifts * sheet.below]))
     rows, rest = _echelon(np.vstack(tables), 0, draws, budget)
+    # Before round 1 every register was 0, so what a row says of it is nothing.
     if first:
         rest[:, draws : draws + size] = 0
     further, bare = _echelon(rest, draws, draws + size, budget)
@@ -114,7 +142,13 @@ def _eliminated(
 
 
 def _echelon(table: Whole, low: int, high: int, budget: Budget) -> tuple[Whole, Whole]:
-    """Reduced rows with a pivot among the columns from `low` to `high`, by that column; and what holds none of them."""
+    """Reduced rows with a pivot among the columns from `low` to `high`, by that column; and what holds none of them.
+
+    Gauss–Jordan without fractions: row ← row·line_p − line·row_p clears column p, and dividing by the greatest
+    common divisor keeps numbers short. Reduced rows are unique up to factors but for the choice of pivots.
+
+    Guarantee: exact; the two results together span what `table` spans.
+    """
     lines: dict[int, Whole] = {}
     rest = []
     for given in table:

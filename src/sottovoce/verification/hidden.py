@@ -4,6 +4,16 @@
 An observer who knows the noise of the nodes A and what flows into them knows their messages. Without these,
 the other nodes U follow s_t = A_UU s_{t−1} + x_t + u_t, and every row that is seen is a row over U. A is the gossip
 matrix W, or D W where node i damps what it receives by D_i.
+
+How it goes: each row of the view is split into a part on U and a part on known nodes. If the inflow A_iU s of every
+known node i is a combination of rows that are seen, the messages of known nodes can be worked out round by round,
+and their parts are subtracted from everything. Rows that then depend on others say nothing and are dropped. A
+combination of rows in which U cancels speaks of known nodes alone, v_A s_A; one round later it tells v_A A_AU
+s_{t−1}, a row about the round before that the last round does not have.
+
+Rationals decide which rows are kept and what they span. Only then are they rounded: `_float_rows` gives orthonormal
+rows, so that K = N Nᵀ is well conditioned, and says by how much their span may have turned on the way.
+Source: the elimination of known nodes, and why ranks must be exact, are told in docs/certificates.md, step 4.
 """
 
 from __future__ import annotations
@@ -34,11 +44,20 @@ __all__ = ["UNIT_ROUNDOFF", "HiddenNodes", "gamma", "hidden_nodes", "transition_
 _ALL_EXACT = 50_000
 # More rows than this are taken as they are where a residue proves them independent and no angle between them is small.
 _FEW_ROWS = 12
+# A span that turned by more than this sine is sought again by exact elimination, which gives better rows.
 _WELL_CONDITIONED = 1e-10
 
 
 def gamma(count: float) -> float:
-    """Higham's γ_count = count·u / (1 − count·u)."""
+    """Higham's γ_count = count·u / (1 − count·u).
+
+    A product of `count` factors (1 + δ_i)^±1 with |δ_i| ≤ u is 1 + θ with |θ| ≤ γ_count; so a sum of k products in
+    any order is off by γ_k of Σ|a_i b_i| at most, k roundings being the most that any of its terms meets.
+
+    Guarantee: positive, and a bound in this sense, while count·u < 1; its own three roundings are relative and are
+    covered by the factors 1.01 or 2 with which it is used.
+    Source: Higham, Accuracy and Stability of Numerical Algorithms, Lemma 3.1 and Eq. 3.11.
+    """
     return count * UNIT_ROUNDOFF / (1 - count * UNIT_ROUNDOFF)
 
 
@@ -49,9 +68,13 @@ class HiddenNodes:
     All `rows` are seen of rounds 1..T−1 and the first `last` of them of round T. `smallest` is a lower
     bound of their least singular value, `turned` bounds the sine of the angle by which rounding moved their
     span, and `relative` how far each entry of rows and transition may be off as a part of it, in units of
-    2⁻⁵³. `alone` are the hidden nodes whose messages are seen as they are, `received` those of which the observer sees
-    what flows into them, and `completed` are known nodes whose inflow was given to the observer although its view does
-    not determine it.
+    2⁻⁵³. `alone` are the hidden nodes whose messages are seen as they are, `received` those of which the observer
+    sees what flows into them, and `completed` are known nodes whose inflow was given to the observer although its
+    view does not determine it.
+
+    `unknown` are node indices, ascending; `target`, `alone` and `received` are positions among them, and so are the
+    columns of `rows`. `transition` is A_UU as a sparse matrix of floats. `alone` and `received` are used by
+    `reduction` only, to bound how far unseen states can grow.
     """
 
     unknown: NDArray[np.int64]
@@ -75,6 +98,7 @@ def hidden_nodes(asked: Question, *, complete: bool) -> HiddenNodes:
 
     Guarantee: the same form M as the view where every inflow is determined; else an upper bound of it in the
     semidefinite order with `complete`, and a lower bound without.
+    Source: more rows, or fewer unknown draws, never lower M = Gᵀ K⁻¹ G (data processing for Gaussian shifts).
     """
     known = set(asked.known)
     while True:
@@ -85,7 +109,11 @@ def hidden_nodes(asked: Question, *, complete: bool) -> HiddenNodes:
 
 
 def _eliminated(asked: Question, known: set[int]) -> HiddenNodes:
-    """The hidden nodes for one set of known nodes, completed where need be."""
+    """The hidden nodes for one set of known nodes, completed where need be.
+
+    Large views take the short road (`_plain`): their rows as they are, proved independent modulo a prime. It is
+    left where rows are nearly dependent, since the angle by which rounding turns their span grows with 1/σ_min.
+    """
     n = asked.weights.n
     unknown = np.setdiff1d(np.arange(n), sorted(known))
     position = {int(node): k for k, node in enumerate(unknown)}
@@ -129,7 +157,11 @@ def _eliminated(asked: Question, known: set[int]) -> HiddenNodes:
 def _plain(
     seen: Sequence[tuple[ExactRow, ExactRow]], inflows: Iterable[ExactRow], columns: int
 ) -> tuple[list[ExactRow], int, list[int]]:
-    """The rows as they are, if they are surely independent and each inflow is a multiple of one; else nothing."""
+    """The rows as they are, if they are surely independent and each inflow is a multiple of one; else nothing.
+
+    Independent rows leave no combination that speaks of known nodes alone, so all rounds, the last too, show the
+    same.
+    """
     rows = [hidden for hidden, _ in seen]
     shapes = {_shape(row) for row in rows}
     if all(not inflow or _shape(inflow) in shapes for inflow in inflows) and surely_independent(
@@ -156,7 +188,14 @@ def _decided(
     inflows: dict[int, ExactRow],
     split: Callable[[ExactRow], tuple[ExactRow, ExactRow]],
 ) -> tuple[list[ExactRow], int, list[int]]:
-    """Independent rows, how many of them are seen at once, and the nodes whose inflow had to be given."""
+    """Independent rows, how many of them are seen at once, and the nodes whose inflow had to be given.
+
+    The first `fresh` lines are seen in the round itself, the last one included. The others come from `delayed`:
+    what a combination of known messages tells one round later about the round before. Lines keep their order in the
+    span.
+
+    Guarantee: exact.
+    """
     span = Span()
     about_known = [rest for hidden, known in seen if (rest := span.add(hidden | known))]
     delayed = []
@@ -181,7 +220,12 @@ def _decided(
 
 
 def transition_of(weights: GossipWeights, damping: Sequence[Fraction] | None) -> tuple[Any, int]:
-    """A = D W in floats over all nodes, and how far an entry may be off, in units of 2⁻⁵³ of itself."""
+    """A = D W in floats over all nodes, and how far an entry may be off, in units of 2⁻⁵³ of itself.
+
+    Guarantee: |Â_ij − A_ij| ≤ units·u·|Â_ij|, and A_ij = 0 where Â_ij is not stored. Floats that are the weights
+    have 0 units, and quotients rounded once have 1. For very many nodes a diagonal entry that is at least 1/8 is
+    taken from a sum: off by at most two units of 1, hence 16 of itself, and one for its rounding make 17.
+    """
     units = 0
     matrix = weights.matrix
     if weights.quotients is not None:
@@ -212,7 +256,17 @@ def transition_of(weights: GossipWeights, damping: Sequence[Fraction] | None) ->
 
 
 def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64], float, float, int]:
-    """Float rows with the same span, their least singular value, how far the span turned, relative error."""
+    """Float rows with the same span, their least singular value, how far the span turned, relative error.
+
+    The first case is exact: rows that each show one node. A single row keeps its direction entry by entry, off by
+    two roundings, for which 4 units stand; its length does not matter. Several rows are replaced by the basis B of
+    a QR factorisation, whose rows are orthonormal to far more than the six digits that are claimed.
+
+    Guarantee: the sine of the angle between the spans of B and of the exact rows is at most `turned`. If
+    rows = X B + E, then ‖rows (I − P_B)‖ ≤ ‖E‖, and dividing by σ_min(rows) gives the sine. ‖E‖ is measured; its
+    own rounding, that of rows (4u an entry) and that of σ_min as computed stay below `rounding`.
+    Source: Higham, Thm 19.4 for the orthonormality of Householder QR; Wedin's sin Θ theorem (1972).
+    """
     rows = np.zeros((len(lines), columns))
     for k, line in enumerate(lines):
         # Scaled by the largest entry first, so that no rational over- or underflows on its way to a float.

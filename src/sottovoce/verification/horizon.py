@@ -1,5 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bound for any number of rounds: a recursion through the start, one inequality for all that follows."""
+"""A bound for any number of rounds: a recursion through the start, one inequality for all that follows.
+
+Of the model z_t = A z_{t−1} + b c_t + noise, seen through C (`reduction.Model`: its H is A here, its D is C), M =
+FᵀF where F whitens what is seen. A Kalman filter is that whitening, done round by round:
+
+    R_t = C P_t Cᵀ,  Φ_t = I − P_t Cᵀ R_t⁻¹ C,  (F c)_t = R_t^{-½} C z_t,  z_{t+1} = A Φ_t z_t + b c_{t+1}.
+
+diag(y) ⪰ M says that Σ y_t ‖c_t‖² − ‖F c‖² is never negative. Going backwards, V_t is what the state after round t
+can still contribute at most, and s_t what is left of y_t. All s_t > 0 is the proof; nothing T × T appears. T
+thousand or a million makes no difference, because after the start the filter has settled and one inequality serves
+all rounds.
+
+Names: `information` is CᵀR⁻¹C, `keep` is Φ, `mapped` and `before` are V_{t−1}. Rounding is counted in norms: of a
+product of two matrices with inner dimension k by γ_k times the product of Frobenius norms (Higham, Section 3.5),
+with g = 2γ_{r+m+4} standing for all products of a round, which have inner dimensions r and m.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +37,17 @@ __all__ = ["Filtered", "affordable", "dominates", "filtered"]
 
 # Products of matrices that one check may take: rounds of the start times states to the third power.
 MOST_WORK = 2e10
-# Room in the inequality of the bulk, relative to the rate, for rounding; the least that suffices is taken.
+# Room in the inequality of the bulk, relative to the rate, for rounding; the least that suffices is taken. It shapes
+# the candidate V and is no tolerance: V ⪰ f(V) is proved for the V that is used.
 _ROOMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Gain:
-    """One round of the filter: CᵀR⁻¹C and Φ = I − PCᵀR⁻¹C, with bounds of the norm of the rounding in each."""
+    """One round of the filter: CᵀR⁻¹C and Φ = I − PCᵀR⁻¹C, with bounds of the norm of the rounding in each.
+
+    `error` bounds ‖information − CᵀR⁻¹C‖ and `keep_error` bounds ‖keep − Φ‖, R and Φ being exact for the stored P.
+    """
 
     information: NDArray[np.float64]
     keep: NDArray[np.float64]
@@ -38,7 +57,10 @@ class _Gain:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Filtered:
-    """The gains of rounds 1..τ+1 of a model, exact for noise at most 1 + `excess` times as large."""
+    """The gains of rounds 1..τ+1 of a model, exact for noise at most 1 + `excess` times as large.
+
+    The gain of round τ + 1 is used in all rounds after it, as if the filter stood still from there on.
+    """
 
     model: Model
     gains: list[_Gain]
@@ -46,7 +68,10 @@ class Filtered:
 
 
 def affordable(states: int, start: int) -> bool:
-    """Whether a filter of so many states is run through so many rounds here."""
+    """Whether a filter of so many states is run through so many rounds here.
+
+    Guarantee: none about Δ²; it keeps a check from running for hours.
+    """
     return (start + 1) * states**3 <= MOST_WORK
 
 
@@ -55,9 +80,13 @@ def filtered(model: Model, start: int) -> Filtered:
 
         R_t = C P_t Cᵀ,  Φ_t = I − P_t Cᵀ R_t⁻¹ C,  P_{t+1} = A Φ_t P_t Aᵀ + I,  P_1 = I
 
-    Guarantee: gains that are frozen, or rounded, are the exact filter of noise I + E_t with E_t the difference of the
-    two sides of the recursion, as stored. Noise at most (1 + e) times as large hides at most so much more:
-    M ⪯ (1 + e) M', e = max λ_max(E_t).
+    Guarantee: gains that are frozen, or rounded, are the exact filter of noise I + E_t with E_t the difference of
+    the two sides of the recursion, as stored. Noise at most (1 + e) times as large hides at most so much more: M ⪯
+    (1 + e) M', e = max λ_max(E_t).
+
+    In the rounds of the start E_t is rounding alone, at most `rounding`. When the gain is frozen, P is kept
+    although the recursion would go on to `following`; E = P − following, whose largest eigenvalue is `drift`.
+    Source: Anderson and Moore, Optimal Filtering (1979), Ch. 4; monotony of M in the noise is data processing.
     """
     A, C = model.transition, model.rows
     m, r = C.shape
@@ -111,11 +140,11 @@ def dominates(found: Filtered, proof: HorizonProof) -> str:
         V_{t−1} = Aᵀ N_t A + (Aᵀ N_t b)(Aᵀ N_t b)ᵀ / s_t,   from V_τ = V down to t = 1.
 
     After round τ the gains stay those of round τ + 1. There one inequality, V ⪰ (right-hand side at V) with
-    s > 0, holds every V_t below V by induction from V_T = 0, because the right-hand side is monotone in V. V itself is
-    found here.
+    s > 0, holds every V_t below V by induction from V_T = 0, because the right-hand side is monotone in V. V itself
+    is found here.
 
-    Guarantee: if the answer is empty, ‖Fc‖² ≤ Σ y_t ‖c_t‖² for the model with the gains of `found`, for every T > τ and
-    every dimension of contributions. Rounding moves N_t and V_t up and s_t down.
+    Guarantee: if the answer is empty, ‖Fc‖² ≤ Σ y_t ‖c_t‖² for the model with the gains of `found`, for every T > τ
+    and every dimension of contributions. Rounding moves N_t and V_t up and s_t down.
     Source: the finite-horizon bounded-real lemma; Green and Limebeer, Linear Robust Control (1995), Ch. 3.
     """
     model = found.model
@@ -143,7 +172,11 @@ def dominates(found: Filtered, proof: HorizonProof) -> str:
 
 
 def _candidate(model: Model, gain: _Gain, rate: float, room: float) -> NDArray[np.float64] | None:
-    """A V that should satisfy the inequality of the bulk; None where there is none. What it is worth is checked."""
+    """A V that should satisfy the inequality of the bulk; None where there is none. What it is worth is checked.
+
+    It solves the inequality as an equation with `room` more information than there is, so that the true one holds
+    with room to spare.
+    """
     A, b = model.transition, model.source
     r = b.size
     Q = (gain.information + gain.information.T) / 2 + room * np.eye(r)
@@ -186,7 +219,16 @@ def _fixed_point(
 
 
 def _step(model: Model, gain: _Gain, V: NDArray[np.float64], y: float) -> tuple[NDArray[np.float64], float]:
-    """An upper bound of V_{t−1} and a lower bound of s_t; the bound is 0 where s_t is not positive."""
+    """An upper bound of V_{t−1} and a lower bound of s_t; the bound is 0 where s_t is not positive.
+
+        N = CᵀR⁻¹C + ΦᵀVΦ,   s = y − bᵀN b,   w = AᵀN b,   V_{t−1} = AᵀN A + w wᵀ/s.
+
+    Everything is monotone in V and N, so bounds are added as multiples of I: to N for the errors of the gain and of
+    two products, to V_{t−1} for those of three products and of w, which is off by `w_error`. s is lowered by 4g of
+    its parts.
+
+    Guarantee: V_{t−1} exact for the exact gains and any V' ⪯ V is below the result, and its s not below s.
+    """
     A, b = model.transition, model.source
     m, r = model.rows.shape
     g = 2 * gamma(r + m + 4)
@@ -220,7 +262,11 @@ def _spectral(matrix: NDArray[np.float64]) -> float:
 
 
 def _positive(matrix: NDArray[np.float64], margin: float) -> bool:
-    """Whether a symmetric matrix is positive definite by more than `margin`, beyond doubt (Rump 2006)."""
+    """Whether a symmetric matrix is positive definite by more than `margin`, beyond doubt (Rump 2006).
+
+    Guarantee: True is proved: a factorisation that ends is off by (n + 1)u of the trace, and twice (n + 8)u was
+    taken off before. Only the lower triangle is read; callers pass matrices that are symmetric to the bit.
+    """
     n = matrix.shape[0]
     shift = margin + 2 * (n + 8) * UNIT_ROUNDOFF * (float(np.abs(np.diag(matrix)).sum()) + margin)
     try:

@@ -7,6 +7,11 @@ Nodes K whose noise is known can be worked out by the observer; the others, U, f
 
 and rows C of s_t are seen. A difference e with C e = 0 is not seen. Rows are rationals and zero means zero: what a
 factor has at the pivots of C is not stored but defined by C e = 0, and only its rounding is bounded.
+
+This is why a proof cannot cheat by a difference that is "almost" unseen: free entries are the floats of the file,
+taken as exact; pivot entries are −S x_f with [I, S] the reduced echelon form of C in rationals. The exact vector
+has C e = 0 whatever the floats are. What is computed with is off from it by the bounds E1 (pivots) and E2 (one
+round on) of docs/training.md, "Rounding in the check".
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ Floats = NDArray[np.float64]
 ExactRow = dict[int, Fraction]
 # Products of rationals, counted in words of 64 bits, that an elimination may take.
 MOST_WORK = 20_000_000
-# Numbers that a solved row may hold: beyond, rounding is no longer relative.
+# Numbers that a solved row may hold, and their inverses: beyond, rounding is no longer relative (E7).
 _LARGEST = 1e100
 
 
@@ -43,7 +48,8 @@ class HiddenLoop:
     """The hidden nodes U (`unknown`), A over them and the rows that are seen, by position in U.
 
     `rows` are seen of all rounds but the last and `last_rows` of the last. Entries of A are within `relative`
-    units of 2⁻⁵³ of the rationals that they stand for.
+    units of 2⁻⁵³ of the rationals that they stand for. `unknown` are node indices, ascending. The rows need not be
+    independent; `kernel` finds out.
     """
 
     unknown: NDArray[np.int64]
@@ -63,7 +69,13 @@ class HiddenLoop:
         return int(np.searchsorted(self.unknown, node))
 
     def moved(self, X: Floats, error: Floats) -> tuple[Floats, Floats]:
-        """A X in floats, and a bound of how far each entry may be from the truth, for X within `error` of the truth."""
+        """A X in floats, and a bound of how far each entry may be from the truth, for X within `error` of the truth.
+
+            |fl(Â X̂) − A X| ≤ 1.01 ((k + 2 + ρ) u |Â||X̂| + |Â| error),     k = `terms`, ρ = `relative`
+
+        Guarantee: that bound, entry by entry: k for a sum of k products, ρ for the entries of Â, two to spare.
+        Source: E2 of docs/training.md; Higham, Section 3.1.
+        """
         terms = int(np.diff(self.transition.indptr).max(initial=0))
         units = (terms + 2 + self.relative) * UNIT_ROUNDOFF * 1.01
         sizes = np.abs(X)
@@ -71,7 +83,10 @@ class HiddenLoop:
         return np.asarray(self.transition @ X), np.asarray(off)
 
     def inflow(self, nodes: Iterable[int]) -> list[ExactRow]:
-        """The rows of W of the given nodes, on hidden nodes, by position."""
+        """The rows of W of the given nodes, on hidden nodes, by position.
+
+        Guarantee: exact.
+        """
         return [_restricted(self.weights.exact_row(node), self.unknown) for node in nodes]
 
 
@@ -80,10 +95,11 @@ def hidden_loop(
 ) -> HiddenLoop:
     """What stays hidden from an observer who knows the noise of the nodes `known`.
 
-    Everything that flows into a known node counts as seen in the round before, whether the view determines it or not:
-    the observer then knows what the known nodes send, whatever their maps are.
+    Everything that flows into a known node counts as seen in the round before, whether the view determines it or
+    not: the observer then knows what the known nodes send, whatever their maps are.
 
     Guarantee: the observer of the result sees at least what the view shows.
+    Source: H2 (closed view) of docs/training.md, which a proof needs and which is made true here.
     """
     unknown = np.setdiff1d(np.arange(weights.n), known)
     fresh = [_restricted(row, unknown) for row in observation]
@@ -109,7 +125,9 @@ def _transition(weights: GossipWeights) -> tuple[sparse.csr_array, int]:
 class Kernel:
     """The vectors x on `support` with R x = 0 for some exact rows R: free entries, and the pivots they determine.
 
-    x[pivots] = −`solved` x[free], by position within the support; `terms` bounds how many terms a sum has.
+    x[pivots] = −`solved` x[free], by position within the support; `terms` bounds how many terms a sum has. `solved`
+    is S rounded entry by entry; `size` is that of the support. The number of pivots is the rank of R there,
+    exactly.
     """
 
     size: int
@@ -119,7 +137,12 @@ class Kernel:
     terms: int
 
     def lifted(self, X: Floats) -> tuple[Floats, Floats]:
-        """X with its pivot rows replaced by what the free rows determine, and a bound of the rounding in each entry."""
+        """X with its pivot rows replaced by what the free rows determine, and a bound of the rounding in each entry.
+
+        Guarantee: |X̂_p + S X_f| ≤ 1.01 (k + 2) u |Ŝ||X_f| at the pivots, k = `terms`: one unit for each entry of Ŝ
+        and γ_k for the sum. Free rows have no error.
+        Source: E1 of docs/training.md.
+        """
         full, error = np.array(X), np.zeros_like(X)
         if self.pivots.size:
             full[self.pivots] = -(self.solved @ X[self.free])
@@ -129,7 +152,10 @@ class Kernel:
         return full, error
 
     def rows(self) -> Floats:
-        """Rows in floats that span what is seen: [I, solved] at (pivots, free)."""
+        """Rows in floats that span what is seen: [I, solved] at (pivots, free).
+
+        Guarantee: none that a proof uses; they serve to find good vectors, whose worth is checked otherwise.
+        """
         shown = np.zeros((self.pivots.size, self.size))
         shown[np.arange(self.pivots.size), self.pivots] = 1.0
         shown[:, self.free] = self.solved.toarray()
@@ -138,6 +164,11 @@ class Kernel:
 
 def kernel(rows: Iterable[ExactRow], support: NDArray[np.int64]) -> Kernel:
     """The kernel of exact rows on the entries `support`, by Gauss–Jordan elimination in rationals.
+
+    Each row is cleared at the pivots so far; what is left gets a pivot at its largest entry, is scaled to 1 there,
+    and is cleared from all earlier lines. Entries outside the support are dropped: x is 0 there.
+
+    Guarantee: pivots, free entries and zeros are exact; entries of `solved` are rationals rounded to nearest.
 
     Raises NotCertified where that takes too long, or where its numbers leave the range of floats.
     """

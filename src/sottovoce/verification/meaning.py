@@ -1,5 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the words of a certificate mean on gossip weights: program, rows, known noise and target, in rationals."""
+"""What the words of a certificate mean on gossip weights: program, rows, known noise and target, in rationals.
+
+A view is two sets: the rows C that are seen of each message s_t, and the nodes whose draws the observer knows.
+Named views are rebuilt from the gossip matrix, whatever else the file says:
+
+| view | rows | known noise |
+|---|---|---|
+| everyone | every message | none, or that of the named observers |
+| neighbourhood of i | messages of i and of whoever sends to i | i |
+| secure-sum at i | row i of W: the sum that i receives | i |
+| single-node i | the message of i | i |
+| coalition-sums | rows of W of all members | all members |
+| coalition-messages | messages of whoever sends to a member, but members | all members |
+
+with `own_noise` "unknown" nobody's noise is known. A custom view holds rows and known nodes itself, and the verdict
+says that they were taken on trust. Every number is a `Fraction`, so all that comes after starts without an error.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +46,9 @@ __all__ = [
 
 ExactRow = dict[int, Fraction]
 
+# A program is followed round by round, each back to the first: work grows with the square of the rounds.
 MOST_ROUNDS = 4096
+# Numbers that are held at once, rows × draws or rounds × nodes: as floats 200 MB.
 MOST_NUMBERS = 25_000_000
 
 
@@ -39,6 +57,7 @@ class Question:
     """One target and what is seen of it: s_t = D W s_{t−1} + x_t + u_t over all nodes, `rows` of s_t in every round.
 
     `damping` is D, one rational a node, or None for D = I. `known` are the nodes whose noise the observer knows.
+    `observers` and `target` are node indices, and so are the columns of `rows`. `rounds` is T.
     """
 
     weights: GossipWeights
@@ -50,7 +69,10 @@ class Question:
     rounds: int
 
     def moved_row(self, node: int) -> ExactRow:
-        """Row `node` of A = D W."""
+        """Row `node` of A = D W.
+
+        Guarantee: exact, without zeros.
+        """
         row = self.weights.exact_row(node)
         if self.damping is None:
             return row
@@ -62,8 +84,9 @@ class Question:
 class ProgramQuestion:
     """One target of a program and what is seen of it.
 
-    `rounds` are the rounds until the schedule repeats, `count` is how many there are in all, and `seen` has for each of
-    `rounds` the exchanges that are seen, counted from 0, with the rows of each.
+    `rounds` are the rounds until the schedule repeats, `count` is how many there are in all, and `seen` has for
+    each of `rounds` the exchanges that are seen, counted from 0, with the rows of each. `code` is the first column
+    of the encoder C in rationals, (1,) where noise is fresh.
     """
 
     rounds: tuple[Round, ...]
@@ -94,6 +117,7 @@ def question(certificate: Certificate, weights: GossipWeights) -> Question:
     """What a certificate of plain gossip asks on `weights`.
 
     Guarantee: exact; every number is a rational of the weights or of the file.
+    Source: the table above; docs/mathematics.md for what each view is meant to say.
 
     Raises InputError where the file contradicts the weights or itself, NotCertified for another program.
     """
@@ -131,6 +155,9 @@ def certified_protocol(certificate: Certificate, schedule: tuple[GossipWeights, 
 def program_question(certificate: Certificate, protocol: Protocol) -> ProgramQuestion:
     """What a certificate asks of its protocol, whatever the program; each round is seen on its own weights.
 
+    Rows and known nodes are built anew for each matrix of the schedule: who sends to an observer may change from
+    round to round. The schedule repeats after the least common multiple of the numbers of matrices and of programs.
+
     Guarantee: exact; every number is a rational of the weights or of the file.
     """
     if protocol.rounds > MOST_ROUNDS or protocol.rounds * protocol.n > MOST_NUMBERS:
@@ -156,19 +183,27 @@ def program_question(certificate: Certificate, protocol: Protocol) -> ProgramQue
 
 
 def pair_of(certificate: Certificate, weights: GossipWeights) -> tuple[tuple[int, ...], int]:
-    """The observers of a certificate, ascending, and its target, as indices on `weights`."""
+    """The observers of a certificate, ascending, and its target, as indices on `weights`.
+
+    Guarantee: exact; a name that is no node of the graph is an error and not a guess.
+    """
     _, _, observers, target = _seen_of(certificate, weights)
     return tuple(sorted(observers)), target
 
 
 class _Places:
-    """The index of a node by its name, to the letter: 1, "1" and true are three names."""
+    """The index of a node by its name, to the letter: 1, "1" and true are three names.
+
+    To a Python dictionary 1, 1.0 and True are one key. Two readers of a file could then mean two nodes, so what was
+    found must also look like what was asked for.
+    """
 
     def __init__(self, labels: Sequence[Hashable]) -> None:
         self.labels = labels
         self.table = None if isinstance(labels, range) else {label: k for k, label in enumerate(labels)}
 
     def __call__(self, label: Hashable, what: str) -> int:
+        """Where a node stands; `what` names its part in the message where there is none of that name."""
         place = None
         if self.table is not None:
             place = self.table.get(label)
@@ -182,7 +217,11 @@ class _Places:
 def _seen_of(
     certificate: Certificate, weights: GossipWeights
 ) -> tuple[tuple[ExactRow, ...], frozenset[int], tuple[int, ...], int]:
-    """The rows that are seen of an exchange, the nodes whose draws are known, the observers and the target."""
+    """The rows that are seen of an exchange, the nodes whose draws are known, the observers and the target.
+
+    A target whose draws are known has nothing of its own to hide behind, and such a file makes no claim that could
+    be checked: an error, not a refusal.
+    """
     place = _Places(weights.labels)
     target = place(certificate.target, "target")
     rows, known = _seen(certificate.view, weights, place)
@@ -197,7 +236,10 @@ def _seen_of(
 
 
 def _seen(view: StatedView, weights: GossipWeights, place: _Places) -> tuple[tuple[ExactRow, ...], set[int]]:
-    """The rows that a view sees of each round's messages, and the nodes whose noise it knows."""
+    """The rows that a view sees of each round's messages, and the nodes whose noise it knows.
+
+    Neighbours are in-neighbours: j sends to i where W_ij ≠ 0, by the exact weights.
+    """
     if view.name == "custom":
         known = {place(label, "node of known noise") for label in view.known_noise}
         if len(known) < len(view.known_noise):

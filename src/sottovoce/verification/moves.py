@@ -11,8 +11,12 @@ noise that keeps the view the same. If for each move from a state with Π to a s
     [ Π⁺ + N Nᵀ − B β Bᵀ − κ b bᵀ − 𝒜 Π 𝒜ᵀ     − 𝒜 Π Rᵀ ]
     [            − R Π 𝒜ᵀ                      β − R Π Rᵀ ]  ⪰ 0,
 
-then a run of any moves that follow each other costs at most 1/κ for each one in which the record takes part, κ being
-that of the move.
+then a run of any moves that follow each other costs at most 1/κ for each one in which the record takes part, κ
+being that of the move.
+
+States here have a few dozen numbers, so the inequality is set up whole, in rationals, without the factored form of
+`shift`. Rounding enters once, when its entries become floats for the factorisation.
+Source: Theorem 2 of docs/training.md.
 """
 
 from __future__ import annotations
@@ -45,6 +49,9 @@ class Move:
     """One way for a state to move: from the state of index `before` to that of index `after`, matrices in rationals.
 
     Without `entry` the record takes no part in it; `charge` says which κ it has otherwise.
+
+    `transition` is 𝒜, `bends` is B (a column for each map), `reach` is R (a row for each map), `noise` is N and
+    `entry` is b.
     """
 
     before: int
@@ -80,7 +87,10 @@ class MovesProof:
 
 
 def exact_array(values: object) -> Exact:
-    """Numbers as the rationals that they are."""
+    """Numbers as the rationals that they are.
+
+    Guarantee: exact; NaN and infinity raise, as no rational is equal to them.
+    """
     given = np.asarray(values, dtype=object)
     return np.array([Fraction(number) for number in given.ravel().tolist()], dtype=object).reshape(
         given.shape
@@ -91,8 +101,8 @@ def proved_cost(recursion: Recursion, proof: MovesProof) -> float:
     """What a run costs at most, Σ counts/κ rounded up, if the proof holds for every move; else infinity.
 
     Guarantee: the view is μ-GDP with μ² the cost over σ², in both orders. Π is rational with C Π = 0 exactly, F is
-    built in rationals and rounded entry by entry, and a Cholesky factorisation with the margin of Rump (2006) proves
-    it.
+    built in rationals and rounded entry by entry, and a Cholesky factorisation with the margin of Rump (2006)
+    proves it.
     Source: the general inequality of docs/training.md.
     """
     if proof.kappas.size != len(recursion.counts) or not (1e-100 < proof.kappas.min() < np.inf):
@@ -113,7 +123,10 @@ def proved_cost(recursion: Recursion, proof: MovesProof) -> float:
 
 
 def _completed(factor: Floats, rows: Sequence[ExactRow], size: int) -> Exact:
-    """A factor in rationals, its rows at the pivots of what is seen solved from the others."""
+    """A factor in rationals, its rows at the pivots of what is seen solved from the others.
+
+    Guarantee: C X = 0, exactly, whatever floats the factor holds.
+    """
     X = exact_array(factor)
     unseen = kernel(rows, np.arange(size))
     solved = _exact_rows(rows, unseen.pivots, size)
@@ -159,7 +172,12 @@ def _inequality(move: Move, before: Exact, after: Exact, beta: Exact, kappa: Fra
 
 
 def _positive(F: Exact) -> bool:
-    """Whether a symmetric matrix of rationals is surely positive semidefinite."""
+    """Whether a symmetric matrix of rationals is surely positive semidefinite.
+
+    Guarantee: True is proved. u‖F‖_F for rounding the entries, (n + 1)u of the trace for the factorisation (n + 4
+    are taken, times 1.1), and 10⁻³⁰⁰ for entries that underflow.
+    Source: Rump (2006); docs/proofs/definiteness.md.
+    """
     rounded = np.array(F, dtype=np.float64)
     n = len(rounded)
     if not np.isfinite(rounded).all():

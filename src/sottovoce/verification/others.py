@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""That no other pair is worse: an upper end for every pair of an observer, found and proved here."""
+"""That no other pair is worse: an upper end for every pair of an observer, found and proved here.
+
+A report names its worst pair and proves that one. Whether another is worse is asked of each pair in turn, cheap
+arguments first: the number of rounds, the sums of |M|, then better and better y. The y are made here, so no hint of
+the report is needed, and each is proved by `forms.dominating` as that of a certificate would be. A stream that
+attains more than the limit refutes the report; a pair for which neither is found stays open, and the verdict says
+how many do.
+
+    M V with V of unit rows:   ⟨M, V Vᵀ⟩ rises with V_t ← (M V)_t/‖(M V)_t‖,   and   y_t = ‖(M V)_t‖
+
+tends to the best y of the semidefinite relaxation (its dual at a fixed point).
+"""
 
 from __future__ import annotations
 
@@ -32,8 +43,10 @@ __all__ = ["MOST_WORK", "Others", "ProgramPair", "Worse", "no_worse", "no_worse_
 # Multiplications, a pair counted as ten million at least; this many take about a minute.
 MOST_WORK = 100_000_000_000
 _PER_PAIR = 10_000_000
+# Views beyond these are left out: M of one pair alone would take more than its share of the work.
 _MOST_ROUNDS = 1024
 _MOST_ROWS = 4000
+# Steps of the power method from one attempt to the next; 0 is y_t = Σ_s |M_st|. Few pairs need more than the first.
 _STEPS = (0, 60, 600, 6000)
 
 
@@ -57,7 +70,10 @@ class ProgramPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Others:
-    """How many pairs were proved to stay within the limit, how many are open, and one that surely does not."""
+    """How many pairs were proved to stay within the limit, how many are open, and one that surely does not.
+
+    `open` is of the report's word: neither proved nor refuted, for lack of work or because a proof failed.
+    """
 
     proved: int
     open: int
@@ -75,11 +91,13 @@ def no_worse(
 ) -> Others:
     """Which pairs have Δ² ≤ `limit`: for each question about an observer, each of its targets.
 
-    Observers are taken in the order given, as long as the work lasts. With `attained` a pair that exceeds the limit is
-    sought too, for contributions that are vectors.
+    Observers are taken in the order given, as long as the work lasts. With `attained` a pair that exceeds the limit
+    is sought too, for contributions that are vectors.
 
-    Guarantee: a pair counts as proved only if diag(y) ⪰ M was proved for a y that sums to at most `limit` over every
-    pattern, or if the number of rounds is within it; `worse` attains what it says.
+    Guarantee: a pair counts as proved only if diag(y) ⪰ M was proved for a y that sums to at most `limit` over
+    every pattern, or if the number of rounds is within it; `worse` attains what it says. M ⪯ I gives the number of
+    rounds. A pair that cannot be checked (NotCertified) is open, never proved.
+    Source: weak duality, as for `sottovoce.verification.ends.upper_end`.
     """
     total = sum(len(targets) for _, targets in asked)
     proved = done = 0
@@ -140,7 +158,10 @@ def no_worse_in_programs(
 def _program_ends(
     asked: ProgramQuestion, participation: Participation, limit: float, *, attained: bool
 ) -> tuple[float, float]:
-    """Both ends of Δ² of one pair, no better than `limit` needs."""
+    """Both ends of Δ² of one pair, no better than `limit` needs.
+
+    Guarantee: lower ≤ Δ² ≤ upper; both infinite where a contribution is seen beside no noise.
+    """
     require_affordable(asked)
     budget = Budget()
     fresh = fresh_rows(asked.rounds, asked.seen, asked.count, budget)
@@ -151,7 +172,11 @@ def _program_ends(
 
 
 def _work(question: Question, targets: int) -> float:
-    """How much it takes to rebuild an observer's view and the forms of some of its targets; infinite if too much."""
+    """How much it takes to rebuild an observer's view and the forms of some of its targets; infinite if too much.
+
+    K of `seen` rows is built and factorised once; each target takes a triangular solve and a few T × T
+    factorisations.
+    """
     rounds, n = question.rounds, question.weights.n
     seen = len(question.rows) * rounds
     if rounds > _MOST_ROUNDS or seen > _MOST_ROWS:
@@ -167,7 +192,11 @@ def _observer(
     *,
     attained: bool,
 ) -> Others:
-    """The targets of one observer, its view rebuilt once."""
+    """The targets of one observer, its view rebuilt once.
+
+    The observer is given what its view leaves open about known nodes (`complete`). That only raises M, so upper
+    ends stand; a lower end would be one of another view, and is not sought then.
+    """
     hidden = hidden_nodes(question, complete=True)
     sight = sight_of(hidden, question.rounds)
     place = {int(node): k for k, node in enumerate(hidden.unknown)}
@@ -190,6 +219,8 @@ def _ends(
         y_t = Σ_s |M_st|   at first, then   V ← rows of M V at unit length,   y_t = ‖(M V)_t‖.
 
     Guarantee: the upper end is proved by `dominating` whatever y is, the lower one by `Form.attains` whatever V is.
+    Rows of V are shrunk by 10⁻⁹, far more than their norms can round, so that the stream is one of norm at most 1.
+    Source: Nesterov (1998) for y; Burer and Monteiro (2003) for V of about √(2T) columns.
     """
     if participation.kind in {"at-most", "separated"}:
         joint, attained = [np.arange(rounds)], False

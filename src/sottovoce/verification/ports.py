@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target's own noise guarantees by itself: contributions that enter everywhere as κ times a draw of its own."""
+"""What a target's own noise guarantees by itself: contributions that enter everywhere as κ times a draw of its own.
+
+If a contribution c moves every message of its round, and all that is kept after it, exactly as the value κ c of one
+of the target's own draws would, then changing that draw by −κ c undoes it in all that anybody will ever see. A
+standard normal draw shifted by κ c is what the mechanism is at worst: M ⪯ diag(κ_t²). Both are followed through one
+round, from the start with all else 0, in rationals; later rounds see nothing but what was kept.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +26,8 @@ def port(step_in: Round) -> Fraction | None:
     """κ if what the target contributes moves all messages and registers as κ times a draw of its own does; else None.
 
     Guarantee: if κ_t is found for every round, a stream c looks like noise of size κ_t c_t, whatever is seen and
-    whoever else draws, so that M ⪯ diag(κ_t²).
+    whoever else draws, so that M ⪯ diag(κ_t²). Exact; κ = 0 where a contribution moves nothing.
+    Source: docs/certificates.md, what own noise guarantees; data processing for a shift of Gaussian noise.
     """
     given = _moved(step_in, CONTRIBUTION, Fraction(1))
     if not any(given):
@@ -39,7 +46,15 @@ def port(step_in: Round) -> Fraction | None:
 
 
 def _moved(step_in: Round, source: str, size: Fraction) -> list[Values]:
-    """The messages of a round and what is kept after it, where one source is `size` at the target and all else is 0."""
+    """The messages of a round and what is kept after it, where one source is `size` at the target and all else is 0.
+
+    A program is linear, so its response to one source is a run with all others 0. Values are sparse, by node; zeros
+    are not stored, which makes equality of lists equality of responses. All messages count, seen or not.
+
+        Combine:  into_i = Σ terms_i · source_i,        Exchange:  into_i = Σ_j W_ij · message_j.
+
+    Guarantee: exact.
+    """
     held: dict[str, Values] = {name: {} for name in step_in.program.keeps}
     sources = {source: {step_in.target: size}}
     moved = []

@@ -1,5 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim about any program, checked from the definition of what its observer sees."""
+"""A claim about any program, checked from the definition of what its observer sees.
+
+A view of a program shows G c + N u: c what the target contributes, u all draws that the observer does not know, N
+and G matrices of rationals. `fresh` finds independent rows of it, `definition` follows them to N and G and bounds M
+= Gᵀ(N Nᵀ)⁻¹G, and `ends` puts y and witness against M. Plain gossip could go this way as well, and does in tests;
+its own road (`forms`) is cheaper, because N is block Toeplitz there.
+
+Three things can be said without M:
+
+* what stands beside no unknown noise at all makes Δ infinite, decided exactly (`Fresh.bare`);
+* where a contribution enters everywhere as κ_t times a draw of the target, M ⪯ diag(κ_t²) (`own_cap`);
+* a claim beyond `MOST_ROWS` and `MOST_NUMBERS` is refused before work.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +46,21 @@ if TYPE_CHECKING:
 
 __all__ = ["own_cap", "require_affordable", "verify_program"]
 
+# Rows seen in all rounds: K = N Nᵀ of 3000 rows takes 72 MB, and is factorised several times.
 MOST_ROWS = 3000
 
 
 def verify_program(
     certificate: Certificate, asked: ProgramQuestion, participation: Participation, checks: list[Check]
 ) -> tuple[float, float, list[str]]:
-    """Any program: N and G from its definition, then y and the witness against M."""
+    """Any program: N and G from its definition, then y and the witness against M.
+
+    Both ends use the same form: nothing was given to the observer or taken from it, because known draws have no
+    column in N and every row of the view stays in the span of the rows that are kept.
+
+    Guarantee: lower ≤ Δ² ≤ upper, rounding included; an infinite upper end proves nothing.
+    Source: docs/certificates.md, steps 4 to 6 for other programs; `definition.program_form`.
+    """
     proof, rounds = certificate.proof, certificate.rounds
     if not isinstance(proof, DenseProof):
         raise NotCertified(
@@ -71,7 +91,11 @@ def verify_program(
 
 
 def own_cap(certificate: Certificate, asked: ProgramQuestion, participation: Participation) -> float:
-    """What the target's own noise guarantees; infinite where that is nothing, or where an encoder mixes its rounds."""
+    """What the target's own noise guarantees; infinite where that is nothing, or where an encoder mixes its rounds.
+
+    Guarantee: Δ² ≤ the result. κ² is a rational, rounded up to a float, and `guaranteed` rounds its sum up.
+    Source: noise κ_t c_t on the target's own draws looks like the stream c, so M ⪯ diag(κ_t²) (`ports.port`).
+    """
     ports = [port(each) for each in asked.rounds]
     if asked.code != (Fraction(1),) or any(found is None for found in ports):
         return math.inf
@@ -82,7 +106,12 @@ def own_cap(certificate: Certificate, asked: ProgramQuestion, participation: Par
 
 
 def require_affordable(asked: ProgramQuestion, *, columns: int = 1) -> None:
-    """Refuse a question whose N and G, or a witness of so many columns, are more than is rebuilt here."""
+    """Refuse a question whose N and G, or a witness of so many columns, are more than is rebuilt here.
+
+    Counted are numbers that will be held at once: N of rows × draws, NᵀZ of draws × columns, and what a round's
+    rows say of all kept registers (`widest`), which are whole numbers of any length. `certify` asks the same
+    beforehand.
+    """
     n = asked.rounds[0].n
     numbers = max(asked.draws * max(asked.rows, columns), asked.widest)
     if asked.rows > MOST_ROWS or numbers > MOST_NUMBERS:

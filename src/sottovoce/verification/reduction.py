@@ -3,13 +3,13 @@
 
 The hidden nodes s_t = A s_{t−1} + x_t + u_t, seen through C, are modelled by z_t = H z_{t−1} + Qᵀ(x_t + u_t), seen
 through D, with Q from block Arnoldi on Aᵀ started from Cᵀ. Over T rounds let Z be the shift by one round,
-S = (I − Z ⊗ A)⁻¹, N = C S, P the projector on the row space of N, and Θ = L⁻¹ D (I − Z ⊗ H)⁻¹ the whitened map of the
-model, Θ Θᵀ = I. With the residuals R₀ = C − D Qᵀ and R = Qᵀ A − H Qᵀ,
+S = (I − Z ⊗ A)⁻¹, N = C S, P the projector on the row space of N, and Θ = L⁻¹ D (I − Z ⊗ H)⁻¹ the whitened map of
+the model, Θ Θᵀ = I. With the residuals R₀ = C − D Qᵀ and R = Qᵀ A − H Qᵀ,
 
     Θ Qᵀ = L⁻¹ N − (L⁻¹ R₀ + Θ Z R) S,   so   ‖Θ Qᵀ (I − P)‖ ≤ (‖L⁻¹‖ ‖R₀‖ + ‖Θ Z R‖) ‖S (I − P)‖ = d.
 
-Both row spaces have the same dimension. So the projectors on them differ by at most d/√(1 − η), η ≥ ‖QᵀQ − I‖, and for
-contributions c of target j
+Both row spaces have the same dimension. So the projectors on them differ by at most d/√(1 − η), η ≥ ‖QᵀQ − I‖, and
+for contributions c of target j
 
     ‖P e_j c‖ ≤ (‖Θ Qᵀ e_j c‖ + d ‖c‖) / √(1 − η).
 
@@ -35,11 +35,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Model", "distortion", "models"]
 
+# States of a model: the filter takes r³ operations a round, and the proof of its inequality as many.
 MOST_STATES = 400
+# Floats of Q, nodes × states: 320 MB.
 MOST_NUMBERS = 40_000_000
+# The first model has so many states, and each further one twice as many as the last.
 _FIRST_STATES = 32
+# Powers of A_K that are summed one by one, and squarings after which they must be below ½: more would prove nothing.
 _MOST_POWERS = 4000
 _MOST_DOUBLINGS = 16
+# Steps towards a good K, and towards leading vectors. Both are choices on which no bound rests.
 _SETTLING = 300
 _PERRON_STEPS = 300
 # A node that nothing reaches would have no weight in a leading vector; a floor keeps the weights comparable.
@@ -50,8 +55,8 @@ _FLOORS = (1e-200, 1e-6, 1e-4, 1e-2, 0.3)
 class Model:
     """z_t = H z_{t−1} + b c_t + noise of covariance I, seen through D, and bounds of what it leaves out.
 
-    R is at most `leak` in the rows from `closed` on, whose images are not in the model, and `residual` in the others;
-    R₀ is at most `row_residual`, ‖S‖ at most `growth` and ‖QᵀQ − I‖ at most `skew`.
+    R is at most `leak` in the rows from `closed` on, whose images are not in the model, and `residual` in the
+    others; R₀ is at most `row_residual`, ‖S‖ at most `growth` and ‖QᵀQ − I‖ at most `skew`.
     """
 
     transition: NDArray[np.float64]
@@ -68,8 +73,13 @@ class Model:
 def models(hidden: HiddenNodes, rounds: int) -> Iterator[Model]:
     """Models of growing size; the last one has all states, or as many as are affordable.
 
-    Guarantee: the bounds of `Model` hold for the exact rationals behind `hidden`, over `rounds` rounds. No number of a
-    certificate has a part in them.
+    Block Arnoldi: Aᵀ is applied to the columns of Q one by one, and what is new joins Q. `closed` columns have had
+    their turn, so for these Aᵀ q lies in the span of Q but for rounding, and R is tiny; for the others it is what
+    leaks out.
+
+    Guarantee: the bounds of `Model` hold for the exact rationals behind `hidden`, over `rounds` rounds. No number
+    of a certificate has a part in them. How Q came about does not matter: its residuals are measured afterwards.
+    Source: Saad, Iterative Methods for Sparse Linear Systems, Ch. 6, for Arnoldi with reorthogonalisation.
     """
     m, n = hidden.rows.shape
     most = min(n, MOST_STATES, MOST_NUMBERS // n)
@@ -115,6 +125,7 @@ def _model(hidden: HiddenNodes, Q: NDArray[np.float64], closed: int, growth: flo
     image = (A.T @ Q).T
     H = image @ Q
     R = image - H @ Q.T
+    # R = Qᵀ A − H Qᵀ and R₀ = C − D Qᵀ, as computed; `doubt` and `lost` bound what rounding hides of them.
     # Entry (i, k) of Qᵀ A rounds by γ times Σ |Q_ji A_jk|, and A itself is known to `relative` units.
     lengths = np.diff(A.tocsc().indptr)
     doubt = (abs(A).T @ np.abs(Q)).T * (2.1 * (lengths + 2 + hidden.relative) * UNIT_ROUNDOFF)
@@ -142,7 +153,10 @@ def _norm(matrix: NDArray[np.float64]) -> float:
 
 
 def _spectral(matrix: NDArray[np.float64]) -> float:
-    """The spectral norm, rounded up."""
+    """The spectral norm, rounded up: computed singular values are off by a small multiple of (m + n)u of ‖·‖_F.
+
+    Source: Higham, Section 20.7, and LAPACK's error bounds for the singular value decomposition.
+    """
     return float(np.linalg.norm(matrix, 2)) + gamma(8 * sum(matrix.shape)) * _norm(matrix)
 
 
@@ -150,10 +164,12 @@ def _growth(hidden: HiddenNodes, rounds: int) -> float:
     """An upper bound of ‖S (I − P)‖ over `rounds` rounds.
 
     For any K, S (I − P) = (I − Z ⊗ (A − K C))⁻¹ (I − P), because what C shows of the states is in the rows of N. So
-    columns of nodes that are seen alone, and rows of nodes whose inflow is seen, may be cleared. With Π the projector
-    on the nodes of neither kind, powers of the cleared matrix are at most ‖A‖² ‖(Π A Π)ᵏ⁻²‖, and
+    columns of nodes that are seen alone, and rows of nodes whose inflow is seen, may be cleared. With Π the
+    projector on the nodes of neither kind, powers of the cleared matrix are at most ‖A‖² ‖(Π A Π)ᵏ⁻²‖, and
 
         ‖S (I − P)‖ ≤ 1 + ‖A‖ + ‖A‖² Σ_{k < T} ‖(Π A Π)ᵏ‖.
+
+    Guarantee: an upper bound. 1.0001 covers the rounding of row and column sums and `relative` units of A.
     """
     size = abs(hidden.transition)
     rest = np.ones(size.shape[0], dtype=bool)
@@ -213,7 +229,9 @@ def distortion(model: Model) -> float:
     because D (I − Z ⊗ H)⁻¹ is an invertible map times D (I − Z ⊗ A_K)⁻¹, whose least singular value is at least
     σ_min(D)/(1 + ‖A_K‖). With a good K the sum converges fast and is small: what was cut is hardly seen.
 
-    Guarantee: upper bound, rounding included.
+    Guarantee: upper bound, rounding included. Norms of computed matrices are rounded up (`_norm`, `_spectral`),
+    σ_min(D) down, and 1.01 covers the dozen operations of the last line. Below σ_min(D) = ½ no bound is attempted.
+    Source: the derivation at the head of this module.
     """
     H, D = model.transition, model.rows
     m, r = D.shape
@@ -241,7 +259,14 @@ def _injection(H: NDArray[np.float64], D: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _seen(model: Model, injection: NDArray[np.float64]) -> float:
-    """An upper bound of Σ_i ‖D A_Kⁱ B‖, infinite where the powers of A_K do not fall."""
+    """An upper bound of Σ_i ‖D A_Kⁱ B‖, infinite where the powers of A_K do not fall.
+
+        Σ_{k < 2^{i+1}} ‖A_Kᵏ‖ ≤ (1 + ‖A_K^{2^i}‖) Σ_{k < 2^i} ‖A_Kᵏ‖,
+
+    until a power is below ½; the rest is a geometric series with ratio below ½.
+
+    Guarantee: an upper bound for the exact H − K D, rounding included.
+    """
     H, D = model.transition, model.rows
     m, r = D.shape
     A_K = H - injection @ D
@@ -254,6 +279,7 @@ def _seen(model: Model, injection: NDArray[np.float64]) -> float:
         if size < 0.5:
             break
         total *= 1 + size
+        # (X + E)² = X² + XE + EX + E², and a product of r × r matrices rounds by γ_{r+2} of the norms.
         error = 2 * size * error + error**2 + 2 * gamma(r + 2) * size**2
         power = power @ power
     else:

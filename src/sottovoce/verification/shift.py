@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check a bound for training: each step of the proof is a matrix that must not stretch, rounding counted.
 
-A step lets differences e = X η of the hidden nodes' messages pass that the observer does not see (C X = 0), and shifts
-the noise against all the rest. With D = diag(q − β, β) on the pairs (x, s), it is paid for if
+A step lets differences e = X η of the hidden nodes' messages pass that the observer does not see (C X = 0), and
+shifts the noise against all the rest. With D = diag(q − β, β) on the pairs (x, s), it is paid for if
 
     B₂B₂ᵀ ⪯ B₁B₁ᵀ + D,     B₁ = [X; 0],   B₂ = [c A Y, √κ b; r A Y, 0],    Y the factor of the round before,
 
@@ -11,8 +11,18 @@ and this holds as soon as some Z makes
     V = [Z; D^{-½}(B₂ − B₁Z)]   a contraction: VᵀV ⪯ I,
 
 because then B₂ = [B₁, D^½] V. Any Z will do, so it is computed in floats and nothing about it needs proof. V has as
-many columns as B₂, whatever the number of nodes. docs/training.md ("Rounding in the check") bounds every error that is
-made on the way; E1 to E7 in the comments are the names that it gives them.
+many columns as B₂, whatever the number of nodes. docs/training.md ("Rounding in the check") bounds every error that
+is made on the way; E1 to E7 in the comments are the names that it gives them.
+
+Names in code: U hidden nodes; q their noise variances (`levels`), β the `multipliers`, κ `kappa`; c and r `centre`
+and `radius` of the slopes; X from the step's `factor`, Y = A X of the step before. `above` and `below` are the
+upper and lower rows of B₂, `rest` is B₂ − B₁Z on the upper rows, and a name with `_off` bounds what its matrix is
+off by, entry by entry. A step costs 1/κ in each round in which the target contributes; a proof is a sequence of
+steps, and every pair of steps that follow each other is checked once.
+
+Three simpler proofs need no contraction: `cap` (the target's own noise, 1/q_j a round), `memory-one` (one vector x
+that is not seen, paid back in the next round) and `twins` (an x that nobody receives, so that maps do not matter).
+Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
 """
 
 from __future__ import annotations
@@ -43,8 +53,10 @@ __all__ = ["ShiftCheck", "check_shift", "stored_form", "unseen_of"]
 
 # Where q − β is below this part of q, β − q/2 becomes a column of B₂ and q/2 stays in D.
 _THIN = 1e-3
+# Four roundings: more than any of the scalars below meets (a difference, a root, a quotient, a product).
 _UNITS = 4 * UNIT_ROUNDOFF
 _UP = 1 + _UNITS
+# Columns of V: VᵀV of 1500 takes 18 MB, and is factorised for each pair of steps.
 _MOST_COLUMNS = 1500
 # Multiplications, for all steps together; this many take about a minute.
 MOST_WORK = 1e11
@@ -56,7 +68,10 @@ _LARGEST = 1e100
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftCheck:
-    """Whether a proof holds, the bound on Δ² that it proves (infinite if not), and where it fails."""
+    """Whether a proof holds, the bound on Δ² that it proves (infinite if not), and where it fails.
+
+    `failure` is a sentence, empty if it holds. The bound is for noise of variance q_k in units of σ².
+    """
 
     holds: bool
     squared_upper: float
@@ -66,9 +81,9 @@ class ShiftCheck:
 def check_shift(proof: ShiftProof, asked: TrainingQuestion) -> ShiftCheck:
     """Whether a proof proves a bound on Δ², and which.
 
-    Guarantee: if it holds, the view is μ-GDP for this target with μ = √squared_upper/σ, in both orders, for all update
-    maps in the ball, whatever the observer sends. On trust: that the maps lie in the ball, that the noise has
-    the given levels, and that a contribution moves a message by at most 1 in a round that takes part.
+    Guarantee: if it holds, the view is μ-GDP for this target with μ = √squared_upper/σ, in both orders, for all
+    update maps in the ball, whatever the observer sends. On trust: that the maps lie in the ball, that the noise
+    has the given levels, and that a contribution moves a message by at most 1 in a round that takes part.
     Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
 
     Raises NotCertified where the check would take too much work.
@@ -93,7 +108,10 @@ def check_shift(proof: ShiftProof, asked: TrainingQuestion) -> ShiftCheck:
 
 
 def _out_of_range(proof: ShiftProof, asked: TrainingQuestion) -> str:
-    """What is too large or too small for the error analysis; empty if nothing is."""
+    """What is too large or too small for the error analysis; empty if nothing is.
+
+    E7: within 10^±100 squares and quotients stay in the normal range of floats, so rounding is relative.
+    """
     positive = [asked.levels, np.array([step.kappa for step in proof.steps if step.kappa])]
     sizes = [step.factor for step in proof.steps] + [step.multipliers for step in proof.steps]
     if asked.slopes is not None:
@@ -106,7 +124,16 @@ def _out_of_range(proof: ShiftProof, asked: TrainingQuestion) -> str:
 
 
 def _check_steps(proof: ShiftProof, asked: TrainingQuestion, rounds: int) -> ShiftCheck:
-    """Every pair of steps that follow each other, and the sum of what the rounds cost."""
+    """Every pair of steps that follow each other, and the sum of what the rounds cost.
+
+    Steps are `start`, then `bulk` over and over, then `end`. Their order over T rounds is cut to two turns of the
+    bulk and what is left over, which shows the same pairs; the first step stands after none (Y = 0: both runs start
+    alike).
+
+    Where the target takes part every k-th round from an unknown one, the pattern from round 1 is the worst: loop,
+    noise and rows are the same in all rounds, so a later phase is that pattern on fewer rounds, and what it shows
+    is part of what the longer run shows.
+    """
     if asked.slopes is None:
         return _refused("a proof by steps needs lower and upper slopes")
     family = asked.participation
@@ -134,7 +161,7 @@ def _check_steps(proof: ShiftProof, asked: TrainingQuestion, rounds: int) -> Shi
 
 
 def _affordable(proof: ShiftProof, asked: TrainingQuestion, pairs: set[tuple[int, int]]) -> None:
-    """Refuse work without end."""
+    """Refuse work without end: VᵀV of a pair takes about 2m rows times the square of its columns, m hidden nodes."""
     columns = [asked.seen_last.pivots.size if step.last else step.factor.shape[1] for step in proof.steps] + [
         0
     ]
@@ -148,7 +175,11 @@ def _affordable(proof: ShiftProof, asked: TrainingQuestion, pairs: set[tuple[int
 
 
 def _summed(proof: ShiftProof, family: Participation, rounds: int, first: int) -> ShiftCheck:
-    """What the rounds of the worst pattern cost together: Σ 1/κ, rounded up."""
+    """What the rounds of the worst pattern cost together: Σ 1/κ, rounded up.
+
+    Guarantee: not below max_π Σ_{t ∈ π} 1/κ_t. 1/κ is rounded up by one float; for full participation the sum is
+    one of rationals, rounded once, and `_proved` goes one float up; `largest_sum` rounds up by itself.
+    """
     charges = [math.nextafter(1 / step.kappa, math.inf) if step.kappa else math.inf for step in proof.steps]
     if rounds > MOST_ROUNDS and family.kind != "full":
         raise NotCertified(
@@ -175,7 +206,10 @@ def _summed(proof: ShiftProof, family: Participation, rounds: int, first: int) -
 def _unproved(
     proof: ShiftProof, asked: TrainingQuestion, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
 ) -> str:
-    """Why a step after another is not proved; empty if it is."""
+    """Why a step after another is not proved; empty if it is.
+
+    Overflow and NaN are silenced on the way, because they end in a matrix that is not finite, which proves nothing.
+    """
     try:
         with np.errstate(all="ignore"):
             V, error = _matrix(proof, asked, unseen, previous, step)
@@ -193,7 +227,19 @@ class _Hopeless(Exception):  # noqa: N818 - a verdict, not a mistake
 def _matrix(
     proof: ShiftProof, asked: TrainingQuestion, unseen: Kernel, previous: ShiftStep | None, step: ShiftStep
 ) -> tuple[Floats, float]:
-    """V in floats, and a bound of the Frobenius norm of what it is off by."""
+    """V in floats, and a bound of the Frobenius norm of what it is off by.
+
+        V = [Z; D^{-½}(B₂ − B₁Z)],   upper rows: c A Y, √κ b, √(β − q/2) at thin nodes;   lower rows: r A Y over
+        β^{-½}.
+
+    Where β comes close to q (`thin`) D = q − β would be divided by next to nothing. There q/2 stays in D, and β −
+    q/2 goes to the other side of the inequality as one more column of B₂; the same matrix inequality in other
+    words.
+
+    Guarantee: the exact V, for the rationals behind A, C and X, is within the second value in Frobenius norm, or
+    has smaller norm: D is rounded down and √κ, √(β − q/2) and D^{-½} up, which only lengthens rows or columns.
+    Source: E1 to E5 of docs/training.md.
+    """
     assert asked.slopes is not None
     loop, U = asked.loop, asked.loop.unknown
     target = loop.position(asked.target)
@@ -242,12 +288,17 @@ def _matrix(
 
 
 def _nonzero(matrix: Floats, off: Floats) -> NDArray[np.bool_]:
-    """The rows of which it is not certain that they are 0."""
+    """The rows of which it is not certain that they are 0: a computed 0 with no error bound is a true 0."""
     return np.asarray(np.any((matrix != 0) | (off != 0), axis=1))
 
 
 def unseen_of(proof: ShiftProof, loop: HiddenLoop) -> Kernel:
-    """What is not seen of the support of a proof; for twins, by nobody who receives it either."""
+    """What is not seen of the support of a proof; for twins, by nobody who receives it either.
+
+    For twins the rows of A that touch the support join the rows that are seen, so that A x = 0 as well as C x = 0.
+
+    Guarantee: exact.
+    """
     places = np.searchsorted(loop.unknown, proof.support)
     if proof.method != "twins":
         return kernel(loop.rows, places)
@@ -256,7 +307,12 @@ def unseen_of(proof: ShiftProof, loop: HiddenLoop) -> Kernel:
 
 
 def stored_form(proof: ShiftProof, loop: HiddenLoop) -> ShiftProof:
-    """A proof whose factors are 0 at the pivots of what is seen, where they are not read: as a certificate holds it."""
+    """A proof whose factors are 0 at the pivots of what is seen, where they are not read: as a certificate holds it.
+
+    Numbers that no check reads could be anything, so a file with other numbers there is refused.
+
+    Guarantee: proves what `proof` proves; the same object where nothing had to change.
+    """
     if not any(step.factor.size for step in proof.steps):
         return proof
     pivots = unseen_of(proof, loop).pivots
@@ -283,7 +339,13 @@ def _spread(proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, factor: Floats)
 
 
 def _rest(X: Floats, X_off: Floats, D: Floats, above: Floats, off: Floats) -> tuple[Floats, Floats, Floats]:
-    """Some Z, and B₂ − B₁Z on the upper rows with its rounding."""
+    """Some Z, and B₂ − B₁Z on the upper rows with its rounding.
+
+    Z = (I + XᵀD⁻¹X)⁻¹XᵀD⁻¹B₂ makes V shortest in the Frobenius norm. Any Z would be valid: it stands in V itself.
+
+    Guarantee: |rest − (B₂ − B₁Z)| ≤ rest_off: errors of B₂ and of X|Z|, and (q + 3)u for a sum of q products, a
+    difference and one to spare, q the columns of X.
+    """
     weighted = X / D[:, None]
     Z: Floats = np.linalg.solve(np.eye(X.shape[1]) + X.T @ weighted, weighted.T @ above).astype(np.float64)
     # E4.
@@ -295,7 +357,11 @@ def _rest(X: Floats, X_off: Floats, D: Floats, above: Floats, off: Floats) -> tu
 def _last_rest(
     unseen: Kernel, shown: Floats, D: Floats, above: Floats, off: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """What the last round shows of B₂: B₂ less something that is not seen, chosen to leave little in the norm of D."""
+    """What the last round shows of B₂: B₂ less something that is not seen, chosen to leave little in the norm of D.
+
+    After the last round nothing follows, so any difference in the kernel of what it shows may pass at no cost.
+    `passed` is brought into that kernel by its pivots; `kept` only says which one to take.
+    """
     kept = np.linalg.solve((shown * D) @ shown.T, shown @ above)
     passed, passed_off = unseen.lifted(above - D[:, None] * (shown.T @ kept))
     rest_off = off + passed_off + 2 * UNIT_ROUNDOFF * (np.abs(above) + np.abs(passed))
@@ -303,7 +369,14 @@ def _last_rest(
 
 
 def _contraction(V: Floats, error: float) -> str:
-    """Why ‖V + E‖ ≤ 1 is not proved for every E of Frobenius norm `error`; empty if it is."""
+    """Why ‖V + E‖ ≤ 1 is not proved for every E of Frobenius norm `error`; empty if it is.
+
+    ‖V‖ ≤ 1 − error is enough, that is VᵀV ⪯ (1 − error)² I.
+
+    Guarantee: proved by a factorisation of (1 − error)² I − VᵀV less `margin`: (rows + 2)u‖V‖²_F for the product
+    VᵀV, and 2(columns + 10)u(columns + ‖V‖²_F) for the factorisation, which needs (columns + 1)u of the trace.
+    Source: E6 of docs/training.md; Rump (2006).
+    """
     size, columns = float(np.einsum("ij,ij->", V, V)), V.shape[1]
     # E6.
     margin = 1.01 * (V.shape[0] + 2) * UNIT_ROUNDOFF * size + 2 * (columns + 10) * UNIT_ROUNDOFF * (
@@ -332,7 +405,13 @@ def _vector(proof: ShiftProof, asked: TrainingQuestion, unseen: Kernel) -> tuple
 
 
 def _memory_one(proof: ShiftProof, asked: TrainingQuestion) -> tuple[float, str]:
-    """Σ (|b − x| + ℓ|A x|)²/q, rounded up, for the stored x; and what is wrong with it."""
+    """Σ (|b − x| + ℓ|A x|)²/q, rounded up, for the stored x; and what is wrong with it.
+
+    x is let pass in the round of the contribution; what the maps make of A x, at most ℓ = max(|lower|, |upper|)
+    times as long, is shifted away in the next round together with that round's own b − x.
+
+    Guarantee: an upper bound of what a round costs. Source: Corollary 2 of docs/training.md.
+    """
     if asked.slopes is None:
         return math.inf, "a proof by one round of memory needs lower and upper slopes"
     x, off, failure = _vector(proof, asked, unseen_of(proof, asked.loop))
@@ -344,7 +423,10 @@ def _memory_one(proof: ShiftProof, asked: TrainingQuestion) -> tuple[float, str]
 
 
 def _twins(proof: ShiftProof, asked: TrainingQuestion) -> tuple[float, str]:
-    """Σ (b − x)²/q, rounded up, for an x that nobody's input shows; and what is wrong with it."""
+    """Σ (b − x)²/q, rounded up, for an x that nobody's input shows; and what is wrong with it.
+
+    Guarantee: an upper bound of what a round costs, for maps of any kind. Source: Corollary 3 of docs/training.md.
+    """
     x, off, failure = _vector(proof, asked, unseen_of(proof, asked.loop))
     if failure:
         return math.inf, failure
@@ -352,7 +434,11 @@ def _twins(proof: ShiftProof, asked: TrainingQuestion) -> tuple[float, str]:
 
 
 def _energy(asked: TrainingQuestion, x: Floats, off: Floats, more: Floats) -> float:
-    """Σ (|b − x| + off + more)²/q, rounded up."""
+    """Σ (|b − x| + off + more)²/q, rounded up.
+
+    Guarantee: an upper bound: 4u cover the difference 1 − x_j, 4u two sums, and (m + 8)u a square, a quotient by q
+    and a sum of m terms, none of which is negative. q is rounded down, which is up here.
+    """
     left = -x
     left[asked.loop.position(asked.target)] += 1
     sizes = (np.abs(left) * _UP + off + more) * _UP
@@ -361,10 +447,12 @@ def _energy(asked: TrainingQuestion, x: Floats, off: Floats, more: Floats) -> fl
 
 
 def _proved(upper: float) -> ShiftCheck:
+    """A proof that holds, its bound one float up for the last rounding of who computed it."""
     if not math.isfinite(upper):
         return _refused("what it proves is not finite")
     return ShiftCheck(holds=True, squared_upper=math.nextafter(upper, math.inf) if upper else 0.0, failure="")
 
 
 def _refused(failure: str) -> ShiftCheck:
+    """A proof that proves nothing."""
     return ShiftCheck(holds=False, squared_upper=math.inf, failure=failure)

@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A certificate of kind shift, about training: its upper end by its proof, its lower end by its attack."""
+"""A certificate of kind shift, about training: its upper end by its proof, its lower end by its attack.
+
+The upper end says: whatever maps in the ball the nodes apply, and whatever the observers send, the view is μ-GDP
+with μ² = Δ²/σ². It is proved step by step (`shift`). The lower end says: some linear maps in the ball, and some
+statistic of the view, tell the two runs apart this well (`attacks`). Both start from the same `TrainingQuestion`,
+which is rebuilt from graph and view; `verify_training` takes either arithmetic, so floats and balls share the
+reading and not a number.
+
+`simple_bound` needs no certificate at all. Reports of many pairs use it to show that most of them cannot be the
+worst.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +39,7 @@ __all__ = ["no_worse_in_training", "simple_bound", "verify_training"]
 # Pairs that are looked at one by one, and numbers of a view that is solved densely.
 MOST_PAIRS = 20_000
 MOST_NUMBERS = 10_000_000
+# Parts of the unseen direction that are tried; each of them is a proof, and the best one is taken.
 _SHARES = np.linspace(0, 1, 21)[1:]
 
 
@@ -44,7 +55,8 @@ def verify_training(
 ) -> tuple[float, float]:
     """What the attack and the proof of a certificate prove of Δ², from below and from above; `checks` takes each step.
 
-    Guarantee: that of `check` for the upper end and of `attain` for the lower; an infinite upper end proves nothing.
+    Guarantee: that of `check` for the upper end and of `attain` for the lower; an infinite upper end proves
+    nothing.
     """
     claim = training_question(certificate, asked, participation)
     _check_fit(proof, claim)
@@ -72,7 +84,11 @@ def verify_training(
 
 
 def _check_fit(proof: ShiftProof, claim: TrainingQuestion) -> None:
-    """Refuse a proof that does not speak of these nodes."""
+    """Refuse a proof that does not speak of these nodes.
+
+    Everything here is about form: sizes, indices, and numbers that no inequality would read. Those must be 0, so
+    that a file has no place in which something could stand unread.
+    """
     n = claim.levels.size
     if any(step.multipliers.size != n for step in proof.steps):
         raise InputError(f"multipliers must have an entry for each of the {n} nodes")
@@ -94,7 +110,11 @@ def _check_fit(proof: ShiftProof, claim: TrainingQuestion) -> None:
 
 
 def _relation(certificate: Certificate, claim: TrainingQuestion) -> list[Check]:
-    """Where a node is zeroed out, it sends on what it received: the identity has to lie in its ball."""
+    """Where a node is zeroed out, it sends on what it received: the identity has to lie in its ball.
+
+    H4 asks for one map in the ball from which both runs differ by at most 1; for a whole node that map is h(z) = z.
+    A proof that uses no slopes (cap, twins) does not need it.
+    """
     relation = None if certificate.mechanism is None else certificate.mechanism.relation
     if relation != "zero-out" or certificate.assumption != "smooth" or claim.slopes is None:
         return []
@@ -115,7 +135,11 @@ def no_worse_in_training(
 ) -> int:
     """How many targets, of each question about an observer, have Δ² ≤ `limit`: certified, or proved by a simple bound.
 
+    `certified` are pairs that certificates of their own have proved. More pairs than MOST_PAIRS are not gone
+    through, and stay open.
+
     Guarantee: every pair that is counted was proved.
+    Source: `simple_bound`.
     """
     total = sum(len(targets) for _, targets in asked)
     proved = done = 0
@@ -133,6 +157,9 @@ def no_worse_in_training(
 
 def simple_bound(asked: TrainingQuestion) -> float:
     """A bound on Δ² that needs no search: the cap, or one round of memory along the part of b that is not seen.
+
+    b less its projection on what is seen is x; a share of x is let pass for one round. x is computed in floats and
+    only a hint: `check_shift` solves its pivots again and evaluates it from above.
 
     Guarantee: an upper bound, proved by `check_shift`.
     Source: Corollary 2 of docs/training.md.

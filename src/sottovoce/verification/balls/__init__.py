@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certificates checked in ball arithmetic: exact rationals as far as they go, then numbers with a proved radius.
 
-This is the verifier to read first. It follows the definitions and knows no error analysis and no reduction: a program
-is run and what is seen is written down (`seen`), M is solved for and compared with y and witness (`averaging`), the
-inequality of each step of a proof for training is set up as it is written (`steps`), and its attack is run (`attacks`).
-It needs the package python-flint, and takes longer than floats do.
+This is the verifier to read first. It follows the definitions and knows no error analysis and no reduction: a
+program is run and what is seen is written down (`seen`), M is solved for and compared with y and witness
+(`averaging`), the inequality of each step of a proof for training is set up as it is written (`steps`), and its
+attack is run (`attacks`). It needs the package python-flint, and takes longer than floats do.
+
+What there is to read, in order: `numbers` (what a ball is, how a question is decided, when a matrix is positive),
+`seen` (N and G of a program), `averaging` (kinds dense and horizon), `loops`, `steps`, `attacks` and `training`
+(kind shift). Shared with floats are the reading of words (`meaning`, `asked`), the exact pivots of `loops.kernel`,
+which are checked again, and the checks of form (`training`).
+
+Trusted besides Python is FLINT: that its rationals are exact and that its balls hold the numbers they stand for.
+Source: Johansson, Arb: efficient arbitrary-precision midpoint-radius interval arithmetic (2017).
 """
 
 from __future__ import annotations
@@ -34,7 +42,10 @@ MOST_NUMBERS = 1_000_000
 
 
 def work(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> float:
-    """About how many operations on machine words it takes to check a claim; infinite where it is far too many."""
+    """About how many operations on machine words it takes to check a claim; infinite where it is far too many.
+
+    Guarantee: none about Δ². It is counted from sizes before any work and chooses between arithmetics.
+    """
     n, rounds, proof = schedule[0].n, certificate.rounds, certificate.proof
     if rounds > MOST_ROUNDS or n * rounds > MOST_NUMBERS:
         return math.inf
@@ -51,7 +62,10 @@ def ends_in_balls(
 ) -> tuple[float, float, list[str]]:
     """What a proof proves of Δ² from below and from above, and what was taken on trust; `checks` takes each step.
 
+    A proof of kind horizon is read as the y that it spells, one number a round, and checked like any other y.
+
     Guarantee: both ends are proved; an upper end that is infinite, and a lower one of 0, prove nothing.
+    Source: docs/certificates.md, "Two verifiers".
     """
     if isinstance(certificate.proof, ShiftProof):
         asked = question(certificate, schedule[0])

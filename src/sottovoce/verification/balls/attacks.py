@@ -23,10 +23,12 @@ def attained_in_balls(attack: LoopAttack, loop: ExactLoop) -> float:
 
         λ_t = Cᵀ w_t + Aᵀ D_{t+1} λ_{t+1},     (Re Σ conj(δ_t) (λ_t)_j)² / Σ λ_t* Q λ_t
 
-    Complex numbers are points of the plane. Where the attack turns, D, w and δ are those of one round, and λ is turned
-    by the angle from round to round.
+    Complex numbers are points of the plane. Where the attack turns, D, w and δ are those of one round, and λ is
+    turned by the angle from round to round. Contributions longer than 1 are divided by their length.
 
-    Guarantee: a lower bound of Δ².
+    Guarantee: a lower bound of Δ², the lower end of a ball rounded down. No round is summed up as settled: all are
+    run.
+    Source: Neyman–Pearson for a shift of a Gaussian statistic, as in `sottovoce.verification.attacks`.
     """
     turning = attack.angle is not None
     rounds = loop.asked.charged if turning else len(attack.slopes)
@@ -45,6 +47,7 @@ def attained_in_balls(attack: LoopAttack, loop: ExactLoop) -> float:
                 part[0 if turning else t].tolist()
                 for part in (attack.slopes, attack.statistic, attack.contributions)
             )
+            # λ_t = Cᵀ w_t + Aᵀ D_{t+1} λ_{t+1}; `carried` is the second part, made at the end of the loop.
             state = shown * arb_mat(statistic) + carried
             points = state.tolist()
             signal += sum(x * y for x, y in zip(points[loop.target], contribution, strict=True))

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim about averaging in balls: N, G and M = Gᵀ(N Nᵀ)⁻¹G from the definition, then y and the witness against M."""
+"""A claim about averaging in balls: N, G and M = Gᵀ(N Nᵀ)⁻¹G from the definition, then y and the witness against M.
+
+The view shows G c + N u with u standard normal, so a stream c is told from 0 with Δ² = ‖(N Nᵀ)^{-½}G c‖² = cᵀM c.
+The upper end rests on diag(y) ⪰ M, which gives Σ M_st ⟨c_s, c_t⟩ ≤ Σ y_t ‖c_t‖²; the lower end on one stream.
+
+There is no margin. y is first raised as far as the claim lets it: to M_tt where it is below, then all by one
+factor. Then elimination decides. An honest claim that is true by one hair in the last of 512 bits is accepted.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +44,10 @@ __all__ = ["averaging_ends", "averaging_work"]
 
 
 def averaging_work(asked: ProgramQuestion) -> float:
-    """About how many operations on machine words it takes to check a claim; infinite where its numbers are too long."""
+    """About how many operations on machine words it takes to check a claim; infinite where its numbers are too long.
+
+    Guarantee: none about Δ²; an estimate for the choice of arithmetic, made before any work.
+    """
     n, columns = asked.rounds[0].n, asked.draws + asked.count
     steps = max(len(here.program.instructions) for here in asked.rounds)
     try:
@@ -74,7 +84,11 @@ def averaging_ends(
 ) -> tuple[float, float]:
     """What the proof of a certificate proves of Δ², from below and from above.
 
+    Only rounds in which some pattern lets the target contribute have a column in G. `checks` takes what was found
+    of ranks and of each end.
+
     Guarantee: both ends are proved; an upper end that is infinite, and a lower one of 0, prove nothing.
+    Source: docs/certificates.md, "Two verifiers", steps 1 to 3.
     """
     rounds = taking_part(participation, certificate.rounds).tolist()
     shown = seen(asked, rounds)
@@ -97,7 +111,10 @@ def averaging_ends(
 def _form(shown: Seen) -> arb_mat:
     """M = Gᵀ(N Nᵀ)⁻¹G at the precision at hand.
 
-    In echelon form N holds an identity, so that N Nᵀ ⪰ I has an inverse.
+    The rows of N are independent (`seen`), so N Nᵀ has an inverse. Where balls are too wide to tell, `nonstop`
+    gives entries that are not finite, and the next precision is tried.
+
+    Guarantee: every entry of the result holds that of the exact M.
     """
     N, G = arb_mat(shown.noise), arb_mat(shown.gain)
     return G.transpose() * (N * N.transpose()).solve(G, nonstop=True)
@@ -106,7 +123,14 @@ def _form(shown: Seen) -> arb_mat:
 def _upper_end(
     certificate: Certificate, participation: Participation, shown: Seen, rounds: Sequence[int]
 ) -> tuple[float, Check]:
-    """The claim if y proves it, else what the target's own noise guarantees; and whether it reaches the claim."""
+    """The claim if y proves it, else what the target's own noise guarantees; and whether it reaches the claim.
+
+    Every pattern has to be dominated: one refutation refutes, one that is undecided leaves the claim undecided.
+
+    Guarantee: Δ² ≤ the first value. It is never below the claim unless the cap is: balls prove what is claimed, and
+    do not look for less.
+    Source: weak duality, as in `sottovoce.verification.ends`.
+    """
     cap, claim = _cap(certificate, participation, shown, rounds), certificate.squared_upper
     y = _hints(certificate)
     if y is None:
@@ -135,7 +159,7 @@ def _upper_end(
 
 
 def _hints(certificate: Certificate) -> list[Fraction] | None:
-    """Y of every round, as the rationals that the file holds."""
+    """The y of every round, as the rationals that the file holds; None where a dense proof has none."""
     proof = certificate.proof
     if isinstance(proof, HorizonProof):
         later = [Fraction(proof.rate)] * (certificate.rounds - proof.start.size)
@@ -145,7 +169,10 @@ def _hints(certificate: Certificate) -> list[Fraction] | None:
 
 
 def _guaranteed(certificate: Certificate, participation: Participation, y: Sequence[Fraction]) -> Fraction:
-    """What diag(y) ⪰ M guarantees: the largest sum of y over a pattern; of bounded energy, the largest y in one."""
+    """What diag(y) ⪰ M guarantees: the largest sum of y over a pattern; of bounded energy, the largest y in one.
+
+    Guarantee: exact.
+    """
     if certificate.contribution == "energy":
         return max(y[int(t)] for t in taking_part(participation, certificate.rounds))
     return largest_sum(participation, y)
@@ -161,8 +188,13 @@ def _dominates(
 ) -> bool | None:
     """Whether diag(y) ⪰ M on the rounds of a pattern, M being given on `rounds`.
 
-    No y below M_tt can do, so it is raised to that; then all are raised by one factor to what is claimed. Neither costs
-    anything: what they come to stays within the claim.
+    No y below M_tt can do, so it is raised to that; then all are raised by one factor to what is claimed. Neither
+    costs anything: what they come to stays within the claim.
+
+    M_tt is a ball. Its lower ends give what y has to be at least: if that already exceeds the claim, y is refuted.
+    Its upper ends are what y is raised to: if only these exceed it, the precision does not decide.
+
+    Guarantee: True says that some y' ≥ y has diag(y') ⪰ M and comes to the claim at most; False, that y cannot.
     """
     place = {t: k for k, t in enumerate(rounds)}
     least = [M[place[t], place[t]] for t in pattern]
@@ -191,7 +223,10 @@ def _dominates(
 
 
 def _cap(certificate: Certificate, participation: Participation, shown: Seen, rounds: Sequence[int]) -> float:
-    """What the target's own noise guarantees: M ⪯ diag(κ²), for the noise κ c looks like the contributions c."""
+    """What the target's own noise guarantees: M ⪯ diag(κ²), for the noise κ c looks like the contributions c.
+
+    Guarantee: Δ² ≤ the result, a rational rounded up; infinite where some contribution has no such draw.
+    """
     if any(share is None for share in shown.own):
         return math.inf
     squares = [Fraction(0)] * certificate.rounds
@@ -204,7 +239,12 @@ def _cap(certificate: Certificate, participation: Participation, shown: Seen, ro
 def _lower_end(
     certificate: Certificate, participation: Participation, shown: Seen, rounds: Sequence[int]
 ) -> tuple[float, Check]:
-    """What the witness attains, brought to norm 1 at most: Σ M_st ⟨c_s, c_t⟩; and whether it reaches the claim."""
+    """What the witness attains, brought to norm 1 at most: Σ M_st ⟨c_s, c_t⟩; and whether it reaches the claim.
+
+    Divided by its longest squared row, a witness that is too short is lengthened too: the form is quadratic.
+
+    Guarantee: Δ² ≥ the first value, the lower end of a ball.
+    """
     claim, proof = certificate.squared_lower, certificate.proof
     witness = proof.witness if isinstance(proof, DenseProof) else None
     if witness is None:
@@ -231,7 +271,7 @@ _NORM_ROOM = (1 + Fraction(1, 10**9)) ** 2
 
 
 def _squares(certificate: Certificate, witness: np.ndarray) -> list[Fraction]:
-    """The squared norms that must stay within 1: of each round, or for bounded energy of all together."""
+    """The squared norms that must stay within 1: of each round, or for bounded energy of all together; exact."""
     squares = [sum((Fraction(x) ** 2 for x in row), Fraction(0)) for row in witness.tolist()]
     return [sum(squares, Fraction(0))] if certificate.contribution == "energy" else squares
 

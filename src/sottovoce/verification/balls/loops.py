@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hidden loop of a training run in rationals, and differences of its messages that an observer does not see."""
+"""The hidden loop of a training run in rationals, and differences of its messages that an observer does not see.
+
+The same loop as in `sottovoce.verification.loops`, whose floats are not used: A, rows, noise and slopes are taken
+from the weights and the file again, as the rationals that they are. Noise levels are squared exactly here.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,9 @@ __all__ = ["ExactLoop", "basis", "exact_loop", "hidden_factor", "solved"]
 class ExactLoop:
     """A = W_UU over the hidden nodes U, the rows C that are seen, and each node's noise and slopes.
 
-    `last` are the rows that the last charged round shows. `slopes` are pairs, None where nothing is known of the maps.
+    `last` are the rows that the last charged round shows. `slopes` are pairs, None where nothing is known of the
+    maps. `target` and all rows and columns are positions among the hidden nodes; `variances` are q_k in units of
+    σ².
     """
 
     asked: TrainingQuestion
@@ -45,7 +51,10 @@ class ExactLoop:
 
 
 def exact_loop(asked: TrainingQuestion, noise: Sequence[Fraction]) -> ExactLoop:
-    """The loop of a question, where the nodes' noise has the given standard deviations."""
+    """The loop of a question, where the nodes' noise has the given standard deviations.
+
+    Guarantee: exact.
+    """
     loop, U = asked.loop, asked.loop.unknown.tolist()
     slopes = asked.slopes
     return ExactLoop(
@@ -88,12 +97,19 @@ def hidden_factor(loop: ExactLoop, proof: ShiftProof, factor: Floats) -> fmpq_ma
 
 
 def solved(rows: fmpq_mat, pivots: Sequence[int]) -> fmpq_mat:
-    """The rows that span what `rows` span and hold an identity at the pivots."""
+    """The rows that span what `rows` span and hold an identity at the pivots.
+
+    Guarantee: exact. Pivots at which the rows do not have full rank raise an error in the inverse, and prove
+    nothing.
+    """
     independent = basis(rows)
     return fmpq_mat([[row[k] for k in pivots] for row in independent.tolist()]).inv() * independent
 
 
 def basis(rows: fmpq_mat) -> fmpq_mat:
-    """Independent rows that span what `rows` span."""
+    """Independent rows that span what `rows` span.
+
+    Guarantee: exact.
+    """
     echelon, rank = rows.rref()
     return fmpq_mat(rank, rows.ncols(), [x for row in echelon.tolist()[:rank] for x in row])

@@ -3,6 +3,9 @@
 
 A ball of python-flint holds the number that it stands for, whatever was done to get there. So a comparison of balls
 that says yes, or no, is a proof, and what cannot be told is neither. Nothing here knows of rounding errors.
+
+`x > 0` of a ball is true only if all of it is above 0. `not x > 0` is therefore no proof that x ≤ 0, and every
+question has three answers: True, False, and None for "not at this precision". None is never taken for True.
 """
 
 from __future__ import annotations
@@ -38,18 +41,27 @@ PRECISIONS = (128, 256, 512)
 
 
 def rational(number: Fraction | float | int) -> fmpq:
-    """A rational of python-flint; a float is the rational that it is."""
+    """A rational of python-flint; a float is the rational that it is.
+
+    Guarantee: exact.
+    """
     exact = Fraction(number)
     return fmpq(exact.numerator, exact.denominator)
 
 
 def fraction(number: fmpq) -> Fraction:
-    """A rational of Python."""
+    """A rational of Python.
+
+    Guarantee: exact.
+    """
     return Fraction(int(number.p), int(number.q))
 
 
 def matrix(rows: Sequence[Mapping[int, Fraction]], columns: Iterable[int]) -> fmpq_mat:
-    """Sparse exact rows on some columns, as an exact matrix."""
+    """Sparse exact rows on some columns, as an exact matrix.
+
+    Guarantee: exact; entries outside `columns` are left out.
+    """
     chosen = list(columns)
     return fmpq_mat(
         len(rows), len(chosen), [rational(row.get(j, Fraction(0))) for row in rows for j in chosen]
@@ -67,9 +79,16 @@ def diagonal(numbers: Sequence[fmpq]) -> fmpq_mat:
 def positive(symmetric: arb_mat) -> bool | None:
     """Whether a symmetric matrix is positive semidefinite; None where its balls are too wide to tell.
 
-    By elimination, S = L D Lᵀ: the pivots D are to be positive. A pivot of exactly 0 is passed over if its row is 0.
+    By elimination, S = L D Lᵀ: the pivots D are to be positive. A pivot of exactly 0 is passed over if its row is
+    0.
+
+        row_i ← row_i − (row_i)_k / pivot_k · row_k,   on the upper triangle alone, which stands for both.
+
+    After steps 1..k what is left is the Schur complement; S ⪰ 0 if and only if the pivots so far are positive and
+    it is ⪰ 0. So a negative pivot is a vector on which S is negative.
 
     Guarantee: True and False are proved.
+    Source: Horn and Johnson, Matrix Analysis, Theorem 7.7.7 (Schur complements).
     """
     rows = symmetric.tolist()
     for k, row in enumerate(rows):
@@ -87,7 +106,12 @@ def positive(symmetric: arb_mat) -> bool | None:
 
 
 def decided(holds: Callable[[], bool | None]) -> bool | None:
-    """The answer to a question at the first precision that gives one; None where none does."""
+    """The answer to a question at the first precision that gives one; None where none does.
+
+    `holds` is asked anew at each precision, and has to make its balls from rationals then.
+
+    Guarantee: an answer is proved if `holds` proves its answers.
+    """
     for bits in PRECISIONS:
         with ctx.workprec(bits):
             answer = holds()
@@ -97,7 +121,10 @@ def decided(holds: Callable[[], bool | None]) -> bool | None:
 
 
 def proved_below(value: Callable[[], arb]) -> float:
-    """The largest float that a number is proved to reach: at a precision that leaves no other, or at the last one."""
+    """The largest float that a number is proved to reach: at a precision that leaves no other, or at the last one.
+
+    Guarantee: the number is at least the result, which is −∞ where no precision gives a finite ball.
+    """
     low = float("-inf")
     for bits in PRECISIONS:
         with ctx.workprec(bits):
@@ -117,6 +144,10 @@ def _float_below(exact: arb) -> float:
 
 def largest_sum(participation: Participation, values: Sequence[Fraction]) -> Fraction:
     """The largest sum of values, none of them negative, over the rounds of one pattern; exact.
+
+        separated by b:   best(t, k) = max(best(t − 1, k), value_t + best(t − b, k − 1))
+
+    Guarantee: exact, the maximum over all patterns of the family.
 
     >>> from sottovoce.participation import Participation
     >>> largest_sum(Participation.separated(2, at_most=2), [Fraction(x) for x in (3, 4, 3, 1, 2)])

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a view shows of a program, from the definition: the program is run, in rationals, and what is seen written down.
 
-A register of all nodes is a matrix: a row for each node, and a column for each contribution of the target and each draw
-that the observer does not know. So one run with such matrices follows all of them at once, and the rows that the
-observer sees are N and G themselves.
+A register of all nodes is a matrix: a row for each node, and a column for each contribution of the target and each
+draw that the observer does not know. So one run with such matrices follows all of them at once, and the rows that
+the observer sees are N and G themselves.
+
+This is the definition, forwards; the float path reads the same program backwards (`backwards`), so that a mistake
+in either shows in a comparison of the two. With an encoder C the columns are fresh ξ, and a draw of round t is
+level·Σ_s (C⁻¹)_{t−s} ξ_s. Draws of an edge enter at one end with + and at the other with −.
 """
 
 from __future__ import annotations
@@ -26,14 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Seen", "seen"]
 
+# Rank modulo a prime of one machine word is cheap; rows that depend modulo it are looked at in rationals.
 _PRIME = 2**61 - 1
 
 
 class Seen(NamedTuple):
     """Independent rows that say what a view says, G on the rounds asked about and N on what the observer does not know.
 
-    `own` has for each of these rounds κ where what is contributed looks, in all that is seen, like κ times a draw of
-    the target in that round, and None where it does not. `bare` are those of which something stands beside no noise.
+    `own` has for each of these rounds κ where what is contributed looks, in all that is seen, like κ times a draw
+    of the target in that round, and None where it does not. `bare` are those of which something stands beside no
+    noise. `noise` is N and `gain` is G, row by row the same rows; N has full row rank where nothing is bare.
     """
 
     noise: fmpq_mat
@@ -45,8 +51,9 @@ class Seen(NamedTuple):
 def seen(asked: ProgramQuestion, rounds: Sequence[int]) -> Seen:
     """N and G of a view, G for contributions in `rounds` (counted from 0).
 
-    Guarantee: exact. Where rows depend on each other they are brought into echelon form, so that each that is left has
-    noise of its own.
+    Guarantee: exact. Where rows depend on each other they are brought into echelon form, so that each that is left
+    has noise of its own, or none at all: then what it holds of contributions is bare.
+    Source: the definition of a program, docs/protocols.md.
     """
     columns, shown = _run(asked, rounds)
     noisy = len(columns) - len(rounds)
@@ -69,7 +76,10 @@ def _independent(rows: list[list[fmpq]]) -> bool:
 
 
 def _echelon(rows: list[list[fmpq]]) -> list[list[fmpq]]:
-    """Independent rows that say what some rows say, in echelon form."""
+    """Independent rows that say what some rows say, in echelon form.
+
+    Noise stands left of contributions, so a row whose pivot is a contribution holds no noise.
+    """
     echelon, rank = fmpq_mat(rows).rref()
     independent: list[list[fmpq]] = echelon.tolist()[:rank]
     return independent
@@ -79,7 +89,11 @@ Column = tuple[int, str, tuple[int, ...]]
 
 
 def _run(asked: ProgramQuestion, rounds: Sequence[int]) -> tuple[list[Column], list[list[fmpq]]]:
-    """The columns (when, what, whose), and a row for everything that is seen."""
+    """The columns (when, what, whose), and a row for everything that is seen.
+
+    Instructions act on whole registers: Combine adds multiples of them, node by node; Exchange multiplies by W from
+    the left, after the rows of the view that watch it have been written down.
+    """
     # Late noise first: an echelon form then gives each row noise of its own round.
     drawn = [
         (t, draw.name, owners)
@@ -117,7 +131,7 @@ def _at(asked: ProgramQuestion, t: int) -> Round:
 
 
 def _unknown(here: Round, draw: Draw) -> Iterator[tuple[int, ...]]:
-    """Who draws what the observer does not know: a node, or the two ends of an edge."""
+    """Who draws what the observer does not know: a node, or the two ends of an edge, neither of them known."""
     hidden = [i for i in range(here.n) if i not in here.known]
     if draw.each == "node":
         return ((i,) for i in hidden)
@@ -145,7 +159,12 @@ def _sources(
 
 
 def _inverse(code: Sequence[Fraction], count: int) -> list[Fraction]:
-    """The first column of C⁻¹, C being lower triangular and Toeplitz with first column `code`."""
+    """The first column of C⁻¹, C being lower triangular and Toeplitz with first column `code`.
+
+        d_0 = 1/c_0,   d_k = −(1/c_0) Σ_{a ≥ 1} c_a d_{k−a}.
+
+    Guarantee: exact.
+    """
     column = [1 / code[0]]
     for k in range(1, count):
         column.append(-sum(code[a] * column[k - a] for a in range(1, min(k, len(code) - 1) + 1)) / code[0])
@@ -159,7 +178,10 @@ def _times(numbers: Sequence[Fraction], register: fmpq_mat) -> fmpq_mat:
 
 
 def _share(columns: Sequence[Column], shown: Sequence[Sequence[fmpq]], noisy: int, k: int) -> fmpq | None:
-    """κ where the k-th contribution looks like κ times a draw of the target in its round, in every row; else None."""
+    """κ where the k-th contribution looks like κ times a draw of the target in its round, in every row; else None.
+
+    One row gives κ, and all others must agree. Draws that nothing shows are passed over.
+    """
     t, _, owner = columns[noisy + k]
     given = [row[noisy + k] for row in shown]
     if not any(given):

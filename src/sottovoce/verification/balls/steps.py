@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The upper end of a claim about training in balls: the matrix inequality of each step, as it is written."""
+"""The upper end of a claim about training in balls: the matrix inequality of each step, as it is written.
+
+Theorem 1 of docs/training.md, one inequality for each pair of steps that follow each other, over all m hidden nodes
+and 2m × 2m in size. Nothing is factored, reduced or scaled, unlike in `sottovoce.verification.shift`: X, Y = A X
+and the diagonals are rationals, their products balls, and elimination says whether the whole is ⪰ 0.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +63,11 @@ def check_in_balls(proof: ShiftProof, loop: ExactLoop) -> ShiftCheck:
 
 
 def _by_steps(proof: ShiftProof, loop: ExactLoop) -> Fraction:
-    """Σ 1/κ over the worst pattern, once every step that follows another satisfies its inequality."""
+    """Σ 1/κ over the worst pattern, once every step that follows another satisfies its inequality.
+
+    Guarantee: exact, and refused unless every inequality is proved. Of an unknown phase the first is the worst, for
+    the reason that `sottovoce.verification.shift` gives.
+    """
     rounds, family = loop.asked.charged, loop.asked.participation
     # Before the first round that takes part there is no difference, so that round counts as the first.
     first = (family.offset or 1) - 1 if family.kind == "every" else 0
@@ -91,7 +100,11 @@ def _holds(proof: ShiftProof, loop: ExactLoop, previous: ShiftStep | None, step:
         [ S (q − β + X Xᵀ − κ b bᵀ − c Y Yᵀ c) Sᵀ     −S c Y Yᵀ r  ]
         [ −r Y Yᵀ c Sᵀ                                β − r Y Yᵀ r ]  ⪰ 0.
 
-    S is the identity; in the last round, the rows that are seen then.
+    S is the identity; in the last round, the rows that are seen then. The lower block holds β ≥ 0 as well: a
+    negative multiplier makes its diagonal negative.
+
+    Guarantee: True and False are proved; None says that the last precision does not decide.
+    Source: the (LMI) of docs/training.md; for the last round S takes what is not seen out of both sides.
     """
     if loop.slopes is None:
         raise _Refused("a proof by steps needs lower and upper slopes")
@@ -125,7 +138,11 @@ def _blocks(above: arb_mat, beside: arb_mat, below: arb_mat) -> arb_mat:
 
 
 def _by_vector(proof: ShiftProof, loop: ExactLoop) -> Fraction:
-    """Σ (|b − x| + ℓ|A x|)²/q for the one vector x of a proof; of twins A x = 0, so that the maps do not matter."""
+    """Σ (|b − x| + ℓ|A x|)²/q for the one vector x of a proof; of twins A x = 0, so that the maps do not matter.
+
+    Guarantee: exact; C x = 0 was checked when x was made.
+    Source: Corollaries 2 and 3 of docs/training.md.
+    """
     step = proof.steps[0] if len(proof.steps) == 1 else None
     if step is None or step.last or (proof.support.size and step.factor.shape[1] != 1):
         raise _Refused(f"a proof by {proof.method} holds one vector")

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim about training in balls: both ends, and what that takes."""
+"""A claim about training in balls: both ends, and what that takes.
+
+`sottovoce.verification.training.verify_training` reads proof and attack and makes the checks of form; what decides
+them is put in here, `steps` for the upper end and `attacks` for the lower.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,7 @@ def training_ends(
     """What the attack and the proof of a certificate prove of Δ², from below and from above; `checks` takes each step.
 
     Guarantee: both ends are proved; an upper end that is infinite, and a lower one of 0, prove nothing.
+    Source: Theorem 1 of docs/training.md.
     """
     claim = training_question(certificate, asked, participation)
     loop = exact_loop(claim, noise_of(certificate, asked.weights.n))
@@ -45,7 +50,12 @@ def training_ends(
 
 
 def training_work(proof: ShiftProof, n: int, rounds: int) -> float:
-    """About how many operations it takes to check a claim of so many nodes and rounds."""
+    """About how many operations it takes to check a claim of so many nodes and rounds.
+
+    Elimination of a 2m × 2m matrix for each step, and m² a round for the attack.
+
+    Guarantee: none about Δ²; an estimate for the choice of arithmetic.
+    """
     columns = max((step.factor.shape[1] for step in proof.steps), default=0)
     attacked = (
         0 if proof.attack is None else rounds if proof.attack.angle is not None else len(proof.attack.slopes)
