@@ -361,3 +361,9 @@ def test_work_counts_the_length_of_numbers() -> None:
     assert isinstance(certificate.program, Program)
     long = replace(certificate, program=replace(certificate.program, draws=(Draw("u", level=level),)))
     assert balls.work(long, (RING,)) > 50 * plain
+
+
+def test_what_is_too_long_for_balls_is_left_to_floats() -> None:
+    ring = gossip(metropolis_weights("ring:n=5"), rounds=5000)
+    found = verify(certify(ring, View.secure_sum(0), 1), ring)
+    assert (found.verdict, found.arithmetic) == ("verified", "float")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
@@ -45,8 +45,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class CountedLabels(Form, frozen=True, kw_only=True):
     """Names of nodes that count up by one."""
 
-    first: int
-    count: int
+    first: Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
+    count: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 def plain(value: object) -> Any:  # noqa: ANN401

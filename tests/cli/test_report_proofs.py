@@ -172,6 +172,14 @@ def test_forged_reports_of_programs_are_found_out(sottovoce: Run, tmp_path: Path
     refused(sottovoce, "as its largest; Δ² of ")
 
 
+def test_a_certificate_of_a_part_of_the_view_proves_no_report(sottovoce: Run, tmp_path: Path) -> None:
+    report = tmp_path / "r.html"
+    assert sottovoce(*SUMS, "--protocol", "repeated:steps=2").code == 0
+    (text,) = held(report, "certificates")
+    swapped(report, view=replace(certificates.from_text(text).view, exchanges=(1,)))
+    refused(sottovoce, "the list of exchanges of the page is all, that of its certificate (1,)")
+
+
 def test_pairs_of_programs_beyond_the_work_are_the_reports_word(
     sottovoce: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

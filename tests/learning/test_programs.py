@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +29,9 @@ from sottovoce.learning import (
     task_from,
     train,
 )
-from sottovoce.learning.descent import Descent, check_protocol
+from sottovoce.learning.descent import Descent, _drawn, check_protocol
 from sottovoce.learning.losses import Sums
+from sottovoce.learning.noise import BoundNoise, fresh_keys
 from sottovoce.protocols import (
     Combine,
     Draw,
@@ -386,3 +388,18 @@ def test_what_cannot_be_accounted_for_is_refused(
     settings: dict[str, Any] = {"noise_multiplier": 1.0, "step": 0.1} | more
     with pytest.raises(InputError, match=complaint):
         train(synthetic_task(protocol.n), protocol, **settings)
+
+
+def test_a_neighbours_change_leaves_no_noise_of_a_node_as_it_was() -> None:
+    ring = metropolis_weights("ring:n=6")
+    run = pairwise_noise(ring, rounds=1, local="1/1000", shared=1000)
+    rng = np.random.default_rng(2)
+    content = rng.standard_normal((6, 3))
+    other = content.copy()
+    other[0] += 0.5
+    noise = BoundNoise(fresh_keys(6))
+    descent: Any = SimpleNamespace(run=run, noise=noise)
+    before, after = (_drawn(descent, 0, (each,), 1.0) for each in (content, other))
+    (place,) = (k for k, draw in enumerate(run.programs[0].draws) if draw.each == "node")
+    # Node 0 and both who share a draw with it draw anew; those who share none draw what they drew.
+    assert (before[place] != after[place]).any(axis=1).tolist() == [True, True, False, False, False, True]

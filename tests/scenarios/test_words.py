@@ -23,12 +23,14 @@ from sottovoce import (
     graphs,
     rate,
     sensitivity,
+    verify,
     worst_coalition,
     worst_observer,
 )
 from sottovoce.accounting import central_account, local_account
-from sottovoce.certificates import to_text
+from sottovoce.certificates import Mechanism, to_text
 from sottovoce.errors import InputError
+from sottovoce.protocols import repeated
 from sottovoce.scenarios import DEPTHS, ENGINES, Depth, Engine, StreamWords, Words, asked
 from sottovoce.sweeps import sweep
 
@@ -208,3 +210,33 @@ def test_vocabularies_agree() -> None:
     assert set(StreamWords.__annotations__) < set(Words.__annotations__)
     scenario, effort = asked(RING, "secure-sum", {"effort": Effort(workers=2)})
     assert (scenario.view, effort.workers) == ("secure-sum", 2)
+
+
+def test_a_relation_is_never_dropped() -> None:
+    ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=6)
+    twice = Scenario(protocol=ring, view=View.secure_sum(0), targets=[1], relation="replace-one")
+    with pytest.raises(
+        InputError, match="the relation of the scenario is 'replace-one' and that of the mechanism"
+    ):
+        certify(twice, mechanism=Mechanism(noise_multiplier=2.0, delta=1e-5))
+    same = Mechanism(noise_multiplier=2.0, delta=1e-5, relation="replace-one")
+    epsilon = verify(certify(twice, mechanism=same), ring).epsilon
+    assert epsilon == pytest.approx(
+        account(twice, noise_multiplier=2, delta=1e-5).worst().epsilon().upper, rel=1e-3
+    )
+    with pytest.raises(
+        InputError, match="a sweep holds Δ², which knows no relation; got relation 'replace-one'"
+    ):
+        sweep(Scenario(protocol=ring, view="secure-sum", relation="replace-one"), folder="nowhere")
+
+
+def test_a_part_of_a_view_is_said() -> None:
+    both = repeated(graphs.metropolis_weights("path:n=4"), rounds=3, steps=2)
+    some = Scenario(protocol=both, view=View.secure_sum(0, exchanges=[1]), targets=[1])
+    assert some.terms()["exchanges"] == [1]
+    assert some.sentences()["view"] == "secure-sum, exchanges [1] of a round alone, own noise known"
+    assert "exchanges" not in Scenario(protocol=both, view=View.secure_sum(0)).terms()
+    checked = verify(certify(some), both)
+    assert "secure-sum, exchanges [1] of a round alone: the rows were rebuilt" in [
+        each.detail for each in checked.checks
+    ]

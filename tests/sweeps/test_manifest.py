@@ -79,6 +79,7 @@ def test_the_fingerprint_is_that_of_the_settings(protocol: Protocol, tmp_path: P
         ({"tile": 0}, "not the manifest of a sweep: tile must be a whole number of at least 1; got 0"),
         ({"gap": "0.1"}, "not the manifest of a sweep: gap must be a number; got '0.1'"),
         ({"labels": {"first": 0, "count": 10**12}}, "the numbers of nodes, tiles and pairs do not fit"),
+        ({"labels": {"first": 0, "count": 10**30}}, "not the manifest of a sweep: labels"),
         (
             {"assumption": "hidden-state"},
             "its assumption must be 'oblivious', which follows from its view and damping; got 'hidden-state'",

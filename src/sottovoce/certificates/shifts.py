@@ -42,7 +42,7 @@ class ShiftStep:
     def __post_init__(self) -> None:
         """Refuse numbers that are none."""
         # A factor without rows has lost its shape in a file.
-        given = np.zeros((0, 0)) if np.shape(self.factor) == (0,) else self.factor
+        given = self.factor if len(self.factor) or isinstance(self.factor, np.ndarray) else np.zeros((0, 0))
         _freeze(self, factor=float_array("factor", given, 2))
         _freeze(self, multipliers=float_array("multipliers", self.multipliers, 1))
         if not (isinstance(self.kappa, float) and 0 <= self.kappa < np.inf):

@@ -124,12 +124,13 @@ def _bounds(squared: Interval) -> str:
 def _claim(document: Claim) -> list[tuple[str, str]]:
     """What a certificate is about."""
     own = "" if document.view in {"everyone", "custom"} else f", own noise {document.own_noise}"
+    part = "" if document.exchanges is None else f", exchanges {list(document.exchanges)} of a round alone"
     graph, mechanism = document.graph, document.mechanism
     built = f"said to be {graph.rule}; the hash decides" if graph.origin is None else graph.origin
     rows = [
         ("observer", members(document.observer)),
         ("target", readable(document.target)),
-        ("view", readable(f"{document.view}{own}")),
+        ("view", readable(f"{document.view}{part}{own}")),
         ("run", readable(f"{document.rounds} rounds, participation {document.participation}")),
         ("program", readable(document.program)),
         ("protocol", readable(f"hash {document.protocol_hash}")),

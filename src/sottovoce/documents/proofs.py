@@ -52,6 +52,7 @@ class Claim(Document, frozen=True, kw_only=True, tag="claim"):
     protocol_hash: str
     rounds: int
     view: str
+    exchanges: tuple[int, ...] | None
     own_noise: str
     observer: tuple[Label, ...]
     target: Label
@@ -227,6 +228,7 @@ def _claim(certificate: Certificate, origin: str | None = None) -> dict[str, Any
         "protocol_hash": certificate.protocol_hash,
         "rounds": certificate.rounds,
         "view": certificate.view.name,
+        "exchanges": certificate.view.exchanges,
         "own_noise": certificate.view.own_noise,
         "observer": tuple(map(plain_label, certificate.view.observers)),
         "target": plain_label(certificate.target),

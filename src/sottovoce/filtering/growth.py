@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.backward import BackwardRound, backward
+from sottovoce.filtering.rounding import eigenvalue_ends
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import Combine
 
@@ -40,7 +41,6 @@ def growth(protocol: Protocol) -> tuple[float, float]:
     """Bounds of the norms of the maps from all draws, and from one node's contributions, to all states s_1 … s_T.
 
     Guarantee: upper bounds of Σ_k ‖A_s^k G‖ over k < T, G injecting the draws or the contributions of a round.
-    They rest on `_spectral_interval`, which is not proved for small networks.
     Source: Ehlich & Zeller, Math. Z. 86 (1964), for the points; the module for the rest.
 
     >>> from sottovoce import gossip, graphs
@@ -133,13 +133,14 @@ def _mixing(each: BackwardRound, order: float) -> float:
 def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
     """An interval that holds the spectrum of a symmetric W.
 
-    Guarantee: Gershgorin's discs prove it for large networks. For small ones it is LAPACK's spectrum with 8n units
-    of room: more than LAPACK is seen to err by, and no proof.
+    Guarantee: Gershgorin's discs prove it for large networks, Cholesky factors for small ones (`eigenvalue_ends`). A
+    float is within a unit of the rational it stands for, which moves the spectrum by a unit of the largest row sum.
     """
     matrix = only.weights.matrix
     if only.weights.n <= SPECTRA:
-        values, room = np.linalg.eigvalsh(matrix.toarray()), 8 * only.weights.n * UNIT_ROUNDOFF
-        return float(values[0]) - room, float(values[-1]) + room
+        dense = matrix.toarray()
+        (low, high), room = eigenvalue_ends(dense), 4 * UNIT_ROUNDOFF * float(np.abs(dense).sum(axis=1).max())
+        return low - room, high + room
     diagonal, sums = matrix.diagonal(), np.asarray(abs(matrix).sum(axis=1))
     rest = sums - np.abs(diagonal)
     return float((diagonal - rest).min()) - 1e-14, float((diagonal + rest).max()) + 1e-14

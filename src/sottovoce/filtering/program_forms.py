@@ -18,6 +18,7 @@ Soundness is in these three (docs/proofs/programs.md). Engine, settling and drop
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -226,9 +227,9 @@ class ProgramResponse:
         if self.cut is not None:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
-            # Noise off by n in norm has a covariance off by 2√(1 + η)n + n² at most; 2√(1 + η) ≤ 2.1 for η ≤ 0.1.
+            # Noise of covariance I + E, ‖E‖ ≤ η, that is off by n in norm has one off by 2√(1 + η)n + n² more.
             noise, signal = self._left_out(1.01 * leak, norm + off)
-            unwhite += 2.1 * noise + noise * noise
+            unwhite += 2 * math.sqrt(1 + unwhite) * noise + noise * noise
         self._known["accuracy"] = Accuracy(
             unwhite=1.01 * unwhite,
             cut=1.01 * signal,

@@ -262,16 +262,29 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
 
 
 def _drawn(descent: Descent, t: int, content: tuple[Array, ...], scale: float) -> tuple[Array, ...]:
-    """The draws of a round, one row a node or an edge, bound to all that the nodes themselves put into it."""
+    """The draws of a round, one row a node or an edge, bound to all that the nodes themselves put into it.
+
+    Draws of edges come first, and what they add to a node counts as content of its own draws: where a neighbour's data
+    have changed, and with them the draw of the edge, no other noise of the node stays as it was and gives it away.
+    """
     weights, program = descent.run.round_of(t)
     # Whole turns of the programs, and those of the last one that is not whole.
     turns = [len(each.draws) for each in descent.run.programs]
     first, width = t // len(turns) * sum(turns) + sum(turns[: t % len(turns)]), content[0].shape[1]
-    return tuple(
-        descent.noise.covering(first + k, content, scale, width)
-        if draw.each == "node"
-        else descent.noise.between(first + k, edges_of(weights), content, scale, width)
+    edges = edges_of(weights)
+    shared = {
+        k: descent.noise.between(first + k, edges, content, scale, width)
         for k, draw in enumerate(program.draws)
+        if draw.each == "edge"
+    }
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    added = [np.zeros((len(content[0]), width)) for _ in shared]
+    for total, drawn in zip(added, shared.values(), strict=True):
+        np.add.at(total, ends[:, 0], drawn)
+        np.subtract.at(total, ends[:, 1], drawn)
+    return tuple(
+        shared[k] if k in shared else descent.noise.covering(first + k, (*content, *added), scale, width)
+        for k in range(len(program.draws))
     )
 
 

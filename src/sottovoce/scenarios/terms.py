@@ -35,6 +35,7 @@ def scenario_terms(scenario: Scenario) -> dict[str, Any]:
         "relation": scenario.relation,
         "view": scenario.view_name,
         "own_noise": scenario.own_noise,
+        **({} if scenario.exchanges is None else {"exchanges": list(scenario.exchanges)}),
         "contribution": scenario.contribution,
         "participation": str(scenario.participation),
         "assumption": scenario.assumption,
@@ -45,8 +46,9 @@ def scenario_terms(scenario: Scenario) -> dict[str, Any]:
 def scenario_sentences(scenario: Scenario) -> dict[str, str]:
     """The same in words, a line for each name."""
     own = "" if scenario.view_name == "everyone" else f", own noise {scenario.own_noise}"
+    part = "" if scenario.exchanges is None else f", exchanges {list(scenario.exchanges)} of a round alone"
     return {
-        "view": f"{scenario.view_name}{own}",
+        "view": f"{scenario.view_name}{part}{own}",
         "relation": f"{scenario.relation}: {RELATION_SENTENCES[scenario.relation]}",
         "contribution": scenario.contribution,
         "participation": participation_sentence(scenario.participation, scenario.protocol.rounds),

@@ -118,6 +118,11 @@ class Scenario:
         return self.view.name if isinstance(self.view, View) else self.view
 
     @property
+    def exchanges(self) -> tuple[int, ...] | None:
+        """Which exchanges of a round the view shows, counted from 1; all of them if None."""
+        return self.view.exchanges if isinstance(self.view, View) else None
+
+    @property
     def takes_turns(self) -> bool:
         """Whether the view is given by a name that belongs to one observer at a time."""
         return self.view in ONE_OBSERVER if isinstance(self.view, str) else False

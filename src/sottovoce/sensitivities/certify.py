@@ -29,10 +29,10 @@ from sottovoce.certificates import (
     StatedWeights,
     StoredWeights,
 )
-from sottovoce.errors import NotCertified
+from sottovoce.errors import InputError, NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
 from sottovoce.protocols import check_zero_out
-from sottovoce.scenarios import StreamWords, asked
+from sottovoce.scenarios import Scenario, StreamWords, asked
 from sottovoce.sensitivities.assessment import Assessment, assess
 from sottovoce.sensitivities.certify_training import certify_training
 from sottovoce.sensitivities.ends import Problem
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from sottovoce.protocols import Protocol
-    from sottovoce.scenarios import Scenario
     from sottovoce.views import Observation, View
 
 __all__ = ["certify"]
@@ -89,6 +88,11 @@ def certify(
     'verified'
     """
     scenario, effort = asked(question, view, words, StreamWords, targets=None if target is None else [target])
+    if isinstance(question, Scenario) and mechanism is not None and mechanism.relation != scenario.relation:
+        raise InputError(
+            f"the relation of the scenario is {scenario.relation!r} and that of the mechanism "
+            f"{mechanism.relation!r}: they must be the same (give Mechanism(relation=…) that of the scenario)"
+        )
     protocol, view, chosen = scenario.protocol, scenario.one_view, scenario.participation
     contribution = scenario.contribution
     tolerance = TOLERANCE if effort.tolerance is None else effort.tolerance

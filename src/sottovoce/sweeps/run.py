@@ -73,7 +73,7 @@ def sweep(
             scheduler, "tcp://…".
         progress: called with (pairs done, pairs in all).
         words: as in `sottovoce.scenarios.Words`: `own_noise`, `contribution`, `participation`, `engine`, `effort` and
-            `workers`. The relation plays no role before the noise does, in `summarise`.
+            `workers`. A relation is refused: it counts with the noise, in `summarise`.
 
     Guarantee: every interval holds as one of `sensitivity` does. The parts are the same, bit for bit, whatever
     the workers or the cluster and however often the sweep was stopped, if this process too runs BLAS on one
@@ -92,6 +92,11 @@ def sweep(
     if folder is None:
         raise InputError("folder must be given, as a sweep fills one; got none (name an empty or a new one)")
     scenario, effort = asked(question, view, words)
+    if scenario.relation != "add-remove":
+        raise InputError(
+            f"a sweep holds Δ², which knows no relation; got relation {scenario.relation!r} (leave it out, "
+            "and give it to summarise with the noise)"
+        )
     work = Work(scenario=scenario, effort=effort)
     if tile is not None:
         at_least(1, tile=tile)

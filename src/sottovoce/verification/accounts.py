@@ -224,6 +224,7 @@ def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
         "rounds": (stated.rounds, certificate.rounds),
         "view": (stated.view, certificate.view.name),
         "own noise": (stated.own_noise, certificate.view.own_noise),
+        "list of exchanges": ("all", certificate.view.exchanges or "all"),
         "contribution": (stated.contribution, certificate.contribution),
         "participation": (stated.participation, certificate.participation),
         "assumption": (stated.assumption, _assumption(stated, certificate)),

@@ -139,7 +139,9 @@ def verify(
     told = (
         "the rows are taken as they stand" if certificate.view.name == "custom" else "the rows were rebuilt"
     )
-    checks.append(Check("view", True, f"{certificate.view.name}: {told}"))
+    seen = certificate.view.exchanges
+    part = "" if seen is None else f", exchanges {list(seen)} of a round alone"
+    checks.append(Check("view", True, f"{certificate.view.name}{part}: {told}"))
     used, why = _arithmetic(arithmetic, certificate, schedule)
     if used == "balls":
         from sottovoce.verification.balls import ends_in_balls as ends

@@ -21,6 +21,7 @@ import math
 from typing import TYPE_CHECKING
 
 from sottovoce.certificates import ShiftProof
+from sottovoce.errors import NotCertified
 from sottovoce.verification.balls.averaging import averaging_ends, averaging_work
 from sottovoce.verification.balls.training import training_ends, training_work
 from sottovoce.verification.meaning import certified_protocol, program_question, question
@@ -51,7 +52,10 @@ def work(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> float
         return math.inf
     if isinstance(proof, ShiftProof):
         return training_work(proof, n, rounds)
-    return averaging_work(program_question(certificate, certified_protocol(certificate, schedule)))
+    try:
+        return averaging_work(program_question(certificate, certified_protocol(certificate, schedule)))
+    except NotCertified:
+        return math.inf
 
 
 def ends_in_balls(
