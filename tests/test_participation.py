@@ -28,6 +28,9 @@ KINDS = [
     Participation.separated(3, at_most=1),
     Participation.separated(3, at_most=9),
     Participation.separated(30),
+    Participation.epochs(1),
+    Participation.epochs(3),
+    Participation.epochs(30),
 ]
 
 
@@ -52,6 +55,8 @@ def _permitted(kind: Any, chosen: Any) -> Any:
             return len(phases) <= 1 and (kind.offset is None or phases <= {kind.offset - 1})
         case "at-most":
             return len(rounds) <= kind.size
+        case "epochs":
+            return len({t // kind.size for t in rounds}) == len(rounds)
         case _:
             apart = all(b - a >= kind.size for a, b in itertools.pairwise(rounds))
             return apart and (kind.limit is None or len(rounds) <= kind.limit)
@@ -113,6 +118,8 @@ def test_spelling_round_trips(kind: Any) -> None:
         ("fixed:3,3", "the rounds of fixed participation must differ; got .3, 3. .name each once"),
         ("fixed:0", "a round of fixed participation must be a whole number of at least 1; got 0"),
         ("at-most:0", "the number of rounds of at-most participation must be"),
+        ("epochs:0", "the length of an epoch must be a whole number of at least 1; got 0"),
+        ("epochs:2,at-most=3", "got 'epochs:2,at-most=3'"),
         ("separated:0", "the distance of separated participation must be"),
         ("separated:2,at-most=0", "the number of rounds of separated participation must be"),
     ],

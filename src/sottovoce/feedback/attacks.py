@@ -165,6 +165,8 @@ def _pattern(case: Training) -> np.ndarray:
             pattern = np.arange(min(family.size, rounds))
         case "separated":
             pattern = np.arange(0, rounds, family.size)[: family.limit]
+        case "epochs":
+            pattern = np.arange(0, rounds, family.size)
         case _:
             pattern = next(family.patterns(rounds))
     return pattern[pattern < case.charged]

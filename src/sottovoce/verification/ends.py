@@ -104,7 +104,7 @@ def taking_part(participation: Participation, rounds: int) -> NDArray[np.int64]:
 
 def joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.int64]]:
     """The sets of rounds on which y must dominate M: each known pattern, or all rounds for a large family."""
-    if participation.kind in {"at-most", "separated"}:
+    if not participation.is_listed:
         return [np.arange(rounds)]
     return list(participation.patterns(rounds))
 

@@ -191,7 +191,7 @@ def _ends(
 
     Guarantee: the upper end is proved by `dominating` whatever y is, the lower one by `Form.attains` whatever V is.
     """
-    if participation.kind in {"at-most", "separated"}:
+    if not participation.is_listed:
         joint, attained = [np.arange(rounds)], False
     else:
         joint = list(participation.patterns(rounds))

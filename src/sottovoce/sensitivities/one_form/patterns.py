@@ -60,7 +60,7 @@ def solve_participation(
     """
     if participation.kind == "full":
         return solve_form(form, contribution=contribution, tolerance=tolerance)
-    one_by_one = participation.kind in {"fixed", "every"}
+    one_by_one = participation.is_listed
     if one_by_one or participation.pattern_count(len(form)) <= ENUMERABLE_PATTERNS:
         return _each_pattern(form, participation, contribution, tolerance, disjoint=one_by_one)
     return _mixed(form, participation, contribution, tolerance)
@@ -305,6 +305,8 @@ def earliest_pattern(participation: Participation, rounds: int) -> np.ndarray:
             mask = np.arange(rounds) % participation.size == 0
             limit = rounds if participation.limit is None else participation.limit
             return np.asarray(mask & (np.cumsum(mask) <= limit))
+        case "epochs":
+            return np.asarray(np.arange(rounds) % participation.size == 0)
         case _:
             return np.isin(np.arange(rounds), next(participation.patterns(rounds)))
 
