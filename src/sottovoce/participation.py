@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sottovoce.errors import InputError, at_least
+from sottovoce.errors import InputError, at_least, probability
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.spellings import spelled
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Participation"]
 
-Kind = Literal["full", "fixed", "every", "at-most", "separated", "epochs"]
+Kind = Literal["full", "fixed", "every", "at-most", "separated", "epochs", "poisson"]
 
 _SPELLINGS = (
-    "full, fixed:1,5,9, every:4, every:4,offset=2, at-most:5, separated:3, separated:3,at-most=5, epochs:8"
+    "full, fixed:1,5,9, every:4, every:4,offset=2, at-most:5, separated:3, separated:3,at-most=5, "
+    "epochs:8, poisson:0.1"
 )
+_DECIMAL = r"\d*\.?\d+(?:[eE][+-]?\d+)?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,7 @@ class Participation:
     A pattern is the set of rounds in which two neighbouring streams differ. Every subset of an allowed
     pattern is allowed too (a contribution may be the same in both), so only the largest patterns matter.
     `size` is the k of every and at-most, the distance b of separated and the length of an epoch; `limit` the largest
-    number of rounds of separated.
+    number of rounds of separated; `rate` the probability of poisson, whose patterns are all there are.
 
     >>> str(Participation.separated(3, at_most=5))
     'separated:3,at-most=5'
@@ -49,6 +51,7 @@ class Participation:
     size: int = 0
     offset: int | None = None
     limit: int | None = None
+    rate: float = 1.0
 
     @classmethod
     def full(cls) -> Participation:
@@ -109,6 +112,15 @@ class Participation:
         return cls(kind="epochs", size=int(length))
 
     @classmethod
+    def poisson(cls, rate: float) -> Participation:
+        """Each round by a secret coin of its own that shows heads with probability `rate`.
+
+        Every pattern can happen, so Δ² is that of full participation; what is rare counts in ε alone.
+        """
+        probability(**{"the rate of poisson participation": rate})
+        return cls(kind="poisson", rate=float(rate))
+
+    @classmethod
     def parse(cls, text: str) -> Participation:
         """The participation that `text` spells; `str` gives the same spelling back.
 
@@ -116,6 +128,8 @@ class Participation:
         True
         """
         given = spelled(text)
+        if given.name == "poisson" and not given.keyed and re.fullmatch(_DECIMAL, ",".join(given.plain)):
+            return cls.poisson(float(given.plain[0]))
         numbers = [*given.plain, *given.keyed.values()]
         if all(re.fullmatch(r"\d+", number) for number in numbers):
             more = {key: int(value) for key, value in given.keyed.items()}
@@ -147,13 +161,15 @@ class Participation:
                 return f"at-most:{self.size}"
             case "epochs":
                 return f"epochs:{self.size}"
+            case "poisson":
+                return f"poisson:{self.rate!r}"
             case _:
                 return f"separated:{self.size}" + ("" if self.limit is None else f",at-most={self.limit}")
 
     @property
     def is_listed(self) -> bool:
         """Whether its patterns are few, whatever the rounds: one, or one for each phase."""
-        return self.kind in {"full", "fixed", "every"}
+        return self.kind in {"full", "fixed", "every", "poisson"}
 
     def patterns(self, rounds: int) -> Iterator[NDArray[np.int64]]:
         """The largest patterns among `rounds` rounds, as ascending arrays of indices counted from 0.
@@ -163,7 +179,7 @@ class Participation:
         """
         at_least(1, rounds=rounds)
         match self.kind:
-            case "full":
+            case "full" | "poisson":
                 found: Iterable[tuple[int, ...] | range] = [range(rounds)]
             case "fixed":
                 found = [self._fixed(rounds)]
@@ -201,7 +217,7 @@ class Participation:
         """The largest number of rounds that a pattern holds: what Δ² can never exceed."""
         at_least(1, rounds=rounds)
         match self.kind:
-            case "full":
+            case "full" | "poisson":
                 return rounds
             case "fixed":
                 return len(self._fixed(rounds))
