@@ -18,6 +18,7 @@ import numpy as np
 
 from sottovoce import gaussian
 from sottovoce.errors import InputError, at_least, probability
+from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["binomial_above", "mixed_delta", "mixed_epsilon"]
 
-_UNIT_ROUNDOFF = 2.0**-53
 # Probabilities below this are raised to it, so that nothing is lost where products underflow.
 _FLOOR = 1e-290
 _HALVINGS = 60
@@ -54,7 +54,7 @@ def binomial_above(count: int, rate: float) -> Array:
     with np.errstate(under="ignore"):
         ratios = (count - k) / (k + 1) * (rate / (1 - rate))
         r = np.concatenate([np.cumprod(1 / ratios[:mode][::-1])[::-1], [1.0], np.cumprod(ratios[mode:])])
-    bound = r / r.sum() * (1 + 12 * (count + 2) * _UNIT_ROUNDOFF)
+    bound = r / r.sum() * (1 + 12 * (count + 2) * UNIT_ROUNDOFF)
     return np.asarray(np.clip(bound, _FLOOR, 1.0))
 
 
@@ -122,4 +122,4 @@ def _drawn(mus: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
 def _weighted(values: Array, weights: Array, epsilon: Array) -> Array:
     """Σ_k p_k δ(ε; μ_k), rounded up: positive terms, each off by a unit, in a sum of as many."""
     total = np.asarray(gaussian.delta(values, epsilon[..., None])) @ weights
-    return np.asarray(total * (1 + (weights.size + 4) * _UNIT_ROUNDOFF))
+    return np.asarray(total * (1 + (weights.size + 4) * UNIT_ROUNDOFF))
