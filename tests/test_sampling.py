@@ -13,7 +13,7 @@ from sottovoce.accounting import sampling
 from sottovoce.accounting.sampling import calibrate_sampled, sampled_account
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.gaussian.mixtures import binomial_above, mixed_epsilon
-from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, momentum
+from sottovoce.protocols import Protocol, momentum
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,7 +152,8 @@ def test_coins_never_cost_more_than_taking_part_always(
 
 
 def test_replace_one_and_energy_have_no_amplified_number() -> None:
-    for words in ({"relation": "replace-one"}, {"contribution": "energy"}):
+    some: Any = ({"relation": "replace-one"}, {"contribution": "energy"})
+    for words in some:
         found = sampled_account(
             gossip(RING, rounds=5),
             "everyone",
@@ -164,21 +165,11 @@ def test_replace_one_and_energy_have_no_amplified_number() -> None:
         assert set(found.bounds()) == {"told"}
 
 
-def own_noise(level: object) -> Protocol:
-    program = Program(
-        keeps=("model",),
-        draws=(Draw("noise", level=level),),
-        instructions=(
-            Combine("message", {"model": 1, "contribution": 1, "noise": 1}),
-            Exchange("message", "model"),
-        ),
-    )
-    return Protocol(weights=RING, program=program, rounds=10, updates=(0.5, 1))
-
-
 def test_the_least_noise_of_a_node_counts_where_every_message_is_seen() -> None:
-    asked = {"noise_multiplier": 2.0, "delta": 1e-5, "participation": "poisson:0.1"}
-    uneven = sampled_account(own_noise((1, 1, 0.5, 1, 2, 1)), "everyone", **asked)
+    asked: dict[str, Any] = {"noise_multiplier": 2.0, "delta": 1e-5, "participation": "poisson:0.1"}
+    uneven = sampled_account(
+        gossip(RING, rounds=10, noise_levels=(1, 1, 0.5, 1, 2, 1), updates=(0.5, 1)), "everyone", **asked
+    )
     even = sampled_account(gossip(RING, rounds=10, updates=(0.5, 1)), "everyone", **asked)
     assert uneven.epsilon() == pytest.approx(even.with_noise(1.0).epsilon(), rel=1e-6)
 
@@ -258,7 +249,7 @@ def test_many_rounds_are_counted_in_spans() -> None:
     ],
 )
 def test_what_is_no_sampled_question_is_refused(words: dict[str, Any], sentence: str) -> None:
-    asked = {"noise_multiplier": 1.0, "delta": 1e-5} | words
+    asked: dict[str, Any] = {"noise_multiplier": 1.0, "delta": 1e-5} | words
     with pytest.raises(InputError, match=sentence):
         sampled_account(gossip(RING, rounds=5), "everyone", **asked)
 
@@ -279,8 +270,9 @@ def test_verbs_that_have_no_coins_refuse_them_and_name_the_one_that_has(tmp_path
     from sottovoce.coalitions import worst_coalition
     from sottovoce.sweeps import sweep
 
-    ring, view, coins = gossip(RING, rounds=5), View.secure_sum(0), {"participation": "poisson:0.1"}
-    told = {"noise_multiplier": 1.0, "delta": 1e-5, **coins}
+    ring, view = gossip(RING, rounds=5), View.secure_sum(0)
+    coins: dict[str, Any] = {"participation": "poisson:0.1"}
+    told: dict[str, Any] = {"noise_multiplier": 1.0, "delta": 1e-5, **coins}
     asked: list[Any] = [
         lambda: sensitivity(ring, view, **coins),
         lambda: certify(ring, view, 1, **coins),
