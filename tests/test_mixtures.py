@@ -10,8 +10,8 @@ import pytest
 from scipy import integrate, stats
 
 from sottovoce import gaussian
+from sottovoce.accounting.mixtures import binomial_above, mixed_delta, mixed_epsilon
 from sottovoce.errors import InputError
-from sottovoce.gaussian.mixtures import binomial_above, mixed_delta, mixed_epsilon
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from scipy import integrate, stats
 
 from sottovoce import View, account_all, gossip, graphs, sensitivity
 from sottovoce.accounting import sampling
+from sottovoce.accounting.mixtures import binomial_above, mixed_epsilon
 from sottovoce.accounting.sampling import calibrate_sampled, sampled_account
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.gaussian.mixtures import binomial_above, mixed_epsilon
 from sottovoce.protocols import Protocol, momentum
 
 if TYPE_CHECKING:

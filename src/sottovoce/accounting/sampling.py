@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
+from sottovoce.accounting.mixtures import binomial_above, mixed_delta, mixed_epsilon
 from sottovoce.accounting.values import mu_ends
 from sottovoce.accounting.verbs import account_all
 from sottovoce.errors import InputError, NotCertified, positive, probability
-from sottovoce.gaussian.mixtures import binomial_above, mixed_delta, mixed_epsilon
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.participation import Participation
 from sottovoce.scenarios import asked
-from sottovoce.sensitivities.capacity import check_rounds
+from sottovoce.sensitivities import check_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,9 +201,11 @@ def sampled_account(
     always = replace(scenario, participation=Participation.full())
     whole = account_all(always, noise_multiplier=1.0, delta=delta, effort=effort, progress=progress)
     once = account_all(_once(always), noise_multiplier=1.0, delta=delta, effort=effort, progress=progress)
-    return sampled_from(
+    found = sampled_from(
         whole, once, rate=scenario.participation.rate, noise_multiplier=noise_multiplier, delta=delta
     )
+    # The table says what was asked.
+    return replace(found, table=replace(whole, scenario=scenario, noise_multiplier=noise_multiplier))
 
 
 def sampled_from(
@@ -234,7 +236,6 @@ def sampled_from(
         ),
         told_assumption=once.assumption if whole.assumption == "none" else whole.assumption,
         own_level=None if energy else _own_level(whole.protocol),
-        table=whole.with_noise(noise_multiplier),
     )
 
 

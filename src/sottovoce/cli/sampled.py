@@ -69,8 +69,7 @@ def show_sampled(
     from sottovoce.graphs import spectrum
 
     if json:
-        from sottovoce.documents import as_json
-        from sottovoce.documents.sampled import sampled_document
+        from sottovoce.documents import as_json, sampled_document
 
         first, *others = found
         document = sampled_document(
@@ -88,7 +87,7 @@ def _text(
     """The headline, both bounds beside full participation, and what they rest on."""
     from sottovoce._version import __version__
     from sottovoce.cli.layout import asked_words, facts, network_words, paragraph
-    from sottovoce.documents.sampled import table_of_coins
+    from sottovoce.documents import table_of_coins
 
     first = found[0]
     epsilon, shown = rounded_up(first.epsilon()), as_given(first.default_delta)

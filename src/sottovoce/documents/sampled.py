@@ -10,7 +10,6 @@ from msgspec import UNSET, UnsetType
 
 from sottovoce.documents.accounts import HEAD, GraphFacts, Terms, graph_facts, terms
 from sottovoce.documents.pairs import Count  # noqa: TC001 - msgspec reads the annotations
-from sottovoce.participation import Participation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +70,6 @@ def sampled_document(
 
 
 def table_of_coins(found: SampledAccount) -> AccountTable:
-    """The pairs of a sampled account as if records always took part, under the words of what was asked."""
+    """The pairs of a sampled account as if records always took part, under what its number rests on."""
     assert found.table is not None, "an account of a scenario has its table"
-    coins = replace(found.table.scenario, participation=Participation.poisson(found.rate))
-    return replace(found.table, scenario=coins, assumption=found.assumption)
+    return replace(found.table, assumption=found.assumption)

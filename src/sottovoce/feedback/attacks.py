@@ -163,10 +163,8 @@ def _pattern(case: Training) -> np.ndarray:
     match family.kind:
         case "at-most":
             pattern = np.arange(min(family.size, rounds))
-        case "separated":
+        case "separated" | "epochs":
             pattern = np.arange(0, rounds, family.size)[: family.limit]
-        case "epochs":
-            pattern = np.arange(0, rounds, family.size)
         case _:
             pattern = next(family.patterns(rounds))
     return pattern[pattern < case.charged]
