@@ -119,6 +119,7 @@ EDGES: dict[str, set[str]] = {
         "gaussian",
         "protocols",
         "views",
+        "participation",
         "scenarios",
         "feedback",
         "sensitivities",

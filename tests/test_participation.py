@@ -28,6 +28,11 @@ KINDS = [
     Participation.separated(3, at_most=1),
     Participation.separated(3, at_most=9),
     Participation.separated(30),
+    Participation.epochs(1),
+    Participation.epochs(3),
+    Participation.epochs(30),
+    Participation.poisson(0.1),
+    Participation.poisson(1e-9),
 ]
 
 
@@ -43,7 +48,7 @@ def _permitted(kind: Any, chosen: Any) -> Any:
     """The rule of each kind, read off its definition."""
     rounds = sorted(chosen)
     match kind.kind:
-        case "full":
+        case "full" | "poisson":
             return True
         case "fixed":
             return all(t + 1 in kind.rounds for t in rounds)
@@ -52,6 +57,8 @@ def _permitted(kind: Any, chosen: Any) -> Any:
             return len(phases) <= 1 and (kind.offset is None or phases <= {kind.offset - 1})
         case "at-most":
             return len(rounds) <= kind.size
+        case "epochs":
+            return len({t // kind.size for t in rounds}) == len(rounds)
         case _:
             apart = all(b - a >= kind.size for a, b in itertools.pairwise(rounds))
             return apart and (kind.limit is None or len(rounds) <= kind.limit)
@@ -113,6 +120,11 @@ def test_spelling_round_trips(kind: Any) -> None:
         ("fixed:3,3", "the rounds of fixed participation must differ; got .3, 3. .name each once"),
         ("fixed:0", "a round of fixed participation must be a whole number of at least 1; got 0"),
         ("at-most:0", "the number of rounds of at-most participation must be"),
+        ("poisson:0", "the rate of poisson participation must lie strictly between 0 and 1; got 0.0"),
+        ("poisson:1.5", "the rate of poisson participation must lie strictly"),
+        ("poisson:", "got 'poisson:'"),
+        ("epochs:0", "the length of an epoch must be a whole number of at least 1; got 0"),
+        ("epochs:2,at-most=3", "got 'epochs:2,at-most=3'"),
         ("separated:0", "the distance of separated participation must be"),
         ("separated:2,at-most=0", "the number of rounds of separated participation must be"),
     ],

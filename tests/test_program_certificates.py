@@ -83,7 +83,7 @@ def test_every_protocol_in_every_view_is_certified_and_verified(
             assert found.squared.upper <= most * (1 + 1e-6) + 1e-12
 
 
-@pytest.mark.parametrize("participation", ["every:2", "at-most:2", "fixed:1,3", "separated:3"])
+@pytest.mark.parametrize("participation", ["every:2", "at-most:2", "fixed:1,3", "separated:3", "epochs:2"])
 @pytest.mark.parametrize("contribution", ["vector", "scalar", "energy"])
 def test_patterns_of_participation(participation: str, contribution: Any) -> None:
     for protocol in (

@@ -242,7 +242,7 @@ def test_a_forged_field_is_not_verified(place: tuple[Any, ...], value: Any) -> N
             "multipliers must have an entry for each of the 7 nodes",
         ),
         (("proof", "end", 0, "factor"), [[1.0]], "a row for each of the 6 nodes"),
-        (("proof", "end", 0, "factor", 0), [0.0] * 5, "factor must"),
+        (("proof", "end", 0, "factor", 0), [0.0] * 77, "factor must"),
         (("proof", "end", 0, "last"), True, "the step of the last round has no factor"),
         (("proof", "end", 0, "more"), 1, r"proof.end\[0\] has an unknown field more"),
         (("proof", "support"), [0, 1, 2, 3, 4, 5], "support must hold hidden nodes only"),

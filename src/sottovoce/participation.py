@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sottovoce.errors import InputError, at_least
+from sottovoce.errors import InputError, at_least, probability
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.spellings import spelled
 
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Participation"]
 
-Kind = Literal["full", "fixed", "every", "at-most", "separated"]
+Kind = Literal["full", "fixed", "every", "at-most", "separated", "epochs", "poisson"]
 
-_SPELLINGS = "full, fixed:1,5,9, every:4, every:4,offset=2, at-most:5, separated:3, separated:3,at-most=5"
+_SPELLINGS = (
+    "full, fixed:1,5,9, every:4, every:4,offset=2, at-most:5, separated:3, separated:3,at-most=5, "
+    "epochs:8, poisson:0.1"
+)
+_DECIMAL = r"\d*\.?\d+(?:[eE][+-]?\d+)?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +37,8 @@ class Participation:
 
     A pattern is the set of rounds in which two neighbouring streams differ. Every subset of an allowed
     pattern is allowed too (a contribution may be the same in both), so only the largest patterns matter.
-    `size` is the k of every and at-most and the distance b of separated; `limit` the largest number of
-    rounds of separated.
+    `size` is the k of every and at-most, the distance b of separated and the length of an epoch; `limit` the largest
+    number of rounds of separated; `rate` the probability of poisson, whose patterns are all there are.
 
     >>> str(Participation.separated(3, at_most=5))
     'separated:3,at-most=5'
@@ -47,6 +51,7 @@ class Participation:
     size: int = 0
     offset: int | None = None
     limit: int | None = None
+    rate: float = 1.0
 
     @classmethod
     def full(cls) -> Participation:
@@ -98,6 +103,24 @@ class Participation:
         return cls(kind="separated", size=int(b), limit=at_most)
 
     @classmethod
+    def epochs(cls, length: int) -> Participation:
+        """At most one round of each epoch of `length` rounds: records that are shuffled, each in one batch an epoch.
+
+        The order is secret, so a record may stand in the last batch of one epoch and in the first of the next.
+        """
+        at_least(1, **{"the length of an epoch": length})
+        return cls(kind="epochs", size=int(length))
+
+    @classmethod
+    def poisson(cls, rate: float) -> Participation:
+        """Each round by a secret coin of its own that shows heads with probability `rate`.
+
+        Every pattern can happen, so Δ² is that of full participation; what is rare counts in ε alone.
+        """
+        probability(**{"the rate of poisson participation": rate})
+        return cls(kind="poisson", rate=float(rate))
+
+    @classmethod
     def parse(cls, text: str) -> Participation:
         """The participation that `text` spells; `str` gives the same spelling back.
 
@@ -105,6 +128,8 @@ class Participation:
         True
         """
         given = spelled(text)
+        if given.name == "poisson" and not given.keyed and re.fullmatch(_DECIMAL, ",".join(given.plain)):
+            return cls.poisson(float(given.plain[0]))
         numbers = [*given.plain, *given.keyed.values()]
         if all(re.fullmatch(r"\d+", number) for number in numbers):
             more = {key: int(value) for key, value in given.keyed.items()}
@@ -119,6 +144,8 @@ class Participation:
                     return cls.at_most(k)
                 case "separated", [b] if more.keys() <= {"at-most"}:
                     return cls.separated(b, more.get("at-most"))
+                case "epochs", [b] if not more:
+                    return cls.epochs(b)
         raise InputError(f"participation must be spelled like one of {_SPELLINGS}; got {text!r}")
 
     def __str__(self) -> str:
@@ -132,18 +159,27 @@ class Participation:
                 return f"every:{self.size}" + ("" if self.offset is None else f",offset={self.offset}")
             case "at-most":
                 return f"at-most:{self.size}"
+            case "epochs":
+                return f"epochs:{self.size}"
+            case "poisson":
+                return f"poisson:{self.rate!r}"
             case _:
                 return f"separated:{self.size}" + ("" if self.limit is None else f",at-most={self.limit}")
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its patterns are few, whatever the rounds: one, or one for each phase."""
+        return self.kind in {"full", "fixed", "every", "poisson"}
 
     def patterns(self, rounds: int) -> Iterator[NDArray[np.int64]]:
         """The largest patterns among `rounds` rounds, as ascending arrays of indices counted from 0.
 
-        Every allowed pattern is part of one of them. For at-most and separated they are as many as
+        Every allowed pattern is part of one of them. For at-most, separated and epochs they are as many as
         `pattern_count` says, which grows exponentially.
         """
         at_least(1, rounds=rounds)
         match self.kind:
-            case "full":
+            case "full" | "poisson":
                 found: Iterable[tuple[int, ...] | range] = [range(rounds)]
             case "fixed":
                 found = [self._fixed(rounds)]
@@ -151,6 +187,8 @@ class Participation:
                 found = self._phases(rounds)
             case "at-most":
                 found = itertools.combinations(range(rounds), min(self.size, rounds))
+            case "epochs":
+                found = itertools.product(*self._blocks(rounds))
             case _:
                 found = _spread(rounds, self.size, self.limit)
         return (np.asarray(pattern, dtype=np.int64) for pattern in found)
@@ -169,6 +207,8 @@ class Participation:
                 return math.comb(rounds, min(self.size, rounds))
             case "separated":
                 return _spread_count(rounds, self.size, self.limit)
+            case "epochs":
+                return math.prod(len(block) for block in self._blocks(rounds))
             case "fixed":
                 self._fixed(rounds)
         return 1
@@ -177,7 +217,7 @@ class Participation:
         """The largest number of rounds that a pattern holds: what Δ² can never exceed."""
         at_least(1, rounds=rounds)
         match self.kind:
-            case "full":
+            case "full" | "poisson":
                 return rounds
             case "fixed":
                 return len(self._fixed(rounds))
@@ -185,6 +225,8 @@ class Participation:
                 return len(range(0 if self.offset is None else self.offset - 1, rounds, self.size))
             case "at-most":
                 return min(self.size, rounds)
+            case "epochs":
+                return len(self._blocks(rounds))
             case _:
                 return min(1 + (rounds - 1) // self.size, rounds if self.limit is None else self.limit)
 
@@ -193,8 +235,8 @@ class Participation:
 
             max over patterns π of Σ_{t ∈ π} values_t
 
-        A sum over known rounds for full, fixed and every; the k largest for at-most; for separated the
-        recurrence f(t, k) = max(f(t−1, k), values_t + f(t−b, k−1)).
+        A sum over known rounds for full, fixed and every; the k largest for at-most; the largest of each epoch; for
+        separated the recurrence f(t, k) = max(f(t−1, k), values_t + f(t−b, k−1)).
 
         Guarantee: an upper bound; the smallest float not below the truth, and for separated within a relative
         3·(count + 1)·2⁻⁵³ of it.
@@ -219,6 +261,8 @@ class Participation:
         match self.kind:
             case "at-most":
                 return _sum_up(np.sort(given)[-min(self.size, given.size) :])
+            case "epochs":
+                return _sum_up(np.maximum.reduceat(given, np.arange(0, given.size, self.size)))
             case "separated":
                 count = self.largest_count(given.size)
                 # Each of at most `count` additions rounds down by a relative 2⁻⁵³ at worst.
@@ -236,6 +280,8 @@ class Participation:
         match self.kind:
             case "at-most":
                 return chosen.size <= self.size
+            case "epochs":
+                return np.unique(chosen // self.size).size == chosen.size
             case "separated":
                 few = self.limit is None or chosen.size <= self.limit
                 return few and bool((np.diff(chosen) >= self.size).all())
@@ -250,6 +296,10 @@ class Participation:
                 "(leave it out, or add rounds)"
             )
         return tuple(number - 1 for number in self.rounds)
+
+    def _blocks(self, rounds: int) -> list[range]:
+        """The indices of the rounds of each epoch; the last may be shorter."""
+        return [range(first, min(first + self.size, rounds)) for first in range(0, rounds, self.size)]
 
     def _phases(self, rounds: int) -> list[range]:
         """The indices of every k-th round, for each phase that is possible."""

@@ -110,7 +110,7 @@ def test_ends_are_close(graph: str, observer: int, target: int, updates: Any, ra
 
 
 @pytest.mark.parametrize(
-    "participation", ["every:3", "every:4,offset=2", "fixed:2,5", "at-most:3", "separated:4"]
+    "participation", ["every:3", "every:4,offset=2", "fixed:2,5", "at-most:3", "separated:4", "epochs:3"]
 )
 def test_participation_bounds_both_ends(participation: str) -> None:
     weights = graphs.metropolis_weights("ring:n=6")

@@ -162,7 +162,12 @@ def test_every_number_is_an_interval(a: Account, epsilon: float, fpr: float, alp
 @given(
     st.sampled_from(["neighbourhood", "secure-sum", "single-node"]),
     st.sampled_from(
-        [("at-most:1", "at-most:3"), ("separated:3", "separated:2"), ("fixed:2,5", "at-most:2")]
+        [
+            ("at-most:1", "at-most:3"),
+            ("separated:3", "separated:2"),
+            ("fixed:2,5", "at-most:2"),
+            ("epochs:3", "at-most:2"),
+        ]
         + [(some, "full") for some in ("every:2", "fixed:1,2,6", "separated:2,at-most=2", "at-most:6")]
     ),
 )

@@ -237,7 +237,15 @@ def test_what_is_called_unseen_is_0_by_definition(scene: Scene) -> None:
 @given(
     scenes(most_rounds=7),
     st.sampled_from(
-        ["every:2", "every:3,offset=1", "at-most:2", "at-most:3", "separated:2", "separated:3,at-most=2"]
+        [
+            "every:2",
+            "every:3,offset=1",
+            "at-most:2",
+            "at-most:3",
+            "separated:2",
+            "separated:3,at-most=2",
+            "epochs:2",
+        ]
     ),
 )
 def test_the_worst_pattern_of_participation_lies_in_the_interval(scene: Scene, spelled: str) -> None:

@@ -10,6 +10,7 @@ is the Gaussian-DP parameter from which every other number follows.
 
 from sottovoce.accounting.comparisons import central_account, compared, local_account
 from sottovoce.accounting.curves import Curve, table_curves, view_curve
+from sottovoce.accounting.sampling import SampledAccount, calibrate_sampled, sampled_account
 from sottovoce.accounting.table import AccountTable
 from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Facts, Relation, mu_ends
 from sottovoce.accounting.verbs import (
@@ -30,13 +31,16 @@ __all__ = [
     "Facts",
     "Interrupted",
     "Relation",
+    "SampledAccount",
     "account",
     "account_all",
     "calibrate",
+    "calibrate_sampled",
     "central_account",
     "compared",
     "local_account",
     "mu_ends",
+    "sampled_account",
     "table_curves",
     "table_of",
     "view_curve",

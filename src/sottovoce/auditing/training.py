@@ -234,10 +234,11 @@ def _direction(plan: Plan, rng: np.random.Generator) -> np.ndarray:
 
 def _check(plan: Plan, trials: int) -> None:
     """Refuse plans whose records a canary is not like, and audits that never end."""
-    if plan.recipe.unit != "record" or plan.recipe.batch_fraction < 1:
+    if plan.recipe.unit != "record" or min(plan.recipe.batch_fraction, 1 / plan.recipe.batches) < 1:
         raise InputError(
-            f"a canary is one record that takes part in every round; got unit {plan.recipe.unit!r} and batch_fraction "
-            f"{plan.recipe.batch_fraction!r} (audit such runs with audit_simulator and a canary of your own)"
+            f"a canary is one record that takes part in every round; got unit {plan.recipe.unit!r}, batches "
+            f"{plan.recipe.batches} and batch_fraction {plan.recipe.batch_fraction!r} (audit such runs with "
+            "audit_simulator and a canary of your own)"
         )
     if trials * plan.protocol.rounds > MOST_ROUNDS:
         raise InputError(

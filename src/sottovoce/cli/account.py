@@ -32,6 +32,7 @@ from sottovoce.cli.printing import (
     within_budget,
     write_result,
 )
+from sottovoce.cli.sampled import asks_coins, sampled, show_sampled
 from sottovoce.errors import FileError, positive
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def account(
     Without --view the larger ε of secure-sum and neighbourhood leads; a report or a figure shows that view.
 
     Ctrl-C keeps and shows the observers that are finished, with exit code 130; --output pairs.csv then writes
-    pairs.interrupted.csv.
+    pairs.interrupted.csv. With --participation poisson:0.1 there is one number, for the worst pair, and the bound that
+    gave it.
     """
     from sottovoce.documents import check_csv_path
     from sottovoce.graphs import spectrum
@@ -93,6 +95,9 @@ def account(
         check_csv_path(output)
     _check_pictures(report, plot)
     chosen = network(graph, sight.doing.weights)
+    if asks_coins(course, output=output, report=report, plot=plot):
+        worst = _sampled(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta, json=json)
+        return 0 if max_epsilon is None else within_budget(worst, max_epsilon)
     found = _accounted(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
     written, failure = _written(found, output, json=json)
     shape = spectrum(chosen.weights)
@@ -113,6 +118,19 @@ def account(
         f"interrupted: what was finished is shown{drawn}; a worse pair may be missing (sottovoce sweep can go on)"
     )
     return 130
+
+
+def _sampled(
+    course: Course, sight: AnySight, chosen: Network, *, noise_multiplier: float, delta: float, json: bool
+) -> float:
+    """Show the number of each view where records take part by coins; the largest of them."""
+    found = [
+        sampled(course, each, chosen, noise_multiplier=noise_multiplier, delta=delta)
+        for each in sight.sights()
+    ]
+    found.sort(key=lambda one: (-one.epsilon(), one.view))
+    show_sampled(found, chosen, json=json)
+    return found[0].epsilon()
 
 
 def _accounted(

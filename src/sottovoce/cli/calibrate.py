@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import Config, Course, Json, Output, Sight, Source, accounted, network
 from sottovoce.cli.printing import result_page, write_result
+from sottovoce.cli.sampled import asks_coins, sampled, show_sampled
 from sottovoce.errors import FileError, positive, probability
 
 __all__ = ["EXAMPLE", "USAGE", "calibrate"]
@@ -38,6 +39,13 @@ def calibrate(
     if output is not None:
         documents.check_csv_path(output)
     chosen = network(graph, sight.doing.weights)
+    if asks_coins(course, output=output):
+        from sottovoce.accounting import calibrate_sampled
+
+        once = sampled(course, sight, chosen, noise_multiplier=1.0, delta=target_delta)
+        enough = once.with_noise(calibrate_sampled(once, target_epsilon, target_delta))
+        show_sampled([enough], chosen, json=json, target_epsilon=target_epsilon)
+        return 0
     found = spectrum(chosen.weights)
     unit = accounted(course, sight, chosen, noise_multiplier=1.0, delta=target_delta)
     table = unit.with_noise(unit.calibrated_noise(target_epsilon, target_delta))

@@ -158,7 +158,8 @@ ParticipationName = Annotated[
     str,
     Parameter(
         help="In which rounds a target contributes: full, fixed:1,5,9, every:4 (at an unknown phase), "
-        "every:4,offset=2, at-most:5, separated:3 or separated:3,at-most=5."
+        "every:4,offset=2, at-most:5, separated:3, separated:3,at-most=5, epochs:8 (once in every eight "
+        "rounds), or, for account and calibrate, poisson:0.1 (by a coin in each round)."
     ),
 ]
 SEEN = (

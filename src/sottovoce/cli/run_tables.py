@@ -194,6 +194,9 @@ def _terms(
         ("hash", settings["weights"]),
         ("version", __version__),
     ]
+    if settings["batches"] > 1:
+        count = settings["batches"]
+        rows.insert(5, ("batches", f"{count} an epoch, each record in one of them, in a secret order"))
     if settings["batch_fraction"] < 1:
         rows.insert(
             5, ("batches", f"{as_given(settings['batch_fraction'])} of the records, accounted for as all")

@@ -114,6 +114,13 @@ class Learning:
             help="With which probability a record takes part in a round. It is accounted for as if it always did."
         ),
     ] = 1.0
+    batches: Annotated[
+        int,
+        Parameter(
+            help="How many rounds make an epoch, in which every record takes part once, in a secret order. One epoch "
+            "costs one participation."
+        ),
+    ] = 1
 
 
 ANY_LEARNING = Learning()
@@ -236,6 +243,7 @@ def train(
                     clip=learning.clip,
                     unit=learning.unit,
                     batch_fraction=learning.batch_fraction,
+                    batches=learning.batches,
                     max_epsilon=max_epsilon,
                     averaging=averaging,
                 ),

@@ -18,6 +18,7 @@ SEEN_IN_WORDS = {
 
 OPTIONS = {
     "batch_fraction": "--batch-fraction",
+    "batches": "--batches",
     "checkpoint_every": "--checkpoint-every",
     "clip": "--clip",
     "contribution": "--contribution",

@@ -55,6 +55,7 @@ from sottovoce.documents.proofs import (
 )
 from sottovoce.documents.rates import rate_document
 from sottovoce.documents.runs import run_document
+from sottovoce.documents.sampled import SampledDocument, sampled_document, table_of_coins
 from sottovoce.documents.studies import (
     StudyRecord,
     read_study_record,
@@ -85,6 +86,7 @@ __all__ = [
     "PageDocument",
     "Pair",
     "ReportVerificationDocument",
+    "SampledDocument",
     "StudyRecord",
     "VerificationDocument",
     "ViewVerification",
@@ -118,8 +120,10 @@ __all__ = [
     "reproduction_document",
     "run_document",
     "runs",
+    "sampled_document",
     "settings_of",
     "summary_document",
+    "table_of_coins",
     "verification_document",
     "write_account_csv",
     "write_bytes",

@@ -163,7 +163,7 @@ def _pattern(case: Training) -> np.ndarray:
     match family.kind:
         case "at-most":
             pattern = np.arange(min(family.size, rounds))
-        case "separated":
+        case "separated" | "epochs":
             pattern = np.arange(0, rounds, family.size)[: family.limit]
         case _:
             pattern = next(family.patterns(rounds))

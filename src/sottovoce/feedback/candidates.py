@@ -90,7 +90,7 @@ def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | N
     """
     gap = GAPS[effort]
     rounds, family = case.charged, case.participation
-    if effort != "quick" and family.kind in {"full", "fixed", "every"}:
+    if effort != "quick" and family.is_listed:
         here = setting(case, place, columns=COLUMNS[effort])
         # Before the first contribution there is no difference; rounds are counted from there.
         first = (family.offset or 1) - 1 if family.kind == "every" else 0

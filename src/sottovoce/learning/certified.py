@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import AccountTable, Relation
     from sottovoce.learning.reactions import Reaction
+    from sottovoce.participation import Participation
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Depth
     from sottovoce.views import View
@@ -33,6 +34,7 @@ def certified_table(
     view: View,
     reaction: Reaction,
     relation: Relation,
+    participation: Participation,
     accounted: Callable[[Protocol, Depth], AccountTable],
 ) -> AccountTable:
     """The accounts of training under the assumption `smooth`, or none where nothing is known, as `accounted` has them.
@@ -41,18 +43,20 @@ def certified_table(
 
         Δ² ≤ k + Δ²(rounds k + 1 … T, hull of the balls of rounds k + 2 … T).
 
-    k is what is best for `view`; any is sound.
+    k is what is best for `view`; any is sound, and 0 where records take part in some rounds alone.
 
-    Guarantee: upper ends hold for every family of losses in the balls, and none exceeds the number of rounds. Lower
-    ends are attained by linear loops in the ball; where slopes vary there are none.
+    Guarantee: upper ends hold for every family of losses in the balls, and none exceeds the count of rounds.
+    Lower ends are attained by linear loops in the ball; where slopes vary there are none.
     Source: Theorem 1 of docs/training.md with Π_t = 0 up to round k; Corollary 3 where nothing is known.
     """
-    skipped = _skipped(protocol, view, reaction) if reaction.varies else 0
+    whole = participation.kind == "full"
+    skipped = _skipped(protocol, view, reaction) if reaction.varies and whole else 0
+    most = participation.largest_count(protocol.rounds)
     later = _training(protocol, reaction, skipped)
     found = accounted(later, "auto" if later.rounds <= SHORT else "bulk")
-    upper = np.minimum(found.squared_upper + skipped, protocol.rounds)
+    upper = np.minimum(found.squared_upper + skipped, most)
     # Where the first rounds count as seen, nobody is out of reach.
-    counted = (upper >= protocol.rounds) | ((found.method == "unreached") & (upper > 0))
+    counted = (upper >= most) | ((found.method == "unreached") & (upper > 0))
     method = np.where(counted, "cap", found.method).astype(found.method.dtype)
     return replace(
         found,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sottovoce.errors import InputError, one_of, positive
+from sottovoce.errors import InputError, at_least, one_of, positive
 from sottovoce.learning.losses import clipped_rows
 from sottovoce.protocols import edges_of, run_round, unencoded
 
@@ -42,6 +42,7 @@ __all__ = [
     "Unit",
     "Weighting",
     "averaged",
+    "check_batches",
     "check_counts",
     "check_fraction",
     "check_protocol",
@@ -100,7 +101,9 @@ class Descent:
     """What every node does: `steps` η_t, the clip and the unit it protects, and the noise it adds to its gradient.
 
     `noise_std` is σ, the standard deviation of each coordinate of the noise: noise multiplier times `sensitivity`.
-    With `batch_fraction` below 1 each record takes part in a round with that probability, on a coin of its own.
+    With `batch_fraction` below 1 each record takes part in a round with that probability, on a coin of its own. With
+    `batches` above 1 it takes part in one round of each epoch of so many: at the beginning of an epoch every node deals
+    the public shard size in places, in a secret order, to batches of equal size.
     """
 
     task: Task
@@ -111,6 +114,7 @@ class Descent:
     clip: float = 1.0
     unit: Unit = "record"
     batch_fraction: float = 1.0
+    batches: int = 1
     weighting: Weighting = "uniform"
 
     def __post_init__(self) -> None:
@@ -120,6 +124,7 @@ class Descent:
         one_of(UNITS, unit=self.unit)
         one_of(AVERAGES, weighting=self.weighting)
         check_fraction(self.batch_fraction)
+        check_batches(self.batches, self.batch_fraction, self.unit)
         check_counts(self.task)
         if not (np.isfinite(self.noise_std) and self.noise_std >= 0):
             raise InputError(f"noise_std must be a finite number of at least 0; got {self.noise_std!r}")
@@ -148,7 +153,27 @@ class Descent:
     @property
     def sensitivity(self) -> float:
         """By how much a node's gradient can move: clip over the nominal batch, or clip for whole nodes."""
-        return gradient_sensitivity(self.task, self.clip, self.unit, self.batch_fraction)
+        return gradient_sensitivity(self.task, self.clip, self.unit, self.share)
+
+    @property
+    def share(self) -> float:
+        """The share of the public shard size that a batch is divided by."""
+        return self.batch_fraction / self.batches
+
+
+def check_batches(batches: int, batch_fraction: float, unit: Unit) -> None:
+    """Refuse epochs that are none, that are sampled as well, or of nodes, which take part as a whole."""
+    at_least(1, batches=batches)
+    if batches > 1 and unit == "node":
+        raise InputError(
+            f"batches are of records; with unit node all data of a node take part in every round, got {batches} "
+            "(leave batches out, or protect records)"
+        )
+    if batches > 1 and batch_fraction < 1:
+        raise InputError(
+            f"batches and batch_fraction are two ways to take part in some rounds; got {batches} and "
+            f"{batch_fraction!r} (give one of them)"
+        )
 
 
 def check_fraction(batch_fraction: float) -> None:
@@ -304,13 +329,33 @@ def consensus_distance(models: Array) -> float:
     return float(np.sqrt(((models - models.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
+def _dealt(descent: Descent, t: int) -> NDArray[np.bool_]:
+    """Which records of each node are in the batch of a round.
+
+    Places are dealt, and not records, so that nobody's batch depends on who else is there, and no batch has more places
+    than the public shard size over `batches`, rounded up. The order is that of numbers drawn from the node's key for
+    the epoch, so that it is the same in all its rounds and after a run goes on.
+    """
+    epoch, batch = divmod(t, descent.batches)
+    nominal, width = descent.task.shards.nominal, descent.task.shards.present.shape[1]
+    if width > nominal:
+        raise InputError(
+            f"batches are dealt to as many places as the public shard size; got shards with {width} places and a shard "
+            f"size of {nominal} (leave out the places that no record has)"
+        )
+    rank = descent.noise.uniform(epoch, nominal).argsort(axis=1, kind="stable").argsort(axis=1)
+    return np.asarray(rank[:, :width] % descent.batches == batch)
+
+
 def _gradients(descent: Descent, state: State) -> Sums:
     """The data's part of each node's gradient, clipped."""
     task, shards = descent.task, descent.task.shards
     weights = shards.present.astype(np.float64)
     if descent.batch_fraction < 1:
         weights *= descent.noise.uniform(state.round, weights.shape[1]) < descent.batch_fraction
-    nominal = descent.batch_fraction * shards.nominal
+    elif descent.batches > 1:
+        weights *= _dealt(descent, state.round)
+    nominal = descent.share * shards.nominal
     if descent.unit == "record":
         found = task.loss.clipped_sums(state.models, shards, weights, descent.clip)
         return found._replace(values=found.values / nominal)

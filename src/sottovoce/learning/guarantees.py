@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Exposure", "quadratic_damping"]
+__all__ = ["Exposure", "check_question", "quadratic_damping"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +59,8 @@ class Exposure(Answer):
     def __post_init__(self) -> None:
         """Refuse a view that is none, a protocol that training cannot run, and damping that is not between 0 and 1."""
         check_protocol(self.protocol)
-        _check_scenario(self.scenario)
+        if self.scenario.participation.kind != "epochs":
+            check_question(self.scenario)
         if self.scenario.view_name == "custom":
             raise ViewError(
                 "training is accounted for by named views, such as View.secure_sum(0); got a custom one "
@@ -111,6 +112,7 @@ class Exposure(Answer):
             self.scenario.views[0],
             self.reaction,
             relation,
+            self.scenario.participation,
             lambda later, depth: (unzeroed if relation == "zero-out" else self)._accounted(
                 later, noise_multiplier, delta, progress, depth
             ),
@@ -240,7 +242,7 @@ class Exposure(Answer):
         )
 
 
-def _check_scenario(scenario: Scenario) -> None:
+def check_question(scenario: Scenario) -> None:
     """Refuse a question that training has no answer to: a node contributes vectors in every round, and all count."""
     if isinstance(scenario.view, str) and scenario.observers is None:
         one_of(("everyone", *ONE_OBSERVER), view=scenario.view)

@@ -13,11 +13,12 @@ import numpy as np
 from sottovoce.errors import InputError
 from sottovoce.learning.descent import Descent, check_counts, gradient_sensitivity
 from sottovoce.learning.fingerprints import loss_fingerprint, made_with
-from sottovoce.learning.guarantees import Exposure
+from sottovoce.learning.guarantees import Exposure, check_question
 from sottovoce.learning.reactions import reaction_of
 from sottovoce.learning.recipes import planned
 from sottovoce.learning.results import shown_epsilons
 from sottovoce.learning.schedules import Schedule, as_schedule
+from sottovoce.participation import Participation
 from sottovoce.sensitivities import check_rounds
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ class Plan:
     def sensitivity(self) -> float:
         """By how much a node's gradient can move."""
         recipe = self.recipe
-        return gradient_sensitivity(self.task, recipe.clip, recipe.unit, recipe.batch_fraction)
+        return gradient_sensitivity(
+            self.task, recipe.clip, recipe.unit, recipe.batch_fraction / recipe.batches
+        )
 
     def descent(self, noise: NoiseSource) -> Descent:
         """The rounds to run, with this noise."""
@@ -115,6 +118,7 @@ class Plan:
             clip=self.recipe.clip,
             unit=self.recipe.unit,
             batch_fraction=self.recipe.batch_fraction,
+            batches=self.recipe.batches,
             weighting=self.recipe.weighting,
         )
 
@@ -133,6 +137,7 @@ def plan(
     `calibrated` is noise that an earlier part of the run was calibrated to, which is kept as it is.
     """
     scenario, recipe = planned(question, recipe, words)
+    scenario = _taking_part(scenario, recipe)
     protocol, delta = scenario.protocol, recipe.target_delta
     schedule = _default_schedule(task) if recipe.step is None else as_schedule(recipe.step)
     check_counts(task)
@@ -143,6 +148,7 @@ def plan(
         clip=recipe.clip,
         unit=recipe.unit,
         batch_fraction=recipe.batch_fraction,
+        batches=recipe.batches,
     )
     exposure = replace(exposure, reaction=reaction)
     table = exposure.table(noise_multiplier=recipe.noise_multiplier or 1.0, delta=delta, progress=progress)
@@ -196,6 +202,7 @@ def _settings(
         "unit": kept["unit"],
         "relation": asked["relation"],
         "batch_fraction": kept["batch_fraction"],
+        "batches": kept["batches"],
         "weighting": kept["weighting"],
         "view": asked["view"],
         "observers": [str(name) for name in scenario.observers or ()] or None,
@@ -205,6 +212,19 @@ def _settings(
         },
         **reaction.settings,
     }
+
+
+def _taking_part(scenario: Scenario, recipe: Recipe) -> Scenario:
+    """The question with the rounds in which a record takes part, which follow from the recipe alone."""
+    check_question(scenario)
+    if recipe.batches == 1:
+        return scenario
+    if not scenario.protocol.plain:
+        raise InputError(
+            f"batches are accounted for in plain gossip; got {recipe.batches} with the protocol "
+            f"{scenario.protocol.name!r} (take --protocol gossip, or one batch)"
+        )
+    return replace(scenario, participation=Participation.epochs(recipe.batches))
 
 
 def _headline(table: AccountTable) -> Account:

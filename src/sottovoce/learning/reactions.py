@@ -73,12 +73,19 @@ class Reaction:
 
 
 def reaction_of(
-    task: Task, steps: Array, *, clip: float, unit: Unit = "record", batch_fraction: float = 1.0
+    task: Task,
+    steps: Array,
+    *,
+    clip: float,
+    unit: Unit = "record",
+    batch_fraction: float = 1.0,
+    batches: int = 1,
 ) -> Reaction:
     """The slopes of a task's update maps for these steps, from what is public of its loss.
 
     Guarantee: the maps of every node lie in the balls, whatever its records, as long as no more of them are summed than
     the public shard size. Of a batch of expected size q·nominal at most `nominal` records take part, so L becomes L/q.
+    Of the places of an epoch a batch has ⌈nominal/B⌉ and is divided by nominal/B, so that L grows by the quotient.
     With `unit="node"` the target's own map without its data is θ − ηhθ, which lies in them too.
     Source: `sottovoce.feedback.update_slopes`; docs/training.md for steps that vary.
 
@@ -90,7 +97,9 @@ def reaction_of(
     record = task.loss.smoothness
     if record is None:
         return Reaction()
-    smoothness = float(record) / batch_fraction
+    nominal = task.shards.nominal
+    uneven = -(-nominal // batches) * batches / nominal * (1 + _ROOM) if batches > 1 else 1.0
+    smoothness = float(record) / batch_fraction * uneven
     # The sum of a node is divided by q·nominal before it is clipped, and may be 1/q times as long as a gradient.
     node = unit == "node"
     shape = task.loss.shape(clip * batch_fraction if node else clip, whole=node)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypedDict
 
 from sottovoce.errors import InputError, one_of, positive, probability
-from sottovoce.learning.descent import AVERAGES, UNITS, check_fraction
+from sottovoce.learning.descent import AVERAGES, UNITS, check_batches, check_fraction
 from sottovoce.scenarios import Scenario, asked
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Recipe:
         clip: the norm to which each record's gradient is clipped, or each node's with `unit="node"`.
         unit: whether one record or all of a node's data is protected.
         batch_fraction: with which probability a record takes part in a round; it is accounted for as if always.
+        batches: how many rounds make an epoch, in which a record takes part once, in an order that is secret.
         weighting: how the averaged model weighs the rounds, "uniform" or "linear".
         max_epsilon: stop before the round that would exceed this ε; that round follows from public numbers alone.
         averaging: also say what averaging would give away, if no gradient depended on a model: for comparison only.
@@ -46,6 +47,7 @@ class Recipe:
     clip: float = 1.0
     unit: Unit = "record"
     batch_fraction: float = 1.0
+    batches: int = 1
     weighting: Weighting = "uniform"
     max_epsilon: float | None = None
     averaging: bool = False
@@ -70,6 +72,7 @@ class Recipe:
         positive(clip=self.clip)
         one_of(UNITS, unit=self.unit)
         check_fraction(self.batch_fraction)
+        check_batches(self.batches, self.batch_fraction, self.unit)
         one_of(AVERAGES, weighting=self.weighting)
 
     @property
@@ -86,6 +89,7 @@ class Recipe:
         kept = {name: getattr(self, name) for name in numbers}
         return {
             **{name: None if value is None else float(value) for name, value in kept.items()},
+            "batches": int(self.batches),
             "unit": self.unit,
             "weighting": self.weighting,
         }
@@ -116,6 +120,7 @@ class TrainingWords(_SeenWords, total=False):
     clip: float
     unit: Unit
     batch_fraction: float
+    batches: int
     weighting: Weighting
     max_epsilon: float | None
     averaging: bool

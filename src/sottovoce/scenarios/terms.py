@@ -99,6 +99,8 @@ def participation_sentence(participation: Participation, rounds: int) -> str:
     """Which rounds count, and how many of them."""
     if participation.kind == "full":
         return "full: a target may contribute in every round"
+    if participation.kind == "poisson":
+        return f"{participation}: a target contributes in each of {rounds} rounds by a secret coin of its own"
     most = participation.largest_count(rounds)
     return f"{participation}: a target contributes in at most {most} {'round' if most == 1 else 'rounds'}"
 

@@ -86,12 +86,15 @@ def asked(
     view: View | str | None,
     words: Mapping[str, Any],
     known: type = Words,
+    *,
+    coins: bool = False,
     **more: Any,  # noqa: ANN401 - fields of a scenario
 ) -> tuple[Scenario, Effort]:
     """The scenario and the effort that the arguments of a verb mean: a `Scenario`, or a protocol, a view and words.
 
     `known` is the TypedDict of the words that the verb knows, and `more` are words that it takes as arguments of their
-    own, None where they were not given.
+    own, None where they were not given. A participation by coins is refused unless `coins` says that the verb counts
+    them: every pattern of rounds can happen, so that Δ² knows nothing of how rare it is.
 
     >>> from sottovoce import View, gossip, graphs
     >>> ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=7)
@@ -115,12 +118,23 @@ def asked(
                 f"a Scenario says all that is asked; got {', '.join(said)} beside it (write them into the scenario, as "
                 "dataclasses.replace does)"
             )
-        return question, effort
+        return _uncoined(question, coins=coins), effort
     if view is None:
         raise InputError(
             "view must be given beside a protocol, such as View.secure_sum(0); got none (or ask with a Scenario)"
         )
-    return Scenario(protocol=question, view=view, **rest), effort
+    return _uncoined(Scenario(protocol=question, view=view, **rest), coins=coins), effort
+
+
+def _uncoined(scenario: Scenario, *, coins: bool) -> Scenario:
+    """The scenario; refused if records take part by coins and the verb cannot count those."""
+    if scenario.participation.kind == "poisson" and not coins:
+        raise InputError(
+            f"participation {scenario.participation} is by coins, and Δ² has none: every pattern of rounds can happen, "
+            "and only ε knows how rarely (ask sampled_account, or the commands account and calibrate; or take "
+            "participation full)"
+        )
+    return scenario
 
 
 def _effort(words: dict[str, Any]) -> Effort:

@@ -140,10 +140,10 @@ def taking_part(participation: Participation, rounds: int) -> NDArray[np.int64]:
 def joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.int64]]:
     """The sets of rounds on which y must dominate M: each known pattern, or all rounds for a large family.
 
-    Guarantee: every allowed pattern is part of one of the sets. Patterns of at-most and separated are exponentially
-    many; domination on all rounds implies it on each, as a principal submatrix of a semidefinite matrix is one.
+    Guarantee: every allowed pattern is part of one of the sets. Patterns of at-most, separated and epochs are
+    exponentially many; domination on all rounds implies it on each, as a principal submatrix of a semidefinite matrix is one.
     """
-    if participation.kind in {"at-most", "separated"}:
+    if not participation.is_listed:
         return [np.arange(rounds)]
     return list(participation.patterns(rounds))
 

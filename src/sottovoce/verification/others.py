@@ -222,7 +222,7 @@ def _ends(
     Rows of V are shrunk by 10⁻⁹, far more than their norms can round, so that the stream is one of norm at most 1.
     Source: Nesterov (1998) for y; Burer and Monteiro (2003) for V of about √(2T) columns.
     """
-    if participation.kind in {"at-most", "separated"}:
+    if not participation.is_listed:
         joint, attained = [np.arange(rounds)], False
     else:
         joint = list(participation.patterns(rounds))

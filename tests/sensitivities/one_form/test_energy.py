@@ -44,7 +44,7 @@ def test_everyone_learns_one_unit_of_energy_in_plain_gossip() -> None:
 FORM = np.array([[2.0, -1.0, 0.5], [-1.0, 2.0, 0.0], [0.5, 0.0, 1.0]])
 
 
-@pytest.mark.parametrize("spelling", ["full", "fixed:1,3", "every:2", "at-most:2", "separated:2"])
+@pytest.mark.parametrize("spelling", ["full", "fixed:1,3", "every:2", "at-most:2", "separated:2", "epochs:2"])
 def test_patterns_take_their_part_of_the_form(spelling: str) -> None:
     participation = Participation.parse(spelling)
     exact = max(

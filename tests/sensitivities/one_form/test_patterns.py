@@ -27,6 +27,7 @@ FAMILIES = [
     "at-most:3",
     "at-most:6",
     "separated:3",
+    "epochs:3",
     "separated:2,at-most=3",
 ]
 

@@ -42,9 +42,7 @@ def solve_energy(form: np.ndarray, participation: Participation) -> FormSolution
     rounds, sizes = len(form), float(np.abs(form).sum())
     if participation.kind == "full":
         patterns = [np.arange(rounds)]
-    elif (
-        participation.kind in {"fixed", "every"} or participation.pattern_count(rounds) <= ENUMERABLE_PATTERNS
-    ):
+    elif participation.is_listed or participation.pattern_count(rounds) <= ENUMERABLE_PATTERNS:
         patterns = list(participation.patterns(rounds))
     else:
         patterns = [np.flatnonzero(earliest_pattern(participation, rounds))]
@@ -58,6 +56,6 @@ def solve_energy(form: np.ndarray, participation: Participation) -> FormSolution
         value = value_of(form, stream) - value_error(form, sizes)
         witness, attained = (stream, value) if value >= attained else (witness, attained)
         bound = max(bound, proved_level(part))
-    if participation.kind not in {"full", "fixed", "every"} and len(patterns) == 1:
+    if not participation.is_listed and len(patterns) == 1:
         bound = proved_level(form)
     return FormSolution(attained=attained, bound=bound, method="spectral", witness=witness, y=None)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gaussian mechanisms drawn at random: what an attacker learns who is told which one it was.
+
+If coins that have nothing to do with the data choose the mechanism with μ_k with probability p_k, then for neighbouring
+inputs P = Σ p_k P_k and Q = Σ p_k Q_k, and since the hockey-stick divergence is jointly convex,
+
+    δ(ε) ≤ Σ_k p_k δ(ε; μ_k).
+
+The bound is attained by an attacker who sees the coins. Records that take part in each of T rounds with probability q
+(Poisson sampling) draw K ~ Bin(T, q) rounds; μ_k is then that of k rounds, the worst ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from sottovoce import gaussian
+from sottovoce.errors import InputError, at_least, probability
+from sottovoce.interval import UNIT_ROUNDOFF
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["binomial_above", "mixed_delta", "mixed_epsilon"]
+
+# Probabilities below this are raised to it, so that nothing is lost where products underflow.
+_FLOOR = 1e-290
+_HALVINGS = 60
+
+
+def binomial_above(count: int, rate: float) -> Array:
+    """Bounds of P(K = k) for k = 0 … count, where K counts heads among `count` tosses with probability `rate`.
+
+        r_{k+1}/r_k = (count − k)/(k + 1) · q/(1 − q),     P(K = k) = r_k / Σ r
+
+    started with r = 1 at the most likely k.
+
+    **Guarantee:** upper bounds. A ratio takes four roundings and its product with r one more, so r is off by at most
+    5·count·u relatively, its sum by count·u beyond that, and the quotient by the sum of both: less than
+    12 (count + 2) u in all, u = 2⁻⁵³, which is added. Probabilities fall on either side of the most likely one, so
+    those that underflow lie below the floor of 1e-290.
+
+    >>> binomial_above(2, 0.25).round(12)
+    array([0.5625, 0.375 , 0.0625])
+    """
+    at_least(1, count=count)
+    probability(rate=rate)
+    mode = min(count, int((count + 1) * rate))
+    k = np.arange(count, dtype=np.float64)
+    with np.errstate(under="ignore"):
+        ratios = (count - k) / (k + 1) * (rate / (1 - rate))
+        r = np.concatenate([np.cumprod(1 / ratios[:mode][::-1])[::-1], [1.0], np.cumprod(ratios[mode:])])
+    bound = r / r.sum() * (1 + 12 * (count + 2) * UNIT_ROUNDOFF)
+    return np.asarray(np.clip(bound, _FLOOR, 1.0))
+
+
+def mixed_delta(mus: ArrayLike, probabilities: ArrayLike, epsilon: float) -> float | Array:
+    """Σ_k p_k δ(ε; μ_k): the δ of a mechanism drawn at random; `mus` may have rows before its last axis.
+
+    **Guarantee:** an upper bound of the smallest δ, if the probabilities are upper bounds; it is the smallest one for
+    an attacker who is told the draw.
+
+    **Source:** joint convexity of the hockey-stick divergence (Balle, Barthe & Gaboardi 2018, Theorem 2).
+
+    >>> round(mixed_delta([0.0, 1.0], [0.9, 0.1], 1.0), 9)
+    0.012693674
+    """
+    values, weights = _drawn(mus, probabilities)
+    found = _weighted(values, weights, np.full(values.shape[:-1], float(epsilon)))
+    return found if found.ndim else float(found)
+
+
+def mixed_epsilon(mus: ArrayLike, probabilities: ArrayLike, delta: float) -> float | Array:
+    """The ε at which Σ_k p_k δ(ε; μ_k) falls to δ; `mus` may have rows before its last axis.
+
+    **Guarantee:** an upper bound of the smallest ε, if the probabilities are upper bounds: `mixed_delta` at the ε that
+    is returned is at most δ. It is within 1e-9 of the root.
+
+    **Source:** as for `mixed_delta`, solved by halving.
+
+    >>> round(mixed_epsilon([0.0, 1.0], [0.9, 0.1], 1e-5), 4)
+    3.8044
+    """
+    values, weights = _drawn(mus, probabilities)
+    probability(delta=delta)
+    # The largest μ alone is enough, up to the rounding of the probabilities.
+    upper = np.asarray(gaussian.epsilon(values.max(axis=-1), delta), dtype=np.float64) * (1 + 1e-9) + 1e-12
+    if (_weighted(values, weights, upper) > delta).any():
+        raise InputError(
+            f"the probabilities must sum to 1 at most; these sum to {float(weights.sum())!r} "
+            "(take those of binomial_above)"
+        )
+    lower = np.zeros_like(upper)
+    for _ in range(_HALVINGS):
+        middle = (lower + upper) / 2
+        enough = _weighted(values, weights, middle) <= delta
+        upper = np.where(enough, middle, upper)
+        lower = np.where(enough, lower, middle)
+    return upper if upper.ndim else float(upper)
+
+
+def _drawn(mus: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
+    """Both as arrays of as many numbers in the last axis."""
+    values = np.asarray(mus, dtype=np.float64)
+    weights = np.asarray(probabilities, dtype=np.float64)
+    if weights.ndim != 1 or values.ndim == 0 or values.shape[-1] != weights.size:
+        raise InputError(
+            f"there must be one probability for each μ; got shapes {values.shape} and {weights.shape} "
+            "(the last axis of mus goes through the draws)"
+        )
+    if not ((weights >= 0) & (weights <= 1)).all():
+        raise InputError(
+            f"probabilities must lie between 0 and 1; got {weights[~((weights >= 0) & (weights <= 1))][0]!r}"
+        )
+    return values, weights
+
+
+def _weighted(values: Array, weights: Array, epsilon: Array) -> Array:
+    """Σ_k p_k δ(ε; μ_k), rounded up: positive terms, each off by a unit, in a sum of as many."""
+    total = np.asarray(gaussian.delta(values, epsilon[..., None])) @ weights
+    return np.asarray(total * (1 + (weights.size + 4) * UNIT_ROUNDOFF))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`account` and `calibrate` where records take part by coins: one number for the worst pair, and its bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sottovoce.cli.options import scenario_of
+from sottovoce.cli.printing import as_given, progress, result_page, rounded_up, write_result
+from sottovoce.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from sottovoce.accounting import SampledAccount
+    from sottovoce.cli.options import Course, Network, Sight
+
+__all__ = ["asks_coins", "sampled", "show_sampled"]
+
+BOUNDS = {
+    "told": "the coins count as told: δ(ε) is the mean over how many rounds a record takes part in",
+    "amplified": "every message is seen and the coins are secret: T subsampled Gaussians, by dp-accounting",
+}
+
+
+def asks_coins(course: Course, **files: object) -> bool:
+    """Whether records take part by coins; files of pairs, which there are none of then, are refused."""
+    if not course.participation.startswith("poisson"):
+        return False
+    for name, path in files.items():
+        if path is not None:
+            raise InputError(
+                f"--{name} must be left out with participation {course.participation}, which has one number for the "
+                f"worst pair and none for the others; got {path} (take --json, or participation full)"
+            )
+    return True
+
+
+def sampled(
+    course: Course, sight: Sight, network: Network, *, noise_multiplier: float, delta: float
+) -> SampledAccount:
+    """What the worst pair gives away that the options ask about."""
+    from sottovoce.accounting import sampled_account
+    from sottovoce.scenarios import Effort
+
+    asked = scenario_of(
+        network, sight, rounds=course.rounds, participation=course.participation, relation=course.relation
+    )
+    with progress(f"pairs, {sight.view}") as callback:
+        return sampled_account(
+            asked,
+            noise_multiplier=noise_multiplier,
+            delta=delta,
+            effort=Effort(engine=course.engine, depth=course.effort),
+            progress=callback,
+        )
+
+
+def show_sampled(
+    found: Sequence[SampledAccount],
+    network: Network,
+    *,
+    json: bool,
+    target_epsilon: float | None = None,
+) -> None:
+    """The number of each view, the one with the largest ε first, as JSON or as text."""
+    from sottovoce.graphs import spectrum
+
+    if json:
+        from sottovoce.documents import as_json, sampled_document
+
+        first, *others = found
+        document = sampled_document(
+            first, network.graph, spectrum(network.weights), beside=others, target_epsilon=target_epsilon
+        )
+        write_result(as_json(document))
+        return
+    with result_page() as console:
+        _text(console, found, network, target_epsilon)
+
+
+def _text(
+    console: Console, found: Sequence[SampledAccount], network: Network, target_epsilon: float | None
+) -> None:
+    """The headline, both bounds beside full participation, and what they rest on."""
+    from sottovoce._version import __version__
+    from sottovoce.cli.layout import asked_words, facts, network_words, paragraph
+    from sottovoce.documents import table_of_coins
+
+    first = found[0]
+    epsilon, shown = rounded_up(first.epsilon()), as_given(first.default_delta)
+    headline = f"ε ≤ {epsilon} at δ = {shown} for the worst pair in the {first.view} view."
+    if target_epsilon is not None:
+        headline = (
+            f"A noise multiplier of {rounded_up(first.noise_multiplier, 6)} keeps every pair within "
+            f"ε = {as_given(target_epsilon)} at δ = {shown}."
+        )
+    paragraph(console, headline, style="bold")
+    paragraph(
+        console, f"A record takes part in each round by a coin of its own, with probability {first.rate:g}."
+    )
+    console.print()
+    for each in found:
+        table = table_of_coins(each)
+        rows = [
+            *((name, f"ε ≤ {rounded_up(value)}: {BOUNDS[name]}") for name, value in each.bounds().items()),
+            (
+                "full",
+                f"ε ≤ {rounded_up(float(table.epsilon_upper.max()))}: as if records took part in every round",
+            ),
+        ]
+        if len(found) > 1:
+            paragraph(console, f"{each.view}:")
+        console.print(facts(rows))
+        console.print()
+    table = table_of_coins(first)
+    asked = asked_words(table.scenario, table.assumption)
+    rows = [
+        *network_words(network.graph.n, network.graph.edges, table.protocol.schedule[0].origin),
+        ("run", f"{first.rounds} rounds, noise multiplier {as_given(first.noise_multiplier)}"),
+        ("bound", first.method()),
+        ("view", asked.view),
+        *asked.relation,
+        *asked.stream,
+        ("δ", shown),
+        *asked.protocol,
+        *asked.assumption,
+        *asked.hash,
+        ("version", __version__),
+    ]
+    console.print(facts(rows))

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON form of an account where records take part by coins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import UNSET, UnsetType
+
+from sottovoce.documents.accounts import HEAD, GraphFacts, Terms, graph_facts, terms
+from sottovoce.documents.pairs import Count  # noqa: TC001 - msgspec reads the annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sottovoce.accounting import AccountTable, SampledAccount
+    from sottovoce.graphs import Graph, Spectrum
+
+__all__ = ["SampledDocument", "sampled_document", "table_of_coins"]
+
+
+class SampledDocument(Terms, frozen=True, kw_only=True, tag="sampled-account"):
+    """ε of the worst pair where a record takes part by a coin of its own in every round, and `method`, its bound.
+
+    `told` is what it is if the coins are told, `amplified` what it is for who sees every message and no coin (null
+    where that is not known), `full` what it would be if records always took part. With `target_epsilon` the noise was
+    chosen for it. `other_views` holds the same run in views that show less.
+    """
+
+    graph: GraphFacts
+    noise_multiplier: float
+    delta: float
+    target_epsilon: float | UnsetType = UNSET
+    infinite: str | UnsetType = UNSET
+    pairs_computed: Count
+    pairs_possible: Count
+    epsilon: float
+    method: Literal["told", "amplified"]
+    told: float
+    amplified: float | None
+    full: float
+    other_views: tuple[SampledDocument, ...] | UnsetType = UNSET
+
+
+def sampled_document(
+    found: SampledAccount,
+    graph: Graph,
+    spectrum: Spectrum,
+    *,
+    beside: Sequence[SampledAccount] = (),
+    target_epsilon: float | None = None,
+) -> SampledDocument:
+    """The document of a sampled account that has its table; `beside` it the same run in views that show less."""
+    table, bounds = table_of_coins(found), found.bounds()
+    return SampledDocument(
+        **HEAD,
+        **terms(table),
+        graph=graph_facts(table.protocol.schedule[0], graph, spectrum),
+        noise_multiplier=found.noise_multiplier,
+        delta=found.default_delta,
+        target_epsilon=UNSET if target_epsilon is None else target_epsilon,
+        epsilon=min(bounds.values()),
+        method=found.method(),
+        told=bounds["told"],
+        amplified=bounds.get("amplified"),
+        full=float(table.epsilon_upper.max()),
+        other_views=tuple(sampled_document(each, graph, spectrum) for each in beside) or UNSET,
+    )
+
+
+def table_of_coins(found: SampledAccount) -> AccountTable:
+    """The pairs of a sampled account as if records always took part, under what its number rests on."""
+    assert found.table is not None, "an account of a scenario has its table"
+    return replace(found.table, assumption=found.assumption)
