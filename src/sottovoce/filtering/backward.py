@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -217,6 +218,11 @@ class Backward:
         """Where each slot begins; the last entry is the size of all."""
         return np.cumsum([0, *(each.size for each in self.rounds)])
 
+    @property
+    def slots(self) -> list[slice]:
+        """Where each slot is."""
+        return [slice(int(a), int(b)) for a, b in pairwise(self.starts)]
+
     def slot(self, round_index: int) -> tuple[BackwardRound, int]:
         """The round with this 0-based index, and where its slot begins."""
         place = round_index % len(self.rounds)
@@ -238,8 +244,7 @@ class Backward:
 
 def backward(protocol: Protocol, known: np.ndarray) -> Backward:
     """The rounds of a protocol read backwards, by an observer that knows what the nodes `known` draw."""
-    period = min(protocol.rounds, int(np.lcm(len(protocol.schedule), len(protocol.programs))))
-    made = [protocol.round_of(t) for t in range(period)]
+    made = [protocol.round_of(t) for t in range(protocol.period)]
     return Backward(
         rounds=tuple(
             BackwardRound(weights=weights, program=program, known=known) for weights, program in made
