@@ -113,14 +113,15 @@ def krylov_bases(
 
     A caller takes bases until one is good enough; nothing is computed twice. A basis is valid until the next one
     is asked for. Norms are Euclidean if `symmetric` and ℓ¹ otherwise. Columns that vanish after orthogonalisation
-    (breakdown) are deflated and counted as residual. Where X takes each of some `parts` of a vector into one of them,
-    and columns of V lie in one, so do all vectors, exactly.
+    (breakdown) are deflated and counted as residual.
 
     Args:
         matrix: X, square, or a linear map known by its products.
         block: V, one column for each vector to start from.
         largest: how many dimensions are enough; the last basis may have less than a block more.
         symmetric: whether X is.
+        parts: rows such that X takes a vector in one part into one part, and columns of V lie in one: so do all vectors
+            of a basis then, exactly.
 
     Guarantee: none of its own; `measured_defect` says how far a basis is from its relations.
     Source: Golub & Van Loan, *Matrix Computations*, 4th ed., Section 10.1 and 10.5.
