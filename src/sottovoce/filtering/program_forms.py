@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.backward import backward
+from sottovoce.filtering.backward import reached_nodes
 from sottovoce.filtering.decorrelation import seen_view
 from sottovoce.filtering.doubled import (
     UNIT,
@@ -41,12 +41,10 @@ from sottovoce.filtering.doubled import (
 from sottovoce.filtering.innovations import SETTLED, innovations
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.filtering.stages import stages_of
-from sottovoce.protocols import GIVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sottovoce.filtering.decorrelation import SeenView
     from sottovoce.filtering.doubled import Parts
     from sottovoce.filtering.innovations import Filtered, FilterStep
     from sottovoce.filtering.reduction import Cut
@@ -435,7 +433,7 @@ def program_response(
     Source: docs/proofs/programs.md; docs/mathematics.md, sections 4 to 6.
     """
     seen = seen_view(protocol, view, thrifty=True)
-    reached = _reached(protocol, seen)
+    reached = reached_nodes(protocol, seen)
     reduced = None
     if engine != "filter":
         reduced = reduced_stages(protocol, seen, forced=engine == "reduced", coarse=coarse)
@@ -465,30 +463,6 @@ def _too_large(protocol: Protocol) -> NotCertified:
         f"square of these numbers must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more "
         "(take a view of fewer rows, fewer rounds, a smaller network, or the engine auto)"
     )
-
-
-def _reached(protocol: Protocol, view: SeenView) -> np.ndarray:
-    """Which nodes' contributions touch a row at all, decided on the pattern of the program; M of others is 0."""
-    maps = backward(protocol, np.array(sorted(view.rounds[0].known), dtype=np.int64))
-    hit = np.zeros(protocol.n, dtype=bool)
-    period, reads = protocol.period, list[np.ndarray]()
-    patterns: dict[int, np.ndarray] = {}
-    for t in range(len(view.rounds) - 1, -1, -1):
-        seen, (each, _) = view.rounds[t], maps.slot(t)
-        if id(seen) not in patterns:
-            patterns[id(seen)] = np.zeros(each.size, dtype=bool)
-            for form in seen.rows:
-                for key in form:
-                    # What is contributed a rounds later is column a·n + j.
-                    place = key if key < GIVEN else GIVEN + (key - GIVEN) % protocol.n
-                    patterns[id(seen)][each.place(place)] = True
-        reads.append(patterns[id(seen)] | (each.touched(reads[-1][: each.kept]) if reads else False))
-        hit |= reads[-1][each.kept + each.drawn :]
-        recurs = len(reads) > period and np.array_equal(reads[-1], reads[-1 - period])
-        if recurs and t and view.rounds[t - 1] is view.rounds[t - 1 + period]:
-            # From here on nothing new is read but in the first round, which shows what others do.
-            break
-    return hit
 
 
 def _largest_given(stage: Stage) -> np.ndarray:
