@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from sottovoce.errors import at_least
 from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from scipy.sparse import csr_array
 
@@ -102,7 +102,12 @@ class KrylovBasis:
 
 
 def krylov_bases(
-    matrix: csr_array | Operator, block: np.ndarray, *, largest: int, symmetric: bool = False
+    matrix: csr_array | Operator,
+    block: np.ndarray,
+    *,
+    largest: int,
+    symmetric: bool = False,
+    parts: Sequence[slice] = (slice(None),),
 ) -> Iterator[KrylovBasis]:
     """Growing orthonormal bases of span{V, XV, X²V, …}, until the space closes or has `largest` dimensions.
 
@@ -115,6 +120,8 @@ def krylov_bases(
         block: V, one column for each vector to start from.
         largest: how many dimensions are enough; the last basis may have less than a block more.
         symmetric: whether X is.
+        parts: rows such that X takes a vector in one part into one part, and columns of V lie in one: so do all vectors
+            of a basis then, exactly.
 
     Guarantee: none of its own; `measured_defect` says how far a basis is from its relations.
     Source: Golub & Van Loan, *Matrix Computations*, 4th ed., Section 10.1 and 10.5.
@@ -130,7 +137,7 @@ def krylov_bases(
     at_least(1, largest=largest)
     most = min(block.shape[0], largest + block.shape[1])
     store = np.empty((block.shape[0], min(most, 32 + block.shape[1])), order="F")
-    newest, start = _independent(block)
+    newest, start = _independent(block, parts)
     before, done, count = 0, 0, newest.shape[1]
     looks = _Looks(pausing=symmetric and block.shape[0] >= LONG)
     store[:, :count] = newest
@@ -144,7 +151,7 @@ def krylov_bases(
         oldest = 0 if looked_back else nearby
         found = _orthogonalise(image, basis[:, oldest:], nearby=nearby - oldest)
         coefficients = np.pad(found, ((oldest, 0), (0, 0)))
-        following, factor = _independent(image)
+        following, factor = _independent(image, parts)
         # A vector that shrank to a part s carries its rounding 1/s times enlarged: it is orthogonalised once more.
         smallest = float(np.linalg.norm(factor, axis=1).min(initial=1.0))
         if smallest < CANCELLED:
@@ -257,15 +264,20 @@ def _orthogonalise(block: np.ndarray, basis: np.ndarray, *, nearby: int) -> np.n
     return np.asarray(coefficients)
 
 
-def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal columns Q and a factor R with block = Q R, but for what is dropped at rounding level.
+def _independent(block: np.ndarray, parts: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal columns Q, each in one of the parts, and R with block = Q R, but for what rounding may have made.
 
-    Singular values, not Gram–Schmidt: which columns of a block depend on the others is then no matter of their
-    order.
+    Singular values, not Gram–Schmidt: which columns of a block depend on the others is then no matter of their order.
     """
-    left, sizes, right = np.linalg.svd(block, full_matrices=False)
-    kept = sizes > 64 * UNIT_ROUNDOFF * max(1, block.shape[1])
-    return left[:, kept], sizes[kept, None] * right[kept]
+    vectors, factors = list[np.ndarray](), list[np.ndarray]()
+    for part in parts:
+        left, sizes, right = np.linalg.svd(block[part], full_matrices=False)
+        kept = sizes > 64 * UNIT_ROUNDOFF * max(1, block.shape[1])
+        vectors.append(left[:, kept])
+        factors.append(sizes[kept, None] * right[kept])
+    if len(parts) == 1:
+        return vectors[0], factors[0]
+    return linalg.block_diag(*vectors), np.vstack(factors)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

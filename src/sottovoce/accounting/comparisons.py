@@ -171,8 +171,7 @@ def _summed(protocol: Protocol, participation: Participation, contribution: Cont
 
 def _rounds_of(protocol: Protocol) -> tuple[CompiledRound, ...]:
     """The rounds that differ, compiled, in their order."""
-    period = min(protocol.rounds, math.lcm(len(protocol.schedule), len(protocol.programs)))
-    return compiled_rounds(replace(protocol, rounds=period))
+    return compiled_rounds(replace(protocol, rounds=protocol.period))
 
 
 def _shares(protocol: Protocol, variances: list[Fraction]) -> list[Fraction | None]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,10 +29,11 @@ from sottovoce.protocols import CONTRIBUTION, GIVEN, STATE, Combine, edges_of, e
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from sottovoce.filtering.decorrelation import SeenView
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import PerNode, Program, Protocol
 
-__all__ = ["Backward", "BackwardRound", "backward"]
+__all__ = ["Backward", "BackwardRound", "backward", "reached_nodes"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -217,6 +219,11 @@ class Backward:
         """Where each slot begins; the last entry is the size of all."""
         return np.cumsum([0, *(each.size for each in self.rounds)])
 
+    @property
+    def slots(self) -> list[slice]:
+        """Where each slot is."""
+        return [slice(int(a), int(b)) for a, b in pairwise(self.starts)]
+
     def slot(self, round_index: int) -> tuple[BackwardRound, int]:
         """The round with this 0-based index, and where its slot begins."""
         place = round_index % len(self.rounds)
@@ -238,13 +245,36 @@ class Backward:
 
 def backward(protocol: Protocol, known: np.ndarray) -> Backward:
     """The rounds of a protocol read backwards, by an observer that knows what the nodes `known` draw."""
-    period = min(protocol.rounds, int(np.lcm(len(protocol.schedule), len(protocol.programs))))
-    made = [protocol.round_of(t) for t in range(period)]
+    made = [protocol.round_of(t) for t in range(protocol.period)]
     return Backward(
         rounds=tuple(
             BackwardRound(weights=weights, program=program, known=known) for weights, program in made
         )
     )
+
+
+def reached_nodes(protocol: Protocol, view: SeenView) -> np.ndarray:
+    """Which nodes' contributions touch a row at all, decided on the pattern of the program; M of others is 0."""
+    maps = backward(protocol, np.array(sorted(view.rounds[0].known), dtype=np.int64))
+    hit = np.zeros(protocol.n, dtype=bool)
+    period, reads = protocol.period, list[np.ndarray]()
+    patterns: dict[int, np.ndarray] = {}
+    for t in range(len(view.rounds) - 1, -1, -1):
+        seen, (each, _) = view.rounds[t], maps.slot(t)
+        if id(seen) not in patterns:
+            patterns[id(seen)] = np.zeros(each.size, dtype=bool)
+            for form in seen.rows:
+                for key in form:
+                    # What is contributed a rounds later is column a·n + j.
+                    place = key if key < GIVEN else GIVEN + (key - GIVEN) % protocol.n
+                    patterns[id(seen)][each.place(place)] = True
+        reads.append(patterns[id(seen)] | (each.touched(reads[-1][: each.kept]) if reads else False))
+        hit |= reads[-1][each.kept + each.drawn :]
+        recurs = len(reads) > period and np.array_equal(reads[-1], reads[-1 - period])
+        if recurs and t and view.rounds[t - 1] is view.rounds[t - 1 + period]:
+            # From here on nothing new is read but in the first round, which shows what others do.
+            break
+    return hit
 
 
 def _add(read: dict[str, np.ndarray], name: str, block: np.ndarray) -> None:

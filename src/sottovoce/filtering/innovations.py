@@ -17,6 +17,7 @@ neither stability nor optimality. docs/proofs/programs.md has the proofs.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FilterStep", "innovations"]
 
-# Speed alone: gains are kept from the round on in which P moves by no more than this share of the largest entry of
-# P or B Bᵀ. What that costs is in the defects, as everything else that makes K differ from the optimal one.
+# Speed alone: steps recur once P moves, over a period, by no more than this share of the largest entry of P or B Bᵀ.
+# What that costs is in the defects, as everything else that makes K differ from the optimal one.
 SETTLED = 2.0**-49
 # Speed alone: what states may hold is followed until a round adds no more than this share; `_bounded` proves the
 # rest.
@@ -161,10 +162,11 @@ class FilterStep:
         return self.filtered.stage
 
 
-def innovations(
-    stages: Sequence[Stage], *, settled_at: float = SETTLED, factor: np.ndarray | None = None
-) -> list[FilterStep]:
-    """Run the filter over all rounds; gains are kept once a round moves P by no more than a share `settled_at`.
+def innovations(stages: Sequence[Stage], *, period: int = 1, settled_at: float = SETTLED) -> list[FilterStep]:
+    """Run the filter over all rounds; steps recur once a `period` moves P by no more than a share `settled_at`.
+
+    P_{t+1} is then set to P_{t+1−p}, which counts as a defect of round t, and rounds t + 1, t + 2, … are those of a
+    period before, bit by bit, as long as stages recur.
 
     Guarantee: the bounds of each `FilterStep` hold for the exact matrices behind the stages, rounding included.
     Source: the module; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5, for products;
@@ -172,41 +174,48 @@ def innovations(
     """
     size = stages[0].size
     covariance = np.zeros((size, size))
-    # What contributions, what is let in by the `factor`, and unit disturbances make of the state.
-    adding = [None, *([] if factor is None else [factor.T @ factor]), np.eye(size)]
-    followed = [np.zeros((size, size)) for _ in adding]
+    # What contributions, what is let in by a `factor`, and unit disturbances make of the state.
+    followed = [np.zeros((size, size)) for _ in (None, *stages[0].disturbed)]
+    # P, and what states may hold, before each of the last rounds, this one included.
+    covariances: deque[np.ndarray] = deque(maxlen=period)
+    states: deque[list[np.ndarray]] = deque(maxlen=period)
     steps: list[FilterStep] = []
-    settled: Filtered | None = None
-    kept: Filtered | None = None
-    for stage in stages:
-        if settled is None or settled.stage is not stage:
-            repeats = bool(steps) and steps[-1].stage is stage
-            filtered, following = _filtered(stage, covariance, settled_at if repeats else -1.0)
-            settled = filtered if following is covariance else None
+    settled = bounded = False
+    for t, stage in enumerate(stages):
+        covariances.append(covariance)
+        states.append(followed)
+        recurs = t >= period and stages[t - period] is stage
+        again = settled and recurs
+        if again:
+            filtered, covariance = steps[t - period].filtered, covariances[0]
         else:
-            filtered, following = settled, covariance
+            aim = covariances[0] if recurs else None
+            filtered, covariance = _filtered(stage, covariance, aim, settled_at)
+            settled = covariance is aim
         reach = float(np.sqrt(np.abs(followed[-1]).sum(axis=1).max(initial=0.0)))
         diagonals = np.array([np.diagonal(each) for each in followed[:-1]]).T
         held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + 4 * UNIT)
         steps.append(FilterStep(filtered=filtered, held=held, reach=reach))
-        if kept is not filtered:
-            kept = None
-            before = followed
-            followed = [_followed(filtered, each, more) for each, more in zip(before, adding, strict=True)]
-            if filtered is settled and len(steps) > 1 and steps[-2].filtered is filtered:
-                bounded = _bounded(before, followed)
-                if bounded is not None:
-                    followed, kept = bounded, filtered
-        covariance = following
+        bounded = bounded and again
+        if not bounded:
+            adding = zip(followed, (None, *stage.disturbed), strict=True)
+            followed = [_followed(filtered, each, more) for each, more in adding]
+            limits = _bounded(states, followed) if again else None
+            if limits is not None:
+                states.extend(limits)
+                bounded = True
+        if bounded:
+            followed = states[0]
     return steps
 
 
-def _filtered(stage: Stage, P: np.ndarray, settled_at: float) -> tuple[Filtered, np.ndarray]:
-    """One step of the filter, and the next covariance: the old one where that has moved by no more than a share.
+def _filtered(
+    stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float
+) -> tuple[Filtered, np.ndarray]:
+    """One step of the filter, and the next covariance: the `aim` where that is no farther off than a share.
 
-    Guarantee: `defect` holds for the K, X and covariances that are returned, however they came about. The
-    covariance that is kept is the very one that was passed in, so that a filter which has settled has one defect
-    for all later rounds.
+    Guarantee: `defect` holds for the K, X and covariances that are returned, however they came about. The covariance
+    that is returned is then the very `aim` that was passed in, so that defects recur with the steps.
     """
     A, C = stage.transition, stage.rows
     PC = np.asarray((C @ P).T)
@@ -221,8 +230,8 @@ def _filtered(stage: Stage, P: np.ndarray, settled_at: float) -> tuple[Filtered,
     following = np.asarray(A @ np.asarray(A @ P).T) + stage.noise.process - K @ R @ K.T
     following = (following + following.T) / 2
     scale = max(np.abs(P).max(initial=0.0), stage.noise.process.max(initial=0.0))
-    if np.abs(following - P).max(initial=0.0) <= settled_at * scale:
-        following = P
+    if aim is not None and np.abs(following - aim).max(initial=0.0) <= settled_at * scale:
+        following = aim
     defect = _defect(stage, P, K, X, following)
     return Filtered(stage=stage, gain=K, whitener=X, defect=defect, update=update), following
 
@@ -255,24 +264,31 @@ def _defect(stage: Stage, P: np.ndarray, K: np.ndarray, X: np.ndarray, following
     return 1.001 * add(seen, Doubled(high=aim), -1).sizes()
 
 
-def _bounded(before: list[np.ndarray], after: list[np.ndarray]) -> list[np.ndarray] | None:
-    """Bounds for all later rounds of a filter that has settled; None while they still grow by much.
+def _bounded(period: Sequence[list[np.ndarray]], after: list[np.ndarray]) -> list[list[np.ndarray]] | None:
+    """Bounds for each round of all later periods of a filter that has settled; None while they still grow by much.
 
-    With U ↦ Φ U Φᵀ + J one round on, and U' ⪰ Φ U Φᵀ + J the bound that followed U: if U' ⪯ U + ε I then V = U + ε
-    S obeys Φ V Φᵀ + J ⪯ V for every S ⪰ Φ S Φᵀ + I, so that V bounds all that is to come. Of the last, J is I, and
+    U_1, …, U_p are what is followed over a period, U_{t+1} ⪰ Φ_t U_t Φ_tᵀ + J_t, and `after` is U_{p+1}. If U_{p+1} ⪯
+    U_1 + ε I then V_t = U_t + ε S_t obeys V_{t+1} ⪰ Φ_t V_t Φ_tᵀ + J_t round and round, V_{p+1} being V_1, for every S
+    with S_{t+1} ⪰ Φ_t S_t Φ_tᵀ + I round and round, so that V bounds all that is to come. Of the last, J is I, and
     U/(1 − ε) is such an S.
 
     Guarantee: upper bounds, as positive semidefinite matrices; ε is the largest row sum of |U' − U|.
     """
-    moved = [float(np.abs(b - a).sum(axis=1).max(initial=0.0)) for a, b in zip(before, after, strict=True)]
+    first = period[0]
+    moved = [
+        1.001 * float(np.abs(b - a).sum(axis=1).max(initial=0.0)) for a, b in zip(first, after, strict=True)
+    ]
     if moved[-1] > GROWN:
         return None
-    limit = before[-1] / (1 - moved[-1]) * (1 + 4 * UNIT)
-    largest = np.diagonal(limit).max(initial=0.0)
-    for each, by in zip(before[:-1], moved[:-1], strict=True):
+    limits = [each[-1] / (1 - moved[-1]) * (1 + 4 * UNIT) for each in period]
+    largest = np.diagonal(limits[0]).max(initial=0.0)
+    for each, by in zip(first[:-1], moved[:-1], strict=True):
         if by * largest > GROWN * np.diagonal(each).max(initial=0.0):
             return None
-    return [*(each + by * limit for each, by in zip(before[:-1], moved[:-1], strict=True)), limit]
+    return [
+        [*(each + by * limit for each, by in zip(states[:-1], moved[:-1], strict=True)), limit]
+        for states, limit in zip(period, limits, strict=True)
+    ]
 
 
 def _followed(filtered: Filtered, Y: np.ndarray, added: np.ndarray | None) -> np.ndarray:

@@ -19,6 +19,7 @@ Soundness is in these three (docs/proofs/programs.md). Engine, settling and drop
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.backward import backward
+from sottovoce.filtering.backward import reached_nodes
 from sottovoce.filtering.decorrelation import seen_view
 from sottovoce.filtering.doubled import (
     UNIT,
@@ -41,12 +42,10 @@ from sottovoce.filtering.doubled import (
 from sottovoce.filtering.innovations import SETTLED, innovations
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.filtering.stages import stages_of
-from sottovoce.protocols import GIVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sottovoce.filtering.decorrelation import SeenView
     from sottovoce.filtering.doubled import Parts
     from sottovoce.filtering.innovations import Filtered, FilterStep
     from sottovoce.filtering.reduction import Cut
@@ -130,34 +129,43 @@ class ProgramResponse:
         """Where the rows of each round begin among all rows; the last entry is their number."""
         return np.cumsum([0, *(step.stage.count for step in self.steps)])
 
-    def _adjoints(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
-        """(s, the rows O_ts of rounds t > s, rows dropped after them, how many of them are those of s + 1).
+    @cached_property
+    def period(self) -> int:
+        """After how many rounds steps of the filter recur once it has settled."""
+        period = self.protocol.period
+        recurring = zip(self.steps, self.steps[period:], strict=False)
+        return period if any(step.filtered is later.filtered for step, later in recurring) else 1
 
-        From the last round but one backwards. Where the filter has settled rows depend on t − s alone: those of all
-        but the largest t − s are there already. Rows of late rounds that have all but died out are dropped for
+    def _adjoints(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+        """(s, the rows O_ts of rounds t > s, rows dropped after them, how many of them are those of s + p).
+
+        From the last round but one backwards. Where the filter has settled rows are those of a period p later: all but
+        those of the largest t − s are there already. Rows of late rounds that have all but died out are dropped for
         good, and handed out once to be counted as lost.
         """
-        starts, steps = self.starts, self.steps
-        whole = np.zeros((starts[-1], steps[0].stage.size))
-        height, lags, end = 0, 0, len(steps)
+        starts, steps, period = self.starts, self.steps, self.period
+        wholes = [np.zeros((starts[-1], steps[0].stage.size)) for _ in range(period)]
+        # Where rows of rounds s + 1, …, s + p end, and in how many rounds after s steps are those of a period later.
+        ends, alike, end = deque([len(steps)] * period, maxlen=period), 0, len(steps)
         for s in range(len(steps) - 2, -1, -1):
-            later = steps[s + 1]
+            whole, further, later = wholes[s % period], wholes[(s + 1) % period], steps[s + 1]
+            recurs = s + 1 + period < len(steps) and steps[s + 1 + period].filtered is later.filtered
+            alike = alike + 1 if recurs else 0
+            lags = min(alike, ends[0] - (s + 1 + period)) if recurs else 0
+            same, height = (int(starts[last] - starts[s + 1]) for last in (s + 1 + lags, end))
+            # Rows of s are those of s + 1, moved back by a round, and X C before them.
             m = later.stage.count
-            settled = s + 2 < len(steps) and steps[s + 2].filtered is later.filtered
-            # So many rounds after s show the rows of lags 0, 1, … already; what follows them moves on by a round.
-            lags = min(lags, height // m) if settled and m else 0
-            moved = later.filtered.before(whole[max(0, lags - 1) * m : height])
-            begin, same = max(1, lags) * m, lags * m
-            whole[begin : begin + len(moved)] = moved
+            begin = max(same, m)
+            whole[begin:height] = later.filtered.before(further[begin - m : height - m])
             if not lags:
                 whole[:m] = later.filtered.whitened
-            height, lags = height + m, lags + 1
             last = end
             while end > s + 2:
                 count = steps[end - 1].stage.count
                 if np.abs(whole[height - count : height]).max(initial=0.0) >= DEAD:
                     break
                 height, end = height - count, end - 1
+            ends.append(end)
             lost = int(starts[last] - starts[end])
             yield s, whole[:height], whole[height : height + lost], same
 
@@ -213,8 +221,8 @@ class ProgramResponse:
             white[starts[s] : starts[s + 1]] += crossed.T @ sums
             wide[here] += across
             tall, before = max(tall, float(sums.max(initial=0.0))), across
-            if self.cut is not None:
-                missed = np.abs(adjoint @ self.cut.factor.T)
+            if step.stage.factor is not None:
+                missed = np.abs(adjoint @ step.stage.factor.T)
                 cut_rows[here] += missed.sum(axis=1)
                 cut_columns = max(cut_columns, float(missed.sum(axis=0).max(initial=0.0)))
         # E was bounded with the computed O; the exact one differs from it by at most `turned` in norm:
@@ -351,17 +359,17 @@ class ProgramResponse:
         for t, step in enumerate(self.steps):
             for a, shown in enumerate(put[id(step.filtered)].shown):
                 show(t + a, slice(starts[t], starts[t + 1]), shown)
-        kept: list[np.ndarray] = []
+        kept: list[list[np.ndarray]] = [[] for _ in range(self.period)]
         for s, adjoint, _, same in self._adjoints() if "accuracy" in self._known else self._measured():
             filtered = self.steps[s].filtered
-            inputs = put[id(filtered)].inputs
-            if not same or self.steps[s + 1].filtered is not filtered:
-                same, kept = 0, [np.zeros((0, len(targets)))] * len(inputs)
+            inputs, known = put[id(filtered)].inputs, kept[s % self.period]
+            if not same or self.steps[s + self.period].filtered is not filtered:
+                same, known[:] = 0, [np.zeros((0, len(targets)))] * len(inputs)
             factor = from_left(Doubled(high=adjoint[same:]), size)
             for a, each in enumerate(inputs):
                 fresh = np.asarray(multiply(factor, each).rounded())
-                kept[a] = np.concatenate([kept[a][:same], fresh])
-                show(s + a, slice(starts[s + 1], starts[s + 1] + len(adjoint)), kept[a])
+                known[a] = np.concatenate([known[a][:same], fresh])
+                show(s + a, slice(starts[s + 1], starts[s + 1] + len(adjoint)), known[a])
         rest = max(each.missed for each in put.values()) * (self.accuracy.wide + float(np.sqrt(starts[-1])))
         for k in range(len(targets)):
             yield _Found(
@@ -426,7 +434,7 @@ def program_response(
     Source: docs/proofs/programs.md; docs/mathematics.md, sections 4 to 6.
     """
     seen = seen_view(protocol, view, thrifty=True)
-    reached = _reached(protocol, seen)
+    reached = reached_nodes(protocol, seen)
     reduced = None
     if engine != "filter":
         reduced = reduced_stages(protocol, seen, forced=engine == "reduced", coarse=coarse)
@@ -437,8 +445,8 @@ def program_response(
     stages, cut = (stages_of(seen), None) if reduced is None else reduced
     steps = innovations(
         stages,
+        period=protocol.period,
         settled_at=SETTLED if cut is None else COARSELY_SETTLED if coarse else SOON_SETTLED,
-        factor=None if cut is None else cut.factor,
     )
     return ProgramResponse(protocol=protocol, steps=steps, bare=seen.bare, reached=reached, cut=cut)
 
@@ -456,30 +464,6 @@ def _too_large(protocol: Protocol) -> NotCertified:
         f"square of these numbers must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more "
         "(take a view of fewer rows, fewer rounds, a smaller network, or the engine auto)"
     )
-
-
-def _reached(protocol: Protocol, view: SeenView) -> np.ndarray:
-    """Which nodes' contributions touch a row at all, decided on the pattern of the program; M of others is 0."""
-    maps = backward(protocol, np.array(sorted(view.rounds[0].known), dtype=np.int64))
-    hit = np.zeros(protocol.n, dtype=bool)
-    read = np.zeros(0, dtype=bool)
-    patterns: dict[int, np.ndarray] = {}
-    for t in range(len(view.rounds) - 1, -1, -1):
-        seen, (each, _) = view.rounds[t], maps.slot(t)
-        if id(seen) not in patterns:
-            patterns[id(seen)] = np.zeros(each.size, dtype=bool)
-            for form in seen.rows:
-                for key in form:
-                    # What is contributed a rounds later is column a·n + j.
-                    place = key if key < GIVEN else GIVEN + (key - GIVEN) % protocol.n
-                    patterns[id(seen)][each.place(place)] = True
-        now = patterns[id(seen)] | (each.touched(read[: each.kept]) if read.size else False)
-        if np.array_equal(now, read) and t and view.rounds[t - 1] is seen:
-            # From here on nothing new is read but in the first round, which shows what others do.
-            break
-        read = now
-        hit |= read[each.kept + each.drawn :]
-    return hit
 
 
 def _largest_given(stage: Stage) -> np.ndarray:

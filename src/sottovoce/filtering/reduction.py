@@ -9,6 +9,9 @@ exactly, E₁ and E₂ being what rounding has put the relations off by, measure
 it is orthonormal nor that A is symmetric. What the last terms do to what is seen is bounded where the filter is
 known.
 
+In a schedule s_t lies in the slot of its round, and each vector of Q lies in one slot, exactly: so w_t is 0 but for
+those of its slot, and a filter needs no others.
+
 Soundness: the relations with their measured errors, and the bounds of all s_t from `growth`. Speed: whether a space
 is worth its filter, and how large it is grown, as what it leaves out is counted in `ProgramResponse.accuracy`.
 
@@ -52,7 +55,7 @@ WILD = 1e5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cut:
-    """What a reduction leaves out, with ‖Q₊‖ taken into the `factor` f, ‖E₁‖ ≤ `relation` and ‖E₂‖ ≤ `start`.
+    """What a reduction leaves out beside the `factor` of each stage: ‖E₁‖ ≤ `relation` and ‖E₂‖ ≤ `start`.
 
     `drawn` and `given` bound the norms of the maps from all draws, and from the contributions of one node, to all
     s_t.
@@ -60,7 +63,6 @@ class Cut:
     `factor` has a row for each vector of Q₊ and a column for each of Q; where the space is closed it is 0.
     """
 
-    factor: np.ndarray
     relation: float
     start: float
     drawn: float
@@ -92,21 +94,18 @@ def reduced_stages(
     basis = _basis(protocol, maps, block / scale, enough, forced=forced)
     if basis is None:
         return None
+    places = _by_slots(maps, basis.vectors)
     defect = measured_defect(maps, block / scale, basis)
-    following = 1 + 1e-6 if basis.following.shape[1] else 0.0
-    transition = np.ascontiguousarray(basis.projected.T)
     made: dict[tuple[int, int], Stage] = {}
     alike: dict[tuple[int, int], Stage] = {}
     for key, (t, span) in columns.items():
         if (key[0], span.start) not in alike:
-            rows = np.ascontiguousarray(scale * basis.start[:, span].T)
-            alike[key[0], span.start] = _stage(maps, t, basis.vectors, transition, rows)
+            alike[key[0], span.start] = _stage(maps, t, basis, places, scale * basis.start[:, span].T)
         made[key] = alike[key[0], span.start]
     # Entries of the start block are rounded once.
     once = UNIT * float(np.linalg.norm(block))
     stages = [made[_kind(maps, t, seen)] for t, seen in enumerate(view.rounds)]
     return stages, Cut(
-        factor=following * basis.factor,
         relation=defect.relation,
         start=1.001 * (scale * defect.start + once + UNIT * scale * float(np.linalg.norm(basis.start))),
         drawn=drawn,
@@ -161,7 +160,7 @@ def _basis(
     if block.shape[1] > largest or not block.any() or (whole <= FEW_STATES and not forced):
         return None
     check_at, basis = 1.0, None
-    for basis in krylov_bases(maps, block, largest=largest):
+    for basis in krylov_bases(maps, block, largest=largest, parts=maps.slots):
         if basis.residual.shape[0] == 0:
             return basis
         if basis.size >= check_at:
@@ -172,12 +171,31 @@ def _basis(
     return basis if forced or whole > MOST_STATES else None
 
 
-def _stage(maps: Backward, t: int, vectors: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Stage:
-    """One round in reduced coordinates: the rows of Q at its draws and contributions say how these enter w."""
+def _by_slots(maps: Backward, vectors: np.ndarray) -> list[np.ndarray]:
+    """Which vectors lie in each slot; −1 stands for none."""
+    own = [np.flatnonzero(vectors[slot].any(axis=0)) for slot in maps.slots]
+    widest = max(len(each) for each in own)
+    return [np.pad(each, (0, widest - len(each)), constant_values=-1) for each in own]
+
+
+def _columns(matrix: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Some columns; 0 where the place is −1."""
+    return np.ascontiguousarray(np.where(places < 0, 0.0, matrix[:, places]))
+
+
+def _stage(maps: Backward, t: int, basis: KrylovBasis, places: list[np.ndarray], rows: np.ndarray) -> Stage:
+    """One round in reduced coordinates: from the vectors of its slot to those of the next."""
     each, begin = maps.slot(t)
+    own, after = (places[k % len(places)] for k in (t, t + 1))
     first = begin + each.kept
-    drawn, given = vectors[first : first + each.drawn], vectors[first + each.drawn : begin + each.size].T
-    return Stage(transition=transition, rows=rows, noise=_noise(drawn, transition, rows), given=given)
+    vectors = _columns(basis.vectors[first : begin + each.size], own)
+    transition = _columns(_columns(basis.projected, after).T, own)
+    rows = _columns(rows, own)
+    drawn, given = vectors[: each.drawn], vectors[each.drawn :].T
+    # With ‖Q₊‖ taken into it.
+    factor = (1 + 1e-6 if basis.following.shape[1] else 0.0) * _columns(basis.factor, after)
+    noise = _noise(drawn, transition, rows)
+    return Stage(transition=transition, rows=rows, noise=noise, given=given, factor=factor)
 
 
 def _noise(drawn: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Noise:

@@ -66,7 +66,8 @@ class Stage:
     """One round in floats; `lows` is what they leave out of A and C.
 
     `entering[a]` is [B_x; D_0] for a = 0 and [0; D_a] after that, with a column for each node. On a Krylov space
-    there is one, [A; C] G, and `given` is G.
+    there is one, [A; C] G, and `given` is G; `factor` is the f through which the next state gets what the space
+    leaves out.
 
     With r states, m rows and n nodes: `transition` is A, (r, r), `rows` C, (m, r), each of `entering` (r + m, n),
     and `given` (r, n). Contributions of a rounds later count in the round that shows them.
@@ -78,6 +79,7 @@ class Stage:
     lows: tuple[csr_array, csr_array] | None = None
     entering: tuple[Doubled, ...] = ()
     given: np.ndarray | None = None
+    factor: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -136,6 +138,12 @@ class Stage:
             (_dense(each.high @ each.high.T), _dense(abs(each.high) @ abs(each.high).T))
             for each in self.entering
         )
+
+    @cached_property
+    def disturbed(self) -> tuple[np.ndarray, ...]:
+        """What a round adds to what states hold of what a `factor` lets in, if there is one, and of disturbances."""
+        unit = np.eye(self.size)
+        return (unit,) if self.factor is None else (self.factor.T @ self.factor, unit)
 
     @property
     def inputs(self) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -109,6 +110,11 @@ class Protocol:
     def round_of(self, t: int) -> tuple[GossipWeights, Program]:
         """Weights and program of the round with the 0-based index t."""
         return self.schedule[t % len(self.schedule)], self.programs[t % len(self.programs)]
+
+    @property
+    def period(self) -> int:
+        """After how many rounds weights and programs repeat; all rounds if they do not."""
+        return min(self.rounds, math.lcm(len(self.schedule), len(self.programs)))
 
     @property
     def varies(self) -> bool:

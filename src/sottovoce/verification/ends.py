@@ -141,7 +141,8 @@ def joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.i
     """The sets of rounds on which y must dominate M: each known pattern, or all rounds for a large family.
 
     Guarantee: every allowed pattern is part of one of the sets. Patterns of at-most, separated and epochs are
-    exponentially many; domination on all rounds implies it on each, as a principal submatrix of a semidefinite matrix is one.
+    exponentially many; domination on all rounds implies it on each, as a principal submatrix of a semidefinite
+    matrix is one.
     """
     if not participation.is_listed:
         return [np.arange(rounds)]
