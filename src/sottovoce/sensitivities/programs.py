@@ -366,14 +366,15 @@ def _witness(
     code: np.ndarray | None,
     method: str,
 ) -> np.ndarray:
-    """The stream behind the lower end of one target, found again; of an infinite Δ², a bare round that is allowed."""
+    """The stream behind the lower end of one target, found again; of an infinite Δ², bare rounds that are allowed."""
     rounds = response.protocol.rounds
     if method in {"infinite", "unreached"}:
         stream = earliest_pattern(question.participation, rounds).astype(np.float64)
         if method == "infinite":
-            seen = (t for t, j in response.bare if j == target[0])
-            first = next(t for t in seen if question.participation.allows([t], rounds))
-            stream[:] = np.arange(rounds) == first
+            seen = [t for t, j in response.bare if j == target[0]]
+            if question.contribution == "energy" or not question.participation.allows(seen, rounds):
+                seen = [next(t for t in seen if question.participation.allows([t], rounds))]
+            stream[:] = np.isin(np.arange(rounds), seen)
         return stream
     (form,) = response.forms(target, energy=question.contribution == "energy", encoder=code)
     return _solve(form.matrix, question).witness
