@@ -98,7 +98,7 @@ def best_attack(case: Training, target: int) -> Attack:
     0 for views that do not determine what flows into the nodes whose noise they know.
 
     Guarantee: `squared` is the power of an actual statistic against an actual loop in the ball, evaluated in floats and
-    lowered by a part of 1e-9; so Δ² is at least that.
+    lowered by a part of 1e-9. Rounding is counted where a certificate is made of it (`verification.attacks`).
     Source: Neyman–Pearson for a shift of a Gaussian statistic.
     """
     pattern = _pattern(case)

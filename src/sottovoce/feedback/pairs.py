@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Sharpening", "check_size", "first_bounds"]
 
-# A pair that exceeds the largest settled one by no more than this part is not sharpened further.
-SLACK = 1e-2
 # Numbers of all hidden loops that are held at once: half a gigabyte or so.
 MOST_NUMBERS = 10**8
 
@@ -69,11 +67,10 @@ class Sharpening:
     `places[k]` are positions among the hidden nodes of `cases[k]`. Pairs are counted view by view; `upper` is proved
     for the first `begun` views at any time, so that the work may be interrupted, and `lower` is attained.
 
-    `efforts` are tried in turn for a pair that may be the worst; `slack` is by what part a pair must exceed the
-    largest settled one to be worth it. `upper` and `lower` are ends of Δ², one a pair, `method` names what proves
-    the upper end, `angle` (radians) is that of the plain stream behind the lower end, and `refined` says where the
-    inequality was solved. Where a better attack was searched for, `attacks` has it, by pair. `attacked` is whether
-    lower ends are asked for.
+    `efforts` are tried in turn for a pair that may be the worst. `upper` and `lower` are ends of Δ², one a pair,
+    `method` names what proves the upper end, `angle` (radians) is that of the plain stream behind the lower end,
+    and `refined` says where the inequality was solved. Where a better attack was searched for, `attacks` has it, by
+    pair. `attacked` is whether lower ends are asked for.
 
     Guarantee: every upper end is proved, rounding included; when `run` is done no pair exceeds the largest by more than
     was proved of it.
@@ -83,7 +80,6 @@ class Sharpening:
     cases: Sequence[Training]
     places: Sequence[np.ndarray]
     efforts: tuple[Effort, ...]
-    slack: float = SLACK
     attacked: bool = True
     begun: int = 0
     upper: np.ndarray = field(init=False)
@@ -138,7 +134,7 @@ class Sharpening:
                 pair = heapq.heappop(again)[1]
             else:
                 pair, place = order[place], place + 1
-            if self.upper[pair] > largest * (1 + self.slack) and self._improve(pair, int(stage[pair])):
+            if self.upper[pair] > largest and self._improve(pair, int(stage[pair])):
                 # It may still be the largest: come back to it when it is.
                 stage[pair] += 1
                 heapq.heappush(again, (-float(self.upper[pair]), pair))

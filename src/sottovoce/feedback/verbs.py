@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sottovoce.errors import InputError, one_of, positive
+from sottovoce.errors import InputError, one_of
 from sottovoce.feedback.attacks import best_attack, lasting_rates, rate_attack
 from sottovoce.feedback.candidates import GAPS, Effort, best_proved, stages_of
 from sottovoce.feedback.pairs import Sharpening, first_bounds
@@ -199,7 +199,6 @@ def training_pairs(
     pairs: Literal["neighbours", "all"] = "neighbours",
     noise_levels: ArrayLike | None = None,
     participation: Participation | str | None = None,
-    slack: float = 1e-3,
     effort: Effort = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingPairs:
@@ -216,7 +215,6 @@ def training_pairs(
         pairs: only targets that the observer hears, or all.
         noise_levels: q, one variance a node in units of σ²; 1 if None.
         participation: the rounds in which a record takes part; all if None.
-        slack: a pair that exceeds the largest settled one by no more than this part is not sharpened further.
         effort: as in `training_sensitivity`, for the inequality.
         progress: called with (pairs settled, pairs in all).
 
@@ -231,7 +229,6 @@ def training_pairs(
     """
     one_of(GAPS, effort=effort)
     one_of(("neighbours", "all"), pairs=pairs)
-    positive(slack=slack)
     if isinstance(updates, str):
         raise InputError("training_pairs compares smooth maps; got updates='any' (use training_sensitivity)")
     if weights.n > MOST_NODES:
@@ -257,7 +254,7 @@ def training_pairs(
         else np.arange(case.loop.unknown.size)
         for case, observer in zip(cases, chosen, strict=True)
     ]
-    work = Sharpening(cases=cases, places=places, efforts=stages_of(effort), slack=slack, attacked=False)
+    work = Sharpening(cases=cases, places=places, efforts=stages_of(effort), attacked=False)
     work.run(progress)
     return TrainingPairs(
         observers=tuple(o for o, some in zip(chosen, places, strict=True) for _ in some),
