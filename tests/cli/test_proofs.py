@@ -133,6 +133,7 @@ def test_a_certificate_in_json_agrees_with_the_sensitivity(sottovoce: Run, tmp_p
         "protocol_hash": gossip(weights, rounds=6).hash,
         "rounds": 6,
         "view": "secure-sum",
+        "exchanges": None,
         "own_noise": "known",
         "observer": [0],
         "target": 1,

@@ -52,11 +52,15 @@ def test_maps_of_which_nothing_is_known_need_no_assumption(sottovoce: Run) -> No
 
 
 def test_both_spellings_ask_the_same(sottovoce: Run) -> None:
-    by_option = json.loads(sottovoce(*ACCOUNT, "--updates", "0.5,1", "--json").out)
-    by_protocol = json.loads(sottovoce(*ACCOUNT, "--protocol", "gossip:updates=0.5+1", "--json").out)
-    assert by_option == by_protocol
-    averaging = json.loads(sottovoce(*ACCOUNT, "--json").out)
-    assert json.loads(sottovoce(*ACCOUNT, "--updates", "1,1", "--json").out) == averaging
+    def answered(*more: str) -> Any:
+        document = json.loads(sottovoce(*ACCOUNT, *more, "--json").out)
+        # All but the words of the command itself.
+        assert document.pop("command").endswith(" ".join((*more, "--json")))
+        return document
+
+    by_option = answered("--updates", "0.5,1")
+    assert by_option == answered("--protocol", "gossip:updates=0.5+1")
+    assert answered("--updates", "1,1") == answered()
     louder = (*ACCOUNT, "--protocol", "gossip:noise_levels=2", "--updates", "0.5,1", "--json")
     half = json.loads(sottovoce(*louder).out)["pairs"][0]["sensitivity_squared"]["upper"]
     assert half == pytest.approx(by_option["pairs"][0]["sensitivity_squared"]["upper"] / 4, rel=1e-4)

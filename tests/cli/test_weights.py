@@ -168,7 +168,7 @@ def test_tables_that_are_no_matrix_are_refused_or_edges(sottovoce: Run) -> None:
     assert (
         "a table of 6 by 6 numbers is a matrix if it holds zeros and ones, or if every row sums to 1" in err
     )
-    assert "line 1 sums to 1.000002 (write every digit" in err
+    assert "row 1 sums to 1.000002 (write every digit" in err
     np.savetxt("ones.csv", 1 - np.eye(3), delimiter=",", fmt="%d")
     assert (
         "three lines of three zeros and ones may be a matrix or edges" in sottovoce("graph", "ones.csv").err
