@@ -158,7 +158,7 @@ EDGES: dict[str, set[str]] = {
         "forms",
         "graphs",
         "protocols",
-        "views",
+        "views", "scenarios",
         "certificates",
         "verification",
         "rates",
@@ -217,8 +217,8 @@ APART = {
     "theory": {"sensitivities"},
     "auditing": {"krylov", "filtering", "rates", "verification"},
 }
-# Front doors besides those of the rooms: matplotlib is loaded behind this one alone.
-DOORS = {"report.figures"}
+# Front doors besides those of the rooms: what is loaded behind them, matplotlib and the studies, few commands need.
+DOORS = {"report.figures", "documents.studies"}
 # The package's facade and its entry point stand outside the rooms, and so does the version that any room may read.
 FACADE = {"__init__", "__main__", "_version"}
 

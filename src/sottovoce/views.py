@@ -37,6 +37,7 @@ __all__ = [
     "place_among",
     "rests_on",
     "seen_exchanges",
+    "seen_part",
     "target_indices",
     "training_assumption",
 ]
@@ -244,6 +245,15 @@ class Observation:
     rows: sparse.csr_array
     exact: Callable[[int], ExactRow]
     known: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def seen_part(exchanges: Sequence[int] | None) -> str:
+    """The words behind the name of a view that is restricted to some exchanges; none if it sees all of them.
+
+    >>> seen_part([1]), seen_part(None)
+    (', exchanges [1] of a round alone', '')
+    """
+    return "" if exchanges is None else f", exchanges {list(exchanges)} of a round alone"
 
 
 def observe(protocol: Protocol, view: View, *, round_index: int = 0) -> Observation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from cyclopts import Parameter
 
@@ -13,7 +13,7 @@ from sottovoce.cli.printing import progress
 from sottovoce.errors import InputError, positive
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     import numpy as np
     from cyclopts import Token
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights, Graph
     from sottovoce.protocols import Protocol, Slopes
     from sottovoce.scenarios import Scenario
+
+Answered = TypeVar("Answered")
 
 __all__ = [
     "GOSSIP",
@@ -57,6 +59,7 @@ __all__ = [
     "ViewOption",
     "Weights",
     "accounted",
+    "asked_of",
     "network",
     "protocol_of",
     "scenario_of",
@@ -390,19 +393,22 @@ def accounted(
 ) -> AccountTable:
     """The table of all pairs that are asked for."""
     from sottovoce.accounting import account_all
+
+    return asked_of(account_all, course, sight, network, noise_multiplier=noise_multiplier, delta=delta)
+
+
+def asked_of(
+    verb: Callable[..., Answered], course: Course, sight: Sight, network: Network, **mechanism: float
+) -> Answered:
+    """What a verb of accounting answers to what the options ask, with progress for the view."""
     from sottovoce.scenarios import Effort
 
     asked = scenario_of(
         network, sight, rounds=course.rounds, participation=course.participation, relation=course.relation
     )
     with progress(f"pairs, {sight.view}") as callback:
-        return account_all(
-            asked,
-            noise_multiplier=noise_multiplier,
-            delta=delta,
-            effort=Effort(engine=course.engine, depth=course.effort),
-            progress=callback,
-        )
+        effort = Effort(engine=course.engine, depth=course.effort)
+        return verb(asked, effort=effort, progress=callback, **mechanism)
 
 
 def _check_observers(sight: Sight) -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 from sottovoce.cli.layout import facts, members, paragraph, plain_table
 from sottovoce.cli.printing import as_given, readable, rounded_down, rounded_up
 from sottovoce.scenarios import RELATION_SENTENCES
+from sottovoce.views import seen_part
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,13 +125,12 @@ def _bounds(squared: Interval) -> str:
 def _claim(document: Claim) -> list[tuple[str, str]]:
     """What a certificate is about."""
     own = "" if document.view in {"everyone", "custom"} else f", own noise {document.own_noise}"
-    part = "" if document.exchanges is None else f", exchanges {list(document.exchanges)} of a round alone"
     graph, mechanism = document.graph, document.mechanism
     built = f"said to be {graph.rule}; the hash decides" if graph.origin is None else graph.origin
     rows = [
         ("observer", members(document.observer)),
         ("target", readable(document.target)),
-        ("view", readable(f"{document.view}{part}{own}")),
+        ("view", readable(f"{document.view}{seen_part(document.exchanges)}{own}")),
         ("run", readable(f"{document.rounds} rounds, participation {document.participation}")),
         ("program", readable(document.program)),
         ("protocol", readable(f"hash {document.protocol_hash}")),

@@ -57,7 +57,8 @@ def reproduce(
         complain(f"interrupted: finished studies are in {output} (the same command goes on from there)")
         return 130
     if json:
-        from sottovoce.documents import as_json, reproduction_document
+        from sottovoce.documents import as_json
+        from sottovoce.documents.studies import reproduction_document
 
         write_result(as_json(reproduction_document(done.records, done.kept, done.page)))
     else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sottovoce.cli.options import scenario_of
-from sottovoce.cli.printing import as_given, progress, result_page, rounded_up, write_result
+from sottovoce.cli.options import asked_of
+from sottovoce.cli.printing import as_given, result_page, rounded_up, write_result
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,19 +43,8 @@ def sampled(
 ) -> SampledAccount:
     """What the worst pair gives away that the options ask about."""
     from sottovoce.accounting import sampled_account
-    from sottovoce.scenarios import Effort
 
-    asked = scenario_of(
-        network, sight, rounds=course.rounds, participation=course.participation, relation=course.relation
-    )
-    with progress(f"pairs, {sight.view}") as callback:
-        return sampled_account(
-            asked,
-            noise_multiplier=noise_multiplier,
-            delta=delta,
-            effort=Effort(engine=course.engine, depth=course.effort),
-            progress=callback,
-        )
+    return asked_of(sampled_account, course, sight, network, noise_multiplier=noise_multiplier, delta=delta)
 
 
 def show_sampled(

@@ -56,15 +56,6 @@ from sottovoce.documents.proofs import (
 from sottovoce.documents.rates import rate_document
 from sottovoce.documents.runs import run_document
 from sottovoce.documents.sampled import SampledDocument, sampled_document, table_of_coins
-from sottovoce.documents.studies import (
-    StudyRecord,
-    read_study_record,
-    read_study_table,
-    reproduction_document,
-    settings_of,
-    write_study_record,
-    write_study_table,
-)
 from sottovoce.documents.sweeps import summary_document
 
 __all__ = [
@@ -87,7 +78,6 @@ __all__ = [
     "Pair",
     "ReportVerificationDocument",
     "SampledDocument",
-    "StudyRecord",
     "VerificationDocument",
     "ViewVerification",
     "account_document",
@@ -114,14 +104,10 @@ __all__ = [
     "read_account_json",
     "read_damping",
     "read_report",
-    "read_study_record",
-    "read_study_table",
     "report_verification_document",
-    "reproduction_document",
     "run_document",
     "runs",
     "sampled_document",
-    "settings_of",
     "summary_document",
     "table_of_coins",
     "verification_document",
@@ -131,7 +117,5 @@ __all__ = [
     "write_named_account_csv",
     "write_named_rate_csv",
     "write_rate_csv",
-    "write_study_record",
-    "write_study_table",
     "write_whole",
 ]

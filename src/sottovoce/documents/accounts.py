@@ -16,7 +16,8 @@ from sottovoce.documents.pairs import Count, Ends, Label, Pair, account_pair, pl
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, plain, read_form, strict_json
 from sottovoce.graphs import twins
-from sottovoce.protocols import CLIPPING, RECORDS, Losses, Slopes, hash_of_damping
+from sottovoce.protocols import CLIPPING, RECORDS, Losses
+from sottovoce.scenarios import protocol_terms
 from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:
@@ -350,21 +351,10 @@ def graph_facts(weights: GossipWeights, graph: Graph, spectrum: Spectrum) -> Gra
 
 
 def protocol_facts(protocol: Protocol) -> dict[str, Any]:
-    """What is said of a protocol: the damping of plain gossip; name, program and hash of any other, and its updates."""
-    if not protocol.plain:
-        updates = protocol.updates
-        if updates is None:
-            return dict(protocol.terms)
-        said = updates_facts(None, None, None, None)
-        if isinstance(updates, Slopes):
-            lower, upper = float(updates.lower.min()), float(updates.upper.max())
-            said = updates_facts(lower, upper, updates.step_smoothness, updates.losses)
-        return {**protocol.terms, "updates": said}
-    damping = protocol.damping
-    if damping is None:
-        return {}
-    least, most = float(damping.min()), float(damping.max())
-    return {"damping": DampingFacts(min=least, max=most, hash=hash_of_damping(damping))}
+    """What is said of a protocol, as forms: the damping of plain gossip; name, program and hash of any other."""
+    forms = {"damping": DampingFacts, "updates": UpdatesFacts}
+    said = protocol_terms(protocol)
+    return {name: forms[name](**value) if name in forms else value for name, value in said.items()}
 
 
 def updates_facts(

@@ -23,7 +23,6 @@ from sottovoce.documents.files import check_path, write_bytes
 from sottovoce.documents.pairs import Ends, Label, finite_or_null, plain_label
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, plain, read_form
-from sottovoce.learning import History, Run, State
 from sottovoce.protocols import Contribution
 from sottovoce.views import Assumption
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import Graph, Spectrum
     from sottovoce.interval import Interval
-    from sottovoce.learning import StepCost, Task
+    from sottovoce.learning import Run, StepCost, Task
     from sottovoce.protocols import Protocol
 
 __all__ = ["RunDocument", "check_run_path", "read_run", "run_document", "write_run"]
@@ -327,6 +326,9 @@ def _account(form: AccountForm) -> Account:
 
 def _run(header: RunHeader, arrays: Mapping[str, np.ndarray]) -> Run:
     """A run from its header and arrays."""
+    # An account, whose documents stand beside this one, needs no trainer.
+    from sottovoce.learning import History, Run, State
+
     registers, start, average = arrays["registers"], arrays["start"], arrays["average"]
     keys, before = arrays.get("keys"), arrays.get("before")
     rounds, done = header.rounds, header.round

@@ -21,7 +21,7 @@ import numpy as np
 
 from sottovoce.errors import InputError, at_least, one_of, positive
 from sottovoce.learning.losses import clipped_rows
-from sottovoce.protocols import edges_of, run_round, unencoded
+from sottovoce.protocols import added_by, edges_of, run_round, unencoded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -296,19 +296,15 @@ def _drawn(descent: Descent, t: int, content: tuple[Array, ...], scale: float) -
     # Whole turns of the programs, and those of the last one that is not whole.
     turns = [len(each.draws) for each in descent.run.programs]
     first, width = t // len(turns) * sum(turns) + sum(turns[: t % len(turns)]), content[0].shape[1]
-    edges = edges_of(weights)
     shared = {
-        k: descent.noise.between(first + k, edges, content, scale, width)
+        k: descent.noise.between(first + k, edges_of(weights), content, scale, width)
         for k, draw in enumerate(program.draws)
         if draw.each == "edge"
     }
-    ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
-    added = [np.zeros((len(content[0]), width)) for _ in shared]
-    for total, drawn in zip(added, shared.values(), strict=True):
-        np.add.at(total, ends[:, 0], drawn)
-        np.subtract.at(total, ends[:, 1], drawn)
+    added = (added_by(weights, program.draws[k], drawn) for k, drawn in shared.items())
+    covered = (*content, *added)
     return tuple(
-        shared[k] if k in shared else descent.noise.covering(first + k, (*content, *added), scale, width)
+        shared[k] if k in shared else descent.noise.covering(first + k, covered, scale, width)
         for k in range(len(program.draws))
     )
 

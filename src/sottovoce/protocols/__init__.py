@@ -26,7 +26,7 @@ from sottovoce.protocols.compiled import (
     primitive,
 )
 from sottovoce.protocols.encoding import unencoded
-from sottovoce.protocols.execution import draw_counts, initial_registers, run_round
+from sottovoce.protocols.execution import added_by, draw_counts, initial_registers, run_round
 from sottovoce.protocols.missing import missing_noise
 from sottovoce.protocols.program import CONTRIBUTION, Combine, Draw, Exchange, Program
 from sottovoce.protocols.protocol import (
@@ -83,6 +83,7 @@ __all__ = [
     "Slopes",
     "Updates",
     "add_to",
+    "added_by",
     "canonical_program",
     "chebyshev",
     "check_identity",

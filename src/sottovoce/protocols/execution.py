@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols.protocol import Protocol
     from sottovoce.protocols.rationals import PerNode
 
-__all__ = ["Registers", "draw_counts", "initial_registers", "run_round"]
+__all__ = ["Registers", "added_by", "draw_counts", "initial_registers", "run_round"]
 
 Registers: TypeAlias = dict[str, np.ndarray]
 """What all nodes hold under each name: one row a node, one column a run or coordinate."""
@@ -59,7 +59,7 @@ def run_round(
     registers = dict(held)
     sources = {CONTRIBUTION: contribution}
     for draw in program.draws:
-        sources[draw.name] = _added(weights, draw, noise[draw.name])
+        sources[draw.name] = added_by(weights, draw, noise[draw.name])
     messages = []
     for step in program.instructions:
         if isinstance(step, Combine):
@@ -73,7 +73,7 @@ def run_round(
     return {name: registers[name] for name in held}, messages
 
 
-def _added(weights: GossipWeights, draw: Draw, numbers: np.ndarray) -> np.ndarray:
+def added_by(weights: GossipWeights, draw: Draw, numbers: np.ndarray) -> np.ndarray:
     """What a draw adds at each node."""
     scaled = np.asarray(_factor(draw.level) * numbers)
     if draw.each == "node":

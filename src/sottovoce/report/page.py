@@ -8,13 +8,13 @@ import re
 from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
-from sottovoce.documents import read_study_table
+from sottovoce.documents.studies import read_study_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from sottovoce.documents import StudyRecord
+    from sottovoce.documents.studies import StudyRecord
     from sottovoce.studies import Finding, Table
 
 __all__ = ["results_page"]

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
-from sottovoce.documents import (
-    HEAD,
+from sottovoce.documents import HEAD, write_bytes, write_whole
+from sottovoce.documents.studies import (
     StudyRecord,
     read_study_record,
     settings_of,
-    write_bytes,
     write_study_record,
     write_study_table,
-    write_whole,
 )
 from sottovoce.errors import FileError, needs
 from sottovoce.report.html import Section

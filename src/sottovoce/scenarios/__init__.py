@@ -7,7 +7,12 @@ same two values; what each word means is said once, in `Words`.
 """
 
 from sottovoce.scenarios.efforts import DEPTHS, ENGINES, Depth, Effort, Engine
-from sottovoce.scenarios.terms import RELATION_SENTENCES, participation_sentence, protocol_sentences
+from sottovoce.scenarios.terms import (
+    RELATION_SENTENCES,
+    participation_sentence,
+    protocol_sentences,
+    protocol_terms,
+)
 from sottovoce.scenarios.values import CONTRIBUTIONS, RELATIONS, Answer, Relation, Scenario
 from sottovoce.scenarios.words import EffortWords, RelationWords, StreamWords, Words, asked
 
@@ -30,4 +35,5 @@ __all__ = [
     "asked",
     "participation_sentence",
     "protocol_sentences",
+    "protocol_terms",
 ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.protocols import CLIPPING, RECORDS, Slopes, hash_of_damping
-from sottovoce.views import ASSUMPTIONS
+from sottovoce.views import ASSUMPTIONS, seen_part
 
 if TYPE_CHECKING:
     from sottovoce.participation import Participation
@@ -46,9 +46,8 @@ def scenario_terms(scenario: Scenario) -> dict[str, Any]:
 def scenario_sentences(scenario: Scenario) -> dict[str, str]:
     """The same in words, a line for each name."""
     own = "" if scenario.view_name == "everyone" else f", own noise {scenario.own_noise}"
-    part = "" if scenario.exchanges is None else f", exchanges {list(scenario.exchanges)} of a round alone"
     return {
-        "view": f"{scenario.view_name}{part}{own}",
+        "view": f"{scenario.view_name}{seen_part(scenario.exchanges)}{own}",
         "relation": f"{scenario.relation}: {RELATION_SENTENCES[scenario.relation]}",
         "contribution": scenario.contribution,
         "participation": participation_sentence(scenario.participation, scenario.protocol.rounds),

@@ -29,6 +29,7 @@ from sottovoce.protocols import Protocol
 from sottovoce.verification.ends import Check
 from sottovoce.verification.floats import ends_in_floats
 from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.views import seen_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,9 +140,8 @@ def verify(
     told = (
         "the rows are taken as they stand" if certificate.view.name == "custom" else "the rows were rebuilt"
     )
-    seen = certificate.view.exchanges
-    part = "" if seen is None else f", exchanges {list(seen)} of a round alone"
-    checks.append(Check("view", True, f"{certificate.view.name}{part}: {told}"))
+    view = certificate.view
+    checks.append(Check("view", True, f"{view.name}{seen_part(view.exchanges)}: {told}"))
     used, why = _arithmetic(arithmetic, certificate, schedule)
     if used == "balls":
         from sottovoce.verification.balls import ends_in_balls as ends
