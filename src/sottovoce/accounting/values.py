@@ -169,6 +169,14 @@ class Account:
         """True-positive minus false-positive rate of the best membership attack: 2Φ(μ/2) − 1."""
         return Interval(_below(gaussian.advantage(self.mu.lower)), gaussian.advantage(self.mu.upper))
 
+    def best_guess(self) -> float:
+        """How often the best guess whether a record is there is right, in per cent and at most: 50·(1 + advantage).
+
+        What is learnt may be too little to move a float away from 50, and is something all the same.
+        """
+        advantage = self.advantage().upper
+        return math.nextafter(50 * (1 + advantage), math.inf) if advantage else 50.0
+
     def true_positive_rate(self, fpr: float) -> Interval:
         """True-positive rate of the best attack whose false-positive rate is `fpr`: Φ(Φ⁻¹(fpr) + μ)."""
         _one_number(fpr=fpr)

@@ -33,10 +33,12 @@ from sottovoce.documents.csv_tables import (
 from sottovoce.documents.damping_files import read_damping
 from sottovoce.documents.files import check_path, write_bytes, write_whole
 from sottovoce.documents.graph_files import check_graph_path, write_graph
+from sottovoce.documents.occasions import Occasion, occasion
 from sottovoce.documents.pages import (
     CurveDocument,
     NetworkDocument,
     PageDocument,
+    PagePart,
     curve_document,
     network_document,
     page_document,
@@ -76,7 +78,9 @@ __all__ = [
     "CurveDocument",
     "GraphDocument",
     "NetworkDocument",
+    "Occasion",
     "PageDocument",
+    "PagePart",
     "Pair",
     "ReportVerificationDocument",
     "SampledDocument",
@@ -99,6 +103,7 @@ __all__ = [
     "is_report",
     "json_element",
     "network_document",
+    "occasion",
     "page_document",
     "pairs_possible",
     "plain_label",

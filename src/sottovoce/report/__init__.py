@@ -7,6 +7,7 @@ from sottovoce.report.html import Section, check_report_path, write_report
 from sottovoce.report.proofs import carried_proofs
 from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
 from sottovoce.report.runs import run_sections
+from sottovoce.report.sheet import says_what_it_carries, sheet_html
 
 __all__ = [
     "Reproduction",
@@ -20,5 +21,7 @@ __all__ = [
     "reproduce",
     "reproduction_sections",
     "run_sections",
+    "says_what_it_carries",
+    "sheet_html",
     "write_report",
 ]
