@@ -21,6 +21,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "sottovoce"
 EDGES: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
+    "crews": {"errors"},
+    "folders": {"errors", "files"},
     "spellings": {"errors"},
     "interval": {"errors"},
     "forms": {"errors"},
@@ -100,7 +102,8 @@ EDGES: dict[str, set[str]] = {
     },
     "sweeps": {
         "errors",
-        "files",
+        "crews",
+        "folders",
         "interval",
         "forms",
         "gaussian",
@@ -226,6 +229,8 @@ NUMERICAL = {"numpy", "scipy"}
 OUTSIDE: dict[str, set[str]] = {room: set(NUMERICAL) for room in EDGES}
 OUTSIDE["errors"] = set()
 OUTSIDE["files"] = set()
+OUTSIDE["crews"] = set()
+OUTSIDE["folders"] = set()
 OUTSIDE["spellings"] = set()
 OUTSIDE["interval"] = set()
 OUTSIDE["page"] = set()
