@@ -41,10 +41,11 @@ class FrontierDocument(Document, frozen=True, kw_only=True, tag="frontier"):
 def frontier_document(found: Frontier) -> FrontierDocument:
     """The document of a frontier."""
     asked = found.settings
+    facts: dict[str, Any] = {name: asked[name] for name in ("data", "delta", "relation", "rounds", "repeats")}
+    facts |= {name: tuple(asked[name]) for name in ("networks", "protocols", "views", "epsilons")}
     return FrontierDocument(
         **HEAD,
-        **{name: asked[name] for name in ("data", "delta", "relation", "rounds", "repeats")},
-        **{name: tuple(asked[name]) for name in ("networks", "protocols", "views", "epsilons")},
+        **facts,
         tuning=found.tuning,
         noise=_SEEDED,
         arms=found.arms,

@@ -21,10 +21,12 @@ from sottovoce.frontiers.work import Noise, Runs, computed
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from sottovoce.frontiers.questions import Part, Question
     from sottovoce.frontiers.results import Frontier
+
+    Finished = Generator[tuple[int, bytes], None, None]
 
 __all__ = ["frontier"]
 
@@ -182,7 +184,7 @@ def _phase(
 
 def _contents(
     question: Question, missing: list[int], noise: Mapping[Part, Noise], fingerprint: str, workers: int
-) -> Iterator[tuple[int, bytes]]:
+) -> Finished:
     """Each missing part with its content, from this process or from several."""
     if workers == 1 or len(missing) < 2:
         return _own(question, missing, noise, fingerprint)
@@ -191,7 +193,7 @@ def _contents(
 
 def _own(
     question: Question, missing: Iterable[int], noise: Mapping[Part, Noise], fingerprint: str
-) -> Iterator[tuple[int, bytes]]:
+) -> Finished:
     """The parts one after the other, in this process."""
     for number in missing:
         yield number, _text(plain(computed(question, question.parts[number], noise, fingerprint)))
