@@ -22,6 +22,8 @@ EDGES: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
     "explanations": set(),
+    "crews": {"errors"},
+    "folders": {"errors", "files"},
     "spellings": {"errors"},
     "interval": {"errors"},
     "forms": {"errors"},
@@ -101,7 +103,8 @@ EDGES: dict[str, set[str]] = {
     },
     "sweeps": {
         "errors",
-        "files",
+        "crews",
+        "folders",
         "interval",
         "forms",
         "gaussian",
@@ -125,6 +128,17 @@ EDGES: dict[str, set[str]] = {
         "feedback",
         "sensitivities",
         "accounting",
+    },
+    "frontiers": {
+        "errors",
+        "crews",
+        "folders",
+        "forms",
+        "graphs",
+        "protocols",
+        "views",
+        "scenarios",
+        "learning",
     },
     "auditing": {
         "errors",
@@ -169,6 +183,7 @@ EDGES: dict[str, set[str]] = {
         "coalitions",
         "sweeps",
         "learning",
+        "frontiers",
         "auditing",
         "studies",
     },
@@ -186,6 +201,7 @@ EDGES: dict[str, set[str]] = {
         "sensitivities",
         "accounting",
         "learning",
+        "frontiers",
         "studies",
         "documents",
         "page",
@@ -210,6 +226,7 @@ EDGES: dict[str, set[str]] = {
         "coalitions",
         "sweeps",
         "learning",
+        "frontiers",
         "auditing",
         "documents",
         "report",
@@ -233,6 +250,8 @@ NUMERICAL = {"numpy", "scipy"}
 OUTSIDE: dict[str, set[str]] = {room: set(NUMERICAL) for room in EDGES}
 OUTSIDE["errors"] = set()
 OUTSIDE["files"] = set()
+OUTSIDE["crews"] = set()
+OUTSIDE["folders"] = set()
 OUTSIDE["spellings"] = set()
 OUTSIDE["interval"] = set()
 OUTSIDE["page"] = set()
