@@ -117,7 +117,7 @@ class ModuleLoss:
                 bounded = _bounded(rows, clip)
                 counted = np.zeros(self.chunk)
                 counted[: len(places[chunk.part])] = weights[i, places[chunk.part]]
-                total += (torch.from_numpy(counted).to(self.device) * bounded.factors) @ rows
+                total.addmv_(rows.T, torch.from_numpy(counted).to(self.device) * bounded.factors)
                 clipped += int(bounded.clipped.sum())
                 zeroed += int(bounded.zeroed.sum())
                 loss += float(values[chunk.there].double().nansum())

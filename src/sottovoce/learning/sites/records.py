@@ -19,6 +19,7 @@ from torch.utils.data import (
     IterableDataset,
     RandomSampler,
     SequentialSampler,
+    Subset,
     TensorDataset,
     default_collate,
 )
@@ -157,6 +158,8 @@ def _fetched(
     form: Form,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The records of some places, if all of them have one form."""
+    if type(dataset) is Subset and type(dataset.dataset) is TensorDataset:
+        return _fetched(dataset.dataset, site, [dataset.indices[int(place)] for place in places], form)
     if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
         inputs, targets = dataset[torch.as_tensor(np.asarray(places))]
         return inputs.detach().cpu(), targets.detach().cpu()

@@ -79,7 +79,7 @@ def module_task(
         )
     held = None if test is None else _held_out(records, test)
     if chunk is None:
-        chunk = max(1, min(_NUMBERS // layout.dimension, _RECORDS, records.batch_size or size, size))
+        chunk = _chunk(layout.dimension, min(size, records.batch_size or size))
     at_least(1, chunk=chunk)
     loss = ModuleLoss(
         module=own,
@@ -118,6 +118,12 @@ def _size(shard_size: int | None, counts: tuple[int, ...]) -> int:
             f"the shard size is {shard_size} (take a larger one, or leave records out beforehand)"
         )
     return int(shard_size)
+
+
+def _chunk(dimension: int, records: int) -> int:
+    """How many records of a round are gone through together: as many as fit, in parts that are alike."""
+    most = max(1, min(_NUMBERS // dimension, _RECORDS))
+    return -(-records // -(-records // most))
 
 
 def _check_exact(types: Iterable[torch.dtype]) -> None:
