@@ -118,9 +118,11 @@ EDGES: dict[str, set[str]] = {
     },
     "learning": {
         "errors",
+        "files",
         "spellings",
         "interval",
         "gaussian",
+        "graphs",
         "protocols",
         "views",
         "participation",
@@ -241,8 +243,8 @@ APART = {
     "theory": {"sensitivities"},
     "auditing": {"krylov", "filtering", "rates", "verification"},
 }
-# Front doors besides those of the rooms: what is loaded behind them, matplotlib and the studies, few commands need.
-DOORS = {"report.figures", "documents.studies"}
+# Front doors besides those of the rooms: what is loaded behind them, matplotlib, the studies and torch, few need.
+DOORS = {"report.figures", "documents.studies", "learning.sites"}
 # The package's facade and its entry point stand outside the rooms, and so does the version that any room may read.
 FACADE = {"__init__", "__main__", "_version"}
 

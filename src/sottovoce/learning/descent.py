@@ -86,6 +86,7 @@ class Info(NamedTuple):
     `clipped` is the share of gradients that were clipped, `zeroed` how many were not finite and counted as zero,
     `consensus_distance` the root mean square distance of the nodes' models from their mean after the round, `noise` the
     standard Gaussian noise that the nodes drew, one array a draw, `messages` what they sent, one array an exchange.
+    `loss` is the mean over the records that took part at their own nodes' models before it, where that is known.
     """
 
     round: int
@@ -95,6 +96,7 @@ class Info(NamedTuple):
     consensus_distance: float
     noise: tuple[NDArray[np.float64], ...]
     messages: tuple[NDArray[np.float64], ...]
+    loss: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -285,6 +287,7 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
         consensus_distance=distance,
         noise=noise,
         messages=tuple(messages),
+        loss=gradient.loss,
     )
 
 
@@ -382,4 +385,4 @@ def _gradients(descent: Descent, state: State) -> Sums:
         return found._replace(values=found.values / nominal)
     found = task.loss.clipped_sums(state.models, shards, weights, None)
     whole = clipped_rows(found.values / nominal, descent.clip)
-    return whole._replace(zeroed=whole.zeroed + found.zeroed)
+    return whole._replace(zeroed=whole.zeroed + found.zeroed, loss=found.loss)
