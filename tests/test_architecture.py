@@ -136,6 +136,7 @@ EDGES: dict[str, set[str]] = {
         "accounting",
         "learning",
     },
+    "peers": {"errors"},
     "studies": {
         "errors",
         "interval",
@@ -236,6 +237,7 @@ OUTSIDE["verification"] |= {"flint"}
 OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}
 OUTSIDE["learning"] |= {"sklearn", "torch"}
+OUTSIDE["peers"] |= {"cryptography", "msgspec"}
 OUTSIDE["report"] |= {"matplotlib"}
 OUTSIDE["web"] |= {"starlette", "uvicorn", "h11"}
 OUTSIDE["cli"] |= {"cyclopts", "rich"}
