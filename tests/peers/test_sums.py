@@ -4,7 +4,7 @@
 import itertools
 import random
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -114,7 +114,7 @@ def test_a_sender_whose_masked_message_came_late_stays_masked() -> None:
 
 
 @pytest.fixture
-def repeatable(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def repeatable(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """The same secrets in every run from here on."""
     drawn = random.Random(0)
 
@@ -130,7 +130,9 @@ def masked_words(circle: Circle) -> dict[str, np.ndarray]:
     return {name: np.frombuffer(message.words, dtype="<u8") for name, message in said(circle, Masked).items()}
 
 
-def test_a_masked_message_is_uniform_and_its_mask_does_not_depend_on_what_it_hides(repeatable: Any) -> None:
+def test_a_masked_message_is_uniform_and_its_mask_does_not_depend_on_what_it_hides(
+    repeatable: Callable[[], None],
+) -> None:
     group = group_of([1, 2, 3], length=20_000, largest=2**50)
     rng = np.random.default_rng(4)
     runs = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.errors import InputError, NotCertified, at_least, positive
+from sottovoce.errors import InputError, at_least, positive
 from sottovoce.peers.noise import MOST_DEVIATION
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Grid", "chosen_grid", "covering_radius", "grid_excess", "largest_value", "mixed"]
+__all__ = ["Grid", "covering_radius", "finest_grid", "grid_excess", "largest_value", "mixed", "noise_factor"]
 
 # A noise beyond this many standard deviations is counted as overflow: its probability is below 2^-1150.
 _TAIL = 40
@@ -66,7 +66,7 @@ class Grid:
         found = math.ceil(Fraction(noise_std) * Fraction(2) ** self.exponent)
         if found > MOST_DEVIATION:
             raise InputError(
-                f"noise must be at most 2^31 units of the grid; {noise_std} is {found} of 2^-{self.exponent} (use a "
+                f"noise must be at most 2^48 units of the grid; {noise_std} is {found} of 2^-{self.exponent} (use a "
                 "coarser grid)"
             )
         return found
@@ -164,31 +164,37 @@ def largest_value(*, rounds: int, clip: float, noise_std: float, grid: Grid) -> 
     **Guarantee**: exceeded only if a noise is beyond 40 standard deviations, of probability below 2^-1150 each.
     """
     at_least(1, rounds=rounds)
-    return rounds * (math.ceil(math.ldexp(clip, grid.exponent)) + 2 + _TAIL * grid.deviation(noise_std))
+    clipped = math.ceil(Fraction(clip) * Fraction(2) ** grid.exponent)
+    return rounds * (clipped + 2 + _TAIL * grid.deviation(noise_std))
 
 
-def chosen_grid(
-    *,
-    sensitivity: float,
-    clip: float,
-    excess: float,
-    noise_std: float,
-    rounds: int,
-    weight_total: int,
-    cost: float = 0.01,
-) -> Grid:
-    """The coarsest grid on which `excess` asks for at most `cost` more noise, and on which every sum fits into 64 bits.
+def finest_grid(*, rounds: int, clip: float, noise_std: float, weight_total: int) -> Grid:
+    """The finest grid on which every sum of the run fits into 64 bits: words are sent whole, so finer costs nothing.
 
-    >>> chosen_grid(sensitivity=3.0, clip=1.0, excess=2302.5, noise_std=5.0, rounds=100, weight_total=8).exponent
-    17
+    `weight_total` is the largest sum of a receiver's whole weights, its own among them.
+
+    >>> finest_grid(rounds=100, clip=1.0, noise_std=5.0, weight_total=8).exponent
+    45
     """
-    positive(sensitivity=sensitivity, clip=clip, excess=excess, noise_std=noise_std, cost=cost)
-    unit = cost * sensitivity * clip / excess / _UP
-    grid = Grid(exponent=-math.floor(math.log2(unit) - 2**-40))
-    reach = weight_total * largest_value(rounds=rounds, clip=clip, noise_std=noise_std, grid=grid)
-    if reach >= 2**63:
-        raise NotCertified(
-            f"a grid of 2^-{grid.exponent} would cost {cost:.0%} of noise, but sums of {rounds} rounds reach {reach} "
-            "on it, beyond 2^63 (allow a higher cost, fewer rounds, or weights with a smaller denominator)"
-        )
-    return grid
+    positive(clip=clip, noise_std=noise_std)
+    at_least(1, rounds=rounds, weight_total=weight_total)
+    for exponent in range(1100, -1100, -1):
+        if Fraction(2) ** exponent * Fraction(noise_std) <= MOST_DEVIATION:
+            grid = Grid(exponent=exponent)
+            if weight_total * largest_value(rounds=rounds, clip=clip, noise_std=noise_std, grid=grid) < 2**63:
+                return grid
+    raise InputError(
+        f"no grid holds sums of {rounds} rounds with weights of {weight_total} in all (use fewer rounds, or weights "
+        "with a smaller denominator)"
+    )
+
+
+def noise_factor(grid: Grid, *, sensitivity: float, clip: float, excess: float) -> float:
+    """How many times the noise of a real run a run on the grid needs for the same guarantee: 1 + unit·excess/(Δ·clip).
+
+    >>> grid = finest_grid(rounds=100, clip=1.0, noise_std=5.0, weight_total=8)
+    >>> 1 < noise_factor(grid, sensitivity=3.0, clip=1.0, excess=2302.8) < 1.0000001
+    True
+    """
+    positive(sensitivity=sensitivity, clip=clip)
+    return 1 + grid.unit * excess / (sensitivity * clip) * _UP

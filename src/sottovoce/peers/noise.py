@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_DEVIATION", "rounded_gaussian", "system_words"]
 
-# A product with 64 bits of x must fit into two words.
-MOST_DEVIATION = 2**31
+# Beyond this 64 bits of x would often not decide how a deviate is rounded.
+MOST_DEVIATION = 2**48
 _HALF = np.uint64(2**63)
 _LOW = np.uint64(2**32 - 1)
 _SHIFT = np.uint64(32)
@@ -53,7 +53,7 @@ def rounded_gaussian(count: int, *, deviation: int, source: Source = system_word
     """
     at_least(0, count=count)
     if not 1 <= deviation <= MOST_DEVIATION:
-        raise InputError(f"deviation must be a whole number between 1 and 2^31; got {deviation}")
+        raise InputError(f"deviation must be a whole number between 1 and 2^48; got {deviation}")
     found = np.empty(count, dtype=np.int64)
     for start in range(0, count, _BATCH):
         part = found[start : start + _BATCH]
@@ -62,6 +62,16 @@ def rounded_gaussian(count: int, *, deviation: int, source: Source = system_word
         # The top bit of a fresh word is a coin.
         np.negative(part, out=part, where=source(part.size) >= _HALF)
     return found
+
+
+def _product(words: NDArray[np.uint64], factor: np.uint64) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Products of words with a factor, in 128 bits: the upper and the lower word."""
+    high, low = words >> _SHIFT, words & _LOW
+    above, below = factor >> _SHIFT, factor & _LOW
+    first, second, third = low * below, low * above, high * below
+    middle = (first >> _SHIFT) + (second & _LOW) + (third & _LOW)
+    upper = high * above + (second >> _SHIFT) + (third >> _SHIFT) + (middle >> _SHIFT)
+    return upper, (middle << _SHIFT) | (first & _LOW)
 
 
 class Uniforms:
@@ -179,12 +189,11 @@ class Deviates:
 
     def scaled(self, by: int) -> NDArray[np.int64]:
         """(k + x)·by, rounded to the nearest: exact, for of x as many words are drawn as the rounding needs."""
-        factor = np.uint64(by)
-        high, low = self.part.words >> _SHIFT, (self.part.words & _LOW) * factor
-        # floor(x · by · 2³²) from the first word of x, and a half to round by; `low` keeps what lies below.
-        total = high * factor + (low >> _SHIFT) + np.uint64(2**31)
-        found = self.whole * by + (total >> _SHIFT).astype(np.int64)
-        near = ((total & _LOW) == _LOW) & ((low & _LOW) + factor > _LOW)
+        whole, rest = _product(self.part.words, np.uint64(by))
+        half = rest + _HALF
+        found = self.whole * by + (whole + (half < rest)).astype(np.int64)
+        # Where further words of x could carry over.
+        near = half > np.uint64(2**64 - 1 - by)
         for place in np.flatnonzero(near).tolist():
             found[place] = int(self.whole[place]) * by + self._rounded(place, by)
         return found
