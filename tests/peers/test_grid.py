@@ -12,17 +12,17 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from sottovoce.errors import InputError
+from sottovoce.errors import InputError, NotCertified
 from sottovoce.gaussian import delta
 from sottovoce.peers import grid as grids
 from sottovoce.peers.grid import (
     Grid,
+    chosen_grid,
     covering_radius,
-    finest_grid,
     grid_excess,
     largest_value,
     mixed,
-    noise_factor,
+    view_excess,
 )
 from sottovoce.peers.noise import rounded_gaussian
 
@@ -271,14 +271,20 @@ def test_the_finest_grid_fits_and_costs_less_than_a_hundredth(
     dimension: int, rounds: int, weight_total: int
 ) -> None:
     run: dict[str, Any] = {"rounds": rounds, "clip": 1.0, "noise_std": 8.0}
-    grid = finest_grid(**run, weight_total=weight_total)
-    assert weight_total * largest_value(**run, grid=grid) < 2**63
-    finer = Grid(exponent=grid.exponent + 1)
-    assert 8.0 / finer.unit > 2**48 or weight_total * largest_value(**run, grid=finer) >= 2**63
-    excess = grid_excess([covering_radius([[1] * 7], nodes=7)] * rounds, hidden=7, dimension=dimension)
     # A node among seven others that are seen in sum alone: the least sensitive view there is here.
-    factor = noise_factor(grid, sensitivity=math.sqrt(rounds / 7), clip=1.0, excess=excess)
-    assert 1 < factor < 1.01
+    seen: dict[str, Any] = {"sensitivity": math.sqrt(rounds / 7)}
+    excess = view_excess([[1] * 7], mixing=[[1] * 7] * 7, denominator=8, rounds=rounds, dimension=dimension)
+    grid = chosen_grid(**run, **seen, excess=excess, weight_total=weight_total)
+    largest = largest_value(**run, grid=grid)
+    assert largest < 2**53
+    assert weight_total * largest < 2**63
+    assert grid.unit * excess < 1e-4 * seen["sensitivity"]
+    finer = largest_value(**run, grid=Grid(exponent=grid.exponent + 1))
+    assert finer >= 2**53 or weight_total * finer >= 2**63
+    with pytest.raises(NotCertified, match="costs more than"):
+        chosen_grid(**run, **seen, excess=excess, weight_total=weight_total, cost=1e-14)
+    with pytest.raises(NotCertified, match="no grid holds it"):
+        chosen_grid(**run, **seen, excess=excess, weight_total=2**60)
 
 
 def test_the_bound_on_messages_holds_for_the_largest_noise_that_counts() -> None:
@@ -290,8 +296,28 @@ def test_the_bound_on_messages_holds_for_the_largest_noise_that_counts() -> None
             mixed(np.full(nodes, sent.sum()), nodes) + grid.whole(np.array([2.0])) + 40 * grid.deviation(1.5)
         )
     assert 0.9 * largest < sent.max() <= largest
-    with pytest.raises(InputError, match="no grid holds"):
-        finest_grid(rounds=2**40, clip=1.0, noise_std=1.0, weight_total=2**40)
+
+
+def test_rounding_alone_is_allowed_for() -> None:
+    """0.49 and 0.51 are 0 and 1 on the grid: a change of 0.02 is seen as one of 1."""
+    run = Run([[1]], [[0]], 1, 1)
+    moved = np.array([[0.02]])
+    left, right = run.view(np.array([[0.49]])), run.view(np.array([[0.49]]) + moved)
+    assert true_delta(left, right, 0.5) > delta(0.02, 0.5) + 0.1
+    assert true_delta(left, right, 0.5) <= delta(0.02 + run.excess(1), 0.5)
+
+
+def test_an_excess_serves_whatever_proof_a_sensitivity_has() -> None:
+    rows, mixing = [[1, 2, 1]], [[2, 1, 0], [1, 2, 1], [0, 1, 2]]
+    run: dict[str, Any] = {"mixing": mixing, "denominator": 5, "rounds": 9, "dimension": 4}
+    anything = view_excess(rows, **run, lipschitz=None)
+    # Nothing is unseen by all, so that only the rounding of the target counts.
+    assert anything == pytest.approx(2 * math.sqrt(9 * 4))
+    one, two = (view_excess(rows, **run, lipschitz=bound) for bound in (1.0, 2.0))
+    assert anything < one < two
+    radius = covering_radius(rows, nodes=3)
+    by_hand = math.sqrt(4) * math.hypot(radius + 2 * math.sqrt(3), *([radius * 1.8 + 2 * math.sqrt(3)] * 8))
+    assert one == pytest.approx(by_hand)
 
 
 def test_values_on_a_grid() -> None:
@@ -301,6 +327,10 @@ def test_values_on_a_grid() -> None:
     whole = grid.whole(np.array([1.0, -0.3, 2**-11]))
     assert whole.tolist() == [1024, -307, 0]
     assert grid.real(whole, 4).tolist() == [0.25, -307 / 4096, 0.0]
+    assert grid.units(np.array([-0.75])).tolist() == [-768]
+    with pytest.raises(InputError, match="multiples of 2\\^-10"):
+        grid.units(np.array([-0.75, 0.3]))
+    assert grid.units(grid.noise(100, noise_std=0.01)).any()
     for bad in (np.array([math.nan]), np.array([math.inf]), np.array([2.0**60])):
         with pytest.raises(InputError, match="coarser grid"):
             grid.whole(bad)
