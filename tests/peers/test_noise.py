@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noise in whole numbers: the law that is promised, also where words are so short that every comparison ties."""
 
+import functools
 import os
 from collections.abc import Callable
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -44,6 +46,10 @@ def test_ties_are_decided_by_further_words(bits: int) -> None:
         def _cases(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
             return cases.integers(0, bounds).astype(np.uint64)
 
+        def _choose_whole(self, at: NDArray[np.intp]) -> None:
+            weights = np.exp(-(np.arange(9) ** 2) / 2)
+            self.whole[at] = cases.choice(9, at.size, p=weights / weights.sum())
+
     drawn = Short(5000, short_words(bits))
     assert len(drawn.part.tails) > 100
     # Halves of the line: k, and the first bit of x.
@@ -51,6 +57,31 @@ def test_ties_are_decided_by_further_words(bits: int) -> None:
     edges = np.arange(6) + 0.5
     below = 2 * ndtr((edges + 0.5) / 2) - 1
     assert agrees(halves, edges, np.diff(below, prepend=0.0, append=1.0))
+
+
+def test_levels_are_exact_to_their_last_bit() -> None:
+    with mpmath.workprec(3000):
+        weights = [mpmath.exp(-mpmath.mpf(k * k) / 2) for k in range(80)]
+        whole = mpmath.fsum(weights)
+        exact = [
+            int(mpmath.floor(mpmath.fsum(weights[: k + 1]) / whole * mpmath.mpf(2) ** 1024))
+            for k in range(39)
+        ]
+    assert list(noise._levels()[:39]) == exact
+
+
+def test_a_number_at_a_level_is_looked_at_in_all_its_bits() -> None:
+    level = noise._levels()[1]
+    for number, expected in ((level - 1, 1), (level, 2), (level + 1, 2)):
+        script = iter(
+            [[int.from_bytes(number.to_bytes(128, "big")[8 * k : 8 * k + 8], "big")] for k in range(16)]
+        )
+        drawn = Deviates(0, lambda _: np.zeros(0, dtype=np.uint64))
+        drawn.whole = np.zeros(1, dtype=np.int64)
+        drawn._coin = Uniforms(1, functools.partial(lambda script, _: next(script), script))
+        drawn._choose_whole(np.array([0]))
+        assert drawn.whole.tolist() == [expected]
+        assert next(script, None) is None
 
 
 def test_cases_are_equal_where_words_do_not_divide() -> None:
