@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from benchmarks import sums as benchmark
 from scipy import stats
 from tests.peers.circle import Circle, group_of, identity, random_values, weighted
 
@@ -475,6 +476,7 @@ def test_values_that_do_not_fit_are_refused(values: Any, sentence: str) -> None:
         ([2**22, 2**22], {}, "must stay below 2\\^63"),
         ([1, 1], {"receiver": "site-0"}, "different nodes"),
         ([1, 1], {"receiver_key": bytes(32), "run": b"x"}, "named by 32 bytes"),
+        ([1, 1], {"denominator": 2**64}, "denominator must be at most 9223372036854775808"),
         ([1, 1], {"length": 0}, "length must be a whole number of at least 1"),
         ([1, 1], {"length": 2**40}, "at most 17179869184 words"),
     ],
@@ -528,3 +530,11 @@ def test_what_a_sum_hides() -> None:
         hiding(group, survivors=["site-0", "site-1"])
     with pytest.raises(InputError, match="'ghost' sends nothing"):
         hiding(group, colluders={"ghost"})
+
+
+def test_the_benchmark_of_sums_counts_every_part() -> None:
+    end: list[Summed] = []
+    spent = benchmark.timed(lambda: end.append(benchmark.one_sum(5, 20_000, dead=1)))
+    assert end[0].values.tolist() == [1 + 2 + 3 + 4] * 20_000
+    assert all(spent[part] > 0 for part in benchmark.PARTS)
+    assert sum(spent[part] for part in benchmark.PARTS) <= spent["all"]

@@ -49,8 +49,8 @@ def rounded_gaussian(count: int, *, deviation: int, source: Source = system_word
 
         P(value = i) = Φ((i + ½)/r) − Φ((i − ½)/r),   r = deviation
 
-    **Guarantee**: exact, given independent uniform words, but for an event of probability below 2^-1000. **Source**: Karney, *Sampling exactly from the normal
-    distribution*, ACM TOMS 42(1), 2016.
+    **Guarantee**: exact, given independent uniform words, but for an event of probability below 2^-1000.
+    **Source**: Karney, *Sampling exactly from the normal distribution*, ACM TOMS 42(1), 2016.
 
     >>> noise = rounded_gaussian(10_000, deviation=1000)
     >>> bool(abs(noise.std() - 1000) < 100)
