@@ -18,6 +18,7 @@ from sottovoce.errors import InputError
 from sottovoce.peers import messages, shares, sums
 from sottovoce.peers.groups import Group, hiding, least_threshold
 from sottovoce.peers.messages import (
+    Agreed,
     Agreement,
     Deals,
     Keys,
@@ -538,3 +539,52 @@ def test_the_benchmark_of_sums_counts_every_part() -> None:
     assert end[0].values.tolist() == [1 + 2 + 3 + 4] * 20_000
     assert all(spent[part] > 0 for part in benchmark.PARTS)
     assert sum(spent[part] for part in benchmark.PARTS) <= spent["all"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "lie", "sentence"),
+    [
+        (Keys, {"sealing": b"short"}, "must be a point of X25519"),
+        (messages.Shares, {"sealed": {}}, "must seal a share for every other sender"),
+        (messages.Shares, {"dealt": b"\0" * 100}, "must hold a message"),
+        (Masked, {"words": bytes(8)}, "must have 5 words"),
+        (Masked, {"dealers": bytes(32)}, "another list of dealers"),
+        (Agreed, {"names": ("site-0", "site-1")}, "agreed to other lists"),
+        (Agreed, {"dealers": bytes(32)}, "agreed to other lists"),
+        (Opened, {"seeds": {}}, "must open a seed of every survivor"),
+        (Opened, {"keys": {"site-1": bytes(33)}}, "a key of everyone else"),
+    ],
+)
+def test_what_a_lying_sender_signs_is_refused_and_its_truth_still_taken(
+    kind: type[Message], lie: dict[str, Any], sentence: str
+) -> None:
+    group = group_of([1, 1, 1])
+    values = random_values(group, np.random.default_rng(8))
+    circle = Circle(group, values)
+    lied = False
+    while circle.queue:
+        who, to, frame = circle.queue.popleft()
+        message = messages.read_any(frame, group)
+        if isinstance(message, kind) and who == "site-0":
+            lied = True
+            forged = messages.signed(msgspec.structs.replace(message, **lie), identity("site-0"))
+            with pytest.raises(Refused, match=sentence):
+                circle.deliver(to, forged)
+        circle.deliver(to, frame)
+    assert lied
+    end = circle.ends["hub"]
+    assert isinstance(end, Summed)
+    assert end.values.tolist() == weighted(group, values, group.names).tolist()
+
+
+def test_one_sender_cannot_speak_for_another() -> None:
+    group = group_of([1, 1, 1])
+    circle = Circle(group, random_values(group, np.random.default_rng(9)))
+    with pytest.raises(Refused, match="listens to the receiver alone"):
+        circle.senders["site-0"].receive(circle.queue[1][2])
+    stranger = Keys(group=group.digest, sender="ghost", sealing=bytes(32), masking=bytes(32))
+    with pytest.raises(Refused, match="'ghost' has no part in this sum"):
+        circle.receiver.receive(messages.signed(stranger, identity("site-0")))
+    early = Agreed(group=group.digest, sender="site-0", dealers=bytes(32), names=())
+    with pytest.raises(Refused, match="Agreed of 'site-0' came while waiting for 'keys'"):
+        circle.receiver.receive(messages.signed(early, identity("site-0")))
