@@ -153,6 +153,7 @@ EDGES: dict[str, set[str]] = {
         "accounting",
         "learning",
     },
+    "peers": {"errors"},
     "studies": {
         "errors",
         "interval",
@@ -264,6 +265,7 @@ OUTSIDE["verification"] |= {"flint"}
 OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}
 OUTSIDE["learning"] |= {"sklearn", "torch"}
+OUTSIDE["peers"] |= {"cryptography", "msgspec"}
 OUTSIDE["report"] |= {"matplotlib"}
 OUTSIDE["web"] |= {"starlette", "uvicorn", "h11"}
 OUTSIDE["cli"] |= {"cyclopts", "rich"}
