@@ -622,3 +622,19 @@ def test_a_survivor_that_was_told_other_dealers_spoils_the_sum_and_shows_nothing
         for chosen in itertools.combinations(names, size):
             total = sum((bare[name] for name in chosen), np.zeros(5, dtype=np.uint64))
             assert not np.any(total.view(np.int64) == weighted(group, hostile.values, chosen))
+
+
+def test_a_sum_beyond_what_was_agreed_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = group_of([1, 2, 1])
+    liar = group_of([1, 2, 1], largest=2**60)
+    for value, kind in ((2**40, Summed), (2**42, Failed)):
+        values = {name: np.full(5, 2**40, dtype=np.int64) for name in group.names}
+        with monkeypatch.context() as patched:
+            # A sender that does not look at its own values.
+            patched.setattr(Group, "digest", group.digest)
+            circle = Circle(liar, values | {"site-1": np.full(5, -value, dtype=np.int64)})
+            circle.receiver.group = group
+            end = circle.run()
+        assert isinstance(end, kind)
+    assert isinstance(end, Failed)
+    assert "larger than all agreed on" in end.reason
