@@ -136,6 +136,16 @@ EDGES: dict[str, set[str]] = {
         "accounting",
         "learning",
     },
+    "peers": {
+        "errors",
+        "files",
+        "forms",
+        "graphs",
+        "protocols",
+        "views",
+        "scenarios",
+        "learning",
+    },
     "studies": {
         "errors",
         "interval",
@@ -204,6 +214,7 @@ EDGES: dict[str, set[str]] = {
         "sweeps",
         "learning",
         "auditing",
+        "peers",
         "documents",
         "report",
         "web",
@@ -229,13 +240,14 @@ OUTSIDE["files"] = set()
 OUTSIDE["spellings"] = set()
 OUTSIDE["interval"] = set()
 OUTSIDE["page"] = set()
-for room in ("forms", "certificates", "sweeps", "documents", "web"):
+for room in ("forms", "certificates", "sweeps", "peers", "documents", "web"):
     OUTSIDE[room] |= {"msgspec"}
 OUTSIDE["graphs"] |= {"networkx", "topohub"}
 OUTSIDE["verification"] |= {"flint"}
 OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}
 OUTSIDE["learning"] |= {"sklearn", "torch"}
+OUTSIDE["peers"] |= {"cryptography", "zenoh"}
 OUTSIDE["report"] |= {"matplotlib"}
 OUTSIDE["web"] |= {"starlette", "uvicorn", "h11"}
 OUTSIDE["cli"] |= {"cyclopts", "rich"}
