@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
+# What the package runs with, and then what its tests need besides.
 READY := $(VENV)/.ready
+TESTABLE := $(VENV)/.testable
 # The matrices are small: one thread each is fastest, and gives the same bits on every machine.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
@@ -16,8 +19,12 @@ TOGETHER := -n 2 --dist worksteal
 $(READY): pyproject.toml requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("sottovoce needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --requirement requirements.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(TESTABLE): $(READY) requirements-test.txt
+	$(PIP) --requirement requirements-test.txt
 	touch $@
 
 demo: $(READY)  ## what every node of the paper's random graph can learn about every other
@@ -29,7 +36,7 @@ test: check browser  ## lint, types, architecture, documentation and every test
 quick: check  ## the same without what needs a browser or loads a server
 	$(BIN)/python -m pytest $(TOGETHER) -m "not browser and not load"
 
-check: $(READY)
+check: $(TESTABLE)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -40,7 +47,7 @@ browser:  ## Chromium, for the tests of the page
 docs: $(READY)  ## write the command-line reference again
 	$(BIN)/python -m sottovoce.cli.reference docs/cli.md
 
-bench: $(READY)
+bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks
 
 clean:

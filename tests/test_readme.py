@@ -207,6 +207,25 @@ def test_what_is_installed_exists() -> None:
     assert "Python 3.11 or newer" in text
 
 
+def names(requirements: list[str]) -> set[str]:
+    """The packages that a list of requirements or pins names, spelt one way."""
+    kept = [re.match(r"[\w.-]+", each) for each in requirements if each[:1].isalnum()]
+    return {re.sub(r"[-_.]+", "-", found[0]).lower() for found in kept if found}
+
+
+def test_the_demo_needs_the_first_list_of_versions_and_the_tests_the_second() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = [each for extra in project["project"]["optional-dependencies"].values() for each in extra]
+    files = ("requirements.txt", "requirements-test.txt")
+    first, second = (names((ROOT / each).read_text(encoding="utf-8").splitlines()) for each in files)
+    assert names(project["project"]["dependencies"] + project["build-system"]["requires"]) <= first
+    assert names(extras + project["dependency-groups"]["dev"]) <= second
+    assert not first & second
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^demo: \$\(READY\)", makefile, re.MULTILINE)
+    assert re.search(r"^check: \$\(TESTABLE\)", makefile, re.MULTILINE)
+
+
 def test_the_demo_is_what_the_readme_says() -> None:
     recipe = re.search(r"^demo:.*\n\t(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert recipe is not None

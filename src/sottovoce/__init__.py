@@ -13,7 +13,7 @@ from sottovoce._version import __version__
 
 if TYPE_CHECKING:
     from sottovoce import gaussian, graphs, learning, protocols
-    from sottovoce.accounting import Account, AccountTable, account, account_all, calibrate
+    from sottovoce.accounting import Account, AccountTable, account, account_all, calibrate, compare
     from sottovoce.auditing import Audit, audit
     from sottovoce.certificates import Certificate
     from sottovoce.coalitions import CoalitionSearch, worst_coalition, worst_observer
@@ -67,6 +67,7 @@ _HOMES = {
     "audit": "auditing",
     "calibrate": "accounting",
     "certify": "sensitivities",
+    "compare": "accounting",
     "gossip": "protocols",
     "rate": "rates",
     "sensitivity": "sensitivities",
@@ -110,6 +111,7 @@ __all__ = [
     "audit",
     "calibrate",
     "certify",
+    "compare",
     "gaussian",
     "gossip",
     "graphs",

@@ -18,6 +18,7 @@ Run = Callable[..., Any]
 COMMANDS = (
     "account",
     "calibrate",
+    "compare",
     "rate",
     "certify",
     "verify",
@@ -27,6 +28,7 @@ COMMANDS = (
     "summary",
     "train",
     "reproduce",
+    "explain",
     "graph",
     "serve",
     "completion",

@@ -11,6 +11,7 @@ is the Gaussian-DP parameter from which every other number follows.
 from sottovoce.accounting.comparisons import central_account, compared, local_account
 from sottovoce.accounting.curves import Curve, table_curves, view_curve
 from sottovoce.accounting.sampling import SampledAccount, calibrate_sampled, sampled_account
+from sottovoce.accounting.side_by_side import Contender, compare
 from sottovoce.accounting.table import AccountTable
 from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Facts, Relation, mu_ends
 from sottovoce.accounting.verbs import (
@@ -27,6 +28,7 @@ __all__ = [
     "Account",
     "AccountTable",
     "Assumption",
+    "Contender",
     "Curve",
     "Facts",
     "Interrupted",
@@ -37,6 +39,7 @@ __all__ = [
     "calibrate",
     "calibrate_sampled",
     "central_account",
+    "compare",
     "compared",
     "local_account",
     "mu_ends",

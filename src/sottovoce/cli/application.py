@@ -10,7 +10,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, get_args
 
-from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnusedCliTokensError
 from cyclopts.config import Env
 
 from sottovoce._version import __version__
@@ -20,7 +20,9 @@ from sottovoce.cli import (
     calibrate,
     certify,
     coalition,
+    compare,
     completion,
+    explain,
     graph,
     peers,
     rate,
@@ -38,6 +40,7 @@ from sottovoce.errors import InputError, NotCertified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import ModuleType
 
     from cyclopts import Argument
 
@@ -66,29 +69,29 @@ app = App(
     print_error=False,
     result_action="return_value",
 )
-for module, command in (
-    (account, account.account),
-    (calibrate, calibrate.calibrate),
-    (rate, rate.rate),
-    (coalition, coalition.coalition),
-    (certify, certify.certify),
-    (verify, verify.verify),
-    (audit, audit.audit),
-    (sweep, sweep.sweep),
-    (summary, summary.summary),
-    (train, train.train),
-    (reproduce, reproduce.reproduce),
-    (graph, graph.graph),
-    (serve, serve.serve),
-    (completion, completion.completion),
-):
-    app.command(
-        command,
-        name=command.__name__,
-        usage=f"Usage: {module.USAGE}",
-        help_epilogue=f"Example:\n  {module.EXAMPLE}",
-    )
+COMMANDS: dict[str, tuple[ModuleType, ...]] = {
+    "Account": (account, calibrate, compare, rate, coalition, graph),
+    "Prove": (certify, verify, audit),
+    "Train": (train,),
+    "Study": (sweep, summary, reproduce),
+    "Run": (serve, explain, completion),
+}
+for place, (heading, modules) in enumerate(COMMANDS.items()):
+    group = Group(heading, sort_key=place)
+    for module in modules:
+        name = module.__name__.rpartition(".")[2]
+        app.command(
+            getattr(module, name),
+            name=name,
+            group=group,
+            usage=f"Usage: {module.USAGE}",
+            help_epilogue=f"Example:\n  {module.EXAMPLE}",
+        )
+
 app.command(peers.peers)
+peers.peers.group = Group("Run", sort_key=len(COMMANDS) - 1)
+flags = Group("Help", sort_key=len(COMMANDS))
+app["--help"].group = app["--version"].group = flags
 
 
 def commands(within: App = app, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], App]]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from sottovoce.cli.options import Config, Json  # noqa: TC001 - the parser reads annotations
 from sottovoce.cli.printing import complain, progress, result_page, rounded_up, write_result
 from sottovoce.errors import needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sottovoce.cli.options import Config, Json
     from sottovoce.peers import Knowledge, Policy
 
 __all__ = ["peers"]

@@ -56,6 +56,7 @@ from sottovoce.documents.proofs import (
 from sottovoce.documents.rates import rate_document
 from sottovoce.documents.runs import run_document
 from sottovoce.documents.sampled import SampledDocument, sampled_document, table_of_coins
+from sottovoce.documents.side_by_side import ComparisonDocument, comparison_document
 from sottovoce.documents.sweeps import summary_document
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "CertificateDocument",
     "Claim",
     "CoalitionDocument",
+    "ComparisonDocument",
     "CurveDocument",
     "GraphDocument",
     "NetworkDocument",
@@ -90,6 +92,7 @@ __all__ = [
     "check_graph_path",
     "check_path",
     "coalition_document",
+    "comparison_document",
     "curve_document",
     "fits_json",
     "graph_document",

@@ -46,6 +46,7 @@ __all__ = [
     "UpdatesFacts",
     "account_document",
     "as_json",
+    "baselines",
     "calibration_document",
     "fits_json",
     "graph_document",
@@ -246,7 +247,7 @@ def account_document(
         noise_multiplier=float(table.noise_multiplier),
         delta=float(table.delta),
         worst=account_pair(table.worst(), table.delta),
-        baselines=_baselines(table),
+        baselines=baselines(table),
         **held,
         other_views=tuple(account_document(other, graph, spectrum, pairs_file=pairs_file) for other in beside)
         or UNSET,
@@ -400,7 +401,8 @@ def pairs_possible(table: AccountTable) -> int:
     return n if table.view == "everyone" else len(table)
 
 
-def _baselines(table: AccountTable) -> Baselines:
+def baselines(table: AccountTable) -> Baselines:
+    """What local DP and central aggregation give at the noise of a table."""
     # Whoever reads or checks a file needs no accountant.
     from sottovoce.accounting import Account, compared
 

@@ -139,7 +139,7 @@ class Budget:
     """In how many rounds a policy lets a node send, and what is known after each: all found before the first.
 
     `planned` is what others know after the rounds that the policy allows if nobody drops out; None where it says
-    nothing of single nodes. `certain` is ε of whoever reads every message after 0, 1, 2, … messages, whatever others do.
+    nothing of single nodes. `certain` is ε of whoever reads every message after 0, 1, 2, … of them, whatever others do.
     """
 
     policy: Policy

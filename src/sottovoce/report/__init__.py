@@ -2,6 +2,7 @@
 """Pictures and pages of what accounts, runs and studies found: matplotlib figures and self-contained HTML."""
 
 from sottovoce.report.accounts import check_plot_path, needs_matplotlib, plot_account
+from sottovoce.report.comparisons import plot_comparison
 from sottovoce.report.html import Section, check_report_path, write_report
 from sottovoce.report.proofs import carried_proofs
 from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
@@ -15,6 +16,7 @@ __all__ = [
     "check_report_path",
     "needs_matplotlib",
     "plot_account",
+    "plot_comparison",
     "reproduce",
     "reproduction_sections",
     "run_sections",

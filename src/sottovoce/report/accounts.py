@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,13 +14,15 @@ from sottovoce.errors import FileError, at_least, needs
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
 
     from sottovoce.accounting import AccountTable
 
-__all__ = ["check_plot_path", "draw_pairs", "draw_targets", "needs_matplotlib", "plot_account"]
+__all__ = ["check_plot_path", "draw_pairs", "draw_targets", "needs_matplotlib", "plot_account", "save_figure"]
 
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 _BARS = 40
@@ -97,12 +98,18 @@ def draw_pairs(table: AccountTable, ax: Axes | None = None) -> Axes:
 def plot_account(table: AccountTable, path: str | os.PathLike[str]) -> Path:
     """Draw a table to a file: the targets of one observer, or the map of many."""
     file = check_plot_path(path)
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     one = len(table.observers) == 1
     figure = Figure(figsize=_TARGETS if one else _MAP, layout="constrained")
     (draw_targets if one else draw_pairs)(table, figure.subplots())
+    return save_figure(figure, file)
+
+
+def save_figure(figure: Figure, file: Path) -> Path:
+    """Write a figure, whose file depends on what is drawn alone."""
+    from matplotlib import rc_context
+
     # Neither date nor chance, so that the same account gives the same file.
     dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(file.suffix.lower())
     try:
@@ -112,7 +119,7 @@ def plot_account(table: AccountTable, path: str | os.PathLike[str]) -> Path:
         raise FileError(
             f"{file}: the figure cannot be written: {error.strerror} (choose another directory)"
         ) from None
-    return Path(path)
+    return file
 
 
 def _title(table: AccountTable) -> str:

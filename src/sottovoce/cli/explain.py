@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce explain`: what a word in an answer means."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sottovoce.cli.explanations import EXPLANATIONS, KINDS
+from sottovoce.cli.options import Json  # noqa: TC001 - the parser reads the annotations
+from sottovoce.cli.printing import result_page, write_result
+from sottovoce.errors import one_of
+
+__all__ = ["EXAMPLE", "USAGE", "explain"]
+
+EXAMPLE = "sottovoce explain secure-sum"
+USAGE = "sottovoce explain [WORD] [OPTIONS]"
+
+
+def explain(
+    word: Annotated[
+        str | None,
+        Parameter(
+            help="A view, an assumption, a method or a number, as answers name them; or one of these four words for "
+            "all of its kind. Without it, everything that can be asked.",
+            show_default=False,
+        ),
+    ] = None,
+    /,
+    *,
+    json: Json = False,
+) -> int:
+    """Explain a view, an assumption, a method or a number in three sentences, and say where to read on."""
+    from sottovoce.documents import as_json
+
+    if word is not None:
+        one_of((*KINDS, *EXPLANATIONS), word=word)
+    chosen = {name: each for name, each in EXPLANATIONS.items() if word is None or word in {name, each.kind}}
+    if json:
+        write_result(
+            as_json(
+                {
+                    name: {
+                        "kind": each.kind,
+                        "explanation": " ".join(each.sentences),
+                        "read_on": each.read_on,
+                    }
+                    for name, each in chosen.items()
+                }
+            )
+        )
+        return 0
+    from sottovoce.cli.layout import facts, paragraph
+
+    with result_page() as console:
+        if word is None:
+            paragraph(console, "sottovoce explain WORD says what these words mean:", style="bold")
+            of_kind = {kind: [name for name, each in chosen.items() if each.kind == kind] for kind in KINDS}
+            console.print(facts((kind, f"{', '.join(of_kind[kind])} ({KINDS[kind]})") for kind in KINDS))
+            return 0
+        for place, (name, each) in enumerate(chosen.items()):
+            if place:
+                console.print()
+            paragraph(console, f"{name}: {KINDS[each.kind]}", style="bold")
+            paragraph(console, " ".join(each.sentences))
+            paragraph(console, f"Read on: {each.read_on}", style="dim")
+    return 0
