@@ -88,8 +88,9 @@ for place, (heading, modules) in enumerate(COMMANDS.items()):
             help_epilogue=f"Example:\n  {module.EXAMPLE}",
         )
 
+# Several commands under one name stand in the last group, with what else runs.
+peers.peers.group = group
 app.command(peers.peers)
-peers.peers.group = Group("Run", sort_key=len(COMMANDS) - 1)
 flags = Group("Help", sort_key=len(COMMANDS))
 app["--help"].group = app["--version"].group = flags
 
