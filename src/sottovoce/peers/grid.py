@@ -107,7 +107,7 @@ def covering_radius(rows: Sequence[Sequence[int]], *, nodes: int) -> float:
 
 
 def _kernel(rows: Sequence[Sequence[int]], size: int) -> list[NDArray[np.object_]]:
-    """A basis of the whole vectors that rows do not see: Euclid's algorithm on what each row sees of the basis so far."""
+    """A basis of the whole vectors that rows do not see: Euclid's algorithm on what a row sees of the basis so far."""
     basis = list(np.eye(size, dtype=object))
     for row in rows:
         seen = [int(np.dot(row, vector)) for vector in basis]

@@ -142,13 +142,12 @@ def least_threshold(senders: int, *, colluders: int = 0) -> int:
     """
     at_least(1, senders=senders)
     at_least(0, colluders=colluders)
-    threshold = (senders + colluders) // 2 + 1
-    if threshold > senders:
+    if colluders > senders - 2:
         raise InputError(
-            f"colluders must be at most {max(senders - 2, 0)} of {senders} senders; got {colluders} (with more a sum "
-            "hides nothing: account for its messages in the clear)"
+            f"colluders must be at most two fewer than the {senders} senders; got {colluders} (a sum with fewer than "
+            "two honest terms hides nothing: account for its messages in the clear)"
         )
-    return threshold
+    return (senders + colluders) // 2 + 1
 
 
 def hiding(

@@ -163,7 +163,7 @@ class Deviates:
     def _goes_on(self, at: Places, start: Uniforms) -> Mask:
         """True with probability (2k + x)/(2k + 2): of 2k + 2 cases one says no, and one asks for a number below x."""
         case = self._cases(2 * self.whole[at].astype(np.uint64) + np.uint64(2))
-        found = case != 0
+        found: Mask = case != 0
         asked = np.flatnonzero(case == 1)
         self._coin.draw(at[asked])
         found[asked] = self._coin.below(start, at[asked])
