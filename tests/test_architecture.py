@@ -139,6 +139,7 @@ EDGES: dict[str, set[str]] = {
     "peers": {
         "errors",
         "files",
+        "interval",
         "forms",
         "graphs",
         "protocols",

@@ -18,6 +18,8 @@ from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.graphs import GossipWeights, as_graph, matrix_weights, weights_by_rule
 from sottovoce.learning import Data, Task, plan, task_from
+from sottovoce.peers.grid import Grid, chosen_grid, covering_radius, grid_excess, largest_value
+from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
 from sottovoce.scenarios import Scenario
@@ -25,12 +27,16 @@ from sottovoce.scenarios import Scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from sottovoce.learning import Plan
     from sottovoce.views import View
 
 __all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network"]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
+# By how much more noise the grid of masked messages may ask for, for one node whose Δ is 1.
+_GRID_COST = 0.001
 LARGEST_DENOMINATOR = 2**20
 """Weights are integers over this at most, so that sums of integers on a grid keep their room in 64 bits."""
 
@@ -78,6 +84,7 @@ class Settings(Form, frozen=True, kw_only=True):
     relation: Literal["add-remove", "replace-one", "zero-out"] = "add-remove"
     delta: float = 1e-5
     quorum: Annotated[int, msgspec.Meta(ge=1, le=10**4)] = 1
+    colluders: Annotated[int, msgspec.Meta(ge=0, le=10**4)] = 1
     deadlines: Deadlines = Deadlines()
 
 
@@ -103,8 +110,28 @@ class Network:
         _check_protocol(protocol)
         denominator, numerators = _integers(protocol.schedule[0])
         found = cls(settings=settings, protocol=protocol, denominator=denominator, numerators=numerators)
-        _ = found.plan("everyone")
+        _ = found._whole
+        if settings.sums == "masked":
+            found._check_masks()
         return found
+
+    @cached_property
+    def _whole(self) -> Plan:
+        """What all messages give away, and all that follows from public numbers on the way there."""
+        return self.plan("everyone")
+
+    def _check_masks(self) -> None:
+        """Refuse masks where messages are not whole numbers, or do not fit."""
+        if not self.protocol.plain:
+            raise InputError(
+                f"masked sums are of plain gossip, whose messages stay on a grid; got the protocol "
+                f'{self.protocol.name!r} (take gossip, or sums = "plain")'
+            )
+        if self.largest >= 2**53:
+            raise InputError(
+                f"masked messages must stay below 2^53 units of the grid; these reach {self.largest} (take fewer "
+                "rounds, or less noise)"
+            )
 
     @property
     def n(self) -> int:
@@ -144,6 +171,66 @@ class Network:
         """The run's identity: SHA-256 of the settings with every default filled in, however the file spells them."""
         form = msgspec.json.encode(self.settings, order="sorted")
         return hashlib.sha256(b"sottovoce network\n" + form).digest()
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a message has."""
+        return self._public_task.dimension
+
+    def threshold(self, receiver: int) -> int:
+        """How many senders must survive in the sum of a receiver, so that `colluders` of them cannot open two."""
+        count, settings = len(self.senders(receiver)), self.settings
+        return max(
+            least_threshold(count, colluders=min(settings.colluders, count - 2)), min(settings.quorum, count)
+        )
+
+    @cached_property
+    def steps(self) -> NDArray[np.float64]:
+        """The step size of every round."""
+        return self._whole.schedule.sizes(self.settings.rounds)
+
+    @property
+    def noise_std(self) -> float:
+        """The standard deviation of the noise on a gradient; on what is sent it is that times the step."""
+        return self._whole.noise_std
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The multiples of a power of two on which masked messages lie, so fine that they ask for hardly more noise."""
+        step = float(self.steps.min())
+        excess = max(self.grid_excess((i,)) for i in range(self.n))
+        return chosen_grid(
+            sensitivity=1.0,
+            clip=step * self._whole.sensitivity,
+            excess=excess,
+            noise_std=float(self.steps.max()) * self.noise_std,
+            rounds=self.settings.rounds,
+            weight_total=self.denominator,
+            cost=_GRID_COST,
+        )
+
+    @property
+    def largest(self) -> int:
+        """A bound of every masked message, in units of the grid."""
+        step = float(self.steps.max())
+        return largest_value(
+            rounds=self.settings.rounds,
+            clip=step * self.settings.clip,
+            noise_std=step * self.noise_std,
+            grid=self.grid,
+        )
+
+    def grid_excess(self, members: tuple[int, ...]) -> float:
+        """By how much the grid makes what `members` see more sensitive, in its units: docs/proofs/grid.md."""
+        n = self.n
+        rows = [[self.numerators[i].get(j, 0) for j in range(n)] for i in members]
+        rows += [[int(j == i) for j in range(n)] for i in members]
+        matrix = np.array([[row.get(j, 0) for j in range(n)] for row in self.numerators]) / self.denominator
+        gain = math.sqrt(float(matrix.sum(axis=0).max()) * float(matrix.sum(axis=1).max())) * (1 + 1e-12)
+        radius = covering_radius(rows, nodes=n)
+        return grid_excess(
+            [radius] * self.settings.rounds, hidden=n - len(members), dimension=self.dimension, gain=gain
+        )
 
     def plan(self, view: View | str, *, rounds: int | None = None, delta: float | None = None) -> Plan:
         """What training of so many rounds gives away in a view, from public numbers alone."""

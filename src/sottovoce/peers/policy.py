@@ -17,6 +17,7 @@ import msgspec
 
 from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
+from sottovoce.interval import Interval
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -212,7 +213,9 @@ def _unmasks(network: Network, members: tuple[int, ...]) -> bool:
     """Whether nodes that pool what they hold can open a masked message: a receiver with a threshold of its senders."""
     for receiver in members:
         senders = network.senders(receiver)
-        if len(set(members) & set(senders)) >= len(senders) // 2 + 1:
+        if len(senders) > 1 and len(set(members) & set(senders)) >= 2 * network.threshold(receiver) - len(
+            senders
+        ):
             return True
     return False
 
@@ -220,6 +223,13 @@ def _unmasks(network: Network, members: tuple[int, ...]) -> bool:
 def _seen(network: Network, plan: Plan, target: int, kind: str, members: tuple[int, ...], sees: str) -> Seen:
     """The row of the target in the table of a view."""
     account = plan.table.about(network.names[target])
+    if sees == "sums":
+        # On the grid the difference of two worlds is longer by what rounding adds.
+        excess = network.grid.unit * network.grid_excess(members)
+        more = math.nextafter(excess / (float(network.steps.min()) * network.noise_std), math.inf)
+        account = replace(
+            account, mu=Interval(account.mu.lower, math.nextafter(account.mu.upper + more, math.inf))
+        )
     return Seen(
         kind=kind,
         who=tuple(network.names[i] for i in members),
