@@ -69,6 +69,30 @@ def test_a_file_of_defaults_reaches_commands_of_commands(sottovoce: Run, network
     )
 
 
+def test_an_example_runs_on_this_machine_and_is_gone_through_once(sottovoce: Run, tmp_path: Path) -> None:
+    assert sottovoce("peers", "example", "swarm", "--nodes", "3", "--rounds", "4").code == 0
+    again = sottovoce("peers", "example", "swarm")
+    assert (again.code, "swarm: cannot be created: File exists" in again.err) == (2, True)
+    (tmp_path / "swarm" / "site-1.policy.toml").write_text("everyone = 5.4\n")
+    code, out, err = sottovoce("peers", "local", "swarm/network.toml", "--json")
+    nodes = json.loads(out)["nodes"]
+    assert code == 3
+    assert {name: node["reason"] for name, node in nodes.items()} == {
+        "site-0": "finished",
+        "site-1": "policy",
+        "site-2": "finished",
+    }
+    assert "site-1 stopped before a round that its policy does not allow" in err
+    assert nodes["site-1"]["epsilon"] <= 5.4 < nodes["site-0"]["epsilon"]
+    assert (nodes["site-1"]["sent"], nodes["site-0"]["sent"]) == (3, 4)
+    (tmp_path / "swarm" / "site-1.csv").unlink()
+    code, _, err = sottovoce("peers", "local", "swarm/network.toml")
+    assert (code, "there are no records of site-1" in err) == (2, True)
+    words = ("peers", "run", "swarm/network.toml", "--me", "site-0", "--data", "swarm/site-0.csv")
+    code, _, err = sottovoce(*words, "--keys", "swarm/site-2.keys")
+    assert (code, "holds the keys of 'site-2', not of 'site-0'" in err) == (2, True)
+
+
 @pytest.mark.parametrize("words", [words for words, _ in commands() if words[0] == "peers"])
 def test_every_command_has_help_with_an_example(words: tuple[str, ...], sottovoce: Run) -> None:
     code, out, _ = sottovoce(*words, "--help")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zenoh
+from tests.peers.networks import complete, identities, network
 
 from sottovoce.errors import FileError, InputError
 from sottovoce.learning import Data
@@ -16,7 +17,6 @@ from sottovoce.peers.local import free_ports
 from sottovoce.peers.running import Local, Outcome, run_peer
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Happening, Transport, configuration, listening_at
-from tests.peers.networks import complete, identities, network
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +131,10 @@ def test_a_folder_is_for_one_process_and_a_lost_state_is_said(tmp_path: Path) ->
 
     class Silence:
         def send(self, receiver: int, wire: bytes) -> None:
-            raise AssertionError("nothing is sent")
+            raise AssertionError(f"{len(wire)} bytes are sent to {receiver}")
 
         def next(self, timeout: float) -> None:
+            assert timeout > 0
             with pytest.raises(FileError, match="another process runs this node"):
                 run_peer(run, keys[0], own, self, tmp_path, policy=Policy())
             raise KeyboardInterrupt

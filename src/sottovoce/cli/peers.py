@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from sottovoce.cli.options import Config, Json  # noqa: TC001 - the parser reads annotations
+from sottovoce.cli.options import Config, Json, whole_number
 from sottovoce.cli.printing import complain, progress, result_page, rounded_up, write_result
 from sottovoce.errors import needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sottovoce.peers import Knowledge, Policy
+    from rich.console import Console
+
+    from sottovoce.peers import Knowledge, Outcome, Policy
 
 __all__ = ["peers"]
 
@@ -100,6 +102,139 @@ def check(
             f"policy allows {most!r} (agree on more noise or fewer rounds, or allow more)"
         )
     return 3 if above else 0
+
+
+@_command(
+    "run NETWORK --me NAME --data FILE [OPTIONS]",
+    "run network.toml --me ward-3 --data patients.csv --policy policy.toml",
+)
+def run(
+    network: NetworkFile,
+    /,
+    *,
+    me: Me,
+    data: Annotated[Path, Parameter(help="The node's own records, a .csv or .npz file.")],
+    keys: Annotated[
+        Path | None,
+        Parameter(help="The node's keys; NAME.keys beside the network by default.", show_default=False),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        Parameter(
+            help="Where the node keeps its state, transcript and ledger; NAME.run beside the network by default. A "
+            "node that was killed goes on from there.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: PolicyFile = None,
+    label: Annotated[
+        str | None,
+        Parameter(help="The column that holds the labels; the last by default.", show_default=False),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        Parameter(
+            help="HOST:PORT to listen at where others can reach it; loopback alone by default.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Run this node with the others; exit code 3 if its policy, or the others' absence, ends it early.
+
+    Ctrl-C stops it, and so does a crash: started again, it goes on, and sends nothing twice.
+    """
+    _check_extras()
+    from sottovoce.cli.peer_tables import outcomes_document, outcomes_text, watched
+    from sottovoce.peers import Place, run_here
+
+    place = Place(
+        network=network,
+        name=me,
+        keys=keys or network.parent / f"{me}.keys",
+        data=data,
+        folder=folder or network.parent / f"{me}.run",
+        policy=policy,
+        label=label,
+        listen=listen,
+    )
+    with watched() as moved:
+        outcome = run_here(place, None if moved is None else lambda moment: moved({me: moment}))
+    return _ended({me: outcome}, outcomes_document, outcomes_text, json=json)
+
+
+@_command("local NETWORK [OPTIONS]", "local swarm/network.toml")
+def local(
+    network: NetworkFile,
+    /,
+    *,
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Run all nodes of a network on this machine, each a process of its own.
+
+    Beside the network are, for each node, NAME.keys, NAME.csv or NAME.npz, and NAME.policy.toml if it has one.
+    """
+    _check_extras()
+    from sottovoce.cli.peer_tables import outcomes_document, outcomes_text, watched
+    from sottovoce.peers import places_beside, run_all
+
+    with watched() as moved:
+        found = run_all(places_beside(network), moved)
+    return _ended(found, outcomes_document, outcomes_text, json=json)
+
+
+@_command("example FOLDER [OPTIONS]", "example swarm --nodes 5 --rounds 5")
+def example(
+    folder: Annotated[Path, Parameter(help="A folder that is not there yet.")],
+    /,
+    *,
+    nodes: Annotated[int, Parameter(help="How many sites there are.", converter=whole_number)] = 8,
+    rounds: Annotated[int, Parameter(help="How many rounds they run.", converter=whole_number)] = 60,
+    plain: Annotated[
+        bool, Parameter(help="Messages in the clear between neighbours, not masked sums.", negative=())
+    ] = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Write a network to try: sites on this machine with keys, records and policies."""
+    _check_extras()
+    from sottovoce.peers import write_example
+
+    written = write_example(folder, nodes=nodes, rounds=rounds, masked=not plain)
+    write_result(f"{written}: {nodes} sites (run them with: sottovoce peers local {written})\n")
+    return 0
+
+
+def _ended(
+    found: dict[str, Outcome | str],
+    document: Callable[[dict[str, Outcome | str]], object],
+    text: Callable[[Console, dict[str, Outcome | str]], None],
+    *,
+    json: bool,
+) -> int:
+    """Show how nodes ended; the worst of it is the exit code."""
+    if json:
+        from sottovoce.documents import as_json
+
+        write_result(as_json(document(found)))
+    else:
+        with result_page() as console:
+            text(console, found)
+    reasons = {name: each if isinstance(each, str) else each.reason for name, each in found.items()}
+    for name, reason in reasons.items():
+        if reason == "policy":
+            complain(f"{name} stopped before a round that its policy does not allow")
+        elif reason == "alone":
+            complain(f"{name} stopped as too few of its neighbours were there (start it again when they are)")
+        elif reason not in {"finished", "interrupted"}:
+            complain(f"error: {name}: {reason}")
+    if "interrupted" in reasons.values():
+        complain("interrupted: started again, nodes go on where they were")
+        return 130
+    if set(reasons.values()) <= {"finished", "policy", "alone"}:
+        return 0 if set(reasons.values()) == {"finished"} else 3
+    return 2
 
 
 def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:

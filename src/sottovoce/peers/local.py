@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sottovoce.learning import Data
     from sottovoce.peers.network import Network
 
-__all__ = ["Place", "free_ports", "read_records", "run_all", "run_here", "write_example"]
+__all__ = ["Place", "free_ports", "places_beside", "read_records", "run_all", "run_here", "write_example"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +70,31 @@ def run_here(place: Place, progress: Callable[[Moment], None] | None = None) -> 
 def read_records(network: Network, path: Path, label: str | None = None) -> Data:
     """The records of a node, with the labels that the task asks for."""
     return load_data(path, label=label, classification=network.settings.task.classes > 0)
+
+
+def places_beside(path: Path) -> list[Place]:
+    """The places of all nodes of a network whose files lie beside it."""
+    folder, places = path.parent, []
+    for name in read_network(path).names:
+        found = [
+            folder / f"{name}{ending}" for ending in (".csv", ".npz") if (folder / f"{name}{ending}").exists()
+        ]
+        if not found:
+            raise FileError(
+                f"{folder / name}.csv: there are no records of {name} (put them there, or run it alone)"
+            )
+        policy = folder / f"{name}.policy.toml"
+        places.append(
+            Place(
+                network=path,
+                name=name,
+                keys=folder / f"{name}.keys",
+                data=found[0],
+                folder=folder / f"{name}.run",
+                policy=policy if policy.exists() else None,
+            )
+        )
+    return places
 
 
 def run_all(

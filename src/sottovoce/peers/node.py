@@ -86,6 +86,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     deviated: bool
     registers: dict[str, bytes]
     sources: dict[str, bytes]
+    used: list[tuple[int, int, int]]
     noted: int
     notes: list[dict[str, Any]]
 
@@ -109,6 +110,7 @@ class Node:
         self._since = 0.0
         self._target = 0
         self._owed: Actions = []
+        self._used: set[tuple[int, int, int]] = set()
         self.notes: list[dict[str, Any]] = []
         self.noted = 0
         self.phase: Phase = "joining"
@@ -226,6 +228,7 @@ class Node:
             deviated=self.deviated,
             registers={name: value.tobytes() for name, value in self._registers.items()},
             sources={name: value.tobytes() for name, value in self._sources.items()},
+            used=sorted(self._used),
             noted=self.noted,
             notes=self.notes,
         )
@@ -301,7 +304,8 @@ class Node:
         if place == current and exchange is not None:
             return [*exchange.take(letter), *self._settle(now)]
         if place < (self.round, 0 if current is None else current[1]):
-            return [self._receipt(letter, used=False)] if header.kind == "values" else []
+            used = (header.sender, *place) in self._used
+            return [self._receipt(letter, used=used)] if header.kind == "values" else []
         waiting = self._early[place]
         if (
             sum(each.sender == header.sender for several in self._early.values() for each in several)
@@ -376,6 +380,9 @@ class Node:
             weights={self._name(peer): network.numerators[self.me][peer] for peer in survivors},
         )
         self._owed += [self._receipt(letter, used=letter.sender in survivors) for letter in exchange.letters]
+        # Who was killed before it had kept a receipt asks for it again.
+        self._used |= {(peer, self.round, exchange.number) for peer in survivors}
+        self._used = {each for each in self._used if each[1] >= self.round - 2}
         if missing:
             self.deviated = True
             body = msgspec.msgpack.encode([self._name(peer) for peer in survivors])
@@ -464,4 +471,5 @@ class Node:
             {name: np.frombuffer(value)[None, :].copy() for name, value in kept.items()}
             for kept in (memory.registers, memory.sources)
         )
+        self._used = set(memory.used)
         self.noted, self.notes = memory.noted, list(memory.notes)

@@ -196,6 +196,8 @@ class _Running:
             self.reason = self.reason or "interrupted"
         assert self.reason is not None
         node = self.node
+        if node.notes and node.phase == "done":
+            self._keep()
         return Outcome(
             me=self.name,
             reason=self.reason,
