@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from flint import fmpz_mat
 from hypothesis import strategies as st
 
 from sottovoce.graphs import GossipWeights, Graph, matrix_weights
@@ -78,7 +79,7 @@ class ExactForm:
 def exact_form(
     W: Rows, C: Rows, known: list[int], target: int, rounds: int, stream: np.ndarray | None = None
 ) -> ExactForm:
-    """M = Gᵀ(N Nᵀ)⁻G by whole-number elimination of [[N Nᵀ, G], [Gᵀ, 0]]; rows that add nothing are left out.
+    """M = Gᵀ(N Nᵀ)⁻G in whole numbers, by p-adic solution of (N Nᵀ) X = G; rows that add nothing are left out.
 
     Row t of H_T is multiplied by a power of the common denominator, which leaves M as it is. With a `stream` c of
     whole numbers only the one entry cᵀMc is worked out.
@@ -96,21 +97,18 @@ def exact_form(
     G = H[:, target::n]
     if stream is not None:
         G = G @ np.array([[int(x)] for x in stream], dtype=object)
-    N = H[:, [s * n + k for s in range(rounds) for k in range(n) if k not in known]]
-    size = m * rounds
-    table = np.zeros((size + G.shape[1], size + G.shape[1]), dtype=object)
-    table[:size, :size], table[:size, size:], table[size:, :size] = N @ N.T, G, G.T
-    previous = 1
-    for k in range(size):
-        pivot = table[k, k]
-        if pivot == 0:
-            continue
-        below = table[k + 1 :, k : k + 1].copy()
-        table[k + 1 :, k + 1 :] = (
-            pivot * table[k + 1 :, k + 1 :] - below * table[k : k + 1, k + 1 :]
-        ) // previous
-        previous = pivot
-    return ExactForm(numerators=-table[size:, size:], denominator=int(previous))
+    N = fmpz_mat(H[:, [s * n + k for s in range(rounds) for k in range(n) if k not in known]].tolist())
+    K = N * N.transpose()
+    # K is positive semidefinite, so its pivot columns are rows of N that no others make up, all there are.
+    echelon, _, rank = K.rref()
+    kept = [next(j for j in range(K.ncols()) if echelon[i, j]) for i in range(rank)]
+    if not kept:
+        return ExactForm(numerators=np.zeros((G.shape[1],) * 2, dtype=object), denominator=1)
+    given = fmpz_mat(G[kept].tolist())
+    solved = fmpz_mat([[K[i, j] for j in kept] for i in kept]).solve(given)
+    numerators, denominator = (given.transpose() * solved).numer_denom()
+    entries = [[int(x) for x in row] for row in numerators.tolist()]
+    return ExactForm(numerators=np.array(entries, dtype=object), denominator=int(denominator))
 
 
 def _whole(rows: Rows) -> tuple[int, np.ndarray]:

@@ -21,6 +21,9 @@ SOURCE = Path(__file__).parent.parent / "src" / "sottovoce"
 EDGES: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
+    "explanations": set(),
+    "crews": {"errors"},
+    "folders": {"errors", "files"},
     "spellings": {"errors"},
     "interval": {"errors"},
     "forms": {"errors"},
@@ -100,7 +103,8 @@ EDGES: dict[str, set[str]] = {
     },
     "sweeps": {
         "errors",
-        "files",
+        "crews",
+        "folders",
         "interval",
         "forms",
         "gaussian",
@@ -114,9 +118,11 @@ EDGES: dict[str, set[str]] = {
     },
     "learning": {
         "errors",
+        "files",
         "spellings",
         "interval",
         "gaussian",
+        "graphs",
         "protocols",
         "views",
         "participation",
@@ -124,6 +130,17 @@ EDGES: dict[str, set[str]] = {
         "feedback",
         "sensitivities",
         "accounting",
+    },
+    "frontiers": {
+        "errors",
+        "crews",
+        "folders",
+        "forms",
+        "graphs",
+        "protocols",
+        "views",
+        "scenarios",
+        "learning",
     },
     "auditing": {
         "errors",
@@ -169,7 +186,9 @@ EDGES: dict[str, set[str]] = {
         "forms",
         "graphs",
         "protocols",
-        "views", "scenarios",
+        "views",
+        "participation",
+        "scenarios",
         "certificates",
         "verification",
         "rates",
@@ -177,20 +196,25 @@ EDGES: dict[str, set[str]] = {
         "coalitions",
         "sweeps",
         "learning",
+        "frontiers",
         "auditing",
         "studies",
     },
     "page": set(),
     "report": {
         "errors",
+        "explanations",
         "interval",
         "forms",
+        "gaussian",
         "views",
+        "scenarios",
         "certificates",
         "verification",
         "sensitivities",
         "accounting",
         "learning",
+        "frontiers",
         "studies",
         "documents",
         "page",
@@ -198,6 +222,7 @@ EDGES: dict[str, set[str]] = {
     "web": {"errors", "forms", "graphs", "protocols", "scenarios", "accounting", "documents", "page"},
     "cli": {
         "errors",
+        "explanations",
         "interval",
         "graphs",
         "protocols",
@@ -214,6 +239,7 @@ EDGES: dict[str, set[str]] = {
         "coalitions",
         "sweeps",
         "learning",
+        "frontiers",
         "auditing",
         "peers",
         "documents",
@@ -229,8 +255,8 @@ APART = {
     "theory": {"sensitivities"},
     "auditing": {"krylov", "filtering", "rates", "verification"},
 }
-# Front doors besides those of the rooms: what is loaded behind them, matplotlib and the studies, few commands need.
-DOORS = {"report.figures", "documents.studies"}
+# Front doors besides those of the rooms: what is loaded behind them, matplotlib, the studies and torch, few need.
+DOORS = {"report.figures", "documents.studies", "learning.sites"}
 # The package's facade and its entry point stand outside the rooms, and so does the version that any room may read.
 FACADE = {"__init__", "__main__", "_version"}
 
@@ -238,6 +264,8 @@ NUMERICAL = {"numpy", "scipy"}
 OUTSIDE: dict[str, set[str]] = {room: set(NUMERICAL) for room in EDGES}
 OUTSIDE["errors"] = set()
 OUTSIDE["files"] = set()
+OUTSIDE["crews"] = set()
+OUTSIDE["folders"] = set()
 OUTSIDE["spellings"] = set()
 OUTSIDE["interval"] = set()
 OUTSIDE["page"] = set()

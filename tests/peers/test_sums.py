@@ -4,12 +4,13 @@
 import itertools
 import random
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from benchmarks import sums as benchmark
 from scipy import stats
 from tests.peers.circle import Circle, group_of, identity, random_values, weighted
 
@@ -17,6 +18,7 @@ from sottovoce.errors import InputError
 from sottovoce.peers import messages, shares, sums
 from sottovoce.peers.groups import Group, hiding, least_threshold
 from sottovoce.peers.messages import (
+    Agreed,
     Agreement,
     Deals,
     Keys,
@@ -114,7 +116,7 @@ def test_a_sender_whose_masked_message_came_late_stays_masked() -> None:
 
 
 @pytest.fixture
-def repeatable(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def repeatable(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """The same secrets in every run from here on."""
     drawn = random.Random(0)
 
@@ -130,7 +132,9 @@ def masked_words(circle: Circle) -> dict[str, np.ndarray]:
     return {name: np.frombuffer(message.words, dtype="<u8") for name, message in said(circle, Masked).items()}
 
 
-def test_a_masked_message_is_uniform_and_its_mask_does_not_depend_on_what_it_hides(repeatable: Any) -> None:
+def test_a_masked_message_is_uniform_and_its_mask_does_not_depend_on_what_it_hides(
+    repeatable: Callable[[], None],
+) -> None:
     group = group_of([1, 2, 3], length=20_000, largest=2**50)
     rng = np.random.default_rng(4)
     runs = []
@@ -473,6 +477,7 @@ def test_values_that_do_not_fit_are_refused(values: Any, sentence: str) -> None:
         ([2**22, 2**22], {}, "must stay below 2\\^63"),
         ([1, 1], {"receiver": "site-0"}, "different nodes"),
         ([1, 1], {"receiver_key": bytes(32), "run": b"x"}, "named by 32 bytes"),
+        ([1, 1], {"denominator": 2**64}, "denominator must be at most 9223372036854775808"),
         ([1, 1], {"length": 0}, "length must be a whole number of at least 1"),
         ([1, 1], {"length": 2**40}, "at most 17179869184 words"),
     ],
@@ -526,3 +531,60 @@ def test_what_a_sum_hides() -> None:
         hiding(group, survivors=["site-0", "site-1"])
     with pytest.raises(InputError, match="'ghost' sends nothing"):
         hiding(group, colluders={"ghost"})
+
+
+def test_the_benchmark_of_sums_counts_every_part() -> None:
+    end: list[Summed] = []
+    spent = benchmark.timed(lambda: end.append(benchmark.one_sum(5, 20_000, dead=1)))
+    assert end[0].values.tolist() == [1 + 2 + 3 + 4] * 20_000
+    assert all(spent[part] > 0 for part in benchmark.PARTS)
+    assert sum(spent[part] for part in benchmark.PARTS) <= spent["all"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "lie", "sentence"),
+    [
+        (Keys, {"sealing": b"short"}, "must be a point of X25519"),
+        (messages.Shares, {"sealed": {}}, "must seal a share for every other sender"),
+        (messages.Shares, {"dealt": b"\0" * 100}, "must hold a message"),
+        (Masked, {"words": bytes(8)}, "must have 5 words"),
+        (Masked, {"dealers": bytes(32)}, "another list of dealers"),
+        (Agreed, {"names": ("site-0", "site-1")}, "agreed to other lists"),
+        (Agreed, {"dealers": bytes(32)}, "agreed to other lists"),
+        (Opened, {"seeds": {}}, "must open a seed of every survivor"),
+        (Opened, {"keys": {"site-1": bytes(33)}}, "a key of everyone else"),
+    ],
+)
+def test_what_a_lying_sender_signs_is_refused_and_its_truth_still_taken(
+    kind: type[Message], lie: dict[str, Any], sentence: str
+) -> None:
+    group = group_of([1, 1, 1])
+    values = random_values(group, np.random.default_rng(8))
+    circle = Circle(group, values)
+    lied = False
+    while circle.queue:
+        who, to, frame = circle.queue.popleft()
+        message = messages.read_any(frame, group)
+        if isinstance(message, kind) and who == "site-0":
+            lied = True
+            forged = messages.signed(msgspec.structs.replace(message, **lie), identity("site-0"))
+            with pytest.raises(Refused, match=sentence):
+                circle.deliver(to, forged)
+        circle.deliver(to, frame)
+    assert lied
+    end = circle.ends["hub"]
+    assert isinstance(end, Summed)
+    assert end.values.tolist() == weighted(group, values, group.names).tolist()
+
+
+def test_one_sender_cannot_speak_for_another() -> None:
+    group = group_of([1, 1, 1])
+    circle = Circle(group, random_values(group, np.random.default_rng(9)))
+    with pytest.raises(Refused, match="listens to the receiver alone"):
+        circle.senders["site-0"].receive(circle.queue[1][2])
+    stranger = Keys(group=group.digest, sender="ghost", sealing=bytes(32), masking=bytes(32))
+    with pytest.raises(Refused, match="'ghost' has no part in this sum"):
+        circle.receiver.receive(messages.signed(stranger, identity("site-0")))
+    early = Agreed(group=group.digest, sender="site-0", dealers=bytes(32), names=())
+    with pytest.raises(Refused, match="Agreed of 'site-0' came while waiting for 'keys'"):
+        circle.receiver.receive(messages.signed(early, identity("site-0")))

@@ -23,6 +23,7 @@ from sottovoce.cli import (
     compare,
     completion,
     explain,
+    frontier,
     graph,
     peers,
     rate,
@@ -72,7 +73,7 @@ app = App(
 COMMANDS: dict[str, tuple[ModuleType, ...]] = {
     "Account": (account, calibrate, compare, rate, coalition, graph),
     "Prove": (certify, verify, audit),
-    "Train": (train,),
+    "Train": (train, frontier),
     "Study": (sweep, summary, reproduce),
     "Run": (serve, explain, completion),
 }

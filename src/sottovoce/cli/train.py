@@ -110,9 +110,7 @@ class Learning:
     ] = "record"
     batch_fraction: Annotated[
         float,
-        Parameter(
-            help="With which probability a record takes part in a round. It is accounted for as if it always did."
-        ),
+        Parameter(help="With which probability a record takes part in a round, by a secret coin of its own."),
     ] = 1.0
     batches: Annotated[
         int,
@@ -178,8 +176,8 @@ def train(
     seed: Annotated[
         int | None,
         Parameter(
-            help="Seed of the noise, for simulations that can be repeated; by default keys from the system's entropy, "
-            "and noise that no other message gets.",
+            help="Seed of noise, coins and orders, for simulations that can be repeated; by default keys from the "
+            "system's cryptographic generator, and noise that no other message gets.",
             show_default=False,
             converter=whole_number,
         ),
@@ -269,13 +267,14 @@ def train(
 def _report(
     path: Path, done: Run, task: Task, chosen: Network, found: Spectrum, cost: StepCost | None
 ) -> None:
-    """The page of all pairs, with the run below it."""
+    """The page of all pairs, with the run below it; coins, which bound all pairs together, have no such page."""
     from sottovoce.cli.run_tables import run_text
     from sottovoce.documents import page_document
     from sottovoce.report import run_sections, write_report
 
     printed = plain_text(lambda console: run_text(console, done, task, chosen, found, cost, None))
-    account = None if done.table is None else page_document(done.table, chosen.graph, found)
+    pairs = done.table if done.account.coins is None else None
+    account = None if pairs is None else page_document(pairs, chosen.graph, found)
     write_report(
         path, title=f"Training on {task.name}", account=account, sections=run_sections(done, printed)
     )

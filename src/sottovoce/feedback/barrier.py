@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
 from sottovoce.feedback.phases import Phase, Rows, Solution
 
@@ -153,6 +154,8 @@ class _Problem:
         self.q = q
         self.I, self.J = np.triu_indices(q)
         self.s = np.where(self.I == self.J, 0.5, math.sqrt(0.5))
+        self.scales = np.outer(self.s, self.s)
+        self.unit, self.diagonal = np.eye(q), self._vector(np.eye(q))
         self.signs = np.concatenate([np.ones(q), -np.ones(q + 1)])
         self.free = rows.free
         size = 0
@@ -268,13 +271,15 @@ class _Problem:
             ]
         )
         F = columns * self.signs @ columns.T
-        F[np.diag_indices_from(F)] += np.concatenate([(1 - beta)[rows.upper_group], beta[rows.lower_group]])
-        lower, failed = linalg.lapack.dpotrf(F, lower=1)
+        _diagonal(F)[:] += np.concatenate([(1 - beta)[rows.upper_group], beta[rows.lower_group]])
+        lower, failed = lapack.dpotrf(F, lower=1)
         if failed or not np.isfinite(lower).all():
             return None
-        inverse, _ = linalg.lapack.dpotri(lower, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        return _State(columns=columns, inverse=inverse, log_det=2 * float(np.log(np.diag(lower)).sum()))
+        # Above its diagonal the inverse of LAPACK is 0, as its Cholesky factor is.
+        half, _ = lapack.dpotri(lower, lower=1)
+        inverse = half + half.T
+        _diagonal(inverse)[:] = half.diagonal()
+        return _State(columns=columns, inverse=inverse, log_det=2 * float(np.log(lower.diagonal()).sum()))
 
     def value(self, point: _Point, states: list[_State], nu: float) -> float:
         """The function f at the top of this module, on which Newton steps descend.
@@ -292,7 +297,7 @@ class _Problem:
                 room = LARGEST_MEAN * self.q - float((L * L).sum())
                 if room <= 0:
                     return math.inf
-                total -= 2 * float(np.log(np.abs(np.diag(L))).sum()) + math.log(room)
+                total -= 2 * float(np.log(np.abs(L.diagonal())).sum()) + math.log(room)
         return total
 
     def newton(self, point: _Point, states: list[_State], nu: float) -> tuple[np.ndarray, float]:
@@ -305,7 +310,7 @@ class _Problem:
         for p in range(len(self.phases)):
             self._add_phase(p, point, states[p], nu, gradient, hessian)
         # Where a direction is flat to rounding, Cholesky still runs to its end.
-        hessian[np.diag_indices(self.size)] *= 1 + 1e-13
+        _diagonal(hessian)[:] *= 1 + 1e-13
         try:
             direction = -self._solved(hessian, gradient)
         except linalg.LinAlgError:
@@ -342,7 +347,7 @@ class _Problem:
         # ∂F/∂β of a group is −1 on its upper and +1 on its lower rows, held in `self.turn`: tr(G Δ) is a sum over
         # the diagonal of G, and tr(G Δ G Δ′) one over squares of its entries. −log β adds −1/β and 1/β².
         b = places.beta
-        gradient[b] -= self.turn @ np.diag(state.inverse) + down
+        gradient[b] -= self.turn @ state.inverse.diagonal() + down
         hessian[b, b] += self.turn @ (state.inverse**2) @ self.turn.T + np.diag(down**2)
 
         parts: list[tuple[slice, slice, float]] = []
@@ -381,10 +386,11 @@ class _Problem:
         tr(LᵀL E), and v = LᵀL/(room − tr P) is its gradient and v vᵀ its Hessian.
         """
         place, L = self.places[p].P, point.factors[p]
-        diagonal = self._vector(np.eye(self.q))
         trace = self._vector(L.T @ L) / (LARGEST_MEAN * self.q - float((L * L).sum()))
-        gradient[place] += trace - diagonal
-        hessian[place, place] += np.eye(self.I.size) + np.outer(trace, trace)
+        gradient[place] += trace - self.diagonal
+        own = np.outer(trace, trace)
+        _diagonal(own)[:] += 1
+        hessian[place, place] += own
 
     def search(
         self, point: _Point, states: list[_State], direction: np.ndarray, decrement: float, nu: float
@@ -412,12 +418,11 @@ class _Problem:
         for p, phase in enumerate(self.phases):
             places = self.places[p]
             if phase.given is None:
-                try:
-                    root = linalg.cholesky(np.eye(self.q) + self._matrix(step[places.P]), lower=True)
-                except linalg.LinAlgError:
+                root, failed = lapack.dpotrf(self.unit + self._matrix(step[places.P]), lower=1)
+                if failed:
                     return None
                 # A triangular factor of L (I + E) Lᵀ, so that its diagonal gives the determinant.
-                factors[p] = np.tril(linalg.qr((point.factors[p] @ root).T, mode="r")[0][: self.q].T)
+                factors[p] = np.tril(lapack.dgeqrf((point.factors[p] @ root).T)[0].T)
             beta = point.betas[p].copy()
             beta[self.free] += step[places.beta]
             betas.append(beta)
@@ -455,4 +460,9 @@ class _Problem:
         """
         first, second = B[self.I], B[self.J]
         direct = first[:, self.I] * second[:, self.J] + first[:, self.J] * second[:, self.I]
-        return np.asarray(2 * direct * np.outer(self.s, self.s))
+        return np.asarray(2 * direct * self.scales)
+
+
+def _diagonal(A: np.ndarray) -> np.ndarray:
+    """The diagonal of a square matrix, to be written to."""
+    return A.reshape(-1)[:: len(A) + 1] if A.flags.c_contiguous else A.T.reshape(-1)[:: len(A) + 1]

@@ -82,10 +82,11 @@ class HiddenSystem:
 
         Guarantee: exact for the pattern of A and of the rows; what cancels in numbers still counts as reaching.
         """
-        n = self.unknown.size
+        n, seen = self.unknown.size, np.flatnonzero(self.read)
         # One extra node that receives from every observed node; distances to it are hops + 1.
-        seen = sparse.csr_array(self.read[None].astype(np.float64))
-        joined = sparse.block_array([[self.links, None], [seen, sparse.csr_array((1, 1))]], format="csr")
+        senders = np.concatenate([self.links.indices, seen.astype(self.links.indices.dtype)])
+        ends = np.append(self.links.indptr, senders.size).astype(self.links.indptr.dtype)
+        joined = sparse.csr_array((np.ones(senders.size), senders, ends), shape=(n + 1, n + 1))
         return np.asarray(csgraph.dijkstra(joined, unweighted=True, indices=n)[:n] - 1)
 
 

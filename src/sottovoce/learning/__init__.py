@@ -2,7 +2,8 @@
 """Decentralised learning: private gradient descent followed by gossip, from the protocol that the accountant reads.
 
 `train` makes a whole run with its account; `init` and `step` are one round at a time. Data, losses and shards are
-values of their own, and `baselines` holds what a run is compared with.
+values of their own, and `baselines` holds what a run is compared with. `sottovoce.learning.sites` trains PyTorch
+modules, and is the only part that loads that library.
 """
 
 from sottovoce.learning.advice import StepCost, step_cost
@@ -43,7 +44,6 @@ from sottovoce.learning.results import History, Run
 from sottovoce.learning.schedules import Schedule
 from sottovoce.learning.shards import Shards, shards_of, split
 from sottovoce.learning.tasks import Optimum, Task, parse_synthetic, synthetic_task, task_from
-from sottovoce.learning.torch_losses import torch_loss
 from sottovoce.learning.training import Moment, train
 
 __all__ = [
@@ -103,6 +103,5 @@ __all__ = [
     "step_cost",
     "synthetic_task",
     "task_from",
-    "torch_loss",
     "train",
 ]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from sottovoce.errors import InputError, at_least, one_of, positive
+from sottovoce.learning.coins import most_heads
 from sottovoce.learning.losses import clipped_rows
 from sottovoce.protocols import added_by, edges_of, run_round, unencoded
 
@@ -86,6 +87,7 @@ class Info(NamedTuple):
     `clipped` is the share of gradients that were clipped, `zeroed` how many were not finite and counted as zero,
     `consensus_distance` the root mean square distance of the nodes' models from their mean after the round, `noise` the
     standard Gaussian noise that the nodes drew, one array a draw, `messages` what they sent, one array an exchange.
+    `loss` is the mean over the records that took part at their own nodes' models before it, where that is known.
     """
 
     round: int
@@ -95,6 +97,7 @@ class Info(NamedTuple):
     consensus_distance: float
     noise: tuple[NDArray[np.float64], ...]
     messages: tuple[NDArray[np.float64], ...]
+    loss: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,9 +105,10 @@ class Descent:
     """What every node does: `steps` η_t, the clip and the unit it protects, and the noise it adds to its gradient.
 
     `noise_std` is σ, the standard deviation of each coordinate of the noise: noise multiplier times `sensitivity`.
-    With `batch_fraction` below 1 each record takes part in a round with that probability, on a coin of its own. With
-    `batches` above 1 it takes part in one round of each epoch of so many: at the beginning of an epoch every node deals
-    the public shard size in places, in a secret order, to batches of equal size.
+    With `batch_fraction` below 1 each record takes part in a round with that probability, on a coin of its own; tosses
+    beyond `most_heads` are tossed again. With `batches` above 1 it takes part in one round of each epoch of so many: at
+    the beginning of an epoch every node deals the public shard size in places, in a secret order, to batches of equal
+    size.
     """
 
     task: Task
@@ -284,6 +288,7 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
         consensus_distance=distance,
         noise=noise,
         messages=tuple(messages),
+        loss=gradient.loss,
     )
 
 
@@ -334,14 +339,37 @@ def _dealt(descent: Descent, t: int) -> NDArray[np.bool_]:
     the epoch, so that it is the same in all its rounds and after a run goes on.
     """
     epoch, batch = divmod(t, descent.batches)
+    nominal, width = _places(descent)
+    rank = descent.noise.uniform(epoch, nominal).argsort(axis=1, kind="stable").argsort(axis=1)
+    return np.asarray(rank[:, :width] % descent.batches == batch)
+
+
+def _tossed(descent: Descent, t: int) -> NDArray[np.bool_]:
+    """Which records of each node take part in a round, by a coin for each place.
+
+    Coins are of places too: how many there are does not depend on who is there. Those of a node with more heads than
+    the public cap are tossed again, so that given the coins of all others a record's own shows heads with probability
+    q, or never. A multiple of 2⁻⁵³, as coins are, has to be below q: that is no more often than q says.
+    """
+    nominal, width = _places(descent)
+    rate = np.floor(descent.batch_fraction * 2**53) / 2**53
+    most, tosses = most_heads(nominal, descent.batch_fraction), 1
+    heads = descent.noise.uniform(t, nominal) < rate
+    while (again := heads.sum(axis=1) > most).any():
+        tosses += 1
+        heads[again] = descent.noise.uniform(t, tosses * nominal)[again, -nominal:] < rate
+    return np.asarray(heads[:, :width])
+
+
+def _places(descent: Descent) -> tuple[int, int]:
+    """The places that batches are made of, as many as the public shard size, and how many of them shards have."""
     nominal, width = descent.task.shards.nominal, descent.task.shards.present.shape[1]
     if width > nominal:
         raise InputError(
-            f"batches are dealt to as many places as the public shard size; got shards with {width} places and a shard "
+            f"batches are made of as many places as the public shard size; got shards with {width} places and a shard "
             f"size of {nominal} (leave out the places that no record has)"
         )
-    rank = descent.noise.uniform(epoch, nominal).argsort(axis=1, kind="stable").argsort(axis=1)
-    return np.asarray(rank[:, :width] % descent.batches == batch)
+    return nominal, width
 
 
 def _gradients(descent: Descent, state: State) -> Sums:
@@ -349,7 +377,7 @@ def _gradients(descent: Descent, state: State) -> Sums:
     task = descent.task
     weights = task.shards.present.astype(np.float64)
     if descent.batch_fraction < 1:
-        weights *= descent.noise.uniform(state.round, weights.shape[1]) < descent.batch_fraction
+        weights *= _tossed(descent, state.round)
     elif descent.batches > 1:
         weights *= _dealt(descent, state.round)
     return clipped_gradients(
@@ -370,4 +398,4 @@ def clipped_gradients(
         return found._replace(values=found.values / nominal)
     found = task.loss.clipped_sums(models, task.shards, weights, None)
     whole = clipped_rows(found.values / nominal, clip)
-    return whole._replace(zeroed=whole.zeroed + found.zeroed)
+    return whole._replace(zeroed=whole.zeroed + found.zeroed, loss=found.loss)

@@ -22,7 +22,7 @@ from sottovoce.participation import Participation
 from sottovoce.sensitivities import check_rounds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from sottovoce.accounting import Account, AccountTable
     from sottovoce.learning.losses import Loss
@@ -47,8 +47,9 @@ class Plan:
     """All that is decided before the data is used: steps, noise, rounds, and the accounts that follow from them.
 
     `account` is what is certified of the worst pair in the view, `unconditional` that of everyone's messages: local DP.
-    `averaging`, if it was asked for, is the number of the same view as if gradients did not depend on models. `ledger`
-    holds (rounds, ε of the view) for growing horizons. `cut` says that a budget left fewer rounds than were asked for.
+    `averaging`, if it was asked for, is the number of the same view as if gradients did not depend on models. `table`
+    has all pairs, as if records took part in every round where they do so by coins. `ledger` holds (rounds, ε of the
+    view) for growing horizons. `cut` says that a budget left fewer rounds than were asked for.
     """
 
     task: Task
@@ -66,6 +67,13 @@ class Plan:
     averaging: Account | None = None
     seeded: bool = False
 
+    def about(self, target: Hashable) -> Account:
+        """What is certified of one target and its worst observer; coins bound all pairs alike."""
+        found = self.table.about(target)
+        if self.account.coins is None:
+            return found
+        return replace(self.account, observers=found.observers, target=found.target)
+
     def spent(self, rounds: int) -> tuple[float, float]:
         """Upper bounds of ε after so many rounds: that of the chosen view, and that of everyone's."""
         if rounds == 0:
@@ -79,9 +87,10 @@ class Plan:
         return min(later, unconditional), unconditional
 
     def _seen_by_all(self, rounds: int) -> float:
-        """ε of local DP after so many rounds; a program, which takes its time, is asked at a few horizons alone."""
+        """ε of local DP after so many rounds; programs and coins, which take their time, at a few horizons alone."""
         whole, share = self.protocol.rounds, max(1, self.protocol.rounds // _LEDGER)
-        horizon = rounds if self.protocol.plain else min(whole, math.ceil(rounds / share) * share)
+        quick = self.protocol.plain and not self.exposure.by_coins
+        horizon = rounds if quick else min(whole, math.ceil(rounds / share) * share)
         if horizon not in self._asked:
             found = self.exposure.everyone(
                 noise_multiplier=self.noise_multiplier, delta=self.recipe.target_delta, rounds=horizon
@@ -151,18 +160,20 @@ def plan(
         batches=recipe.batches,
     )
     exposure = replace(exposure, reaction=reaction)
-    table = exposure.table(noise_multiplier=recipe.noise_multiplier or 1.0, delta=delta, progress=progress)
+    found = exposure.certified(
+        noise_multiplier=recipe.noise_multiplier or 1.0, delta=delta, progress=progress
+    )
     if recipe.target_epsilon is not None:
-        chosen = table.calibrated_noise(recipe.target_epsilon, delta) if calibrated is None else calibrated
-        table = table.with_noise(chosen)
-    noise = float(table.noise_multiplier)
+        chosen = found.calibrated_noise(recipe.target_epsilon, delta) if calibrated is None else calibrated
+        found = found.with_noise(chosen)
+    noise = float(found.table.noise_multiplier)
     rounds, most = protocol.rounds, recipe.max_epsilon
-    if most is not None and table.epsilon_upper.max() > most:
+    if most is not None and found.epsilon > most:
         rounds = exposure.rounds_within(most, noise_multiplier=noise, delta=delta, progress=progress)
-        table = exposure.table(noise_multiplier=noise, delta=delta, rounds=rounds, progress=progress)
+        found = exposure.certified(noise_multiplier=noise, delta=delta, rounds=rounds, progress=progress)
     shorter = replace(scenario, protocol=replace(protocol, rounds=rounds))
     exposure = replace(exposure, scenario=shorter)
-    worst = _headline(table)
+    worst = found.account
     return Plan(
         task=task,
         protocol=shorter.protocol,
@@ -171,9 +182,9 @@ def plan(
         recipe=recipe,
         noise_multiplier=noise,
         account=worst,
-        table=table,
+        table=found.table,
         unconditional=exposure.everyone(noise_multiplier=noise, delta=delta),
-        averaging=_averaged(exposure, noise, delta) if recipe.averaging else None,
+        averaging=exposure.averaged(noise_multiplier=noise, delta=delta) if recipe.averaging else None,
         ledger=_ledger(exposure, noise, delta, worst),
         cut=rounds < protocol.rounds,
         settings=_settings(task, scenario, recipe, schedule, reaction),
@@ -215,27 +226,16 @@ def _settings(
 
 
 def _taking_part(scenario: Scenario, recipe: Recipe) -> Scenario:
-    """The question with the rounds in which a record takes part, which follow from the recipe alone."""
+    """The question with the rounds in which a record takes part, which follow from the recipe alone.
+
+    Whole nodes take part in every round, whichever of their records are drawn.
+    """
     check_question(scenario)
-    if recipe.batches == 1:
-        return scenario
-    if not scenario.protocol.plain:
-        raise InputError(
-            f"batches are accounted for in plain gossip; got {recipe.batches} with the protocol "
-            f"{scenario.protocol.name!r} (take --protocol gossip, or one batch)"
-        )
-    return replace(scenario, participation=Participation.epochs(recipe.batches))
-
-
-def _headline(table: AccountTable) -> Account:
-    """The worst pair; one that is bounded by its rounds alone says that for all pairs, without any assumption."""
-    worst = table.worst()
-    return replace(worst, assumption="none") if worst.method == "cap" else worst
-
-
-def _averaged(exposure: Exposure, noise: float, delta: float) -> Account:
-    """The worst pair of averaging."""
-    return exposure.averaging(noise_multiplier=noise, delta=delta).worst()
+    if recipe.batches > 1:
+        return replace(scenario, participation=Participation.epochs(recipe.batches))
+    if recipe.batch_fraction < 1 and recipe.unit == "record":
+        return replace(scenario, participation=Participation.poisson(recipe.batch_fraction))
+    return scenario
 
 
 def _default_schedule(task: Task) -> Schedule:
@@ -281,7 +281,7 @@ def _ledger(exposure: Exposure, noise: float, delta: float, worst: Account) -> t
     found = [
         (
             horizon,
-            float(exposure.table(noise_multiplier=noise, delta=delta, rounds=horizon).epsilon_upper.max()),
+            exposure.certified(noise_multiplier=noise, delta=delta, rounds=horizon).epsilon,
         )
         for horizon in horizons
     ]

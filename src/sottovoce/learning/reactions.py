@@ -18,6 +18,7 @@ import numpy as np
 
 from sottovoce.feedback import update_slopes
 from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.learning.coins import most_heads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,8 +85,8 @@ def reaction_of(
     """The slopes of a task's update maps for these steps, from what is public of its loss.
 
     Guarantee: the maps of every node lie in the balls, whatever its records, as long as no more of them are summed than
-    the public shard size. Of a batch of expected size q·nominal at most `nominal` records take part, so L becomes L/q.
-    Of the places of an epoch a batch has ⌈nominal/B⌉ and is divided by nominal/B, so that L grows by the quotient.
+    the public shard size, and of a batch no more than its cap: `most_heads(nominal, q)` where it is divided by
+    q·nominal, and ⌈nominal/B⌉ places of an epoch where it is divided by nominal/B. L grows by the quotient.
     With `unit="node"` the target's own map without its data is θ − ηhθ, which lies in them too.
     Source: `sottovoce.feedback.update_slopes`; docs/training.md for steps that vary.
 
@@ -97,18 +98,26 @@ def reaction_of(
     record = task.loss.smoothness
     if record is None:
         return Reaction()
-    nominal = task.shards.nominal
-    uneven = -(-nominal // batches) * batches / nominal * (1 + _ROOM) if batches > 1 else 1.0
-    smoothness = float(record) / batch_fraction * uneven
-    # The sum of a node is divided by q·nominal before it is clipped, and may be 1/q times as long as a gradient.
+    excess = _excess(task.shards.nominal, batch_fraction, batches)
+    smoothness = float(record) * excess
+    # The sum of a node is divided before it is clipped, and may be as many times as long as a gradient.
     node = unit == "node"
-    shape = task.loss.shape(clip * batch_fraction if node else clip, whole=node)
+    shape = task.loss.shape(clip / excess if node else clip, whole=node)
     least, most = float(task.linear.min()), float(task.linear.max())
     balls = {size: _ball(size, smoothness, shape, least, most) for size in set(steps.tolist())}
     slopes = np.array([balls[size] for size in steps.tolist()])
     slopes[1:] *= (steps[:-1] / steps[1:])[:, None]
     slopes += _ROOM * np.abs(slopes) * np.array([-1.0, 1.0])
     return Reaction(slopes=slopes, smoothness=smoothness, losses=shape)
+
+
+def _excess(nominal: int, batch_fraction: float, batches: int) -> float:
+    """How many times as many records a batch may hold as it is divided by, rounded up; 1 where all take part."""
+    if batches > 1:
+        return -(-nominal // batches) * batches / nominal * (1 + _ROOM)
+    if batch_fraction < 1:
+        return most_heads(nominal, batch_fraction) / (batch_fraction * nominal) * (1 + _ROOM)
+    return 1.0
 
 
 def _ball(size: float, smoothness: float, shape: Losses, least: float, most: float) -> tuple[float, float]:

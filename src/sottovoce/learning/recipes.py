@@ -33,7 +33,7 @@ class Recipe:
         step: the step size or `Schedule`; by default 1 over twice a bound of the smoothness that needs no data.
         clip: the norm to which each record's gradient is clipped, or each node's with `unit="node"`.
         unit: whether one record or all of a node's data is protected.
-        batch_fraction: with which probability a record takes part in a round; it is accounted for as if always.
+        batch_fraction: with which probability a record takes part in a round, by a secret coin of its own.
         batches: how many rounds make an epoch, in which a record takes part once, in an order that is secret.
         weighting: how the averaged model weighs the rounds, "uniform" or "linear".
         max_epsilon: stop before the round that would exceed this ε; that round follows from public numbers alone.

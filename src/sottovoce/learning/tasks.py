@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from sottovoce.errors import InputError, at_least, one_of, positive
 from sottovoce.learning.data import Data, held_out
@@ -148,7 +148,7 @@ class Task:
         if isinstance(self.loss, QuadraticLoss):
             model = -self.gradient(start) / self.linear[0]
         else:
-            found = optimize.minimize(
+            found = scipy.optimize.minimize(
                 self.risk,
                 start,
                 jac=self.gradient,

@@ -2,8 +2,9 @@
 """Messages as whole multiples of a power of two, and what that costs: proved in docs/proofs/grid.md.
 
 A node that received the sum Y of weighted messages sends S = round(Y/d) + round(x) + u, all in units of the grid, with
-noise u from `noise.rounded_gaussian`. An observer of whole sums learns no more than one of a Gaussian view whose
-sensitivity is larger by `grid_excess`.
+noise u from `noise.rounded_gaussian`: each term is put on the grid before they are added, so that noise shifts by whole
+numbers. An observer of whole sums then learns no more than one of a Gaussian view whose sensitivity is larger by
+`grid_excess`. Noise that is rounded together with what it hides has no such proof.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import InputError, NotCertified, at_least, positive
-from sottovoce.peers.noise import MOST_DEVIATION
+from sottovoce.peers.noise import MOST_DEVIATION, rounded_gaussian
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["Grid", "chosen_grid", "covering_radius", "grid_excess", "largest_value", "mixed"]
+__all__ = ["Grid", "chosen_grid", "covering_radius", "grid_excess", "largest_value", "mixed", "view_excess"]
 
 # A noise beyond this many standard deviations is counted as overflow: its probability is below 2^-1150.
 _TAIL = 40
@@ -60,13 +61,28 @@ class Grid:
         """What units of the grid, over a denominator, are worth."""
         return np.ldexp(whole / denominator, -self.exponent)
 
+    def units(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Values that lie on the grid, in its units; one that does not is refused, for then noise was not whole."""
+        found = self.whole(values)
+        if not np.array_equal(np.ldexp(found.astype(np.float64), -self.exponent), values):
+            raise InputError(
+                f"values must be multiples of 2^-{self.exponent} (put contributions and noise on the grid, each for "
+                "itself, before they are added)"
+            )
+        return found
+
+    def noise(self, count: int, *, noise_std: float) -> NDArray[np.float64]:
+        """Fresh Gaussian noise that lies on the grid, with this standard deviation rounded up to a unit."""
+        drawn = rounded_gaussian(count, deviation=self.deviation(noise_std))
+        return np.ldexp(drawn.astype(np.float64), -self.exponent)
+
     def deviation(self, noise_std: float) -> int:
         """The standard deviation of noise in units of the grid: rounded up, so that there is never less of it."""
         positive(noise_std=noise_std)
         found = math.ceil(Fraction(noise_std) * Fraction(2) ** self.exponent)
         if found > MOST_DEVIATION:
             raise InputError(
-                f"noise must be at most 2^31 units of the grid; {noise_std} is {found} of 2^-{self.exponent} (use a "
+                f"noise must be at most 2^48 units of the grid; {noise_std} is {found} of 2^-{self.exponent} (use a "
                 "coarser grid)"
             )
         return found
@@ -156,6 +172,43 @@ def grid_excess(radii: Sequence[float], *, hidden: int, dimension: int, gain: fl
     return math.sqrt(dimension * total) * _UP
 
 
+def view_excess(
+    rows: Sequence[Sequence[int]],
+    *,
+    mixing: Sequence[Sequence[int]],
+    denominator: int,
+    rounds: int,
+    dimension: int,
+    lipschitz: float | None = 1.0,
+) -> float:
+    """`grid_excess` of a view of gossip or training with the same weights in every round.
+
+    `rows` are what observers see of the hidden nodes and `mixing` what these see of each other, as whole numbers over
+    `denominator`. A hidden node's message, its noise left out, is a function of what it received: `lipschitz` bounds
+    how it stretches differences (1 for averaging and for convex losses with steps up to 2/L); None if nothing is known,
+    where only hidden nodes whose messages are received alike hide each other.
+
+    **Guarantee**: holds for every Δ that is proved for averaging, by `smooth`, `memory-one` or `twins`, or by local
+    noise alone, as long as `lipschitz` is a bound. **Source**: docs/proofs/grid.md.
+
+    >>> row = [[1, 1, 1]]
+    >>> round(view_excess(row, mixing=row * 3, denominator=4, rounds=25, dimension=100), 1)
+    259.3
+    """
+    nodes = len(mixing)
+    at_least(1, denominator=denominator, rounds=rounds, nodes=nodes)
+    unmoved = covering_radius([*rows, *mixing], nodes=nodes)
+    found = grid_excess([unmoved] * rounds, hidden=1, dimension=dimension, gain=0.0)
+    if lipschitz is None:
+        return found
+    positive(lipschitz=lipschitz)
+    sizes = np.abs(np.array(mixing, dtype=object))
+    stretch = math.sqrt(int(sizes.sum(axis=0).max()) * int(sizes.sum(axis=1).max())) / denominator
+    radius = covering_radius(rows, nodes=nodes)
+    moved = grid_excess([radius] * rounds, hidden=nodes, dimension=dimension, gain=lipschitz * stretch * _UP)
+    return max(found, moved)
+
+
 def largest_value(*, rounds: int, clip: float, noise_std: float, grid: Grid) -> int:
     """A bound on all messages in units of the grid, for weights that are not negative with rows of sum at most 1.
 
@@ -164,7 +217,8 @@ def largest_value(*, rounds: int, clip: float, noise_std: float, grid: Grid) -> 
     **Guarantee**: exceeded only if a noise is beyond 40 standard deviations, of probability below 2^-1150 each.
     """
     at_least(1, rounds=rounds)
-    return rounds * (math.ceil(math.ldexp(clip, grid.exponent)) + 2 + _TAIL * grid.deviation(noise_std))
+    clipped = math.ceil(Fraction(clip) * Fraction(2) ** grid.exponent)
+    return rounds * (clipped + 2 + _TAIL * grid.deviation(noise_std))
 
 
 def chosen_grid(
@@ -177,18 +231,38 @@ def chosen_grid(
     weight_total: int,
     cost: float = 0.01,
 ) -> Grid:
-    """The coarsest grid on which `excess` asks for at most `cost` more noise, and on which every sum fits into 64 bits.
+    """The finest grid that a run fits on: sums into 64 bits, and messages into the 53 that floats hold exactly.
 
-    >>> chosen_grid(sensitivity=3.0, clip=1.0, excess=2302.5, noise_std=5.0, rounds=100, weight_total=8).exponent
-    17
+    Words are sent whole, so finer costs nothing. `weight_total` is the largest sum of a receiver's whole weights, its
+    own among them. A grid on which `excess` asks for a larger share of the noise than `cost` is refused.
+
+    >>> chosen_grid(sensitivity=3.0, clip=1.0, excess=2302.8, noise_std=5.0, rounds=100, weight_total=8).exponent
+    38
     """
     positive(sensitivity=sensitivity, clip=clip, excess=excess, noise_std=noise_std, cost=cost)
-    unit = cost * sensitivity * clip / excess / _UP
-    grid = Grid(exponent=-math.floor(math.log2(unit) - 2**-40))
-    reach = weight_total * largest_value(rounds=rounds, clip=clip, noise_std=noise_std, grid=grid)
-    if reach >= 2**63:
+    at_least(1, rounds=rounds, weight_total=weight_total)
+
+    def fits(grid: Grid) -> bool:
+        if Fraction(noise_std) > MOST_DEVIATION * Fraction(2) ** -grid.exponent:
+            return False
+        largest = largest_value(rounds=rounds, clip=clip, noise_std=noise_std, grid=grid)
+        return largest < 2**53 and weight_total * largest < 2**63
+
+    # Noise of one unit is the least there is, and of 2^53 the most.
+    top = 54 - math.frexp(noise_std)[1]
+    grid = next((grid for grid in map(_grid, range(top, top - 55, -1)) if fits(grid)), None)
+    if grid is None or grid.unit * excess * _UP > cost * sensitivity * clip:
+        found = (
+            "no grid holds it"
+            if grid is None
+            else f"a grid of 2^{-grid.exponent} costs more than {cost:.2g} of noise"
+        )
         raise NotCertified(
-            f"a grid of 2^-{grid.exponent} would cost {cost:.0%} of noise, but sums of {rounds} rounds reach {reach} "
-            "on it, beyond 2^63 (allow a higher cost, fewer rounds, or weights with a smaller denominator)"
+            f"a run of {rounds} rounds with weights of {weight_total} in all must fit into words of 64 bits; {found} "
+            "(take fewer rounds, or weights with a smaller denominator, or allow a higher cost)"
         )
     return grid
+
+
+def _grid(exponent: int) -> Grid:
+    return Grid(exponent=exponent)

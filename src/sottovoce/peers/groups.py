@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sottovoce.errors import InputError, at_least
+from sottovoce.errors import InputError, at_least, at_most
 from sottovoce.peers.masks import MOST_WORDS, digest
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Group:
         object.__setattr__(self, "members", tuple(sorted(self.members, key=lambda member: member.name)))
         at_least(0, round=self.round, exchange=self.exchange)
         at_least(1, denominator=self.denominator, length=self.length, largest=self.largest)
+        at_most(_LARGEST, round=self.round, exchange=self.exchange, denominator=self.denominator)
         if len(self.run) != 32:
             raise InputError(f"a run must be named by 32 bytes; got {len(self.run)}")
         if self.length > MOST_WORDS:

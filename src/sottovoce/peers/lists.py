@@ -78,8 +78,9 @@ class RosterList:
 
 @dataclass(frozen=True, kw_only=True)
 class DealerList:
-    """Who dealt shares over a roster, with the digests of their seeds, and what names that list."""
+    """Who dealt shares over a roster, by which frames, with the digests of their seeds, and what names that list."""
 
+    frames: Mapping[str, bytes]
     commitments: Mapping[str, bytes]
     digest: bytes
 
@@ -91,6 +92,7 @@ class DealerList:
             if message.roster != roster.digest or name not in roster.keys:
                 raise Refused(f"{name!r} dealt shares over another roster")
         return cls(
+            frames={name: frame for name, (frame, _) in said.items()},
             commitments={name: message.commitment for name, (_, message) in said.items()},
             digest=masks.digest("dealers", [roster.digest, *(frame for frame, _ in said.values())]),
         )

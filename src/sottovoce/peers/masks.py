@@ -41,7 +41,7 @@ def word(name: str | bytes) -> bytes:
     return len(raw).to_bytes(4, "big") + raw
 
 
-def digest(purpose: str, parts: Iterable[str | bytes]) -> bytes:
+def digest(purpose: str, parts: Iterable[str | bytes | memoryview]) -> bytes:
     """SHA-256 of a purpose and of parts that cannot be shifted into one another.
 
     >>> digest("list", ["ab", "c"]) == digest("list", ["a", "bc"])
@@ -49,7 +49,9 @@ def digest(purpose: str, parts: Iterable[str | bytes]) -> bytes:
     """
     found = hashlib.sha256(word("sottovoce 1 " + purpose))
     for part in parts:
-        found.update(word(part))
+        raw = part.encode() if isinstance(part, str) else part
+        found.update(len(raw).to_bytes(8, "big"))
+        found.update(raw)
     return found.digest()
 
 

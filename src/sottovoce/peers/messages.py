@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.groups import Group
 
 __all__ = [
+    "SIGNATURE_BYTES",
     "Agreed",
     "Agreement",
     "Deals",
@@ -35,6 +36,7 @@ __all__ = [
     "Shares",
     "Survivors",
     "read",
+    "read_any",
     "signed",
 ]
 
@@ -121,7 +123,7 @@ class Opened(Message, frozen=True, kw_only=True, array_like=True, tag=True):
 
 Kind = TypeVar("Kind", bound=Message)
 
-_SIGNATURE = 64
+SIGNATURE_BYTES = 64
 _ANY = Keys | Roster | Dealt | Shares | Deals | Masked | Survivors | Agreed | Agreement | Opened
 _DECODER = msgspec.msgpack.Decoder(_ANY)
 
@@ -142,7 +144,7 @@ def read(frame: bytes, group: Group, kind: type[Kind]) -> Kind:
 
 def read_any(frame: bytes, group: Group) -> Message:
     """The message of a frame of this sum, whatever its kind."""
-    body = frame[_SIGNATURE:]
+    body = memoryview(frame)[SIGNATURE_BYTES:]
     try:
         message: Message = _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -153,7 +155,7 @@ def read_any(frame: bytes, group: Group) -> Message:
     if key is None:
         raise Refused(f"{message.sender!r} has no part in this sum")
     try:
-        Ed25519PublicKey.from_public_bytes(key).verify(frame[:_SIGNATURE], digest("frame", [body]))
+        Ed25519PublicKey.from_public_bytes(key).verify(frame[:SIGNATURE_BYTES], digest("frame", [body]))
     except InvalidSignature as error:
         raise Refused(
             f"a message must be signed by the pinned key of {message.sender!r}; this one is not"

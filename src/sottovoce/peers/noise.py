@@ -2,11 +2,14 @@
 """Gaussian noise in whole numbers: normal deviates rounded to the nearest, drawn exactly from the system's generator.
 
 Deviates are numbers k + x with a uniform x of which only as many bits are drawn as a decision needs; no float is
-involved, and nothing is approximated (Karney 2016, Algorithm N). There is no seed: noise cannot be drawn again.
+involved (Karney 2016, Algorithm N, with k from a table). There is no seed: noise cannot be drawn again.
 """
 
 from __future__ import annotations
 
+import bisect
+import functools
+import itertools
 import os
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -25,11 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_DEVIATION", "rounded_gaussian", "system_words"]
 
-# A product with 64 bits of x must fit into two words.
-MOST_DEVIATION = 2**31
+# Beyond this 64 bits of x would often not decide how a deviate is rounded.
+MOST_DEVIATION = 2**48
 _HALF = np.uint64(2**63)
 _LOW = np.uint64(2**32 - 1)
 _SHIFT = np.uint64(32)
+# Bits by which k is chosen; that they do not suffice has probability below 2^-1000.
+_DIGITS = 1024
 # Deviates that are drawn together: few enough to stay within the cache of a core.
 _BATCH = 2**14
 
@@ -44,8 +49,8 @@ def rounded_gaussian(count: int, *, deviation: int, source: Source = system_word
 
         P(value = i) = Φ((i + ½)/r) − Φ((i − ½)/r),   r = deviation
 
-    **Guarantee**: exact, given independent uniform words. **Source**: Karney, *Sampling exactly from the normal
-    distribution*, ACM TOMS 42(1), 2016.
+    **Guarantee**: exact, given independent uniform words, but for an event of probability below 2^-1000.
+    **Source**: Karney, *Sampling exactly from the normal distribution*, ACM TOMS 42(1), 2016.
 
     >>> noise = rounded_gaussian(10_000, deviation=1000)
     >>> bool(abs(noise.std() - 1000) < 100)
@@ -53,7 +58,7 @@ def rounded_gaussian(count: int, *, deviation: int, source: Source = system_word
     """
     at_least(0, count=count)
     if not 1 <= deviation <= MOST_DEVIATION:
-        raise InputError(f"deviation must be a whole number between 1 and 2^31; got {deviation}")
+        raise InputError(f"deviation must be a whole number between 1 and 2^48; got {deviation}")
     found = np.empty(count, dtype=np.int64)
     for start in range(0, count, _BATCH):
         part = found[start : start + _BATCH]
@@ -62,6 +67,16 @@ def rounded_gaussian(count: int, *, deviation: int, source: Source = system_word
         # The top bit of a fresh word is a coin.
         np.negative(part, out=part, where=source(part.size) >= _HALF)
     return found
+
+
+def _product(words: NDArray[np.uint64], factor: np.uint64) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Products of words with a factor, in 128 bits: the upper and the lower word."""
+    high, low = words >> _SHIFT, words & _LOW
+    above, below = factor >> _SHIFT, factor & _LOW
+    first, second, third = low * below, low * above, high * below
+    middle = (first >> _SHIFT) + (second & _LOW) + (third & _LOW)
+    upper = high * above + (second >> _SHIFT) + (third >> _SHIFT) + (middle >> _SHIFT)
+    return upper, (middle << _SHIFT) | (first & _LOW)
 
 
 class Uniforms:
@@ -105,6 +120,27 @@ class Uniforms:
         return tail[depth]
 
 
+@functools.cache
+def _levels() -> tuple[int, ...]:
+    """How likely k is at most 0, 1, 2, …, where k has probability ∝ exp(−k²/2): the first 1024 bits of each.
+
+    Computed in 1408 bits, each step within two units of the last, so that far fewer than the 384 that are cut are off.
+    """
+    bits = 1408
+    root, term, count = 0, 1 << bits, 0
+    while term:
+        root, count = root + term, count + 1
+        # e^{−½} = Σ (−½)ⁿ/n!
+        term = -(term // (2 * count)) if term > 0 else -term // (2 * count)
+    weights, odd, weight = [], root, 1 << bits
+    while weight:
+        # e^{−(k+1)²/2} = e^{−k²/2} · e^{−(2k+1)/2}
+        weights.append(weight)
+        weight, odd = weight * odd >> bits, odd * root * root >> 2 * bits
+    whole = sum(weights)
+    return tuple((below << _DIGITS) // whole for below in itertools.accumulate(weights) if below < whole)
+
+
 class Deviates:
     """Sizes of normal deviates, k + x: proposed, and accepted so that their density is that of exp(−(k + x)²/2)."""
 
@@ -115,58 +151,64 @@ class Deviates:
         self._last, self._next, self._coin = (Uniforms(count, source) for _ in range(3))
         todo = np.arange(count)
         while todo.size:
-            kept = self._proposed(todo)
-            todo = np.setdiff1d(todo, kept, assume_unique=True)
+            todo = todo[~self._accepted(todo)]
 
-    def _proposed(self, at: Places) -> Places:
-        """Propose k ∝ exp(−k²/2) and x uniform at places; return where exp(−x(2k + x)/2) accepts them."""
-        self.whole[at] = 0
-        rising = at
-        while rising.size:
-            rising = rising[self._even_run(rising, None)]
-            self.whole[rising] += 1
-        at = self._all_of(at, self.whole[at] * (self.whole[at] - 1), None)
+    def _accepted(self, at: Places) -> Mask:
+        """Propose k ∝ exp(−k²/2) and x uniform at places; whether exp(−x(2k + x)/2), in k + 1 runs, accepts them."""
+        self._choose_whole(at)
         self.part.draw(at)
-        return self._all_of(at, self.whole[at] + 1, self.part)
-
-    def _all_of(self, at: Places, times: NDArray[np.int64], start: Uniforms | None) -> Places:
-        """Places where as many runs as asked for are all even."""
         good = np.ones(at.size, dtype=np.bool_)
-        for done in range(int(times.max(initial=0))):
-            asked = np.flatnonzero(good & (times > done))
-            good[asked] = self._even_run(at[asked], start)
-        return at[good]
+        asked = np.arange(at.size)
+        done = 0
+        while asked.size:
+            even = self._even_run(at[asked])
+            good[asked] = even
+            done += 1
+            asked = asked[even]
+            asked = asked[self.whole[at[asked]] >= done]
+        return good
 
-    def _even_run(self, at: Places, start: Uniforms | None) -> Mask:
-        """Whether a run start > z₁ > z₂ > … has even length (von Neumann): with probability exp(−½) from ½, and from x,
-        where each step goes on with probability (2k + x)/(2k + 2) only, with exp(−x(2k + x)/(2k + 2)).
-        """  # noqa: D205
+    def _choose_whole(self, at: Places) -> None:
+        """Draw k: how many levels lie at or below a uniform number."""
+        levels = _levels()
+        first = np.array([level >> (_DIGITS - 64) for level in levels], dtype=np.uint64)
+        self._coin.draw(at)
+        words = self._coin.words[at]
+        found = np.searchsorted(first, words, side="left")
+        for index in np.flatnonzero(words == first[np.minimum(found, first.size - 1)]).tolist():
+            place = int(at[index])
+            tail = [int(words[index])] + [
+                self._coin.digit(place, depth) for depth in range(_DIGITS // 64 - 1)
+            ]
+            number = int.from_bytes(b"".join(word.to_bytes(8, "big") for word in tail), "big")
+            found[index] = bisect.bisect_right(levels, number)
+        self.whole[at] = found
+
+    def _even_run(self, at: Places) -> Mask:
+        """Whether a run x > z₁ > z₂ > … has even length, where a step goes on with probability (2k + x)/(2k + 2) only.
+
+        Its length is at least j with probability (x(2k + x)/(2k + 2))ʲ/j!, so it is even with exp(−x(2k + x)/(2k + 2)).
+        """
         even = np.ones(at.size, dtype=np.bool_)
         live = np.arange(at.size)
-        first = True
+        above = self.part
         while live.size:
             here = at[live]
             self._next.draw(here)
-            if not first:
-                on = self._next.below(self._last, here)
-            elif start is None:
-                on = self._next.words[here] < _HALF
-            else:
-                on = self._next.below(start, here)
-            if start is not None:
-                on[on] = self._goes_on(here[on], start)
-            live, first = live[on], False
+            on = np.flatnonzero(self._next.below(above, here))
+            on = on[self._goes_on(here[on])]
+            live, above = live[on], self._last
             even[live] ^= True
             self._last.take(self._next, at[live])
         return even
 
-    def _goes_on(self, at: Places, start: Uniforms) -> Mask:
+    def _goes_on(self, at: Places) -> Mask:
         """True with probability (2k + x)/(2k + 2): of 2k + 2 cases one says no, and one asks for a number below x."""
         case = self._cases(2 * self.whole[at].astype(np.uint64) + np.uint64(2))
         found: Mask = case != 0
         asked = np.flatnonzero(case == 1)
         self._coin.draw(at[asked])
-        found[asked] = self._coin.below(start, at[asked])
+        found[asked] = self._coin.below(self.part, at[asked])
         return found
 
     def _cases(self, bounds: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -179,12 +221,11 @@ class Deviates:
 
     def scaled(self, by: int) -> NDArray[np.int64]:
         """(k + x)·by, rounded to the nearest: exact, for of x as many words are drawn as the rounding needs."""
-        factor = np.uint64(by)
-        high, low = self.part.words >> _SHIFT, (self.part.words & _LOW) * factor
-        # floor(x · by · 2³²) from the first word of x, and a half to round by; `low` keeps what lies below.
-        total = high * factor + (low >> _SHIFT) + np.uint64(2**31)
-        found = self.whole * by + (total >> _SHIFT).astype(np.int64)
-        near = ((total & _LOW) == _LOW) & ((low & _LOW) + factor > _LOW)
+        whole, rest = _product(self.part.words, np.uint64(by))
+        half = rest + _HALF
+        found = self.whole * by + (whole + (half < rest)).astype(np.int64)
+        # Where further words of x could carry over.
+        near = half > np.uint64(2**64 - 1 - by)
         for place in np.flatnonzero(near).tolist():
             found[place] = int(self.whole[place]) * by + self._rounded(place, by)
         return found

@@ -49,6 +49,7 @@ from sottovoce.peers.lists import (
     share_key,
 )
 from sottovoce.peers.messages import (
+    SIGNATURE_BYTES,
     Agreed,
     Agreement,
     Deals,
@@ -213,12 +214,13 @@ class Sender:
             raise Refused(f"the list of dealers must hold what {self.me!r} dealt as it was sent")
         if set(message.sealed) != set(dealers.commitments) - {self.me}:
             raise Refused("there must be a sealed share of every dealer, and of nobody else")
-        said = {read(frame, self.group, Dealt).sender: frame for frame in message.dealt}
         held = {}
         for dealer, text in message.sealed.items():
             theirs = self._roster.keys[dealer].sealing
             key = refusing(share_key, self._drawn.sealing, theirs, self._roster, dealer, self.me)
-            held[dealer] = refusing(shares.opened, key, text, context=masks.digest("dealt", [said[dealer]]))
+            held[dealer] = refusing(
+                shares.opened, key, text, context=masks.digest("dealt", [dealers.frames[dealer]])
+            )
             if len(held[dealer]) != 2 * shares.SHARE_BYTES:
                 raise Refused(f"{dealer!r} dealt shares of a wrong length")
         self._held |= held
@@ -316,7 +318,7 @@ class Receiver:
         message = read_any(frame, self.group)
         name, said = message.sender, (message.sender, type(message))
         if said in self._earlier:
-            if self._earlier[said] != masks.digest("taken", [frame]):
+            if self._earlier[said] != frame[:SIGNATURE_BYTES]:
                 raise Refused(f"{name!r} sent a second, different {type(message).__name__}")
             return ()
         wanted = _WANTED.get(self.phase)
@@ -325,7 +327,7 @@ class Receiver:
         if wanted is None or not isinstance(message, wanted) or name not in self._expected:
             raise Refused(f"{type(message).__name__} of {name!r} came while waiting for {self.phase!r}")
         self._check(message)
-        self._earlier[said] = masks.digest("taken", [frame])
+        self._earlier[said] = frame[:SIGNATURE_BYTES]
         if isinstance(message, Masked):
             # Added up as they come, and let go of.
             self._total += np.frombuffer(message.words, dtype="<u8")

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import lapack
 
 from sottovoce.filtering import GAMMA, ROOM
 from sottovoce.rates.rounding import FLOATED, solve_residual
@@ -130,7 +130,7 @@ def _piece(state: SteadyState, centre: float, half: float, bound: float) -> Piec
     γ‖T_k‖).
     """
     shifted = state.closed.shifted(centre)
-    factors = linalg.lu_factor(shifted.T, check_finite=False)
+    factors = lapack.zgetrf(shifted.T)[:2]
     powers = np.empty((TERMS, state.size, state.rows.shape[0]), dtype=np.complex128)
     sizes = np.abs(shifted.T)
     current, residual = _solve(factors, shifted.T, sizes, state.closed.whitener.T)
@@ -164,8 +164,8 @@ def _solve(
     factors: tuple[np.ndarray, np.ndarray], matrix: np.ndarray, sizes: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Solve and refine once, and a bound of the norm of what is then left, right − matrix · result."""
-    first = linalg.lu_solve(factors, right.astype(np.complex128), check_finite=False)
-    found = np.asarray(first + linalg.lu_solve(factors, right - matrix @ first, check_finite=False))
+    first = lapack.zgetrs(*factors, right)[0]
+    found = np.asarray(first + lapack.zgetrs(*factors, right - matrix @ first)[0])
     return found, solve_residual(matrix, sizes, right, found)
 
 

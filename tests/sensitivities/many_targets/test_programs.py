@@ -31,8 +31,8 @@ from sottovoce.views import View
 if TYPE_CHECKING:
     from sottovoce.protocols import Contribution
 
-WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=120,d=4,seed=3"), 64
-DIRECTED = np.roll(np.eye(120), 1, axis=0) / 2 + np.roll(np.eye(120), 7, axis=0) / 4 + np.eye(120) / 4
+WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=60,d=4,seed=3"), 64
+DIRECTED = np.roll(np.eye(60), 1, axis=0) / 2 + np.roll(np.eye(60), 7, axis=0) / 4 + np.eye(60) / 4
 PROTOCOLS = [
     gossip(WEIGHTS, rounds=ROUNDS, noise_levels=2),
     gossip(WEIGHTS, rounds=ROUNDS, encoder=(1, "1/2", "3/8")),
@@ -46,7 +46,7 @@ PROTOCOLS = [
     push_sum(DIRECTED, rounds=ROUNDS),
     scheduled([WEIGHTS, lazy_weights(WEIGHTS)], rounds=ROUNDS),
 ]
-TARGETS = [3, 17, 40, 77, 101]
+TARGETS = [3, 17, 29, 40, 51]
 
 
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0)], ids=str)
@@ -85,7 +85,7 @@ def test_patterns_and_energies_in_bulk_overlap(
     assert (whole.squared_upper > 0).all()
 
 
-@pytest.mark.parametrize("place", [0, 2, 60])
+@pytest.mark.parametrize("place", [0, 2, 30])
 def test_the_stream_behind_a_lower_end_attains_it(place: int) -> None:
     protocol = momentum(WEIGHTS, rounds=ROUNDS, beta="9/10")
     found = sensitivity(protocol, View.secure_sum(0), effort="bulk")
@@ -173,4 +173,4 @@ def test_followed_in_plain_floats_a_stream_shows_what_it_does_but_for_the_allowa
             off += sum(float(x - y) ** 2 for x, y in zip(shown, X * C * exact, strict=True))
             state = step.stage.transition @ state - step.filtered.gain @ (step.stage.rows @ state)
             exact = A * exact - K * (C * exact)
-    assert 0 < np.sqrt(off) <= response.plainly * np.sqrt(12) < 1e4 * np.sqrt(off)
+    assert 0 < np.sqrt(off) <= response.accuracy.plainly * np.sqrt(12) < 1e4 * np.sqrt(off)

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from sottovoce.filtering import GAMMA, ROOM, ClosedLoop, spread
 
@@ -126,7 +126,7 @@ def peak_of(model: TargetModel) -> tuple[float, float]:
     angles = np.concatenate([np.linspace(0, np.pi, 257), np.abs(np.angle(poles))])
     values = closed.values(angles, source)
     best, width = float(angles[np.argmax(values)]), np.pi / 256
-    refined = optimize.minimize_scalar(
+    refined = scipy.optimize.minimize_scalar(
         lambda angle: -closed.value(angle, source),
         bounds=(max(0.0, best - width), min(np.pi, best + width)),
         method="bounded",
