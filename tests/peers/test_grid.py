@@ -237,6 +237,53 @@ def test_the_coupling_of_the_proof_shows_the_same_view_within_its_budget(seed: i
     assert math.sqrt(spent) <= float(np.linalg.norm(shift)) + run.excess(rounds)
 
 
+@pytest.mark.parametrize("lipschitz", [1.0, 1.5])
+@pytest.mark.parametrize("seed", range(4))
+def test_training_is_within_its_budget_on_the_grid(seed: int, lipschitz: float) -> None:
+    """The coupling of Corollary 2 of training, memory of one round, carried out with bent maps on whole numbers."""
+    rng = np.random.default_rng(seed)
+    rounds, change, scale = 15, 30.0, 12.0
+    rows, mixing, denominator = (
+        [[2, 1, 0, 1]],
+        np.array([[4, 2, 0, 2], [2, 5, 3, 0], [0, 3, 5, 2], [2, 0, 2, 5]]),
+        10,
+    )
+    basis = np.array([vector.astype(float) for vector in grids._kernel(rows, 4)])
+    bend = rng.uniform(0, 6, 4)
+
+    def map_of(held: Whole) -> NDArray[np.float64]:
+        """No difference of inputs is stretched by more than `lipschitz`."""
+        swing = lipschitz - 0.5
+        return 0.5 * held + swing * scale * np.sin(held / scale + bend)
+
+    row = np.array(rows[0])
+    unit = np.array([1.0, 0, 0, 0])
+    along = unit - row * (row @ unit) / (row @ row)
+    budget = change * math.sqrt(
+        rounds * ((np.abs(unit - along) + lipschitz * np.abs(mixing @ along) / denominator) ** 2).sum()
+    )
+    sent = other = np.zeros(4, dtype=np.int64)
+    spent = 0.0
+    for _ in range(rounds):
+        held, moving = mixed(mixing @ sent, denominator), mixed(mixing @ other, denominator)
+        delta_t = change * rng.choice([-1, 1]) * unit
+        noise = rounded_gaussian(4, deviation=25)
+        sent = np.rint(map_of(held)).astype(np.int64) + noise
+        changed = (
+            sent
+            + nearest(along * delta_t[0], basis)
+            - np.rint(map_of(moving) + delta_t).astype(np.int64)
+            - noise
+        )
+        other = sent + nearest(along * delta_t[0], basis)
+        spent += float(changed @ changed)
+        assert not np.any(row @ (other - sent))
+    excess = view_excess(
+        rows, mixing=mixing.tolist(), denominator=denominator, rounds=rounds, dimension=1, lipschitz=lipschitz
+    )
+    assert math.sqrt(spent) <= budget + excess
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_twins_hide_each_other_whatever_they_compute(seed: int) -> None:
     """On a complete graph nobody's input moves, so messages may be any function of them, rounded however."""
@@ -260,7 +307,7 @@ def test_twins_hide_each_other_whatever_they_compute(seed: int) -> None:
         spent += float((changed**2).sum())
         seen = (state + gradients + noise).sum(axis=0)
         assert np.array_equal(seen, (state + other + noise + changed).sum(axis=0))
-    excess = grid_excess([radius] * rounds, hidden=1, dimension=dimension, gain=0)
+    excess = grid_excess([radius] * rounds, hidden=1, dimension=dimension, lipschitz=0)
     assert math.sqrt(spent) <= change * math.sqrt(rounds / nodes) + excess
 
 
@@ -348,7 +395,7 @@ def test_an_excess_serves_whatever_proof_a_sensitivity_has() -> None:
     run: dict[str, Any] = {"mixing": mixing, "denominator": 5, "rounds": 9, "dimension": 4}
     anything = view_excess(rows, **run, lipschitz=None)
     # Nothing is unseen by all, so that only the rounding of the target counts.
-    assert anything == pytest.approx(2 * math.sqrt(9 * 4))
+    assert anything == pytest.approx(math.sqrt(9 * 4))
     one, two = (view_excess(rows, **run, lipschitz=bound) for bound in (1.0, 2.0))
     assert anything < one < two
     radius = covering_radius(rows, nodes=3)

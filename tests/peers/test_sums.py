@@ -15,7 +15,7 @@ from scipy import stats
 from tests.peers.circle import Circle, group_of, identity, random_values, weighted
 
 from sottovoce.errors import InputError
-from sottovoce.peers import messages, shares, sums
+from sottovoce.peers import masks, messages, shares, sums
 from sottovoce.peers.groups import Group, hiding, least_threshold
 from sottovoce.peers.messages import (
     Agreed,
@@ -588,3 +588,53 @@ def test_one_sender_cannot_speak_for_another() -> None:
     early = Agreed(group=group.digest, sender="site-0", dealers=bytes(32), names=())
     with pytest.raises(Refused, match="Agreed of 'site-0' came while waiting for 'keys'"):
         circle.receiver.receive(messages.signed(early, identity("site-0")))
+
+
+def test_a_survivor_that_was_told_other_dealers_spoils_the_sum_and_shows_nothing() -> None:
+    """The receiver keeps a dealer from the last sender, and opens the list that the others agreed to."""
+    group = group_of([1, 1, 1, 1, 1])
+    hostile = Hostile(group, upto="deals")
+    names, last = group.names, group.names[-1]
+    for _, to, frame in list(hostile.circle.sent):
+        message = messages.read_any(frame, group)
+        if isinstance(message, Deals):
+            if to == last:
+                sealed = {name: text for name, text in message.sealed.items() if name != "site-0"}
+                frame = hostile.signed(Deals, dealt=message.dealt[1:], sealed=sealed)
+            hostile.circle.carry_out(to, hostile.senders[to].receive(frame))
+    masked = said(hostile.circle, Masked)
+    assert masked[last].dealers != masked["site-0"].dealers == masked["site-1"].dealers
+    with pytest.raises(Refused, match="must be dealers"):
+        hostile.answers(last, hostile.signed(Survivors, names=names))
+    agreed = [hostile.answers(name, hostile.signed(Survivors, names=names))[0] for name in names[:3]]
+    agreement = hostile.signed(Agreement, agreed=tuple(agreed))
+    opened = {name: messages.read(hostile.answers(name, agreement)[0], group, Opened) for name in names[:3]}
+    bare = {}
+    for name in names:
+        held = {group.place(opener): message.seeds[name] for opener, message in opened.items()}
+        key = masks.bound_key(
+            shares.joined(held, threshold=3), purpose="mask of one", context=masked[name].dealers
+        )
+        bare[name] = np.frombuffer(masked[name].words, dtype="<u8").copy()
+        masks.add_mask(bare[name], key, -1)
+    # All own masks are off, and no set of messages tells anything: 5 words agree by chance with 2^-320.
+    for size in range(1, 6):
+        for chosen in itertools.combinations(names, size):
+            total = sum((bare[name] for name in chosen), np.zeros(5, dtype=np.uint64))
+            assert not np.any(total.view(np.int64) == weighted(group, hostile.values, chosen))
+
+
+def test_a_sum_beyond_what_was_agreed_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = group_of([1, 2, 1])
+    liar = group_of([1, 2, 1], largest=2**60)
+    for value, kind in ((2**40, Summed), (2**42, Failed)):
+        values = {name: np.full(5, 2**40, dtype=np.int64) for name in group.names}
+        with monkeypatch.context() as patched:
+            # A sender that does not look at its own values.
+            patched.setattr(Group, "digest", group.digest)
+            circle = Circle(liar, values | {"site-1": np.full(5, -value, dtype=np.int64)})
+            circle.receiver.group = group
+            end = circle.run()
+        assert isinstance(end, kind)
+    assert isinstance(end, Failed)
+    assert "larger than all agreed on" in end.reason

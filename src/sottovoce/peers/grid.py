@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages as whole multiples of a power of two, and what that costs: proved in docs/proofs/grid.md.
 
-A node that received the sum Y of weighted messages sends S = round(Y/d) + round(x) + u, all in units of the grid, with
+A node that received the sum Y of weighted messages holds q = round(Y/d) and sends q + round(x(q)) + u, in units, with
 noise u from `noise.rounded_gaussian`: each term is put on the grid before they are added, so that noise shifts by whole
 numbers. An observer of whole sums then learns no more than one of a Gaussian view whose sensitivity is larger by
 `grid_excess`. Noise that is rounded together with what it hides has no such proof.
@@ -150,14 +150,17 @@ def _reduced(vectors: list[NDArray[np.object_]]) -> list[NDArray[np.object_]]:
     return vectors
 
 
-def grid_excess(radii: Sequence[float], *, hidden: int, dimension: int, gain: float = 1.0) -> float:
+def grid_excess(
+    radii: Sequence[float], *, hidden: int, dimension: int, gain: float = 1.0, lipschitz: float = 1.0
+) -> float:
     """By how much a run on whole numbers is more sensitive than a real one, in units of the grid.
 
-        √dimension · √Σ_t (ρ_t + gain·ρ_{t−1} + 2√hidden)²,   ρ_0 = 0
+        √dimension · √Σ_t (ρ_t + lipschitz·(gain·ρ_{t−1} + √hidden) + √hidden)²,   ρ_0 = 0
 
-    with ρ_t the covering radius of what the view of round t leaves unseen, `hidden` the number of nodes whose message
-    may be rounded otherwise, and `gain` a bound on how much a round stretches hidden differences (1 for symmetric
-    weights; 0, with hidden = 1, where no hidden node's input moves).
+    with ρ_t the covering radius of what the view of round t leaves unseen, `hidden` the number of nodes whose input or
+    message may be rounded otherwise, `gain` a bound of the norm of the weights among hidden nodes (1 if they are doubly
+    stochastic) and `lipschitz` one of how messages stretch differences of what was received (1 for averaging; 0, with
+    hidden = 1, where nobody's input moves).
 
     **Guarantee**: with Δ·clip for the real view, the view on the grid is μ-GDP with
     μ = (Δ·clip + unit·excess)/noise_std. **Source**: docs/proofs/grid.md.
@@ -166,9 +169,10 @@ def grid_excess(radii: Sequence[float], *, hidden: int, dimension: int, gain: fl
     2302.8
     """
     at_least(1, hidden=hidden, dimension=dimension)
-    slack = 2 * math.sqrt(hidden)
+    slack = math.sqrt(hidden)
     before = [0.0, *radii[:-1]]
-    total = sum((now + gain * last + slack) ** 2 for now, last in zip(radii, before, strict=True))
+    pairs = zip(radii, before, strict=True)
+    total = sum((now + lipschitz * (gain * last + slack) + slack) ** 2 for now, last in pairs)
     return math.sqrt(dimension * total) * _UP
 
 
@@ -198,14 +202,16 @@ def view_excess(
     nodes = len(mixing)
     at_least(1, denominator=denominator, rounds=rounds, nodes=nodes)
     unmoved = covering_radius([*rows, *mixing], nodes=nodes)
-    found = grid_excess([unmoved] * rounds, hidden=1, dimension=dimension, gain=0.0)
+    found = grid_excess([unmoved] * rounds, hidden=1, dimension=dimension, lipschitz=0.0)
     if lipschitz is None:
         return found
     positive(lipschitz=lipschitz)
     sizes = np.abs(np.array(mixing, dtype=object))
     stretch = math.sqrt(int(sizes.sum(axis=0).max()) * int(sizes.sum(axis=1).max())) / denominator
     radius = covering_radius(rows, nodes=nodes)
-    moved = grid_excess([radius] * rounds, hidden=nodes, dimension=dimension, gain=lipschitz * stretch * _UP)
+    moved = grid_excess(
+        [radius] * rounds, hidden=nodes, dimension=dimension, gain=stretch * _UP, lipschitz=lipschitz
+    )
     return max(found, moved)
 
 

@@ -430,8 +430,12 @@ class Receiver:
                     masks.add_mask(self._total, pair_key(shared, self._dealers), pair_sign(name, other))
         except InputError as error:
             return self._fail(str(error))
+        values = self._total.view(np.int64)
+        reach = self.group.largest * sum(abs(self.group.member(name).weight) for name in self._survivors)
+        if max(int(values.max()), -int(values.min())) > reach:
+            return self._fail(f"the sum is beyond {reach}: a sender's values were larger than all agreed on")
         self.phase = "done"
-        return (Summed(values=self._total.view(np.int64), survivors=self._survivors, receipt=self._receipt),)
+        return (Summed(values=values, survivors=self._survivors, receipt=self._receipt),)
 
     def _joined(self, by_opener: Mapping[str, bytes]) -> bytes:
         places = {self.group.place(name): share for name, share in by_opener.items()}
