@@ -153,7 +153,17 @@ EDGES: dict[str, set[str]] = {
         "accounting",
         "learning",
     },
-    "peers": {"errors"},
+    "peers": {
+        "errors",
+        "files",
+        "interval",
+        "forms",
+        "graphs",
+        "protocols",
+        "views",
+        "scenarios",
+        "learning",
+    },
     "studies": {
         "errors",
         "interval",
@@ -231,6 +241,7 @@ EDGES: dict[str, set[str]] = {
         "learning",
         "frontiers",
         "auditing",
+        "peers",
         "documents",
         "report",
         "web",
@@ -258,14 +269,14 @@ OUTSIDE["folders"] = set()
 OUTSIDE["spellings"] = set()
 OUTSIDE["interval"] = set()
 OUTSIDE["page"] = set()
-for room in ("forms", "certificates", "sweeps", "documents", "web"):
+for room in ("forms", "certificates", "sweeps", "peers", "documents", "web"):
     OUTSIDE[room] |= {"msgspec"}
 OUTSIDE["graphs"] |= {"networkx", "topohub"}
 OUTSIDE["verification"] |= {"flint"}
 OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}
 OUTSIDE["learning"] |= {"sklearn", "torch"}
-OUTSIDE["peers"] |= {"cryptography", "msgspec"}
+OUTSIDE["peers"] |= {"cryptography", "zenoh"}
 OUTSIDE["report"] |= {"matplotlib"}
 OUTSIDE["web"] |= {"starlette", "uvicorn", "h11"}
 OUTSIDE["cli"] |= {"cyclopts", "rich"}

@@ -9,7 +9,15 @@ modules, and is the only part that loads that library.
 from sottovoce.learning.advice import StepCost, step_cost
 from sottovoce.learning.baselines import Baseline, central_descent, noiseless_descent
 from sottovoce.learning.data import DATA_NAMES, Data, held_out, load_data
-from sottovoce.learning.descent import Descent, Info, State, gradient_sensitivity, init, step
+from sottovoce.learning.descent import (
+    Descent,
+    Info,
+    State,
+    clipped_gradients,
+    gradient_sensitivity,
+    init,
+    step,
+)
 from sottovoce.learning.guarantees import Exposure, quadratic_damping
 from sottovoce.learning.losses import (
     LOSS_NAMES,
@@ -71,6 +79,7 @@ __all__ = [
     "Task",
     "TrainingWords",
     "central_descent",
+    "clipped_gradients",
     "clipped_rows",
     "closed_loop",
     "fresh_keys",

@@ -47,6 +47,7 @@ __all__ = [
     "check_counts",
     "check_fraction",
     "check_protocol",
+    "clipped_gradients",
     "consensus_distance",
     "gradient_sensitivity",
     "init",
@@ -390,16 +391,28 @@ def _places(descent: Descent) -> tuple[int, int]:
 
 def _gradients(descent: Descent, state: State) -> Sums:
     """The data's part of each node's gradient, clipped."""
-    task, shards = descent.task, descent.task.shards
-    weights = shards.present.astype(np.float64)
+    task = descent.task
+    weights = task.shards.present.astype(np.float64)
     if descent.batch_fraction < 1:
         weights *= _tossed(descent, state.round)
     elif descent.batches > 1:
         weights *= _dealt(descent, state.round)
-    nominal = descent.share * shards.nominal
-    if descent.unit == "record":
-        found = task.loss.clipped_sums(state.models, shards, weights, descent.clip)
+    return clipped_gradients(
+        task, state.models, weights, clip=descent.clip, unit=descent.unit, share=descent.share
+    )
+
+
+def clipped_gradients(
+    task: Task, models: Array, weights: Array, *, clip: float, unit: Unit, share: float = 1.0
+) -> Sums:
+    """The data's part of the gradient at each node's model: records, or whole nodes, clipped, over the nominal batch.
+
+    `weights` says of each record whether it is in the batch, which is divided by `share` of the public shard size.
+    """
+    nominal = share * task.shards.nominal
+    if unit == "record":
+        found = task.loss.clipped_sums(models, task.shards, weights, clip)
         return found._replace(values=found.values / nominal)
-    found = task.loss.clipped_sums(state.models, shards, weights, None)
-    whole = clipped_rows(found.values / nominal, descent.clip)
+    found = task.loss.clipped_sums(models, task.shards, weights, None)
+    whole = clipped_rows(found.values / nominal, clip)
     return whole._replace(zeroed=whole.zeroed + found.zeroed, loss=found.loss)
