@@ -108,7 +108,7 @@ class Descent:
     With `batch_fraction` below 1 each record takes part in a round with that probability, on a coin of its own; tosses
     beyond `most_heads` are tossed again. With `batches` above 1 it takes part in one round of each epoch of so many: at
     the beginning of an epoch every node deals the public shard size in places, in a secret order, to batches of equal
-    size. With `local_steps` above 1 a node takes so many steps on its records between two messages, without noise; noise
+    size. With `local_steps` above 1 a node takes so many steps on its records between two messages, without noise; that
     is added to what they make together.
     """
 
