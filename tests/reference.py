@@ -105,7 +105,8 @@ def exact_form(
     if not kept:
         return ExactForm(numerators=np.zeros((G.shape[1],) * 2, dtype=object), denominator=1)
     given = fmpz_mat(G[kept].tolist())
-    solved = fmpq_mat(fmpz_mat([[K[i, j] for j in kept] for i in kept]).solve(given))
+    chosen = fmpq_mat(fmpz_mat([[K[i, j] for j in kept] for i in kept]))
+    solved = chosen.solve(fmpq_mat(given))
     numerators, denominator = (fmpq_mat(given.transpose()) * solved).numer_denom()
     entries = [[int(x) for x in row] for row in numerators.tolist()]
     return ExactForm(numerators=np.array(entries, dtype=object), denominator=int(denominator))
