@@ -31,7 +31,9 @@ from sottovoce.peers.identity import create_identity
 from sottovoce.peers.local import _child, free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from sottovoce.peers.exchanges import Post
 
 DEGREE, WIDTH = 4, 3
 SENT, RECEIVED = 0, 1
@@ -154,11 +156,11 @@ def child(place: Place, pipe: Connection) -> None:
     for kind in (Clear, Masking):
         begin, received = kind.begin, kind.received
 
-        def begun(self: Clear, begin: Any = begin) -> Any:
+        def begun(self: Clear, begin: Callable[[Clear], list[Post]] = begin) -> list[Post]:
             note(SENT, self, self.message[0])
             return begin(self)
 
-        def ended(self: Clear, received: Any = received) -> Any:
+        def ended(self: Clear, received: Callable[[Clear], np.ndarray] = received) -> np.ndarray:
             found = received(self)
             note(RECEIVED, self, found[0], self.survivors)
             return found
@@ -174,8 +176,8 @@ def checked(network: Network, held: dict[str, Place]) -> dict[str, int]:
     for name, place in held.items():
         me = network.index(name)
         for what, t, _, values in logged(place, network.dimension):
+            # A node that was killed before it had kept a message makes another: the last is the one that was sent.
             if what == SENT:
-                assert (me, t) not in sent, f"{name} sent in round {t} twice"
                 sent[me, t] = values
         found = read_transcript(place.folder / "transcript.jsonl", network.settings.nodes[me].signing_key)
         once = Counter((line["round"], line["exchange"]) for line in found if line["what"] == "sent")
@@ -229,7 +231,7 @@ weights = "uniform"
 sums = "{"masked" if masked else "plain"}"
 edges = [{edges}]
 task = {{ loss = "logistic", features = {WIDTH}, classes = 2, shard_size = 8 }}
-deadlines = {{ join = 120, round = 20, lost = 2 }}
+deadlines = {{ join = 600, round = 30, lost = 2 }}
 """
     (folder / "network.toml").write_text(text + "".join(each.public_text for each in made))
     return folder / "network.toml"
