@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sottovoce.learning import Plan
+    from sottovoce.learning import Exposure, Plan
     from sottovoce.views import View
 
 __all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network"]
@@ -184,6 +184,11 @@ class Network:
         return self._whole.schedule.sizes(self.settings.rounds)
 
     @property
+    def exposure(self) -> Exposure:
+        """How the run moves: steps, damping and slopes, from public numbers."""
+        return self._whole.exposure
+
+    @property
     def noise_std(self) -> float:
         """The standard deviation of the noise on a gradient; on what is sent it is that times the step."""
         return self._whole.noise_std
@@ -215,17 +220,22 @@ class Network:
     def grid_excess(self, members: tuple[int, ...]) -> float:
         """By how much the grid makes what `members` see more sensitive, in its units: docs/proofs/grid.md."""
         hidden = [j for j in range(self.n) if j not in members]
-        exposure = self._whole.exposure
-        # Damping alone shrinks; of losses of which nothing is known, nothing is used.
-        hull = (0.0, 1.0) if exposure.state_free else exposure.reaction.hull(0, self.settings.rounds)
         return view_excess(
             [[self.numerators[i].get(j, 0) for j in hidden] for i in members],
             mixing=[[self.numerators[i].get(j, 0) for j in hidden] for i in hidden],
             denominator=self.denominator,
             rounds=self.settings.rounds,
             dimension=self.dimension,
-            lipschitz=None if hull is None else max(1.0, *map(abs, hull)),
+            lipschitz=self.lipschitz,
         )
+
+    @property
+    def lipschitz(self) -> float | None:
+        """By how much messages stretch differences of what was received, at most; None if nothing is known."""
+        # Damping alone shrinks; of losses of which nothing is known, nothing is used.
+        exposure = self.exposure
+        hull = (0.0, 1.0) if exposure.state_free else exposure.reaction.hull(0, self.settings.rounds)
+        return None if hull is None else max(1.0, *map(abs, hull))
 
     def plan(self, view: View | str, *, rounds: int | None = None, delta: float | None = None) -> Plan:
         """What training of so many rounds gives away in a view, from public numbers alone."""

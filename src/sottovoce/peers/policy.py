@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sottovoce.learning import Plan
     from sottovoce.peers.network import Network
 
-__all__ = ["Budget", "Knowledge", "Policy", "Seen", "known_after", "read_policy"]
+__all__ = ["Budget", "Knowledge", "Policy", "Seen", "known_after", "read_policy", "unmasks"]
 
 MOST_COALITIONS = 300
 """More coalitions than these are not looked at one by one: they are bounded by whoever reads every message."""
@@ -215,7 +215,7 @@ def _one(
 ) -> Seen:
     """What one node or coalition sees, by the masks that there are."""
     names = tuple(network.names[i] for i in members)
-    masked = network.settings.sums == "masked" and not _unmasks(network, members)
+    masked = network.settings.sums == "masked" and not unmasks(network, members)
     view = View.coalition_sums(names) if masked else View.coalition_messages(names)
     if len(names) == 1:
         view = View.secure_sum(names[0]) if masked else View.neighbourhood(names[0])
@@ -223,7 +223,7 @@ def _one(
     return _seen(network, plan, target, kind, members, "sums" if masked else "messages")
 
 
-def _unmasks(network: Network, members: tuple[int, ...]) -> bool:
+def unmasks(network: Network, members: tuple[int, ...]) -> bool:
     """Whether nodes that pool what they hold can open a masked message: a receiver with a threshold of its senders."""
     for receiver in members:
         senders = network.senders(receiver)
