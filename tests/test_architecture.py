@@ -154,6 +154,9 @@ EDGES: dict[str, set[str]] = {
         "learning",
     },
     "peers": {
+        "certificates",
+        "sensitivities",
+        "verification",
         "errors",
         "files",
         "interval",

@@ -67,7 +67,8 @@ class History:
         """
         seen = self.opened.get((t, i), frozenset() if self._shut(t, i) else None)
         if not observer:
-            seen = self.closed[t, i] if (t, i) in self.closed else (frozenset() if seen == frozenset() else None)
+            # What was not opened was not taken up either.
+            seen = self.closed.get((t, i), None if seen else seen)
         return None if seen is None else self.mixing(i, seen)
 
     def mixing(self, i: int, heard: Iterable[int]) -> Row:

@@ -178,6 +178,15 @@ class Network:
             least_threshold(count, colluders=min(settings.colluders, count - 2)), min(settings.quorum, count)
         )
 
+    def unmasks(self, members: tuple[int, ...]) -> bool:
+        """Whether nodes that pool what they hold can open a masked message: a receiver with enough of its senders."""
+        for receiver in members:
+            senders = self.senders(receiver)
+            colluding = len(set(members) & set(senders))
+            if len(senders) > 1 and colluding >= 2 * self.threshold(receiver) - len(senders):
+                return True
+        return False
+
     @cached_property
     def steps(self) -> NDArray[np.float64]:
         """The step size of every round."""

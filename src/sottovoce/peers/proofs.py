@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import json
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,7 +22,7 @@ from sottovoce.errors import FileError, InputError, probability
 from sottovoce.files import put_whole
 from sottovoce.forms import Form, read_form, strict_json
 from sottovoce.peers.history import history_of
-from sottovoce.peers.spending import layout_of, spent, stands_alone, total
+from sottovoce.peers.spending import layout_of, observers_of, spent, stands_alone, total
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.verification import verify
 
@@ -44,15 +42,12 @@ __all__ = [
     "Stated",
     "authors_of",
     "certify_run",
-    "observers_of",
     "read_run",
     "verify_run",
     "write_run",
 ]
 
 _CONTEXT = b"sottovoce run certificate 1\n"
-MOST_COALITIONS = 100
-"""More coalitions than these are not certified one by one: whoever reads every message bounds them."""
 
 
 class Stated(Form, frozen=True, kw_only=True):
@@ -92,15 +87,6 @@ class Checked:
     def holds(self) -> bool:
         """Whether no more is claimed than was proved."""
         return self.proved <= self.claimed
-
-
-def observers_of(network: Network, me: int, size: int) -> list[tuple[int, ...]]:
-    """Of whom a certificate speaks: each neighbour, coalitions of a size, and whoever reads every message."""
-    others = [i for i in range(network.n) if i != me]
-    groups: list[tuple[int, ...]] = []
-    if 1 < size <= len(others) and math.comb(len(others), size) <= MOST_COALITIONS:
-        groups = list(itertools.combinations(others, size))
-    return [*((i,) for i in network.neighbours(me)), *groups, ()]
 
 
 def certify_run(
@@ -167,7 +153,9 @@ def verify_run(
             _CONTEXT + _form(msgspec.structs.replace(certificate, signature="")),
         )
     except (InvalidSignature, ValueError):
-        raise InputError(f"the certificate is not signed by {certificate.me} (take the original file)") from None
+        raise InputError(
+            f"the certificate is not signed by {certificate.me} (take the original file)"
+        ) from None
     lines, digests = _read(network, transcripts)
     if digests != certificate.transcripts:
         other = sorted(
@@ -183,7 +171,9 @@ def verify_run(
     if stated != observers_of(network, me, certificate.size):
         raise InputError("the certificate leaves out observers, or names some twice (certify again)")
     if certificate.sent != sum(i == me for _, i in history.sent):
-        raise InputError(f"the transcript of {certificate.me} does not say that it sent {certificate.sent} times")
+        raise InputError(
+            f"the transcript of {certificate.me} does not say that it sent {certificate.sent} times"
+        )
     return tuple(
         _checked(history, me, group, each, certificate.delta)
         for group, each in zip(stated, certificate.known, strict=True)
@@ -195,8 +185,8 @@ def _checked(history: History, me: int, group: tuple[int, ...], stated: Stated, 
     layout = layout_of(history, me, group, together=stated.together)
     held: dict[str, Certificate] = {}
     for document in stated.certificates:
-        found = from_text(json.dumps(document))
-        held[found.protocol_hash] = found
+        read = from_text(json.dumps(document))
+        held[read.protocol_hash] = read
 
     def proof(part: Part) -> float | None:
         certificate = held.pop(part.protocol.hash, None)
@@ -211,9 +201,11 @@ def _checked(history: History, me: int, group: tuple[int, ...], stated: Stated, 
 
     found = total(layout, proof, delta)
     if held:
-        raise InputError("a certificate speaks of weights that the transcripts do not tell of (certify again)")
-    consistent = (stated.seen, stated.squared) == (found.seen, found.squared)
-    claimed = stated.epsilon if consistent or stated.squared >= found.squared else 0.0
+        raise InputError(
+            "a certificate speaks of weights that the transcripts do not tell of (certify again)"
+        )
+    # Both numbers are claims.
+    claimed = stated.epsilon if (stated.seen, stated.squared) >= (found.seen, found.squared) else 0.0
     return Checked(observers=tuple(stated.observers), claimed=claimed, proved=found.epsilon)
 
 
@@ -233,7 +225,9 @@ def read_run(path: Path) -> RunCertificate:
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: cannot be read: {error} (check the path)") from None
     try:
-        return read_form(strict_json(text, "a certificate of a run"), RunCertificate, "a certificate of a run")
+        return read_form(
+            strict_json(text, "a certificate of a run"), RunCertificate, "a certificate of a run"
+        )
     except InputError as error:
         raise FileError(f"{path}: {error}") from None
 
@@ -256,12 +250,16 @@ def authors_of(paths: Iterable[Path]) -> dict[str, Path]:
     for path in paths:
         try:
             with path.open("rb") as stream:
-                first = strict_json(stream.readline(100_000).decode(errors="replace"), "a line of a transcript")
+                first = strict_json(
+                    stream.readline(100_000).decode(errors="replace"), "a line of a transcript"
+                )
         except OSError as error:
             raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
         name = first.get("me") if isinstance(first, dict) else None
         if not isinstance(name, str) or name in found:
-            raise FileError(f"{path}: begins as no transcript does, or as one that was given (check the path)")
+            raise FileError(
+                f"{path}: begins as no transcript does, or as one that was given (check the path)"
+            )
         found[name] = path
     return found
 

@@ -14,6 +14,7 @@ Source: docs/proofs/transcripts.md.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,22 +28,36 @@ from sottovoce.certificates import ShiftProof
 from sottovoce.errors import NotCertified
 from sottovoce.graphs import GossipWeights, is_symmetric, quotients
 from sottovoce.peers.grid import Sight, schedule_excess
-from sottovoce.peers.policy import unmasks
+from sottovoce.peers.history import History
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip
 from sottovoce.sensitivities import certify
 from sottovoce.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sottovoce.certificates import Certificate
-    from sottovoce.peers.history import History, Row
+    from sottovoce.peers.history import Row
     from sottovoce.peers.network import Network
 
-__all__ = ["Layout", "Part", "Spent", "layout_of", "spent", "stands_alone", "total"]
+__all__ = [
+    "Cost",
+    "Layout",
+    "Part",
+    "Spent",
+    "costs_of",
+    "layout_of",
+    "observers_of",
+    "spent",
+    "stands_alone",
+    "total",
+]
 
 _UNMOVED = frozenset({"cap", "twins"})
 """Proofs of a round in which nobody's input moves, whatever the maps: such rounds may follow each other."""
+
+MOST_COALITIONS = 100
+"""More coalitions than these are not looked at one by one: whoever reads every message bounds them."""
 
 MOST_PARTS = 64
 """Rounds with the weights of more kinds than these count as seen: a certificate each would take too long."""
@@ -90,9 +105,8 @@ class Spent:
 
 def spent(history: History, me: int, observers: tuple[int, ...], *, delta: float) -> Spent:
     """What observers who pool what they hold know of a node at most; without any, whoever reads every message."""
-    found = [
-        _proved(layout_of(history, me, observers, together=together), delta) for together in (False, True)
-    ]
+    layouts = [layout_of(history, me, observers, together=together) for together in (False, True)]
+    found = [_proved(layout, delta) for layout in layouts[: 1 + bool(layouts[1].parts)]]
     return min(found, key=lambda each: each.mu)
 
 
@@ -134,14 +148,10 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
         # Rounds that stand alone leave nothing to each other, in whatever order.
         sights += part.sights
     squared = math.fsum([*squares, seen]) * (1 + 2**-50)
-    factor = 2 if network.settings.relation == "replace-one" else 1
-    mu = factor * math.sqrt(squared) / network.settings.noise_multiplier * (1 + 2**-50)
-    if network.settings.sums == "masked" and squared:
-        excess = schedule_excess(
-            [*[None] * seen, *sights], denominator=network.denominator, dimension=network.dimension
-        )
-        least = float(network.steps.min()) * network.noise_std
-        mu = (mu + network.grid.unit * excess / least) * (1 + 2**-50)
+    excess = schedule_excess(
+        [*[None] * seen, *sights], denominator=network.denominator, dimension=network.dimension
+    )
+    mu = _mu(network, squared, excess)
     return Spent(
         observers=layout.observers,
         seen=seen,
@@ -150,6 +160,16 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
         epsilon=float(gaussian.epsilon(mu, delta)) if mu else 0.0,
         together=any(part.together for part in layout.parts),
     )
+
+
+def _mu(network: Network, squared: float, excess: float) -> float:
+    """μ of Δ² and of what the grid adds, in its units."""
+    factor = 2 if network.settings.relation == "replace-one" else 1
+    mu = factor * math.sqrt(squared) / network.settings.noise_multiplier * (1 + 2**-50)
+    if network.settings.sums == "masked":
+        least = float(network.steps.min()) * network.noise_std
+        mu = (mu + network.grid.unit * excess / least) * (1 + 2**-50)
+    return mu
 
 
 def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
@@ -172,11 +192,65 @@ def layout_of(history: History, me: int, observers: tuple[int, ...], *, together
     return replace(layout, seen=len(sent) - sum(len(part.rounds) for part in parts), parts=tuple(parts))
 
 
+def observers_of(network: Network, me: int, size: int) -> list[tuple[int, ...]]:
+    """Of whom is spoken: each neighbour, coalitions of a size unless they are too many, whoever reads every message."""
+    others = [i for i in range(network.n) if i != me]
+    groups: list[tuple[int, ...]] = []
+    if 1 < size <= len(others) and math.comb(len(others), size) <= MOST_COALITIONS:
+        groups = list(itertools.combinations(others, size))
+    return [*((i,) for i in network.neighbours(me)), *groups, ()]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cost:
+    """What a round in which all went as agreed costs a node: Δ² at most, and 1 in every other round."""
+
+    network: Network
+    observers: tuple[int, ...]
+    squared: float
+    sight: Sight
+
+    def epsilon(self, clean: int, sent: int, delta: float) -> float:
+        """ε after `sent` rounds, `clean` of which went as agreed; the others count as seen."""
+        if not sent:
+            return 0.0
+        one, seen = self._excesses
+        squared = (clean * self.squared + sent - clean) * (1 + 2**-50)
+        excess = math.sqrt(clean * one**2 + (sent - clean) * seen**2) * (1 + 2**-50)
+        return float(gaussian.epsilon(_mu(self.network, squared, excess), delta))
+
+    @cached_property
+    def _excesses(self) -> tuple[float, float]:
+        """What the grid adds in a round that went as agreed, and in one that counts as seen."""
+        words = {"denominator": self.network.denominator, "dimension": self.network.dimension}
+        return schedule_excess([self.sight], **words), schedule_excess([None], **words)
+
+
+def costs_of(network: Network, me: int, size: int) -> Iterator[Cost]:
+    """The costs of a round, for each neighbour and, from two on, each coalition of a size; none if they are too many.
+
+    Only where every node hears from every other does a node know how all of them closed a round.
+    """
+    everybody = len(network.neighbours(me)) == network.n - 1
+    if size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS:
+        return
+    planned = [History(network=network, authors=frozenset()).planned(i) for i in range(network.n)]
+    protocol = gossip(_weights(planned, network), rounds=1, updates="any")
+    for observers in observers_of(network, me, size)[:-1]:
+        sight = _sight(planned, observers, None)
+        squared = 1.0
+        if everybody and _hides(network, observers):
+            part = Part(protocol=protocol, rounds=(0,), sights=(sight,))
+            layout = Layout(network=network, me=me, observers=observers, seen=0, parts=(part,))
+            squared = _proved(layout, network.settings.delta).squared
+        yield Cost(network=network, observers=observers, squared=squared, sight=sight)
+
+
 def _hides(network: Network, observers: tuple[int, ...]) -> bool:
     """Whether observers see sums: masks are there, enough senders are not among them, and nobody sends in the clear."""
     single = any(len(network.senders(i)) == 1 for i in observers)
     masked = network.settings.sums == "masked" and network.protocol.plain
-    return masked and not single and not unmasks(network, observers)
+    return masked and not single and not network.unmasks(observers)
 
 
 class _Rounds:
@@ -184,7 +258,6 @@ class _Rounds:
 
     def __init__(self, history: History, me: int, observers: tuple[int, ...]) -> None:
         self.history, self.network, self.me, self.observers = history, history.network, me, observers
-        self.hidden = [i for i in range(self.network.n) if i not in observers]
         self.rows: dict[int, list[Row]] = {}
         self._made: dict[int, GossipWeights] = {}
         # From the end: who never sends again need not say what it received, if all later rounds are known.
@@ -259,7 +332,7 @@ class _Rounds:
         return Part(protocol=protocol, rounds=counted, sights=sights, together=True)
 
     def _schedule(self, rounds: tuple[int, ...]) -> Protocol:
-        """The loop that quadratic losses closed, with the weights that were; who did not send drew and added nothing."""
+        """The loop that quadratic losses closed, with the weights that were; who did not send drew nothing."""
         programs = tuple(self._program(t, first=t == rounds[0]) for t in rounds)
         weights = tuple(self.weights(t) for t in rounds)
         even = len({each.hash for each in weights}) == 1 and len({str(each) for each in programs[1:]}) <= 1
@@ -284,13 +357,17 @@ class _Rounds:
         )
 
     def _sight(self, t: int, lipschitz: float | None) -> Sight:
-        rows, hidden = self.rows[t], self.hidden
-        seen, mixing = (
-            tuple(tuple(rows[i].get(j, 0) for j in hidden) for i in nodes)
-            for nodes in (self.observers, hidden)
-        )
-        idle = not self.history.acting(t) >= set(hidden)
-        return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz, idle=idle)
+        idle = not self.history.acting(t) >= set(range(self.network.n)) - set(self.observers)
+        return replace(_sight(self.rows[t], self.observers, lipschitz), idle=idle)
+
+
+def _sight(rows: list[Row], observers: tuple[int, ...], lipschitz: float | None) -> Sight:
+    """What observers see of the hidden nodes, and these of each other."""
+    hidden = [i for i in range(len(rows)) if i not in observers]
+    seen, mixing = (
+        tuple(tuple(rows[i].get(j, 0) for j in hidden) for i in nodes) for nodes in (observers, hidden)
+    )
+    return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz)
 
 
 def _even(values: tuple[float, ...]) -> float | tuple[float, ...]:

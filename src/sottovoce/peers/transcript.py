@@ -125,7 +125,7 @@ def read_transcript(path: Path, key: Ed25519PublicKey) -> list[dict[str, Any]]:
 class Ledger:
     """ε so far, round by round and for each observer: a CSV file, and the same as lines of JSON."""
 
-    COLUMNS = ("round", "sent", "observer", "epsilon", "delta", "holds")
+    COLUMNS = ("round", "sent", "observer", "epsilon", "delta")
 
     def __init__(self, folder: Path) -> None:
         """Go on after the last round that is there."""
