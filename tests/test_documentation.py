@@ -304,6 +304,14 @@ def test_the_picture_is_what_its_script_draws() -> None:
     assert_same_drawing(script_of("draw_picture").picture(), "picture.svg")
 
 
+def test_views_and_programs_are_drawn_as_their_script_draws_them() -> None:
+    pictures = script_of("draw_views").pictures()
+    for name, drawn in pictures.items():
+        assert_same_drawing(drawn, name)
+    kept = (path for folder in ("views", "programs") for path in (ROOT / "docs" / folder).iterdir())
+    assert {f"{path.parent.name}/{path.name}" for path in kept} == set(pictures)
+
+
 def test_the_cost_of_large_networks_is_drawn_and_told_as_it_was_measured() -> None:
     script = script_of("draw_scale")
     assert_same_drawing(script.picture().decode(), "scale.svg")
