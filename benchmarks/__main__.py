@@ -7,6 +7,7 @@ from benchmarks import (
     protocols,
     scale,
     server,
+    sums,
     tightness,
     training_audit,
     training_certificate,
@@ -20,6 +21,7 @@ if __name__ == "__main__":
     protocols.main(["--quick"])
     scale.main(["--quick"])
     server.main(["--quick"])
+    sums.main(["--quick"])
     training_certificate.main(["--quick"])
     training_audit.main(["--quick"])
     training_utility.main([])

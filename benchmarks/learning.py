@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds per second of the vectorised trainer against a plain loop over nodes, against n, and its memory.
+"""Rounds per second of the trainer against a plain loop over nodes, and its memory: linear models, then modules.
 
 Both do the same rounds from the same keys: clipped gradients of every record, noise by each node's own generator, a
 step, gossip with a sparse matrix. The models agree to rounding, and the largest difference is shown.
+
+With PyTorch, modules of 10³ to 10⁶ parameters are trained as well, against the usual way: node by node, with the
+gradients of all its records held at once. Each is measured in a process of its own: rounds a second of one processor,
+and the memory that it added. The last rows have more records.
 
     python -m benchmarks.learning [--quick] [--nodes 10 100 1000] [--rounds 20] [--json FILE]
 """
@@ -11,8 +15,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import resource
+import sys
 import time
 import tracemalloc
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +113,144 @@ def _plain(descent: Descent) -> tuple[float, np.ndarray]:
     return time.perf_counter() - begin, np.array(models)
 
 
+# Widths of the hidden layers of a network with 64 inputs and 10 outputs, for about 10³, 10⁴, 85 000 and 10⁶ parameters.
+WIDTHS = (12, 70, 256, 960)
+# What unlike numbers of records are tried with.
+MANY = 256
+
+
+def module_rows(*, nodes: int, records: int, rounds: int, widths: tuple[int, ...]) -> list[dict[str, Any]]:
+    """A row for each size of a network, and one for each of three numbers of records."""
+    sizes = [(width, records) for width in widths]
+    if MANY in widths:
+        sizes += [(MANY, records * 4), (MANY, records * 16)]
+    rows = []
+    for width, count in sizes:
+        ours, usual = (_apart(way, width, nodes, count, rounds) for way in ("sites", "usual"))
+        rows.append(
+            {
+                "parameters": ours["parameters"],
+                "records": count,
+                "rounds_per_second": 1 / ours["seconds"],
+                "usual_rounds_per_second": 1 / usual["seconds"],
+                "peak_mib": ours["mib"],
+                "usual_peak_mib": usual["mib"],
+                "difference": float(np.abs(ours["models"] - usual["models"]).max()),
+            }
+        )
+    return rows
+
+
+def _apart(way: str, *sizes: int) -> dict[str, Any]:
+    """One measurement in a process of its own."""
+    import torch  # noqa: F401 - loaded once, before the processes part
+
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_measured_module, args=(there, way, *sizes))
+    process.start()
+    there.close()
+    found: dict[str, Any] = here.recv()
+    process.join()
+    return found
+
+
+def _measured_module(out: Any, way: str, width: int, nodes: int, records: int, rounds: int) -> None:  # noqa: ANN401
+    """Seconds a round, memory added, and the models that come out."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    small, module = (_network(size) for size in (2, width))
+    data = [(torch.rand(records, 1, 8, 8), torch.randint(0, 10, (records,))) for _ in range(nodes)]
+    run = _by_sites if way == "sites" else _the_usual_way
+    # What is loaded on the way is not counted.
+    run(small, [(x[:8], y[:8]) for x, y in data], 1)
+    before = _peak()
+    seconds, models = run(module, data, rounds)
+    parameters = sum(value.numel() for value in module.parameters())
+    out.send({"parameters": parameters, "seconds": seconds, "mib": _peak() - before, "models": models})
+
+
+def _network(width: int) -> Any:  # noqa: ANN401
+    """A network with 64 inputs, two hidden layers and 10 outputs."""
+    from torch import nn
+
+    hidden = (nn.Linear(64, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 10))
+    return nn.Sequential(nn.Flatten(), *hidden)
+
+
+def _peak() -> float:
+    """The most memory that this process has had, in MiB."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def _by_sites(module: Any, data: Any, rounds: int) -> tuple[float, np.ndarray]:  # noqa: ANN401
+    """Seconds a round of `sottovoce.learning.sites`, and the models."""
+    from torch import nn
+    from torch.utils.data import TensorDataset
+
+    from sottovoce.learning.sites import begin
+
+    sites = [TensorDataset(*pair) for pair in data]
+    words = {
+        "shard_size": len(data[0][0]),
+        "rounds": rounds + 1,
+        "noise_multiplier": 1.0,
+        "step": 0.5,
+        "seed": 1,
+    }
+    training = begin(module, nn.functional.cross_entropy, sites, f"ring:n={len(data)}", **words)  # type: ignore[arg-type]
+    training.step()
+    start = time.process_time()
+    for _ in range(rounds):
+        training.step()
+    return (time.process_time() - start) / rounds, training.run.state.models
+
+
+def _the_usual_way(module: Any, data: Any, rounds: int) -> tuple[float, np.ndarray]:  # noqa: ANN401
+    """The same rounds node by node, with the gradients of all records of a node at once, in float32."""
+    import torch
+    from torch import nn
+    from torch.func import functional_call, grad, vmap
+
+    held = {name: value.detach() for name, value in module.named_parameters()}
+    shapes, sizes = [value.shape for value in held.values()], [value.numel() for value in held.values()]
+    weights = graphs.metropolis_weights(f"ring:n={len(data)}").matrix
+    noise = NodeNoise(fresh_keys(len(data), 1), sum(sizes))
+
+    def one(parameters: Any, x: Any, y: Any) -> Any:  # noqa: ANN401
+        return nn.functional.cross_entropy(functional_call(module, parameters, (x[None],)), y[None])
+
+    models = [torch.cat([value.reshape(-1) for value in held.values()]) for _ in data]
+    for t in range(rounds + 1):
+        if t == 1:
+            start = time.process_time()
+        drawn, sent = noise.gaussian(t), []
+        for i, (x, y) in enumerate(data):
+            parts = (part.reshape(shape) for part, shape in zip(models[i].split(sizes), shapes, strict=True))
+            found = vmap(grad(one), in_dims=(None, 0, 0))(dict(zip(held, parts, strict=True)), x, y)
+            norms = torch.stack([value.flatten(1).norm(dim=1) for value in found.values()]).norm(dim=0)
+            factors = 1 / norms.clamp(min=1)
+            total = torch.cat([factors @ value.flatten(1) for value in found.values()])
+            noisy = (total + torch.from_numpy(drawn[i]).float()) / len(x)
+            sent.append(models[i] - 0.5 * noisy)
+        mixed = torch.from_numpy(weights @ torch.stack(sent).numpy()).float()
+        models = list(mixed)
+    return (time.process_time() - start) / rounds, torch.stack(models).double().numpy()
+
+
+def _print_modules(rows: list[dict[str, Any]]) -> None:
+    """The table of modules."""
+    columns = ("rounds_per_second", "usual_rounds_per_second", "peak_mib", "usual_peak_mib", "difference")
+    print(f"{'parameters':>10} {'records':>8}", *(f"{name:>24}" for name in columns))
+    for row in rows:
+        print(f"{row['parameters']:10} {row['records']:8}", *(f"{row[name]:24.4g}" for name in columns))
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print the table, and write it as JSON if asked to."""
+    """Measure, print the tables, and write them as JSON if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", nargs="+", type=int, default=[10, 100, 1000, 3000])
     parser.add_argument("--rounds", type=int, default=20)
@@ -136,6 +280,12 @@ def main(arguments: list[str] | None = None) -> None:
         )
         rows.append(row)
         print(f"{nodes:6} {row['dimension']:5}", *(f"{row[name]:24.4g}" for name in columns))
+    if find_spec("torch") is None:
+        print("modules are left out: PyTorch is not installed")
+    else:
+        modules = module_rows(nodes=4, records=64, rounds=3, widths=WIDTHS[:2] if chosen.quick else WIDTHS)
+        _print_modules(modules)
+        rows += modules
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

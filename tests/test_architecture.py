@@ -21,6 +21,9 @@ SOURCE = Path(__file__).parent.parent / "src" / "sottovoce"
 EDGES: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
+    "explanations": set(),
+    "crews": {"errors"},
+    "folders": {"errors", "files"},
     "spellings": {"errors"},
     "interval": {"errors"},
     "forms": {"errors"},
@@ -100,7 +103,8 @@ EDGES: dict[str, set[str]] = {
     },
     "sweeps": {
         "errors",
-        "files",
+        "crews",
+        "folders",
         "interval",
         "forms",
         "gaussian",
@@ -114,9 +118,11 @@ EDGES: dict[str, set[str]] = {
     },
     "learning": {
         "errors",
+        "files",
         "spellings",
         "interval",
         "gaussian",
+        "graphs",
         "protocols",
         "views",
         "participation",
@@ -124,6 +130,17 @@ EDGES: dict[str, set[str]] = {
         "feedback",
         "sensitivities",
         "accounting",
+    },
+    "frontiers": {
+        "errors",
+        "crews",
+        "folders",
+        "forms",
+        "graphs",
+        "protocols",
+        "views",
+        "scenarios",
+        "learning",
     },
     "auditing": {
         "errors",
@@ -134,6 +151,17 @@ EDGES: dict[str, set[str]] = {
         "scenarios",
         "sensitivities",
         "accounting",
+        "learning",
+    },
+    "peers": {
+        "errors",
+        "files",
+        "interval",
+        "forms",
+        "graphs",
+        "protocols",
+        "views",
+        "scenarios",
         "learning",
     },
     "studies": {
@@ -158,7 +186,9 @@ EDGES: dict[str, set[str]] = {
         "forms",
         "graphs",
         "protocols",
-        "views", "scenarios",
+        "views",
+        "participation",
+        "scenarios",
         "certificates",
         "verification",
         "rates",
@@ -166,20 +196,25 @@ EDGES: dict[str, set[str]] = {
         "coalitions",
         "sweeps",
         "learning",
+        "frontiers",
         "auditing",
         "studies",
     },
     "page": set(),
     "report": {
         "errors",
+        "explanations",
         "interval",
         "forms",
+        "gaussian",
         "views",
+        "scenarios",
         "certificates",
         "verification",
         "sensitivities",
         "accounting",
         "learning",
+        "frontiers",
         "studies",
         "documents",
         "page",
@@ -187,6 +222,7 @@ EDGES: dict[str, set[str]] = {
     "web": {"errors", "forms", "graphs", "protocols", "scenarios", "accounting", "documents", "page"},
     "cli": {
         "errors",
+        "explanations",
         "interval",
         "graphs",
         "protocols",
@@ -203,7 +239,9 @@ EDGES: dict[str, set[str]] = {
         "coalitions",
         "sweeps",
         "learning",
+        "frontiers",
         "auditing",
+        "peers",
         "documents",
         "report",
         "web",
@@ -217,8 +255,8 @@ APART = {
     "theory": {"sensitivities"},
     "auditing": {"krylov", "filtering", "rates", "verification"},
 }
-# Front doors besides those of the rooms: what is loaded behind them, matplotlib and the studies, few commands need.
-DOORS = {"report.figures", "documents.studies"}
+# Front doors besides those of the rooms: what is loaded behind them, matplotlib, the studies and torch, few need.
+DOORS = {"report.figures", "documents.studies", "learning.sites"}
 # The package's facade and its entry point stand outside the rooms, and so does the version that any room may read.
 FACADE = {"__init__", "__main__", "_version"}
 
@@ -226,16 +264,19 @@ NUMERICAL = {"numpy", "scipy"}
 OUTSIDE: dict[str, set[str]] = {room: set(NUMERICAL) for room in EDGES}
 OUTSIDE["errors"] = set()
 OUTSIDE["files"] = set()
+OUTSIDE["crews"] = set()
+OUTSIDE["folders"] = set()
 OUTSIDE["spellings"] = set()
 OUTSIDE["interval"] = set()
 OUTSIDE["page"] = set()
-for room in ("forms", "certificates", "sweeps", "documents", "web"):
+for room in ("forms", "certificates", "sweeps", "peers", "documents", "web"):
     OUTSIDE[room] |= {"msgspec"}
 OUTSIDE["graphs"] |= {"networkx", "topohub"}
 OUTSIDE["verification"] |= {"flint"}
 OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}
 OUTSIDE["learning"] |= {"sklearn", "torch"}
+OUTSIDE["peers"] |= {"cryptography", "zenoh"}
 OUTSIDE["report"] |= {"matplotlib"}
 OUTSIDE["web"] |= {"starlette", "uvicorn", "h11"}
 OUTSIDE["cli"] |= {"cyclopts", "rich"}
@@ -365,6 +406,19 @@ def test_there_is_no_cycle_and_what_must_stay_apart_does() -> None:
         (room, other) for room in EDGES for other in EDGES[room] if above.index(other) >= above.index(room)
     ] == []
     assert [(room, other) for room, others in APART.items() for other in others & EDGES[room]] == []
+
+
+def test_torch_is_loaded_behind_its_own_door_alone() -> None:
+    def loading(path: Path) -> Iterator[str]:
+        names = {origin for origin, _ in imported(parsed(path), path)}
+        if any(
+            name.split(".")[0] == "torch" or name.startswith("sottovoce.learning.sites") for name in names
+        ):
+            yield "loads torch"
+
+    home = SOURCE / "learning" / "sites"
+    assert breaking(lambda path: [] if home in path.parents else loading(path)) == []
+    assert list(loading(home / "losses.py")) == ["loads torch"]
 
 
 def test_only_the_command_line_prints() -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SottovoceError,
         ViewError,
     )
+    from sottovoce.frontiers import Frontier, frontier
     from sottovoce.interval import Interval
     from sottovoce.learning import Run, train
     from sottovoce.participation import Participation
@@ -46,6 +47,7 @@ _HOMES = {
     "Effort": "scenarios",
     "Exchange": "protocols",
     "FileError": "errors",
+    "Frontier": "frontiers",
     "GraphError": "errors",
     "InputError": "errors",
     "Interval": "interval",
@@ -68,6 +70,7 @@ _HOMES = {
     "calibrate": "accounting",
     "certify": "sensitivities",
     "compare": "accounting",
+    "frontier": "frontiers",
     "gossip": "protocols",
     "rate": "rates",
     "sensitivity": "sensitivities",
@@ -89,6 +92,7 @@ __all__ = [
     "Effort",
     "Exchange",
     "FileError",
+    "Frontier",
     "GraphError",
     "InputError",
     "Interval",
@@ -112,6 +116,7 @@ __all__ = [
     "calibrate",
     "certify",
     "compare",
+    "frontier",
     "gaussian",
     "gossip",
     "graphs",

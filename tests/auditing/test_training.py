@@ -241,8 +241,11 @@ def test_few_runs_are_scored_by_the_likelihood_ratio() -> None:
 @pytest.mark.parametrize(
     ("changes", "settings", "complaint"),
     [
-        ({"unit": "node"}, {}, "one record that takes part in every round; got unit 'node'"),
-        ({"batch_fraction": 0.5}, {}, "batch_fraction 0.5 .audit such runs with audit_simulator"),
+        (
+            {"unit": "node"},
+            {},
+            "a canary is one record; got unit 'node' .audit such runs with audit_simulator",
+        ),
         ({}, {"trials": 3}, "trials must be a whole number of at least 16; got 3"),
         ({}, {"trials": 10**9}, "1000000000 runs of 3 rounds each would take hours"),
         ({}, {"canary": "loud"}, "canary must be one of witness, constant; got 'loud'"),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sottovoce.cli.explanations import EXPLANATIONS, KINDS
+from sottovoce.explanations import EXPLANATIONS, KINDS
 from sottovoce.views import ASSUMPTIONS, VIEW_NAMES
 
 Run = Callable[..., Any]

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sottovoce import Participation, account_all, gossip, graphs, train
+from sottovoce import Participation, Scenario, account_all, gossip, graphs, train
 from sottovoce.errors import InputError
 from sottovoce.learning import Run, load_data, plan, task_from
 from sottovoce.learning.descent import _dealt
 from sottovoce.learning.noise import drawn_by, fresh_keys
 from sottovoce.learning.reactions import reaction_of
-from sottovoce.protocols import momentum
 
 WEIGHTS = graphs.metropolis_weights("ring:n=6")
 TASK = task_from(load_data("breast-cancer"), nodes=6, l2=0.01)
@@ -106,13 +105,7 @@ def test_epochs_that_are_none_are_refused(words: dict[str, Any], sentence: str) 
         plan(TASK, ring(4), noise_multiplier=1.0, **words)
 
 
-def test_programs_and_participations_of_ones_own_are_refused() -> None:
-    from sottovoce import Scenario
-
-    with pytest.raises(
-        InputError, match="batches are accounted for in plain gossip; got 2 with the protocol"
-    ):
-        plan(TASK, momentum(WEIGHTS, rounds=4, beta=0.5), noise_multiplier=1.0, batches=2)
+def test_participations_of_ones_own_are_refused() -> None:
     for spelling in ("epochs:2", "at-most:1"):
         asked = Scenario(protocol=ring(4), view="everyone", participation=spelling)
         with pytest.raises(

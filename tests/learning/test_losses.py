@@ -55,7 +55,7 @@ def test_sums_are_those_of_a_plain_loop(name: str, clip: float | None) -> None:
     loss, shards = LOSSES[name], shards_for(name)
     models = RNG.standard_normal((3, loss.dimension))
     weights = shards.present * RNG.integers(0, 2, shards.present.shape)
-    sums, share, _ = loss.clipped_sums(models, shards, weights.astype(np.float64), clip)
+    sums, share, *_ = loss.clipped_sums(models, shards, weights.astype(np.float64), clip)
     expected = np.zeros_like(models)
     longer = []
     for node, place in np.argwhere(weights):
@@ -143,7 +143,7 @@ def test_what_is_refused() -> None:
 
 
 def test_rows_are_clipped_each_by_itself() -> None:
-    rows, share, _ = clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]), 1.0)
+    rows, share, *_ = clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]), 1.0)
     assert np.allclose(rows, np.array([[0.6, 0.8], [0.3, 0.4], [0, 0]]), rtol=1e-8)
     assert np.linalg.norm(rows, axis=1).max() <= 1
     assert share == pytest.approx(1 / 3)

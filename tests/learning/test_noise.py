@@ -1,5 +1,9 @@
 """What the generators emit: Gaussian, independent over nodes, rounds and coordinates, and never the same twice."""
 
+import math
+import struct
+from hashlib import blake2b, shake_256
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -181,6 +185,23 @@ def test_bound_noise_does_not_follow_the_message() -> None:
     assert stats.kstest(drawn, "norm").pvalue > LEVEL
     for other in (sizes[1:], drawn[:-1]):
         assert abs(np.corrcoef(other, drawn[1:])[0, 1]) * np.sqrt(4000) < stats.norm.isf(LEVEL / 2)
+
+
+def test_without_a_seed_all_numbers_are_those_of_a_cryptographic_stream() -> None:
+    keys = fresh_keys(2, 4)
+    noise, messages = BoundNoise(keys), np.arange(6.0).reshape(2, 3)
+    key, row = keys[1].astype("<u8").tobytes(), messages[1].astype("<f8").tobytes()
+    told = blake2b(struct.pack("<Qd", 9, 0.5) + row, key=key, digest_size=32, person=b"noise").digest()
+    words = struct.unpack("<4Q", shake_256(told).digest(32))
+    u, v = ([(word + 0.5) / 2**64 for word in half] for half in (words[:2], words[2:]))
+    known = [math.sqrt(-2 * math.log(a)) * math.cos(2 * math.pi * b) for a, b in zip(u, v, strict=True)]
+    known.append(math.sqrt(-2 * math.log(u[0])) * math.sin(2 * math.pi * v[0]))
+    assert noise.covering(9, [messages], 0.5, 3)[1] == pytest.approx(known, abs=1e-12)
+    told = blake2b(struct.pack("<Q", 5), key=key, digest_size=32, person=b"coins").digest()
+    coins = [(word >> 11) / 2**53 for word in struct.unpack("<7Q", shake_256(told).digest(56))]
+    assert noise.uniform(5, 7)[1].tolist() == coins
+    # More coins of a round begin with the same.
+    assert noise.uniform(5, 3)[1].tolist() == coins[:3]
 
 
 def test_bound_coins_are_fair_and_repeat() -> None:

@@ -243,7 +243,7 @@ def test_an_eavesdropper_on_shared_noise_is_not_whoever_sees_whatever() -> None:
     assert run.unconditional.mu.upper > run.account.mu.upper
     assert not run.one_number
     assert run.epsilon.upper == 4.0 < run.unconditional_epsilon.upper
-    assert repr(run).endswith("(everyone, none), ε ≤ 8.693 (local DP))")
+    assert repr(run).endswith("(everyone, none), ε ≤ 8.693 (local DP), a simulation by a seed)")
 
 
 @pytest.mark.parametrize("protocol", [DECOR, momentum(RING, rounds=4, beta=0.5)], ids=lambda each: each.name)

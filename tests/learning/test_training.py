@@ -84,12 +84,14 @@ def test_relations_and_units_scale_the_noise() -> None:
     assert runs["add-remove", "node"].noise_std == pytest.approx(0.5 * one.noise_multiplier)
 
 
-def test_batches_are_accounted_for_as_if_whole() -> None:
+def test_batches_need_a_smaller_multiplier_of_what_moves_further() -> None:
     task = task_from(load_data("diabetes"), 5)
     whole, part = (train(task, ring(4), batch_fraction=fraction, **SMALL) for fraction in (1.0, 0.25))
-    assert part.noise_multiplier == whole.noise_multiplier
-    assert part.account.epsilon() == whole.account.epsilon()
-    assert part.noise_std == pytest.approx(4 * whole.noise_std)
+    assert part.noise_multiplier < 0.5 * whole.noise_multiplier
+    assert part.epsilon.upper == whole.epsilon.upper
+    assert part.noise_std / part.noise_multiplier == pytest.approx(
+        4 * whole.noise_std / whole.noise_multiplier
+    )
 
 
 def test_quadratic_losses_are_accounted_for_in_the_closed_loop() -> None:

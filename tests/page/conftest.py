@@ -12,10 +12,10 @@ from playwright.sync_api import sync_playwright
 
 from sottovoce.accounting import account_all
 from sottovoce.accounting.curves import table_curves
-from sottovoce.documents import page_document
+from sottovoce.documents import occasion, page_document
 from sottovoce.graphs import as_graph, spectrum, weights_by_rule
 from sottovoce.protocols import gossip
-from sottovoce.report.html import Section, write_report
+from sottovoce.report import Section, sheet_html, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,6 +106,7 @@ def families_report(families: AccountTable, tmp_path_factory: pytest.TempPathFac
         graph,
         spectrum(families.protocol.weights),
         curves=table_curves(families, most_pairs=300),
+        occasion=occasion("sottovoce account florentine", [], 5.0),
     )
     sections = [
         Section(
@@ -113,4 +114,10 @@ def families_report(families: AccountTable, tmp_path_factory: pytest.TempPathFac
         )
     ]
     path = tmp_path_factory.mktemp("report") / "families.html"
-    return write_report(path, title="Families & friends", account=document, sections=sections)
+    return write_report(
+        path,
+        title="Families & friends",
+        account=document,
+        first_page=sheet_html(document),
+        sections=sections,
+    )

@@ -41,7 +41,7 @@ def carried(folder: Path, source: str, view: str, **options: Any) -> tuple[Gossi
     file.write_text(
         report_html(title="training", account=account, sections=[section], proofs=texts), encoding="utf-8"
     )
-    (held,) = read_report(file)
+    (held,) = read_report(file).views
     return weights, held
 
 
@@ -157,7 +157,7 @@ def test_other_pairs_of_a_schedule_are_held_against_all_of_its_weights(tmp_path:
     file.write_text(
         report_html(title="schedule", account=account, sections=[section], proofs=texts), encoding="utf-8"
     )
-    (one,) = read_report(file)
+    (one,) = read_report(file).views
     honest = verify_account(one.stated, one.certificate)
     assert (honest.verdict, honest.proved_pairs) == ("consistent", 12)
     assert one.stated.squared > 2.5

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from sottovoce import crews
 from sottovoce.errors import InputError
 from sottovoce.protocols import Protocol
-from sottovoce.sweeps import sweep, workers
+from sottovoce.sweeps import sweep
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -54,7 +55,7 @@ def test_a_worker_that_is_killed_costs_nothing(protocol: Protocol, pairs: Any, t
 def test_workers_that_die_again_and_again_are_given_up(
     protocol: Protocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "RESTARTS", 0)
+    monkeypatch.setattr(crews, "RESTARTS", 0)
 
     def kill_all(*_: int) -> None:
         for child in multiprocessing.active_children() if list(tmp_path.glob("part-*")) else []:
@@ -77,10 +78,10 @@ def test_an_error_ends_the_workers(protocol: Protocol, tmp_path: Path) -> None:
 
 
 def test_the_environment_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, third = workers.PINNED
+    first, second, third = crews.PINNED
     monkeypatch.setenv(first, "7")
     monkeypatch.delenv(second, raising=False)
-    with workers.pinned_environment():
+    with crews.pinned_environment():
         assert {os.environ[name] for name in (first, second, third)} == {"1"}
     assert os.environ[first] == "7"
     assert second not in os.environ

@@ -10,7 +10,8 @@ is the Gaussian-DP parameter from which every other number follows.
 
 from sottovoce.accounting.comparisons import central_account, compared, local_account
 from sottovoce.accounting.curves import Curve, table_curves, view_curve
-from sottovoce.accounting.sampling import SampledAccount, calibrate_sampled, sampled_account
+from sottovoce.accounting.mixtures import binomial_above
+from sottovoce.accounting.sampling import SampledAccount, calibrate_sampled, sampled_account, sampled_from
 from sottovoce.accounting.side_by_side import Contender, compare
 from sottovoce.accounting.table import AccountTable
 from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Facts, Relation, mu_ends
@@ -36,6 +37,7 @@ __all__ = [
     "SampledAccount",
     "account",
     "account_all",
+    "binomial_above",
     "calibrate",
     "calibrate_sampled",
     "central_account",
@@ -44,6 +46,7 @@ __all__ = [
     "local_account",
     "mu_ends",
     "sampled_account",
+    "sampled_from",
     "table_curves",
     "table_of",
     "view_curve",

@@ -18,23 +18,23 @@ rounds needs two accounts, whatever k: contributions of norm 1 in k rounds have 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
 from sottovoce.accounting.mixtures import binomial_above, mixed_delta, mixed_epsilon
-from sottovoce.accounting.values import mu_ends
+from sottovoce.accounting.values import Account, mu_ends
 from sottovoce.accounting.verbs import account_all
 from sottovoce.errors import InputError, NotCertified, positive, probability
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.interval import UNIT_ROUNDOFF, Interval
 from sottovoce.participation import Participation
 from sottovoce.scenarios import asked
 from sottovoce.sensitivities import check_rounds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from numpy.typing import NDArray
 
@@ -59,18 +59,20 @@ A_ROUND = 64
 # probabilities, to 2⁻⁵³ each, and sum a few million of them.
 LOST = 1e-13
 # Below so much noise a message hides nothing worth the time that its privacy losses take; they are counted in steps of
-# this size, wider for little noise, whose losses reach as far as 1/σ².
-LEAST_NOISE, STEP = 0.1, 1e-4
+# this size, wider for little noise, whose losses reach as far as 1/σ², and finer for many rounds, which add up what
+# steps are off by: the square of a step for each round, as dots are connected.
+LEAST_NOISE, STEP, FINER_FROM = 0.1, 1e-3, 100
 # The search for noise stops where it is known to one part in so many.
 FINENESS = 1e-4
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class SampledAccount:
     """What the worst pair of a view gives away where records take part in each of `rounds` rounds with `rate`.
 
-    `squared_upper[i]` bounds Δ² of any `counts[i]` rounds, for every pair; the last count is that of all rounds, and
-    `told_assumption` is what these bounds rest on. `own_level` is the least noise that a node itself adds to what it
+    `squared_upper[i]` bounds Δ² of any `counts[i]` rounds, for every pair; the last count is that of all rounds,
+    `told_assumption` is what these bounds rest on, and `told_method` is how all rounds of the worst pair are bounded.
+    `own_level` is the least noise that a node itself adds to what it
     contributes in a round, in units of the noise multiplier, if messages hold its contributions in no other way, so
     that every round is a subsampled Gaussian for who sees everything; None where that is not so. `table`, if there is
     one, holds all pairs as if records took part in every round.
@@ -85,8 +87,9 @@ class SampledAccount:
     counts: tuple[int, ...]
     squared_upper: tuple[float, ...]
     told_assumption: Assumption
+    told_method: str
     own_level: float | None
-    table: AccountTable | None = None
+    table: AccountTable | None = field(default=None, compare=False)
 
     def epsilon(self, delta: float | None = None) -> float:
         """The smaller of both bounds on ε at δ, `default_delta` if left out.
@@ -128,6 +131,22 @@ class SampledAccount:
     def seldom(self) -> float:
         """The probability, at most, that a record takes part in a round of which anything is seen."""
         return float(self._weights[1:][np.array(self.squared_upper) > 0].sum() * (1 + 1e-12))
+
+    def account(self, *, observers: tuple[Hashable, ...] = (), target: Hashable = None) -> Account:
+        """The same as an account, which rests on `told_assumption` at every δ, whichever bound is the smaller there."""
+        every = Account.of(
+            Interval(0.0, self.squared_upper[-1]),
+            method=self.method(),
+            relation=self.relation,
+            noise_multiplier=self.noise_multiplier,
+            delta=self.default_delta,
+            view=self.view,
+            assumption=self.told_assumption,
+            participation=str(Participation.poisson(self.rate)),
+            observers=observers,
+            target=target,
+        )
+        return replace(every, coins=replace(self, table=None))
 
     def with_noise(self, noise_multiplier: float) -> SampledAccount:
         """The same run at another noise."""
@@ -209,9 +228,17 @@ def sampled_account(
 
 
 def sampled_from(
-    whole: AccountTable, once: AccountTable, *, rate: float, noise_multiplier: float, delta: float
+    whole: AccountTable,
+    once: AccountTable,
+    *,
+    rate: float,
+    noise_multiplier: float,
+    delta: float,
+    run: Protocol | None = None,
 ) -> SampledAccount:
     """The sampled account of pairs whose Δ² over all rounds is in `whole`, and whose price of one round is in `once`.
+
+    `run` is the protocol that is run, where tables are about one that shows the same.
 
     Guarantee: as for `sampled_account`, if k rounds of a pair show at most k times what `once` says of it.
     """
@@ -235,7 +262,8 @@ def sampled_from(
             for count in counts
         ),
         told_assumption=once.assumption if whole.assumption == "none" else whole.assumption,
-        own_level=None if energy else _own_level(whole.protocol),
+        told_method=whole.worst().method,
+        own_level=None if energy else _own_level(whole.protocol if run is None else run),
     )
 
 
@@ -259,25 +287,39 @@ def calibrate_sampled(account: SampledAccount, target_epsilon: float, target_del
 
 
 def _searched(account: SampledAccount, start: float, epsilon: float, delta: float) -> float:
-    """The least noise that suffices, by doubling or halving from `start` and then by bisection."""
+    """The least noise that suffices, by doubling or halving from `start` and then between both ends.
 
-    def suffices(noise: float) -> bool:
-        return account.with_noise(noise).epsilon(delta) <= epsilon
+    ε falls with noise about as a power of it, so that the noise to try next lies where the power through both ends has
+    the value that is asked for: in turn a little above and a little below that, or half-way where that is beyond them.
+    """
 
-    upper = start
-    while not suffices(upper):
-        upper *= 2
+    def found(noise: float) -> float:
+        return account.with_noise(noise).epsilon(delta)
+
+    upper, high = start, found(start)
+    while high > epsilon:
+        upper, high = 2 * upper, found(2 * upper)
         if upper > 1e9:
             raise NotCertified(
                 f"no noise multiplier up to {upper:g} reaches epsilon {epsilon!r} at delta {delta!r} "
                 "(ask for a larger epsilon or delta)"
             )
-    lower = upper / 2
-    while suffices(lower) and lower > 1e-9:
-        lower, upper = lower / 2, lower
+    lower, low = upper / 2, found(upper / 2)
+    while low <= epsilon and lower > 1e-9:
+        upper, high = lower, low
+        lower, low = lower / 2, found(lower / 2)
+    above = True
     while upper - lower > FINENESS * upper:
         middle = (lower + upper) / 2
-        lower, upper = (lower, middle) if suffices(middle) else (middle, upper)
+        if 0 < high < low < math.inf:
+            power = math.log(upper / lower) * math.log(low / epsilon) / math.log(low / high)
+            near = lower * math.exp(power) * (1 + FINENESS / 3 * (1 if above else -1))
+            middle = near if lower < near < upper else middle
+        value, above = found(middle), not above
+        if value <= epsilon:
+            upper, high = middle, value
+        else:
+            lower, low = middle, value
     return upper
 
 
@@ -335,6 +377,6 @@ def _composed(sigma: float, rate: float, rounds: int) -> Any | None:  # noqa: AN
         sensitivity=1.0,
         sampling_prob=rate,
         pessimistic_estimate=True,
-        value_discretization_interval=STEP * max(1.0, sigma**-2),
+        value_discretization_interval=STEP * max(1.0, sigma**-2) * min(1.0, math.sqrt(FINER_FROM / rounds)),
     )
     return once.self_compose(rounds)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent, NeighboringRelation
     from numpy.typing import NDArray
 
+    from sottovoce.accounting.sampling import SampledAccount
     from sottovoce.protocols import Contribution
 
     Array: TypeAlias = NDArray[np.float64]
@@ -52,7 +53,8 @@ class Account:
     `a + b` is the account of two independent runs on the same record, `n * a` that of n such runs: μ² adds
     up. What a person is shown comes from the upper end of an interval; the lower end is what some pair of
     neighbouring streams does leak. `ASSUMPTIONS[assumption]` explains the assumption, and `participation`
-    spells in which rounds of a run the target contributes.
+    spells in which rounds of a run the target contributes. With `coins` it does so by chance: then ε, δ and `method`
+    are theirs, and μ and all else is as if it contributed in every round, which is an upper end too. Sums are of that.
 
     Source: Dong, Roth & Su 2022, Corollary 3.3 (composition of Gaussian DP).
 
@@ -74,6 +76,7 @@ class Account:
     noise_multiplier: float | None = None
     default_delta: float | None = None
     participation: str = "full"
+    coins: SampledAccount | None = None
 
     # NumPy numbers leave n * a to this class.
     __array_ufunc__ = None
@@ -140,6 +143,8 @@ class Account:
                 "delta must be given, as this account has no default_delta (as in epsilon(1e-5))"
             )
         probability(delta=chosen)
+        if self.coins is not None:
+            return Interval(0.0, self.coins.epsilon(chosen))
         return Interval(
             float(epsilon_below(self.mu.lower, chosen)), gaussian.epsilon(self.mu.upper, float(chosen))
         )
@@ -151,6 +156,8 @@ class Account:
         Source: Balle & Wang 2018, Theorem 8.
         """
         _one_number(epsilon=epsilon)
+        if self.coins is not None:
+            return Interval(0.0, self.coins.delta(epsilon))
         return Interval(
             _below(gaussian.delta(self.mu.lower, epsilon)),
             gaussian.delta(self.mu.upper, epsilon),
@@ -168,6 +175,14 @@ class Account:
     def advantage(self) -> Interval:
         """True-positive minus false-positive rate of the best membership attack: 2Φ(μ/2) − 1."""
         return Interval(_below(gaussian.advantage(self.mu.lower)), gaussian.advantage(self.mu.upper))
+
+    def best_guess(self) -> float:
+        """How often the best guess whether a record is there is right, in per cent and at most: 50·(1 + advantage).
+
+        What is learnt may be too little to move a float away from 50, and is something all the same.
+        """
+        advantage = self.advantage().upper
+        return math.nextafter(50 * (1 + advantage), math.inf) if advantage else 50.0
 
     def true_positive_rate(self, fpr: float) -> Interval:
         """True-positive rate of the best attack whose false-positive rate is `fpr`: Φ(Φ⁻¹(fpr) + μ)."""
@@ -210,10 +225,19 @@ class Account:
         relations = _dp_accounting().NeighboringRelation
         return relations.REPLACE_SPECIAL if self.relation == "zero-out" else relations.ADD_OR_REMOVE_ONE
 
+    @property
+    def always(self) -> Account:
+        """The same as if the target contributed in every round; the account itself, where no coins are tossed."""
+        if self.coins is None:
+            return self
+        return replace(self, coins=None, method=self.coins.told_method, participation="full")
+
     def __add__(self, other: object) -> Account:
         """Both runs together, if independent and about the same target under the same relation."""
         if not isinstance(other, Account):
             return NotImplemented
+        if self.coins is not None or other.coins is not None:
+            return self.always + other.always
         self._refuse_unlike(other)
         alike = self.noise_multiplier == other.noise_multiplier
         squares = (self.sensitivity_squared, other.sensitivity_squared)
@@ -240,6 +264,8 @@ class Account:
     def __mul__(self, runs: int) -> Account:
         """The account of `runs` independent runs on the same record: μ²·runs."""
         at_least(1, runs=runs)
+        if self.coins is not None:
+            return self.always * runs
         root = math.sqrt(runs)
         squared = self.sensitivity_squared
         return replace(

@@ -42,11 +42,15 @@ RUNS_PER_WEIGHT = 60
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CanaryLoss:
-    """A loss, and at one node a further record: its gradient is `gradient` at any model, clipped as all others are."""
+    """A loss, and at one node a further record: its gradient is `gradient` at any model, clipped as all others are.
+
+    With a `place` it stands there, whatever record does so otherwise, and takes part when that place does.
+    """
 
     loss: Loss
     node: int
     gradient: Array
+    place: int | None = None
 
     @property
     def name(self) -> str:
@@ -84,8 +88,11 @@ class CanaryLoss:
 
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Those of the loss, with the canary in its node's sum; what was clipped or zeroed is that of the records."""
-        found = self.loss.clipped_sums(models, shards, weights, clip)
         added = self.gradient if clip is None else clipped_rows(self.gradient[None], clip).values[0]
+        if self.place is not None:
+            added, weights = weights[self.node, self.place] * added, weights.copy()
+            weights[self.node, self.place] = 0
+        found = self.loss.clipped_sums(models, shards, weights, clip)
         sums = found.values.copy()
         sums[self.node] += added
         return found._replace(values=sums)
@@ -114,7 +121,8 @@ def audit_training(
 
     The observer sees what its view shows of every message, and the noise that it knows, along the canary's direction.
     Its score is Fisher's discriminant, fitted to runs that serve for nothing else, or the likelihood ratio of the loop
-    without hidden states where views have too many numbers for that.
+    without hidden states where views have too many numbers for that. Where records take part in some rounds alone, the
+    canary has a place among them: it is dealt or tossed with the others, and nobody is told when it took part.
 
     Args:
         plan: what is trained, as `learning.plan` returns it: task, protocol, view, noise, steps, clip.
@@ -145,7 +153,7 @@ def audit_training(
     at_least(16, trials=trials)
     _check(plan, trials)
     source = np.random.default_rng() if rng is None else rng
-    pair = plan.account if target is None else plan.table.about(target)
+    pair = plan.account if target is None else plan.about(target)
     view = View(name=pair.view, observers=pair.observers, own_noise=plan.table.own_noise)
     sizes = plan.schedule.sizes(plan.protocol.rounds)
     # The loop as it would be if gradients did not depend on models: for signs and weights, which need no precision.
@@ -197,14 +205,19 @@ def training_simulator(plan: Plan, scene: ProgramScene, direction: np.ndarray) -
     """
     unit = plan.sensitivity
     sizes = plan.schedule.sizes(plan.protocol.rounds)
+    task, place = plan.task, None
+    if min(plan.recipe.batch_fraction, 1 / plan.recipe.batches) < 1:
+        # The first place is the canary's, in both worlds; without it nobody stands there.
+        place, present = 0, task.shards.present.copy()
+        present[scene.target, 0] = True
+        task = replace(task, shards=replace(task.shards, present=present))
 
     def descent(share: float, noise: NodeNoise) -> Descent:
-        if share == 0:
+        if share == 0 and place is None:
             return plan.descent(noise)
-        loss = CanaryLoss(
-            loss=plan.task.loss, node=scene.target, gradient=share * plan.recipe.clip * direction
-        )
-        return replace(plan, task=replace(plan.task, loss=loss)).descent(noise)
+        gradient = share * plan.recipe.clip * direction
+        loss = CanaryLoss(loss=task.loss, node=scene.target, gradient=gradient, place=place)
+        return replace(plan, task=replace(task, loss=loss)).descent(noise)
 
     def run(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
         views = np.empty((runs, len(scene.told)))
@@ -234,11 +247,10 @@ def _direction(plan: Plan, rng: np.random.Generator) -> np.ndarray:
 
 def _check(plan: Plan, trials: int) -> None:
     """Refuse plans whose records a canary is not like, and audits that never end."""
-    if plan.recipe.unit != "record" or min(plan.recipe.batch_fraction, 1 / plan.recipe.batches) < 1:
+    if plan.recipe.unit != "record":
         raise InputError(
-            f"a canary is one record that takes part in every round; got unit {plan.recipe.unit!r}, batches "
-            f"{plan.recipe.batches} and batch_fraction {plan.recipe.batch_fraction!r} (audit such runs with "
-            "audit_simulator and a canary of your own)"
+            f"a canary is one record; got unit {plan.recipe.unit!r} (audit such runs with audit_simulator and a canary "
+            "of your own)"
         )
     if trials * plan.protocol.rounds > MOST_ROUNDS:
         raise InputError(

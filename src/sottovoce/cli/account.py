@@ -25,7 +25,6 @@ from sottovoce.cli.options import (
 )
 from sottovoce.cli.printing import (
     complain,
-    plain_text,
     progress,
     result_page,
     typed_command,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import AccountTable
     from sottovoce.cli.options import Network
+    from sottovoce.documents import Occasion
     from sottovoce.graphs import Spectrum
 
 __all__ = ["EXAMPLE", "USAGE", "Accounted", "account"]
@@ -86,7 +86,7 @@ def account(
     pairs.interrupted.csv. With --participation poisson:0.1 there is one number, for the worst pair, and the bound that
     gave it.
     """
-    from sottovoce.documents import check_csv_path
+    from sottovoce.documents import check_csv_path, occasion
     from sottovoce.graphs import spectrum
 
     if max_epsilon is not None:
@@ -104,7 +104,12 @@ def account(
     _print(found, chosen, shape, written, json=json)
     try:
         if found.reached is None:
-            _draw(found, chosen, shape, Path(graph).name, report, plot)
+            said = occasion(
+                typed_command(),
+                (graph, sight.doing.weights, sight.doing.damping or "", sight.doing.protocol),
+                max_epsilon,
+            )
+            _draw(found, chosen, shape, said, Path(graph).name, report, plot)
     except FileError as error:
         failure = failure or error
     if failure is not None:
@@ -218,7 +223,13 @@ def _check_pictures(report: Path | None, plot: Path | None) -> None:
 
 
 def _draw(
-    found: Accounted, chosen: Network, shape: Spectrum, name: str, report: Path | None, plot: Path | None
+    found: Accounted,
+    chosen: Network,
+    shape: Spectrum,
+    said: Occasion,
+    name: str,
+    report: Path | None,
+    plot: Path | None,
 ) -> None:
     """Write the report and the figure that were asked for, of the view that leads."""
     table = found.tables[0]
@@ -228,19 +239,21 @@ def _draw(
         plot_account(table, plot)
     if report is not None:
         from sottovoce.accounting import table_curves
-        from sottovoce.cli.tables import account_text
         from sottovoce.documents import page_document
-        from sottovoce.report import Section, carried_proofs, write_report
+        from sottovoce.report import carried_proofs, sheet_html, write_report
 
         with progress("curves") as callback:
             curves = table_curves(table, progress=callback)
         with progress("certificates") as callback:
             proofs, proof = carried_proofs(found.tables, progress=callback)
-        printed = plain_text(lambda console: account_text(console, found, shape, chosen.graph, None))
+        page = page_document(
+            table, chosen.graph, shape, curves=curves, beside=found.tables[1:], occasion=said
+        )
         write_report(
             report,
             title=f"Account of {name}",
-            account=page_document(table, chosen.graph, shape, curves=curves, beside=found.tables[1:]),
-            sections=[Section(heading="Summary", printed=printed), proof],
+            account=page,
+            first_page=sheet_html(page),
+            sections=[proof],
             proofs=proofs,
         )

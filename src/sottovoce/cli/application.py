@@ -23,7 +23,9 @@ from sottovoce.cli import (
     compare,
     completion,
     explain,
+    frontier,
     graph,
+    peers,
     rate,
     reproduce,
     serve,
@@ -38,12 +40,12 @@ from sottovoce.cli.wording import SEEN_IN_WORDS, in_options
 from sottovoce.errors import InputError, NotCertified
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import ModuleType
 
-    from cyclopts import Argument, ArgumentCollection
+    from cyclopts import Argument
 
-__all__ = ["app", "run"]
+__all__ = ["app", "commands", "run"]
 
 PREFIX = "SOTTOVOCE_"
 DEBUG = "SOTTOVOCE_DEBUG"
@@ -71,7 +73,7 @@ app = App(
 COMMANDS: dict[str, tuple[ModuleType, ...]] = {
     "Account": (account, calibrate, compare, rate, coalition, graph),
     "Prove": (certify, verify, audit),
-    "Train": (train,),
+    "Train": (train, frontier),
     "Study": (sweep, summary, reproduce),
     "Run": (serve, explain, completion),
 }
@@ -87,8 +89,22 @@ for place, (heading, modules) in enumerate(COMMANDS.items()):
             help_epilogue=f"Example:\n  {module.EXAMPLE}",
         )
 
+# Several commands under one name stand in the last group, with what else runs.
+peers.peers.group = group
+app.command(peers.peers)
 flags = Group("Help", sort_key=len(COMMANDS))
 app["--help"].group = app["--version"].group = flags
+
+
+def commands(within: App = app, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], App]]:
+    """Every command that does something, by the words that call it."""
+    for name in within:
+        if not name.startswith("-"):
+            words, command = (*before, name), within[name]
+            if command.default_command is None:
+                yield from commands(command, words)
+            else:
+                yield words, command
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -142,9 +158,8 @@ def _unknown_option(error: CycloptsError) -> str | None:
         # A dash before a digit may be a number below 0.
         if re.match("--?[A-Za-z]", word):
             name = word.partition("=")[0]
-            known = [
-                name for argument in _arguments((error.command_chain or ())[0]) for name in argument.names
-            ]
+            asked = dict(commands())[tuple(error.command_chain or ())]
+            known = [name for argument in asked.assemble_argument_collection() for name in argument.names]
             near = difflib.get_close_matches(name, known, n=1)
             return f"Unknown option: {name}." + (f" Did you mean {near[0]}?" if near else "")
     return None
@@ -158,21 +173,15 @@ def _missing(argument: Argument) -> str:
     return f"--view is missing: say what an observer sees ({choices})"
 
 
-def _arguments(command: str) -> ArgumentCollection:
-    """The arguments of a command."""
-    return app[command].assemble_argument_collection()
-
-
 def _warn_of_unknown_settings() -> None:
     """A word on environment variables that look like settings of a command and set nothing."""
     names = [name for name in os.environ if name.startswith(PREFIX)]
     if not names:
         return
     known = {DEBUG} | {
-        PREFIX + f"{command}_{argument.name.removeprefix('--')}".upper().replace("-", "_")
-        for command in app
-        if not command.startswith("-")
-        for argument in _arguments(command)
+        PREFIX + "_".join((*words, argument.name.removeprefix("--"))).upper().replace("-", "_")
+        for words, command in commands()
+        for argument in command.assemble_argument_collection()
         if argument.name.startswith("--")
     }
     for name in sorted(set(names) - known):

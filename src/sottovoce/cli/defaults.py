@@ -28,15 +28,17 @@ def file_defaults(app: App, commands: tuple[str, ...], arguments: ArgumentCollec
     path = Path(named[-1]) if named else _nearest(Path.cwd())
     if not commands or path is None:
         return
-    tables = _tables(path)
+    tables = given = _tables(path)
+    for word in commands:
+        given = given.get(word, {})
     known = [
         argument.name.removeprefix("--")
         for argument in arguments
         if argument.name.startswith("--") and argument.name != "--config"
     ]
-    for key in tables.get(commands[0], {}):
+    for key in given:
         if key not in known:
-            raise FileError(f"{path}: [{commands[0]}] has no key {key!r} ({_remedy(key, known)})")
+            raise FileError(f"{path}: [{'.'.join(commands)}] has no key {key!r} ({_remedy(key, known)})")
     Dict(tables, source=str(path))(app, commands, arguments)
 
 

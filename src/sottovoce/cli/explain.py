@@ -7,10 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sottovoce.cli.explanations import EXPLANATIONS, KINDS
 from sottovoce.cli.options import Json  # noqa: TC001 - the parser reads the annotations
 from sottovoce.cli.printing import result_page, write_result
 from sottovoce.errors import one_of
+from sottovoce.explanations import EXPLANATIONS, KINDS
 
 __all__ = ["EXAMPLE", "USAGE", "explain"]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sottovoce.cli.application import app
+from sottovoce.cli.application import app, commands
 
 __all__ = ["reference", "write_reference"]
 
@@ -14,9 +14,11 @@ __all__ = ["reference", "write_reference"]
 def reference() -> str:
     """The reference in Markdown."""
     parts = ["# The command line", app.help]
-    for name in (name for name in app if not name.startswith("-")):
-        command = app[name]
-        parts.append(command.generate_docs(output_format="markdown", heading_level=2).strip())
+    for words, command in commands():
+        level = 1 + len(words)
+        if level == 3 and f"## {words[0]}" not in parts:
+            parts += [f"## {words[0]}", app[words[0]].help]
+        parts.append(command.generate_docs(output_format="markdown", heading_level=level).strip())
         example = str(command.help_epilogue).removeprefix("Example:").strip()
         parts.append(f"**Example**:\n\n```console\n$ {example}\n```")
     return "\n\n".join(parts) + "\n"

@@ -15,6 +15,7 @@ from sottovoce.cli.layout import (
     who,
 )
 from sottovoce.cli.printing import as_given, interval, rounded_up
+from sottovoce.cli.sampled import coin_rows
 from sottovoce.scenarios import RELATION_SENTENCES, protocol_sentences
 from sottovoce.views import ASSUMPTIONS
 
@@ -84,14 +85,19 @@ def _epsilons(run: Run) -> str:
     everyone = f"ε ≤ {rounded_up(run.unconditional_epsilon.upper)}"
     if run.one_number:
         return (
-            f"{everyone} at δ = {delta} for {OF_ANY[run.settings['unit']]}, whoever sees whatever: nothing "
-            "is assumed about how gradients arise."
+            f"{everyone} at δ = {delta} for {OF_ANY[run.settings['unit']]}, {_whoever(run)}: nothing is assumed about "
+            "how gradients arise."
         )
     named_so = "nothing" if run.account.assumption == "none" else run.account.assumption
     return (
         f"ε ≤ {rounded_up(run.epsilon.upper)} assuming {named_so} ({run.account.view} view), "
         f"{everyone} assuming nothing (local DP), both at δ = {delta}."
     )
+
+
+def _whoever(run: Run) -> str:
+    """For whom the number without any assumption holds; where it is that of secret coins, not for who knows these."""
+    return "whoever sees whatever" + ("" if run.unconditional.coins is None else " but the coins")
 
 
 def _meanings(run: Run) -> list[str]:
@@ -114,7 +120,7 @@ def _meanings(run: Run) -> list[str]:
         first = "The first is for whoever hears every message, but is told no draw that two nodes share."
     elif account.assumption == "none" and not gossips:
         first += " In this program that is shown for an observer that hears every message."
-    sentences = [f"{first} The second holds for {OF_ANY[run.settings['unit']]}, whoever sees whatever."]
+    sentences = [f"{first} The second holds for {OF_ANY[run.settings['unit']]}, {_whoever(run)}."]
     if run.settings["smoothness"] is None and gossips:
         sentences.append(
             f"Nothing is known of the smoothness of the loss {run.settings['loss']}: only nodes that nobody can tell "
@@ -170,7 +176,8 @@ def _terms(
 ) -> list[tuple[str, str]]:
     """What every number rests on."""
     settings, account = run.settings, run.account
-    squared = account.sensitivity_squared
+    squared, coins = account.sensitivity_squared, account.coins
+    every = "" if coins is None else " if records took part in every round"
     rows = [
         (
             "data",
@@ -181,6 +188,7 @@ def _terms(
         ("run", f"{run.rounds} rounds, step {settings['step']}, clip {as_given(settings['clip'])}"),
         ("noise", _noise(run)),
         ("divided by", f"{settings['shard_size']}, the public shard size and the most records of a node"),
+        *_local_steps(run),
         *_updates(run),
         *_program(run),
         (
@@ -188,22 +196,33 @@ def _terms(
             f"{UNITS[settings['unit']]}; {settings['relation']}: {RELATION_SENTENCES[settings['relation']]}",
         ),
         ("view", f"{account.view}, own noise {settings['own_noise']}"),
-        ("Δ²", "" if squared is None else f"{interval(squared)} (bound: {account.method})"),
+        ("Δ²", "" if squared is None else f"{interval(squared)}{every} (bound: {account.always.method})"),
+        *([] if coins is None else coin_rows(coins, account.always.epsilon().upper)),
         ("δ", as_given(settings["target_delta"])),
         ("assumption", f"{account.assumption}: {ASSUMPTIONS[account.assumption]}"),
         ("hash", settings["weights"]),
         ("version", __version__),
     ]
-    if settings["batches"] > 1:
-        count = settings["batches"]
-        rows.insert(5, ("batches", f"{count} an epoch, each record in one of them, in a secret order"))
-    if settings["batch_fraction"] < 1:
-        rows.insert(
-            5, ("batches", f"{as_given(settings['batch_fraction'])} of the records, accounted for as all")
-        )
+    rows[5:5] = _batches(run)
     if written is not None:
         rows.append(("written", f"{written} (readable by you alone)"))
     return rows
+
+
+def _batches(run: Run) -> list[tuple[str, str]]:
+    """In which rounds records take part, unless it is all of them, and whose bound ε is."""
+    settings, coins = run.settings, run.account.coins
+    if settings["batches"] > 1:
+        secret = "an order that the seed tells" if run.seeded else "a secret order"
+        return [("batches", f"{settings['batches']} an epoch, each record in one of them, in {secret}")]
+    if settings["batch_fraction"] == 1:
+        return []
+    coin = "a coin of its own, which the seed tells" if run.seeded else "a secret coin of its own"
+    share = f"{as_given(settings['batch_fraction'])} of the records, each by {coin}"
+    bound = (
+        "accounted for as all, as nodes are protected" if coins is None else f"bound: {run.account.method}"
+    )
+    return [("batches", f"{share}; {bound}")]
 
 
 def _program(run: Run) -> list[tuple[str, str]]:
@@ -211,6 +230,20 @@ def _program(run: Run) -> list[tuple[str, str]]:
     if run.table is None or run.table.protocol.updates is not None:
         return []
     return list(protocol_sentences(run.table.protocol).items())
+
+
+def _local_steps(run: Run) -> list[tuple[str, str]]:
+    """How many steps lie between two messages, and what a record can change in all of them."""
+    count, growth = run.settings["local_steps"], run.settings["growth"]
+    if count == 1:
+        return []
+    return [
+        (
+            "local steps",
+            f"{count} between two messages, noise once; a record moves what they make at most {rounded_up(growth)} "
+            "times as far as one step",
+        )
+    ]
 
 
 def _updates(run: Run) -> list[tuple[str, str]]:
@@ -230,5 +263,5 @@ def _updates(run: Run) -> list[tuple[str, str]]:
 
 def _noise(run: Run) -> str:
     """How much noise there is, and whether it can be drawn again."""
-    seeded = "; by a seed, for simulations: whoever knows it can take the noise away" if run.seeded else ""
-    return f"multiplier {rounded_up(run.noise_multiplier, 6)}, deviation {run.noise_std:.4g} a coordinate{seeded}"
+    size = f"multiplier {rounded_up(run.noise_multiplier, 6)}, deviation {run.noise_std:.4g} a coordinate"
+    return f"{size}; by {run.randomness}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sottovoce.accounting import SampledAccount
     from sottovoce.cli.options import Course, Network, Sight
 
-__all__ = ["asks_coins", "sampled", "show_sampled"]
+__all__ = ["asks_coins", "coin_rows", "sampled", "show_sampled"]
 
 BOUNDS = {
     "told": "the coins count as told: δ(ε) is the mean over how many rounds a record takes part in",
@@ -70,6 +70,14 @@ def show_sampled(
         _text(console, found, network, target_epsilon)
 
 
+def coin_rows(found: SampledAccount, full: float) -> list[tuple[str, str]]:
+    """ε by each bound there is, and what it is if records took part in every round."""
+    return [
+        *((name, f"ε ≤ {rounded_up(value)}: {BOUNDS[name]}") for name, value in found.bounds().items()),
+        ("full", f"ε ≤ {rounded_up(full)}: as if records took part in every round"),
+    ]
+
+
 def _text(
     console: Console, found: Sequence[SampledAccount], network: Network, target_epsilon: float | None
 ) -> None:
@@ -92,14 +100,7 @@ def _text(
     )
     console.print()
     for each in found:
-        table = table_of_coins(each)
-        rows = [
-            *((name, f"ε ≤ {rounded_up(value)}: {BOUNDS[name]}") for name, value in each.bounds().items()),
-            (
-                "full",
-                f"ε ≤ {rounded_up(float(table.epsilon_upper.max()))}: as if records took part in every round",
-            ),
-        ]
+        rows = coin_rows(each, float(table_of_coins(each).epsilon_upper.max()))
         if len(found) > 1:
             paragraph(console, f"{each.view}:")
         console.print(facts(rows))

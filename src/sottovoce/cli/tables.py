@@ -196,9 +196,7 @@ def meaning(worst: Account, relation: str) -> str:
     """ε in words: how often the best guess about a record is right."""
     if math.isinf(worst.mu.lower):
         return f"No noise hides some of what {named(worst.target)} contributes: it is seen as it is."
-    advantage = worst.advantage().upper
-    # What is learnt may be too little to move a float away from 50, and is something all the same.
-    right = rounded_up(math.nextafter(50 * (1 + advantage), math.inf) if advantage else 50.0, 3)
+    right = rounded_up(worst.best_guess(), 3)
     question = "which of two records it holds" if relation == "replace-one" else "whether a record is there"
     return (
         f"Even the best guess about {named(worst.target)} ({question}) is right at most {right}% of the "

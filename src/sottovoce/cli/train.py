@@ -110,15 +110,21 @@ class Learning:
     ] = "record"
     batch_fraction: Annotated[
         float,
-        Parameter(
-            help="With which probability a record takes part in a round. It is accounted for as if it always did."
-        ),
+        Parameter(help="With which probability a record takes part in a round, by a secret coin of its own."),
     ] = 1.0
     batches: Annotated[
         int,
         Parameter(
             help="How many rounds make an epoch, in which every record takes part once, in a secret order. One epoch "
             "costs one participation."
+        ),
+    ] = 1
+    local_steps: Annotated[
+        int,
+        Parameter(
+            help="How many steps a node takes on its own records between two messages; noise is added once, to what "
+            "they make together, and scaled for what a record can change in all of them.",
+            converter=whole_number,
         ),
     ] = 1
 
@@ -178,8 +184,8 @@ def train(
     seed: Annotated[
         int | None,
         Parameter(
-            help="Seed of the noise, for simulations that can be repeated; by default keys from the system's entropy, "
-            "and noise that no other message gets.",
+            help="Seed of noise, coins and orders, for simulations that can be repeated; by default keys from the "
+            "system's cryptographic generator, and noise that no other message gets.",
             show_default=False,
             converter=whole_number,
         ),
@@ -244,6 +250,7 @@ def train(
                     unit=learning.unit,
                     batch_fraction=learning.batch_fraction,
                     batches=learning.batches,
+                    local_steps=learning.local_steps,
                     max_epsilon=max_epsilon,
                     averaging=averaging,
                 ),
@@ -269,13 +276,14 @@ def train(
 def _report(
     path: Path, done: Run, task: Task, chosen: Network, found: Spectrum, cost: StepCost | None
 ) -> None:
-    """The page of all pairs, with the run below it."""
+    """The page of all pairs, with the run below it; coins, which bound all pairs together, have no such page."""
     from sottovoce.cli.run_tables import run_text
     from sottovoce.documents import page_document
     from sottovoce.report import run_sections, write_report
 
     printed = plain_text(lambda console: run_text(console, done, task, chosen, found, cost, None))
-    account = None if done.table is None else page_document(done.table, chosen.graph, found)
+    pairs = done.table if done.account.coins is None else None
+    account = None if pairs is None else page_document(pairs, chosen.graph, found)
     write_report(
         path, title=f"Training on {task.name}", account=account, sections=run_sections(done, printed)
     )

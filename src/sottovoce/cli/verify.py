@@ -138,10 +138,12 @@ def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
     """Check each view of a report."""
     from sottovoce import documents
     from sottovoce.documents import read_report
+    from sottovoce.report import says_what_it_carries
     from sottovoce.verification import verify_account
 
     found = []
-    for carried in read_report(file):
+    report = read_report(file)
+    for carried in report.views:
         try:
             with progress(f"pairs, {carried.stated.view}") as callback:
                 checked = verify_account(
@@ -163,4 +165,10 @@ def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
     for view in document.views:
         if not view.verified:
             complain(f"not verified: {view.view}: {view.reason}")
+    if not says_what_it_carries(report.text, report.page):
+        complain(
+            "not verified: the page to be signed is not the one that follows from what the file carries; trust what "
+            "stands above, not that page (write the report again with sottovoce account --report)"
+        )
+        return 3
     return 0 if document.verified else 3

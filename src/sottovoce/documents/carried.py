@@ -18,6 +18,7 @@ from sottovoce.certificates import MOST_BYTES, from_text
 from sottovoce.documents.pages import PageDocument
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import read_form, strict_json
+from sottovoce.participation import Participation
 from sottovoce.verification import StatedAccount
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
     from sottovoce.documents.pages import NetworkDocument, PagePart
 
-__all__ = ["CERTIFICATES", "DATA", "Carried", "is_report", "json_element", "read_report"]
+__all__ = ["CERTIFICATES", "DATA", "Carried", "ReadReport", "is_report", "json_element", "read_report"]
 
 DATA, CERTIFICATES = "data", "certificates"
 _END = "</script>"
@@ -58,8 +59,17 @@ def is_report(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def read_report(path: str | os.PathLike[str]) -> tuple[Carried, ...]:
-    """The views of a report, the one that leads first; a file that is no report of an account is refused."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReadReport:
+    """A report: its views, the one that leads first, the data they were read from, and all of its text."""
+
+    views: tuple[Carried, ...]
+    page: PageDocument
+    text: str
+
+
+def read_report(path: str | os.PathLike[str]) -> ReadReport:
+    """What a report carries; a file that is no report of an account is refused."""
     file = Path(path)
     try:
         with file.open("rb") as stream:
@@ -69,7 +79,8 @@ def read_report(path: str | os.PathLike[str]) -> tuple[Carried, ...]:
         text = content.decode()
         data = strict_json(_element(text, DATA), "what a report holds")
         held = strict_json(_element(text, CERTIFICATES), "what a report carries")
-        return _views(data, held)
+        page = read_form(data, PageDocument, "what a report holds")
+        return ReadReport(views=_views(page, held), page=page, text=text)
     except OSError as error:
         raise FileError(f"{file}: the report cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -101,9 +112,8 @@ def _element(text: str, name: str) -> str:
     return text[start:end]
 
 
-def _views(data: object, held: object) -> tuple[Carried, ...]:
+def _views(page: PageDocument, held: object) -> tuple[Carried, ...]:
     """Each view of a page's data with its certificate."""
-    page = read_form(data, PageDocument, "what a report holds")
     texts = read_form(held, Texts, "what a report carries")
     parts = (page, *page.beside)
     if len(texts) != len(parts):
@@ -124,8 +134,23 @@ def _views(data: object, held: object) -> tuple[Carried, ...]:
     return tuple(views)
 
 
+def _check_local(part: PagePart) -> None:
+    """Refuse a page that shows less for local DP than plain gossip gives to whoever sees every message."""
+    shown = part.local_squared
+    if shown is None or part.protocol_hash is not UNSET:
+        return
+    count = Participation.parse(part.participation).largest_count(part.rounds)
+    least = 1 if part.contribution == "energy" else count
+    if shown.interval.upper < least:
+        raise InputError(
+            f"its Δ² of local DP must be at least {least}, as each round in which a target contributes adds 1; got "
+            f"{shown.interval.upper!r} (write the report again with sottovoce account --report)"
+        )
+
+
 def _stated(part: PagePart, graph: NetworkDocument) -> StatedAccount:
     """What a page says of one view; null stands for infinity."""
+    _check_local(part)
     alike = ("view", "own_noise", "contribution", "participation", "assumption", "relation")
     counts = ("rounds", "pairs_computed", "pairs_possible", "observers_left_out")
     numbers = ("factor", "noise_multiplier", "delta")

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
 from sottovoce.documents.accounts import HEAD, PAIRS_IN_JSON, GraphFacts, Terms, graph_facts, terms
+from sottovoce.documents.occasions import Occasion  # noqa: TC001 - msgspec reads the annotations
 from sottovoce.documents.pairs import Count, Ends, Label, finite_or_null, plain_label
 from sottovoce.forms import Form
 
@@ -81,10 +82,14 @@ class PagePart(Terms, frozen=True, kw_only=True, tag="page-part"):
 
 
 class PageDocument(PagePart, frozen=True, kw_only=True, tag="page"):
-    """Δ² of every pair by columns, with the network and, beside it, the same run in other views."""
+    """Δ² of every pair by columns, with the network and, beside it, the same run in other views.
+
+    `occasion` says when and from what a report was written; its first page is made from it.
+    """
 
     graph: NetworkDocument
     beside: tuple[PagePart, ...]
+    occasion: Occasion | UnsetType = UNSET
 
 
 def network_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -> NetworkDocument:
@@ -108,6 +113,7 @@ def page_document(
     curves: Sequence[Curve] = (),
     beside: Sequence[AccountTable] = (),
     most_pairs: int = PAIRS_IN_JSON,
+    occasion: Occasion | None = None,
 ) -> PageDocument:
     """The document of the page: every pair of `table`, or of the observers that learn most up to `most_pairs`.
 
@@ -119,6 +125,7 @@ def page_document(
         **_part(table, curves, most_pairs),
         graph=network_document(graph, table.protocol.schedule[0], spectrum),
         beside=tuple(PagePart(**_part(other, (), most_pairs)) for other in beside),
+        occasion=UNSET if occasion is None else occasion,
     )
 
 

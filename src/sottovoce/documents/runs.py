@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from sottovoce.accounting import Account, Relation
+from sottovoce.accounting import Account, Relation, SampledAccount
 from sottovoce.documents.accounts import HEAD, SCHEMA, Document, GraphFacts, graph_facts
 from sottovoce.documents.files import check_path, write_bytes
 from sottovoce.documents.pairs import Ends, Label, finite_or_null, plain_label
@@ -62,6 +62,25 @@ _NOT_PRIVATE = (
 )
 
 
+class CoinsForm(Form, frozen=True, kw_only=True):
+    """Coins by which a record takes part in each of `rounds` rounds.
+
+    A file holds all that its account follows from: `squared_upper[i]` is Δ² of any `counts[i]` rounds at most. A
+    document shows ε at δ: `told` if coins are told, `amplified` if they are secret (null where that is not known),
+    `full` as if the record took part in every round.
+    """
+
+    rate: float
+    rounds: int
+    told_method: str
+    own_level: float | None
+    counts: tuple[int, ...] | UnsetType = UNSET
+    squared_upper: tuple[float, ...] | UnsetType = UNSET
+    told: float | UnsetType = UNSET
+    amplified: float | UnsetType | None = UNSET
+    full: float | UnsetType = UNSET
+
+
 class AccountForm(Form, frozen=True, kw_only=True):
     """All that an account says; `epsilon` is that at its δ, where a document shows it."""
 
@@ -77,6 +96,7 @@ class AccountForm(Form, frozen=True, kw_only=True):
     noise_multiplier: float | None
     delta: float | None
     mu: Ends
+    coins: CoinsForm | None = None
     epsilon: Ends | UnsetType = UNSET
 
 
@@ -88,6 +108,7 @@ class RunHeader(Document, frozen=True, kw_only=True, tag="run-file"):
     round: int
     cut: bool
     seeded: bool
+    randomness: str
     zeroed: int
     noise_multiplier: float
     noise_std: float
@@ -140,6 +161,7 @@ class RunDocument(Document, frozen=True, kw_only=True, tag="run"):
     unit: str
     batch_fraction: float
     batches: int
+    local_steps: int
     rounds: int
     protocol: str
     program: str
@@ -148,6 +170,7 @@ class RunDocument(Document, frozen=True, kw_only=True, tag="run"):
     noise_multiplier: float
     noise_std: float
     seeded: bool
+    randomness: str
     delta: float
     relation: str
     view: str
@@ -189,6 +212,7 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
         **{name: getattr(run, name) for name in _AS_THEY_ARE},
         **{name: _account_form(getattr(run, name)) for name in _ACCOUNTS},
         settings=dict(run.settings),
+        randomness=run.randomness,
         round=run.state.round,
     )
     arrays: dict[str, Any] = {
@@ -249,7 +273,10 @@ def run_document(
         ),
         objective=task.loss.name,
         dimension=task.dimension,
-        **{name: settings[name] for name in ("l2", "step", "clip", "unit", "batch_fraction", "batches")},
+        **{
+            name: settings[name]
+            for name in ("l2", "step", "clip", "unit", "batch_fraction", "batches", "local_steps")
+        },
         **{name: settings[name] for name in ("relation", "view", "own_noise")},
         protocol=protocol.name,
         program=protocol.sentence,
@@ -259,6 +286,7 @@ def run_document(
         noise_multiplier=run.noise_multiplier,
         noise_std=run.noise_std,
         seeded=run.seeded,
+        randomness=run.randomness,
         delta=settings["target_delta"],
         accuracy=run.accuracy,
         node_accuracy=None if accuracies is None else NodeAccuracy(min=accuracies[0], mean=accuracies[1]),
@@ -301,7 +329,50 @@ def _account_form(account: Account | None, epsilon: Interval | None = None) -> A
         noise_multiplier=account.noise_multiplier,
         delta=account.default_delta,
         mu=Ends.of(account.mu),
+        coins=_coins_form(account, shown=epsilon is not None),
         epsilon=UNSET if epsilon is None else Ends.of(epsilon),
+    )
+
+
+def _coins_form(account: Account, *, shown: bool) -> CoinsForm | None:
+    """The coins of an account: what is shown of them, or what they follow from."""
+    coins = account.coins
+    if coins is None:
+        return None
+    bounds = coins.bounds()
+    return CoinsForm(
+        **{name: getattr(coins, name) for name in ("rate", "rounds", "told_method", "own_level")},
+        **(
+            {
+                "told": bounds["told"],
+                "amplified": bounds.get("amplified"),
+                "full": account.always.epsilon().upper,
+            }
+            if shown
+            else {"counts": coins.counts, "squared_upper": coins.squared_upper}
+        ),
+    )
+
+
+def _coins(form: AccountForm) -> SampledAccount | None:
+    """The coins of an account from a file."""
+    coins = form.coins
+    if coins is None:
+        return None
+    if not (coins.counts and coins.squared_upper and form.noise_multiplier and form.delta):
+        raise InputError("its coins lack the rounds that they are about")
+    return SampledAccount(
+        rounds=coins.rounds,
+        rate=coins.rate,
+        relation=form.relation,
+        view=form.view,
+        noise_multiplier=form.noise_multiplier,
+        default_delta=form.delta,
+        counts=coins.counts,
+        squared_upper=coins.squared_upper,
+        told_assumption=form.assumption,
+        told_method=coins.told_method,
+        own_level=coins.own_level,
     )
 
 
@@ -321,6 +392,7 @@ def _account(form: AccountForm) -> Account:
         noise_multiplier=form.noise_multiplier,
         default_delta=form.delta,
         participation=form.participation,
+        coins=_coins(form),
     )
 
 

@@ -17,6 +17,7 @@ Source: Silverman, *Discrete Riccati equations*, 1976 (the structure algorithm);
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -248,7 +249,10 @@ def _cleared(row: Form, pivot: int, line: Form) -> Form:
     factor = row.get(pivot, 0)
     if not factor:
         return row
-    scaled = {key: value * line[pivot] for key, value in row.items()}
+    # Numbers grow by what is divided out in vain, and quotients of large ones are dear: divide the factors first.
+    common = math.gcd(factor, line[pivot])
+    scale, factor = line[pivot] // common, factor // common
+    scaled = dict(row) if scale == 1 else {key: value * scale for key, value in row.items()}
     add_to(scaled, line, -factor)
     return primitive(scaled)
 

@@ -231,7 +231,7 @@ def _coarse(matrix: Matrix, axis: int, count: int) -> Matrix:
     # The last place of a sum with this number is the unit.
     lift = np.ldexp(1.5, np.maximum(np.frexp(largest)[1], LEAST) + 52 - count)
     if isinstance(matrix, np.ndarray):
-        lift = np.expand_dims(lift, axis)
+        lift = lift[:, None] if axis else lift[None, :]
         return np.asarray((matrix + lift) - lift)
     coarse = matrix.copy()
     of_each = lift[matrix.indices] if axis == 0 else np.repeat(lift, np.diff(matrix.indptr))

@@ -180,7 +180,7 @@ def innovations(stages: Sequence[Stage], *, period: int = 1, settled_at: float =
     covariances: deque[np.ndarray] = deque(maxlen=period)
     states: deque[list[np.ndarray]] = deque(maxlen=period)
     steps: list[FilterStep] = []
-    settled = bounded = False
+    settled, bounded = False, 0
     for t, stage in enumerate(stages):
         covariances.append(covariance)
         states.append(followed)
@@ -192,21 +192,27 @@ def innovations(stages: Sequence[Stage], *, period: int = 1, settled_at: float =
             aim = covariances[0] if recurs else None
             filtered, covariance = _filtered(stage, covariance, aim, settled_at)
             settled = covariance is aim
-        reach = float(np.sqrt(np.abs(followed[-1]).sum(axis=1).max(initial=0.0)))
-        diagonals = np.array([np.diagonal(each) for each in followed[:-1]]).T
-        held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + 4 * UNIT)
-        steps.append(FilterStep(filtered=filtered, held=held, reach=reach))
-        bounded = bounded and again
+        # After a period of rounds that have bounds for good everything recurs.
+        steps.append(steps[t - period] if again and bounded > period else _step(filtered, followed))
+        bounded = bounded + 1 if bounded and again else 0
         if not bounded:
             adding = zip(followed, (None, *stage.disturbed), strict=True)
             followed = [_followed(filtered, each, more) for each, more in adding]
             limits = _bounded(states, followed) if again else None
             if limits is not None:
                 states.extend(limits)
-                bounded = True
+                bounded = 1
         if bounded:
             followed = states[0]
     return steps
+
+
+def _step(filtered: Filtered, followed: list[np.ndarray]) -> FilterStep:
+    """A round, with what its states may hold: the roots of diagonals, and of a norm by row sums."""
+    reach = float(np.sqrt(np.abs(followed[-1]).sum(axis=1).max(initial=0.0)))
+    diagonals = np.array([np.diagonal(each) for each in followed[:-1]]).T
+    held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + 4 * UNIT)
+    return FilterStep(filtered=filtered, held=held, reach=reach)
 
 
 def _filtered(

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from sottovoce.filtering.innovations import Filtered, FilterStep
     from sottovoce.filtering.reduction import Cut
     from sottovoce.filtering.response import Engine
-    from sottovoce.filtering.stages import Stage
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
@@ -91,10 +90,13 @@ class Accuracy:
 
     η = `unwhite` ≥ ‖E‖. For streams with Σ‖c_t‖² ≤ 1, `followed` bounds ‖(F̂ − F̃)c‖ as far as the rows O_ts are at
     fault, which differ from the exact ones by `turned` in norm, and `cut` what a Krylov space leaves out of F̃c.
-    `wide` is the norm of the row sums of all |O_ts|.
+    `wide` is the norm of the row sums of all |O_ts|. On a Krylov space, where `Stage.given` says what contributions
+    put into the state, `plainly` bounds ‖(F̂ − F̃)c‖ where rows or states are followed in plain floats; elsewhere it
+    is infinite.
 
     Guarantee: upper bounds, for the exact matrices of the protocol.
-    Source: docs/proofs/programs.md, "How white the innovations are" and "The response of a filter".
+    Source: docs/proofs/programs.md, "How white the innovations are", "The response of a filter" and "States that are
+    followed in plain floats".
     """
 
     unwhite: float
@@ -102,6 +104,7 @@ class Accuracy:
     followed: float
     turned: float
     wide: float
+    plainly: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -201,6 +204,7 @@ class ProgramResponse:
         for t, step in enumerate(steps):
             size = step.stage.size
             white[starts[t] : starts[t + 1]] += step.filtered.defect[size:, size:].sum(axis=1)
+        plainly = None if self.cut is None else _InFloats(steps, starts)
         for s, adjoint, dropped, same in self._adjoints():
             yield s, adjoint, dropped, same
             step, later, sizes = steps[s], steps[s + 1], np.abs(adjoint)
@@ -221,6 +225,8 @@ class ProgramResponse:
             white[starts[s] : starts[s + 1]] += crossed.T @ sums
             wide[here] += across
             tall, before = max(tall, float(sums.max(initial=0.0))), across
+            if plainly is not None:
+                plainly.add(s, sizes, dead)
             if step.stage.factor is not None:
                 missed = np.abs(adjoint @ step.stage.factor.T)
                 cut_rows[here] += missed.sum(axis=1)
@@ -244,39 +250,8 @@ class ProgramResponse:
             followed=1.01 * followed,
             turned=1.01 * off,
             wide=1.01 * float(np.linalg.norm(wide)),
+            plainly=math.inf if plainly is None else plainly.total(1.01 * off),
         )
-
-    @cached_property
-    def plainly(self) -> float:
-        """A bound of ‖(F̂ − F̃)c‖, Σ‖c_t‖² ≤ 1, where rows or states are followed in plain floats.
-
-        On a Krylov space, where `Stage.given` says what contributions put into the state.
-
-        That is Σ_v O_tv r_v, r_v being what floats add to the state in round v: in proportion to what contributions
-        make of it, with those of the round itself, exactly or in floats (see `FilterStep`). The O of whoever
-        follows differs from that computed here by `turned`, and by as much more as r_v for states of size 1 makes
-        of it.
-
-        Guarantee: upper bound.
-        Source: docs/proofs/programs.md, "States that are followed in plain floats".
-        """
-        starts, steps = self.starts, self.steps
-        lost, turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0
-        given = {id(step.stage): _largest_given(step.stage) for step in steps}
-        for t, step in enumerate(steps):
-            state = step.held[:, 0] + given[id(step.stage)]
-            lost[starts[t] : starts[t + 1]] += step.filtered.plainly_shown(state)
-            added += float((step.filtered.plain_slip(state) ** 2).sum())
-        for s, adjoint, dropped, _ in self._adjoints():
-            step, sizes = steps[s], np.abs(adjoint)
-            here = slice(starts[s + 1], starts[s + 1] + len(sizes))
-            gone = slice(here.stop, here.stop + len(dropped))
-            lost[here] += sizes @ step.filtered.plain_slip(step.held[:, 0] + given[id(step.stage)])
-            turned[here] += step.reach * (sizes @ step.filtered.plain_slip(np.ones(step.stage.size)))
-            reached = steps[s + 1].held[:, 0] + steps[s + 1].reach * float(np.sqrt(added))
-            lost[gone] += np.abs(dropped) @ reached
-        off = self.accuracy.turned + float(np.linalg.norm(turned))
-        return 1.01 * (float(np.linalg.norm(lost)) + off * float(np.sqrt(added)))
 
     def _left_out(self, leak: float, norm: float) -> tuple[float, float]:
         """What the cut adds to the maps from all draws, and from one node's contributions, to ν, as norms.
@@ -377,6 +352,58 @@ class ProgramResponse:
             )
 
 
+class _InFloats:
+    """What following rows or states in plain floats may cost, added up over the rows O_ts: see `total`.
+
+    That is Σ_v O_tv r_v, r_v being what floats add to the state in round v: in proportion to what contributions
+    make of it, with those of the round itself, exactly or in floats (see `FilterStep`). The O of whoever
+    follows differs from that computed here by `turned`, and by as much more as r_v for states of size 1 makes
+    of it.
+    """
+
+    def __init__(self, steps: list[FilterStep], starts: np.ndarray) -> None:
+        """What every round shows and adds, before any row is looked at."""
+        self._steps, self._starts = steps, starts
+        self._lost, self._turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0
+        # r_v of each round, and for states of size 1; rounds that recur with what they hold are looked at once.
+        known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._slips: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        for t, step in enumerate(steps):
+            key = (id(step.filtered), id(step.held))
+            if key not in known:
+                state, filtered = step.held[:, 0] + step.stage.largest_given, step.filtered
+                ones = np.ones(step.stage.size)
+                known[key] = (
+                    filtered.plain_slip(state),
+                    filtered.plain_slip(ones),
+                    filtered.plainly_shown(state),
+                )
+            self._slips.append(known[key])
+            slip, _, shown = known[key]
+            self._lost[starts[t] : starts[t + 1]] += shown
+            added += float((slip**2).sum())
+        self._added = float(np.sqrt(added))
+
+    def add(self, s: int, sizes: np.ndarray, dead: np.ndarray) -> None:
+        """Count round s, the sizes of the rows O_ts being given, and those of rows that were dropped after them."""
+        begin, end = self._starts[s + 1], self._starts[s + 1] + len(sizes)
+        slip, of_ones, _ = self._slips[s]
+        self._lost[begin:end] += sizes @ slip
+        self._turned[begin:end] += self._steps[s].reach * (sizes @ of_ones)
+        if len(dead):
+            later = self._steps[s + 1]
+            self._lost[end : end + len(dead)] += dead @ (later.held[:, 0] + later.reach * self._added)
+
+    def total(self, turned: float) -> float:
+        """A bound of ‖(F̂ − F̃)c‖ for Σ‖c_t‖² ≤ 1, O being off by `turned`.
+
+        Guarantee: upper bound.
+        Source: docs/proofs/programs.md, "States that are followed in plain floats".
+        """
+        off = turned + float(np.linalg.norm(self._turned))
+        return 1.01 * (float(np.linalg.norm(self._lost)) + off * self._added)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Found:
     """Fᵀ of one target, within `units` of `sizes`, and in norm, for streams with ‖c_t‖ ≤ 1, `rest` more."""
@@ -464,12 +491,6 @@ def _too_large(protocol: Protocol) -> NotCertified:
         f"square of these numbers must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more "
         "(take a view of fewer rows, fewer rounds, a smaller network, or the engine auto)"
     )
-
-
-def _largest_given(stage: Stage) -> np.ndarray:
-    """The largest size of what a contribution of 1 of any node puts into each state of a Krylov space."""
-    given = stage.given
-    return np.zeros(stage.size) if given is None else np.asarray(np.abs(given).max(axis=1, initial=0.0))
 
 
 def _largest_defects(steps: list[FilterStep]) -> tuple[float, float]:

@@ -140,6 +140,13 @@ class Stage:
         )
 
     @cached_property
+    def largest_given(self) -> np.ndarray:
+        """The largest size of what a contribution of 1 of any node puts into each state of a Krylov space."""
+        if self.given is None:
+            return np.zeros(self.size)
+        return np.asarray(np.abs(self.given).max(axis=1, initial=0.0))
+
+    @cached_property
     def disturbed(self) -> tuple[np.ndarray, ...]:
         """What a round adds to what states hold of what a `factor` lets in, if there is one, and of disturbances."""
         unit = np.eye(self.size)

@@ -4,10 +4,9 @@
 With the error bounds below, `…_above` never returns less than the truth and `…_below` never more, for every float
 that the front door lets in. The mathematics is at the top of `sottovoce.gaussian`. What is done here is rounding:
 log δ is carried as −u²/2, exact, plus a rest of moderate size with a known error, and every answer is moved by more
-than that error to the safe side.
+than that error to the safe side. SciPy's functions give starting points alone.
 
-These error bounds rest on those of `special.erfcx`, `ndtri` and `erf`, which are measured, not proved:
-`_PROFILE_ERROR` is four times the largest error that was seen.
+Source: docs/proofs/profile.md.
 """
 
 from __future__ import annotations
@@ -18,16 +17,25 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from scipy import special
 
+from sottovoce.gaussian._mills import gap as midpoint_gap
+from sottovoce.gaussian._mills import mills
+from sottovoce.gaussian.rounding import (
+    GAP,
+    LOGARITHM,
+    PRODUCTS,
+    RAISE,
+    SLOPE,
+    complement_error,
+    profile_error,
+    rate_error,
+    tail_error,
+)
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[np.float64]
 
-# Bound on the relative error of R(u) − R(v), or of 1 − δ where that is smaller: four times the largest seen.
-_PROFILE_ERROR = 2.0**-45
-_TAIL_ERROR = 2.0**-44
-# A few roundings of one unit each.
-_ROUNDING = 2.0**-50
 # Arguments are cut here, so that their squares stay finite; log δ = −5e299 is an upper bound beyond.
 _FAR = 1e150
 _NEWTON_STEPS = 40
@@ -60,30 +68,28 @@ def _profile(mu: Array, epsilon: Array) -> _Profile:
     """The privacy profile at finite mu > 0 and finite epsilon ≥ 0."""
     x, u, correction, square = _distance(mu, epsilon)
     h = mu / 2
-    mills_v = _mills(x + h)
-    # δ > 0.2 where this holds, so that 1 − δ, a sum of positive terms, loses nothing when taken from 1.
+    mills_v = mills(x + h)
+    # δ > 0.19 where this holds, so that 1 − δ, a sum of positive terms, loses little when taken from 1.
     likely = (u < 0) & (mu >= 1)
-    gap = np.empty_like(mu)
+    gap = np.ones_like(mu)
     close = h <= 0.1 * np.maximum(2, x)
-    for chosen, branch in (
-        (close & (x < 3.5), _gap_by_recurrence),
-        (close & (x >= 3.5), _gap_by_continued_fraction),
-    ):
-        if chosen.any():
-            gap[chosen] = branch(x[chosen], h[chosen])
+    if close.any():
+        gap[close] = midpoint_gap(x[close], h[close])
     direct = ~(close | likely)
-    gap[direct] = (_mills(u[direct]) - mills_v[direct]) / mu[direct]
-    gap[likely] = 1.0
-    log_mu = np.log(mu)
-    rest = np.log(gap / _SQRT_TWO_PI) + log_mu + correction
-    error = _PROFILE_ERROR + _ROUNDING * (np.abs(rest) + np.abs(log_mu))
+    if direct.any():
+        # R(u) is at most 8 times this difference.
+        gap[direct] = (mills(u[direct]) - mills_v[direct]) / mu[direct]
+    log_mu, log_gap = np.log(mu), np.log(gap / _SQRT_TWO_PI)
+    rest = log_gap + log_mu + correction
+    reach = np.abs(u) * np.minimum(x + h, _FAR)
+    error = profile_error(np.abs(log_gap) + np.abs(log_mu) + np.abs(correction), reach)
     profile = _Profile(square, rest, error, gap * mu / mills_v, gap)
     if likely.any():
         density = np.exp(square[likely]) * (1 + correction[likely]) / _SQRT_TWO_PI
-        complement = density * (_mills(-u[likely]) + mills_v[likely])
+        complement = density * (mills(-u[likely]) + mills_v[likely])
         square[likely] = 0.0
         rest[likely] = np.log1p(-complement)
-        error[likely] = _PROFILE_ERROR * complement / (1 - complement)
+        error[likely] = complement_error(reach[likely]) * complement / (1 - complement)
         profile.epsilon_per_log_delta[likely] = (1 - complement) / (density * mills_v[likely])
         profile.log_mu_per_log_delta[likely] = (1 - complement) / (density * mu[likely])
     return profile
@@ -105,43 +111,6 @@ def _distance(mu: Array, epsilon: Array) -> tuple[Array, Array, Array, Array]:
     return x, u, -(square_low / 2 + u * u_low), -square / 2
 
 
-def _mills(x: Array) -> Array:
-    """R(x) = Φ(−x)/φ(x)."""
-    ratio: Array = math.sqrt(math.pi / 2) * special.erfcx(x / math.sqrt(2))
-    return ratio
-
-
-# Around the midpoint R(x − h) − R(x + h) = 2 Σ_{k odd} h^k M_k/k!, M_k = |R⁽ᵏ⁾(x)|: positive terms, where
-# the difference itself would cancel. The next two functions return the difference over 2h.
-
-
-def _gap_by_recurrence(x: Array, h: Array) -> Array:
-    """M_{k+1} = k M_{k−1} − x M_k upwards, which is stable enough for x < 3.5."""
-    before = _mills(x)
-    moment = 1 - x * before
-    gap, factor = moment.copy(), np.ones_like(h)
-    for k in range(2, 18):
-        before, moment = moment, (k - 1) * before - x * moment
-        factor *= h / k
-        if k % 2:
-            gap += factor * moment
-    return gap
-
-
-def _gap_by_continued_fraction(x: Array, h: Array) -> Array:
-    """M_k/M_{k−1} = k/(x + M_{k+1}/M_k) downwards, summing the series on the way; converges for x ≥ 3.5."""
-    last = 33
-    ratio = (np.sqrt(x * x + 4 * (last + 1)) - x) / 2
-    series = np.ones_like(x)
-    for k in range(last, 1, -1):
-        step = 1 / (x + ratio)
-        ratio = k * step
-        series *= h * step
-        if k % 2 == 0:
-            series += 1
-    return _mills(x) * series / (x + ratio)
-
-
 def delta_above(mu: Array, epsilon: Array) -> Array:
     """δ = exp(square)·exp(rest), kept apart so that the exact square costs no accuracy.
 
@@ -153,10 +122,10 @@ def delta_above(mu: Array, epsilon: Array) -> Array:
     log_rest = profile.rest + profile.error
     # Two halves, so that only the last product can be subnormal.
     half = np.exp(profile.square / 2)
-    value = np.minimum(_up(half * (half * np.exp(np.minimum(log_rest, 1.0)))), 1.0)
+    value = np.minimum(_up(half * (half * np.exp(np.minimum(log_rest, 1.0))), RAISE), 1.0)
     # Near 1 the float next above, which never passes a δ that 1 − δ says is met.
     likely = (profile.square == 0) & (profile.rest > -2)
-    rounded, dropped = _two_sum(np.ones_like(mu), np.expm1(log_rest) * (1 - _ROUNDING))
+    rounded, dropped = _two_sum(np.ones_like(mu), np.expm1(log_rest) * (1 - RAISE))
     value = np.where(likely, np.where(dropped > 0, np.nextafter(rounded, 2.0), rounded), value)
     return np.where(regular, value, _degenerate(mu, epsilon))
 
@@ -170,7 +139,7 @@ def log_delta_above(mu: Array, epsilon: Array) -> Array:
     regular = (mu > 0) & np.isfinite(mu) & np.isfinite(epsilon)
     profile = _profile(np.where(regular, mu, 1.0), np.where(regular, epsilon, 1.0))
     value = profile.log_delta
-    value += profile.error - _ROUNDING * value
+    value += profile.error - RAISE * value
     return np.where(regular, np.where(value > -1e-100, 0.0, value), np.log(_degenerate(mu, epsilon)))
 
 
@@ -223,7 +192,7 @@ def mu_below(epsilon: Array, delta: Array) -> Array:
     quantile = _upper_quantile(delta)
     leg = math.sqrt(2) * np.sqrt(epsilon)
     length = np.hypot(quantile, leg)
-    floor = np.where(quantile > 0, leg * (leg / (length + quantile)), length - quantile) * (1 - 8 * _ROUNDING)
+    floor = np.where(quantile > 0, leg * (leg / (length + quantile)), length - quantile) * (1 - RAISE)
     regular = epsilon < _FAR
     limit = np.where(np.isfinite(epsilon), floor, np.inf)
     epsilon, floor = np.where(regular, epsilon, 1.0), np.where(regular, floor, 0.0)
@@ -236,20 +205,34 @@ def mu_below(epsilon: Array, delta: Array) -> Array:
         if np.all(np.abs(root - before) <= 1e-8 * np.minimum(root, 1.0) + 4 * np.spacing(root)):
             break
     profile = _profile(root, epsilon)
-    root = root * np.exp(-_excess(profile, target, 6) * profile.log_mu_per_log_delta) * (1 - 8 * _ROUNDING)
+    root = root * np.exp(-_excess(profile, target, 6) * profile.log_mu_per_log_delta) * (1 - RAISE)
     return np.where(regular, np.maximum(np.nextafter(root, 0.0), floor), limit)
 
 
 def _excess(profile: _Profile, target: Array, margin: int) -> Array:
-    """How far log δ may lie above its target, with `margin` times its error."""
+    """How far log δ may lie above its target, with `margin` times its error, and what a slope may be off by."""
     value = profile.log_delta
-    return value - target + margin * (profile.error - _ROUNDING * (value + target))
+    beside = value - target
+    return beside + SLOPE * np.abs(beside) + margin * (profile.error - LOGARITHM * (value + target))
 
 
 def _upper_quantile(delta: Array) -> Array:
-    """Some z with Φ(−z) barely below δ."""
-    quantile: Array = -special.ndtri(delta)
-    return quantile + 1e-14 * (1 + np.abs(quantile))
+    """Some z with Φ(−z) barely below δ: a tangent of log Φ(−z), which is concave, from a guess."""
+    z = -special.ndtri(delta)
+    square, square_low = _two_product(z, z)
+    # Left of −1/2, Φ(−z) = 1 − φ(z)R(−z).
+    left = z < -0.5
+    ratio = mills(np.where(left, -z, z))
+    log_ratio = np.log(ratio / _SQRT_TWO_PI)
+    density = np.exp(-square / 2) / _SQRT_TWO_PI
+    beyond = np.where(left, density * ratio, 0.0)
+    value = np.where(left, np.log1p(-beyond), (log_ratio - square_low / 2) - square / 2)
+    target = np.log(delta)
+    error = np.where(left, GAP * beyond, tail_error(np.abs(log_ratio))) - LOGARITHM * (value + target)
+    excess = value - target
+    excess += SLOPE * np.abs(excess) + error
+    moved = z + excess * np.where(left, (1 - beyond) / density, ratio)
+    return np.asarray(np.nextafter(moved + PRODUCTS * np.abs(moved), np.inf))
 
 
 def rdp_above(mu: Array, alpha: Array) -> Array:
@@ -280,9 +263,9 @@ def trade_off_below(mu: Array, fpr: Array) -> Array:
     Guarantee: lower bound, at least 0.
     Source: Dong, Roth & Su 2022, Section 2.2.
     """
-    hit, miss = _rates(mu, fpr)
-    value = np.where(miss < 0.5, miss * (1 - _TAIL_ERROR), 1 - hit * (1 + _TAIL_ERROR))
-    value = np.maximum(np.nextafter(value, -1.0), 0.0)
+    hit, miss, error = _rates(mu, fpr)
+    value = np.where(miss < 0.5, miss * (1 - error), 1 - hit * (1 + error))
+    value = np.fmax(np.nextafter(value, -1.0), 0.0)
     return np.where((fpr == 0) & np.isfinite(mu), 1.0, value)
 
 
@@ -292,46 +275,46 @@ def true_positive_rate_above(mu: Array, fpr: Array) -> Array:
     Guarantee: upper bound, never below `fpr`, which guessing attains.
     Source: Dong, Roth & Su 2022, Section 2.2.
     """
-    hit, miss = _rates(mu, fpr)
-    value = np.where(hit < 0.5, hit * (1 + _TAIL_ERROR), 1 - miss * (1 - _TAIL_ERROR))
-    value = np.clip(np.nextafter(value, 2.0), fpr, 1.0)
+    hit, miss, error = _rates(mu, fpr)
+    value = np.where(hit < 0.5, hit * (1 + error), 1 - miss * (1 - error))
+    value = np.clip(np.where(np.isfinite(error), np.nextafter(value, 2.0), 1.0), fpr, 1.0)
     return np.where((mu == 0) | ((fpr == 0) & np.isfinite(mu)), fpr, value)
 
 
-def _rates(mu: Array, fpr: Array) -> tuple[Array, Array]:
-    """Φ(w) and Φ(−w) at w = Φ⁻¹(fpr) + μ, each with a small relative error."""
+def _rates(mu: Array, fpr: Array) -> tuple[Array, Array, Array]:
+    """Φ(w) and Φ(−w) at w = Φ⁻¹(fpr) + μ, and the relative error of the smaller."""
     tail = np.minimum(fpr, 1 - fpr)
-    quantile = special.ndtri(tail)
+    quantile = np.clip(special.ndtri(tail), -_FAR, 0.0)
     # One Newton step in doubled precision: the tail at `quantile` differs from `tail` by a factor near 1.
     square, square_low = _two_product(quantile, quantile)
     half = np.exp(-square / 4)
-    ratio = _mills(-quantile)
-    excess = tail / half / half * _SQRT_TWO_PI / ratio * (1 + square_low / 2) - 1
-    low = np.where(tail > 0, excess * ratio, 0.0)
+    ratio = mills(-quantile)
+    factor = tail / half / half * _SQRT_TWO_PI / ratio * (1 + square_low / 2)
+    excess = np.where(tail > 0, factor - 1, 0.0)
     sign = np.where(fpr <= 0.5, 1.0, -1.0)
-    total, total_low = _two_sum(np.clip(sign * quantile, -_FAR, _FAR), np.minimum(mu, 2 * _FAR))
-    w, w_low = _two_sum(total, total_low + sign * low)
-    square, square_low = _two_product(np.clip(w, -_FAR, _FAR), np.clip(w, -_FAR, _FAR))
+    total, total_low = _two_sum(sign * quantile, np.minimum(mu, 2 * _FAR))
+    w, w_low = _two_sum(total, total_low + sign * (excess * ratio))
+    w = np.clip(w, -_FAR, _FAR)
+    square, square_low = _two_product(w, w)
     half = np.exp(-square / 4)
-    tail = half * (
-        half * (_mills(np.abs(w)) * (1 - np.minimum(square_low / 2 + w * w_low, 1.0)) / _SQRT_TWO_PI)
-    )
-    return np.where(w < 0, tail, 1 - tail), np.where(w < 0, 1 - tail, tail)
+    end = mills(np.abs(w))
+    tail = half * (half * (end * (1 - np.minimum(square_low / 2 + w * w_low, 1.0)) / _SQRT_TWO_PI))
+    error = rate_error(excess, ratio, end)
+    return np.where(w < 0, tail, 1 - tail), np.where(w < 0, 1 - tail, tail), error
 
 
 def advantage_above(mu: Array) -> Array:
-    """The error function loses nothing at small mu, where 2Φ(μ/2) − 1 would cancel.
+    """The profile at ε = 0.
 
     Guarantee: upper bound, at most 1.
     Source: Dong, Roth & Su 2022, the profile at ε = 0.
     """
-    value = np.minimum(_up(special.erf(mu / math.sqrt(8))), 1.0)
-    return np.where(mu == 0, 0.0, value)
+    return delta_above(mu, np.zeros_like(mu))
 
 
-def _up(value: Array) -> Array:
-    """A few units in the last place above a value that is not negative."""
-    raised: Array = np.nextafter(value * (1 + _ROUNDING), np.inf)
+def _up(value: Array, room: float = PRODUCTS) -> Array:
+    """A value that is not negative, raised by a share of itself."""
+    raised: Array = np.nextafter(value * (1 + room), np.inf)
     return raised
 
 

@@ -2,13 +2,22 @@
 """Decentralised learning: private gradient descent followed by gossip, from the protocol that the accountant reads.
 
 `train` makes a whole run with its account; `init` and `step` are one round at a time. Data, losses and shards are
-values of their own, and `baselines` holds what a run is compared with.
+values of their own, and `baselines` holds what a run is compared with. `sottovoce.learning.sites` trains PyTorch
+modules, and is the only part that loads that library.
 """
 
 from sottovoce.learning.advice import StepCost, step_cost
 from sottovoce.learning.baselines import Baseline, central_descent, noiseless_descent
 from sottovoce.learning.data import DATA_NAMES, Data, held_out, load_data
-from sottovoce.learning.descent import Descent, Info, State, gradient_sensitivity, init, step
+from sottovoce.learning.descent import (
+    Descent,
+    Info,
+    State,
+    clipped_gradients,
+    gradient_sensitivity,
+    init,
+    step,
+)
 from sottovoce.learning.guarantees import Exposure, quadratic_damping
 from sottovoce.learning.losses import (
     LOSS_NAMES,
@@ -35,7 +44,6 @@ from sottovoce.learning.results import History, Run
 from sottovoce.learning.schedules import Schedule
 from sottovoce.learning.shards import Shards, shards_of, split
 from sottovoce.learning.tasks import Optimum, Task, parse_synthetic, synthetic_task, task_from
-from sottovoce.learning.torch_losses import torch_loss
 from sottovoce.learning.training import Moment, train
 
 __all__ = [
@@ -71,6 +79,7 @@ __all__ = [
     "Task",
     "TrainingWords",
     "central_descent",
+    "clipped_gradients",
     "clipped_rows",
     "closed_loop",
     "fresh_keys",
@@ -94,6 +103,5 @@ __all__ = [
     "step_cost",
     "synthetic_task",
     "task_from",
-    "torch_loss",
     "train",
 ]

@@ -43,20 +43,23 @@ class StepCost:
 def step_cost(task: Task, protocol: Protocol, run: Run) -> StepCost | None:
     """What the constant step of a run costs in privacy at the same noise; None where steps make no difference.
 
-    They make none for everyone's view, for losses that react not at all or in ways that are not known, for programs
-    other than gossip, and for an observer from whom nothing is hidden even by small steps. Steps that vary are not
-    compared.
+    They make none for everyone's view, where secret coins hide more than a view does, for losses that react not at all
+    or in ways that are not known, for programs other than gossip, and for an observer from whom nothing is hidden even
+    by small steps. Steps that vary are not compared.
 
     Guarantee: `share` and `least` are proved bounds for the observer of the run's account, over all its targets;
     `largest_step` is proved to keep 90 %, but a step a little larger may do so too.
     """
     schedule = Schedule.parse(run.settings["step"])
     smoothness = run.settings["smoothness"]
-    if schedule.kind != "constant" or not smoothness or run.account.view == "everyone" or not protocol.plain:
+    local = run.account.view == "everyone" or run.account.method == "amplified"
+    if schedule.kind != "constant" or not smoothness or local or not protocol.plain:
         return None
     view = View(name=run.account.view, observers=run.account.observers, own_noise=run.settings["own_noise"])
     shorter = replace(protocol, rounds=run.rounds)
-    chosen = {name: run.settings[name] for name in ("clip", "unit", "batch_fraction", "batches")}
+    chosen = {
+        name: run.settings[name] for name in ("clip", "unit", "batch_fraction", "batches", "local_steps")
+    }
 
     def share(size: float) -> float:
         return worst_share(shorter, view, reaction_of(task, np.full(run.rounds, size), **chosen))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from sottovoce.errors import InputError, at_least, one_of, positive
+from sottovoce.learning.coins import most_heads
 from sottovoce.learning.losses import clipped_rows
 from sottovoce.protocols import added_by, edges_of, run_round, unencoded
 
@@ -46,6 +47,7 @@ __all__ = [
     "check_counts",
     "check_fraction",
     "check_protocol",
+    "clipped_gradients",
     "consensus_distance",
     "gradient_sensitivity",
     "init",
@@ -85,6 +87,7 @@ class Info(NamedTuple):
     `clipped` is the share of gradients that were clipped, `zeroed` how many were not finite and counted as zero,
     `consensus_distance` the root mean square distance of the nodes' models from their mean after the round, `noise` the
     standard Gaussian noise that the nodes drew, one array a draw, `messages` what they sent, one array an exchange.
+    `loss` is the mean over the records that took part at their own nodes' models before it, where that is known.
     """
 
     round: int
@@ -94,6 +97,7 @@ class Info(NamedTuple):
     consensus_distance: float
     noise: tuple[NDArray[np.float64], ...]
     messages: tuple[NDArray[np.float64], ...]
+    loss: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,9 +105,11 @@ class Descent:
     """What every node does: `steps` η_t, the clip and the unit it protects, and the noise it adds to its gradient.
 
     `noise_std` is σ, the standard deviation of each coordinate of the noise: noise multiplier times `sensitivity`.
-    With `batch_fraction` below 1 each record takes part in a round with that probability, on a coin of its own. With
-    `batches` above 1 it takes part in one round of each epoch of so many: at the beginning of an epoch every node deals
-    the public shard size in places, in a secret order, to batches of equal size.
+    With `batch_fraction` below 1 each record takes part in a round with that probability, on a coin of its own; tosses
+    beyond `most_heads` are tossed again. With `batches` above 1 it takes part in one round of each epoch of so many: at
+    the beginning of an epoch every node deals the public shard size in places, in a secret order, to batches of equal
+    size. With `local_steps` above 1 a node takes so many steps on its records between two messages, without noise; that
+    is added to what they make together.
     """
 
     task: Task
@@ -116,11 +122,13 @@ class Descent:
     batch_fraction: float = 1.0
     batches: int = 1
     weighting: Weighting = "uniform"
+    local_steps: int = 1
 
     def __post_init__(self) -> None:
         """Refuse settings under which the rounds are not what the accountant takes them to be."""
         check_protocol(self.protocol)
         positive(clip=self.clip)
+        at_least(1, local_steps=self.local_steps)
         one_of(UNITS, unit=self.unit)
         one_of(AVERAGES, weighting=self.weighting)
         check_fraction(self.batch_fraction)
@@ -256,8 +264,7 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
     size, models = float(descent.steps[t]), state.models
     # Numbers that overflow are for the caller to find in the models, not for warnings.
     with np.errstate(over="ignore", invalid="ignore"):
-        gradient = _gradients(descent, state)
-        contribution = -size * (gradient.values + descent.task.linear * models)
+        gradient, contribution = _contributed(descent, state, size)
         scale = size * descent.noise_std
         noise = _drawn(descent, t, (*state.registers, contribution), scale)
         names = _kept(program)
@@ -283,7 +290,23 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
         consensus_distance=distance,
         noise=noise,
         messages=tuple(messages),
+        loss=gradient.loss,
     )
+
+
+def _contributed(descent: Descent, state: State, size: float) -> tuple[Sums, Array]:
+    """What the nodes contribute: a step −η(g + h∘θ), or several, each from where the one before it has led.
+
+    Records that take part in a round do so in all its local steps, and none of these steps is noised: noise enters
+    once, with what they make together. Of the sums those of the last step are returned, all that was zeroed with them.
+    """
+    total, zeroed = np.zeros_like(state.registers[0]), 0
+    for number in range(descent.local_steps):
+        now = state if number == 0 else state._replace(registers=(state.registers[0] + total)[None])
+        gradient = _gradients(descent, now)
+        change = -size * (gradient.values + descent.task.linear * now.models)
+        total, zeroed = change if number == 0 else total + change, zeroed + gradient.zeroed
+    return gradient._replace(zeroed=zeroed), total
 
 
 def _drawn(descent: Descent, t: int, content: tuple[Array, ...], scale: float) -> tuple[Array, ...]:
@@ -333,28 +356,63 @@ def _dealt(descent: Descent, t: int) -> NDArray[np.bool_]:
     the epoch, so that it is the same in all its rounds and after a run goes on.
     """
     epoch, batch = divmod(t, descent.batches)
-    nominal, width = descent.task.shards.nominal, descent.task.shards.present.shape[1]
-    if width > nominal:
-        raise InputError(
-            f"batches are dealt to as many places as the public shard size; got shards with {width} places and a shard "
-            f"size of {nominal} (leave out the places that no record has)"
-        )
+    nominal, width = _places(descent)
     rank = descent.noise.uniform(epoch, nominal).argsort(axis=1, kind="stable").argsort(axis=1)
     return np.asarray(rank[:, :width] % descent.batches == batch)
 
 
+def _tossed(descent: Descent, t: int) -> NDArray[np.bool_]:
+    """Which records of each node take part in a round, by a coin for each place.
+
+    Coins are of places too: how many there are does not depend on who is there. Those of a node with more heads than
+    the public cap are tossed again, so that given the coins of all others a record's own shows heads with probability
+    q, or never. A multiple of 2⁻⁵³, as coins are, has to be below q: that is no more often than q says.
+    """
+    nominal, width = _places(descent)
+    rate = np.floor(descent.batch_fraction * 2**53) / 2**53
+    most, tosses = most_heads(nominal, descent.batch_fraction), 1
+    heads = descent.noise.uniform(t, nominal) < rate
+    while (again := heads.sum(axis=1) > most).any():
+        tosses += 1
+        heads[again] = descent.noise.uniform(t, tosses * nominal)[again, -nominal:] < rate
+    return np.asarray(heads[:, :width])
+
+
+def _places(descent: Descent) -> tuple[int, int]:
+    """The places that batches are made of, as many as the public shard size, and how many of them shards have."""
+    nominal, width = descent.task.shards.nominal, descent.task.shards.present.shape[1]
+    if width > nominal:
+        raise InputError(
+            f"batches are made of as many places as the public shard size; got shards with {width} places and a shard "
+            f"size of {nominal} (leave out the places that no record has)"
+        )
+    return nominal, width
+
+
 def _gradients(descent: Descent, state: State) -> Sums:
     """The data's part of each node's gradient, clipped."""
-    task, shards = descent.task, descent.task.shards
-    weights = shards.present.astype(np.float64)
+    task = descent.task
+    weights = task.shards.present.astype(np.float64)
     if descent.batch_fraction < 1:
-        weights *= descent.noise.uniform(state.round, weights.shape[1]) < descent.batch_fraction
+        weights *= _tossed(descent, state.round)
     elif descent.batches > 1:
         weights *= _dealt(descent, state.round)
-    nominal = descent.share * shards.nominal
-    if descent.unit == "record":
-        found = task.loss.clipped_sums(state.models, shards, weights, descent.clip)
+    return clipped_gradients(
+        task, state.models, weights, clip=descent.clip, unit=descent.unit, share=descent.share
+    )
+
+
+def clipped_gradients(
+    task: Task, models: Array, weights: Array, *, clip: float, unit: Unit, share: float = 1.0
+) -> Sums:
+    """The data's part of the gradient at each node's model: records, or whole nodes, clipped, over the nominal batch.
+
+    `weights` says of each record whether it is in the batch, which is divided by `share` of the public shard size.
+    """
+    nominal = share * task.shards.nominal
+    if unit == "record":
+        found = task.loss.clipped_sums(models, task.shards, weights, clip)
         return found._replace(values=found.values / nominal)
-    found = task.loss.clipped_sums(state.models, shards, weights, None)
-    whole = clipped_rows(found.values / nominal, descent.clip)
-    return whole._replace(zeroed=whole.zeroed + found.zeroed)
+    found = task.loss.clipped_sums(models, task.shards, weights, None)
+    whole = clipped_rows(found.values / nominal, clip)
+    return whole._replace(zeroed=whole.zeroed + found.zeroed, loss=found.loss)

@@ -13,16 +13,26 @@ D = 1 − ηh, and steps that vary scale the rounds unlike each other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 
-from sottovoce.accounting import AccountTable, account, account_all, local_account, table_of
+from sottovoce.accounting import (
+    AccountTable,
+    SampledAccount,
+    account,
+    account_all,
+    local_account,
+    sampled_from,
+    table_of,
+)
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
 from sottovoce.learning.certified import certified_table
+from sottovoce.learning.coins import Certified
 from sottovoce.learning.descent import check_protocol
 from sottovoce.learning.programs import closed_loop, heard, unshared
 from sottovoce.learning.reactions import Reaction
+from sottovoce.participation import Participation
 from sottovoce.protocols import Combine, Program, Protocol, gossip
 from sottovoce.scenarios import Answer, Scenario
 from sottovoce.views import ONE_OBSERVER, View
@@ -34,11 +44,18 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import Account
     from sottovoce.learning.tasks import Task
+    from sottovoce.protocols import Contribution
     from sottovoce.scenarios import Depth
 
     Array: TypeAlias = NDArray[np.float64]
 
 __all__ = ["Exposure", "check_question", "quadratic_damping"]
+
+
+class _Words(TypedDict):
+    noise_multiplier: float
+    delta: float
+    rounds: int | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,8 +76,8 @@ class Exposure(Answer):
     def __post_init__(self) -> None:
         """Refuse a view that is none, a protocol that training cannot run, and damping that is not between 0 and 1."""
         check_protocol(self.protocol)
-        if self.scenario.participation.kind != "epochs":
-            check_question(self.scenario)
+        if isinstance(self.scenario.view, str) and self.scenario.observers is None:
+            one_of(("everyone", *ONE_OBSERVER), view=self.scenario.view)
         if self.scenario.view_name == "custom":
             raise ViewError(
                 "training is accounted for by named views, such as View.secure_sum(0); got a custom one "
@@ -79,6 +96,28 @@ class Exposure(Answer):
         """Whether every message is seen, so that nothing is assumed about how contributions arise."""
         return self.scenario.view_name == "everyone"
 
+    def certified(
+        self,
+        *,
+        noise_multiplier: float,
+        delta: float,
+        rounds: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Certified:
+        """What is certified for training, over the first `rounds` rounds or all of them, coins and all.
+
+        Guarantee: as for `table` and, where records take part by coins, as for `sottovoce.accounting.sampled_from`:
+        given all coins the run is one that the tables are about, with as many rounds as the coins of the record say.
+        """
+        words = _Words(noise_multiplier=noise_multiplier, delta=delta, rounds=rounds)
+        whole = self.table(**words, progress=progress)
+        if not self.by_coins:
+            return Certified(table=whole)
+        once = self._once.table(**words, progress=progress)
+        return Certified(
+            table=whole, sampled=self._sampled(whole, once, words), everyone=self._everyone_sampled(words)
+        )
+
     def table(
         self,
         *,
@@ -87,11 +126,14 @@ class Exposure(Answer):
         rounds: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> AccountTable:
-        """The accounts of all pairs over the first `rounds` rounds, or all of them: what is certified for training.
+        """The accounts of all pairs over the first `rounds` rounds, or all of them, whichever records are drawn.
 
         Guarantee: upper ends hold for the loop that the trainer runs, under the assumption that the table names, and
-        are at most those of the everyone view.
+        are at most those of the everyone view. Where records take part by coins, they may do so in every round.
         """
+        if self.by_coins:
+            words = _Words(noise_multiplier=noise_multiplier, delta=delta, rounds=rounds)
+            return self._always.table(**words, progress=progress)
         protocol = self._first(rounds, noise_multiplier, delta)
         if self.unconditional:
             return self._seen_by_all(protocol, noise_multiplier, delta)
@@ -100,8 +142,8 @@ class Exposure(Answer):
             plain = bool((self._factors(protocol.rounds) == 1).all())
             return replace(found, assumption="oblivious" if plain else "quadratic")
         if not protocol.plain:
-            seen = heard(protocol, self.scenario.views, progress)
             asked = replace(self.scenario, protocol=protocol)
+            seen = heard(asked, progress)
             found = table_of(asked, seen, noise_multiplier=noise_multiplier, delta=delta)
             return replace(found, assumption="none")
         # Of what is zeroed out the ball of training takes care; the accountant need not ask for the identity in it.
@@ -126,18 +168,19 @@ class Exposure(Answer):
         rounds: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> AccountTable:
-        """The same pairs as if contributions were fixed in advance: the number of averaging, assumption `hidden-state`.
+        """The pairs of `table` as if contributions were fixed in advance: averaging, assumption `hidden-state`.
 
         For plain gossip (constant steps, no damping) the tables are those of `account_all`. Otherwise the transition is
         D W; where D or the steps vary from round to round, each round is a program of its own.
 
         Guarantee: none for training. It holds for gradients that do not depend on models.
         """
+        words = _Words(noise_multiplier=noise_multiplier, delta=delta, rounds=rounds)
+        if self.by_coins:
+            return self._always.averaging(**words, progress=progress)
         protocol = self._first(rounds, noise_multiplier, delta)
         if self.unconditional or self.state_free:
-            return self.table(
-                noise_multiplier=noise_multiplier, delta=delta, rounds=rounds, progress=progress
-            )
+            return self.table(**words, progress=progress)
         return replace(self._linear(protocol, noise_multiplier, delta, progress), assumption="hidden-state")
 
     def _first(self, rounds: int | None, noise_multiplier: float, delta: float) -> Protocol:
@@ -167,14 +210,27 @@ class Exposure(Answer):
             )
         return self._accounted(_moving(protocol, factors), noise, delta, progress)
 
+    def averaged(self, *, noise_multiplier: float, delta: float) -> Account:
+        """The worst pair of `averaging`, with the coins by which records take part."""
+        words = _Words(noise_multiplier=noise_multiplier, delta=delta, rounds=None)
+        whole = self.averaging(**words)
+        if not self.by_coins:
+            return whole.worst()
+        worst, once = whole.worst(), self._taking(contribution="energy").averaging(**words)
+        return self._sampled(whole, once, words).account(observers=worst.observers, target=worst.target)
+
     def everyone(self, *, noise_multiplier: float, delta: float, rounds: int | None = None) -> Account:
         """What holds without any assumption: every message is seen, Δ² = T in plain gossip.
 
-        Draws that two nodes share count as known: whoever shares one with the target may tell it.
+        Draws that two nodes share count as known: whoever shares one with the target may tell it. Coins by which
+        records take part do not.
 
         Guarantee: exact there, whatever steps and damping, if for any fixed transcript contributions differ by at most
         the sensitivity, nodes mix their own noised message, and T, steps, noise and clip are public.
         """
+        if self.by_coins:
+            words = _Words(noise_multiplier=noise_multiplier, delta=delta, rounds=rounds)
+            return self._everyone_sampled(words).account()
         protocol = self._first(rounds, noise_multiplier, delta)
         if protocol.plain:
             asked = replace(self.scenario, protocol=protocol)
@@ -197,10 +253,10 @@ class Exposure(Answer):
         positive(max_epsilon=max_epsilon)
 
         def fits(rounds: int) -> bool:
-            table = self.table(
+            found = self.certified(
                 noise_multiplier=noise_multiplier, delta=delta, rounds=rounds, progress=progress
             )
-            return bool(table.epsilon_upper.max() <= max_epsilon)
+            return found.epsilon <= max_epsilon
 
         def fits_everyone(rounds: int) -> bool:
             seen = self.everyone(noise_multiplier=noise_multiplier, delta=delta, rounds=rounds)
@@ -216,6 +272,58 @@ class Exposure(Answer):
                 f"{noise_multiplier!r} (add noise, or let it be chosen for that ε)"
             )
         return low
+
+    @property
+    def by_coins(self) -> bool:
+        """Whether records take part in each round by coins of their own."""
+        return self.scenario.participation.kind == "poisson"
+
+    @property
+    def _always(self) -> Exposure:
+        """The same as if records took part in every round."""
+        return self._taking(participation=Participation.full())
+
+    @property
+    def _once(self) -> Exposure:
+        """The question whose Δ², times k, bounds that of any k rounds.
+
+        What Theorem 1 proves is a sum of prices of the rounds that take part, and who sees every message of plain
+        gossip sees each round for itself. Elsewhere k contributions of norm 1 have an energy of k at most.
+        """
+        if self.protocol.plain and (self.unconditional or not self.state_free):
+            return self._taking(participation=Participation.at_most(1))
+        return self._taking(contribution="energy")
+
+    def _taking(
+        self, *, participation: Participation | None = None, contribution: Contribution = "vector"
+    ) -> Exposure:
+        """The same question of other streams, in rounds of one's choice."""
+        asked = replace(
+            self.scenario, participation=participation or Participation.full(), contribution=contribution
+        )
+        return replace(self, scenario=asked)
+
+    def _everyone_sampled(self, words: _Words) -> SampledAccount:
+        """The account of coins for who sees every message, and knows every draw that two nodes share."""
+        protocol = self._first(words["rounds"], words["noise_multiplier"], words["delta"])
+        seen = protocol if protocol.plain else unshared(protocol)
+        open_to_all = replace(self, scenario=self.scenario.of(View.everyone))
+        whole, once = (
+            each._seen_by_all(seen, words["noise_multiplier"], words["delta"])
+            for each in (open_to_all._always, open_to_all._once)
+        )
+        return self._sampled(whole, once, words)
+
+    def _sampled(self, whole: AccountTable, once: AccountTable, words: _Words) -> SampledAccount:
+        """What coins make of tables of all rounds and of the price of one."""
+        return sampled_from(
+            whole,
+            once,
+            rate=self.scenario.participation.rate,
+            noise_multiplier=words["noise_multiplier"],
+            delta=words["delta"],
+            run=self.protocol,
+        )
 
     def _factors(self, rounds: int) -> Array:
         """D_t η_{t−1}/η_t for each round and node; the first is 1, as nothing has been received before it."""
@@ -243,15 +351,13 @@ class Exposure(Answer):
 
 
 def check_question(scenario: Scenario) -> None:
-    """Refuse a question that training has no answer to: a node contributes vectors in every round, and all count."""
-    if isinstance(scenario.view, str) and scenario.observers is None:
-        one_of(("everyone", *ONE_OBSERVER), view=scenario.view)
+    """Refuse what training decides by itself: every node counts, and contributes vectors in rounds of its batches."""
     usual = Scenario(protocol=scenario.protocol, view="everyone")
     for word in ("targets", "contribution", "participation"):
         if getattr(scenario, word) != getattr(usual, word):
             raise InputError(
-                f"{word} must be left out where training is accounted for, as every node contributes vectors in every "
-                f"round; got {getattr(scenario, word)!r} (account for the protocol itself instead)"
+                f"{word} must be left out where training is accounted for, as every node contributes vectors in rounds "
+                f"that its batches say; got {getattr(scenario, word)!r} (account for the protocol itself instead)"
             )
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOSS_NAMES",
+    "WITHIN",
     "GradientLoss",
     "LinearLoss",
     "Loss",
@@ -55,7 +56,7 @@ Labels: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 LOSS_NAMES = ("ridge", "huber", "logistic", "softmax", "quadratic")
 Kinds = Literal["ridge", "huber", "logistic", "softmax"]
 # Clipped norms stay this much below the clip, so that rounding does not carry them over it.
-_WITHIN = 1 - 2.0**-30
+WITHIN = 1 - 2.0**-30
 # Between these no square of a norm overflows, and none that could exceed a clip vanishes.
 _LARGE, _SMALL = 1e100, 1e-100
 
@@ -63,12 +64,14 @@ _LARGE, _SMALL = 1e100, 1e-100
 class Sums(NamedTuple):
     """Sums of gradients, one row a node; the share of gradients that was clipped; how many were not finite, so zeroed.
 
-    The share and the count come from true records: they are for whoever holds the data, and nobody else.
+    `loss` is the mean over all records at their own nodes' models, where it comes with the gradients. Share, count and
+    loss come from true records: they are for whoever holds the data, and nobody else.
     """
 
     values: Array
     clipped: float
     zeroed: int
+    loss: float | None = None
 
 
 class Loss(Protocol):
@@ -458,7 +461,7 @@ def _bounded(
         fine = np.zeros(plain.shape, dtype=np.bool_)
         if clip is None:
             return _Bounded(rows, np.ones(plain.shape), fine, fine)
-        norms, limit = lengths * plain, clip * _WITHIN
+        norms, limit = lengths * plain, clip * WITHIN
         return _Bounded(rows, limit / np.maximum(norms, limit), norms > clip, fine)
     peaks = np.abs(rows).max(axis=-1, initial=0.0)
     zeroed = ~np.isfinite(peaks)
@@ -473,7 +476,7 @@ def _bounded(
         return _Bounded(
             directions, np.where(unbounded, 0.0, factors), np.zeros_like(zeroed), zeroed | unbounded
         )
-    limit = clip * _WITHIN
+    limit = clip * WITHIN
     within = norms <= limit
     shrunk = np.where(within, factors, limit / np.where(within, 1.0, spans))
     return _Bounded(directions, shrunk, norms > clip, zeroed)

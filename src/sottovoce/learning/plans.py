@@ -22,7 +22,7 @@ from sottovoce.participation import Participation
 from sottovoce.sensitivities import check_rounds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from sottovoce.accounting import Account, AccountTable
     from sottovoce.learning.losses import Loss
@@ -47,8 +47,9 @@ class Plan:
     """All that is decided before the data is used: steps, noise, rounds, and the accounts that follow from them.
 
     `account` is what is certified of the worst pair in the view, `unconditional` that of everyone's messages: local DP.
-    `averaging`, if it was asked for, is the number of the same view as if gradients did not depend on models. `ledger`
-    holds (rounds, ε of the view) for growing horizons. `cut` says that a budget left fewer rounds than were asked for.
+    `averaging`, if it was asked for, is the number of the same view as if gradients did not depend on models. `table`
+    has all pairs, as if records took part in every round where they do so by coins. `ledger` holds (rounds, ε of the
+    view) for growing horizons. `cut` says that a budget left fewer rounds than were asked for.
     """
 
     task: Task
@@ -66,6 +67,13 @@ class Plan:
     averaging: Account | None = None
     seeded: bool = False
 
+    def about(self, target: Hashable) -> Account:
+        """What is certified of one target and its worst observer; coins bound all pairs alike."""
+        found = self.table.about(target)
+        if self.account.coins is None:
+            return found
+        return replace(self.account, observers=found.observers, target=found.target)
+
     def spent(self, rounds: int) -> tuple[float, float]:
         """Upper bounds of ε after so many rounds: that of the chosen view, and that of everyone's."""
         if rounds == 0:
@@ -79,9 +87,10 @@ class Plan:
         return min(later, unconditional), unconditional
 
     def _seen_by_all(self, rounds: int) -> float:
-        """ε of local DP after so many rounds; a program, which takes its time, is asked at a few horizons alone."""
+        """ε of local DP after so many rounds; programs and coins, which take their time, at a few horizons alone."""
         whole, share = self.protocol.rounds, max(1, self.protocol.rounds // _LEDGER)
-        horizon = rounds if self.protocol.plain else min(whole, math.ceil(rounds / share) * share)
+        quick = self.protocol.plain and not self.exposure.by_coins
+        horizon = rounds if quick else min(whole, math.ceil(rounds / share) * share)
         if horizon not in self._asked:
             found = self.exposure.everyone(
                 noise_multiplier=self.noise_multiplier, delta=self.recipe.target_delta, rounds=horizon
@@ -101,11 +110,12 @@ class Plan:
 
     @property
     def sensitivity(self) -> float:
-        """By how much a node's gradient can move."""
+        """By how much a node's gradient can move, or what its local steps make of it together, over the step."""
         recipe = self.recipe
-        return gradient_sensitivity(
+        once = gradient_sensitivity(
             self.task, recipe.clip, recipe.unit, recipe.batch_fraction / recipe.batches
         )
+        return once * self.exposure.reaction.growth
 
     def descent(self, noise: NoiseSource) -> Descent:
         """The rounds to run, with this noise."""
@@ -120,6 +130,7 @@ class Plan:
             batch_fraction=self.recipe.batch_fraction,
             batches=self.recipe.batches,
             weighting=self.recipe.weighting,
+            local_steps=self.recipe.local_steps,
         )
 
 
@@ -141,7 +152,7 @@ def plan(
     protocol, delta = scenario.protocol, recipe.target_delta
     schedule = _default_schedule(task) if recipe.step is None else as_schedule(recipe.step)
     check_counts(task)
-    exposure = _exposure(task, scenario, schedule)
+    exposure = _exposure(task, scenario, schedule, recipe.local_steps)
     reaction = reaction_of(
         task,
         exposure.steps,
@@ -149,20 +160,23 @@ def plan(
         unit=recipe.unit,
         batch_fraction=recipe.batch_fraction,
         batches=recipe.batches,
+        local_steps=recipe.local_steps,
     )
     exposure = replace(exposure, reaction=reaction)
-    table = exposure.table(noise_multiplier=recipe.noise_multiplier or 1.0, delta=delta, progress=progress)
+    found = exposure.certified(
+        noise_multiplier=recipe.noise_multiplier or 1.0, delta=delta, progress=progress
+    )
     if recipe.target_epsilon is not None:
-        chosen = table.calibrated_noise(recipe.target_epsilon, delta) if calibrated is None else calibrated
-        table = table.with_noise(chosen)
-    noise = float(table.noise_multiplier)
+        chosen = found.calibrated_noise(recipe.target_epsilon, delta) if calibrated is None else calibrated
+        found = found.with_noise(chosen)
+    noise = float(found.table.noise_multiplier)
     rounds, most = protocol.rounds, recipe.max_epsilon
-    if most is not None and table.epsilon_upper.max() > most:
+    if most is not None and found.epsilon > most:
         rounds = exposure.rounds_within(most, noise_multiplier=noise, delta=delta, progress=progress)
-        table = exposure.table(noise_multiplier=noise, delta=delta, rounds=rounds, progress=progress)
+        found = exposure.certified(noise_multiplier=noise, delta=delta, rounds=rounds, progress=progress)
     shorter = replace(scenario, protocol=replace(protocol, rounds=rounds))
     exposure = replace(exposure, scenario=shorter)
-    worst = _headline(table)
+    worst = found.account
     return Plan(
         task=task,
         protocol=shorter.protocol,
@@ -171,9 +185,9 @@ def plan(
         recipe=recipe,
         noise_multiplier=noise,
         account=worst,
-        table=table,
+        table=found.table,
         unconditional=exposure.everyone(noise_multiplier=noise, delta=delta),
-        averaging=_averaged(exposure, noise, delta) if recipe.averaging else None,
+        averaging=exposure.averaged(noise_multiplier=noise, delta=delta) if recipe.averaging else None,
         ledger=_ledger(exposure, noise, delta, worst),
         cut=rounds < protocol.rounds,
         settings=_settings(task, scenario, recipe, schedule, reaction),
@@ -203,6 +217,7 @@ def _settings(
         "relation": asked["relation"],
         "batch_fraction": kept["batch_fraction"],
         "batches": kept["batches"],
+        "local_steps": kept["local_steps"],
         "weighting": kept["weighting"],
         "view": asked["view"],
         "observers": [str(name) for name in scenario.observers or ()] or None,
@@ -215,27 +230,16 @@ def _settings(
 
 
 def _taking_part(scenario: Scenario, recipe: Recipe) -> Scenario:
-    """The question with the rounds in which a record takes part, which follow from the recipe alone."""
+    """The question with the rounds in which a record takes part, which follow from the recipe alone.
+
+    Whole nodes take part in every round, whichever of their records are drawn.
+    """
     check_question(scenario)
-    if recipe.batches == 1:
-        return scenario
-    if not scenario.protocol.plain:
-        raise InputError(
-            f"batches are accounted for in plain gossip; got {recipe.batches} with the protocol "
-            f"{scenario.protocol.name!r} (take --protocol gossip, or one batch)"
-        )
-    return replace(scenario, participation=Participation.epochs(recipe.batches))
-
-
-def _headline(table: AccountTable) -> Account:
-    """The worst pair; one that is bounded by its rounds alone says that for all pairs, without any assumption."""
-    worst = table.worst()
-    return replace(worst, assumption="none") if worst.method == "cap" else worst
-
-
-def _averaged(exposure: Exposure, noise: float, delta: float) -> Account:
-    """The worst pair of averaging."""
-    return exposure.averaging(noise_multiplier=noise, delta=delta).worst()
+    if recipe.batches > 1:
+        return replace(scenario, participation=Participation.epochs(recipe.batches))
+    if recipe.batch_fraction < 1 and recipe.unit == "record":
+        return replace(scenario, participation=Participation.poisson(recipe.batch_fraction))
+    return scenario
 
 
 def _default_schedule(task: Task) -> Schedule:
@@ -250,14 +254,14 @@ def _default_schedule(task: Task) -> Schedule:
     return Schedule(size=float(f"{0.5 / smoothness * 0.9995:.3g}"))
 
 
-def _exposure(task: Task, scenario: Scenario, schedule: Schedule) -> Exposure:
+def _exposure(task: Task, scenario: Scenario, schedule: Schedule, local_steps: int) -> Exposure:
     """Who sees what; h∘θ is part of the loop where it is one number, and else counts as a contribution."""
     rounds = scenario.protocol.rounds
     check_rounds(rounds, _A_ROUND)
     steps = schedule.sizes(rounds)
     even = not np.ptp(task.linear)
     pull = float(task.linear.flat[0]) if even else 0.0
-    damping = (1 - steps * pull)[:, None]
+    damping = (1 - steps * pull)[:, None] ** local_steps
     if not (damping > 0).all():
         raise InputError(
             f"step must stay below 1 over the curvature of the public part of the loss; it goes up to "
@@ -281,7 +285,7 @@ def _ledger(exposure: Exposure, noise: float, delta: float, worst: Account) -> t
     found = [
         (
             horizon,
-            float(exposure.table(noise_multiplier=noise, delta=delta, rounds=horizon).epsilon_upper.max()),
+            exposure.certified(noise_multiplier=noise, delta=delta, rounds=horizon).epsilon,
         )
         for horizon in horizons
     ]

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "Run", "is_local", "measured", "shown_epsilons"]
 
+# Whence noise, coins and orders come, by whether a run has a seed; every output says it.
+_RANDOMNESS = {
+    True: "a seed, for simulations: whoever knows it can take the noise away",
+    False: "the system's cryptographic generator, which gives each node a key of its own",
+}
+
 
 class History(NamedTuple):
     """What was measured after some of the rounds, one entry each.
@@ -105,6 +111,11 @@ class Run:
         return consensus_distance(self.state.models)
 
     @property
+    def randomness(self) -> str:
+        """Whence its noise, coins and orders come, as every output says it."""
+        return _RANDOMNESS[self.seeded]
+
+    @property
     def one_number(self) -> bool:
         """Whether the account of the view is local DP itself, so that there is one number to show."""
         return is_local(self.account, self.unconditional)
@@ -128,7 +139,8 @@ class Run:
         if not self.one_number:
             rests = f"{self.account.view}, {self.account.assumption}"
             shown = f"ε ≤ {rounded_up(self.epsilon.upper)} ({rests}), {shown} (local DP)"
-        return f"Run({self.settings['task']}, {self.state.round} of {self.rounds} rounds, {shown})"
+        seeded = ", a simulation by a seed" if self.seeded else ""
+        return f"Run({self.settings['task']}, {self.state.round} of {self.rounds} rounds, {shown}{seeded})"
 
 
 def shown_epsilons(
@@ -146,8 +158,9 @@ def shown_epsilons(
 
 
 def is_local(account: Account, unconditional: Account) -> bool:
-    """Whether an account is local DP: every message is seen, and nobody knows a draw that would say more."""
-    return account.view == "everyone" and unconditional.mu.upper <= account.mu.upper
+    """Whether an account is local DP: every message counts as seen, and nobody knows a draw that would say more."""
+    seen = account.view == "everyone" or account.method == "amplified"
+    return seen and unconditional.mu.upper <= account.mu.upper
 
 
 def measured(task: Task, run: Run) -> Run:

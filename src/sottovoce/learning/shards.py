@@ -153,7 +153,7 @@ def split(
     Records of clients are not dealt: node k holds what client k has, all of it, so no client may have more than
     `nominal`.
     """
-    at_least(2, nodes=nodes)
+    at_least(1, nodes=nodes)
     at_least(0, seed=seed)
     if data.owner is not None and len(data.clients) != nodes:
         raise InputError(

@@ -29,9 +29,19 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Moment", "train"]
+__all__ = [
+    "MOMENTS",
+    "Begun",
+    "Moment",
+    "check_resumable",
+    "kept_keys",
+    "refuse_runaway",
+    "taken_up",
+    "train",
+    "unfinished",
+]
 
-_MOMENTS = 200
+MOMENTS = 200
 _DIVERGED = 1e6
 
 
@@ -103,8 +113,8 @@ def train(
     if resume is not None or checkpoint is not None:
         loss_fingerprint(task.loss)
     if resume is not None:
-        _check_resumable(resume, chosen, seed)
-    keys = fresh_keys(chosen.protocol.n, seed) if resume is None else _kept_keys(resume)
+        check_resumable(resume, chosen, seed)
+    keys = fresh_keys(chosen.protocol.n, seed) if resume is None else kept_keys(resume)
     every = max(1, chosen.protocol.rounds // 10) if checkpoint_every is None else checkpoint_every
     at_least(1, checkpoint_every=every)
     seeded = seed is not None if resume is None else resume.seeded
@@ -121,38 +131,38 @@ def _run(
 ) -> Run:
     """Run the rounds of a plan from the start, or from where a run was left."""
     descent = chosen.descent(drawn_by(keys, chosen.task.dimension, seeded=chosen.seeded))
-    begun = _Begun(init(descent), None, History.empty(), 0) if resume is None else _taken_up(descent, resume)
+    begun = Begun(init(descent), None, History.empty(), 0) if resume is None else taken_up(descent, resume)
     rounds = chosen.protocol.rounds
-    stride = max(1, rounds // _MOMENTS)
+    stride = max(1, rounds // MOMENTS)
     limit = _DIVERGED * (1 + abs(chosen.task.risk(init(descent).models[0])))
     if checkpoint is not None and resume is None:
         # Before anything is sent, so that a run that ends early never has to be begun a second time.
-        checkpoint(_unfinished(chosen, begun, keys))
+        checkpoint(unfinished(chosen, begun, keys))
     try:
         while begun.state.round < rounds:
             state, info = step(descent, begun.state)
             history = begun.history
-            _refuse_runaway(state, info.step, None, limit)
+            refuse_runaway(state, info.step, None, limit)
             if state.round % stride == 0 or state.round == rounds:
                 loss = _risk(chosen.task, state)
-                _refuse_runaway(state, info.step, loss, limit)
+                refuse_runaway(state, info.step, loss, limit)
                 spent = chosen.spent(state.round)
                 history = history.extended(state.round, loss, info.consensus_distance, info.clipped, *spent)
                 if progress is not None:
                     progress(Moment(state.round, rounds, loss, info.consensus_distance, *spent))
-            following = _Begun(state, begun.state.registers, history, begun.zeroed + info.zeroed)
+            following = Begun(state, begun.state.registers, history, begun.zeroed + info.zeroed)
             if checkpoint is not None and state.round % every == 0 and state.round < rounds:
-                checkpoint(_unfinished(chosen, following, keys))
+                checkpoint(unfinished(chosen, following, keys))
             begun = following
     except KeyboardInterrupt:
         if checkpoint is not None and 0 < begun.state.round < rounds:
-            checkpoint(_unfinished(chosen, begun, keys))
+            checkpoint(unfinished(chosen, begun, keys))
         raise
     # The keys are worth as much as the data, and a finished run needs them no more.
-    return measured(chosen.task, replace(_unfinished(chosen, begun, keys), keys=None, before=None))
+    return measured(chosen.task, replace(unfinished(chosen, begun, keys), keys=None, before=None))
 
 
-class _Begun(NamedTuple):
+class Begun(NamedTuple):
     """How far a run has come: its state, that before its last round, what was measured, and what was zeroed."""
 
     state: State
@@ -161,7 +171,7 @@ class _Begun(NamedTuple):
     zeroed: int
 
 
-def _taken_up(descent: Descent, resume: Run) -> _Begun:
+def taken_up(descent: Descent, resume: Run) -> Begun:
     """Where a run was left; refused unless its last round comes out again as it did.
 
     That tells what no fingerprint can: a library or machine that rounds otherwise, a loss that reaches out to something
@@ -180,10 +190,10 @@ def _taken_up(descent: Descent, resume: Run) -> _Begun:
                 "since then would be sent again in another form (go on with the same loss, machine, libraries and "
                 "number of threads; or start a new run, and add up the accounts of both)"
             )
-    return _Begun(done, resume.before, resume.history, resume.zeroed)
+    return Begun(done, resume.before, resume.history, resume.zeroed)
 
 
-def _unfinished(chosen: Plan, begun: _Begun, keys: NDArray[np.uint64]) -> Run:
+def unfinished(chosen: Plan, begun: Begun, keys: NDArray[np.uint64]) -> Run:
     """A run as it stands, without its final measurements."""
     return Run(
         settings=chosen.settings,
@@ -210,7 +220,7 @@ def _risk(task: Task, state: State) -> float:
         return task.risk(state.models.mean(axis=0))
 
 
-def _refuse_runaway(state: State, size: float, loss: float | None, limit: float) -> None:
+def refuse_runaway(state: State, size: float, loss: float | None, limit: float) -> None:
     """Say that training diverges, with the round and the remedy."""
     if loss is None:
         found = None if np.isfinite(state.models).all() else "models are not finite"
@@ -223,7 +233,7 @@ def _refuse_runaway(state: State, size: float, loss: float | None, limit: float)
         )
 
 
-def _check_resumable(resume: Run, chosen: Plan, seed: int | None) -> None:
+def check_resumable(resume: Run, chosen: Plan, seed: int | None) -> None:
     """Refuse to go on with a run of other settings, another loss or another seed."""
     for name, value in chosen.settings.items():
         there = resume.settings.get(name)
@@ -245,14 +255,14 @@ def _check_resumable(resume: Run, chosen: Plan, seed: int | None) -> None:
             "(start it again)"
         )
     if seed is not None and not (
-        resume.seeded and np.array_equal(fresh_keys(chosen.protocol.n, seed), _kept_keys(resume))
+        resume.seeded and np.array_equal(fresh_keys(chosen.protocol.n, seed), kept_keys(resume))
     ):
         raise InputError(
             f"seed must be that of the run to resume, whose keys are in its checkpoint; got {seed!r} (leave it out)"
         )
 
 
-def _kept_keys(resume: Run) -> NDArray[np.uint64]:
+def kept_keys(resume: Run) -> NDArray[np.uint64]:
     """The keys of an unfinished run."""
     if resume.keys is None:
         raise InputError(f"the run is finished: all of its {resume.rounds} rounds are done (start a new one)")

@@ -26,7 +26,7 @@ from sottovoce.protocols.compiled import (
     primitive,
 )
 from sottovoce.protocols.encoding import unencoded
-from sottovoce.protocols.execution import added_by, draw_counts, initial_registers, run_round
+from sottovoce.protocols.execution import added_by, draw_counts, initial_registers, run_round, run_to_exchange
 from sottovoce.protocols.missing import missing_noise
 from sottovoce.protocols.program import CONTRIBUTION, Combine, Draw, Exchange, Program
 from sottovoce.protocols.protocol import (
@@ -58,6 +58,7 @@ from sottovoce.protocols.updates import (
     check_identity,
     check_zero_out,
     checked_updates,
+    exact_span,
     parse_updates,
     slope_span,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "edges_of",
     "exact",
     "exact_diffusion",
+    "exact_span",
     "float_above",
     "float_below",
     "gossip",
@@ -117,6 +119,7 @@ __all__ = [
     "repeated",
     "round_weights",
     "run_round",
+    "run_to_exchange",
     "scheduled",
     "sentence_of",
     "slope_span",

@@ -165,7 +165,9 @@ def compile_round(weights: GossipWeights, program: Program) -> CompiledRound:
             level = spread(draw.level, n)
             owners += [(i,) for i in range(n)]
             scale = math.lcm(1, *(x.denominator for x in level))
-            forms = [{first + i: int(level[i] * scale)} if level[i] else {} for i in range(n)]
+            forms = [
+                {first + i: x.numerator * (scale // x.denominator)} if x else {} for i, x in enumerate(level)
+            ]
         else:
             level = spread(draw.level, 1)
             scale = level[0].denominator
@@ -253,7 +255,9 @@ def _mixed(mixing: tuple[Forms, int], rows: ExactRows) -> ExactRows:
 def _combined(held: Mapping[str, ExactRows], step: Combine, n: int) -> ExactRows:
     """A linear combination, node by node."""
     factors = [(held[name], spread(value, n)) for name, value in step.terms.items()]
-    common = math.lcm(1, *(x.denominator * rows.denominator for rows, values in factors for x in set(values)))
+    common = math.lcm(
+        1, *(d * rows.denominator for rows, values in factors for d in {x.denominator for x in values})
+    )
 
     def combined(i: int) -> Form:
         total: Form = {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sottovoce.protocols.compiled import edges_of
-from sottovoce.protocols.program import CONTRIBUTION, Combine
+from sottovoce.protocols.program import CONTRIBUTION, Exchange
 from sottovoce.protocols.rationals import exact
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols.protocol import Protocol
     from sottovoce.protocols.rationals import PerNode
 
-__all__ = ["Registers", "added_by", "draw_counts", "initial_registers", "run_round"]
+__all__ = ["Registers", "added_by", "draw_counts", "initial_registers", "run_round", "run_to_exchange"]
 
 Registers: TypeAlias = dict[str, np.ndarray]
 """What all nodes hold under each name: one row a node, one column a run or coordinate."""
@@ -57,20 +57,36 @@ def run_round(
     ([1.0, 0.0], [0.5, 0.5])
     """
     registers = dict(held)
-    sources = {CONTRIBUTION: contribution}
-    for draw in program.draws:
-        sources[draw.name] = added_by(weights, draw, noise[draw.name])
-    messages = []
-    for step in program.instructions:
-        if isinstance(step, Combine):
-            total = np.zeros_like(contribution)
-            for name, value in step.terms.items():
-                total = total + _factor(value) * (registers[name] if name in registers else sources[name])
-            registers[step.into] = total
-        else:
-            messages.append(registers[step.message])
-            registers[step.into] = np.asarray(weights.matrix @ registers[step.message])
+    sources = {draw.name: added_by(weights, draw, noise[draw.name]) for draw in program.draws}
+    sources[CONTRIBUTION] = contribution
+    messages, place = [], run_to_exchange(program, registers, sources, 0)
+    while place < len(program.instructions):
+        step = program.instructions[place]
+        assert isinstance(step, Exchange)
+        messages.append(registers[step.message])
+        registers[step.into] = np.asarray(weights.matrix @ registers[step.message])
+        place = run_to_exchange(program, registers, sources, place + 1)
     return {name: registers[name] for name in held}, messages
+
+
+def run_to_exchange(
+    program: Program, registers: Registers, sources: Registers, place: int, node: int | None = None
+) -> int:
+    """Combine what nodes hold, from the instruction at `place` up to the next exchange, whose place is returned.
+
+    `registers` is changed; `sources` holds the contribution and what draws add. Rows are those of all nodes, or the one
+    row of `node`, to which its own coefficients are applied. After the last instruction there is no exchange left.
+    """
+    for step in program.instructions[place:]:
+        if isinstance(step, Exchange):
+            break
+        total = np.zeros_like(sources[CONTRIBUTION])
+        for name, value in step.terms.items():
+            given = value[node] if node is not None and isinstance(value, tuple) else value
+            total = total + _factor(given) * (registers[name] if name in registers else sources[name])
+        registers[step.into] = total
+        place += 1
+    return place
 
 
 def added_by(weights: GossipWeights, draw: Draw, numbers: np.ndarray) -> np.ndarray:

@@ -3,10 +3,12 @@
 
 from sottovoce.report.accounts import check_plot_path, needs_matplotlib, plot_account
 from sottovoce.report.comparisons import plot_comparison
+from sottovoce.report.frontiers import frontier_picture, frontier_sections
 from sottovoce.report.html import Section, check_report_path, write_report
 from sottovoce.report.proofs import carried_proofs
 from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
 from sottovoce.report.runs import run_sections
+from sottovoce.report.sheet import says_what_it_carries, sheet_html
 
 __all__ = [
     "Reproduction",
@@ -14,11 +16,15 @@ __all__ = [
     "carried_proofs",
     "check_plot_path",
     "check_report_path",
+    "frontier_picture",
+    "frontier_sections",
     "needs_matplotlib",
     "plot_account",
     "plot_comparison",
     "reproduce",
     "reproduction_sections",
     "run_sections",
+    "says_what_it_carries",
+    "sheet_html",
     "write_report",
 ]

@@ -63,17 +63,19 @@ def write_report(
     *,
     title: str,
     account: PageDocument | None = None,
+    first_page: str = "",
     sections: Sequence[Section] = (),
     proofs: Sequence[str | list[str] | None] = (),
 ) -> Path:
     """Write a report to `path`, whole or not at all; it opens from disk and asks nothing of a network.
 
     `account` is what `sottovoce.documents.page_document` returns; without one the report holds its sections alone.
+    `first_page` is what `sottovoce.report.sheet_html` makes of it, for whoever signs.
     `proofs` are the certificates of its views as text, in their order, which `sottovoce verify` checks.
     """
     file = check_report_path(path).resolve()
     write_whole(
-        [report_html(title=title, account=account, sections=sections, proofs=proofs)],
+        [report_html(title=title, account=account, first_page=first_page, sections=sections, proofs=proofs)],
         file.parent,
         lambda _: file.name,
     )
@@ -84,6 +86,7 @@ def report_html(
     *,
     title: str,
     account: PageDocument | None = None,
+    first_page: str = "",
     sections: Sequence[Section] = (),
     proofs: Sequence[str | list[str] | None] = (),
 ) -> str:
@@ -110,6 +113,7 @@ def report_html(
         r"<title>.*?</title>": f"<title>{html.escape(title)}</title>",
         r'<link id="\w+" rel="stylesheet"[^>]*>': f'<style id="__________cytoscape_stylesheet">{style}</style>',
         r'<h1 id="title">.*?</h1>': f'<h1 id="title">{html.escape(title)}</h1>',
+        r'<div id="first-page"></div>': first_page,
         r'<div id="sections"></div>': f'<div id="sections">{"".join(map(_section, sections))}</div>',
         r"<!-- scripts -->\n": carried + inline,
     }

@@ -50,6 +50,8 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
     axes[2].set_ylabel(f"ε at δ = {run.settings['target_delta']:g}")
     axes[2].set_ylim(bottom=0)
     axes[2].legend(loc="lower right")
+    if run.seeded:
+        axes[0].set_title("a simulation: noise by a seed")
     for place in axes:
         place.set_xlabel("round")
     return axes

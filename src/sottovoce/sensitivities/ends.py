@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution
 
-__all__ = ["Ends", "Problem"]
+__all__ = ["BULK_TOLERANCE", "Ends", "Problem"]
+
+# Speed alone: ends that are solved for beside bounds of a per cent or so need not be closer than this.
+BULK_TOLERANCE = 2e-3
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from sottovoce.filtering import (
 )
 from sottovoce.scenarios import StreamWords, asked
 from sottovoce.sensitivities.assessment import assess
-from sottovoce.sensitivities.ends import Problem
+from sottovoce.sensitivities.ends import BULK_TOLERANCE, Problem
 from sottovoce.sensitivities.many_targets.at_once import FEWEST_ROUNDS
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern
 from sottovoce.sensitivities.programs import program_sensitivity
@@ -53,8 +53,6 @@ TOLERANCE = 2e-4
 MOST_ENTRIES = 2 * 10**9
 # Known nodes whose inflow the view leaves open stay in the state up to so many rounds, and rounds × nodes².
 WHOLE_ROUNDS, WHOLE_STATES = 512, 2 * 10**7
-# Ends that are solved for beside bounds of a per cent or so need not be closer than this.
-BULK_TOLERANCE = 2e-3
 
 
 def sensitivity(

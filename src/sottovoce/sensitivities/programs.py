@@ -18,6 +18,7 @@ Source: docs/protocols.md, How it is computed; docs/proofs/programs.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,18 +29,19 @@ from sottovoce.filtering import EXPLICIT_ROUNDS, program_response
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import compiled_rounds, float_above, unencoded
 from sottovoce.sensitivities.capacity import memory_at_hand
+from sottovoce.sensitivities.ends import BULK_TOLERANCE
 from sottovoce.sensitivities.long_horizons.closest import turning_stream
 from sottovoce.sensitivities.many_targets.programs import block_ends, program_bulk
 from sottovoce.sensitivities.one_form.energy import solve_energy
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern, solve_participation
-from sottovoce.sensitivities.one_form.solution import FormSolution, plain_ends
+from sottovoce.sensitivities.one_form.solution import FormSolution, plain_ends, solve_form
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, value_of
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.rounding import root_less
 from sottovoce.views import METHOD_NAMES, observe, seen_exchanges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from fractions import Fraction
 
     from sottovoce.filtering import ProgramForm, ProgramResponse
@@ -94,13 +96,18 @@ def program_sensitivity(
     _check_size(protocol)
     run = _run(protocol)
     _check_memory(run, view)
-    question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
     response = program_response(run, view, engine=engine, coarse=in_bulk)
+    together = in_bulk and response.cut is not None
+    question = _Question(
+        contribution=contribution,
+        participation=participation,
+        tolerance=max(tolerance, BULK_TOLERANCE) if together else tolerance,
+    )
     code = _encoder(run)
     count = len(indices)
     lower, upper = np.zeros(count), np.zeros(count)
     method = np.full(count, "unreached", dtype=METHOD_NAMES)
-    streams: dict[int, np.ndarray] = {}
+    streams, frequency = dict[int, np.ndarray](), dict[int, float]()
     # Targets of three kinds: seen beside no noise (infinite), never reached (0, as it
     # stands), and open to be bounded.
     bare = np.isin(indices, [j for _, j in response.bare])
@@ -111,28 +118,40 @@ def program_sensitivity(
     lower[bare], upper[bare], method[bare] = np.inf if surely else 0.0, np.inf, "infinite"
     open_to = np.flatnonzero(response.reached[indices] & ~bare)
     caps = _caps(run, question, code)
-    together = in_bulk and response.cut is not None
     upper[open_to] = np.inf
+    forms_of = partial(response.forms, energy=contribution == "energy", encoder=code)
+    ready: dict[int, ProgramForm] = {}
     if together and open_to.size:
-        found = _together(response, indices[open_to], question, code, progress)
+        direct = _are_direct(response, indices[open_to])
+        if direct.sum() <= SOLVED:
+            # One pass over the rows of the filter serves these forms, and the accuracy that all bounds ask for.
+            ready = {form.target: form for form in forms_of(indices[open_to[direct]])}
+        found = _together(response, indices[open_to], direct, question, code, progress)
         lower[open_to], upper[open_to], method[open_to] = found.lower, found.upper, found.method
-        streams = {int(place): found.streams[k] for k, place in enumerate(open_to) if k in found.streams}
-        solved = open_to[_worth_solving(found)]
+        frequency = dict(zip(open_to.tolist(), found.frequency, strict=True))
+        solved = open_to[_worth_solving(found, direct)]
     else:
         solved = open_to
     done = count - len(solved)
-    forms = response.forms(indices[solved], energy=contribution == "energy", encoder=code)
-    for place, form in zip(solved, forms, strict=True):
-        solution = _solve(form.matrix, question)
-        low, high = _ends(solution, form)
+    forms = (ready[j] for j in indices[solved]) if ready else forms_of(indices[solved])
+    for place, (solution, low, high) in zip(solved, _solved(forms, question, alike=together), strict=True):
         if high < upper[place] or not together:
             upper[place], method[place] = high, solution.method
         if low >= lower[place]:
             lower[place] = low
-            streams.pop(int(place), None)
+            if together:
+                streams[int(place)] = solution.witness
         done += 1
         if progress is not None:
             progress(done, count)
+
+    def witness_of(place: int) -> np.ndarray:
+        if place in streams:
+            return streams[place]
+        if place in frequency:
+            return _stream_at(frequency[place], run.rounds, question)
+        return _witness(response, indices[place : place + 1], question, code, method[place])
+
     beyond = np.flatnonzero(upper[open_to] > caps[indices[open_to]])
     at_cap = open_to[beyond]
     upper[at_cap], method[at_cap] = caps[indices[at_cap]], "cap"
@@ -144,11 +163,7 @@ def program_sensitivity(
         squared_lower=lower,
         squared_upper=upper,
         method=method,
-        witness_of=lambda place: (
-            streams[place]
-            if place in streams
-            else _witness(response, indices[place : place + 1], question, code, method[place])
-        ),
+        witness_of=witness_of,
     )
 
 
@@ -176,26 +191,28 @@ def program_solution(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Together:
-    """Ends for many targets, the names of the bounds, which are heard directly, and streams behind the lower ends.
+    """Ends for many targets, the names of the bounds, and the streams behind the lower ends.
 
-    Arrays have an entry a target; `streams` is by place, with the stream behind each lower end over all rounds.
+    Arrays have an entry a target; `_stream_at` makes the stream behind a lower end from its `frequency`.
     """
 
     lower: np.ndarray
     upper: np.ndarray
     method: np.ndarray
-    direct: np.ndarray
-    streams: dict[int, np.ndarray]
+    frequency: np.ndarray
 
 
 def _together(
     response: ProgramResponse,
     targets: np.ndarray,
+    direct: np.ndarray,
     question: _Question,
     code: np.ndarray | None,
     progress: Callable[[int, int], None] | None,
 ) -> _Together:
     """Ends for all targets at once: by the bounds of plain gossip where rounds are alike, else from blocks of them.
+
+    `direct` marks those that are heard directly.
 
     With an encoder C round t of C c has a norm of at most Σ_k≤t |C_k|, and ‖C‖ is at most the largest of these
     sums. The factors 1 + 1e-12 cover sums of up to `EXPLICIT_ROUNDS` numbers, which lose 2.3e-13 of themselves at
@@ -204,23 +221,14 @@ def _together(
     Guarantee: lower ≤ Δ² ≤ upper, rounding included (see `program_bulk`, `block_ends`).
     """
     rounds, count = response.protocol.rounds, len(targets)
-    direct = np.zeros(count, dtype=bool)
-    for stage in {id(step.stage): step.stage for step in response.steps}.values():
-        (put, *_) = stage.contributions(targets)
-        direct |= np.abs(put.high[stage.size :]).max(axis=0, initial=0.0) > 1e-9
     participation, contribution = question.participation, question.contribution
     if participation.kind == "full" and contribution != "energy" and code is None:
         found = program_bulk(response, targets, direct, contribution=contribution, progress=progress)
         if found is not None:
-            streams = {
-                k: turning_stream(float(found.frequency[k]), rounds, contribution) for k in range(count)
-            }
             return _Together(
-                lower=found.lower, upper=found.upper, method=found.method, direct=direct, streams=streams
+                lower=found.lower, upper=found.upper, method=found.method, frequency=found.frequency
             )
-    stream = earliest_pattern(participation, rounds).astype(np.float64)
-    if contribution == "energy":
-        stream /= np.linalg.norm(stream) * (1 + 1e-12)
+    stream = _stream_at(np.nan, rounds, question)
     weights, coded, off = np.ones(rounds), stream, 0.0
     if code is not None:
         weights, coded = np.abs(code) @ weights * (1 + 1e-12), code @ stream
@@ -233,16 +241,32 @@ def _together(
         lower=ends.lower,
         upper=upper,
         method=np.full(count, "blocks", dtype=METHOD_NAMES),
-        direct=direct,
-        streams=dict.fromkeys(range(count), stream),
+        frequency=np.full(count, np.nan),
     )
 
 
-def _worth_solving(found: _Together) -> np.ndarray:
+def _stream_at(frequency: float, rounds: int, question: _Question) -> np.ndarray:
+    """The stream that turns by `frequency`; for NaN the constant one in the earliest pattern, of energy 1 if asked."""
+    if not np.isnan(frequency):
+        return turning_stream(float(frequency), rounds, question.contribution)
+    stream = earliest_pattern(question.participation, rounds).astype(np.float64)
+    return stream / (np.linalg.norm(stream) * (1 + 1e-12)) if question.contribution == "energy" else stream
+
+
+def _are_direct(response: ProgramResponse, targets: np.ndarray) -> np.ndarray:
+    """Which targets are heard in the round in which they contribute. Speed alone."""
+    direct = np.zeros(len(targets), dtype=bool)
+    for stage in {id(step.stage): step.stage for step in response.steps}.values():
+        (put, *_) = stage.contributions(targets)
+        direct |= np.abs(put.high[stage.size :]).max(axis=0, initial=0.0) > 1e-9
+    return direct
+
+
+def _worth_solving(found: _Together, direct: np.ndarray) -> np.ndarray:
     """The places of the worst of the targets that are heard directly, in order. Speed alone."""
     apart = np.full(len(found.lower), np.inf)
     ratio = np.divide(found.upper, found.lower, out=apart, where=found.lower > 0)
-    doubtful = np.flatnonzero(found.direct & (ratio > 1 + APART))
+    doubtful = np.flatnonzero(direct & (ratio > 1 + APART))
     return np.sort(doubtful[np.argsort(-ratio[doubtful], kind="stable")[:SOLVED]])
 
 
@@ -314,7 +338,13 @@ def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> n
     place = {id(compiled): k for k, compiled in enumerate(kinds)}
     order = [place[id(compiled)] for compiled in rounds]
     found: dict[tuple[Fraction | None, ...], float] = {}
+    same: dict[tuple[int, ...], float] = {}
     for j, ports in enumerate(zip(*(compiled.ports for compiled in kinds), strict=True)):
+        # Most nodes share one and the same value: fractions are dear to hash.
+        one = tuple(map(id, ports))
+        if one in same:
+            caps[j] = same[one]
+            continue
         if ports not in found:
             squares = np.array([np.inf if port is None else float_above(port * port) for port in ports])[
                 order
@@ -324,12 +354,28 @@ def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> n
                 found[ports] = float(squares.max() if question.contribution == "energy" else most)
             else:
                 found[ports] = np.inf
-        caps[j] = found[ports]
+        caps[j] = same[one] = found[ports]
     return caps
 
 
-def _solve(form: np.ndarray, question: _Question) -> FormSolution:
+def _solved(
+    forms: Iterable[ProgramForm], question: _Question, *, alike: bool
+) -> Iterator[tuple[FormSolution, float, float]]:
+    """Each form's solution, and the ends of Δ² that it gives; where forms are alike one's best streams start the next.
+
+    Where a start leads is speed alone: both ends are proved of what was found.
+    """
+    start: np.ndarray | None = None
+    for form in forms:
+        solution = _solve(form.matrix, question, start)
+        yield solution, *_ends(solution, form)
+        start = solution.witness if alike and solution.witness.ndim == 2 else start
+
+
+def _solve(form: np.ndarray, question: _Question, start: np.ndarray | None = None) -> FormSolution:
     """The ends for one form; for vectors in all rounds plain streams serve where they leave little apart.
+
+    Else the search begins at `start`, if that is given.
 
     Of a form whose squares overflow nothing is known.
 
@@ -355,6 +401,7 @@ def _solve(form: np.ndarray, question: _Question) -> FormSolution:
                 witness=signs,
                 y=np.abs(form).sum(axis=1),
             )
+        return solve_form(form, contribution=contribution, tolerance=question.tolerance, start=start)
     return solve_participation(form, participation, contribution=contribution, tolerance=question.tolerance)
 
 

@@ -122,10 +122,7 @@ def _manifest(place: Folder, work: Work, tile: int | None, *, resume: bool) -> M
     if place.is_empty():
         return described(work, tile or default_tile(work.protocol.n))
     if not resume:
-        raise InputError(
-            f"{place.path}: the folder of a new sweep must be empty; something lies there "
-            "(continue a sweep with resume=True, or choose another folder)"
-        )
+        place.check_new()
     found = place.read_manifest()
     wanted = described_like(found, work, tile)
     for name in dict.fromkeys(("protocol_hash", *wanted.settings, *found.settings)):
@@ -151,7 +148,7 @@ def _kept(place: Folder, manifest: Manifest) -> tuple[list[int], dict[Path, str]
         if fault is None:
             kept.append(tile)
         else:
-            set_aside[place.set_aside(tile)] = fault
+            set_aside[place.set_aside(place.part(tile))] = fault
     return kept, set_aside
 
 

@@ -173,4 +173,4 @@ def test_followed_in_plain_floats_a_stream_shows_what_it_does_but_for_the_allowa
             off += sum(float(x - y) ** 2 for x, y in zip(shown, X * C * exact, strict=True))
             state = step.stage.transition @ state - step.filtered.gain @ (step.stage.rows @ state)
             exact = A * exact - K * (C * exact)
-    assert 0 < np.sqrt(off) <= response.plainly * np.sqrt(12) < 1e4 * np.sqrt(off)
+    assert 0 < np.sqrt(off) <= response.accuracy.plainly * np.sqrt(12) < 1e4 * np.sqrt(off)

@@ -10,6 +10,7 @@ from sottovoce.report.figures.errata import (
     draw_vectors,
 )
 from sottovoce.report.figures.files import DRAWINGS, drawn, figure_bytes
+from sottovoce.report.figures.frontiers import draw_frontier
 from sottovoce.report.figures.protocols import (
     draw_encoders,
     draw_equal_error,
@@ -34,6 +35,7 @@ __all__ = [
     "draw_equal_error",
     "draw_figure_1",
     "draw_figure_2",
+    "draw_frontier",
     "draw_growth",
     "draw_hidden_states",
     "draw_neighbours",

@@ -71,7 +71,7 @@ def program_bulk(
     found = ends_at_once(whole, targets, direct, contribution=contribution, progress=progress)
     if tail:
         found = _without_the_last(whole, found, targets, rounds - tail)
-    shift = (response.plainly + response.accuracy.cut) * float(np.sqrt(rounds))
+    shift = (response.accuracy.plainly + response.accuracy.cut) * float(np.sqrt(rounds))
     return ProgramBulk(
         # What is attained is followed in floats, in a model that is off itself.
         lower=_from_below(found.attained, response, 2 * shift),
@@ -200,7 +200,7 @@ def block_ends(
     # Sums of no more than so many numbers ≥ 0, their squares and roots.
     summed = 1 + UNIT * (2 * rounds + 4 * blocks + 16)
     widest, longest = float(np.linalg.norm(weights)), float(np.linalg.norm(stream))
-    cut, plainly = response.accuracy.cut, response.plainly
+    cut, plainly = response.accuracy.cut, response.accuracy.plainly
     energy = _from_above(squares.max(axis=0) * columns.max(axis=0) * summed, response, cut)
     attained = _attained(response, targets, stream) if affordable >= 1 else np.zeros(len(targets))
     return BlockEnds(
@@ -220,12 +220,13 @@ def block_energies(
     Guarantee: the energies of the filter's response in exact arithmetic, within the allowance. A step of G errs by
     R with |R| ≤ ku|Φ|ᵀ|G||Φ|, k being 2r + 12, but for what the loop slips by: the states z of the round read it,
     one for each impulse before. Over these Σ|z_i||z_k| ≤ h_i h_k, h² being `held`² and the square of what enters in
-    the round itself, so that the energies of block τ are all together off by at most Σ_s hᵀ|R_s|h. Sums and
-    products with an input err by (2r + T)u in proportion to |b|ᵀ|ΣG||b|.
+    the round itself, so that the energies of block τ are all together off by at most Σ_s hᵀ|R_s|h. Sums over the L
+    rounds of a block, products with an input and sums over k kinds of inputs err by (2r + L + k)u in proportion to
+    (dᵀ|b|)², d_i² being the diagonal of ΣG: no entry of a part of that sum is larger than d_i d_k, whatever cancels.
     Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5; docs/proofs/programs.md.
     """
     steps, size = response.steps, response.steps[0].stage.size
-    blocks, units = len(edges) - 1, UNIT * (2 * size + len(response.steps) + 8)
+    blocks, longest = len(edges) - 1, int(np.diff(edges).max())
     grams, room = np.zeros((0, size, size)), np.zeros(blocks)
     for block in range(blocks - 1, -1, -1):
         grams = np.concatenate([np.zeros((1, size, size)), grams])
@@ -233,19 +234,21 @@ def block_energies(
         for s in range(edges[block + 1] - 1, edges[block] - 1, -1):
             whitener, loop = steps[s].filtered.whitened, steps[s].filtered.loop
             given = _inputs(response, s)
-            state = np.hypot(steps[s].held[:, 0], np.abs(given).max(axis=1, initial=0.0))
+            state = np.hypot(steps[s].held[:, 0], steps[s].stage.largest_given)
             room[block:] += _congruence_room(steps[s], grams, state)
             # G_τs = [s ∈ τ](X_s C)ᵀX_s C + Φ_sᵀ G_τ,s+1 Φ_s, for all τ from this block on; the first is its own
             grams = loop.T @ grams @ loop
             grams[0] += whitener.T @ whitener
             total, _ = sums.get(id(given), (np.zeros_like(grams), given))
             sums[id(given)] = total + grams, given
-        energies, summed = np.zeros((2, blocks - block, len(targets)))
+        energies, off = np.zeros((2, blocks - block, len(targets)))
         for total, given in sums.values():
+            sources = given[:, targets]
+            sizes, roots = np.abs(sources), np.sqrt(np.maximum(np.einsum("kii->ki", total), 0.0))
             for k, matrix in enumerate(total):
-                energies[k] += _form(matrix, given[:, targets])
-                summed[k] += _form(np.abs(matrix), np.abs(given[:, targets]))
-        yield block, energies, 1.01 * (room[block:, None] + units * summed)
+                energies[k] += _form(matrix, sources)
+            off += UNIT * (2 * size + longest + len(sums)) * (roots @ sizes) ** 2
+        yield block, energies, 1.01 * (room[block:, None] + off)
 
 
 def _congruence_room(step: FilterStep, grams: np.ndarray, state: np.ndarray) -> np.ndarray:
@@ -253,10 +256,10 @@ def _congruence_room(step: FilterStep, grams: np.ndarray, state: np.ndarray) -> 
 
     The loop errs by 2u of itself and a slip for each of its rows, the rows X C likewise.
     """
-    filtered, ones = step.filtered, np.ones(step.stage.size)
+    filtered = step.filtered
     moved, slip = np.abs(filtered.loop) @ state, float(filtered.slip(state[:, None])[0])
-    found = UNIT * (2 * step.stage.size + 12) * np.einsum("i,kij,j->k", moved, np.abs(grams), moved)
-    found += 2.1 * slip * np.einsum("i,kij,j->k", ones, np.abs(grams), moved)
+    crossed = np.abs(grams) @ moved
+    found = UNIT * (2 * step.stage.size + 12) * (crossed @ moved) + 2.1 * slip * crossed.sum(axis=1)
     seen, slip = np.abs(filtered.whitened) @ state, slip * float(np.abs(filtered.whitener).sum())
     found[0] += UNIT * (step.stage.count + 12) * float(seen @ seen) + 2.1 * slip * float(seen.sum())
     return np.asarray(found)

@@ -74,11 +74,14 @@ def plain_ends(forms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return attained - (summed(2 * forms.shape[-1]) - 1) * bound, bound
 
 
-def solve_form(form: np.ndarray, *, contribution: Contribution, tolerance: float) -> FormSolution:
+def solve_form(
+    form: np.ndarray, *, contribution: Contribution, tolerance: float, start: np.ndarray | None = None
+) -> FormSolution:
     """The best certified ends of Δ² for one form.
 
     Constant signs where M ≥ 0 makes them optimal; all sign patterns for scalars up to `ENUMERABLE` rounds; else the
-    dual solution, whose vectors witness the lower end for vectors and are rounded to signs for scalars.
+    dual solution, whose vectors witness the lower end for vectors and are rounded to signs for scalars. Its search
+    begins at `start`, (T, d), if that is given.
 
     Guarantee: attained ≤ Δ² ≤ bound for the form as stored, rounding in the sums included. For vectors
     the bound holds in every dimension; for numbers it does unless `method` is `enumeration`, which is
@@ -109,7 +112,7 @@ def solve_form(form: np.ndarray, *, contribution: Contribution, tolerance: float
             witness=signs,
             y=None,
         )
-    dual = solve_dual(form, tolerance=tolerance)
+    dual = solve_dual(form, tolerance=tolerance, start=start)
     witness = best_signs(form, dual.streams) if contribution == "scalar" else dual.streams
     if contribution == "vector" and value_of(form, plain) >= dual.attained:
         witness = plain

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of peers: a table that lives while they run, and how they ended."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.cli.layout import facts, plain_table
+from sottovoce.cli.printing import readable, rounded_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from sottovoce.peers import Moment, Outcome
+
+__all__ = ["outcomes_document", "outcomes_text", "watched"]
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Callable[[Mapping[str, Moment]], None] | None]:
+    """A callback that shows a live table on stderr: round, who is late, ε spent; None when no one is watching."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.live import Live
+
+    with Live(console=console, transient=True, refresh_per_second=5) as live:
+        yield lambda moments: live.update(_moments(moments))
+
+
+def _moments(moments: Mapping[str, Moment]) -> Table:
+    """Where nodes stand."""
+    table = plain_table()
+    for name in ("node", "round", "", "waits for", "ε spent at most"):
+        table.add_column(name)
+    for name, moment in sorted(moments.items()):
+        state = "left the plan" if moment.deviated else ""
+        late = ", ".join(map(readable, moment.late)) if moment.phase == "exchanging" else moment.phase
+        count = f"{min(moment.round, moment.rounds)} of {moment.rounds}"
+        table.add_row(readable(name), count, state, late, rounded_up(moment.epsilon))
+    return table
+
+
+def outcomes_text(console: Console, found: Mapping[str, Outcome | str]) -> None:
+    """How each node ended, and what that cost."""
+    table = plain_table()
+    for name in ("node", "ended", "rounds", "sent in", "ε at most", "refused letters"):
+        table.add_column(name, justify="left" if name in {"node", "ended"} else "right")
+    delta = None
+    for name, outcome in sorted(found.items()):
+        if isinstance(outcome, str):
+            table.add_row(readable(name), "failed", "", "", "", "")
+            continue
+        delta = outcome.delta
+        how = outcome.reason + (", others dropped out" if outcome.deviated else "")
+        numbers = (str(outcome.rounds), str(outcome.sent), rounded_up(outcome.epsilon), str(outcome.refused))
+        table.add_row(readable(name), how, *numbers)
+    console.print(table)
+    console.print()
+    rows = [("ε", f"of whoever reads every message, at δ = {delta!r}; it holds whatever others did")]
+    console.print(
+        facts([*rows, ("kept", "in NAME.run: state, signed transcript.jsonl, ledger.csv and ledger.jsonl")])
+    )
+
+
+def outcomes_document(found: Mapping[str, Outcome | str]) -> dict[str, Any]:
+    """How nodes ended, for JSON."""
+    fields = ("reason", "rounds", "sent", "deviated", "epsilon", "delta", "refused", "model")
+    return {
+        "kind": "peers run",
+        "nodes": {
+            name: {"failed": each}
+            if isinstance(each, str)
+            else {field: getattr(each, field) for field in fields}
+            for name, each in sorted(found.items())
+        },
+    }

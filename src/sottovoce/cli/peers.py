@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sottovoce peers`: real nodes that exchange real messages, and what they give away, known beforehand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from sottovoce.cli.options import Config, Json, whole_number
+from sottovoce.cli.printing import complain, progress, result_page, rounded_up, write_result
+from sottovoce.errors import needs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+    from sottovoce.peers import Knowledge, Outcome, Policy
+
+__all__ = ["peers"]
+
+peers = App(
+    name="peers",
+    help="Run a protocol between real nodes, each a process of its own.",
+    help_format="plaintext",
+    version_flags=[],
+)
+
+NetworkFile = Annotated[Path, Parameter(help="The network.toml that all peers have agreed on.")]
+Me = Annotated[str, Parameter(help="The name of this node in the network.")]
+PolicyFile = Annotated[
+    Path | None,
+    Parameter(help="This node's own policy.toml: the most ε that others may have.", show_default=False),
+]
+
+
+def _command(usage: str, example: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Register a command of peers with its usage and its example."""
+    return lambda function: peers.command(
+        function,
+        name=function.__name__,
+        usage=f"Usage: sottovoce peers {usage}",
+        help_epilogue=f"Example:\n  sottovoce peers {example}",
+    )
+
+
+@_command("identity NAME [OPTIONS]", "identity ward-3 --address 127.0.0.1:7447")
+def identity(
+    name: Annotated[str, Parameter(help="What the node is called in the network.")],
+    /,
+    *,
+    address: Annotated[
+        str, Parameter(help="HOST:PORT at which others reach the node; the host is part of its certificate.")
+    ] = "127.0.0.1:7447",
+    folder: Annotated[Path, Parameter(help="Where the two files are put.")] = Path(),
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Make the keys of a node: NAME.keys, which stays here, and NAME.public.toml, which everybody gets."""
+    _check_extras()
+    from sottovoce.documents import as_json
+    from sottovoce.peers import create_identity, write_identity
+
+    made = create_identity(name, address)
+    keys, public = write_identity(made, folder)
+    if json:
+        write_result(as_json({"kind": "identity", "keys": str(keys), "public": made.card}))
+    else:
+        write_result(
+            f"{keys}: the keys, for your eyes alone; there is no other copy\n"
+            f"{public}: paste it into network.toml, and read its signing key to the others by telephone\n"
+        )
+    return 0
+
+
+@_command("check NETWORK --me NAME [OPTIONS]", "check network.toml --me ward-3 --policy policy.toml")
+def check(
+    network: NetworkFile,
+    /,
+    *,
+    me: Me,
+    policy: PolicyFile = None,
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Say what others will know of this node after the run, before any connection; exit code 3 above the policy."""
+    _check_extras()
+    from sottovoce.peers import Policy, known_after, read_network, read_policy
+
+    agreed = read_network(network)
+    allowed = Policy(delta=agreed.settings.delta) if policy is None else read_policy(policy)
+    size = min(allowed.size, agreed.n - 1)
+    with progress("observers") as moved:
+        found = known_after(agreed, me, delta=allowed.delta, size=size, progress=moved)
+    _print(found, allowed, agreed.hash.hex(), json=json)
+    above = found.above(allowed)
+    for seen, most in above:
+        complain(
+            f"policy exceeded: {_who(seen.who, seen.kind)} may know ε = {rounded_up(seen.epsilon)} of {me}, and the "
+            f"policy allows {most!r} (agree on more noise or fewer rounds, or allow more)"
+        )
+    return 3 if above else 0
+
+
+@_command(
+    "run NETWORK --me NAME --data FILE [OPTIONS]",
+    "run network.toml --me ward-3 --data patients.csv --policy policy.toml",
+)
+def run(
+    network: NetworkFile,
+    /,
+    *,
+    me: Me,
+    data: Annotated[Path, Parameter(help="The node's own records, a .csv or .npz file.")],
+    keys: Annotated[
+        Path | None,
+        Parameter(help="The node's keys; NAME.keys beside the network by default.", show_default=False),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        Parameter(
+            help="Where the node keeps its state, transcript and ledger; NAME.run beside the network by default. A "
+            "node that was killed goes on from there.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: PolicyFile = None,
+    label: Annotated[
+        str | None,
+        Parameter(help="The column that holds the labels; the last by default.", show_default=False),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        Parameter(
+            help="HOST:PORT to listen at where others can reach it; loopback alone by default.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Run this node with the others; exit code 3 if its policy, or the others' absence, ends it early.
+
+    Ctrl-C stops it, and so does a crash: started again, it goes on, and sends nothing twice.
+    """
+    _check_extras()
+    from sottovoce.cli.peer_tables import outcomes_document, outcomes_text, watched
+    from sottovoce.peers import Place, run_here
+
+    place = Place(
+        network=network,
+        name=me,
+        keys=keys or network.parent / f"{me}.keys",
+        data=data,
+        folder=folder or network.parent / f"{me}.run",
+        policy=policy,
+        label=label,
+        listen=listen,
+    )
+    with watched() as moved:
+        outcome = run_here(place, None if moved is None else lambda moment: moved({me: moment}))
+    return _ended({me: outcome}, outcomes_document, outcomes_text, json=json)
+
+
+@_command("local NETWORK [OPTIONS]", "local swarm/network.toml")
+def local(
+    network: NetworkFile,
+    /,
+    *,
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Run all nodes of a network on this machine, each a process of its own.
+
+    Beside the network are, for each node, NAME.keys, NAME.csv or NAME.npz, and NAME.policy.toml if it has one.
+    """
+    _check_extras()
+    from sottovoce.cli.peer_tables import outcomes_document, outcomes_text, watched
+    from sottovoce.peers import places_beside, run_all
+
+    with watched() as moved:
+        found = run_all(places_beside(network), moved)
+    return _ended(found, outcomes_document, outcomes_text, json=json)
+
+
+@_command("example FOLDER [OPTIONS]", "example swarm --nodes 5 --rounds 5")
+def example(
+    folder: Annotated[Path, Parameter(help="A folder that is not there yet.")],
+    /,
+    *,
+    nodes: Annotated[int, Parameter(help="How many sites there are.", converter=whole_number)] = 8,
+    rounds: Annotated[int, Parameter(help="How many rounds they run.", converter=whole_number)] = 60,
+    plain: Annotated[
+        bool, Parameter(help="Messages in the clear between neighbours, not masked sums.", negative=())
+    ] = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Write a network to try: sites on this machine with keys, records and policies."""
+    _check_extras()
+    from sottovoce.peers import write_example
+
+    written = write_example(folder, nodes=nodes, rounds=rounds, masked=not plain)
+    write_result(f"{written}: {nodes} sites (run them with: sottovoce peers local {written})\n")
+    return 0
+
+
+def _ended(
+    found: dict[str, Outcome | str],
+    document: Callable[[dict[str, Outcome | str]], object],
+    text: Callable[[Console, dict[str, Outcome | str]], None],
+    *,
+    json: bool,
+) -> int:
+    """Show how nodes ended; the worst of it is the exit code."""
+    if json:
+        from sottovoce.documents import as_json
+
+        write_result(as_json(document(found)))
+    else:
+        with result_page() as console:
+            text(console, found)
+    reasons = {name: each if isinstance(each, str) else each.reason for name, each in found.items()}
+    for name, reason in reasons.items():
+        if reason == "policy":
+            complain(f"{name} stopped before a round that its policy does not allow")
+        elif reason == "alone":
+            complain(f"{name} stopped as too few of its neighbours were there (start it again when they are)")
+        elif reason not in {"finished", "interrupted"}:
+            complain(f"error: {name}: {reason}")
+    if "interrupted" in reasons.values():
+        complain("interrupted: started again, nodes go on where they were")
+        return 130
+    if set(reasons.values()) <= {"finished", "policy", "alone"}:
+        return 0 if set(reasons.values()) == {"finished"} else 3
+    return 2
+
+
+def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
+    """What others will know, as JSON or as a table."""
+    rows = [*found.nodes, *([found.coalition] if found.coalition else []), found.everyone]
+    if json:
+        from sottovoce.documents import as_json
+
+        document = {
+            "kind": "peers check",
+            "run": run,
+            "me": found.me,
+            "rounds": found.rounds,
+            "delta": found.delta,
+            "within_policy": not found.above(policy),
+            "known": rows,
+        }
+        write_result(as_json(document))
+        return
+    from sottovoce.cli.layout import facts, paragraph, plain_table
+
+    with result_page() as console:
+        paragraph(
+            console,
+            f"What others know of {found.me} after {found.rounds} rounds, at δ = {found.delta!r}",
+            "bold",
+        )
+        table = plain_table()
+        for name in ("who", "sees", "ε at most", "by", "assuming"):
+            table.add_column(name, justify="right" if name.startswith("ε") else "left")
+        for seen in rows:
+            who = _who(seen.who, seen.kind) + (" (neighbour)" if seen.neighbour else "")
+            table.add_row(who, seen.sees, rounded_up(seen.epsilon), seen.method, seen.assumption)
+        console.print(table)
+        console.print()
+        console.print(
+            facts(
+                [
+                    ("eavesdropper", "on sealed links sees who sends when and how much, and nothing of what"),
+                    (
+                        "rests on",
+                        "everybody follows the program and nobody drops out; a run that deviates says so",
+                    ),
+                    ("run", run),
+                ]
+            )
+        )
+
+
+def _who(names: tuple[str, ...], kind: str) -> str:
+    """An observer in words."""
+    if kind == "everyone":
+        return "whoever reads every message"
+    return names[0] if len(names) == 1 else f"the coalition {', '.join(names)}"
+
+
+def _check_extras() -> None:
+    """Refuse to begin without the packages that peers need."""
+    from importlib.util import find_spec
+
+    for module, package in (("cryptography", "cryptography"), ("zenoh", "eclipse-zenoh")):
+        if find_spec(module) is None:
+            raise needs("peers", package, "peers")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real peers: every node a process of its own, links that are encrypted, and what a run gives away known beforehand.
+
+A node interprets the program that the accountant reads. It needs the extra `peers`.
+"""
+
+from sottovoce.peers.identity import (
+    Card,
+    Identity,
+    create_identity,
+    read_identity,
+    write_identity,
+)
+from sottovoce.peers.local import Place, places_beside, run_all, run_here, write_example
+from sottovoce.peers.network import Deadlines, Network, Problem, Settings, read_network
+from sottovoce.peers.policy import Budget, Knowledge, Policy, Seen, known_after, read_policy
+from sottovoce.peers.running import Contributor, Local, Moment, Outcome, run_peer
+from sottovoce.peers.transcript import read_transcript
+from sottovoce.peers.transport import Transport
+
+__all__ = [
+    "Budget",
+    "Card",
+    "Contributor",
+    "Deadlines",
+    "Identity",
+    "Knowledge",
+    "Local",
+    "Moment",
+    "Network",
+    "Outcome",
+    "Place",
+    "Policy",
+    "Problem",
+    "Seen",
+    "Settings",
+    "Transport",
+    "create_identity",
+    "known_after",
+    "places_beside",
+    "read_identity",
+    "read_network",
+    "read_policy",
+    "read_transcript",
+    "run_all",
+    "run_here",
+    "run_peer",
+    "write_example",
+    "write_identity",
+]

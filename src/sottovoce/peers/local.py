@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All nodes of a network as processes on this machine, and a small network to try it with."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import itertools
+import signal
+import socket
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.errors import FileError, InputError, at_least
+from sottovoce.files import put_whole
+from sottovoce.learning import load_data
+from sottovoce.peers.identity import create_identity, read_identity, write_identity
+from sottovoce.peers.network import read_network
+from sottovoce.peers.policy import Policy, read_policy
+from sottovoce.peers.running import Local, Moment, Outcome, run_peer
+from sottovoce.peers.transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+    from pathlib import Path
+
+    from sottovoce.learning import Data
+    from sottovoce.peers.network import Network
+
+__all__ = ["Place", "free_ports", "places_beside", "read_records", "run_all", "run_here", "write_example"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a node finds what is its own: keys, records, policy, and the folder that it keeps."""
+
+    network: Path
+    name: str
+    keys: Path
+    data: Path
+    folder: Path
+    policy: Path | None = None
+    label: str | None = None
+    listen: str | None = None
+
+
+def run_here(place: Place, progress: Callable[[Moment], None] | None = None) -> Outcome:
+    """Run one node in this process, with all that it finds in its place."""
+    network = read_network(place.network)
+    identity = read_identity(place.keys)
+    _ = network.index(place.name)
+    if identity.name != place.name:
+        raise InputError(
+            f"{place.keys}: holds the keys of {identity.name!r}, not of {place.name!r} (give --keys)"
+        )
+    delta = network.settings.delta
+    policy = Policy(delta=delta) if place.policy is None else read_policy(place.policy)
+    contributor = Local(network, network.local_task(read_records(network, place.data, place.label)))
+    with Transport(network, identity, listen=place.listen) as links:
+        return run_peer(network, identity, contributor, links, place.folder, policy=policy, progress=progress)
+
+
+def read_records(network: Network, path: Path, label: str | None = None) -> Data:
+    """The records of a node, with the labels that the task asks for."""
+    return load_data(path, label=label, classification=network.settings.task.classes > 0)
+
+
+def places_beside(path: Path) -> list[Place]:
+    """The places of all nodes of a network whose files lie beside it."""
+    folder, places = path.parent, []
+    for name in read_network(path).names:
+        found = [
+            folder / f"{name}{ending}" for ending in (".csv", ".npz") if (folder / f"{name}{ending}").exists()
+        ]
+        if not found:
+            raise FileError(
+                f"{folder / name}.csv: there are no records of {name} (put them there, or run it alone)"
+            )
+        policy = folder / f"{name}.policy.toml"
+        places.append(
+            Place(
+                network=path,
+                name=name,
+                keys=folder / f"{name}.keys",
+                data=found[0],
+                folder=folder / f"{name}.run",
+                policy=policy if policy.exists() else None,
+            )
+        )
+    return places
+
+
+def run_all(
+    places: list[Place], progress: Callable[[dict[str, Moment]], None] | None = None
+) -> dict[str, Outcome | str]:
+    """Run all places at once, each in a process of its own; for each node its outcome, or what went wrong.
+
+    Ctrl-C ends all of them; started again, they go on.
+    """
+    context = get_context("spawn")
+    processes: dict[Connection, tuple[str, BaseProcess]] = {}
+    found: dict[str, Outcome | str] = {}
+    moments: dict[str, Moment] = {}
+    try:
+        for place in places:
+            mine, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=_child, args=(place, theirs), daemon=True)
+            process.start()
+            theirs.close()
+            processes[mine] = place.name, process
+        while processes:
+            wait(list(processes), timeout=0.2)
+            for pipe in [pipe for pipe in processes if pipe.poll()]:
+                _hear(pipe, *processes[pipe], found, moments)
+                if processes[pipe][0] in found:
+                    processes.pop(pipe)[1].join(10)
+            if progress is not None:
+                progress(moments)
+    finally:
+        for _, left in processes.values():
+            left.terminate()
+        for _, left in processes.values():
+            left.join(10)
+    return found
+
+
+def _hear(
+    pipe: Connection,
+    name: str,
+    process: BaseProcess,
+    found: dict[str, Outcome | str],
+    moments: dict[str, Moment],
+) -> None:
+    """Take what a node says of itself; one that says no more has died."""
+    try:
+        said = pipe.recv()
+    except (EOFError, OSError):
+        process.join(10)
+        found[name] = f"ended by itself, with exit code {process.exitcode} (start it again, and it goes on)"
+        return
+    if isinstance(said, Moment):
+        moments[name] = said
+    else:
+        found[name] = said
+
+
+def _child(place: Place, pipe: Connection) -> None:
+    """One node in a process of its own, which tells how it goes."""
+    # The parent hears Ctrl-C too, and ends its children.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    last = [0]
+
+    def tell(moment: Moment) -> None:
+        key = hash((moment.round, moment.phase, moment.late))
+        if key != last[0]:
+            last[0] = key
+            with contextlib.suppress(OSError):
+                pipe.send(moment)
+
+    try:
+        pipe.send(run_here(place, tell))
+    except InputError as error:
+        pipe.send(str(error))
+    finally:
+        pipe.close()
+
+
+def write_example(
+    folder: Path, *, nodes: int = 8, rounds: int = 60, records: int = 40, masked: bool = True
+) -> Path:
+    """A network of so many sites on this machine, with keys, records and a policy for each: something to try.
+
+    The records are drawn at random: two clouds of points that the sites are to tell apart.
+    """
+    at_least(3, nodes=nodes)
+    at_least(1, rounds=rounds)
+    at_least(2, records=records)
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except OSError as error:
+        raise FileError(
+            f"{folder}: cannot be created: {error.strerror or error} (choose another name)"
+        ) from None
+    names = [f"site-{k}" for k in range(nodes)]
+    made = [
+        create_identity(name, f"127.0.0.1:{port}")
+        for name, port in zip(names, free_ports(nodes), strict=True)
+    ]
+    rng = np.random.default_rng()
+    for identity in made:
+        write_identity(identity, folder)
+        _write(folder / f"{identity.name}.csv", _clouds(rng, records))
+        _write(folder / f"{identity.name}.policy.toml", "everyone = 60.0\n")
+    edges = ", ".join(f'["{one}", "{other}"]' for one, other in itertools.combinations(names, 2))
+    text = f"""name = "example"
+rounds = {rounds}
+noise_multiplier = 1.5
+unit = "node"
+sums = "{"masked" if masked else "plain"}"
+weights = "uniform"
+edges = [{edges}]
+task = {{ loss = "logistic", features = 2, classes = 2, shard_size = {records} }}
+deadlines = {{ join = 60, round = 10, lost = 1 }}
+"""
+    return _write(folder / "network.toml", text + "".join("\n" + each.public_text for each in made))
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens at right now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+def _clouds(rng: np.random.Generator, records: int) -> str:
+    """Points of two classes as CSV."""
+    labels = np.arange(records) % 2
+    points = rng.normal(size=(records, 2)) + np.where(labels, 1.0, -1.0)[:, None]
+    page = io.StringIO()
+    rows = csv.writer(page)
+    rows.writerow(["x", "y", "class"])
+    rows.writerows(
+        [f"{x:.6f}", f"{y:.6f}", "ab"[label]] for (x, y), label in zip(points, labels, strict=True)
+    )
+    return page.getvalue()
+
+
+def _write(path: Path, text: str) -> Path:
+    return put_whole([text.encode()], path.parent, lambda: path.name, rights=0o600)

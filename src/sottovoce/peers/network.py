@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`network.toml`: all that the peers of a run have agreed on, as one frozen value whose hash is the run's identity."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import tomllib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+import numpy as np
+
+from sottovoce.errors import FileError, InputError, positive, probability
+from sottovoce.forms import Form, read_form
+from sottovoce.graphs import GossipWeights, as_graph, matrix_weights, weights_by_rule
+from sottovoce.learning import Data, Task, plan, task_from
+from sottovoce.peers.grid import Grid, chosen_grid, covering_radius, grid_excess, largest_value
+from sottovoce.peers.groups import least_threshold
+from sottovoce.peers.identity import Card, check_public
+from sottovoce.protocols import Protocol, parse_protocol, unencoded
+from sottovoce.scenarios import Scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from sottovoce.learning import Plan
+    from sottovoce.views import View
+
+__all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network"]
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
+# By how much more noise the grid of masked messages may ask for, for one node whose Δ is 1.
+_GRID_COST = 0.001
+LARGEST_DENOMINATOR = 2**20
+"""Weights are integers over this at most, so that sums of integers on a grid keep their room in 64 bits."""
+
+
+class Deadlines(Form, frozen=True, kw_only=True):
+    """Seconds that are waited at most: for neighbours at the start, for a message, for a peer that was lost."""
+
+    join: float = 60.0
+    round: float = 10.0
+    lost: float = 1.0
+
+
+class Problem(Form, frozen=True, kw_only=True):
+    """What is learnt: the public facts of a task of `train`; every node has records of its own."""
+
+    loss: Literal["ridge", "huber", "logistic", "softmax", "quadratic"]
+    features: Count
+    shard_size: Count
+    classes: Annotated[int, msgspec.Meta(ge=0, le=10**4)] = 0
+    l2: float = 1e-3
+    step: str | None = None
+
+
+class Weighting(Form, frozen=True, kw_only=True):
+    """Gossip weights as public integers: `rows` says, for each receiver, how much of each sender it takes."""
+
+    denominator: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_DENOMINATOR)]
+    rows: dict[str, dict[str, Annotated[int, msgspec.Meta(ge=0, le=LARGEST_DENOMINATOR)]]]
+
+
+class Settings(Form, frozen=True, kw_only=True):
+    """The file as it is written, every default filled in."""
+
+    name: str
+    rounds: Count
+    noise_multiplier: float
+    task: Problem
+    nodes: tuple[Card, ...]
+    edges: tuple[tuple[str, str], ...] = ()
+    weights: str | Weighting = "metropolis"
+    protocol: str = "gossip"
+    sums: Literal["plain", "masked"] = "plain"
+    clip: float = 1.0
+    unit: Literal["record", "node"] = "record"
+    relation: Literal["add-remove", "replace-one", "zero-out"] = "add-remove"
+    delta: float = 1e-5
+    quorum: Annotated[int, msgspec.Meta(ge=1, le=10**4)] = 1
+    colluders: Annotated[int, msgspec.Meta(ge=0, le=10**4)] = 1
+    deadlines: Deadlines = Deadlines()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Network:
+    """A run that peers have agreed on: who they are, what they do, and for how many rounds.
+
+    `protocol` is what the accountant reads. Row i of the weights is the integers `numerators[i]` over `denominator`.
+    """
+
+    settings: Settings
+    protocol: Protocol
+    denominator: int
+    numerators: tuple[dict[int, int], ...]
+
+    @classmethod
+    def of(cls, settings: Settings) -> Network:
+        """The network of a file's settings, checked."""
+        _check_numbers(settings)
+        _check_nodes(settings.nodes)
+        weights = _weights(settings)
+        protocol = parse_protocol(settings.protocol, weights, rounds=settings.rounds)
+        _check_protocol(protocol)
+        denominator, numerators = _integers(protocol.schedule[0])
+        found = cls(settings=settings, protocol=protocol, denominator=denominator, numerators=numerators)
+        _ = found._whole
+        if settings.sums == "masked":
+            found._check_masks()
+        return found
+
+    @cached_property
+    def _whole(self) -> Plan:
+        """What all messages give away, and all that follows from public numbers on the way there."""
+        return self.plan("everyone")
+
+    def _check_masks(self) -> None:
+        """Refuse masks where messages are not whole numbers, or do not fit."""
+        if not self.protocol.plain:
+            raise InputError(
+                f"masked sums are of plain gossip, whose messages stay on a grid; got the protocol "
+                f'{self.protocol.name!r} (take gossip, or sums = "plain")'
+            )
+        if self.largest >= 2**53:
+            raise InputError(
+                f"masked messages must stay below 2^53 units of the grid; these reach {self.largest} (take fewer "
+                "rounds, or less noise)"
+            )
+
+    @property
+    def n(self) -> int:
+        """How many nodes there are."""
+        return len(self.settings.nodes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the nodes, in index order."""
+        return tuple(node.name for node in self.settings.nodes)
+
+    def index(self, name: str) -> int:
+        """The place of the node of that name."""
+        if name not in self.names:
+            raise InputError(f"no node of the network is called {name!r} (it has {', '.join(self.names)})")
+        return self.names.index(name)
+
+    def senders(self, i: int) -> tuple[int, ...]:
+        """Whom node i receives from, itself left out, ascending."""
+        return tuple(j for j in sorted(self.numerators[i]) if j != i)
+
+    def receivers(self, i: int) -> tuple[int, ...]:
+        """Who receives from node i, itself left out, ascending."""
+        return tuple(j for j in range(self.n) if j != i and i in self.numerators[j])
+
+    def neighbours(self, i: int) -> tuple[int, ...]:
+        """Whom node i is linked with."""
+        return tuple(sorted({*self.senders(i), *self.receivers(i)}))
+
+    @cached_property
+    def run(self) -> Protocol:
+        """The protocol as nodes run it: an encoder is written out as registers."""
+        return unencoded(self.protocol)
+
+    @cached_property
+    def hash(self) -> bytes:
+        """The run's identity: SHA-256 of the settings with every default filled in, however the file spells them."""
+        form = msgspec.json.encode(self.settings, order="sorted")
+        return hashlib.sha256(b"sottovoce network\n" + form).digest()
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a message has."""
+        return self._public_task.dimension
+
+    def threshold(self, receiver: int) -> int:
+        """How many senders must survive in the sum of a receiver, so that `colluders` of them cannot open two."""
+        count, settings = len(self.senders(receiver)), self.settings
+        return max(
+            least_threshold(count, colluders=min(settings.colluders, count - 2)), min(settings.quorum, count)
+        )
+
+    @cached_property
+    def steps(self) -> NDArray[np.float64]:
+        """The step size of every round."""
+        return self._whole.schedule.sizes(self.settings.rounds)
+
+    @property
+    def noise_std(self) -> float:
+        """The standard deviation of the noise on a gradient; on what is sent it is that times the step."""
+        return self._whole.noise_std
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The multiples of a power of two on which masked messages lie, so fine that they ask for hardly more noise."""
+        step = float(self.steps.min())
+        excess = max(self.grid_excess((i,)) for i in range(self.n))
+        return chosen_grid(
+            sensitivity=1.0,
+            clip=step * self._whole.sensitivity,
+            excess=excess,
+            noise_std=float(self.steps.max()) * self.noise_std,
+            rounds=self.settings.rounds,
+            weight_total=self.denominator,
+            cost=_GRID_COST,
+        )
+
+    @property
+    def largest(self) -> int:
+        """A bound of every masked message, in units of the grid."""
+        step = float(self.steps.max())
+        return largest_value(
+            rounds=self.settings.rounds,
+            clip=step * self.settings.clip,
+            noise_std=step * self.noise_std,
+            grid=self.grid,
+        )
+
+    def grid_excess(self, members: tuple[int, ...]) -> float:
+        """By how much the grid makes what `members` see more sensitive, in its units: docs/proofs/grid.md."""
+        n = self.n
+        rows = [[self.numerators[i].get(j, 0) for j in range(n)] for i in members]
+        rows += [[int(j == i) for j in range(n)] for i in members]
+        matrix = np.array([[row.get(j, 0) for j in range(n)] for row in self.numerators]) / self.denominator
+        gain = math.sqrt(float(matrix.sum(axis=0).max()) * float(matrix.sum(axis=1).max())) * (1 + 1e-12)
+        radius = covering_radius(rows, nodes=n)
+        return grid_excess(
+            [radius] * self.settings.rounds, hidden=n - len(members), dimension=self.dimension, gain=gain
+        )
+
+    def plan(self, view: View | str, *, rounds: int | None = None, delta: float | None = None) -> Plan:
+        """What training of so many rounds gives away in a view, from public numbers alone."""
+        settings = self.settings
+        protocol = self.protocol if rounds is None else replace(self.protocol, rounds=rounds)
+        asked = Scenario(protocol=protocol, view=view, relation=settings.relation)
+        return plan(
+            self._public_task,
+            asked,
+            noise_multiplier=settings.noise_multiplier,
+            target_delta=settings.delta if delta is None else delta,
+            clip=settings.clip,
+            unit=settings.unit,
+            step=settings.task.step,
+        )
+
+    @cached_property
+    def _public_task(self) -> Task:
+        """The task of all nodes with records that say nothing: accounts and step sizes follow from public facts."""
+        problem, n = self.settings.task, self.n
+        features = np.zeros((n, problem.features))
+        labels = np.arange(n) % 2 if problem.classes else np.zeros(n)
+        records = Data(name="public", features=features, labels=labels, classes=problem.classes)
+        return replace(self._task(records, n), name=problem.loss)
+
+    def local_task(self, data: Data) -> Task:
+        """The task of one node with records of its own."""
+        problem = self.settings.task
+        width = data.features.shape[1]
+        if width != problem.features:
+            raise InputError(
+                f"{data.name}: records must have the {problem.features} features that the network agreed on; they have "
+                f"{width} (take the columns that were agreed on)"
+            )
+        if problem.classes and data.classes > problem.classes:
+            raise InputError(
+                f"{data.name}: labels must be of the {problem.classes} classes that the network agreed on; there are "
+                f"{data.classes} (agree on more classes)"
+            )
+        mine = np.zeros(data.records, dtype=np.int64)
+        return self._task(replace(data, classes=problem.classes, clients=(data.name,), owner=mine), 1)
+
+    def _task(self, data: Data, nodes: int) -> Task:
+        problem = self.settings.task
+        return task_from(
+            data,
+            nodes,
+            loss=problem.loss,
+            l2=problem.l2,
+            nominal=problem.shard_size,
+            test_share=0.0,
+            clip=self.settings.clip,
+        )
+
+
+def read_network(path: Path) -> Network:
+    """The network in a TOML file; errors name the file, the value, the rule and the remedy."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
+    except ValueError as error:
+        raise FileError(f"{path}: is no TOML file: {error} (mend it there)") from None
+    try:
+        return Network.of(read_form(data, Settings, "a network"))
+    except InputError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
+def _check_numbers(settings: Settings) -> None:
+    """Refuse numbers that make no run."""
+    positive(noise_multiplier=settings.noise_multiplier, clip=settings.clip)
+    probability(delta=settings.delta)
+    waits = settings.deadlines
+    positive(join=waits.join, round=waits.round, lost=waits.lost)
+    if waits.lost > waits.round:
+        raise InputError(
+            f"deadlines.lost must be at most deadlines.round, {waits.round!r}; got {waits.lost!r} (a peer that is gone "
+            "is not waited for longer than one that is there)"
+        )
+
+
+def _check_nodes(nodes: tuple[Card, ...]) -> None:
+    """Refuse nodes that are too few, or two that share what must be their own."""
+    if len(nodes) < 2:
+        raise InputError(f"nodes must be at least two; got {len(nodes)} (paste the public file of each node)")
+    for node in nodes:
+        check_public(node)
+    for one, other in itertools.combinations(nodes, 2):
+        for field in ("name", "address", "signing", "sealing"):
+            if getattr(one, field) == getattr(other, field):
+                raise InputError(
+                    f"nodes must differ in their {field}; {one.name} and {other.name} have {getattr(one, field)!r} "
+                    "(every node makes an identity of its own)"
+                )
+
+
+def _weights(settings: Settings) -> GossipWeights:
+    """The gossip weights: by rule from edges, or given as integers."""
+    names = [node.name for node in settings.nodes]
+    place = {name: k for k, name in enumerate(names)}
+    if isinstance(settings.weights, Weighting):
+        if settings.edges:
+            raise InputError(
+                "edges must be left out where weights are given, as rows say who is linked (leave one out)"
+            )
+        return _given(settings.weights, names, place)
+    adjacency = np.zeros((len(names), len(names)))
+    for one, other in settings.edges:
+        for name in (one, other):
+            if name not in place:
+                raise InputError(
+                    f"edges must join nodes of the network; got {name!r} (known: {', '.join(names)})"
+                )
+        if one == other:
+            raise InputError(f"edges must join two nodes; got {one!r} twice (leave it out)")
+        adjacency[place[one], place[other]] = adjacency[place[other], place[one]] = 1
+    graph = replace(as_graph(adjacency), labels=tuple(names))
+    return weights_by_rule(graph, settings.weights)
+
+
+def _given(weights: Weighting, names: list[str], place: dict[str, int]) -> GossipWeights:
+    """Weights that the file gives as integers over a denominator."""
+    matrix = np.zeros((len(names), len(names)), dtype=np.int64)
+    for receiver, row in weights.rows.items():
+        for name in (receiver, *row):
+            if name not in place:
+                raise InputError(
+                    f"weights must be of nodes of the network; got {name!r} (known: {', '.join(names)})"
+                )
+        for sender, value in row.items():
+            matrix[place[receiver], place[sender]] = value
+    for name, total in zip(names, matrix.sum(axis=1).tolist(), strict=True):
+        if total != weights.denominator:
+            raise InputError(
+                f"the weights of a receiver must sum to the denominator {weights.denominator}; those of {name} sum to "
+                f"{total} (mend its row)"
+            )
+    return matrix_weights(matrix, names, normalise=True)
+
+
+def _integers(weights: GossipWeights) -> tuple[int, tuple[dict[int, int], ...]]:
+    """Rows of weights as integers over their common denominator."""
+    rows = [weights.exact_row(i) for i in range(weights.n)]
+    denominator = math.lcm(*(value.denominator for row in rows for value in row.values()))
+    if denominator > LARGEST_DENOMINATOR:
+        raise InputError(
+            f"weights must be integers over a common denominator of at most {LARGEST_DENOMINATOR}; these need "
+            f"{denominator} (give weights as integers, or take uniform ones)"
+        )
+    return denominator, tuple({j: int(value * denominator) for j, value in row.items()} for row in rows)
+
+
+def _check_protocol(protocol: Protocol) -> None:
+    """Refuse what real peers do not run."""
+    if any(draw.each == "edge" for program in protocol.programs for draw in program.draws):
+        raise InputError(
+            f"peers run protocols whose noise every node draws by itself; got {protocol.name!r}, in which two nodes "
+            "share a draw (take another protocol)"
+        )

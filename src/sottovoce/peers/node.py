@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node without input or output: what happens goes in with the time at which it did, what to do comes out.
+
+It interprets the program that the accountant reads, one instruction after the other. All that it waits for has an end:
+a message that does not come in time is left out, its weight stays with the node itself, and the transcript says so. A
+node that comes back late closes its round with what it has and goes on where its neighbours are.
+
+What is to be done is done in order. After `Keep` has been carried out, the node can be killed at any moment: taken up
+from what was kept, it sends the same letters again, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from sottovoce.peers.exchanges import Post
+from sottovoce.peers.messages import Refused
+from sottovoce.protocols import CONTRIBUTION, Exchange, exact, run_to_exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from sottovoce.peers.exchanges import Exchanging, Opening
+    from sottovoce.peers.letters import Letter
+    from sottovoce.peers.network import Network
+    from sottovoce.peers.policy import Budget
+
+    Array: TypeAlias = NDArray[np.float64]
+
+__all__ = ["Action", "Actions", "Ask", "Done", "Keep", "Memory", "Node", "Settle", "Stopped"]
+
+Phase = Literal["joining", "pausing", "asking", "exchanging", "done"]
+Stopped = Literal["finished", "policy", "alone", "interrupted"]
+# Letters that come before their time are kept, so many of a sender at most.
+_EARLY = 32
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ask:
+    """Find what this node contributes in a round, given its model, and draw the noise: `given` takes both."""
+
+    round: int
+    model: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keep:
+    """Put `memory` on the disk, with the letters that are about to be sent, before anything that follows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settle:
+    """A letter that was to be sent until its receipt comes need not be sent again."""
+
+    receiver: int
+    round: int
+    exchange: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """The node has ended, and says why."""
+
+    reason: Stopped
+
+
+Action: TypeAlias = Ask | Keep | Post | Settle | Done
+Actions: TypeAlias = list[Action]
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that a node needs to go on where it was; arrays as bytes."""
+
+    run: bytes
+    phase: Phase
+    round: int
+    place: int
+    sent: int
+    deviated: bool
+    registers: dict[str, bytes]
+    sources: dict[str, bytes]
+    used: list[tuple[int, int, int]]
+    noted: int
+    notes: list[dict[str, Any]]
+
+
+class Node:
+    """One node of a network, from its first round or from what it kept."""
+
+    def __init__(
+        self, network: Network, me: int, *, budget: Budget, opening: Opening, memory: Memory | None = None
+    ) -> None:
+        """`opening` makes exchanges, in the clear or masked; `budget` says when to stop."""
+        self.network, self.me, self.budget = network, me, budget
+        self._opening = opening
+        self._peers = set(network.neighbours(me))
+        self._left: dict[int, int] = {}
+        self._away: set[int] = set()
+        self._lost: dict[int, float] = {}
+        self._early: dict[tuple[int, int], list[Letter]] = defaultdict(list)
+        self._lingering: list[tuple[float, Exchanging]] = []
+        self._exchange: Exchanging | None = None
+        self._since = 0.0
+        self._target = 0
+        self._owed: Actions = []
+        self._used: set[tuple[int, int, int]] = set()
+        self.notes: list[dict[str, Any]] = []
+        self.noted = 0
+        self.phase: Phase = "joining"
+        self.round, self.sent, self.deviated = 0, 0, False
+        self._place = 0
+        width = network.dimension
+        self._registers = {name: np.zeros((1, width)) for name in network.run.programs[0].keeps}
+        self._sources: dict[str, Array] = {}
+        self._resumed = memory is not None
+        if memory is not None:
+            self._take_up(memory)
+
+    # What happens.
+
+    def started(self, now: float) -> Actions:
+        """The node is up."""
+        self._since, waits = now, self.network.settings.deadlines
+        # Who comes back may have to find its neighbours first.
+        self._lost = dict.fromkeys(self._peers, now + waits.round - waits.lost)
+        if not self._resumed:
+            self._note("begun", run=self.network.hash, me=self.network.names[self.me])
+            return []
+        self._note("resumed", round=self.round)
+        if self.phase != "exchanging":
+            return self._begin_round(now)
+        return self._reopened(now)
+
+    def given(self, now: float, contribution: Array, noise: Mapping[str, Array]) -> Actions:
+        """What the node contributes in this round, and its draws with deviation 1 where the level is 1."""
+        if self.phase != "asking":
+            raise Refused(f"nothing was asked for; the node is {self.phase}")
+        program = self.network.run.round_of(self.round)[1]
+        self._sources = {CONTRIBUTION: contribution}
+        for draw in program.draws:
+            level = draw.level[self.me] if isinstance(draw.level, tuple) else draw.level
+            self._sources[draw.name] = float(exact(level)) * noise[draw.name]
+        self.sent += 1
+        self._place = run_to_exchange(program, self._registers, self._sources, 0, self.me)
+        return self._open(now)
+
+    def received(self, now: float, letter: Letter) -> Actions:
+        """A genuine letter of a neighbour; `Refused` if it breaks a rule, and then nothing has changed."""
+        header, sender = letter.header, letter.header.sender
+        if header.round >= self.network.settings.rounds:
+            raise Refused(f"node {sender} writes of round {header.round}, and the run has no such round")
+        match header.kind:
+            case "receipt":
+                self._note("receipt", peer=self._name(sender), signed=letter.signed, body=letter.body)
+                return [Settle(receiver=sender, round=header.round, exchange=header.exchange)]
+            case "closed":
+                self.deviated = True
+                self._note("told", peer=self._name(sender), signed=letter.signed, body=letter.body)
+                return []
+            case "farewell":
+                self._left[sender] = int.from_bytes(letter.body[:4], "big")
+                self._note("farewell", peer=self._name(sender), signed=letter.signed, body=letter.body)
+                return self._settle(now)
+            case "of-sum":
+                return self._answered(now, letter)
+        actions = self._heard_again(now, sender) if header.round >= self.round - 1 else []
+        return actions + self._values(now, letter)
+
+    def lost(self, now: float, peer: int) -> Actions:
+        """A neighbour's sign of life is gone."""
+        if peer in self._peers:
+            self._lost.setdefault(peer, now)
+        return []
+
+    def found(self, now: float, peer: int) -> Actions:
+        """A neighbour shows a sign of life."""
+        self._lost.pop(peer, None)
+        return self._heard_again(now, peer)
+
+    def ticked(self, now: float) -> Actions:
+        """Time has passed."""
+        actions: Actions = []
+        over = 3 * self.network.settings.deadlines.round
+        for since, exchange in self._lingering:
+            if now - since > over:
+                actions += exchange.end()
+        self._tidy()
+        waits = self.network.settings.deadlines
+        if self.phase == "joining" and (not self._lost or now - self._since > waits.join):
+            return actions + self._begin_round(now)
+        if self.phase == "pausing" and (self._gone >= self._peers or now - self._since > waits.join):
+            return actions + self._finish("alone")
+        return actions + self._settle(now)
+
+    @property
+    def busy(self) -> bool:
+        """Whether sums of others still need this node."""
+        return any(exchange.busy for _, exchange in self._lingering)
+
+    @property
+    def late(self) -> list[str]:
+        """Whose message the node waits for."""
+        missing = set() if self._exchange is None else self._exchange.awaited
+        return [self._name(peer) for peer in sorted(missing)]
+
+    @property
+    def model(self) -> Array:
+        """The node's model, as the difference from the public start."""
+        return self._registers[
+            self.network.run.round_of(min(self.round, self.network.run.rounds - 1))[1].model
+        ]
+
+    def memory(self) -> Memory:
+        """All that has to be kept."""
+        return Memory(
+            run=self.network.hash,
+            phase=self.phase,
+            round=self.round,
+            place=self._place,
+            sent=self.sent,
+            deviated=self.deviated,
+            registers={name: value.tobytes() for name, value in self._registers.items()},
+            sources={name: value.tobytes() for name, value in self._sources.items()},
+            used=sorted(self._used),
+            noted=self.noted,
+            notes=self.notes,
+        )
+
+    # What follows from it.
+
+    @property
+    def _gone(self) -> set[int]:
+        """Neighbours that take no part in this round or later ones."""
+        return {peer for peer, first in self._left.items() if self.round >= first}
+
+    def _begin_round(self, now: float) -> Actions:
+        """Ask for the contribution of the next round, unless the run is over or nobody is there."""
+        if self.round >= self.network.settings.rounds:
+            return self._finish("finished")
+        if not self.budget.allows(self.sent, deviated=self.deviated):
+            return self._finish("policy")
+        if self._gone >= self._peers:
+            return self._finish("alone")
+        present = self._peers - self._gone - self._away - set(self._lost)
+        if len(present) < self.network.settings.quorum:
+            if self.phase != "pausing":
+                self.phase, self._since = "pausing", now
+            return []
+        self.phase = "asking"
+        return [Ask(round=self.round, model=self.model.copy())]
+
+    def _open(self, now: float) -> Actions:
+        """Begin the exchange that the program has come to."""
+        exchange = self._made()
+        self._exchange, self.phase, self._since = exchange, "exchanging", now
+        self._note(
+            "sent", round=self.round, exchange=exchange.number, receivers=self.network.receivers(self.me)
+        )
+        posts = exchange.begin()
+        owed, self._owed = self._owed, []
+        actions: Actions = [Keep(), *posts, *owed]
+        return actions + self._take_early(now, exchange)
+
+    def _take_early(self, now: float, exchange: Exchanging) -> Actions:
+        """Letters that came before their exchange was open."""
+        actions: Actions = []
+        for letter in self._early.pop((self.round, exchange.number), []):
+            try:
+                actions += exchange.take(letter)
+            except Refused as error:
+                self._note("refused", peer=self._name(letter.sender), reason=str(error))
+        return actions + self._settle(now)
+
+    def _made(self) -> Exchanging:
+        """The exchange at the node's place in the program."""
+        program = self.network.run.round_of(self.round)[1]
+        step = program.instructions[self._place]
+        assert isinstance(step, Exchange)
+        number = sum(isinstance(each, Exchange) for each in program.instructions[: self._place])
+        return self._opening(self.network, self.me, self.round, number, self._registers[step.message])
+
+    def _reopened(self, now: float) -> Actions:
+        """Go on with the exchange in which the node was killed: its letters are sent again, by who keeps them.
+
+        Secrets of a masked exchange were never kept, so that it is over for this node.
+        """
+        self._exchange, self._since = self._made(), now
+        if self.network.settings.sums == "masked":
+            return self._close(now)
+        return self._take_early(now, self._exchange)
+
+    def _values(self, now: float, letter: Letter) -> Actions:
+        """A message, or a frame of a sum that this node receives."""
+        header, exchange = letter.header, self._exchange
+        place = (header.round, header.exchange)
+        current = (self.round, exchange.number) if exchange and self.phase == "exchanging" else None
+        if place == current and exchange is not None:
+            return [*exchange.take(letter), *self._settle(now)]
+        if place < (self.round, 0 if current is None else current[1]):
+            used = (header.sender, *place) in self._used
+            return [self._receipt(letter, used=used)] if header.kind == "values" else []
+        waiting = self._early[place]
+        if (
+            sum(each.sender == header.sender for several in self._early.values() for each in several)
+            >= _EARLY
+        ):
+            raise Refused(f"node {header.sender} sends too far ahead")
+        if all(each.header != header for each in waiting):
+            waiting.append(letter)
+        if header.round >= self.round + 2:
+            self._target = max(self._target, header.round)
+        return self._settle(now)
+
+    def _answered(self, now: float, letter: Letter) -> Actions:
+        """A frame of the receiver of a sum that this node sends to."""
+        place = (letter.header.round, letter.header.exchange)
+        open_ = [each for _, each in self._lingering] + ([self._exchange] if self._exchange else [])
+        for exchange in open_:
+            if (exchange.round, exchange.number) == place:
+                posts = exchange.take(letter)
+                self._tidy()
+                return [*posts, *self._settle(now)]
+        return []
+
+    def _settle(self, now: float) -> Actions:
+        """Wait no longer than is worth it, and go on when the exchange is over."""
+        actions: Actions = []
+        while self.phase == "exchanging" and self._exchange is not None:
+            exchange, waits = self._exchange, self.network.settings.deadlines
+            if not exchange.over:
+                out = now - self._since >= waits.round
+                if self._worth_waiting(now) and not out:
+                    break
+                self._away |= exchange.awaited - set(self._lost) if out else set()
+                self._since = now
+                actions += exchange.expire()
+                if not exchange.over and self._masked:
+                    continue
+            actions += self._close(now)
+        return actions
+
+    def _worth_waiting(self, now: float) -> bool:
+        """Whether anybody that is missing may still come, and the others have not gone on without this node."""
+        assert self._exchange is not None
+        if self._target >= self.round + 2:
+            return False
+        grace = self.network.settings.deadlines.lost
+        missing = self._exchange.awaited - self._gone - self._away
+        return any(now - self._lost.get(peer, now) < grace for peer in missing)
+
+    @property
+    def _masked(self) -> bool:
+        return self.network.settings.sums == "masked"
+
+    def _close(self, now: float) -> Actions:
+        """Take what was received into the register, say what was left out, and go on with the program."""
+        exchange, network = self._exchange, self.network
+        assert exchange is not None
+        program = network.run.round_of(self.round)[1]
+        step = program.instructions[self._place]
+        assert isinstance(step, Exchange)
+        alone = len(exchange.survivors) < network.settings.quorum
+        survivors = () if alone else exchange.survivors
+        missing = [peer for peer in network.senders(self.me) if peer not in survivors]
+        self._registers[step.into] = exchange.message if alone else exchange.received()
+        self._note(
+            "closed",
+            round=self.round,
+            exchange=exchange.number,
+            survivors=[self._name(peer) for peer in survivors],
+            missing=[self._name(peer) for peer in missing],
+            denominator=network.denominator,
+            weights={self._name(peer): network.numerators[self.me][peer] for peer in survivors},
+        )
+        self._owed += [self._receipt(letter, used=letter.sender in survivors) for letter in exchange.letters]
+        # Who was killed before it had kept a receipt asks for it again.
+        self._used |= {(peer, self.round, exchange.number) for peer in survivors}
+        self._used = {each for each in self._used if each[1] >= self.round - 2}
+        if missing:
+            self.deviated = True
+            body = msgspec.msgpack.encode([self._name(peer) for peer in survivors])
+            self._owed += [
+                Post(receiver=peer, kind="closed", round=self.round, exchange=exchange.number, body=body)
+                for peer in sorted(self._peers - self._gone)
+            ]
+        self._lingering.append((now, exchange))
+        self._exchange = None
+        self._tidy()
+        self._place = run_to_exchange(program, self._registers, self._sources, self._place + 1, self.me)
+        return self._open(now) if self._place < len(program.instructions) else self._end_round(now)
+
+    def _end_round(self, now: float) -> Actions:
+        """The round is over; those that the others have had without this node are left out."""
+        kept = self.network.run.programs[0].keeps
+        self._registers = {name: self._registers[name] for name in kept}
+        self._sources = {}
+        following = self.round + 1
+        if self._target > following:
+            self._note("skipped", first=following, last=self._target - 1)
+            self.deviated = True
+            following = self._target
+        self.round, self._place, self.phase = following, 0, "asking"
+        self._early = defaultdict(
+            list, {place: letters for place, letters in self._early.items() if place[0] >= following}
+        )
+        return self._begin_round(now)
+
+    def _finish(self, reason: Stopped) -> Actions:
+        """Say goodbye, so that nobody waits."""
+        self.phase = "done"
+        self._note("stopped", reason=reason, round=self.round)
+        owed, self._owed = self._owed, []
+        # From which round on it takes no part; what it began it still brings to an end.
+        body = self.round.to_bytes(4, "big") + reason.encode()
+        goodbye: Actions = [
+            Post(receiver=peer, kind="farewell", round=0, exchange=0, body=body)
+            for peer in sorted(self._peers)
+        ]
+        return [Keep(), *owed, *goodbye, Done(reason=reason)]
+
+    def _heard_again(self, now: float, peer: int) -> Actions:
+        """A neighbour that was away is there."""
+        self._away.discard(peer)
+        if self.phase == "pausing":
+            return self._begin_round(now)
+        if self.phase == "joining" and not self._lost:
+            return self._begin_round(now)
+        return []
+
+    def _receipt(self, letter: Letter, *, used: bool) -> Post:
+        """That a letter came, and whether it is in what the node received."""
+        header = letter.header
+        return Post(
+            receiver=header.sender,
+            kind="receipt",
+            round=header.round,
+            exchange=header.exchange,
+            body=header.digest + (b"\x01" if used else b"\x00"),
+        )
+
+    def _tidy(self) -> None:
+        """Note how sums ended, and let go of exchanges in which nobody needs this node."""
+        for exchange in [each for _, each in self._lingering] + ([self._exchange] if self._exchange else []):
+            for what, facts in exchange.notes:
+                self._note(what, **facts)
+            exchange.notes = []
+        self._lingering = [(since, each) for since, each in self._lingering if each.busy]
+
+    def _note(self, what: str, **facts: object) -> None:
+        """A line for the transcript, written after what it speaks of is kept."""
+        self.noted += 1
+        self.notes.append({"number": self.noted, "what": what, **facts})
+
+    def _name(self, peer: int) -> str:
+        return self.network.names[peer]
+
+    def _take_up(self, memory: Memory) -> None:
+        """Go on from what was kept."""
+        if memory.run != self.network.hash:
+            raise Refused("what was kept is of another run (give the network of that run, or another folder)")
+        self.phase, self.round, self.sent = memory.phase, memory.round, memory.sent
+        self.deviated, self._place = memory.deviated, memory.place
+        self._registers, self._sources = (
+            {name: np.frombuffer(value)[None, :].copy() for name, value in kept.items()}
+            for kept in (memory.registers, memory.sources)
+        )
+        self._used = set(memory.used)
+        self.noted, self.notes = memory.noted, list(memory.notes)

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What others will know of a node after a run, from public numbers alone, held against the node's own policy.
+
+A neighbour sees the messages that it receives, or their sum where sums are masked. A coalition pools that. Whoever
+reads every message, a wire-tapper who holds all keys, sees local DP. None of it needs data or a connection.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tomllib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from sottovoce.errors import FileError, InputError, positive, probability
+from sottovoce.forms import Form, read_form
+from sottovoce.interval import Interval
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from sottovoce.learning import Plan
+    from sottovoce.peers.network import Network
+
+__all__ = ["Budget", "Knowledge", "Policy", "Seen", "known_after", "read_policy"]
+
+MOST_COALITIONS = 300
+"""More coalitions than these are not looked at one by one: they are bounded by whoever reads every message."""
+
+
+class Policy(Form, frozen=True, kw_only=True):
+    """The most ε that a node lets others have after a run: one other node, a coalition of `size`, all messages."""
+
+    delta: float = 1e-5
+    node: float = math.inf
+    coalition: float = math.inf
+    size: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
+    everyone: float = math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What one observer, or one coalition, knows at most: an upper bound of ε with its method and its assumption."""
+
+    kind: str
+    who: tuple[str, ...]
+    sees: str
+    epsilon: float
+    method: str
+    assumption: str
+    neighbour: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """What others know of node `me` at most after `rounds` rounds of a network, at `delta`."""
+
+    me: str
+    rounds: int
+    delta: float
+    nodes: tuple[Seen, ...]
+    coalition: Seen | None
+    everyone: Seen
+
+    def above(self, policy: Policy) -> list[tuple[Seen, float]]:
+        """Who would know more than the policy allows, with what it allows."""
+        found = [(seen, policy.node) for seen in self.nodes]
+        if self.coalition is not None:
+            found.append((self.coalition, policy.coalition))
+        found.append((self.everyone, policy.everyone))
+        return [(seen, most) for seen, most in found if not seen.epsilon <= most]
+
+
+def read_policy(path: Path) -> Policy:
+    """The policy in a TOML file, checked."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
+    except ValueError as error:
+        raise FileError(f"{path}: is no TOML file: {error} (mend it there)") from None
+    try:
+        policy = read_form(data, Policy, "a policy")
+        probability(delta=policy.delta)
+        for name in ("node", "coalition", "everyone"):
+            value = getattr(policy, name)
+            if not math.isinf(value):
+                positive(**{name: value})
+    except InputError as error:
+        raise FileError(f"{path}: {error}") from None
+    return policy
+
+
+def known_after(
+    network: Network,
+    me: str,
+    *,
+    rounds: int | None = None,
+    delta: float | None = None,
+    size: int | None = None,
+    observers: Iterable[int] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Knowledge:
+    """What each other node, the worst coalition of `size`, and whoever reads every message know of `me` at most.
+
+    Guarantee: upper bounds for the loop that nodes run, under the assumption that each names, if the run goes as it was
+    agreed on: nobody drops out.
+    """
+    target = network.index(me)
+    count = network.settings.rounds if rounds is None else rounds
+    level = network.settings.delta if delta is None else delta
+    others = [i for i in (range(network.n) if observers is None else observers) if i != target]
+    groups = [] if size is None else _coalitions(network, target, size)
+    total, done = len(others) + len(groups), itertools.count(1)
+
+    def seen(kind: str, members: tuple[int, ...]) -> Seen:
+        found = _one(network, target, kind, members, count, level)
+        if progress is not None:
+            progress(next(done), total)
+        return found
+
+    whole = network.plan("everyone", rounds=count, delta=level)
+    everyone = _seen(network, whole, target, "everyone", (), "all messages")
+    nodes = tuple(_capped(seen("node", (i,)), everyone) for i in others)
+    coalition = None
+    if size is not None:
+        pooled = [_capped(seen("coalition", group), everyone) for group in groups]
+        bound = replace(everyone, kind="coalition", who=(f"any {size} nodes",))
+        coalition = max(pooled, key=lambda one: one.epsilon) if pooled else bound
+    return Knowledge(me=me, rounds=count, delta=level, nodes=nodes, coalition=coalition, everyone=everyone)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """In how many rounds a policy lets a node send, and what is known after each: all found before the first.
+
+    `planned` is what others know after the rounds that the policy allows if nobody drops out; None where it says
+    nothing of single nodes. `certain` is ε of whoever reads every message after 0, 1, 2, … of them, whatever others do.
+    """
+
+    policy: Policy
+    planned: Knowledge | None
+    certain: tuple[float, ...]
+
+    @classmethod
+    def of(cls, network: Network, me: str, policy: Policy) -> Budget:
+        """The budget of a node in a network."""
+        rounds = network.settings.rounds
+        whole = network.plan("everyone", delta=policy.delta)
+        certain = tuple(whole.spent(count)[1] for count in range(rounds + 1))
+        found = cls(policy=policy, planned=None, certain=certain)
+        if math.isinf(min(policy.node, policy.coalition)):
+            return found
+        size = None if math.isinf(policy.coalition) else policy.size
+
+        def known(count: int) -> Knowledge:
+            return known_after(network, me, rounds=count, delta=policy.delta, size=size)
+
+        # What nobody can take away is where the search begins.
+        low = max(count for count in range(rounds + 1) if certain[count] <= found.least)
+        best, high = known(rounds), rounds
+        if not best.above(policy):
+            return replace(found, planned=best)
+        kept = None
+        while high - low > 1:
+            middle = (low + high) // 2
+            best = known(middle)
+            low, high, kept = (middle, high, best) if not best.above(policy) else (low, middle, kept)
+        return replace(found, planned=kept)
+
+    @property
+    def least(self) -> float:
+        """The smallest ε that the policy allows to anybody."""
+        return min(self.policy.node, self.policy.coalition, self.policy.everyone)
+
+    def spent(self, sent: int) -> float:
+        """ε of whoever reads every message after so many rounds in which the node sent."""
+        return self.certain[sent]
+
+    def allows(self, sent: int, *, deviated: bool) -> bool:
+        """Whether a node may send in one more round after `sent`.
+
+        Once a run has deviated from what was agreed on, nothing is presumed of what others do with messages: what
+        whoever reads them all would know has to keep to every number of the policy.
+        """
+        following = sent + 1
+        if following >= len(self.certain) or self.certain[following] > self.policy.everyone:
+            return False
+        if self.certain[following] <= self.least:
+            return True
+        return not deviated and self.planned is not None and following <= self.planned.rounds
+
+
+def _one(
+    network: Network, target: int, kind: str, members: tuple[int, ...], rounds: int, delta: float
+) -> Seen:
+    """What one node or coalition sees, by the masks that there are."""
+    names = tuple(network.names[i] for i in members)
+    masked = network.settings.sums == "masked" and not _unmasks(network, members)
+    view = View.coalition_sums(names) if masked else View.coalition_messages(names)
+    if len(names) == 1:
+        view = View.secure_sum(names[0]) if masked else View.neighbourhood(names[0])
+    plan = network.plan(view, rounds=rounds, delta=delta)
+    return _seen(network, plan, target, kind, members, "sums" if masked else "messages")
+
+
+def _unmasks(network: Network, members: tuple[int, ...]) -> bool:
+    """Whether nodes that pool what they hold can open a masked message: a receiver with a threshold of its senders."""
+    for receiver in members:
+        senders = network.senders(receiver)
+        if len(senders) > 1 and len(set(members) & set(senders)) >= 2 * network.threshold(receiver) - len(
+            senders
+        ):
+            return True
+    return False
+
+
+def _seen(network: Network, plan: Plan, target: int, kind: str, members: tuple[int, ...], sees: str) -> Seen:
+    """The row of the target in the table of a view."""
+    account = plan.table.about(network.names[target])
+    if sees == "sums":
+        # On the grid the difference of two worlds is longer by what rounding adds.
+        excess = network.grid.unit * network.grid_excess(members)
+        more = math.nextafter(excess / (float(network.steps.min()) * network.noise_std), math.inf)
+        account = replace(
+            account, mu=Interval(account.mu.lower, math.nextafter(account.mu.upper + more, math.inf))
+        )
+    return Seen(
+        kind=kind,
+        who=tuple(network.names[i] for i in members),
+        sees=sees,
+        epsilon=float(account.epsilon().upper),
+        method=account.method,
+        assumption=account.assumption,
+        neighbour=len(members) == 1 and members[0] in network.neighbours(target),
+    )
+
+
+def _capped(seen: Seen, everyone: Seen) -> Seen:
+    """Nobody knows more than whoever reads every message."""
+    if seen.epsilon <= everyone.epsilon:
+        return seen
+    return replace(seen, epsilon=everyone.epsilon, method=everyone.method, assumption=everyone.assumption)
+
+
+def _coalitions(network: Network, target: int, size: int) -> list[tuple[int, ...]]:
+    """All coalitions of a size without the target; none if they are too many to look at."""
+    others = [i for i in range(network.n) if i != target]
+    if size > len(others):
+        raise InputError(
+            f"a coalition of {size} needs as many nodes besides the target; there are {len(others)} (ask for fewer)"
+        )
+    return (
+        list(itertools.combinations(others, size)) if math.comb(len(others), size) <= MOST_COALITIONS else []
+    )

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files to which lines are added whole or not at all: the transcript of a node, and its ledger.
+
+A transcript is what the node will be asked about: who sent, who dropped out, which weights counted in which round, and
+what neighbours signed. Every line names the digest of the line before it and is signed, so that nothing can be changed,
+left out or put in between later on without the node's key; receipts bear the neighbours' signatures besides.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+
+from sottovoce.errors import FileError, InputError
+from sottovoce.forms import strict_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+__all__ = ["Ledger", "Lines", "Transcript", "read_transcript"]
+
+_CONTEXT = b"sottovoce transcript 1\n"
+
+
+class Lines:
+    """A text file that grows by whole lines; what a crash left of a line is taken away."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or begin it."""
+        self.path = path
+        content = path.read_bytes() if path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:
+            os.truncate(path, len(whole))
+        self.lines = whole.splitlines()
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Add lines by one write, and wait until they are on the disk."""
+        content = b"".join(line + b"\n" for line in lines)
+        if not content:
+            return
+        try:
+            opened = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                written = os.write(opened, content)
+                if written < len(content):
+                    os.ftruncate(opened, os.fstat(opened).st_size - written)
+                    raise OSError(28, "No space left on device")
+                os.fsync(opened)
+            finally:
+                os.close(opened)
+        except OSError as error:
+            raise FileError(
+                f"{self.path}: cannot be written: {error.strerror or error} (make room)"
+            ) from None
+
+
+class Transcript:
+    """The signed lines of one node; numbers count up by one, and a number that is there is not written again."""
+
+    def __init__(self, path: Path, key: Ed25519PrivateKey) -> None:
+        """Go on after the last whole line."""
+        self._lines, self._key = Lines(path), key
+        last = self._lines.lines[-1:]
+        self._before = hashlib.sha256(last[0]).hexdigest() if last else ""
+        self.number = int(msgspec.json.decode(last[0])["number"]) if last else 0
+
+    def add(self, notes: Iterable[Mapping[str, Any]]) -> None:
+        """Add what the node noted and is not there yet."""
+        lines = []
+        for note in notes:
+            if note["number"] > self.number:
+                said = {name: _plain(value) for name, value in note.items()} | {"before": self._before}
+                signature = self._key.sign(_CONTEXT + msgspec.json.encode(said, order="deterministic"))
+                line = msgspec.json.encode(
+                    said | {"signature": base64.b64encode(signature).decode()}, order="deterministic"
+                )
+                self._before, self.number = hashlib.sha256(line).hexdigest(), note["number"]
+                lines.append(line)
+        self._lines.add(lines)
+
+
+def read_transcript(path: Path, key: Ed25519PublicKey) -> list[dict[str, Any]]:
+    """The lines of a transcript, every one of them checked: signature, order, and that none is missing in between."""
+    found: list[dict[str, Any]] = []
+    before = ""
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        said = strict_json(line.decode(errors="replace"), "a line of a transcript")
+        if not isinstance(said, dict) or not isinstance(said.get("signature"), str):
+            raise InputError(
+                f"{path}: line {number} is no signed line of a transcript (take the original file)"
+            )
+        signature = said.pop("signature")
+        try:
+            key.verify(
+                base64.b64decode(signature, validate=True),
+                _CONTEXT + msgspec.json.encode(said, order="deterministic"),
+            )
+        except (InvalidSignature, ValueError):
+            raise InputError(
+                f"{path}: line {number} is not signed by its node (take the original file)"
+            ) from None
+        if (said.get("before"), said.get("number")) != (before, number):
+            raise InputError(
+                f"{path}: line {number} does not follow the line before it (take the original file)"
+            )
+        before = hashlib.sha256(line).hexdigest()
+        found.append(said)
+    return found
+
+
+class Ledger:
+    """ε so far, round by round and for each observer: a CSV file, and the same as lines of JSON."""
+
+    COLUMNS = ("round", "sent", "observer", "epsilon", "delta", "holds")
+
+    def __init__(self, folder: Path) -> None:
+        """Go on after the last round that is there."""
+        self._csv, self._json = Lines(folder / "ledger.csv"), Lines(folder / "ledger.jsonl")
+        if not self._csv.lines:
+            self._csv.add([",".join(self.COLUMNS).encode()])
+        self._last = {id(file): self._sent(file) for file in (self._csv, self._json)}
+
+    def _sent(self, file: Lines) -> int:
+        """How many rounds in which the node sent are in a file."""
+        last = file.lines[-1:]
+        if not last:
+            return 0
+        if file is self._json:
+            return int(msgspec.json.decode(last[0])["sent"])
+        second = last[0].split(b",")[1]
+        return int(second) if second.isdigit() else 0
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        """Add the rows of one round to both files, unless they are there."""
+        sent = int(rows[0]["sent"])
+        if sent > self._last[id(self._csv)]:
+            self._csv.add(",".join(str(row[name]) for name in self.COLUMNS).encode() for row in rows)
+        if sent > self._last[id(self._json)]:
+            self._json.add(msgspec.json.encode({name: row[name] for name in self.COLUMNS}) for row in rows)
+        self._last = dict.fromkeys(self._last, sent)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """A note in the types of JSON; bytes in base64."""
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dict():
+            return {str(name): _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+    return value

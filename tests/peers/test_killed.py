@@ -1,0 +1,85 @@
+"""A node that is killed with SIGKILL and started again goes on, and what it sent is never sent otherwise."""
+
+import base64
+import os
+import signal
+import time
+from collections import defaultdict
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sottovoce.peers import Moment, places_beside, read_network, read_transcript, write_example
+from sottovoce.peers.letters import checked_header
+from sottovoce.peers.local import Place, _child
+
+CONTEXT = get_context("spawn")
+
+
+def begun(place: Place) -> tuple[Any, Connection]:
+    mine, theirs = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=_child, args=(place, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    return process, mine
+
+
+def said(pipe: Connection, until: float) -> Any:
+    """What a node says next; never waited for longer than the test has time."""
+    assert pipe.poll(max(0.0, until - time.monotonic())), "a node hangs"
+    return pipe.recv()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_killed_node_goes_on_and_sends_the_same_or_nothing(masked: bool, tmp_path: Path) -> None:
+    file = write_example(tmp_path / "swarm", nodes=3, rounds=40, masked=masked)
+    # Both neighbours are needed, so that the others wait for the one that was killed.
+    file.write_text(file.read_text().replace('weights = "uniform"', 'weights = "uniform"\nquorum = 2'))
+    places, until = places_beside(file), time.monotonic() + 120
+    running = {place.name: begun(place) for place in places}
+    try:
+        process, pipe = running["site-1"]
+        while not (isinstance(moment := said(pipe, until), Moment) and moment.round >= 5):
+            pass
+        os.kill(process.pid, signal.SIGKILL)
+        process.join(10)
+        pipe.close()
+        running["site-1"] = begun(places[1])
+        ends = {}
+        for name, (_, pipe) in running.items():
+            while isinstance(end := said(pipe, until), Moment):
+                pass
+            ends[name] = end
+    finally:
+        for process, pipe in running.values():
+            process.kill()
+            process.join(10)
+            pipe.close()
+    assert {name: getattr(end, "reason", end) for name, end in ends.items()} == dict.fromkeys(
+        ends, "finished"
+    )
+    network = read_network(file)
+    kinds = defaultdict(set)
+    digests = defaultdict(set)
+    killed: list[int] = []
+    for place in places:
+        card = network.settings.nodes[network.index(place.name)]
+        lines = read_transcript(place.folder / "transcript.jsonl", card.signing_key)
+        kinds[place.name] = {line["what"] for line in lines}
+        for line in lines:
+            if line["what"] == "receipt":
+                peer = network.settings.nodes[network.index(line["peer"])]
+                header = checked_header(base64.b64decode(line["signed"]), peer.signing_key)
+                digests[place.name, header.round].add(base64.b64decode(line["body"])[:32])
+        killed = [line["round"] for line in lines if line["what"] == "resumed"] or killed
+        rounds = [line["round"] for line in lines if line["what"] == "sent"]
+        assert rounds == sorted(set(rounds)), "a round was sent in twice"
+    assert "resumed" in kinds["site-1"]
+    # All receivers of a round were sent the same values, before and after the kill.
+    assert all(len(found) == 1 for found in digests.values())
+    # A receipt can be lost with the node that was to write or to keep it, and no other.
+    every = {(place.name, t) for place in places for t in range(0 if masked else 40)}
+    assert {t for _, t in every - set(digests)} <= {killed[0] - 1, killed[0], killed[0] + 1}

@@ -1,0 +1,186 @@
+"""The node as a machine: it does what the simulator does, bit for bit, and no death of others stops it."""
+
+import numpy as np
+import pytest
+from tests.peers.networks import complete, network
+from tests.peers.swarm import Swarm
+
+from sottovoce.peers import Deadlines, Network, Policy
+from sottovoce.peers.letters import Kind, Letter
+from sottovoce.peers.messages import Refused
+from sottovoce.protocols import initial_registers, run_round
+
+
+class Fixed:
+    """Contributions and noise that are drawn once for all nodes and rounds."""
+
+    def __init__(self, run: Network, scale: float = 1.0) -> None:
+        rng = np.random.default_rng(7)
+        shape = (run.settings.rounds, run.n, run.dimension)
+        names = sorted({draw.name for program in run.run.programs for draw in program.draws})
+        self.contributions = rng.standard_normal(shape) * scale
+        self.noise = {name: rng.standard_normal(shape) * scale for name in names}
+
+    def __call__(self, i: int, t: int, model: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        # A little of the model, so that what a node does depends on what it received.
+        own = self.contributions[t, i : i + 1] - 0.25 * model
+        return own, {name: drawn[t, i : i + 1] for name, drawn in self.noise.items()}
+
+
+def simulated(run: Network, given: Fixed) -> dict[tuple[int, int, int], bytes]:
+    """The messages of all nodes by the simulator."""
+    held = initial_registers(run.run, run.dimension)
+    found: dict[tuple[int, int, int], bytes] = {}
+    for t in range(run.settings.rounds):
+        weights, program = run.run.round_of(t)
+        contribution = given.contributions[t] - 0.25 * held[program.model]
+        noise = {draw.name: given.noise[draw.name][t] for draw in program.draws}
+        held, messages = run_round(weights, program, held, contribution, noise)
+        for k, message in enumerate(messages):
+            found |= {(i, t, k): message[i].astype("<f8").tobytes() for i in range(run.n)}
+    return found
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "gossip",
+        "repeated:steps=2",
+        "momentum:beta=0.9",
+        "gradient-tracking",
+        "exact-diffusion",
+        "gossip:encoder=1+1+1",
+    ],
+)
+def test_messages_are_those_of_the_simulator_to_the_bit(protocol: str) -> None:
+    run = network(
+        6,
+        protocol=protocol,
+        weights="metropolis",
+        edges=(*complete(4), ("site-3", "site-4"), ("site-4", "site-5")),
+    )
+    given = Fixed(run)
+    swarm = Swarm(run, given)
+    for i in range(run.n):
+        swarm.start(i)
+    swarm.run()
+    assert set(swarm.done.values()) == {"finished"}
+    assert swarm.values == simulated(run, given)
+    assert swarm.refused == []
+    assert all(not box for box in swarm.outbox.values())
+    closed = [note for note in swarm.notes[0] if note["what"] == "closed"]
+    assert all(note["missing"] == [] for note in closed)
+
+
+def test_a_node_that_dies_is_left_out_and_its_weight_stays_with_the_receiver() -> None:
+    run = network(4, edges=complete(4), rounds=6)
+    given = Fixed(run)
+    swarm = Swarm(run, given)
+    for i in range(4):
+        swarm.start(i)
+
+    def die() -> None:
+        if 3 in swarm.nodes and swarm.nodes[3].round >= 2:
+            swarm.kill(3)
+
+    swarm.run(die)
+    assert {swarm.done[i] for i in range(3)} == {"finished"}
+    # Nobody waited longer than the grace for somebody lost.
+    assert swarm.now < 2.0
+    closed = {note["round"]: note for note in swarm.notes[0] if note["what"] == "closed"}
+    assert closed[0]["missing"] == []
+    assert closed[5]["missing"] == ["site-3"]
+    assert closed[5]["weights"] == {"site-1": 1, "site-2": 1}
+    held = [np.frombuffer(swarm.values[(i, 5, 0)]) for i in range(3)]
+    expected = (held[0] * 2 + held[1] + held[2]) / 4
+    np.testing.assert_allclose(swarm.nodes[0].model[0], expected, rtol=1e-14)
+    assert swarm.nodes[0].deviated
+
+
+@pytest.mark.parametrize(("sums", "seed"), [("plain", 0), ("plain", 1), ("masked", 2)])
+def test_whoever_is_killed_and_whenever_nobody_hangs_and_nothing_is_sent_twice(sums: str, seed: int) -> None:
+    waits = Deadlines(join=5.0, round=2.0, lost=0.3)
+    run = network(6, edges=complete(6), rounds=12, sums=sums, deadlines=waits)
+    on_grid = run.grid.unit if sums == "masked" else 1.0
+    fresh = np.random.default_rng(seed)
+
+    def drawn(*_: object) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        whole = np.rint(fresh.standard_normal((2, 1, run.dimension)) * 1000)
+        return whole[0] * on_grid, {"u": whole[1] * on_grid}
+
+    swarm = Swarm(run, drawn, seed=seed)
+    for i in range(run.n):
+        swarm.start(i)
+
+    def chaos() -> None:
+        alive = [i for i in swarm.nodes if i not in swarm.done]
+        if len(alive) > 3 and swarm.rng.random() < 0.01:
+            swarm.kill(swarm.rng.choice(alive))
+        dead = [i for i in range(run.n) if i not in swarm.nodes]
+        if dead and swarm.rng.random() < 0.02:
+            swarm.start(swarm.rng.choice(dead))
+
+    swarm.run(chaos)
+    assert all(reason in {"finished", "alone"} for reason in swarm.done.values())
+    # One message a round and receiver, however often a node came back.
+    assert all(len(bodies) == 1 for bodies in swarm.sent.values())
+    assert any(note["what"] == "resumed" for notes in swarm.notes.values() for note in notes)
+    for notes in swarm.notes.values():
+        assert [note["number"] for note in notes] == list(range(1, len(notes) + 1))
+
+
+def test_masked_sums_are_exact_on_the_grid() -> None:
+    run = network(5, edges=complete(5), rounds=3, sums="masked")
+    rng, unit = np.random.default_rng(1), run.grid.unit
+    drawn = np.rint(rng.standard_normal((3, 5, 2, run.dimension)) * 1e5)
+    swarm = Swarm(run, lambda i, t, _: (drawn[t, i, :1] * unit, {"u": drawn[t, i, 1:] * unit}))
+    for i in range(5):
+        swarm.start(i)
+    swarm.run()
+    assert set(swarm.done.values()) == {"finished"}
+    held = np.zeros((5, run.dimension))
+    for t in range(3):
+        message = held + drawn[t, :, 0] + drawn[t, :, 1]
+        held = np.tile(np.floor(message.sum(axis=0) / 5 + 0.5), (5, 1))
+    assert all((swarm.nodes[i].model[0] / unit == held[i]).all() for i in range(5))
+    # No message went over the wire as it is.
+    assert swarm.values == {}
+
+
+def test_a_node_stops_before_the_round_that_its_policy_forbids_and_the_others_go_on() -> None:
+    run = network(4, edges=complete(4), rounds=8)
+    most = Swarm(run, Fixed(run)).budgets[1].certain[3]
+    swarm = Swarm(run, Fixed(run), {1: Policy(everyone=most)})
+    for i in range(4):
+        swarm.start(i)
+    swarm.run()
+    assert swarm.done == {0: "finished", 1: "policy", 2: "finished", 3: "finished"}
+    assert swarm.nodes[1].sent == 3
+    assert swarm.now < 1.0
+
+
+def test_wrong_rounds_and_second_messages_are_refused() -> None:
+    run = network(4)
+    swarm = Swarm(run, Fixed(run))
+    for i in (0, 1, 3):
+        swarm.start(i)
+    node, office = swarm.nodes[0], swarm.offices[1]
+
+    def letter(round_: int, body: bytes, kind: Kind = "values") -> Letter:
+        return swarm.offices[0].opened(1, office.sealed(0, kind, round_, 0, body))
+
+    body = np.ones(run.dimension).tobytes()
+    with pytest.raises(Refused, match="the run has no such round"):
+        node.received(0.0, letter(5, body))
+    with pytest.raises(Refused, match=r"values must be 4 numbers"):
+        node.received(0.0, letter(0, body[:-8]))
+    with pytest.raises(Refused, match="not finite"):
+        node.received(0.0, letter(0, np.full(run.dimension, np.nan).tobytes()))
+    assert node.late == ["site-1", "site-3"]
+    node.received(0.0, letter(0, body))
+    node.received(0.0, letter(0, body))
+    assert node.late == ["site-3"]
+    with pytest.raises(Refused, match="second, different"):
+        node.received(0.0, letter(0, body[::-1]))
+    with pytest.raises(Refused, match="sends no 'to-sum'"):
+        node.received(0.0, letter(0, b"", "to-sum"))
