@@ -166,7 +166,8 @@ def texts() -> list[Path]:
     """The files that people read or run, without what tools leave behind."""
     folders = [ROOT / name for name in ("src", "tests", "docs", "examples", "benchmarks", ".ci")]
     files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
-    top = [path for path in sorted(ROOT.iterdir()) if path.is_file()]
+    # In a worktree `.git` is a file, which git wrote.
+    top = [path for path in sorted(ROOT.iterdir()) if path.is_file() and path.name != ".git"]
     return [path for path in [*top, *files] if "__pycache__" not in path.parts]
 
 
