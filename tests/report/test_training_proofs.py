@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from sottovoce import View, certify, gossip, graphs
-from sottovoce.accounting import account_all
+from sottovoce.accounting import account_all, carried_proofs
 from sottovoce.documents import page_document
 from sottovoce.documents.carried import Carried, read_report
 from sottovoce.graphs import as_graph, spectrum
 from sottovoce.participation import Participation
 from sottovoce.protocols import Slopes, scheduled
+from sottovoce.report import proof_section
 from sottovoce.report.html import report_html
-from sottovoce.report.proofs import carried_proofs
 from sottovoce.verification import AccountVerification, verify, verify_account
 from sottovoce.verification.asked import training_question
 from sottovoce.verification.meaning import question
@@ -35,11 +35,17 @@ def carried(folder: Path, source: str, view: str, **options: Any) -> tuple[Gossi
     weights = graphs.metropolis_weights(graph)
     protocol = gossip(weights, rounds=4, **options)
     table = account_all(protocol, view, noise_multiplier=4.0, delta=1e-5)
-    texts, section = carried_proofs([table])
+    found = carried_proofs([table])
     account = page_document(table, graph, spectrum(weights))
     file = folder / f"{graph.n}-{view}.html"
     file.write_text(
-        report_html(title="training", account=account, sections=[section], proofs=texts), encoding="utf-8"
+        report_html(
+            title="training",
+            account=account,
+            sections=[proof_section(found)],
+            proofs=[each.texts for each in found],
+        ),
+        encoding="utf-8",
     )
     (held,) = read_report(file).views
     return weights, held
@@ -151,11 +157,17 @@ def test_other_pairs_of_a_schedule_are_held_against_all_of_its_weights(tmp_path:
     full, path = (graphs.metropolis_weights(name) for name in ("complete:n=4", "path:n=4"))
     protocol = scheduled([full, path], rounds=4)
     table = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
-    texts, section = carried_proofs([table])
+    found = carried_proofs([table])
     account = page_document(table, as_graph("complete:n=4"), spectrum(full))
     file = tmp_path / "schedule.html"
     file.write_text(
-        report_html(title="schedule", account=account, sections=[section], proofs=texts), encoding="utf-8"
+        report_html(
+            title="schedule",
+            account=account,
+            sections=[proof_section(found)],
+            proofs=[each.texts for each in found],
+        ),
+        encoding="utf-8",
     )
     (one,) = read_report(file).views
     honest = verify_account(one.stated, one.certificate)

@@ -5,7 +5,7 @@ from sottovoce.report.accounts import check_plot_path, needs_matplotlib, plot_ac
 from sottovoce.report.comparisons import plot_comparison
 from sottovoce.report.frontiers import frontier_picture, frontier_sections
 from sottovoce.report.html import Section, check_report_path, write_report
-from sottovoce.report.proofs import carried_proofs
+from sottovoce.report.proofs import proof_section
 from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
 from sottovoce.report.runs import run_sections
 from sottovoce.report.sheet import says_what_it_carries, sheet_html
@@ -13,7 +13,6 @@ from sottovoce.report.sheet import says_what_it_carries, sheet_html
 __all__ = [
     "Reproduction",
     "Section",
-    "carried_proofs",
     "check_plot_path",
     "check_report_path",
     "frontier_picture",
@@ -21,6 +20,7 @@ __all__ = [
     "needs_matplotlib",
     "plot_account",
     "plot_comparison",
+    "proof_section",
     "reproduce",
     "reproduction_sections",
     "run_sections",

@@ -10,11 +10,10 @@ import html
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from sottovoce import gaussian
-from sottovoce.accounting import Account
+from sottovoce.accounting import Account, noise_enough
 from sottovoce.documents import Occasion
 from sottovoce.explanations import EXPLANATIONS
-from sottovoce.interval import UNIT_ROUNDOFF, Interval, rounded_up
+from sottovoce.interval import Interval, rounded_up
 from sottovoce.report.drawings import view_drawing
 from sottovoce.scenarios import RELATION_SENTENCES
 
@@ -182,8 +181,8 @@ def _enough(page: PageDocument, target: float) -> str:
     largest = max(math.inf if end is None else end for end in page.pairs.upper)
     if largest == 0:
         return ""
-    noise = page.factor * math.sqrt(largest) / gaussian.mu(target, page.delta)
-    return f"A noise multiplier of {rounded_up(noise * (1 + 8 * UNIT_ROUNDOFF), 5)} gives ε ≤ {target:g}."
+    noise = noise_enough(largest, target, page.delta, factor=page.factor)
+    return f"A noise multiplier of {rounded_up(noise, 5)} gives ε ≤ {target:g}."
 
 
 def _meaning(page: PageDocument, worst: tuple[Account, str, str]) -> str:
