@@ -16,6 +16,7 @@ from sottovoce.explanations import EXPLANATIONS
 from sottovoce.interval import Interval, rounded_up
 from sottovoce.report.drawings import view_drawing
 from sottovoce.scenarios import RELATION_SENTENCES
+from sottovoce.views import seen_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +124,7 @@ def _numbers(
         _Number(
             math.inf if part.epsilon_upper is None else part.epsilon_upper,
             part.assumption,
-            f"{part.view}: what {observer if ' ' in observer else f'node {observer}'} can learn about node {target}",
+            f"{_named(part)}: what {observer if ' ' in observer else f'node {observer}'} can learn about node {target}",
         )
         for part, (_, observer, target) in zip(parts, accounts, strict=True)
     ]
@@ -211,10 +212,15 @@ def _checklist(page: PageDocument) -> str:
     return f'<h2>To be checked before signing</h2><ul class="ticks">{ticks}</ul>'
 
 
+def _named(part: PagePart) -> str:
+    """The view, and the exchanges of a round that it is restricted to."""
+    return f"{part.view}{seen_part(part.exchanges if isinstance(part.exchanges, tuple) else None)}"
+
+
 def _seen(parts: Sequence[PagePart]) -> str:
     """A drawing of each view."""
     drawn = "".join(
-        f"<figure>{view_drawing(part.view)}<figcaption>{html.escape(part.view)}: "
+        f"<figure>{view_drawing(part.view)}<figcaption>{html.escape(_named(part))}: "
         f"{html.escape(EXPLANATIONS[part.view].sentences[0])}</figcaption></figure>"
         for part in parts
         if part.view in EXPLANATIONS
