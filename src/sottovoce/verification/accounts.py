@@ -284,8 +284,8 @@ def _same_protocol(stated: StatedAccount, certificate: Certificate, weights: Gos
     slopes = certificate.updates if stated.relation == "zero-out" and stated.assumption != "none" else None
     if isinstance(slopes, Slopes) and not slopes.hold_identity:
         # A node without its data sends on what it received. `verify` asks this of one target, and here are many.
-        found = f"zero-out needs slopes that hold 1 at every node; got {slopes.without_identity}"
-        return [Check("relation", False, found)]
+        needed = f"zero-out needs slopes that hold 1 at every node; got {slopes.without_identity}"
+        return [Check("relation", False, needed)]
     gossips = certificate.updates is None and is_gossip(certificate, (weights,))
     found = None if gossips else certificate.protocol_hash
     if found == stated.protocol_hash:
