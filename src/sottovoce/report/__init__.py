@@ -6,7 +6,7 @@ from sottovoce.report.comparisons import plot_comparison
 from sottovoce.report.drawings import DRAWN, program_drawing, view_drawing
 from sottovoce.report.frontiers import frontier_picture, frontier_sections
 from sottovoce.report.html import Section, check_report_path, write_report
-from sottovoce.report.proofs import carried_proofs
+from sottovoce.report.proofs import proof_section
 from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
 from sottovoce.report.runs import run_sections
 from sottovoce.report.sheet import says_what_it_carries, sheet_html
@@ -15,7 +15,6 @@ __all__ = [
     "DRAWN",
     "Reproduction",
     "Section",
-    "carried_proofs",
     "check_plot_path",
     "check_report_path",
     "frontier_picture",
@@ -24,6 +23,7 @@ __all__ = [
     "plot_account",
     "plot_comparison",
     "program_drawing",
+    "proof_section",
     "reproduce",
     "reproduction_sections",
     "run_sections",
