@@ -7,6 +7,7 @@ told to hold one more record. What a view shows is read off its name, as in ever
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -112,6 +113,7 @@ def audit_training(
     target: Hashable = None,
     claim: Account | float | None = None,
     canary: Canary = "witness",
+    direction: Array | None = None,
     trials: int = TRIALS,
     confidence: float = CONFIDENCE,
     rng: np.random.Generator | None = None,
@@ -130,6 +132,8 @@ def audit_training(
         claim: what to audit: an `Account`, or an ε at the δ of the plan; the plan's account of the pair if None.
         canary: "witness" for the signs that leak most in averaging, whose streams are fixed in advance; "constant" for
             one sign, which may leak more where gradients depend on models.
+        direction: where the canary's gradient points, a vector of the model's dimension; at random if None. Where coins
+            are tossed, those of other records hide it, but not in a direction in which these have no gradient.
         trials: how many runs to train, half of them with the canary.
         confidence: with which probability the empirical bounds hold.
         rng: where the nodes' keys and the canary's direction come from; system entropy if None.
@@ -170,7 +174,7 @@ def audit_training(
         signs = np.sign(np.asarray(found.witness, dtype=np.float64).reshape(plan.protocol.rounds))
     fitted = len(scene.told) * RUNS_PER_WEIGHT <= trials
     evidence = audit_simulator(
-        training_simulator(plan, scene, _direction(plan, source)),
+        training_simulator(plan, scene, _direction(plan, direction, source)),
         (-signs if pair.relation == "replace-one" else np.zeros_like(signs), signs),
         delta=plan.recipe.target_delta,
         score=None if fitted else linear_attack(loop, scene, signs[:, None]),
@@ -239,10 +243,16 @@ def training_simulator(plan: Plan, scene: ProgramScene, direction: np.ndarray) -
     return run
 
 
-def _direction(plan: Plan, rng: np.random.Generator) -> np.ndarray:
-    """A direction without preference, as noise is the same in all of them."""
-    drawn = rng.standard_normal(plan.task.dimension)
-    return np.asarray(drawn / np.linalg.norm(drawn))
+def _direction(plan: Plan, given: Array | None, rng: np.random.Generator) -> np.ndarray:
+    """The direction that is given, or one without preference, as noise is the same in all of them."""
+    drawn = rng.standard_normal(plan.task.dimension) if given is None else np.asarray(given, dtype=float)
+    size = float(np.linalg.norm(drawn))
+    if drawn.shape != (plan.task.dimension,) or not 0 < size < math.inf:
+        raise InputError(
+            f"direction must be a vector of {plan.task.dimension} finite numbers that are not all 0, as many as the "
+            f"model has; got shape {drawn.shape} and norm {size!r}"
+        )
+    return np.asarray(drawn / size)
 
 
 def _check(plan: Plan, trials: int) -> None:
