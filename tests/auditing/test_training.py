@@ -106,6 +106,13 @@ def test_canaries_in_batches_never_beat_what_is_certified(way: dict[str, Any]) -
     assert not found.refuted
     assert not found.unconditional_refuted
     assert 0 < found.empirical_epsilon_lower < found.certified_epsilon_upper
+    # Who is told the rounds finds something too, and no more than holds for who is told.
+    told = audit_training(chosen, canary="constant", told=True, trials=400, rng=rng())
+    assert not told.refuted
+    assert not told.unconditional_refuted
+    assert told.empirical_epsilon_lower < told.certified_epsilon_upper
+    assert told.empirical_mu_lower > 0
+    assert told.account.method == ("exact" if chosen.account.coins is None else "told")
     # A trainer that puts every record into every round is caught by the same attack.
     always = planned(task, noise=0.25, view="everyone")
     claim = planned(task, noise=1.0, view="everyone", **way).account.epsilon().upper
