@@ -31,6 +31,7 @@ EXAMPLES = {
     "own_protocol.py": "takes-back: ε ≤ 5.437 about a neighbour, ε ≤ 0.0775 about the node across\n",
     "train_with_shared_noise.py": "a curious neighbour, who knows the draws of its edges: ε ≤ 2.77",
     "train_own_loss.py": "ε ≤ 2 assuming smooth, ",
+    "train_in_batches.py": "each record by a coin, one round in four: ε ≤ 1.65 (amplified), accuracy 0.939;\n",
     "train_by_site.py": "complete:n=8: noise multiplier 1.83, ",
     "torch_sites.py": "complete:n=8: noise multiplier 0.32, ",
 }

@@ -17,6 +17,7 @@ from sottovoce.learning.descent import (
     gradient_sensitivity,
     init,
     step,
+    taking_part,
 )
 from sottovoce.learning.guarantees import Exposure, quadratic_damping
 from sottovoce.learning.losses import (
@@ -102,6 +103,7 @@ __all__ = [
     "step",
     "step_cost",
     "synthetic_task",
+    "taking_part",
     "task_from",
     "train",
 ]

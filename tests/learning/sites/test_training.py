@@ -177,6 +177,9 @@ def test_batches_of_loaders_are_dealt_and_accounted_for() -> None:
     assert training.plan.noise_std == pytest.approx(2.0 * 1.0 * 3 / 12)
     by_coins = begin(cnn(), CROSS, loaders, "complete:n=4", sampling="poisson", **WORDS)
     assert by_coins.plan.recipe.batch_fraction == 5 / 12
+    by_coins.step()
+    assert by_coins.accountant.account.participation == f"poisson:{5 / 12!r}"
+    assert by_coins.accountant.account.epsilon() == by_coins.accountant.unconditional.epsilon()
     whole = begin(cnn(), CROSS, [DataLoader(site, batch_size=99) for site in images(4)], "ring:n=4", **WORDS)
     assert whole.plan.recipe.batches == 1
     chosen = begin(cnn(), CROSS, images(4), "ring:n=4", batches=2, **WORDS)

@@ -110,7 +110,7 @@ class Accountant:
         """The account of the worst pair over the rounds so far."""
         if self.rounds == self.plan.protocol.rounds:
             return self.plan.account
-        return self.plan.exposure.table(**self._asked).worst()
+        return self.plan.exposure.certified(**self._asked).account
 
     @cached_property
     def unconditional(self) -> Account:
