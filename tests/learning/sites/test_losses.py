@@ -110,7 +110,8 @@ def test_a_record_moves_its_site_by_at_most_the_clip(size: float) -> None:
             module[1].bias.fill_(0)
         task = module_task(module, CROSS, sites, shard_size=12, chunk=5)
         weights = np.ones((1, 12))
-        return task.loss.clipped_sums(loss_of(task).start[None], task.shards, weights, 0.7).values[0]
+        models = loss_of(task).start[None]
+        return np.asarray(task.loss.clipped_sums(models, task.shards, weights, 0.7).values[0])
 
     moved = float(np.linalg.norm(summed(12) - summed(11)))
     assert moved <= 0.7 * (1 + 1e-13)
