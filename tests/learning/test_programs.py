@@ -246,7 +246,9 @@ def test_an_eavesdropper_on_shared_noise_is_not_whoever_sees_whatever() -> None:
     assert repr(run).endswith("(everyone, none), ε ≤ 8.693 (local DP), a simulation by a seed)")
 
 
-@pytest.mark.parametrize("protocol", [DECOR, momentum(RING, rounds=4, beta=0.5)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "protocol", [DECOR, momentum(RING, rounds=4, beta=0.5, noise="message")], ids=lambda each: each.name
+)
 def test_what_a_node_learns_of_any_loss_is_what_it_would_hearing_all(protocol: Protocol) -> None:
     task = task_from(load_data("breast-cancer"), 6)
     chosen = plan(task, protocol, view="neighbourhood", noise_multiplier=1.0, step=0.5)

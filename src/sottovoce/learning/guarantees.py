@@ -27,7 +27,7 @@ from sottovoce.accounting import (
     table_of,
 )
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
-from sottovoce.learning.certified import certified_table
+from sottovoce.learning.certified import certified_table, remembered
 from sottovoce.learning.coins import Certified
 from sottovoce.learning.descent import check_protocol
 from sottovoce.learning.programs import closed_loop, heard, unshared
@@ -143,9 +143,10 @@ class Exposure(Answer):
             return replace(found, assumption="oblivious" if plain else "quadratic")
         if not protocol.plain:
             asked = replace(self.scenario, protocol=protocol)
-            seen = heard(asked, progress)
+            seen = remembered(heard(asked, progress), asked, self.reaction, progress)
             found = table_of(asked, seen, noise_multiplier=noise_multiplier, delta=delta)
-            return replace(found, assumption="none")
+            hidden = bool((found.method == "shift").any())
+            return replace(found, assumption="smooth" if hidden else "none")
         # Of what is zeroed out the ball of training takes care; the accountant need not ask for the identity in it.
         relation = self.scenario.relation
         unzeroed = replace(self, scenario=replace(self.scenario, relation="add-remove"))
