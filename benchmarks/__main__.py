@@ -4,6 +4,7 @@
 from benchmarks import (
     against_direct,
     learning,
+    peers,
     protocols,
     scale,
     server,
@@ -19,6 +20,7 @@ if __name__ == "__main__":
     against_direct.main(["--quick"])
     protocols.main(["--quick"])
     scale.main(["--quick"])
+    peers.main(["--quick"])
     server.main(["--quick"])
     training_certificate.main(["--quick"])
     training_audit.main(["--quick"])

@@ -156,11 +156,11 @@ def child(place: Place, pipe: Connection) -> None:
     for kind in (Clear, Masking):
         begin, received = kind.begin, kind.received
 
-        def begun(self: Clear, begin: Callable[[Clear], list[Post]] = begin) -> list[Post]:
+        def begun(self: Clear, begin: Callable[..., list[Post]] = begin) -> list[Post]:
             note(SENT, self, self.message[0])
             return begin(self)
 
-        def ended(self: Clear, received: Callable[[Clear], np.ndarray] = received) -> np.ndarray:
+        def ended(self: Clear, received: Callable[..., np.ndarray] = received) -> np.ndarray:
             found = received(self)
             note(RECEIVED, self, found[0], self.survivors)
             return found
