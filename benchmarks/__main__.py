@@ -8,6 +8,7 @@ from benchmarks import (
     protocols,
     scale,
     server,
+    sums,
     tightness,
     training_audit,
     training_certificate,
@@ -22,6 +23,7 @@ if __name__ == "__main__":
     scale.main(["--quick"])
     peers.main(["--quick"])
     server.main(["--quick"])
+    sums.main(["--quick"])
     training_certificate.main(["--quick"])
     training_audit.main(["--quick"])
     training_utility.main([])

@@ -22,7 +22,7 @@ from sottovoce.peers.noise import rounded_gaussian
 from sottovoce.peers.sums import Receiver, Send, Sender, Summed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from sottovoce.peers.effects import Effect
 
@@ -114,12 +114,15 @@ def noise_rate(count: int = 300_000) -> float:
     return count / (time.process_time() - start)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--senders", type=int, nargs="+", default=[4, 8, 16])
     parser.add_argument("--words", type=int, nargs="+", default=[1000, 100_000])
-    asked = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="four senders alone")
+    asked = parser.parse_args(arguments)
+    if asked.quick:
+        asked.senders = [4]
     print(f"one mask: {mask_rate():.0f} MB/s; noise: {noise_rate() / 1e6:.2f} million numbers/s")
     print(
         f"{'senders':>8}{'words':>9}{'dead':>6}{'ms in all':>11}" + "".join(f"{part:>12}" for part in PARTS)

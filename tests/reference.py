@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy
-from flint import fmpz_mat
+from flint import fmpq_mat, fmpz_mat
 from hypothesis import strategies as st
 
 from sottovoce.graphs import GossipWeights, Graph, matrix_weights
@@ -105,8 +105,9 @@ def exact_form(
     if not kept:
         return ExactForm(numerators=np.zeros((G.shape[1],) * 2, dtype=object), denominator=1)
     given = fmpz_mat(G[kept].tolist())
-    solved = fmpz_mat([[K[i, j] for j in kept] for i in kept]).solve(given)
-    numerators, denominator = (given.transpose() * solved).numer_denom()
+    chosen = fmpq_mat(fmpz_mat([[K[i, j] for j in kept] for i in kept]))
+    solved = chosen.solve(fmpq_mat(given))
+    numerators, denominator = (fmpq_mat(given.transpose()) * solved).numer_denom()
     entries = [[int(x) for x in row] for row in numerators.tolist()]
     return ExactForm(numerators=np.array(entries, dtype=object), denominator=int(denominator))
 

@@ -409,6 +409,19 @@ def test_there_is_no_cycle_and_what_must_stay_apart_does() -> None:
     assert [(room, other) for room, others in APART.items() for other in others & EDGES[room]] == []
 
 
+def test_torch_is_loaded_behind_its_own_door_alone() -> None:
+    def loading(path: Path) -> Iterator[str]:
+        names = {origin for origin, _ in imported(parsed(path), path)}
+        if any(
+            name.split(".")[0] == "torch" or name.startswith("sottovoce.learning.sites") for name in names
+        ):
+            yield "loads torch"
+
+    home = SOURCE / "learning" / "sites"
+    assert breaking(lambda path: [] if home in path.parents else loading(path)) == []
+    assert list(loading(home / "losses.py")) == ["loads torch"]
+
+
 def test_only_the_command_line_prints() -> None:
     def printing(path: Path) -> Iterator[str]:
         for node in ast.walk(parsed(path)):

@@ -31,7 +31,9 @@ from sottovoce.verification import Verification, balls
 from sottovoce.verification.balls import averaging
 from sottovoce.verification.balls.numbers import decided, fraction, largest_sum, positive, proved_below
 from sottovoce.verification.balls.seen import seen
-from sottovoce.verification.meaning import program_question
+from sottovoce.verification.forms import dense_form
+from sottovoce.verification.hidden import hidden_nodes
+from sottovoce.verification.meaning import program_question, question
 
 RING = metropolis_weights("ring:n=5")
 
@@ -367,3 +369,32 @@ def test_what_is_too_long_for_balls_is_left_to_floats() -> None:
     ring = gossip(metropolis_weights("ring:n=5"), rounds=5000)
     found = verify(certify(ring, View.secure_sum(0), 1), ring)
     assert (found.verdict, found.arithmetic) == ("verified", "float")
+
+
+@pytest.mark.parametrize(
+    ("graph", "view", "rounds"),
+    [
+        ("ring:n=8", View.secure_sum(0), 12),
+        ("erdos-renyi:n=12,p=0.4,seed=1", View.neighbourhood(0), 8),
+        ("star:n=6", View.secure_sum(0), 20),
+        ("karate", View.coalition_sums([0, 7]), 5),
+    ],
+)
+def test_the_margin_of_floats_covers_the_form_in_balls(graph: str, view: View, rounds: int) -> None:
+    """M_true ⪯ M + margin·D² against 256 bits, with no room but the margin itself."""
+    weights = metropolis_weights(graph)
+    protocol = gossip(weights, rounds=rounds)
+    certificate = certify(protocol, view, weights.labels[2])
+    form = dense_form(hidden_nodes(question(certificate, weights), complete=True), rounds)
+    before, ctx.prec = ctx.prec, 256
+    exact = averaging._form(seen(program_question(certificate, protocol), range(rounds)))
+    off = np.array(
+        [
+            [float((exact[s, t] - arb(float(form.matrix[s, t]))).mid()) for t in range(rounds)]
+            for s in range(rounds)
+        ]
+    )
+    ctx.prec = before
+    scaled = (off / np.outer(form.scale, form.scale))[np.ix_(form.alive, form.alive)]
+    worst = float(np.linalg.eigvalsh((scaled + scaled.T) / 2)[-1])
+    assert 0 < worst <= form.margin < 1e-10

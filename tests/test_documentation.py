@@ -32,6 +32,7 @@ EXAMPLES = {
     "train_with_shared_noise.py": "a curious neighbour, who knows the draws of its edges: ε ≤ 2.77",
     "train_own_loss.py": "ε ≤ 2 assuming smooth, ",
     "train_by_site.py": "complete:n=8: noise multiplier 1.83, ",
+    "torch_sites.py": "complete:n=8: noise multiplier 0.32, ",
 }
 GUARANTEED = (
     "sottovoce.account",
@@ -261,10 +262,19 @@ def test_no_text_names_a_place_on_someones_machine() -> None:
     assert found == []
 
 
+# A few rounds of a network are enough.
+SHORTER = {"torch_sites.py": ("8",)}
+
+
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_examples_run(name: str, tmp_path: Path) -> None:
+    if name.startswith("torch"):
+        pytest.importorskip("torch")
     result = subprocess.run(
-        [sys.executable, "-W", "error", "-X", "utf8", str(ROOT / "examples" / name)],
+        [
+            *(sys.executable, "-W", "error", "-X", "utf8", str(ROOT / "examples" / name)),
+            *SHORTER.get(name, ()),
+        ],
         cwd=tmp_path,
         capture_output=True,
         encoding="utf-8",

@@ -18,7 +18,8 @@ from sottovoce import View, certify, gaussian, gossip, graphs, sensitivity
 from sottovoce.certificates import Certificate, LoopAttack, Mechanism, ShiftProof, from_text, to_text
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.participation import Participation
-from sottovoce.verification import attacks
+from sottovoce.protocols import check_zero_out
+from sottovoce.verification import attacks, checking
 from sottovoce.verification import verify as verify_in
 from sottovoce.verification.asked import training_question
 from sottovoce.verification.meaning import question
@@ -149,6 +150,35 @@ def test_zeroing_out_needs_the_identity_in_the_ball_of_the_target() -> None:
     found = verify(replace(steep, mechanism=zero), RING)
     assert found.verdict == "refused"
     assert "slopes [0.2, 0.9] of the target do not hold 1" in found.reason
+
+
+def test_a_refusal_for_its_slopes_shows_the_digits_in_which_they_differ() -> None:
+    """Slopes are rounded for reading: 1 and the float below it would look alike."""
+    almost = math.nextafter(1.0, 0.0)
+    zero = Mechanism(noise_multiplier=4.0, delta=1e-5, relation="zero-out")
+    near = certified(rounds=4, updates=(0.2, almost))
+    found = verify(replace(near, mechanism=zero), RING)
+    assert "slopes [0.2, 0.9999999999999999] of the target do not hold 1" in found.reason
+    with pytest.raises(InputError, match=r"slopes in \[0\.2, 0\.9999999999999999\] do not hold 1"):
+        check_zero_out(near.updates, "zero-out")
+    other = verify(near, gossip(RING, rounds=4, updates=(0.2, 1)))
+    assert other.verdict == "refused"
+    assert other.reason.endswith(
+        "; slopes of node 0: [0.2, 0.9999999999999999] certified, [0.2, 1.0] at hand"
+    )
+
+
+def test_ends_that_contradict_each_other_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = short()
+    monkeypatch.setattr(checking, "ends_in_floats", lambda *_: (2.5, 1.25, []))
+    found = verify(certificate, RING)
+    assert found.verdict == "refused"
+    assert found.reason == (
+        "what was proved contradicts itself, Δ² ≥ 2.5 and Δ² ≤ 1.25: one of the two is wrong"
+    )
+    assert (found.squared.lower, found.squared.upper, found.epsilon) == (0.0, math.inf, None)
+    assert not found.upper_holds
+    assert not found.lower_holds
 
 
 # Changed files.

@@ -231,8 +231,8 @@ def test_a_run_is_kept_where_only_its_owner_reads_it(sottovoce: Run, tmp_path: P
 
 
 def test_an_interrupted_run_is_kept_and_goes_on_bit_for_bit(sottovoce: Run, tmp_path: Path) -> None:
-    words = (*TRAIN[:3], "path:n=3", *TRAIN[4:], "--target-epsilon", "4", "--batch-fraction", "0.5")
-    words = (*words, "--view", "secure-sum")
+    asked = ("--target-epsilon", "4", "--batch-fraction", "0.5", "--view", "secure-sum")
+    words = (*TRAIN[:3], "path:n=3", *TRAIN[4:], *asked)
     assert sottovoce(*words, "--output", "whole.npz").code == 0
     command = [sys.executable, "-c", DRIVER, *words, "--output", "run.npz", "--checkpoint-every", "3"]
     with subprocess.Popen(

@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from flint import acb, acb_mat, arb, ctx
 
 from sottovoce import View, gossip, graphs, sensitivity
 from sottovoce.feedback import best_attack, training, training_sensitivity
-from sottovoce.feedback.attacks import statistic_value
+from sottovoce.feedback.attacks import ANGLES, Attack, lasting_rates, plain_attacks, statistic_value
+from sottovoce.verification import rates_by_each
+from sottovoce.verification.balls.attacks import attained_in_balls
+from sottovoce.verification.balls.loops import exact_loop
 
 
 def exact_power(case: Any, target: int, slopes: Any, stream: Any) -> float:
@@ -138,3 +143,70 @@ def test_cyclic_batches_restore_the_share_of_the_degree() -> None:
         for k in (1, 2, 5, 10)
     ]
     assert rates == pytest.approx([0.681, 0.572, 0.520, 0.519], abs=2e-3)
+
+
+NETWORKS = ("star:n=4", "ring:n=6", "random-regular:n=10,d=3,seed=2")
+
+
+@pytest.mark.parametrize("graph", NETWORKS)
+@pytest.mark.parametrize("rounds", [1, 7, 30])
+def test_lower_ends_are_proved_and_close_to_balls(graph: str, rounds: int) -> None:
+    """In floats, rounding counted, against 256 bits and more; the best attack and the plain ones of every target."""
+    case = training(graphs.metropolis_weights(graph), View.secure_sum(0), rounds=rounds, updates=(0.25, 1))
+    noise = [Fraction(1)] * case.weights.n
+    attack = best_attack(case, 1)
+    loop = exact_loop(case.about(int(case.loop.unknown[1])), noise)
+    truth = attained_in_balls(attack.stored(case), loop)
+    assert truth * (1 - 1e-11) <= attack.squared <= truth
+    values, _ = plain_attacks(case)
+    for place in range(case.loop.unknown.size):
+        loop = exact_loop(case.about(int(case.loop.unknown[place])), noise)
+        found = [
+            attained_in_balls(made.stored(case), loop)
+            for slope in (0.25, 1.0)
+            for angle in ANGLES[::4]
+            for made in [lasting(case, slope, float(angle))]
+        ]
+        assert max(found) * (1 - 1e-11) <= values[place] <= max(found)
+
+
+def lasting(case: Any, slope: float, angle: float) -> Attack:
+    """Plain sums, one slope for all and a stream that turns."""
+    return Attack(
+        squared=0.0,
+        slopes=np.full((1, case.loop.unknown.size), slope),
+        statistic=np.ones((1, case.rows.shape[0])),
+        contributions=np.ones(1, dtype=complex),
+        angle=angle,
+    )
+
+
+@pytest.mark.parametrize("graph", NETWORKS)
+def test_rates_from_below_stay_below_the_solved_loop(graph: str, monkeypatch: Any) -> None:
+    """λ = Cᵀw + e^{iθ}AᵀDλ solved in 256 bits."""
+    case = training(graphs.metropolis_weights(graph), View.secure_sum(0), rounds=500, updates=(0.25, 1))
+    loop = exact_loop(case.anyone, [Fraction(1)] * case.weights.n)
+    monkeypatch.setattr(ctx, "prec", 256)
+    m, best = case.loop.unknown.size, np.zeros(case.loop.unknown.size)
+    for slope in (0.25, 1.0):
+        for angle in ANGLES[::4]:
+            attack = lasting(case, slope, float(angle)).stored(case)
+            turn = (acb(0, 1) * arb(float(angle))).exp() * slope
+            A = [[acb(arb(loop.A[i, k])) for i in range(m)] for k in range(m)]
+            step = acb_mat([[acb(i == k) - turn * A[i][k] for k in range(m)] for i in range(m)])
+            # One row is seen, and weighs what the statistic says at its pivot.
+            row = [loop.C[0, k] / loop.C[0, int(case.anyone.seen.pivots[0])] for k in range(m)]
+            shown = acb_mat([[acb(arb(x)) * float(attack.statistic[0, 0, 0])] for x in row])
+            state = [step.solve(shown)[k, 0] for k in range(m)]
+            variance = sum((abs(x) ** 2 for x in state), arb(0))
+            truth = [x.real**2 / variance for x in state]
+            found = rates_by_each(attack, case.anyone)
+            assert all(arb(f) <= t for f, t in zip(found, truth, strict=True))
+            assert all(f >= float(t.mid()) * (1 - 1e-9) - 1e-22 for f, t in zip(found, truth, strict=True))
+            best = np.maximum(best, found)
+    assert lasting_rates(case)[0] == pytest.approx(best, rel=1e-12)
+
+
+def test_a_loop_that_does_not_fade_has_no_rate() -> None:
+    case = training(graphs.metropolis_weights("star:n=4"), View.secure_sum(0), rounds=9, updates="any")
+    assert rates_by_each(lasting(case, 4.0, 0.0).stored(case), case.anyone).tolist() == [0.0] * 3

@@ -3,18 +3,34 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from tests.scenes import EVERY_PROTOCOL, PROTOCOLS
 
-from sottovoce.filtering.backward import backward
+from sottovoce import rate, sensitivity
+from sottovoce.errors import NotCertified
+from sottovoce.filtering.backward import backward, reached_nodes
 from sottovoce.filtering.decorrelation import seen_view
 from sottovoce.filtering.growth import growth
 from sottovoce.filtering.program_forms import program_response
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.graphs import lazy_weights, metropolis_weights
-from sottovoce.protocols import Protocol, chebyshev, exact_diffusion, gradient_tracking, momentum
+from sottovoce.protocols import (
+    Combine,
+    Draw,
+    Exchange,
+    Program,
+    Protocol,
+    chebyshev,
+    exact_diffusion,
+    gradient_tracking,
+    momentum,
+)
 from sottovoce.protocols.compiled import compile_round
+from sottovoce.rates.modes import exact_round
+from sottovoce.rates.stationary import reaches, stationary_round
 from sottovoce.views import View
 
 NOBODY = np.zeros(0, dtype=np.int64)
@@ -48,6 +64,51 @@ def test_a_round_read_backwards_is_the_transpose_of_its_exact_rows(protocol: Pro
         assert each.before(block) == pytest.approx(matrix.T @ block, abs=1e-13)
         touched = each.touched(np.ones(each.kept, dtype=bool))
         assert (touched | (matrix == 0).all(axis=0)).all()
+
+
+def faint(size: int) -> Protocol:
+    """What is contributed enters by two factors of 10^−size, whose product may be no float."""
+    tiny = Fraction(1, 10**size)
+    program = Program(
+        keeps=("model",),
+        draws=(Draw("u"),),
+        instructions=(
+            Combine("faint", {"contribution": tiny}),
+            Combine("message", {"model": Fraction(1, 2), "faint": tiny, "u": 1}),
+            Exchange("message", "model"),
+        ),
+    )
+    return Protocol(weights=RING, program=program, rounds=8, name="faint")
+
+
+@pytest.mark.parametrize("size", [100, 200, 300, 400])
+def test_what_is_too_small_for_a_float_is_still_reached(size: int) -> None:
+    protocol = faint(size)
+    (each,) = backward(protocol, NOBODY).rounds
+    reached = each.touched(np.ones(each.kept, dtype=bool))
+    assert reached[each.kept + each.drawn :].all()
+    assert reached_nodes(protocol, seen_view(protocol, View.secure_sum(0)))[1:].all()
+    seen, _ = stationary_round(protocol, View.secure_sum(0))
+    assert reaches(exact_round(seen))[1:].all()
+    for ask in (sensitivity, rate):
+        with pytest.raises(NotCertified, match="numbers that floats do not hold, beyond 1e-100"):
+            ask(protocol, View.secure_sum(0))
+
+
+def test_a_draw_with_a_level_that_is_no_float_is_reached() -> None:
+    program = Program(
+        keeps=("model",),
+        draws=(Draw("u"), Draw("shared", level=Fraction(1, 10**400), each="edge")),
+        instructions=(
+            Combine("message", {"model": 1, "contribution": 1, "u": 1, "shared": 1}),
+            Exchange("message", "model"),
+        ),
+    )
+    (each,) = backward(Protocol(weights=RING, program=program, rounds=2, name="faint"), NOBODY).rounds
+    assert each.touched(np.ones(each.kept, dtype=bool)).all()
+    known = backward(Protocol(weights=RING, program=program, rounds=2, name="faint"), np.array([0])).rounds[0]
+    # Node 0 and the two edges at it are known.
+    assert np.count_nonzero(~known.touched(np.ones(known.kept, dtype=bool))) == 4
 
 
 @pytest.mark.parametrize(

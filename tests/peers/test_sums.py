@@ -638,3 +638,23 @@ def test_a_sum_beyond_what_was_agreed_on_is_given_up(monkeypatch: pytest.MonkeyP
         assert isinstance(end, kind)
     assert isinstance(end, Failed)
     assert "larger than all agreed on" in end.reason
+
+
+def test_frames_of_an_earlier_sum_of_equal_terms_are_of_no_use() -> None:
+    group = group_of([1, 1, 1])
+    old, new = Hostile(group, upto="deals"), Hostile(group, upto="roster")
+    mixed = (new.frames(Keys)[0], old.frames(Keys, of="site-1")[0], new.frames(Keys)[2])
+    with pytest.raises(Refused, match="must hold the keys of 'site-1' as they were sent"):
+        new.answers("site-1", new.signed(Roster, keys=mixed))
+    dealt = {
+        name: messages.read(new.answers(name, new.signed(Roster, keys=mixed))[0], group, messages.Shares)
+        for name in ("site-0", "site-2")
+    }
+    before = messages.read(old.frames(messages.Shares, of="site-1")[0], group, messages.Shares)
+    told = new.signed(
+        Deals,
+        dealt=(dealt["site-0"].dealt, before.dealt, dealt["site-2"].dealt),
+        sealed={"site-1": before.sealed["site-0"], "site-2": dealt["site-2"].sealed["site-0"]},
+    )
+    with pytest.raises(Refused, match="'site-1' dealt shares over another roster"):
+        new.answers("site-0", told)

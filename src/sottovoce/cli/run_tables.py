@@ -188,6 +188,7 @@ def _terms(
         ("run", f"{run.rounds} rounds, step {settings['step']}, clip {as_given(settings['clip'])}"),
         ("noise", _noise(run)),
         ("divided by", f"{settings['shard_size']}, the public shard size and the most records of a node"),
+        *_local_steps(run),
         *_updates(run),
         *_program(run),
         (
@@ -229,6 +230,20 @@ def _program(run: Run) -> list[tuple[str, str]]:
     if run.table is None or run.table.protocol.updates is not None:
         return []
     return list(protocol_sentences(run.table.protocol).items())
+
+
+def _local_steps(run: Run) -> list[tuple[str, str]]:
+    """How many steps lie between two messages, and what a record can change in all of them."""
+    count, growth = run.settings["local_steps"], run.settings["growth"]
+    if count == 1:
+        return []
+    return [
+        (
+            "local steps",
+            f"{count} between two messages, noise once; a record moves what they make at most {rounded_up(growth)} "
+            "times as far as one step",
+        )
+    ]
 
 
 def _updates(run: Run) -> list[tuple[str, str]]:

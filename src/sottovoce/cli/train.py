@@ -119,6 +119,14 @@ class Learning:
             "costs one participation."
         ),
     ] = 1
+    local_steps: Annotated[
+        int,
+        Parameter(
+            help="How many steps a node takes on its own records between two messages; noise is added once, to what "
+            "they make together, and scaled for what a record can change in all of them.",
+            converter=whole_number,
+        ),
+    ] = 1
 
 
 ANY_LEARNING = Learning()
@@ -242,6 +250,7 @@ def train(
                     unit=learning.unit,
                     batch_fraction=learning.batch_fraction,
                     batches=learning.batches,
+                    local_steps=learning.local_steps,
                     max_epsilon=max_epsilon,
                     averaging=averaging,
                 ),

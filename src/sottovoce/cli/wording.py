@@ -27,6 +27,7 @@ OPTIONS = {
     "engine": "--engine",
     "epsilons": "--epsilons",
     "l2": "--l2",
+    "local_steps": "--local-steps",
     "loss": "--loss",
     "losses": "--losses",
     "max_epsilon": "--max-epsilon",

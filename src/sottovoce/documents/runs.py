@@ -161,6 +161,7 @@ class RunDocument(Document, frozen=True, kw_only=True, tag="run"):
     unit: str
     batch_fraction: float
     batches: int
+    local_steps: int
     rounds: int
     protocol: str
     program: str
@@ -272,7 +273,10 @@ def run_document(
         ),
         objective=task.loss.name,
         dimension=task.dimension,
-        **{name: settings[name] for name in ("l2", "step", "clip", "unit", "batch_fraction", "batches")},
+        **{
+            name: settings[name]
+            for name in ("l2", "step", "clip", "unit", "batch_fraction", "batches", "local_steps")
+        },
         **{name: settings[name] for name in ("relation", "view", "own_noise")},
         protocol=protocol.name,
         program=protocol.sentence,

@@ -21,19 +21,22 @@ Two kinds of loops are tried: slopes that stay the same for all T rounds (`_last
 an angle θ from round to round, where λ settles; and slopes that may differ in each of the first few (`_changing`).
 
 The choice of slopes, streams and w is search: a bad one makes a small lower end. What counts is the value in the
-end, evaluated from the recursion in floats (`statistic_value`, `_lasting_values`). A certificate's lower end is
-evaluated again with rounding counted: `sottovoce.verification.attacks`; docs/training.md, "Rounding in the check".
+end, which `sottovoce.verification.attacks` evaluates with rounding counted, for a certificate and for those without
+one alike; docs/training.md, "Rounding in the check".
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
+
+from sottovoce.certificates import LoopAttack
+from sottovoce.verification import attained_by_each, rates_by_each
 
 if TYPE_CHECKING:
     from sottovoce.feedback.problem import Training
@@ -47,9 +50,6 @@ MOST_ROUNDS, MOST_NUMBERS = 24, 400_000
 MOST_FLIPS = 60
 # Maps of which nothing is known may have any slopes; these are tried.
 STEEP = 4.0
-# Values are lowered by this part. A float sum of positive terms, as the variance is, is off by far less. The signal
-# may have terms of both signs: where they cancel, the value is small and its rounding is not covered by this.
-CAUTION = 1e-9
 # Above so many hidden nodes slopes that stay the same are tried, not searched for.
 MOST_DENSE = 400
 # Few enough slopes are also started at random.
@@ -86,7 +86,30 @@ class Attack:
             turned[:] = self.contributions[0] * np.exp(1j * self.angle * np.arange(rounds))
         else:
             turned[: len(self.contributions)] = self.contributions[:rounds]
-        return np.column_stack([turned.real, turned.imag])
+        return _points(turned)
+
+    def stored(self, case: Training) -> LoopAttack:
+        """The attack as a certificate holds it, by the pivots of the rows that are seen.
+
+        `statistic` has a row a round in the basis of `case.rows`; rows in reduced echelon form have 1 in their own
+        pivot and 0 in those of others, so that the entries of any combination at the pivots are its coefficients in
+        that basis, which the verifier can make exactly. `angle` is kept where one row of slopes serves several rounds.
+        """
+        shown = np.asarray((case.rows.T @ self.statistic.T).T)[:, case.anyone.seen.pivots]
+        angle = self.angle if len(self.slopes) == 1 and case.charged > 1 else None
+        slopes = np.array(self.slopes)
+        if angle is None:
+            # Nothing was sent before the first round.
+            slopes[0] = 0.0
+        return LoopAttack(
+            slopes=slopes, statistic=_points(shown), contributions=_points(self.contributions), angle=angle
+        )
+
+
+def _points(numbers: np.ndarray) -> np.ndarray:
+    """Complex numbers as points of the plane: a last axis of length 2, since files hold real numbers alone."""
+    values = np.asarray(numbers, dtype=complex)
+    return np.stack([values.real, values.imag], axis=-1)
 
 
 def best_attack(case: Training, target: int) -> Attack:
@@ -97,8 +120,8 @@ def best_attack(case: Training, target: int) -> Attack:
 
     0 for views that do not determine what flows into the nodes whose noise they know.
 
-    Guarantee: `squared` is the power of an actual statistic against an actual loop in the ball, evaluated in floats and
-    lowered by a part of 1e-9. Rounding is counted where a certificate is made of it (`verification.attacks`).
+    Guarantee: `squared` is at most the power of an actual statistic against an actual loop in the ball, rounding
+    counted as for a certificate.
     Source: Neyman–Pearson for a shift of a Gaussian statistic.
     """
     pattern = _pattern(case)
@@ -117,7 +140,8 @@ def best_attack(case: Training, target: int) -> Attack:
     delta = np.zeros(window, dtype=complex)
     delta[pattern[pattern < window]] = 1.0
     found.append(_changing(case, target, delta, found))
-    return max(found, key=lambda attack: attack.squared)
+    best = max(found, key=lambda attack: attack.squared)
+    return replace(best, squared=float(attained_by_each(best.stored(case), case.anyone)[target]))
 
 
 def statistic_value(
@@ -227,28 +251,14 @@ def _lasting(case: Training, target: int) -> Attack:
         value, d, w = _climbed(rate_at(ANGLES[k]), choices[i], lower, upper)
         found.append((value, k, d, w))
     _, k, d, w = max(found, key=lambda one: one[:2])
-    return Attack(
-        squared=_lasting_value(case, target, d, w, ANGLES[k]),
-        slopes=d[None],
-        statistic=w[None],
-        contributions=np.ones(1, dtype=complex),
-        angle=float(ANGLES[k]),
-    )
+    return _valued(case, target, d, w, float(ANGLES[k]))
 
 
 def _tried(case: Training, target: int) -> Attack:
     """The best of a few slopes, turns and plain sums that stay the same in all rounds."""
     w = np.ones(case.rows.shape[0])
     tries = [(d, float(angle)) for d in _choices(*_ends(case), target) for angle in ANGLES[::4]]
-    values = [_lasting_value(case, target, d, w, angle) for d, angle in tries]
-    d, angle = tries[int(np.argmax(values))]
-    return Attack(
-        squared=max(values),
-        slopes=d[None],
-        statistic=w[None],
-        contributions=np.ones(1, dtype=complex),
-        angle=angle,
-    )
+    return max((_valued(case, target, d, w, angle) for d, angle in tries), key=lambda attack: attack.squared)
 
 
 def plain_attacks(case: Training) -> tuple[np.ndarray, np.ndarray]:
@@ -267,7 +277,9 @@ def plain_attacks(case: Training) -> tuple[np.ndarray, np.ndarray]:
     w = np.ones(case.rows.shape[0])
     for d in (upper, lower, np.clip(0.0, lower, upper)):
         for angle in ANGLES[::4]:
-            found = _lasting_values(case, d, w, float(angle), longest=LONGEST_OF_MANY)
+            found = attained_by_each(
+                _turning(d, w, float(angle)).stored(case), case.anyone, longest=LONGEST_OF_MANY
+            )
             angles[found > best] = angle
             best = np.maximum(best, found)
     return best, angles
@@ -286,8 +298,7 @@ def lasting_rates(
         case: the view of training.
         choices: (slopes of all hidden nodes, weights of all rows, angle in radians), one after the other.
 
-    Guarantee: as for `best_attack`, for the limit; 0 for loops that do not settle. That λ has settled is judged by
-    how fast it still moves, in floats: an estimate of the limit with 11 digits taken off.
+    Guarantee: as for `best_attack`, for the limit; 0 for loops that were not seen to settle.
     Source: as for `best_attack`; the first rounds do not matter in the limit.
     """
     best, angles, constant = np.zeros((3, case.loop.unknown.size))
@@ -298,13 +309,8 @@ def lasting_rates(
         w = np.ones(case.rows.shape[0])
         slopes = (upper, lower, np.clip(0.0, lower, upper))
         choices = [(d, w, float(angle)) for d in slopes for angle in ANGLES[::4]]
-    levels = case.levels[case.loop.unknown]
     for d, w, angle in choices:
-        state = _settled(case, d, w, angle)
-        variance = float(levels @ np.abs(state) ** 2)
-        # What the iteration has not reached yet may be large beside a small entry.
-        signal = np.maximum(np.abs(state.real) - 1e-11 * np.abs(state).max(initial=0.0), 0.0)
-        found = signal**2 / variance * (1 - CAUTION) if variance > 0 else np.zeros(best.size)
+        found = rates_by_each(_turning(d, w, angle).stored(case), case.anyone)
         angles[found > best] = angle
         best = np.maximum(best, found)
         if angle == 0:
@@ -328,63 +334,23 @@ def rate_attack(case: Training, target: int) -> tuple[float, float, float]:
     return best[0], best[1], max(constant, plain[2])
 
 
-def _settled(case: Training, d: np.ndarray, w: np.ndarray, angle: float) -> np.ndarray:
-    """λ = Cᵀw + e^{iθ}AᵀDλ by iteration, turned back to the angle of its round; 0 where it does not settle.
-
-    Changes that shrink by ρ from step to step add up to (change)/(1 − ρ): it has settled when that is 10⁻¹² of its
-    size, ρ being taken from the last two changes.
-    """
-    back = case.loop.transition.T.tocsr()
-    shown = np.asarray(case.rows.T @ w, dtype=complex)
-    state, turn, before = shown, np.exp(1j * angle), np.inf
-    for _ in range(LONGEST):
-        following = shown + turn * np.asarray(back @ (d * state))
-        change = float(np.abs(following - state).max())
-        size = float(np.abs(following).max())
-        if not size < 1e100:
-            break
-        # What is still to come is a geometric series.
-        if change <= 1e-12 * size * max(0.0, 1 - change / before if before > 0 else 1.0):
-            return np.asarray(following)
-        state, before = following, change
-    return np.zeros(shown.size, dtype=complex)
+def _turning(d: np.ndarray, w: np.ndarray, angle: float, squared: float = 0.0) -> Attack:
+    """Slopes and weights that stay the same, and a stream that turns."""
+    return Attack(
+        squared=squared,
+        slopes=d[None],
+        statistic=w[None],
+        contributions=np.ones(1, dtype=complex),
+        angle=angle,
+    )
 
 
-def _lasting_value(case: Training, target: int, d: np.ndarray, w: np.ndarray, angle: float) -> float:
-    """The power against one target; see `_lasting_values`."""
+def _valued(case: Training, target: int, d: np.ndarray, w: np.ndarray, angle: float) -> Attack:
+    """Such an attack with its power against one target."""
     longest = LONGEST if case.loop.unknown.size <= MOST_DENSE else LONGEST_OF_MANY
-    return float(_lasting_values(case, d, w, angle, longest=longest)[target])
-
-
-def _lasting_values(
-    case: Training, d: np.ndarray, w: np.ndarray, angle: float, *, longest: int
-) -> np.ndarray:
-    """The power over all rounds of weights that turn by an angle, against every target.
-
-    Over the first `longest` ones if it has not settled by then: an attack need not look at later rounds.
-
-    In the frame that turns with the stream λ ← Cᵀw + e^{iθ}AᵀDλ in every round, from the last one that is looked at
-    backwards, and a contribution is 1. Once λ stands still to 10⁻¹⁴, all rounds that are left add the same.
-    """
-    back, levels = case.loop.transition.T.tocsr(), case.levels[case.loop.unknown]
-    shown = np.asarray(case.rows.T @ w, dtype=complex)
-    # `state` is λ_t turned back to the angle of its round, where contributions are 1.
-    state, signal, variance = shown, np.zeros(shown.size), 0.0
-    rounds, turn = case.charged, np.exp(1j * angle)
-    for k in range(min(rounds, longest)):
-        signal += state.real
-        variance += float(levels @ np.abs(state) ** 2)
-        following = shown + turn * np.asarray(back @ (d * state))
-        if not np.isfinite(following).all() or np.abs(following).max() > 1e100:
-            return np.zeros(shown.size)
-        settled = np.abs(following - state).max() <= 1e-14 * np.abs(state).max()
-        state = following
-        if settled:
-            left = rounds - k - 1
-            signal += left * state.real
-            variance += left * float(levels @ np.abs(state) ** 2)
-            break
-    return np.asarray(signal**2 / variance * (1 - CAUTION)) if variance > 0 else np.zeros(shown.size)
+    made = _turning(d, w, angle)
+    values = attained_by_each(made.stored(case), case.anyone, longest=longest)
+    return replace(made, squared=float(values[target]))
 
 
 def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]) -> Attack:
@@ -460,7 +426,7 @@ def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]
             stream = np.where(delta != 0, states / np.maximum(np.abs(states), 1e-300), 0.0)
     slopes, w, stream = best[1].reshape(T, m), best[2].reshape(T, p), best[3]
     value = statistic_value(case, target, slopes, w, stream)
-    return Attack(squared=value * (1 - CAUTION), slopes=slopes, statistic=w, contributions=stream)
+    return Attack(squared=value, slopes=slopes, statistic=w, contributions=stream)
 
 
 def _climbed(

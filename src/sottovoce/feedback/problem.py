@@ -89,7 +89,7 @@ class Training:
         )
 
     @cached_property
-    def _anyone(self) -> TrainingQuestion:
+    def anyone(self) -> TrainingQuestion:
         """The question about some target: what it says of rounds and rows is the same for all."""
         return self.about(int(self.loop.unknown[0]))
 
@@ -99,7 +99,7 @@ class Training:
 
         Guarantee: exact; what a later round would cost never reaches the view.
         """
-        return self._anyone.charged
+        return self.anyone.charged
 
     @property
     def count(self) -> int:
@@ -108,7 +108,7 @@ class Training:
         Guarantee: an upper bound, attained by a pattern of the family unless that needs the round that is not
         charged.
         """
-        return self._anyone.count
+        return self.anyone.count
 
     @property
     def over_informed(self) -> bool:
@@ -116,7 +116,7 @@ class Training:
 
         Guarantee: where it is False, an attack on the loop is one on the view.
         """
-        return self._anyone.over_informed
+        return self.anyone.over_informed
 
     @cached_property
     def rows(self) -> sparse.csr_array:
@@ -126,7 +126,7 @@ class Training:
         pivot and S at the free nodes. What these rows do not show, C does not show, and the other way round.
         """
         m = self.loop.unknown.size
-        unseen = self._anyone.seen
+        unseen = self.anyone.seen
         count = unseen.pivots.size
         unit = sparse.csr_array((np.ones(count), (np.arange(count), unseen.pivots)), shape=(count, m))
         columns = sparse.csr_array(

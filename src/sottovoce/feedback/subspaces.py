@@ -51,7 +51,9 @@ def unseen_basis(case: Training, target: int, *, most: int = MOST_COLUMNS) -> np
         target: a position among the hidden nodes.
         most: how many columns there may be.
 
-    Guarantee: none is needed; a basis restricts the search, and the smaller it is the wider the bound.
+    Guarantee: none is needed, wherever the powers stop. Theorem 1 of docs/training.md holds for every Π ⪰ 0 with C Π =
+    0; a basis X of columns that are not seen restricts Π to X Y Xᵀ, Y ⪰ 0, which is such a Π, and whose inequality is
+    checked by itself. So a smaller basis can only leave a wider bound.
 
     >>> from sottovoce import View, graphs
     >>> from sottovoce.feedback.problem import training

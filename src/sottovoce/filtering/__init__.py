@@ -57,6 +57,7 @@ from sottovoce.filtering.rounding import (
     transform_error,
     transform_units,
 )
+from sottovoce.filtering.stages import float_row
 
 __all__ = [
     "ENGINES",
@@ -82,6 +83,7 @@ __all__ = [
     "doublings",
     "echelon",
     "eigenvalue_ends",
+    "float_row",
     "gain_distortion",
     "hidden_system",
     "krylov_space",

@@ -68,14 +68,18 @@ class BackwardRound:
             if draw.each == "node":
                 added[draw.name] = sparse.csr_array(sparse.diags_array(level * hidden))
             else:
-                ends = np.array(edges_of(self.weights), dtype=np.int64).reshape(-1, 2)
-                count = len(ends)
+                ends, count = self._ends, len(self._ends)
                 sizes = level[0] * hidden[ends[:, 0]] * hidden[ends[:, 1]]
                 places = (ends.T.ravel(), np.tile(np.arange(count), 2))
                 added[draw.name] = sparse.csr_array(
                     (np.concatenate([sizes, -sizes]), places), shape=(n, count)
                 )
         return added
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """The two ends of every edge."""
+        return np.array(edges_of(self.weights), dtype=np.int64).reshape(-1, 2)
 
     @cached_property
     def drawn(self) -> int:
@@ -112,13 +116,37 @@ class BackwardRound:
     def touched(self, kept: np.ndarray) -> np.ndarray:
         """Which entries of s reach one of the `kept` numbers after the round, by the pattern of the program.
 
-        Guarantee: none is missed, as sizes do not cancel, unless a product of coefficients underflows; some may be
-        named that cancel in exact numbers.
+        Guarantee: none is missed, however small: coefficients and levels are compared with 0 as rationals, and nothing
+        is multiplied. Some may be named that cancel in exact numbers.
         """
-        return np.asarray(self.before(kept[:, None].astype(np.float64), sizes=True)[:, 0] > 0)
+        n, heard = self.weights.n, self._mixing != 0
+        hidden = np.ones(n, dtype=bool)
+        hidden[self.known] = False
+        read = {name: kept[r * n : (r + 1) * n] for r, name in enumerate(self.program.keeps)}
+        for step in reversed(self.program.instructions):
+            given = read.pop(step.into, None)
+            if given is None:
+                continue
+            sources = (
+                {name: _present(value, n) & given for name, value in step.terms.items()}
+                if isinstance(step, Combine)
+                else {step.message: heard @ given}
+            )
+            for name, reached in sources.items():
+                read[name] = read.get(name, False) | reached
+        nothing = np.zeros(n, dtype=bool)
+        parts = [read.get(name, nothing) for name in self.program.keeps]
+        for draw in self.program.draws:
+            at = read.get(draw.name, nothing) & _present(draw.level, n)
+            if draw.each == "node":
+                parts.append(at & hidden)
+            else:
+                first, second = self._ends.T
+                parts.append((at[first] | at[second]) & hidden[first] & hidden[second])
+        return np.concatenate([*parts, read.get(CONTRIBUTION, nothing) & hidden])
 
-    def before(self, block: np.ndarray, *, sizes: bool = False) -> np.ndarray:
-        """Columns that read what is kept after the round, as columns that read s; `sizes` takes absolute values.
+    def before(self, block: np.ndarray) -> np.ndarray:
+        """Columns that read what is kept after the round, as columns that read s.
 
         Guarantee: within `units` units of roundoff of A_sᵀ times the column, in norm.
         """
@@ -130,14 +158,14 @@ class BackwardRound:
             if given is None:
                 continue
             if isinstance(source, str):
-                _add(read, source, np.asarray((abs(self._mixing) if sizes else self._mixing) @ given))
+                _add(read, source, np.asarray(self._mixing @ given))
                 continue
             for name, factors in source.items():
-                _add(read, name, (np.abs(factors) if sizes else factors) * given)
+                _add(read, name, factors * given)
         nothing = np.zeros((n, block.shape[1]))
         parts = [read.get(name, nothing) for name in self.program.keeps]
         for name, added in self.draws.items():
-            parts.append(np.asarray((abs(added) if sizes else added).T @ read.get(name, nothing)))
+            parts.append(np.asarray(added.T @ read.get(name, nothing)))
         given = np.array(read.get(CONTRIBUTION, nothing))
         given[self.known] = 0.0
         return np.vstack([*parts, given])
@@ -287,6 +315,11 @@ def _floats(value: PerNode, n: int) -> np.ndarray:
     if isinstance(value, tuple):
         return np.array([float(x) for x in spread(value, n)])
     return np.full(n, float(exact(value)))
+
+
+def _present(value: PerNode, n: int) -> np.ndarray:
+    """Where a number of the nodes is not 0, decided exactly."""
+    return np.array([x != 0 for x in spread(value, n)])
 
 
 def _norm(matrix: csr_array, order: float) -> float:

@@ -57,7 +57,9 @@ def step_cost(task: Task, protocol: Protocol, run: Run) -> StepCost | None:
         return None
     view = View(name=run.account.view, observers=run.account.observers, own_noise=run.settings["own_noise"])
     shorter = replace(protocol, rounds=run.rounds)
-    chosen = {name: run.settings[name] for name in ("clip", "unit", "batch_fraction", "batches")}
+    chosen = {
+        name: run.settings[name] for name in ("clip", "unit", "batch_fraction", "batches", "local_steps")
+    }
 
     def share(size: float) -> float:
         return worst_share(shorter, view, reaction_of(task, np.full(run.rounds, size), **chosen))

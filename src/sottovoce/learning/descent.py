@@ -108,7 +108,8 @@ class Descent:
     With `batch_fraction` below 1 each record takes part in a round with that probability, on a coin of its own; tosses
     beyond `most_heads` are tossed again. With `batches` above 1 it takes part in one round of each epoch of so many: at
     the beginning of an epoch every node deals the public shard size in places, in a secret order, to batches of equal
-    size.
+    size. With `local_steps` above 1 a node takes so many steps on its records between two messages, without noise; that
+    is added to what they make together.
     """
 
     task: Task
@@ -121,11 +122,13 @@ class Descent:
     batch_fraction: float = 1.0
     batches: int = 1
     weighting: Weighting = "uniform"
+    local_steps: int = 1
 
     def __post_init__(self) -> None:
         """Refuse settings under which the rounds are not what the accountant takes them to be."""
         check_protocol(self.protocol)
         positive(clip=self.clip)
+        at_least(1, local_steps=self.local_steps)
         one_of(UNITS, unit=self.unit)
         one_of(AVERAGES, weighting=self.weighting)
         check_fraction(self.batch_fraction)
@@ -261,8 +264,7 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
     size, models = float(descent.steps[t]), state.models
     # Numbers that overflow are for the caller to find in the models, not for warnings.
     with np.errstate(over="ignore", invalid="ignore"):
-        gradient = _gradients(descent, state)
-        contribution = -size * (gradient.values + descent.task.linear * models)
+        gradient, contribution = _contributed(descent, state, size)
         scale = size * descent.noise_std
         noise = _drawn(descent, t, (*state.registers, contribution), scale)
         names = _kept(program)
@@ -290,6 +292,21 @@ def step(descent: Descent, state: State) -> tuple[State, Info]:
         messages=tuple(messages),
         loss=gradient.loss,
     )
+
+
+def _contributed(descent: Descent, state: State, size: float) -> tuple[Sums, Array]:
+    """What the nodes contribute: a step −η(g + h∘θ), or several, each from where the one before it has led.
+
+    Records that take part in a round do so in all its local steps, and none of these steps is noised: noise enters
+    once, with what they make together. Of the sums those of the last step are returned, all that was zeroed with them.
+    """
+    total, zeroed = np.zeros_like(state.registers[0]), 0
+    for number in range(descent.local_steps):
+        now = state if number == 0 else state._replace(registers=(state.registers[0] + total)[None])
+        gradient = _gradients(descent, now)
+        change = -size * (gradient.values + descent.task.linear * now.models)
+        total, zeroed = change if number == 0 else total + change, zeroed + gradient.zeroed
+    return gradient._replace(zeroed=zeroed), total
 
 
 def _drawn(descent: Descent, t: int, content: tuple[Array, ...], scale: float) -> tuple[Array, ...]:

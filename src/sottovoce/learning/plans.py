@@ -110,11 +110,12 @@ class Plan:
 
     @property
     def sensitivity(self) -> float:
-        """By how much a node's gradient can move."""
+        """By how much a node's gradient can move, or what its local steps make of it together, over the step."""
         recipe = self.recipe
-        return gradient_sensitivity(
+        once = gradient_sensitivity(
             self.task, recipe.clip, recipe.unit, recipe.batch_fraction / recipe.batches
         )
+        return once * self.exposure.reaction.growth
 
     def descent(self, noise: NoiseSource) -> Descent:
         """The rounds to run, with this noise."""
@@ -129,6 +130,7 @@ class Plan:
             batch_fraction=self.recipe.batch_fraction,
             batches=self.recipe.batches,
             weighting=self.recipe.weighting,
+            local_steps=self.recipe.local_steps,
         )
 
 
@@ -150,7 +152,7 @@ def plan(
     protocol, delta = scenario.protocol, recipe.target_delta
     schedule = _default_schedule(task) if recipe.step is None else as_schedule(recipe.step)
     check_counts(task)
-    exposure = _exposure(task, scenario, schedule)
+    exposure = _exposure(task, scenario, schedule, recipe.local_steps)
     reaction = reaction_of(
         task,
         exposure.steps,
@@ -158,6 +160,7 @@ def plan(
         unit=recipe.unit,
         batch_fraction=recipe.batch_fraction,
         batches=recipe.batches,
+        local_steps=recipe.local_steps,
     )
     exposure = replace(exposure, reaction=reaction)
     found = exposure.certified(
@@ -214,6 +217,7 @@ def _settings(
         "relation": asked["relation"],
         "batch_fraction": kept["batch_fraction"],
         "batches": kept["batches"],
+        "local_steps": kept["local_steps"],
         "weighting": kept["weighting"],
         "view": asked["view"],
         "observers": [str(name) for name in scenario.observers or ()] or None,
@@ -250,14 +254,14 @@ def _default_schedule(task: Task) -> Schedule:
     return Schedule(size=float(f"{0.5 / smoothness * 0.9995:.3g}"))
 
 
-def _exposure(task: Task, scenario: Scenario, schedule: Schedule) -> Exposure:
+def _exposure(task: Task, scenario: Scenario, schedule: Schedule, local_steps: int) -> Exposure:
     """Who sees what; h∘θ is part of the loop where it is one number, and else counts as a contribution."""
     rounds = scenario.protocol.rounds
     check_rounds(rounds, _A_ROUND)
     steps = schedule.sizes(rounds)
     even = not np.ptp(task.linear)
     pull = float(task.linear.flat[0]) if even else 0.0
-    damping = (1 - steps * pull)[:, None]
+    damping = (1 - steps * pull)[:, None] ** local_steps
     if not (damping > 0).all():
         raise InputError(
             f"step must stay below 1 over the curvature of the public part of the loss; it goes up to "

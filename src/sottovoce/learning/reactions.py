@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sottovoce.feedback import update_slopes
+from sottovoce.errors import InputError
+from sottovoce.feedback import composed_growth, composed_slopes, update_slopes
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.learning.coins import most_heads
 
@@ -41,11 +42,14 @@ class Reaction:
 
     None where nothing is known of the loss. `smoothness` is L of what a node's records do together: that of one record,
     or more where a batch may hold more records than it is divided by. `losses` says what clipping leaves of convexity.
+    With several local steps a round, slopes are those of all of them together, and `growth` is how many times as far as
+    one step a record can move what they make.
     """
 
     slopes: Array | None = None
     smoothness: float | None = None
     losses: Losses | None = None
+    growth: float = 1.0
 
     def hull(self, skipped: int, rounds: int) -> tuple[float, float] | None:
         """One ball for the maps of all rounds up to `rounds` but the first `skipped`, of a run that begins after those.
@@ -70,6 +74,7 @@ class Reaction:
             "smoothness": self.smoothness,
             "losses": self.losses,
             "slopes": None if hull is None else list(hull),
+            "growth": self.growth,
         }
 
 
@@ -81,6 +86,7 @@ def reaction_of(
     unit: Unit = "record",
     batch_fraction: float = 1.0,
     batches: int = 1,
+    local_steps: int = 1,
 ) -> Reaction:
     """The slopes of a task's update maps for these steps, from what is public of its loss.
 
@@ -88,6 +94,8 @@ def reaction_of(
     the public shard size, and of a batch no more than its cap: `most_heads(nominal, q)` where it is divided by
     q·nominal, and ⌈nominal/B⌉ places of an epoch where it is divided by nominal/B. L grows by the quotient.
     With `unit="node"` the target's own map without its data is θ − ηhθ, which lies in them too.
+    Local steps compose: `composed_slopes` for their maps, and `composed_growth` for what a record adds to each of them,
+    which the steps after it carry on. Without the data of a node these are θ − ηhθ, which let nothing grow.
     Source: `sottovoce.feedback.update_slopes`; docs/training.md for steps that vary.
 
     >>> from sottovoce.learning import load_data, task_from
@@ -97,7 +105,8 @@ def reaction_of(
     """
     record = task.loss.smoothness
     if record is None:
-        return Reaction()
+        _check_local_steps(task, local_steps, unit)
+        return Reaction(growth=float(local_steps))
     excess = _excess(task.shards.nominal, batch_fraction, batches)
     smoothness = float(record) * excess
     # The sum of a node is divided before it is clipped, and may be as many times as long as a gradient.
@@ -105,10 +114,23 @@ def reaction_of(
     shape = task.loss.shape(clip / excess if node else clip, whole=node)
     least, most = float(task.linear.min()), float(task.linear.max())
     balls = {size: _ball(size, smoothness, shape, least, most) for size in set(steps.tolist())}
+    reach = 1.0 if node else max(abs(end) for ends in balls.values() for end in ends)
+    balls = {size: composed_slopes(ends, local_steps) for size, ends in balls.items()}
     slopes = np.array([balls[size] for size in steps.tolist()])
     slopes[1:] *= (steps[:-1] / steps[1:])[:, None]
     slopes += _ROOM * np.abs(slopes) * np.array([-1.0, 1.0])
-    return Reaction(slopes=slopes, smoothness=smoothness, losses=shape)
+    growth = composed_growth(reach, local_steps)
+    return Reaction(slopes=slopes, smoothness=smoothness, losses=shape, growth=growth)
+
+
+def _check_local_steps(task: Task, local_steps: int, unit: Unit) -> None:
+    """Refuse several local steps on losses of which nothing is known: what a record changes, the others may amplify."""
+    if local_steps > 1 and unit == "record":
+        raise InputError(
+            f"local_steps must be 1 for the loss {task.loss.name}, of which no smoothness is known: what a record "
+            f"changed in one step, the gradients of all others may amplify in the next; got {local_steps} (declare "
+            "smoothness=, protect whole nodes, or take more rounds)"
+        )
 
 
 def _excess(nominal: int, batch_fraction: float, batches: int) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypedDict
 
-from sottovoce.errors import InputError, one_of, positive, probability
+from sottovoce.errors import InputError, at_least, one_of, positive, probability
 from sottovoce.learning.descent import AVERAGES, UNITS, check_batches, check_fraction
 from sottovoce.scenarios import Scenario, asked
 
@@ -35,6 +35,7 @@ class Recipe:
         unit: whether one record or all of a node's data is protected.
         batch_fraction: with which probability a record takes part in a round, by a secret coin of its own.
         batches: how many rounds make an epoch, in which a record takes part once, in an order that is secret.
+        local_steps: how many steps a node takes between two messages; noise is added to what they make together.
         weighting: how the averaged model weighs the rounds, "uniform" or "linear".
         max_epsilon: stop before the round that would exceed this ε; that round follows from public numbers alone.
         averaging: also say what averaging would give away, if no gradient depended on a model: for comparison only.
@@ -48,6 +49,7 @@ class Recipe:
     unit: Unit = "record"
     batch_fraction: float = 1.0
     batches: int = 1
+    local_steps: int = 1
     weighting: Weighting = "uniform"
     max_epsilon: float | None = None
     averaging: bool = False
@@ -73,6 +75,7 @@ class Recipe:
         one_of(UNITS, unit=self.unit)
         check_fraction(self.batch_fraction)
         check_batches(self.batches, self.batch_fraction, self.unit)
+        at_least(1, local_steps=self.local_steps)
         one_of(AVERAGES, weighting=self.weighting)
 
     @property
@@ -90,6 +93,7 @@ class Recipe:
         return {
             **{name: None if value is None else float(value) for name, value in kept.items()},
             "batches": int(self.batches),
+            "local_steps": int(self.local_steps),
             "unit": self.unit,
             "weighting": self.weighting,
         }
@@ -121,6 +125,7 @@ class TrainingWords(_SeenWords, total=False):
     unit: Unit
     batch_fraction: float
     batches: int
+    local_steps: int
     weighting: Weighting
     max_epsilon: float | None
     averaging: bool

@@ -58,6 +58,7 @@ from sottovoce.protocols.updates import (
     check_identity,
     check_zero_out,
     checked_updates,
+    exact_span,
     parse_updates,
     slope_span,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "edges_of",
     "exact",
     "exact_diffusion",
+    "exact_span",
     "float_above",
     "float_below",
     "gossip",

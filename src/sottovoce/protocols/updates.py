@@ -22,6 +22,7 @@ __all__ = [
     "check_identity",
     "check_zero_out",
     "checked_updates",
+    "exact_span",
     "parse_updates",
     "slope_span",
 ]
@@ -101,6 +102,12 @@ class Slopes:
         return bool(((self.lower <= 1) & (self.upper >= 1)).all())
 
     @property
+    def without_identity(self) -> str:
+        """The ball of the first node that does not hold the identity, to the last digit; empty if every one does."""
+        out = np.flatnonzero((self.lower > 1) | (self.upper < 1))
+        return exact_span(float(self.lower[out[0]]), float(self.upper[out[0]])) if out.size else ""
+
+    @property
     def centre(self) -> np.ndarray:
         """The centre c = (lower + upper)/2."""
         return np.asarray((self.lower + self.upper) / 2)
@@ -125,13 +132,22 @@ def slope_span(lower: float, upper: float) -> str:
     return f"[{round(lower, 12) + 0.0:g}, {round(upper, 12) + 0.0:g}]"
 
 
+def exact_span(lower: float, upper: float) -> str:
+    """Two slopes to the last digit: for refusals, in which the last digit may be what matters.
+
+    >>> exact_span(0.5, 0.9999999999999999)
+    '[0.5, 0.9999999999999999]'
+    """
+    return f"[{lower!r}, {upper!r}]"
+
+
 def check_zero_out(updates: Slopes | Literal["any"] | None, relation: str | None) -> None:
     """Refuse to zero a node out whose ball does not hold the identity: without its data it sends on what it received.
 
     Source: docs/training.md, where a whole node is protected.
     """
     if isinstance(updates, Slopes):
-        check_identity(str(updates), relation, holds=updates.hold_identity)
+        check_identity(updates.without_identity, relation, holds=updates.hold_identity)
 
 
 def check_identity(slopes: str, relation: str | None, *, holds: bool) -> None:

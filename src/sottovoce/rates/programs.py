@@ -30,7 +30,7 @@ from sottovoce.protocols import GIVEN
 from sottovoce.rates.modes import exact_round, unhidden, without_known
 from sottovoce.rates.rounding import FLOATED, peak_error, series_error, sign_error
 from sottovoce.rates.sign_streams import sign_patterns
-from sottovoce.rates.stationary import LAGS, stationary_round, system_of, whitener_of
+from sottovoce.rates.stationary import LAGS, reaches, stationary_round, system_of, whitener_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ def program_rates(
     count = len(indices)
     found = _nothing(count, f"filter of {protocol.n * len(protocol.programs[0].keeps)} kept numbers")
     exact = exact_round(seen)
-    reached = system_of(exact).reaches()[indices]
+    reached = reaches(exact)[indices]
     places = np.flatnonzero(reached & ~np.isin(indices, sorted(bare)))
     _put_infinite(found, np.flatnonzero(np.isin(indices, sorted(bare))))
     for some, whitener in _filters(exact, indices, places, found):
@@ -120,7 +120,7 @@ def program_spectrum(protocol: Protocol, view: View, target: int, frequencies: n
     exact = exact_round(seen)
     if target in bare:
         return np.full(frequencies.shape, np.inf)
-    if not system_of(exact).reaches()[target]:
+    if not reaches(exact)[target]:
         return np.zeros(frequencies.shape)
     found = _nothing(1, "")
     filters = _filters(exact, np.array([target]), np.zeros(1, dtype=np.int64), found)

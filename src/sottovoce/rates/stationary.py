@@ -32,7 +32,7 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering import UNIT, doublings, power_sum, seen_view
+from sottovoce.filtering import UNIT, doublings, float_row, power_sum, seen_view
 from sottovoce.protocols import GIVEN, STATE
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from sottovoce.rates.modes import ExactRound
     from sottovoce.views import View
 
-__all__ = ["System", "Whitener", "stationary_round", "system_of", "whitener_of"]
+__all__ = ["System", "Whitener", "reaches", "stationary_round", "system_of", "whitener_of"]
 
 # Speed alone: more kept numbers than this take hours; recursions are doubled so often, and lags followed so far.
 LARGEST, DOUBLINGS, LAGS = 600, 40, 20_000
@@ -72,20 +72,6 @@ class System:
         the entries themselves.
         """
         return UNIT * float(2 * sum(self.A.shape) + self.B.shape[1] + self.C.shape[0] + 16)
-
-    def reaches(self) -> np.ndarray:
-        """Which nodes' contributions touch a row at all, decided on the pattern of the matrices.
-
-        Guarantee: a node that is said not to reach has φ = 0; one that is said to may still have, by cancellation.
-        """
-        seen, moves = self.C != 0, self.A != 0
-        held = self.entering != 0
-        while not np.array_equal(held, more := held | ((moves.astype(float) @ held) != 0)):
-            held = more
-        hit = ((seen.astype(float) @ held) != 0).any(axis=0)
-        for each in self.direct:
-            hit |= (each != 0).any(axis=0)
-        return np.asarray(hit)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -140,7 +126,7 @@ def stationary_round(protocol: Protocol, view: View) -> tuple[SeenRound, frozens
 def system_of(exact: ExactRound) -> System:
     """The matrices of a round in floats.
 
-    Guarantee: every entry is the nearest float of its exact value.
+    Guarantee: every entry is the nearest float of its exact value, none beyond 1e-100 or 1e100 (`float_row`).
     """
     n = exact.n
     reach = 1 + max(((key - GIVEN) // n for form, _ in exact.rows for key in form if key >= GIVEN), default=0)
@@ -155,6 +141,27 @@ def system_of(exact: ExactRound) -> System:
         entering=_matrix(exact.state, given[0]),
         direct=tuple(_matrix(exact.rows, each) for each in given),
     )
+
+
+def reaches(exact: ExactRound) -> np.ndarray:
+    """Which nodes' contributions touch a row at all, decided on the pattern of the exact forms.
+
+    Guarantee: a node that is said not to reach has φ = 0; one that is said to may still have, by cancellation. An
+    entry that is too small for a float counts like any other.
+    """
+    n = exact.n
+    hit = np.zeros(n, dtype=bool)
+    # Backwards: kept numbers that are read, now or through others, and the contributions beside them.
+    reads, looked_at = {key for form, _ in exact.rows for key, x in form.items() if x}, set[int]()
+    following = {STATE + i: form for i, (form, _) in zip(exact.kept, exact.state, strict=True)}
+    while reads:
+        key = reads.pop()
+        looked_at.add(key)
+        if key >= GIVEN:
+            hit[(key - GIVEN) % n] = True
+        else:
+            reads |= {other for other, x in following.get(key, {}).items() if x} - looked_at
+    return hit
 
 
 def whitener_of(system: System) -> Whitener:
@@ -201,13 +208,13 @@ def _whitener(system: System) -> Whitener:
 
 
 def _matrix(rows: Iterable[tuple[Form, int]], columns: dict[int, int]) -> np.ndarray:
-    """Some columns of exact rows as floats."""
+    """Some columns of exact rows as floats; entries that floats cannot tell from 0 are refused."""
     listed = list(rows)
     matrix = np.zeros((len(listed), len(columns)))
     for place, (form, scale) in enumerate(listed):
-        for key, value in form.items():
+        for key, value in float_row(form, scale).items():
             if key in columns:
-                matrix[place, columns[key]] = value / scale
+                matrix[place, columns[key]] = value
     return matrix
 
 

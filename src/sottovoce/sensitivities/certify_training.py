@@ -3,7 +3,7 @@
 
 The upper end is a feasible point of a matrix inequality (`found.proof`), which proves Δ² for every family of
 update maps in the ball. The lower end is one linear loop in the ball with a stream and a statistic
-(`LoopAttack`): what the statistic sees of the stream, over its standard deviation, is attained by an actual run.
+(`Attack.stored`): what the statistic sees of the stream, over its standard deviation, is attained by an actual run.
 The verifier recomputes both from the file and the graph; nothing that is found here is taken on trust, and both
 ends of the file are its own.
 Source: docs/training.md, Theorem 1, Corollaries 2 and 3, and A certificate of it.
@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.certificates import Certificate, LoopAttack
+from sottovoce.certificates import Certificate
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.feedback import training_of, training_sensitivities
 from sottovoce.verification import question, stored_form, training_question, verify
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Mechanism
-    from sottovoce.feedback import Attack, Training
     from sottovoce.scenarios import Scenario
 
 __all__ = ["certify_training"]
@@ -82,33 +81,9 @@ def certify_training(
     proof = stored_form(found.proof, asked.loop)
     if found.squared.lower > 0:
         case = training_of(protocol, view, participation)
-        proof = replace(proof, attack=_stored(found.attack, case, asked.seen.pivots))
+        proof = replace(proof, attack=found.attack.stored(case))
     certificate = replace(certificate, proof=proof)
     proved = verify(certificate, weights, arithmetic="float")
     if not np.isfinite(proved.squared.upper):
         raise NotCertified(f"the proof that was found does not stand the verifier: {proved.reason}")
     return replace(certificate, squared_lower=proved.squared.lower, squared_upper=proved.squared.upper)
-
-
-def _stored(attack: Attack, case: Training, pivots: np.ndarray) -> LoopAttack:
-    """An attack by the pivots of the rows that are seen: a combination of solved rows has its coefficients there.
-
-    `statistic` has a row a round in the basis of `case.rows`; rows in reduced echelon form have 1 in their own
-    pivot and 0 in those of others, so that the entries of any combination at the pivots are its coefficients in
-    that basis, which the verifier can make exactly. `angle` is kept where one row of slopes serves several rounds.
-    """
-    shown = np.asarray((case.rows.T @ attack.statistic.T).T)[:, pivots]
-    angle = attack.angle if len(attack.slopes) == 1 and case.charged > 1 else None
-    slopes = np.array(attack.slopes)
-    if angle is None:
-        # Nothing was sent before the first round.
-        slopes[0] = 0.0
-    return LoopAttack(
-        slopes=slopes, statistic=_points(shown), contributions=_points(attack.contributions), angle=angle
-    )
-
-
-def _points(numbers: np.ndarray) -> np.ndarray:
-    """Complex numbers as points of the plane: a last axis of length 2, since files hold real numbers alone."""
-    values = np.asarray(numbers, dtype=complex)
-    return np.stack([values.real, values.imag], axis=-1)

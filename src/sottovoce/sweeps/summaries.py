@@ -14,7 +14,7 @@ from sottovoce.accounting import RELATIONS, Account, mu_ends
 from sottovoce.errors import at_least, one_of, positive, probability
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
-from sottovoce.protocols import check_identity, slope_span
+from sottovoce.protocols import check_identity, exact_span
 from sottovoce.sweeps.reading import SweepTable, read_sweep
 from sottovoce.views import assumption_of
 
@@ -112,7 +112,7 @@ def summarise(
         and slopes.lower is not None
         and slopes.upper is not None
     ):
-        check_identity(slope_span(slopes.lower, slopes.upper), relation, holds=slopes.hold_identity)
+        check_identity(exact_span(slopes.lower, slopes.upper), relation, holds=slopes.hold_identity)
     pairs = _Pairs(table=table, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
     extremes = pairs.extremes()
     order = np.lexsort((extremes.place, -extremes.exposure))[: int(exposed)]

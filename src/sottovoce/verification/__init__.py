@@ -48,6 +48,7 @@ from sottovoce.verification.accounts import (
     verify_account,
 )
 from sottovoce.verification.asked import TrainingQuestion, squares_below, training_question
+from sottovoce.verification.attacks import attained_by_each, rates_by_each
 from sottovoce.verification.checking import Check, Verdict, Verification, verify
 from sottovoce.verification.loops import ExactRow, HiddenLoop, hidden_loop, kernel
 from sottovoce.verification.meaning import program_question, question
@@ -70,6 +71,7 @@ __all__ = [
     "TrainingQuestion",
     "Verdict",
     "Verification",
+    "attained_by_each",
     "check_shift",
     "exact_array",
     "hidden_loop",
@@ -77,6 +79,7 @@ __all__ = [
     "program_question",
     "proved_cost",
     "question",
+    "rates_by_each",
     "reached",
     "require_affordable",
     "simple_bound",

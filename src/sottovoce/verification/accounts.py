@@ -282,7 +282,8 @@ def _same_protocol(stated: StatedAccount, certificate: Certificate, weights: Gos
     slopes = certificate.updates if stated.relation == "zero-out" and stated.assumption != "none" else None
     if isinstance(slopes, Slopes) and not slopes.hold_identity:
         # A node without its data sends on what it received. `verify` asks this of one target, and here are many.
-        return [Check("relation", False, f"zero-out needs slopes that hold 1 at every node; got {slopes}")]
+        why = f"zero-out needs slopes that hold 1 at every node; got {slopes.without_identity}"
+        return [Check("relation", False, why)]
     gossips = certificate.updates is None and is_gossip(certificate, (weights,))
     found = None if gossips else certificate.protocol_hash
     if found == stated.protocol_hash:

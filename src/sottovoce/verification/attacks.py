@@ -16,7 +16,10 @@ sums of k terms by at most (k + 2) units of 2⁻⁵³ of the same with absolute 
 An attack that lasts has the same D in all rounds and turns by an angle: seen in the turning plane λ does not change
 once the loop has settled. With ρ = max_k |d_k| Σ_i |A_ki|, two λ that are s apart in the sum of absolute values are
 at most ρ s apart one round earlier. So from a round on in which λ moves by s, it stays within s·left·max(1, ρ)^left
-for all rounds that are left.
+for all rounds that are left. Neither the loop nor the statistic knows the target: one pass serves all hidden nodes.
+
+In the long run λ is where λ = Cᵀw + turn(AᵀDλ). With v > 0 and |d_k| Σ_i |A_ki| v_i ≤ ρ v_k, ρ < 1, the norm Σ v_k|x_k|
+shrinks by ρ in a round, so that any λ̂ which a round moves by r_k is off by at most Σ v_i r_i / ((1 − ρ) v_k) at node k.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["attack_failure", "attained"]
+__all__ = ["attack_failure", "attained", "attained_by_each", "rates_by_each"]
 
 # Rounds that are followed one by one. An attack that lasts longer is summed up once it has settled.
 MOST_ROUNDS = 4096
@@ -98,46 +101,128 @@ def attained(attack: LoopAttack, asked: TrainingQuestion) -> float:
     rounding counted; so Δ² of the linear loop, and the largest Δ² of the ball, is at least this.
     Source: Neyman–Pearson for a shift of a Gaussian statistic.
     """
+    return float(attained_by_each(attack, asked)[asked.loop.position(asked.target)])
+
+
+def attained_by_each(attack: LoopAttack, asked: TrainingQuestion, *, longest: int = MOST_ROUNDS) -> Floats:
+    """The same against every hidden node, by position, whatever the target of the question.
+
+    `longest` is how many rounds are followed one by one at most, where an attack turns.
+
+    Guarantee: that of `attained`, for each.
+    """
     with np.errstate(all="ignore"):
-        value = _lasting(attack, asked) if attack.angle is not None else _changing(attack, asked)
+        values = (
+            _lasting(attack, asked, longest) if attack.angle is not None else _changing(attack, asked)
+        ) * _shrunk(attack)
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def rates_by_each(attack: LoopAttack, asked: TrainingQuestion) -> Floats:
+    """What each further round adds in the long run to the power of an attack that turns, against every hidden node.
+
+        lim Δ²/T ≥ (Re conj(δ) λ_j)² / λ* Q λ,     λ = Cᵀw + turn(AᵀDλ).
+
+    Guarantee: lower bounds, rounding included; 0 where powers of |D||A| were not seen to fade.
+    Source: Neyman–Pearson for a shift of a Gaussian statistic; the first rounds do not matter in the limit.
+    """
+    assert attack.angle is not None
+    slopes, nothing = attack.slopes[0], np.zeros(asked.loop.unknown.size)
+    weights, left = _fading(asked, np.abs(slopes))
+    if not left > 0:
+        return nothing
+    shown = _shown(asked, attack.statistic[0])
+    state = _settled(asked, attack, shown[0])
+    following, off = _earlier(asked, attack, shown, state, nothing)
+    moved = np.abs(following - state).sum(axis=1) + off
+    # Sums of m numbers, and what is left of 1 − ρ, each rounded to the safe side.
+    units = (nothing.size + 16) * UNIT_ROUNDOFF
+    error = float(weights @ moved) * (1 + units) / (left * weights) * (1 + 8 * UNIT_ROUNDOFF)
+    signal = np.abs(state @ attack.contributions[0]) * (1 - 8 * UNIT_ROUNDOFF)
+    signal -= 8 * UNIT_ROUNDOFF * np.abs(state).sum(axis=1) + np.abs(attack.contributions[0]).sum() * error
+    variance = _energy(asked, state, error)
+    rates = np.square(np.maximum(signal, 0.0)) / variance * _shrunk(attack) if variance > 0 else nothing
+    return np.where(np.isfinite(rates), rates, 0.0)
+
+
+def _settled(asked: TrainingQuestion, attack: LoopAttack, shown: Floats) -> Floats:
+    """Where λ ← Cᵀw + turn(Aᵀ D λ) goes.
+
+    Guarantee: none; what it still moves by is counted where it is used.
+    """
+    assert attack.angle is not None
+    back, slopes = asked.loop.backwards[0], attack.slopes[0] * np.exp(1j * attack.angle)
+    start = state = shown[:, 0] + 1j * shown[:, 1]
+    for _ in range(MOST_ROUNDS):
+        following = start + back @ (slopes * state)
+        moved = float(np.abs(following - state).sum())
+        state = following
+        if not moved > 1e-15 * float(np.abs(state).sum()):
+            break
+    return np.column_stack([state.real, state.imag])
+
+
+def _fading(asked: TrainingQuestion, sizes: Floats) -> tuple[Floats, float]:
+    """Weights v with |d_k| Σ_i |A_ki| v_i ≤ ρ v_k, and 1 − ρ from below; not positive where none were found.
+
+    v = Σ_{l < L} (|D||A|)^l 1, until the next term is at most a half, or far too large.
+    """
+    loop = asked.loop
+    term = weights = np.ones(sizes.size)
+    for _ in range(MOST_ROUNDS):
+        term = sizes * np.asarray(loop.sizes @ term)
+        if not 0.5 < float(term.max(initial=0.0)) < _LARGEST:
+            break
+        weights = weights + term
+    terms = int(np.diff(loop.transition.indptr).max(initial=0))
+    reached = sizes * np.asarray(loop.sizes @ weights) * (1 + (terms + 8) * UNIT_ROUNDOFF)
+    return weights, float((1 - reached / weights).min(initial=1.0)) - 4 * UNIT_ROUNDOFF
+
+
+def _shrunk(attack: LoopAttack) -> float:
+    """What bringing contributions to norm 1 at most, and a few roundings, leave of a power, from below."""
     longest = max(1.0, float(np.hypot(*attack.contributions.T).max()) * (1 + 8 * UNIT_ROUNDOFF))
-    value = value / longest**2 * (1 - 16 * UNIT_ROUNDOFF)
-    return value if math.isfinite(value) else 0.0
+    return (1 - 24 * UNIT_ROUNDOFF) / longest**2
 
 
 @dataclass
 class _Sums:
-    """Signal and variance over rounds, with what the signal may be off by; the variance is rounded up.
+    """Signals and variance over rounds, with what each signal may be off by; the variance is rounded up.
 
-        signal = Re Σ conj(δ_t)(λ_t)_j,     variance ≥ Σ λ_t* Q λ_t,     |signal − truth| ≤ off,
+        signal_j = Re Σ conj(δ_t)(λ_t)_j,     variance ≥ Σ λ_t* Q λ_t,     |signal − truth| ≤ off,
 
-    and `value` is what these prove of Δ².
+    and `value` is what these prove of Δ², for each hidden node j.
     """
 
-    signal: float = 0.0
-    off: float = 0.0
+    signal: Floats
+    off: Floats
     variance: float = 0.0
+
+    @classmethod
+    def of(cls, count: int) -> _Sums:
+        """Nothing summed yet, for so many hidden nodes."""
+        return cls(np.zeros(count), np.zeros(count))
 
     def add(self, asked: TrainingQuestion, state: Floats, error: Floats, contribution: Floats) -> None:
         """Take in one round: λ as points of the plane, how far off each may be, and δ.
 
         Guarantee: `off` grows by |δ|·error_j and by 8u for an inner product of two terms and the running sum.
         """
-        j = asked.loop.position(asked.target)
-        self.signal += float(contribution @ state[j])
-        self.off += float(np.abs(contribution).sum() * error[j])
-        self.off += 8 * UNIT_ROUNDOFF * (float(np.abs(contribution) @ np.abs(state[j])) + abs(self.signal))
+        sizes = np.abs(contribution)
+        self.signal = self.signal + state @ contribution
+        self.off = self.off + sizes.sum() * error
+        self.off += 8 * UNIT_ROUNDOFF * (np.abs(state) @ sizes + np.abs(self.signal))
         self.variance += _energy(asked, state, error)
 
-    def value(self, rounds: int) -> float:
+    def value(self, rounds: int) -> Floats:
         """What the sums prove; their own rounding grows with the number of rounds that were added up.
 
         Guarantee: (|signal| − off)²/variance from below; T additions of `off` and `variance` lose at most T·u each,
         and 4(T + 8)u are added.
         """
         units = 1 + 4 * (rounds + 8) * UNIT_ROUNDOFF
-        safe = abs(self.signal) - self.off * units
-        return float(safe * safe / (self.variance * units)) if safe > 0 and self.variance > 0 else 0.0
+        safe = np.maximum(np.abs(self.signal) - self.off * units, 0.0)
+        return safe * safe / (self.variance * units) if self.variance > 0 else np.zeros_like(safe)
 
 
 def _energy(asked: TrainingQuestion, state: Floats, error: Floats) -> float:
@@ -173,18 +258,17 @@ def _back(asked: TrainingQuestion, slopes: Floats, state: Floats, error: Floats)
     Guarantee: |fl − truth| ≤ |A|ᵀ(|D| error + (k + 6 + ρ)u |D λ̂|): k terms of a column of A, ρ units of its
     entries, one product with D, the rest to spare; the bound itself is rounded up by twice as much.
     """
-    loop = asked.loop
+    back, sizes, terms = asked.loop.backwards
     bent = slopes[:, None] * state
-    # A column of A has no more entries than there are nodes that hear its own.
-    terms = int(np.bincount(loop.transition.indices, minlength=1).max())
-    units = (terms + 6 + loop.relative) * UNIT_ROUNDOFF * 1.01
+    units = (terms + 6 + asked.loop.relative) * UNIT_ROUNDOFF * 1.01
     carried = (np.abs(slopes) * error) * (1 + 2 * units) + units * np.abs(bent).sum(axis=1)
-    return np.asarray(loop.transition.T @ bent), np.asarray(loop.sizes.T @ carried) * (1 + 2 * units)
+    return np.asarray(back @ bent), np.asarray(sizes @ carried) * (1 + 2 * units)
 
 
-def _changing(attack: LoopAttack, asked: TrainingQuestion) -> float:
-    """The value of an attack whose rounds are stored one by one."""
-    sums, m = _Sums(), asked.loop.unknown.size
+def _changing(attack: LoopAttack, asked: TrainingQuestion) -> Floats:
+    """The values of an attack whose rounds are stored one by one."""
+    m = asked.loop.unknown.size
+    sums = _Sums.of(m)
     state, error = np.zeros((m, 2)), np.zeros(m)
     rounds = len(attack.slopes)
     for t in range(rounds - 1, -1, -1):
@@ -201,37 +285,49 @@ def _joined(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[F
     return one[0] + other[0], (one[1] + other[1]) * (1 + 4 * UNIT_ROUNDOFF) + 2 * UNIT_ROUNDOFF * sizes
 
 
-def _lasting(attack: LoopAttack, asked: TrainingQuestion) -> float:
-    """The value of an attack that turns: over all rounds once it has settled, or over the first rounds alone.
+def _earlier(
+    asked: TrainingQuestion,
+    attack: LoopAttack,
+    shown: tuple[Floats, Floats],
+    state: Floats,
+    error: Floats,
+) -> tuple[Floats, Floats]:
+    """Cᵀw + turn(Aᵀ D λ) and its rounding, for λ off by `error`.
+
+    Guarantee: cosine and sine round by one unit in the last place and a rotation by a few more, for which 8u stand.
+    """
+    assert attack.angle is not None
+    cosine, sine = math.cos(attack.angle), math.sin(attack.angle)
+    moved, off = _back(asked, attack.slopes[0], state, error)
+    turned = np.column_stack(
+        [cosine * moved[:, 0] - sine * moved[:, 1], sine * moved[:, 0] + cosine * moved[:, 1]]
+    )
+    off = off * (1 + 8 * UNIT_ROUNDOFF) + 8 * UNIT_ROUNDOFF * np.abs(moved).sum(axis=1)
+    return _joined(shown, (turned, off))
+
+
+def _lasting(attack: LoopAttack, asked: TrainingQuestion, longest: int) -> Floats:
+    """The values of an attack that turns: over all rounds once it has settled, or over the first rounds alone.
 
     Seen in the turning plane: λ ← Cᵀw + turn(Aᵀ D λ). The rounds at the end of the run come first. Those summed so
     far are an attack by themselves, with nothing contributed before them, so the better of both values counts.
 
-    Guarantee: a lower bound; cosine and sine round by one unit in the last place and a rotation by a few more, for
-    which 8u stand.
+    Guarantee: lower bounds.
     """
-    assert attack.angle is not None
-    loop, shown, sums = asked.loop, _shown(asked, attack.statistic[0]), _Sums()
-    cosine, sine = math.cos(attack.angle), math.sin(attack.angle)
-    rounds = min(
-        asked.charged, MOST_ROUNDS, max(1, MOST_PRODUCTS // (loop.transition.nnz + loop.unknown.size))
-    )
+    loop, shown = asked.loop, _shown(asked, attack.statistic[0])
+    sums = _Sums.of(loop.unknown.size)
+    rounds = min(asked.charged, longest, max(1, MOST_PRODUCTS // (loop.transition.nnz + loop.unknown.size)))
     state, error = shown
     done = 0
     while True:
         sums.add(asked, state, error, attack.contributions[0])
         done += 1
-        moved, off = _back(asked, attack.slopes[0], state, error)
-        turned = np.column_stack(
-            [cosine * moved[:, 0] - sine * moved[:, 1], sine * moved[:, 0] + cosine * moved[:, 1]]
-        )
-        off = off * (1 + 8 * UNIT_ROUNDOFF) + 8 * UNIT_ROUNDOFF * np.abs(moved).sum(axis=1)
-        following, following_off = _joined(shown, (turned, off))
+        following, following_off = _earlier(asked, attack, shown, state, error)
         step, floor = float(np.abs(following - state).sum()), float((following_off + error).sum())
         if done == rounds or step <= floor:
             apart = 1.01 * (step + floor + UNIT_ROUNDOFF * float(np.abs(following).sum()))
             whole = _all_rounds(attack, asked, sums, done, following, following_off, apart)
-            return max(sums.value(done), whole)
+            return np.maximum(sums.value(done), whole)
         state, error = following, following_off
 
 
@@ -243,8 +339,8 @@ def _all_rounds(
     state: Floats,
     error: Floats,
     apart: float,
-) -> float:
-    """The value over all rounds where `done` of them are summed up and λ then moves by `apart` to `state`.
+) -> Floats:
+    """The values over all rounds where `done` of them are summed up and λ then moves by `apart` to `state`.
 
     λ of each of the `left` rounds is within drift = apart·left·max(1, ρ)^left of `state`, ρ = `reach`: in the sum
     of Euclidean lengths of its points, which turning does not change and which AᵀD stretches by at most ρ. Where
@@ -259,17 +355,15 @@ def _all_rounds(
     reach = float((np.abs(attack.slopes[0]) * rows).max()) * (1 + (terms + 8) * UNIT_ROUNDOFF)
     growth = left * math.log(max(1.0, reach))
     if not growth < 1:
-        return 0.0
+        return np.zeros_like(sums.signal)
     drift = apart * left * math.exp(growth) * 1.01
-    j = loop.position(asked.target)
-    each = float(contribution @ state[j])
-    loose = float(np.abs(contribution).sum()) * (float(error[j]) + drift)
-    loose += 8 * UNIT_ROUNDOFF * float(np.abs(state[j]).sum())
+    each = state @ contribution
+    loose = np.abs(contribution).sum() * (error + drift) + 8 * UNIT_ROUNDOFF * np.abs(state).sum(axis=1)
     largest = math.sqrt(float(asked.levels[loop.unknown].max()))
     energy = (math.sqrt(_energy(asked, state, error)) + largest * drift) ** 2
     whole = _Sums(
         signal=sums.signal + left * each,
-        off=sums.off + left * loose + 8 * UNIT_ROUNDOFF * abs(left * each),
+        off=sums.off + left * loose + 8 * UNIT_ROUNDOFF * np.abs(left * each),
         variance=(sums.variance + left * energy) * (1 + 16 * UNIT_ROUNDOFF),
     )
     return whole.value(done)

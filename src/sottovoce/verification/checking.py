@@ -19,13 +19,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from sottovoce.certificates import ShiftProof
 from sottovoce.errors import InputError, NotCertified, needs, one_of
 from sottovoce.gaussian import epsilon as epsilon_of
 from sottovoce.graphs import GossipWeights
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
-from sottovoce.protocols import Protocol
+from sottovoce.protocols import Protocol, Slopes, exact_span
 from sottovoce.verification.ends import Check
 from sottovoce.verification.floats import ends_in_floats
 from sottovoce.verification.hidden import UNIT_ROUNDOFF
@@ -224,10 +226,25 @@ def _same_program(certificate: Certificate, network: object) -> Check:
     if isinstance(network, Protocol) and network.hash != certificate.protocol_hash:
         found = (
             f"this certificate speaks of another protocol: {certificate.sentence[:200]}; at hand is "
-            f"{network.sentence[:200]}"
+            f"{network.sentence[:200]}{_other_slopes(certificate, network)}"
         )
         return Check("program", False, found)
     return Check("program", True, certificate.sentence[:500])
+
+
+def _other_slopes(certificate: Certificate, network: Protocol) -> str:
+    """Where two protocols have balls of slopes that differ, the first pair of them to the last digit.
+
+    A sentence rounds slopes, so that two balls may read alike in it.
+    """
+    stated, ours = certificate.updates, network.updates
+    if not (isinstance(stated, Slopes) and isinstance(ours, Slopes) and stated.lower.size == ours.lower.size):
+        return ""
+    other = np.flatnonzero((stated.lower != ours.lower) | (stated.upper != ours.upper))
+    if not other.size:
+        return ""
+    spans = (exact_span(float(each.lower[other[0]]), float(each.upper[other[0]])) for each in (stated, ours))
+    return "; slopes of node {!r}: {} certified, {} at hand".format(network.labels[int(other[0])], *spans)
 
 
 def _participation(certificate: Certificate) -> Participation:
@@ -282,8 +299,15 @@ def _conclude(
     """The verdict of all checks.
 
     "verified" needs every check and a network at hand. Trust is named only where something was proved: a claim that
-    was refused before any proof rests on nothing.
+    was refused before any proof rests on nothing. Ends that contradict each other prove nothing.
     """
+    if lower is not None and upper is not None and lower > upper:
+        found = (
+            f"what was proved contradicts itself, Δ² ≥ {lower!r} and Δ² ≤ {upper!r}: one of the two is wrong"
+        )
+        checks = [check for check in checks if check.name not in {"upper end", "lower end"}]
+        checks.append(Check("ends", False, found))
+        lower = upper = None
     named = {check.name: check.holds for check in checks}
     failed = [check for check in checks if not check.holds]
     top = math.inf if upper is None else upper

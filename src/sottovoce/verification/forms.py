@@ -124,22 +124,21 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
 
     `sight` is what `sight_of` found for the same observer and rounds, if it is at hand.
 
-    Guarantee: with independent rows K ⪰ 1/κ², κ = (1 + ‖A‖)/σ_min(C), so an error δK moves D⁻¹MD⁻¹ by at most
-    φ²κ²‖δK‖ (φ = ‖F D⁻¹‖) to first order, and δG by 2φκ‖δG D⁻¹‖; ‖δK‖ ≤ γ·trace for the factorisation and
-    γ·(trace with absolute values) for K itself, and rows that rounding turned enter both. All terms
-    are doubled for what is of higher order.
+    Guarantee: M_true ⪯ M + margin·D² with nothing left out, D = diag(scale). With E = L Lᵀ − K_true, ‖E‖ ≤ e
+    (`error_K`), K_true ⪰ 1/κ² and θ = κ²e ≤ 1/100, L Lᵀ ⪯ (1 + θ)K_true, so that
 
-    The terms of `margin`, in their order, with φ = ‖F D⁻¹‖ (`phi`), κ (`kappa`) and w² the number of rounds alive:
+        D⁻¹ M_true D⁻¹ ⪯ (1 + θ) Hᵀ H,   H = L⁻¹ G_true D⁻¹ = F D⁻¹ + X,   Hᵀ H ⪯ D⁻¹ Fᵀ F D⁻¹ + 2φx + x²,
 
-    * (φκ)²‖δK‖, from F' = (K + δK)^{-½}G. `error_K` has γ_{kept+2}·tr K for the factorisation and γ·`whole` for
-      K: two responses of `steps` operations each, sums over u nodes and T rounds. `whole` is the trace of |N||N|ᵀ.
-    * 2φκ‖δG D⁻¹‖, `error_G`, entry by entry γ_steps of `absolute`. Its square stays within the doubling where
-      κ‖δG D⁻¹‖ ≤ 2φ: unless signs cancel in every round at once, φ ≥ 1 and that is far from it.
-    * 2φκ·γ_kept·√(tr K)·w: each column f of F solves (L + δL)f = g with |δL| ≤ γ_kept|L| and ‖L‖_F = √(tr K).
+    φ ≥ ‖F D⁻¹‖ (`phi`) and x ≥ ‖X‖ (`beside`). The terms, w² being the number of rounds alive:
+
+    * `error_K` has γ_{kept+2}·tr K for the factorisation and γ·`whole` for K: two responses of `steps` operations
+      each, sums over u nodes and T rounds. `whole` is the trace of |N||N|ᵀ. Rows that rounding turned enter, too.
+    * x = κ(‖δG D⁻¹‖ + γ_kept·√(tr K)·w), and a per cent for ‖L⁻¹‖ ≤ κ/√(1 − θ): entry by entry δG is γ_steps of
+      `absolute`, and each column f of F solves (L + δL)f = g with |δL| ≤ γ_kept|L| and ‖L‖_F = √(tr K).
     * γ_{kept+2}·w²: the product FᵀF, whose columns have norm at most 1 after scaling.
 
     σ_min(N) ≥ σ_min(C)/‖I − Z ⊗ A‖ gives κ; leaving out rows of the last round can only raise σ_min.
-    Source: Higham, Accuracy and Stability, Thms 8.5, 10.3 and Eq. 3.13.
+    Source: docs/proofs/checks.md, "The form"; Higham, Accuracy and Stability, Thms 8.5, 10.3 and Eq. 3.13.
     """
     A, rows, target = hidden.transition, hidden.rows, hidden.target
     r, u = rows.shape
@@ -161,9 +160,10 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
     parts = np.linalg.norm(absolute, axis=0)
     scale = np.where(alive, np.maximum(np.maximum(np.sqrt(np.diag(M)), 1e-3 * parts), 1e-140), 1.0)
     scaled = np.abs(M / np.outer(scale, scale))
-    # φ² = ‖D⁻¹MD⁻¹‖₂ ≤ its largest absolute row sum.
-    phi = float(np.sqrt(1.01 * scaled.sum(axis=1).max()))
     wide = float(np.sqrt(np.count_nonzero(alive)))
+    product = gamma(kept + 2) * wide**2
+    # φ² = ‖D⁻¹MD⁻¹‖₂ ≤ its largest absolute row sum.
+    phi = float(np.sqrt(1.01 * (scaled.sum(axis=1).max() + product)))
     kappa = 1.0001 * (1 + first) / hidden.smallest
     longest = int(np.diff(A.tocsc().indptr).max(initial=1))
     steps = rounds * (longest + hidden.relative + 1) + hidden.relative
@@ -181,12 +181,10 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
             "rounding may hide too much: the observer's rows are so close to dependent that this claim "
             f"cannot be checked in double precision (error {kappa**2 * error_K:.1e})"
         )
-    margin = 2 * (
-        (phi * kappa) ** 2 * error_K
-        + 2 * phi * kappa * error_G
-        + 2 * phi * wide * kappa * gamma(kept) * float(np.sqrt(trace))
-        + gamma(kept + 2) * wide**2
-    )
+    # Numbers that underflow are off by less than 1e-300, and the scale is at least 1e-140.
+    beside = 1.01 * kappa * (error_G + gamma(kept) * wide * float(np.sqrt(trace)) + 1e-150)
+    theta = kappa**2 * error_K
+    margin = 1.01 * (theta * phi**2 + (1 + theta) * (2 * phi * beside + beside**2 + product))
     return Form(
         matrix=M,
         alive=alive,

@@ -64,6 +64,12 @@ class HiddenLoop:
         """The sizes |A|."""
         return abs(self.transition)
 
+    @cached_property
+    def backwards(self) -> tuple[sparse.csr_array, sparse.csr_array, int]:
+        """Aᵀ, |A|ᵀ, and how many entries a column of A has at most."""
+        back = sparse.csr_array(self.transition.T)
+        return back, abs(back), int(np.diff(back.indptr).max(initial=1))
+
     def position(self, node: int) -> int:
         """Where a hidden node stands in U."""
         return int(np.searchsorted(self.unknown, node))

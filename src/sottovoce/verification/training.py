@@ -20,6 +20,7 @@ import numpy as np
 
 from sottovoce.certificates import ShiftProof, ShiftStep
 from sottovoce.errors import InputError, NotCertified
+from sottovoce.protocols import exact_span
 from sottovoce.verification.asked import training_question
 from sottovoce.verification.attacks import attack_failure, attained
 from sottovoce.verification.ends import Check, no_lower_end
@@ -120,7 +121,7 @@ def _relation(certificate: Certificate, claim: TrainingQuestion) -> list[Check]:
         return []
     low, high = (float(end[claim.target]) for end in (claim.slopes.lower, claim.slopes.upper))
     holds = low <= 1 <= high
-    slopes = f"the slopes [{low:g}, {high:g}] of the target {'hold' if holds else 'do not hold'} 1"
+    slopes = f"the slopes {exact_span(low, high)} of the target {'hold' if holds else 'do not hold'} 1"
     return [Check("relation", holds, f"{slopes}, as zero-out asks")]
 
 
