@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Two at a time; a file stays with one of them unless the other runs out, as its servers and browsers are shared.
 TOGETHER := -n 2 --dist worksteal
 
-.PHONY: demo test quick check browser bench clean docs site
+.PHONY: demo swarm test quick check browser bench clean docs site
 
 $(READY): pyproject.toml requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("sottovoce needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -29,6 +29,11 @@ $(TESTABLE): $(READY) requirements-test.txt
 
 demo: $(READY)  ## what every node of the paper's random graph can learn about every other
 	$(BIN)/sottovoce account erdos-renyi:n=100,p=0.15,seed=1 --rounds 100 --noise-multiplier 4 --delta 1e-5
+
+swarm: $(TESTABLE)  ## eight sites as processes of this machine, which learn together behind masked sums
+	rm -rf .swarm
+	$(BIN)/sottovoce peers example .swarm
+	$(BIN)/sottovoce peers local .swarm/network.toml
 
 test: check browser  ## lint, types, architecture, documentation and every test
 	$(BIN)/python -m pytest $(TOGETHER)
@@ -54,4 +59,4 @@ bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .swarm .mypy_cache .ruff_cache .pytest_cache .hypothesis

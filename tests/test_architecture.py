@@ -160,6 +160,7 @@ EDGES: dict[str, set[str]] = {
         "files",
         "interval",
         "forms",
+        "gaussian",
         "graphs",
         "protocols",
         "views",

@@ -32,6 +32,7 @@ DOCUMENTS = (
     "docs/learning.md",
     "docs/paper.md",
     "docs/page.md",
+    "docs/peers.md",
     "docs/protocols.md",
     "docs/scale.md",
     "docs/training.md",

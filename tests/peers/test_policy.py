@@ -12,8 +12,7 @@ from sottovoce.peers import Budget, Policy, known_after, read_policy
 
 
 def test_eight_sites_need_less_noise_behind_sums() -> None:
-    eight: dict[str, Any] = {"rounds": 20, "edges": complete(8), "unit": "node", "noise_multiplier": 0.846}
-    # Behind real sums 0.845 is enough; whole numbers cost another thousandth.
+    eight: dict[str, Any] = {"rounds": 20, "edges": complete(8), "unit": "node", "noise_multiplier": 0.845}
     hidden = known_after(network(8, sums="masked", **eight), "site-3", observers=[0])
     assert hidden.nodes[0].epsilon <= 10.0
     assert (hidden.nodes[0].sees, hidden.nodes[0].assumption) == ("sums", "none")
@@ -69,6 +68,19 @@ def test_a_budget_allows_what_is_certain_and_once_a_run_deviates_nothing_else() 
     tight = Budget.of(run, "site-1", Policy(everyone=certain[7]))
     assert tight.allows(6, deviated=True)
     assert not tight.allows(7, deviated=False)
+
+
+def test_what_the_grid_costs_is_in_every_number() -> None:
+    masked, plain = (
+        network(4, edges=complete(4), unit="node", rounds=9, sums=sums) for sums in ("masked", "plain")
+    )
+    both = [Budget.of(run, "site-1", Policy()).certain for run in (masked, plain)]
+    assert all(on_grid > real for on_grid, real in zip(both[0][1:], both[1][1:], strict=True))
+    assert both[0][9] < both[1][9] * (1 + 1e-6)
+    found = [known_after(run, "site-1", observers=[0]).everyone.epsilon for run in (masked, plain)]
+    assert found[0] > found[1]
+    # Messages that are opened one by one still lie on the grid.
+    assert masked.grid_excess((0,), sums=False) > 0
 
 
 def test_a_policy_that_is_none_is_refused(tmp_path: Path) -> None:

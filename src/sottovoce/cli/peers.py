@@ -82,6 +82,14 @@ def check(
     *,
     me: Me,
     policy: PolicyFile = None,
+    coalition: Annotated[
+        int | None,
+        Parameter(
+            help="How many nodes may pool what they see; the size in the policy by default, 2 without one; 0 for none.",
+            show_default=False,
+            converter=whole_number,
+        ),
+    ] = None,
     json: Json = False,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
@@ -91,9 +99,9 @@ def check(
 
     agreed = read_network(network)
     allowed = Policy(delta=agreed.settings.delta) if policy is None else read_policy(policy)
-    size = min(allowed.size, agreed.n - 1)
+    size = min(allowed.size, agreed.n - 1) if coalition is None else coalition
     with progress("observers") as moved:
-        found = known_after(agreed, me, delta=allowed.delta, size=size, progress=moved)
+        found = known_after(agreed, me, delta=allowed.delta, size=size or None, progress=moved)
     _print(found, allowed, agreed.hash.hex(), json=json)
     above = found.above(allowed)
     for seen, most in above:
@@ -192,6 +200,9 @@ def example(
     *,
     nodes: Annotated[int, Parameter(help="How many sites there are.", converter=whole_number)] = 8,
     rounds: Annotated[int, Parameter(help="How many rounds they run.", converter=whole_number)] = 60,
+    noise_multiplier: Annotated[
+        float, Parameter(help="Standard deviation of each site's noise, in units of the clipping norm.")
+    ] = 1.5,
     plain: Annotated[
         bool, Parameter(help="Messages in the clear between neighbours, not masked sums.", negative=())
     ] = False,
@@ -201,7 +212,9 @@ def example(
     _check_extras()
     from sottovoce.peers import write_example
 
-    written = write_example(folder, nodes=nodes, rounds=rounds, masked=not plain)
+    written = write_example(
+        folder, nodes=nodes, rounds=rounds, noise_multiplier=noise_multiplier, masked=not plain
+    )
     write_result(f"{written}: {nodes} sites (run them with: sottovoce peers local {written})\n")
     return 0
 

@@ -194,7 +194,7 @@ class Masking(Clear):
 
     def begin(self) -> list[Post]:
         """Offer the message to every sum; in the clear where there is none to hide in."""
-        whole = self.network.grid.whole(self.message[0])
+        whole = self.network.grid.units(self.message[0])
         posts = []
         for node in self.network.receivers(self.me):
             if node in self._senders:
@@ -232,11 +232,9 @@ class Masking(Clear):
     def received(self) -> Array:
         """The sum, the weight of what is missing with the node itself, over the denominator, rounded to the grid."""
         network, row = self.network, self.network.numerators[self.me]
-        whole = network.grid.whole(self.message[0])
+        whole = network.grid.units(self.message[0])
         if self._receiver is None:
-            total = sum(
-                (row[j] * network.grid.whole(_values(each)) for j, each in self._heard.items()), np.int64(0)
-            )
+            total = sum((row[j] * _on_grid(network, each) for j, each in self._heard.items()), np.int64(0))
         else:
             total = np.int64(0) if self._summed is None else self._summed.values
         own = network.denominator - sum(row[j] for j in self.survivors)
@@ -295,6 +293,11 @@ def masked_by(identity: Ed25519PrivateKey) -> Opening:
     return lambda network, me, round_, number, message: Masking(
         network, me, round_, number, message, identity=identity
     )
+
+
+def _on_grid(network: Network, letter: Letter) -> NDArray[np.int64]:
+    """The numbers in a letter, as whole ones."""
+    return network.grid.whole(_values(letter))
 
 
 def _values(letter: Letter) -> Array:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.errors import FileError, InputError, at_least
+from sottovoce.errors import FileError, InputError, at_least, positive
 from sottovoce.files import put_whole
 from sottovoce.learning import load_data
 from sottovoce.peers.identity import create_identity, read_identity, write_identity
@@ -173,7 +173,13 @@ def _child(place: Place, pipe: Connection) -> None:
 
 
 def write_example(
-    folder: Path, *, nodes: int = 8, rounds: int = 60, records: int = 40, masked: bool = True
+    folder: Path,
+    *,
+    nodes: int = 8,
+    rounds: int = 60,
+    records: int = 40,
+    noise_multiplier: float = 1.5,
+    masked: bool = True,
 ) -> Path:
     """A network of so many sites on this machine, with keys, records and a policy for each: something to try.
 
@@ -182,6 +188,7 @@ def write_example(
     at_least(3, nodes=nodes)
     at_least(1, rounds=rounds)
     at_least(2, records=records)
+    positive(noise_multiplier=noise_multiplier)
     try:
         folder.mkdir(mode=0o700, parents=True)
     except OSError as error:
@@ -201,7 +208,7 @@ def write_example(
     edges = ", ".join(f'["{one}", "{other}"]' for one, other in itertools.combinations(names, 2))
     text = f"""name = "example"
 rounds = {rounds}
-noise_multiplier = 1.5
+noise_multiplier = {float(noise_multiplier)!r}
 unit = "node"
 sums = "{"masked" if masked else "plain"}"
 weights = "uniform"

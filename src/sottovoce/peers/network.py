@@ -18,7 +18,7 @@ from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.graphs import GossipWeights, as_graph, matrix_weights, weights_by_rule
 from sottovoce.learning import Data, Task, plan, task_from
-from sottovoce.peers.grid import Grid, chosen_grid, covering_radius, grid_excess, largest_value
+from sottovoce.peers.grid import Grid, chosen_grid, grid_excess, largest_value, view_excess
 from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network"]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
-# By how much more noise the grid of masked messages may ask for, for one node whose Δ is 1.
-_GRID_COST = 0.001
 LARGEST_DENOMINATOR = 2**20
 """Weights are integers over this at most, so that sums of integers on a grid keep their room in 64 bits."""
 
@@ -127,11 +125,7 @@ class Network:
                 f"masked sums are of plain gossip, whose messages stay on a grid; got the protocol "
                 f'{self.protocol.name!r} (take gossip, or sums = "plain")'
             )
-        if self.largest >= 2**53:
-            raise InputError(
-                f"masked messages must stay below 2^53 units of the grid; these reach {self.largest} (take fewer "
-                "rounds, or less noise)"
-            )
+        _ = self.grid
 
     @property
     def n(self) -> int:
@@ -196,20 +190,18 @@ class Network:
 
     @cached_property
     def grid(self) -> Grid:
-        """The multiples of a power of two on which masked messages lie, so fine that they ask for hardly more noise."""
-        step = float(self.steps.min())
-        excess = max(self.grid_excess((i,)) for i in range(self.n))
+        """The multiples of a power of two on which masked messages lie: the finest that a run fits on."""
+        steps, clip = self.steps, self.settings.clip
         return chosen_grid(
-            sensitivity=1.0,
-            clip=step * self._whole.sensitivity,
-            excess=excess,
-            noise_std=float(self.steps.max()) * self.noise_std,
+            sensitivity=float(steps.min() / steps.max()) * self._whole.sensitivity / clip,
+            clip=float(steps.max()) * clip,
+            excess=max(self.grid_excess((i,)) for i in range(self.n)),
+            noise_std=float(steps.max()) * self.noise_std,
             rounds=self.settings.rounds,
             weight_total=self.denominator,
-            cost=_GRID_COST,
         )
 
-    @property
+    @cached_property
     def largest(self) -> int:
         """A bound of every masked message, in units of the grid."""
         step = float(self.steps.max())
@@ -220,17 +212,35 @@ class Network:
             grid=self.grid,
         )
 
-    def grid_excess(self, members: tuple[int, ...]) -> float:
-        """By how much the grid makes what `members` see more sensitive, in its units: docs/proofs/grid.md."""
-        n = self.n
-        rows = [[self.numerators[i].get(j, 0) for j in range(n)] for i in members]
-        rows += [[int(j == i) for j in range(n)] for i in members]
-        matrix = np.array([[row.get(j, 0) for j in range(n)] for row in self.numerators]) / self.denominator
-        gain = math.sqrt(float(matrix.sum(axis=0).max()) * float(matrix.sum(axis=1).max())) * (1 + 1e-12)
-        radius = covering_radius(rows, nodes=n)
-        return grid_excess(
-            [radius] * self.settings.rounds, hidden=n - len(members), dimension=self.dimension, gain=gain
+    def grid_excess(self, members: tuple[int, ...], *, sums: bool = True) -> float:
+        """By how much the grid makes what `members` see more sensitive, in its units: docs/proofs/grid.md.
+
+        They see the sums that they receive, or else each message.
+        """
+        hidden = [j for j in range(self.n) if j not in members]
+        exposure = self._whole.exposure
+        # Damping alone shrinks; of losses of which nothing is known, nothing is used.
+        hull = (0.0, 1.0) if exposure.state_free else exposure.reaction.hull(0, self.settings.rounds)
+        senders = {j for i in members for j in self.senders(i)} - set(members)
+        seen = [[self.numerators[i].get(j, 0) for j in hidden] for i in members]
+        return view_excess(
+            seen if sums else [[int(j == sender) for j in hidden] for sender in sorted(senders)],
+            mixing=[[self.numerators[i].get(j, 0) for j in hidden] for i in hidden],
+            denominator=self.denominator,
+            rounds=self.settings.rounds,
+            dimension=self.dimension,
+            lipschitz=None if hull is None else max(1.0, *map(abs, hull)),
         )
+
+    def grid_mu(self, excess: float) -> float:
+        """What an excess in units of the grid adds to μ, rounded up; nothing where messages are not on one."""
+        if self.settings.sums == "plain":
+            return 0.0
+        return excess * self.grid.unit / (float(self.steps.min()) * self.noise_std) * (1 + 2**-40)
+
+    def local_excess(self, rounds: int) -> float:
+        """The excess for whoever reads every message: a message of the node's own may be rounded otherwise."""
+        return grid_excess([0.0] * rounds, hidden=1, dimension=self.dimension, lipschitz=0.0)
 
     def plan(self, view: View | str, *, rounds: int | None = None, delta: float | None = None) -> Plan:
         """What training of so many rounds gives away in a view, from public numbers alone."""

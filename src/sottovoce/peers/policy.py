@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+import numpy as np
 
+from sottovoce import gaussian
 from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.interval import Interval
 from sottovoce.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from sottovoce.learning import Plan
@@ -151,8 +153,7 @@ class Budget:
     def of(cls, network: Network, me: str, policy: Policy) -> Budget:
         """The budget of a node in a network."""
         rounds = network.settings.rounds
-        whole = network.plan("everyone", delta=policy.delta)
-        certain = tuple(whole.spent(count)[1] for count in range(rounds + 1))
+        certain = tuple(_certain(network, policy.delta))
         found = cls(policy=policy, planned=None, certain=certain)
         if math.isinf(min(policy.node, policy.coalition)):
             return found
@@ -196,6 +197,19 @@ class Budget:
         return not deviated and self.planned is not None and following <= self.planned.rounds
 
 
+def _certain(network: Network, delta: float) -> Iterator[float]:
+    """ε of whoever reads every message after 0, 1, 2, … rounds: in plain gossip all of them cost the same."""
+    whole, rounds = network.plan("everyone", delta=delta), network.settings.rounds
+    yield 0.0
+    if not network.protocol.plain:
+        yield from (whole.spent(count)[1] for count in range(1, rounds + 1))
+        return
+    one = whole.exposure.everyone(noise_multiplier=whole.noise_multiplier, delta=delta, rounds=1)
+    counts = range(1, rounds + 1)
+    mus = [(count * one).mu.upper + network.grid_mu(network.local_excess(count)) for count in counts]
+    yield from gaussian.epsilon(np.nextafter(mus, np.inf), delta).tolist()
+
+
 def _one(
     network: Network, target: int, kind: str, members: tuple[int, ...], rounds: int, delta: float
 ) -> Seen:
@@ -223,10 +237,15 @@ def _unmasks(network: Network, members: tuple[int, ...]) -> bool:
 def _seen(network: Network, plan: Plan, target: int, kind: str, members: tuple[int, ...], sees: str) -> Seen:
     """The row of the target in the table of a view."""
     account = plan.table.about(network.names[target])
-    if sees == "sums":
-        # On the grid the difference of two worlds is longer by what rounding adds.
-        excess = network.grid.unit * network.grid_excess(members)
-        more = math.nextafter(excess / (float(network.steps.min()) * network.noise_std), math.inf)
+    # On the grid the difference of two worlds is longer by what rounding adds.
+    if members:
+        excess = (
+            network.grid_excess(members, sums=sees == "sums") if network.settings.sums == "masked" else 0.0
+        )
+    else:
+        excess = network.local_excess(plan.protocol.rounds)
+    more = network.grid_mu(excess)
+    if more:
         account = replace(
             account, mu=Interval(account.mu.lower, math.nextafter(account.mu.upper + more, math.inf))
         )

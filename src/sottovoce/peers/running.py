@@ -260,10 +260,9 @@ class _Running:
         contribution = self.contributor.contribution(asked.round, asked.model)
         names = [draw.name for draw in network.run.round_of(asked.round)[1].draws]
         if network.settings.sums == "masked":
-            grid = network.grid
-            contribution = grid.real(grid.whole(contribution))
-            deviation = grid.deviation(scale)
-            noise = {name: grid.real(rounded_gaussian(width, deviation=deviation))[None, :] for name in names}
+            # Each for itself on the grid, before they are added.
+            contribution = network.grid.real(network.grid.whole(contribution))
+            noise = {name: network.grid.noise(width, noise_std=scale)[None, :] for name in names}
         else:
             noise = {name: _fine_gaussian(width) * scale for name in names}
         self._carry(self.node.given(_now(), contribution, noise))
