@@ -161,7 +161,7 @@ class Node:
                 self._note("receipt", peer=self._name(sender), signed=letter.signed, body=letter.body)
                 return [Settle(receiver=sender, round=header.round, exchange=header.exchange)]
             case "closed":
-                self.deviated = True
+                self.deviated |= self._left_out(letter)
                 self._note("told", peer=self._name(sender), signed=letter.signed, body=letter.body)
                 return []
             case "farewell":
@@ -383,8 +383,9 @@ class Node:
         # Who was killed before it had kept a receipt asks for it again.
         self._used |= {(peer, self.round, exchange.number) for peer in survivors}
         self._used = {each for each in self._used if each[1] >= self.round - 2}
-        if missing:
-            self.deviated = True
+        self.deviated |= bool(missing)
+        if missing or self._masked:
+            # Who was in a sum knows over whom it was opened, and is told here what became of it.
             body = msgspec.msgpack.encode([self._name(peer) for peer in survivors])
             self._owed += [
                 Post(receiver=peer, kind="closed", round=self.round, exchange=exchange.number, body=body)
@@ -433,6 +434,14 @@ class Node:
         if self.phase == "joining" and not self._lost:
             return self._begin_round(now)
         return []
+
+    def _left_out(self, letter: Letter) -> bool:
+        """Whether a neighbour closed an exchange without somebody that it receives from."""
+        try:
+            heard = msgspec.msgpack.decode(letter.body, type=list[str])
+        except msgspec.DecodeError:
+            raise Refused(f"node {letter.sender} closed an exchange with no list of names") from None
+        return sorted(map(self._name, self.network.senders(letter.sender))) != sorted(heard)
 
     def _receipt(self, letter: Letter, *, used: bool) -> Post:
         """That a letter came, and whether it is in what the node received."""
