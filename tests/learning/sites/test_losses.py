@@ -173,8 +173,16 @@ def test_a_record_whose_gradient_is_not_finite_counts_as_zero() -> None:
     assert found.zeroed == 2
     assert np.isfinite(found.values).all()
     assert (np.linalg.norm(found.values, axis=1) <= 0.5).all()
-    with pytest.raises(InputError, match="none of the 4 gradients of a round is finite"):
+    with pytest.raises(InputError, match="none of the 4 gradients of a round is finite, at any site"):
         task.loss.clipped_sums(np.full_like(models, np.nan), task.shards, np.ones((2, 2)), 0.5)
+    # One site alone, or a site without records in the round, stops nobody.
+    half = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert task.loss.clipped_sums(models, task.shards, half, 0.5).zeroed == 1
+    few = task.loss.clipped_sums(np.full_like(models, np.nan), task.shards, np.array([[0.0, 0], [0, 1]]), 0.5)
+    assert few.zeroed == 1
+    none = task.loss.clipped_sums(models, task.shards, np.zeros((2, 2)), 0.5)
+    assert (none.loss, none.clipped, none.zeroed) == (None, 0.0, 0)
+    assert not none.values.any()
 
 
 def test_what_is_frozen_is_no_part_of_a_model() -> None:

@@ -231,6 +231,7 @@ def test_every_record_takes_part_once_an_epoch() -> None:
         ({"rounds": None}, "rounds must be given with a graph"),
         ({"sampling": "poisson"}, "sampling is about batches of loaders; got 'poisson' with data sets"),
         ({"step": None}, "step must be given for the loss Sequential"),
+        ({"device": "abacus"}, "device must be one that PyTorch knows, and that has float64; got 'abacus'"),
         ({"chunk": 0}, "chunk must be a whole number of at least 1"),
     ],
 )
