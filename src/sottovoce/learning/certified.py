@@ -99,7 +99,9 @@ def remembered(
         costs = program_costs(scenario.protocol, scenario.views, ball, progress)
     if costs is None:
         return list(found)
-    count = scenario.participation.largest_count(scenario.protocol.rounds)
+    # Contributions of norm 1 in all, however many, cost what one of that norm does.
+    energy = scenario.contribution == "energy"
+    count = 1 if energy else scenario.participation.largest_count(scenario.protocol.rounds)
     kept = []
     for one, cost in zip(found, costs, strict=True):
         upper = np.nextafter(count * cost[one.indices], np.inf)
