@@ -82,7 +82,11 @@ def seconds(protocol: Protocol, view: View, repeat: int) -> tuple[float, float, 
         taken.append(time.process_time() - begin)
     seen = found.squared_lower > 0
     ratios = found.squared_upper[seen] / found.squared_lower[seen]
-    return statistics.median(taken), float(np.median(ratios)) - 1 if ratios.size else 0.0, float(ratios.max(initial=1.0)) - 1
+    return (
+        statistics.median(taken),
+        float(np.median(ratios)) - 1 if ratios.size else 0.0,
+        float(ratios.max(initial=1.0)) - 1,
+    )
 
 
 PLAIN = """

@@ -156,6 +156,9 @@ EDGES: dict[str, set[str]] = {
         "learning",
     },
     "peers": {
+        "certificates",
+        "sensitivities",
+        "verification",
         "errors",
         "files",
         "interval",

@@ -55,6 +55,7 @@ class Clear:
         self.network, self.me, self.round, self.number = network, me, round_, number
         self.message = message
         self.notes: list[tuple[str, dict[str, object]]] = []
+        self.given: dict[int, tuple[str, ...]] = {}
         self._heard: dict[int, Letter] = {}
 
     @property
@@ -252,6 +253,7 @@ class Masking(Clear):
                     self._summed = effect
                     self._note("summed", receiver=whose, survivors=names, receipt=receipt)
                 case Given(survivors=names, receipt=receipt):
+                    self.given[receiver] = names
                     self._note("given", receiver=whose, survivors=names, receipt=receipt)
                 case Failed(phase=phase, reason=reason, dealers=names):
                     self._note("failed", receiver=whose, phase=phase, reason=reason, dealers=names)
