@@ -4,6 +4,7 @@
 from benchmarks import (
     against_direct,
     learning,
+    peers,
     protocols,
     scale,
     server,
@@ -20,6 +21,7 @@ if __name__ == "__main__":
     against_direct.main(["--quick"])
     protocols.main(["--quick"])
     scale.main(["--quick"])
+    peers.main(["--quick"])
     server.main(["--quick"])
     sums.main(["--quick"])
     training_certificate.main(["--quick"])

@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ import numpy as np
 from sottovoce.peers import Moment, Network, Outcome, Place, read_network, read_transcript, write_identity
 from sottovoce.peers.exchanges import Clear, Masking
 from sottovoce.peers.identity import create_identity
-from sottovoce.peers.local import _child, free_ports
+from sottovoce.peers.local import _child, free_ports, process_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,7 +67,7 @@ class _Soak:
     restarts: list[tuple[float, str]] = field(default_factory=list)
 
     def start(self, name: str) -> None:
-        context = get_context("spawn")
+        context = process_context()
         mine, theirs = context.Pipe(duplex=False)
         process = context.Process(target=child, args=(self.places[name], theirs), daemon=True)
         process.start()
@@ -156,11 +155,11 @@ def child(place: Place, pipe: Connection) -> None:
     for kind in (Clear, Masking):
         begin, received = kind.begin, kind.received
 
-        def begun(self: Clear, begin: Callable[[Clear], list[Post]] = begin) -> list[Post]:
+        def begun(self: Clear, begin: Callable[..., list[Post]] = begin) -> list[Post]:
             note(SENT, self, self.message[0])
             return begin(self)
 
-        def ended(self: Clear, received: Callable[[Clear], np.ndarray] = received) -> np.ndarray:
+        def ended(self: Clear, received: Callable[..., np.ndarray] = received) -> np.ndarray:
             found = received(self)
             note(RECEIVED, self, found[0], self.survivors)
             return found

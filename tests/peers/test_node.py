@@ -1,11 +1,14 @@
 """The node as a machine: it does what the simulator does, bit for bit, and no death of others stops it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.peers.networks import complete, network
 from tests.peers.swarm import Swarm
 
-from sottovoce.peers import Deadlines, Network, Policy
+from sottovoce.learning import Data, Descent, SilentNoise, init, shards_of, step
+from sottovoce.peers import Deadlines, Local, Network, Policy
 from sottovoce.peers.letters import Kind, Letter
 from sottovoce.peers.messages import Refused
 from sottovoce.protocols import initial_registers, run_round
@@ -70,6 +73,44 @@ def test_messages_are_those_of_the_simulator_to_the_bit(protocol: str) -> None:
     assert all(not box for box in swarm.outbox.values())
     closed = [note for note in swarm.notes[0] if note["what"] == "closed"]
     assert all(note["missing"] == [] for note in closed)
+
+
+@pytest.mark.parametrize("unit", ["record", "node"])
+def test_training_sends_what_train_sends(unit: str) -> None:
+    run = network(4, edges=complete(4), rounds=4, unit=unit, noise_multiplier=1e-300)
+    rng = np.random.default_rng(3)
+    tasks = [
+        run.local_task(
+            Data(name="own", features=rng.normal(size=(20, 3)), labels=np.arange(20) % 2, classes=2)
+        )
+        for _ in range(4)
+    ]
+    own = [Local(run, task) for task in tasks]
+    silent = {"u": np.zeros((1, run.dimension))}
+    swarm = Swarm(run, lambda i, t, model: (own[i].contribution(t, model), silent))
+    for i in range(4):
+        swarm.start(i)
+    swarm.run()
+    shards = [task.shards for task in tasks]
+    joint = replace(
+        tasks[0],
+        shards=shards_of(
+            [each.features[0] for each in shards], [each.labels[0] for each in shards], nominal=20
+        ),
+    )
+    descent = Descent(
+        task=joint,
+        protocol=run.protocol,
+        steps=run.steps,
+        noise=SilentNoise(4),
+        noise_std=0.0,
+        unit=run.settings.unit,
+    )
+    state = init(descent)
+    for t in range(4):
+        state, info = step(descent, state)
+        for i in range(4):
+            assert swarm.values[i, t, 0] == (info.messages[0][i] + 0.0).tobytes()
 
 
 def test_a_node_that_dies_is_left_out_and_its_weight_stays_with_the_receiver() -> None:

@@ -70,6 +70,19 @@ def test_a_budget_allows_what_is_certain_and_once_a_run_deviates_nothing_else() 
     assert not tight.allows(7, deviated=False)
 
 
+def test_what_the_grid_costs_is_in_every_number() -> None:
+    masked, plain = (
+        network(4, edges=complete(4), unit="node", rounds=9, sums=sums) for sums in ("masked", "plain")
+    )
+    both = [Budget.of(run, "site-1", Policy()).certain for run in (masked, plain)]
+    assert all(on_grid > real for on_grid, real in zip(both[0][1:], both[1][1:], strict=True))
+    assert both[0][9] < both[1][9] * (1 + 1e-6)
+    found = [known_after(run, "site-1", observers=[0]).everyone.epsilon for run in (masked, plain)]
+    assert found[0] > found[1]
+    # Messages that are opened one by one still lie on the grid.
+    assert masked.grid_excess((0,), sums=False) > 0
+
+
 def test_a_policy_that_is_none_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "policy.toml"
     for text, sentence in (

@@ -28,6 +28,7 @@ from sottovoce.peers.transport import Transport
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkServerContext
     from multiprocessing.process import BaseProcess
     from pathlib import Path
 
@@ -104,7 +105,7 @@ def run_all(
 
     Ctrl-C ends all of them; started again, they go on.
     """
-    context = get_context("spawn")
+    context = process_context()
     processes: dict[Connection, tuple[str, BaseProcess]] = {}
     found: dict[str, Outcome | str] = {}
     moments: dict[str, Moment] = {}
@@ -129,6 +130,13 @@ def run_all(
         for _, left in processes.values():
             left.join(10)
     return found
+
+
+def process_context() -> ForkServerContext:
+    """How nodes become processes: forked from one that has loaded all that they need and has no links or threads."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
 
 def _hear(

@@ -18,7 +18,7 @@ from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.graphs import GossipWeights, as_graph, matrix_weights, weights_by_rule
 from sottovoce.learning import Data, Task, plan, task_from
-from sottovoce.peers.grid import Grid, chosen_grid, largest_value, view_excess
+from sottovoce.peers.grid import Grid, chosen_grid, grid_excess, largest_value, view_excess
 from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
@@ -226,17 +226,32 @@ class Network:
             grid=self.grid,
         )
 
-    def grid_excess(self, members: tuple[int, ...]) -> float:
-        """By how much the grid makes what `members` see more sensitive, in its units: docs/proofs/grid.md."""
+    def grid_excess(self, members: tuple[int, ...], *, sums: bool = True) -> float:
+        """By how much the grid makes what `members` see more sensitive, in its units: docs/proofs/grid.md.
+
+        They see the sums that they receive, or else each message.
+        """
         hidden = [j for j in range(self.n) if j not in members]
+        senders = {j for i in members for j in self.senders(i)} - set(members)
+        seen = [[self.numerators[i].get(j, 0) for j in hidden] for i in members]
         return view_excess(
-            [[self.numerators[i].get(j, 0) for j in hidden] for i in members],
+            seen if sums else [[int(j == sender) for j in hidden] for sender in sorted(senders)],
             mixing=[[self.numerators[i].get(j, 0) for j in hidden] for i in hidden],
             denominator=self.denominator,
             rounds=self.settings.rounds,
             dimension=self.dimension,
             lipschitz=self.lipschitz,
         )
+
+    def grid_mu(self, excess: float) -> float:
+        """What an excess in units of the grid adds to μ, rounded up; nothing where messages are not on one."""
+        if self.settings.sums == "plain":
+            return 0.0
+        return excess * self.grid.unit / (float(self.steps.min()) * self.noise_std) * (1 + 2**-40)
+
+    def local_excess(self, rounds: int) -> float:
+        """The excess for whoever reads every message: a message of the node's own may be rounded otherwise."""
+        return grid_excess([0.0] * rounds, hidden=1, dimension=self.dimension, lipschitz=0.0)
 
     @property
     def lipschitz(self) -> float | None:

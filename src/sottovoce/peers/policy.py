@@ -222,9 +222,9 @@ def _certain(network: Network, delta: float) -> Iterator[float]:
         yield from (whole.spent(count)[1] for count in range(1, rounds + 1))
         return
     one = whole.exposure.everyone(noise_multiplier=whole.noise_multiplier, delta=delta, rounds=1)
-    yield from gaussian.epsilon(
-        np.array([(count * one).mu.upper for count in range(1, rounds + 1)]), delta
-    ).tolist()
+    counts = range(1, rounds + 1)
+    mus = [(count * one).mu.upper + network.grid_mu(network.local_excess(count)) for count in counts]
+    yield from gaussian.epsilon(np.nextafter(mus, np.inf), delta).tolist()
 
 
 def _one(
@@ -243,10 +243,15 @@ def _one(
 def _seen(network: Network, plan: Plan, target: int, kind: str, members: tuple[int, ...], sees: str) -> Seen:
     """The row of the target in the table of a view."""
     account = plan.table.about(network.names[target])
-    if sees == "sums":
-        # On the grid the difference of two worlds is longer by what rounding adds.
-        excess = network.grid.unit * network.grid_excess(members)
-        more = math.nextafter(excess / (float(network.steps.min()) * network.noise_std), math.inf)
+    # On the grid the difference of two worlds is longer by what rounding adds.
+    if members:
+        excess = (
+            network.grid_excess(members, sums=sees == "sums") if network.settings.sums == "masked" else 0.0
+        )
+    else:
+        excess = network.local_excess(plan.protocol.rounds)
+    more = network.grid_mu(excess)
+    if more:
         account = replace(
             account, mu=Interval(account.mu.lower, math.nextafter(account.mu.upper + more, math.inf))
         )
