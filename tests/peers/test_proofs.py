@@ -326,7 +326,7 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
             known = list(made.known)
             known[where] = msgspec.structs.replace(stated, **change)
             assert not accepted(run, resigned(made, known=known), files), change
-    for changed in (
+    others: list[dict[str, Any]] = [
         {"known": made.known[1:]},
         {"delta": made.delta / 10},
         {"size": 1},
@@ -334,7 +334,8 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
         {"sent": made.sent - 1},
         {"run": "00" * 32},
         {"transcripts": {}},
-    ):
+    ]
+    for changed in others:
         assert not accepted(run, resigned(made, **changed), files), changed
     # A certificate of other weights, with all its numbers, proves nothing here.
     other = json.loads(json.dumps(made.known[0].certificates))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from sottovoce.peers import Knowledge, Outcome, Policy
+    from sottovoce.peers import Checked, Knowledge, Outcome, Policy, RunCertificate
 
 __all__ = ["peers"]
 
@@ -33,6 +33,19 @@ Me = Annotated[str, Parameter(help="The name of this node in the network.")]
 PolicyFile = Annotated[
     Path | None,
     Parameter(help="This node's own policy.toml: the most ε that others may have.", show_default=False),
+]
+
+KeysFile = Annotated[
+    Path | None,
+    Parameter(help="The node's keys; NAME.keys beside the network by default.", show_default=False),
+]
+RunFolder = Annotated[
+    Path | None,
+    Parameter(
+        help="Where the node keeps its state, transcript and ledger; NAME.run beside the network by default. A "
+        "node that was killed goes on from there.",
+        show_default=False,
+    ),
 ]
 
 
@@ -122,18 +135,8 @@ def run(
     *,
     me: Me,
     data: Annotated[Path, Parameter(help="The node's own records, a .csv or .npz file.")],
-    keys: Annotated[
-        Path | None,
-        Parameter(help="The node's keys; NAME.keys beside the network by default.", show_default=False),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        Parameter(
-            help="Where the node keeps its state, transcript and ledger; NAME.run beside the network by default. A "
-            "node that was killed goes on from there.",
-            show_default=False,
-        ),
-    ] = None,
+    keys: KeysFile = None,
+    folder: RunFolder = None,
     policy: PolicyFile = None,
     label: Annotated[
         str | None,
@@ -217,6 +220,121 @@ def example(
     )
     write_result(f"{written}: {nodes} sites (run them with: sottovoce peers local {written})\n")
     return 0
+
+
+@_command("certify NETWORK --me NAME [OPTIONS]", "certify network.toml --me ward-3 --with ward-1.jsonl")
+def certify(
+    network: NetworkFile,
+    /,
+    *,
+    me: Me,
+    keys: KeysFile = None,
+    folder: RunFolder = None,
+    others: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            name="--with",
+            help="The transcript of another node, as far as it lays it open.",
+            negative_iterable=(),
+        ),
+    ] = (),
+    policy: PolicyFile = None,
+    output: Annotated[
+        Path | None,
+        Parameter(
+            help="Where to write it; certificate.json in the run's folder by default.", show_default=False
+        ),
+    ] = None,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Certify again what a run gave away, with the transcripts of others: what they tell need not count as seen."""
+    _check_extras()
+    from sottovoce.peers import Policy, certify_run, read_identity, read_network, read_policy, write_run
+    from sottovoce.peers.proofs import authors_of
+
+    agreed, place = read_network(network), folder or network.parent / f"{me}.run"
+    allowed = Policy(delta=agreed.settings.delta) if policy is None else read_policy(policy)
+    files = authors_of([place / "transcript.jsonl", *others])
+    identity = read_identity(keys or network.parent / f"{me}.keys")
+    made = certify_run(agreed, identity, files, delta=allowed.delta, size=allowed.size)
+    written = output or place / "certificate.json"
+    write_run(made, written)
+    write_result(
+        f"{written}: what others know of {me} (check it with: sottovoce peers verify {written} {network})\n"
+    )
+    return 0
+
+
+@_command("verify CERTIFICATE NETWORK [OPTIONS]", "verify ward-3.run/certificate.json network.toml")
+def verify(
+    certificate: Annotated[Path, Parameter(help="A certificate.json that a node wrote after a run.")],
+    network: NetworkFile,
+    /,
+    *,
+    transcript: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            help="A transcript that it follows from; transcript.jsonl beside it by default.",
+            negative_iterable=(),
+        ),
+    ] = (),
+    json: Json = False,
+    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+) -> int:
+    """Prove again, offline, what a run gave away of a node; exit code 3 unless every number follows."""
+    _check_extras()
+    from sottovoce.errors import InputError
+    from sottovoce.peers import read_network, read_run, verify_run
+    from sottovoce.peers.proofs import authors_of
+
+    made, agreed = read_run(certificate), read_network(network)
+    files = authors_of(transcript or [certificate.parent / "transcript.jsonl"])
+    try:
+        found, reason = verify_run(made, agreed, files), ""
+    except InputError as error:
+        found, reason = (), str(error)
+    if not all(each.holds for each in found):
+        reason = "a number is smaller than what follows from the transcripts"
+    _print_run(made, found, json=json)
+    if reason:
+        complain(f"not verified: {reason}")
+    return 3 if reason else 0
+
+
+def _print_run(made: RunCertificate, found: tuple[Checked, ...], *, json: bool) -> None:
+    """What was proved of a run, as JSON or as a table."""
+    if json:
+        from sottovoce.documents import as_json
+
+        known = [
+            {
+                "observers": each.observers,
+                "epsilon": each.proved,
+                "claimed": each.claimed,
+                "holds": each.holds,
+            }
+            for each in found
+        ]
+        document = {
+            "kind": "peers verify",
+            "run": made.run,
+            "me": made.me,
+            "delta": made.delta,
+            "known": known,
+        }
+        write_result(as_json(document))
+        return
+    from sottovoce.cli.layout import paragraph, plain_table
+
+    with result_page() as console:
+        paragraph(console, f"What others know of {made.me} after the run, at δ = {made.delta!r}", "bold")
+        table = plain_table()
+        for name in ("who", "ε at most", ""):
+            table.add_column(name, justify="right" if name.startswith("ε") else "left")
+        for each in found:
+            who = _who(each.observers, "node" if each.observers else "everyone")
+            table.add_row(who, rounded_up(each.proved), "holds" if each.holds else "less was claimed")
+        console.print(table)
 
 
 def _ended(

@@ -14,6 +14,7 @@ from sottovoce.peers.identity import (
 from sottovoce.peers.local import Place, places_beside, run_all, run_here, write_example
 from sottovoce.peers.network import Deadlines, Network, Problem, Settings, read_network
 from sottovoce.peers.policy import Budget, Knowledge, Policy, Seen, known_after, read_policy
+from sottovoce.peers.proofs import Checked, RunCertificate, certify_run, read_run, verify_run, write_run
 from sottovoce.peers.running import Contributor, Local, Moment, Outcome, run_peer
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Transport
@@ -21,6 +22,7 @@ from sottovoce.peers.transport import Transport
 __all__ = [
     "Budget",
     "Card",
+    "Checked",
     "Contributor",
     "Deadlines",
     "Identity",
@@ -32,19 +34,24 @@ __all__ = [
     "Place",
     "Policy",
     "Problem",
+    "RunCertificate",
     "Seen",
     "Settings",
     "Transport",
+    "certify_run",
     "create_identity",
     "known_after",
     "places_beside",
     "read_identity",
     "read_network",
     "read_policy",
+    "read_run",
     "read_transcript",
     "run_all",
     "run_here",
     "run_peer",
+    "verify_run",
     "write_example",
     "write_identity",
+    "write_run",
 ]
