@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Two at a time; a file stays with one of them unless the other runs out, as its servers and browsers are shared.
 TOGETHER := -n 2 --dist worksteal
 
-.PHONY: demo swarm test quick check browser bench clean docs
+.PHONY: demo swarm test quick check browser bench clean docs site
 
 $(READY): pyproject.toml requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("sottovoce needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -51,6 +51,9 @@ browser:  ## Chromium, for the tests of the page
 
 docs: $(READY)  ## write the command-line reference again
 	$(BIN)/python -m sottovoce.cli.reference docs/cli.md
+
+site: $(TESTABLE) browser  ## the documentation as pages that can be searched, in build/site
+	$(BIN)/python -m scripts.site
 
 bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks

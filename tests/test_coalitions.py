@@ -131,17 +131,17 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
     return after
 
 
-@pytest.mark.parametrize("count", [1, 5, 20, 60, 100])
-def test_an_interrupted_search_keeps_what_it_has(count: int, interrupted: Any) -> None:
+def test_an_interrupted_search_keeps_what_it_has(interrupted: Any) -> None:
     protocol = protocol_of("erdos-renyi:n=12,p=0.3,seed=2", 4)
     whole = worst_coalition(protocol, 0, size=3)
-    interrupted(count)
-    part = worst_coalition(protocol, 0, size=3)
     assert whole.evaluated > 100
-    assert (part.stopped, part.evaluated) == ("interrupted", count)
-    assert part.sensitivity.lower <= whole.sensitivity.upper
-    assert part.upper_bound >= whole.sensitivity.lower
-    assert part.largest == Interval(part.sensitivity.lower, part.upper_bound)
+    for count in (1, 5, 20, 60, 100):
+        interrupted(count)
+        part = worst_coalition(protocol, 0, size=3)
+        assert (part.stopped, part.evaluated) == ("interrupted", count)
+        assert part.sensitivity.lower <= whole.sensitivity.upper
+        assert part.upper_bound >= whole.sensitivity.lower
+        assert part.largest == Interval(part.sensitivity.lower, part.upper_bound)
 
 
 def test_an_interrupt_before_the_first_coalition_passes(interrupted: Any) -> None:

@@ -93,6 +93,46 @@ def test_a_claim_is_held_against_the_runs_that_any_other_is() -> None:
     assert other.claimed_mu < found.claimed_mu
 
 
+WAYS = {"dealt": {"batches": 3}, "tossed": {"batch_fraction": 0.3}}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_canaries_in_batches_never_beat_what_is_certified(way: dict[str, Any]) -> None:
+    # The other records have no gradient that would hide when the canary takes part.
+    nobody = [np.zeros((6, 2))] * 4
+    task = Task(name="zeros", loss=ridge(2, radius=1), shards=shards_of(nobody, [np.zeros(6)] * 4, nominal=6))
+    chosen = planned(task, noise=0.25, view="everyone", **way)
+    found = audit_training(chosen, canary="constant", trials=400, rng=rng())
+    assert not found.refuted
+    assert not found.unconditional_refuted
+    assert 0 < found.empirical_epsilon_lower < found.certified_epsilon_upper
+    # Who is told the rounds finds something too, and no more than holds for who is told.
+    told = audit_training(chosen, canary="constant", told=True, trials=400, rng=rng())
+    assert not told.refuted
+    assert not told.unconditional_refuted
+    assert told.empirical_epsilon_lower < told.certified_epsilon_upper
+    assert told.empirical_mu_lower > 0
+    assert told.account.method == ("exact" if chosen.account.coins is None else "told")
+    # A trainer that puts every record into every round is caught by the same attack.
+    always = planned(task, noise=0.25, view="everyone")
+    claim = planned(task, noise=1.0, view="everyone", **way).account.epsilon().upper
+    assert audit_training(always, claim=claim, canary="constant", trials=400, rng=rng()).refuted
+
+
+def test_a_canary_takes_part_when_its_place_does() -> None:
+    task, gradient = TASKS["logistic"][0], np.full(31, 0.1)
+    shards, models = task.shards, np.zeros((4, 31))
+    loss = CanaryLoss(loss=task.loss, node=1, gradient=gradient, place=2)
+    weights = shards.present.astype(float)
+    without = weights.copy()
+    without[1, 2] = 0
+    others = task.loss.clipped_sums(models, shards, without, 1.0).values
+    assert np.array_equal(loss.clipped_sums(models, shards, without, 1.0).values, others)
+    with_it = loss.clipped_sums(models, shards, weights, 1.0).values
+    assert with_it[1] - others[1] == pytest.approx(gradient)
+    assert np.array_equal(with_it[[0, 2, 3]], others[[0, 2, 3]])
+
+
 def star(**terms: Any) -> Plan:
     """The leaves other than the target forget what they receive and send it back as gradients instead."""
     features = [np.zeros((1, 1))] * 2 + [np.ones((1, 1))] * 7
@@ -249,6 +289,8 @@ def test_few_runs_are_scored_by_the_likelihood_ratio() -> None:
         ({}, {"trials": 3}, "trials must be a whole number of at least 16; got 3"),
         ({}, {"trials": 10**9}, "1000000000 runs of 3 rounds each would take hours"),
         ({}, {"canary": "loud"}, "canary must be one of witness, constant; got 'loud'"),
+        ({}, {"direction": np.zeros(2)}, "direction must be a vector of 2 finite numbers that are not all 0"),
+        ({}, {"direction": np.ones(3)}, r"as many as the model has; got shape \(3,\)"),
         ({}, {"claim": -1.0}, r"claim must be an Account or an ε of at least 0; got -1\.0"),
         ({}, {"confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
     ],

@@ -486,3 +486,54 @@ def test_every_output_leads_with_what_is_certified_and_has_local_dp_beside_it(so
         assert said.index(first) == said.index("ε ≤ ")
         names = list(document)
         assert names.index("account") + 1 == names.index("unconditional")
+
+
+def test_coins_are_named_in_every_output(sottovoce: Run, tmp_path: Path) -> None:
+    files = ("--output", "run.npz", "--report", "run.html")
+    text = " ".join(sottovoce(*TRAIN, *NOISE, "--batch-fraction", "0.25", *files).out.split())
+    assert "whoever sees whatever but the coins: nothing is assumed" in text
+    assert "0.25 of the records, each by a coin of its own, which the seed tells; bound: amplified" in text
+    assert "by a seed, for simulations: whoever knows it can take the noise away" in text
+    shown = re.search(r"told ε ≤ ([\d.]+): .* amplified ε ≤ ([\d.]+): .* full ε ≤ ([\d.]+): ", text)
+    assert shown is not None
+    told, amplified, full = map(float, shown.groups())
+    assert amplified < told < full
+    document = json.loads(sottovoce(*TRAIN, *NOISE, "--batch-fraction", "0.25", "--json").out)
+    assert (document["seeded"], document["randomness"][:6]) == (True, "a seed")
+    account = document["account"]
+    assert (account["method"], account["participation"]) == ("amplified", "poisson:0.25")
+    assert [rounded_up(account["coins"][name]) for name in ("told", "amplified", "full")] == list(
+        shown.groups()
+    )
+    assert "counts" not in account["coins"]
+    kept = read_run(tmp_path / "run.npz")
+    assert kept.account.epsilon().upper == kept.unconditional.epsilon().upper == account["epsilon"]["upper"]
+    assert kept.account.epsilon(1e-6).upper > kept.account.epsilon().upper
+    assert kept.seeded
+    page = (tmp_path / "run.html").read_text("utf-8")
+    assert "for simulations" in page
+    assert "amplified" in page
+
+
+def test_without_a_seed_outputs_name_the_systems_generator(sottovoce: Run) -> None:
+    secret = (*TRAIN[:-2], *NOISE)
+    dealt = " ".join(sottovoce(*secret, "--batches", "4").out.split())
+    assert "4 an epoch, each record in one of them, in a secret order" in dealt
+    assert "by the system's cryptographic generator, which gives each node a key of its own" in dealt
+    tossed = " ".join(sottovoce(*secret, "--batch-fraction", "0.5", "--unit", "node").out.split())
+    assert (
+        "0.5 of the records, each by a secret coin of its own; accounted for as all, as nodes are protected"
+        in tossed
+    )
+    document = json.loads(sottovoce(*secret, "--json").out)
+    assert document["randomness"].startswith("the system's cryptographic generator")
+
+
+def test_less_noise_is_enough_for_batches(sottovoce: Run) -> None:
+    words = (*TRAIN, "--target-epsilon", "2", "--json")
+    found = [
+        json.loads(sottovoce(*words, *more).out)["noise_multiplier"]
+        for more in ((), ("--batches", "8"), ("--batch-fraction", "0.1"))
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[2] < found[0] / 3

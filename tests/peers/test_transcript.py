@@ -62,7 +62,7 @@ def test_every_change_of_a_transcript_is_found(tmp_path: Path) -> None:
 
 def test_a_ledger_has_every_round_once(tmp_path: Path) -> None:
     def rows(sent: int) -> list[dict[str, object]]:
-        common = {"round": sent + 2, "sent": sent, "delta": 1e-5, "holds": "always"}
+        common = {"round": sent + 2, "sent": sent, "delta": 1e-5}
         return [common | {"observer": name, "epsilon": sent / 10} for name in ("b", "everyone")]
 
     for sent in (1, 2):
@@ -71,7 +71,7 @@ def test_a_ledger_has_every_round_once(tmp_path: Path) -> None:
     both.add(rows(2))
     both.add(rows(3))
     lines = (tmp_path / "ledger.csv").read_text().splitlines()
-    assert lines[0] == "round,sent,observer,epsilon,delta,holds"
-    assert lines[1:3] == ["3,1,b,0.1,1e-05,always", "3,1,everyone,0.1,1e-05,always"]
+    assert lines[0] == "round,sent,observer,epsilon,delta"
+    assert lines[1:3] == ["3,1,b,0.1,1e-05", "3,1,everyone,0.1,1e-05"]
     assert [line.split(",")[1] for line in lines[1:]] == ["1", "1", "2", "2", "3", "3"]
     assert len((tmp_path / "ledger.jsonl").read_text().splitlines()) == 6

@@ -24,6 +24,7 @@ def made(view: str) -> Run:
 def test_a_saved_run_is_drawn_as_it_was(tmp_path: Path) -> None:
     run = read_run(write_run(made("secure-sum"), tmp_path / "run.npz"))
     axes = draw_run(run)
+    assert axes[0].get_title() == "a simulation: noise by a seed"
     drawn = [np.asarray(place.lines[0].get_ydata()) for place in axes]
     assert np.array_equal(drawn[0], run.history.loss)
     assert np.array_equal(drawn[1], run.history.consensus_distance)
@@ -42,6 +43,7 @@ def test_given_axes_are_used() -> None:
     axes = figure.subplots(3, 1)
     assert draw_run(made("everyone"), axes) is axes
     assert len(axes[2].lines) == 1
+    assert draw_run(replace(made("everyone"), seeded=False))[0].get_title() == ""
 
 
 def test_what_is_refused() -> None:

@@ -6,18 +6,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pytest
+from msgspec import UNSET
 
 from sottovoce import View, certify, gossip, graphs
-from sottovoce.accounting import account_all
-from sottovoce.documents import page_document
+from sottovoce.accounting import account, account_all, carried_proofs
+from sottovoce.documents import PageDocument, as_json, occasion, page_document
 from sottovoce.documents.carried import Carried, read_report
+from sottovoce.forms import read_form, strict_json
 from sottovoce.graphs import as_graph, spectrum
 from sottovoce.participation import Participation
-from sottovoce.protocols import Slopes, scheduled
+from sottovoce.protocols import Slopes, repeated, scheduled
+from sottovoce.report import proof_section, sheet_html
 from sottovoce.report.html import report_html
-from sottovoce.report.proofs import carried_proofs
 from sottovoce.verification import AccountVerification, verify, verify_account
 from sottovoce.verification.asked import training_question
 from sottovoce.verification.meaning import question
@@ -35,11 +38,17 @@ def carried(folder: Path, source: str, view: str, **options: Any) -> tuple[Gossi
     weights = graphs.metropolis_weights(graph)
     protocol = gossip(weights, rounds=4, **options)
     table = account_all(protocol, view, noise_multiplier=4.0, delta=1e-5)
-    texts, section = carried_proofs([table])
+    found = carried_proofs([table])
     account = page_document(table, graph, spectrum(weights))
     file = folder / f"{graph.n}-{view}.html"
     file.write_text(
-        report_html(title="training", account=account, sections=[section], proofs=texts), encoding="utf-8"
+        report_html(
+            title="training",
+            account=account,
+            sections=[proof_section(found)],
+            proofs=[each.texts for each in found],
+        ),
+        encoding="utf-8",
     )
     (held,) = read_report(file).views
     return weights, held
@@ -151,11 +160,17 @@ def test_other_pairs_of_a_schedule_are_held_against_all_of_its_weights(tmp_path:
     full, path = (graphs.metropolis_weights(name) for name in ("complete:n=4", "path:n=4"))
     protocol = scheduled([full, path], rounds=4)
     table = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
-    texts, section = carried_proofs([table])
+    found = carried_proofs([table])
     account = page_document(table, as_graph("complete:n=4"), spectrum(full))
     file = tmp_path / "schedule.html"
     file.write_text(
-        report_html(title="schedule", account=account, sections=[section], proofs=texts), encoding="utf-8"
+        report_html(
+            title="schedule",
+            account=account,
+            sections=[proof_section(found)],
+            proofs=[each.texts for each in found],
+        ),
+        encoding="utf-8",
     )
     (one,) = read_report(file).views
     honest = verify_account(one.stated, one.certificate)
@@ -168,3 +183,38 @@ def test_other_pairs_of_a_schedule_are_held_against_all_of_its_weights(tmp_path:
     forged = verify_account(replace(one.stated, squared_upper=lowered), second)
     assert (forged.verdict, forged.checks[-1].name) == ("refused", "worst")
     assert "Δ² of 0 about 1 is at least 2.53" in forged.reason
+
+
+def test_a_report_of_some_exchanges_says_so_and_is_held_to_it(tmp_path: Path) -> None:
+    """Two exchanges a round, of which the view sees the first: the data say so, and without it nothing is proved."""
+    protocol = repeated(graphs.metropolis_weights("ring:n=5"), rounds=2, steps=2)
+    graph = as_graph("ring:n=5")
+    table = account(protocol, View.secure_sum(0, exchanges=[1]), noise_multiplier=4.0, delta=1e-5)
+    found = carried_proofs([table])
+    said = occasion("sottovoce account", [], None)
+    page = page_document(table, graph, spectrum(protocol.schedule[0]), occasion=said)
+    told = page_document(
+        account(protocol, View.secure_sum(0), noise_multiplier=4.0, delta=1e-5),
+        graph,
+        spectrum(protocol.schedule[0]),
+    )
+    assert (page.exchanges, told.exchanges) == ((1,), UNSET)
+    assert read_form(strict_json(as_json(page), "it"), PageDocument, "it").exchanges == (1,)
+    assert ", exchanges [1] of a round alone: what" in sheet_html(page)
+
+    def read(document: PageDocument) -> Any:
+        file = tmp_path / "part.html"
+        texts = [each.texts for each in found]
+        file.write_text(
+            report_html(title="part", account=document, sections=[], proofs=texts), encoding="utf-8"
+        )
+        (one,) = read_report(file).views
+        return verify_account(one.stated, one.certificate, protocol.schedule[0])
+
+    honest = read(page)
+    assert honest.verdict in {"verified", "consistent"}
+    # The numbers of the narrower view under the name of the whole one.
+    forged = read(msgspec.structs.replace(page, exchanges=UNSET))
+    assert forged.verdict == "refused"
+    assert forged.reason == "the list of exchanges of the page is all, that of its certificate (1,)"
+    assert read(msgspec.structs.replace(page, exchanges=(2,))).verdict == "refused"

@@ -61,7 +61,9 @@ TINY: dict[str, Any] = {
         accelerated_rounds=3, peer_rounds=3, rounds=(1, 2, 4), averaged=8, steps=(1, 2, 4, 6)
     ),
     "shared-noise": shared_noise.Config(nodes=6, rounds=3, shared=(0.0, 1.0, 2.0), local=(0.5, 1.0)),
-    "encoders": encoders.Config(sizes=((40, 4, "full", 2), (40, 4, "at-most:1", 2))),
+    "encoders": encoders.Config(
+        sizes=((40, 4, "full", 2), (40, 4, "at-most:1", 2)), sums=((40, 4, "full", 2),)
+    ),
 }
 
 

@@ -11,10 +11,20 @@ is the Gaussian-DP parameter from which every other number follows.
 from sottovoce.accounting.comparisons import central_account, compared, local_account
 from sottovoce.accounting.curves import Curve, table_curves, view_curve
 from sottovoce.accounting.mixtures import binomial_above
+from sottovoce.accounting.proofs import CarriedProof, carried_proofs
 from sottovoce.accounting.sampling import SampledAccount, calibrate_sampled, sampled_account, sampled_from
 from sottovoce.accounting.side_by_side import Contender, compare
 from sottovoce.accounting.table import AccountTable
-from sottovoce.accounting.values import ASSUMPTIONS, RELATIONS, Account, Assumption, Facts, Relation, mu_ends
+from sottovoce.accounting.values import (
+    ASSUMPTIONS,
+    RELATIONS,
+    Account,
+    Assumption,
+    Facts,
+    Relation,
+    mu_ends,
+    noise_enough,
+)
 from sottovoce.accounting.verbs import (
     Interrupted,
     account,
@@ -29,6 +39,7 @@ __all__ = [
     "Account",
     "AccountTable",
     "Assumption",
+    "CarriedProof",
     "Contender",
     "Curve",
     "Facts",
@@ -40,11 +51,13 @@ __all__ = [
     "binomial_above",
     "calibrate",
     "calibrate_sampled",
+    "carried_proofs",
     "central_account",
     "compare",
     "compared",
     "local_account",
     "mu_ends",
+    "noise_enough",
     "sampled_account",
     "sampled_from",
     "table_curves",

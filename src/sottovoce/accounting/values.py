@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce import gaussian
 from sottovoce.errors import InputError, at_least, needs, one_of, positive, probability
-from sottovoce.interval import Interval
+from sottovoce.interval import UNIT_ROUNDOFF, Interval
 from sottovoce.scenarios import CONTRIBUTIONS, RELATIONS, Relation
 from sottovoce.views import ASSUMPTIONS, Assumption
 
@@ -302,6 +302,16 @@ def mu_ends(
         upper = factor * np.nextafter(np.sqrt(squared_upper), np.inf) / noise_multiplier
     lower = np.where(np.isinf(squared_lower), np.inf, np.nextafter(lower, 0))
     return lower, np.where(squared_upper == 0, 0.0, np.nextafter(upper, np.inf))
+
+
+def noise_enough(squared_upper: float, target_epsilon: float, target_delta: float, *, factor: float) -> float:
+    """A noise multiplier that keeps a pair with this Δ² at most (ε, δ)-private: factor·Δ/μ(ε, δ).
+
+    Guarantee: upper bound of the smallest one; root, product and quotient round by a unit each.
+    Source: Balle & Wang 2018, Algorithm 1 (the analytic Gaussian mechanism).
+    """
+    exact = factor * math.sqrt(squared_upper) / gaussian.mu(target_epsilon, target_delta)
+    return exact * (1 + 8 * UNIT_ROUNDOFF)
 
 
 def epsilon_below(mu: float | Array, delta: float) -> Array:

@@ -7,6 +7,7 @@ told to hold one more record. What a view shows is read off its name, as in ever
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +17,7 @@ from sottovoce.auditing.programs import linear_attack, program_scene
 from sottovoce.auditing.results import TrainingAudit, claimed_ends
 from sottovoce.auditing.verbs import CONFIDENCE, audit_simulator
 from sottovoce.errors import InputError, at_least, one_of, probability
-from sottovoce.learning import NodeNoise, clipped_rows, closed_loop, init, step
+from sottovoce.learning import NodeNoise, clipped_rows, closed_loop, init, step, taking_part
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity as exposed
 from sottovoce.views import View
@@ -112,6 +113,8 @@ def audit_training(
     target: Hashable = None,
     claim: Account | float | None = None,
     canary: Canary = "witness",
+    direction: Array | None = None,
+    told: bool = False,
     trials: int = TRIALS,
     confidence: float = CONFIDENCE,
     rng: np.random.Generator | None = None,
@@ -122,7 +125,7 @@ def audit_training(
     The observer sees what its view shows of every message, and the noise that it knows, along the canary's direction.
     Its score is Fisher's discriminant, fitted to runs that serve for nothing else, or the likelihood ratio of the loop
     without hidden states where views have too many numbers for that. Where records take part in some rounds alone, the
-    canary has a place among them: it is dealt or tossed with the others, and nobody is told when it took part.
+    canary has a place among them: it is dealt or tossed with the others.
 
     Args:
         plan: what is trained, as `learning.plan` returns it: task, protocol, view, noise, steps, clip.
@@ -130,6 +133,10 @@ def audit_training(
         claim: what to audit: an `Account`, or an ε at the δ of the plan; the plan's account of the pair if None.
         canary: "witness" for the signs that leak most in averaging, whose streams are fixed in advance; "constant" for
             one sign, which may leak more where gradients depend on models.
+        direction: where the canary's gradient points, a vector of the model's dimension; at random if None. Where coins
+            are tossed, those of other records hide it, but not in a direction in which these have no gradient.
+        told: whether the attacker is told in which rounds the canary takes part; of coins, what holds for who is told
+            them is then audited. It adds up what these rounds show, and what stood before each of them.
         trials: how many runs to train, half of them with the canary.
         confidence: with which probability the empirical bounds hold.
         rng: where the nodes' keys and the canary's direction come from; system entropy if None.
@@ -153,7 +160,9 @@ def audit_training(
     at_least(16, trials=trials)
     _check(plan, trials)
     source = np.random.default_rng() if rng is None else rng
-    pair = plan.account if target is None else plan.about(target)
+    pair, local = plan.account if target is None else plan.about(target), plan.unconditional
+    if told:
+        pair, local = _as_told(pair), _as_told(local)
     view = View(name=pair.view, observers=pair.observers, own_noise=plan.table.own_noise)
     sizes = plan.schedule.sizes(plan.protocol.rounds)
     # The loop as it would be if gradients did not depend on models: for signs and weights, which need no precision.
@@ -168,9 +177,9 @@ def audit_training(
     if canary == "witness":
         found = exposed(loop, view, [pair.target], contribution="scalar")[pair.target]
         signs = np.sign(np.asarray(found.witness, dtype=np.float64).reshape(plan.protocol.rounds))
-    fitted = len(scene.told) * RUNS_PER_WEIGHT <= trials
+    fitted = told or len(scene.told) * RUNS_PER_WEIGHT <= trials
     evidence = audit_simulator(
-        training_simulator(plan, scene, _direction(plan, source)),
+        training_simulator(plan, scene, _direction(plan, direction, source), signs if told else None),
         (-signs if pair.relation == "replace-one" else np.zeros_like(signs), signs),
         delta=plan.recipe.target_delta,
         score=None if fitted else linear_attack(loop, scene, signs[:, None]),
@@ -185,7 +194,7 @@ def audit_training(
         view=view,
         target=pair.target,
         account=pair,
-        unconditional=plan.unconditional,
+        unconditional=local,
         noise_multiplier=plan.noise_multiplier,
         delta=plan.recipe.target_delta,
         claimed_epsilon=epsilon,
@@ -197,11 +206,14 @@ def audit_training(
     )
 
 
-def training_simulator(plan: Plan, scene: ProgramScene, direction: np.ndarray) -> Simulator:
+def training_simulator(
+    plan: Plan, scene: ProgramScene, direction: np.ndarray, told: np.ndarray | None = None
+) -> Simulator:
     """Training runs as a simulator: the stream holds one number a round, the canary's gradient in clips.
 
     A view holds round by round what is seen of the messages, and then the draws that the observer knows, along
-    `direction` and in units of what a record moves a gradient by.
+    `direction` and in units of what a record moves a gradient by. With the signs that are `told` it holds the sums of
+    that over the rounds in which the canary's place takes part, each times its sign, and of the rounds before them.
     """
     unit = plan.sensitivity
     sizes = plan.schedule.sizes(plan.protocol.rounds)
@@ -220,29 +232,51 @@ def training_simulator(plan: Plan, scene: ProgramScene, direction: np.ndarray) -
         return replace(plan, task=replace(task, loss=loss)).descent(noise)
 
     def run(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
-        views = np.empty((runs, len(scene.told)))
+        width = len(scene.told) if told is None else 2 * len(scene.told) // plan.protocol.rounds
+        views = np.empty((runs, width))
         for view in views:
             keys = rng.integers(2**64, size=(plan.protocol.n, 2), dtype=np.uint64)
             noise = NodeNoise(keys, plan.task.dimension)
             descents = {share: descent(share, noise) for share in set(stream.tolist())}
             state = init(next(iter(descents.values())))
-            written = []
+            written, part = [], []
             for t, share in enumerate(stream.tolist()):
                 state, info = step(descents[share], state)
                 drawn = plan.noise_multiplier * np.concatenate(info.noise) @ direction
                 # A message moves by −η times what the gradient moves by.
                 sent = [message @ direction / (-sizes[t] * unit) for message in info.messages]
                 written.append(scene.written(t, sent, drawn))
-            view[:] = np.concatenate(written)
+                part.append(place is None or bool(taking_part(descents[share], t)[scene.target, place]))
+            view[:] = np.concatenate(written) if told is None else _summed(written, told * np.array(part))
         return views
 
     return run
 
 
-def _direction(plan: Plan, rng: np.random.Generator) -> np.ndarray:
-    """A direction without preference, as noise is the same in all of them."""
-    drawn = rng.standard_normal(plan.task.dimension)
-    return np.asarray(drawn / np.linalg.norm(drawn))
+def _summed(written: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """What was written down of each round times its weight, added up; and so what stood before it, with that weight."""
+    rounds = np.array(written)
+    before = np.concatenate([np.zeros_like(rounds[:1]), rounds[:-1]])
+    return np.concatenate([weights @ rounds, weights @ before])
+
+
+def _as_told(account: Account) -> Account:
+    """What holds for who is told the coins."""
+    if account.coins is None:
+        return account
+    return replace(account, method="told", coins=replace(account.coins, own_level=None))
+
+
+def _direction(plan: Plan, given: Array | None, rng: np.random.Generator) -> np.ndarray:
+    """The direction that is given, or one without preference, as noise is the same in all of them."""
+    drawn = rng.standard_normal(plan.task.dimension) if given is None else np.asarray(given, dtype=float)
+    size = float(np.linalg.norm(drawn))
+    if drawn.shape != (plan.task.dimension,) or not 0 < size < math.inf:
+        raise InputError(
+            f"direction must be a vector of {plan.task.dimension} finite numbers that are not all 0, as many as the "
+            f"model has; got shape {drawn.shape} and norm {size!r}"
+        )
+    return np.asarray(drawn / size)
 
 
 def _check(plan: Plan, trials: int) -> None:

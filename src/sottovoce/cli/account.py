@@ -238,14 +238,14 @@ def _draw(
 
         plot_account(table, plot)
     if report is not None:
-        from sottovoce.accounting import table_curves
+        from sottovoce.accounting import carried_proofs, table_curves
         from sottovoce.documents import page_document
-        from sottovoce.report import carried_proofs, sheet_html, write_report
+        from sottovoce.report import proof_section, sheet_html, write_report
 
         with progress("curves") as callback:
             curves = table_curves(table, progress=callback)
         with progress("certificates") as callback:
-            proofs, proof = carried_proofs(found.tables, progress=callback)
+            proofs = carried_proofs(found.tables, progress=callback)
         page = page_document(
             table, chosen.graph, shape, curves=curves, beside=found.tables[1:], occasion=said
         )
@@ -254,6 +254,6 @@ def _draw(
             title=f"Account of {name}",
             account=page,
             first_page=sheet_html(page),
-            sections=[proof],
-            proofs=proofs,
+            sections=[proof_section(proofs)],
+            proofs=[proof.texts for proof in proofs],
         )

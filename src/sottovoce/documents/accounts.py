@@ -52,6 +52,7 @@ __all__ = [
     "graph_document",
     "graph_facts",
     "pairs_possible",
+    "part_seen",
     "protocol_facts",
     "read_account_json",
     "terms",
@@ -104,10 +105,14 @@ class UpdatesFacts(Form, frozen=True, kw_only=True):
 
 
 class Sight(Document, frozen=True, kw_only=True):
-    """Who sees what, under which assumption; the damping of plain gossip, or name, program and hash of any other."""
+    """Who sees what, under which assumption; the damping of plain gossip, or name, program and hash of any other.
+
+    `exchanges` stands where a view shows some exchanges of a round alone, counted from 1; without it, it shows all.
+    """
 
     view: str
     own_noise: str
+    exchanges: tuple[int, ...] | UnsetType = UNSET
     contribution: str
     assumption: str
     damping: DampingFacts | UnsetType = UNSET
@@ -374,6 +379,11 @@ def updates_facts(
     )
 
 
+def part_seen(exchanges: tuple[int, ...] | None) -> tuple[int, ...] | UnsetType:
+    """The exchanges of a round that a view is restricted to; nothing is said where it sees all of them."""
+    return UNSET if exchanges is None else exchanges
+
+
 def terms(table: AccountTable) -> dict[str, Any]:
     """What every number of the table rests on, and of how many pairs the table holds how many."""
     return {
@@ -381,6 +391,7 @@ def terms(table: AccountTable) -> dict[str, Any]:
         "relation": table.relation,
         "view": table.view,
         "own_noise": table.own_noise,
+        "exchanges": part_seen(table.scenario.exchanges),
         "contribution": table.contribution,
         "participation": str(table.participation),
         "assumption": table.assumption,

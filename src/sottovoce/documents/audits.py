@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sottovoce.documents.accounts import HEAD, GraphFacts, Terms, graph_facts, protocol_facts
+from sottovoce.documents.accounts import HEAD, GraphFacts, Terms, graph_facts, part_seen, protocol_facts
 from sottovoce.documents.pairs import Label, finite_or_null, plain_label
 from sottovoce.forms import Form
 
@@ -71,6 +71,7 @@ def audit_document(audit: Audit, graph: Graph, spectrum: Spectrum, *, seed: int 
         relation=account.relation,
         view=audit.view.name,
         own_noise=audit.view.own_noise,
+        exchanges=part_seen(audit.view.exchanges),
         contribution=account.contribution,
         participation=account.participation,
         assumption=account.assumption,

@@ -159,6 +159,7 @@ def _stated(part: PagePart, graph: NetworkDocument) -> StatedAccount:
         **{name: getattr(part, name) for name in (*alike, *counts, *numbers)},
         weights_hash=graph.hash,
         labels=graph.labels,
+        exchanges=None if part.exchanges is UNSET else part.exchanges,
         protocol_hash=None if part.protocol_hash is UNSET else part.protocol_hash,
         damping_hash=None if part.damping is UNSET else part.damping.hash,
         epsilon_upper=np.inf if part.epsilon_upper is None else part.epsilon_upper,

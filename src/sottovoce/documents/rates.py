@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
 
-from sottovoce.documents.accounts import HEAD, GraphFacts, Sight, fits_json, graph_facts, protocol_facts
+from sottovoce.documents.accounts import (
+    HEAD,
+    GraphFacts,
+    Sight,
+    fits_json,
+    graph_facts,
+    part_seen,
+    protocol_facts,
+)
 from sottovoce.documents.pairs import BoundedEnds, Label, finite_or_null, plain_label
 from sottovoce.forms import Form
 
@@ -59,6 +67,7 @@ def rate_document(
         graph=graph_facts(first.protocol.schedule[0], graph, spectrum),
         view=first.view.name,
         own_noise=first.view.own_noise,
+        exchanges=part_seen(first.view.exchanges),
         contribution=first.contribution,
         assumption=table.assumption,
         **protocol_facts(first.protocol),

@@ -399,24 +399,15 @@ def _account(form: AccountForm) -> Account:
 def _run(header: RunHeader, arrays: Mapping[str, np.ndarray]) -> Run:
     """A run from its header and arrays."""
     # An account, whose documents stand beside this one, needs no trainer.
-    from sottovoce.learning import History, Run, State
+    from sottovoce.learning import History, Run, State, check_parts
 
-    registers, start, average = arrays["registers"], arrays["start"], arrays["average"]
+    state = State(header.round, *(arrays[name] for name in ("registers", "start", "average")))
     keys, before = arrays.get("keys"), arrays.get("before")
-    rounds, done = header.rounds, header.round
-    fits = registers.ndim == 3 and start.shape == average.shape == registers.shape[2:] and len(registers) > 0
-    if not fits or registers.dtype != np.float64:
-        raise InputError("its models and their average do not fit each other")
-    if not 0 <= done <= rounds or (keys is None) != (done == rounds):
-        raise InputError("its round and its keys do not fit each other")
-    if keys is not None and (keys.shape != (registers.shape[1], 2) or keys.dtype != np.uint64):
-        raise InputError("its keys are not two 64-bit numbers for each node")
-    if (before is None) != (done in {0, rounds}) or (before is not None and before.shape != registers.shape):
-        raise InputError("its round and the models before it do not fit each other")
+    check_parts(state, header.rounds, before, keys)
     return Run(
         **{name: getattr(header, name) for name in _AS_THEY_ARE},
         settings=header.settings,
-        state=State(round=done, registers=registers, start=start, average=average),
+        state=state,
         history=History(**{name: arrays[f"history_{name}"] for name in History._fields}),
         account=_account(header.account),
         unconditional=_account(header.unconditional),

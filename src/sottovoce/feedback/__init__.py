@@ -13,7 +13,8 @@ In the order of an answer:
 4. `candidates` tries what suits the question; the smallest bound that was proved is the upper end.
 5. `attacks` searches the ball for the linear loop that tells most: the lower end.
 6. `pairs` does this for many pairs, the worst first; `verbs` are the functions that others call.
-7. `recursions` and `general` do the same for trainings that remember more than a model.
+7. `recursions` and `general` do the same for trainings that remember more than a model; `programs` says which protocols
+   these are, and `symmetries` which pairs are alike.
 
 Nothing here is believed: a solution becomes a bound when `sottovoce.verification.shift` has proved it, rounding
 counted. The theorem and its proof are in docs/training.md.
@@ -24,6 +25,7 @@ from sottovoce.feedback.balls import composed_growth, composed_slopes, update_sl
 from sottovoce.feedback.candidates import stages_of
 from sottovoce.feedback.pairs import Sharpening, check_size
 from sottovoce.feedback.problem import Slopes, Training, protocol_levels, training, training_of
+from sottovoce.feedback.programs import program_costs
 from sottovoce.feedback.results import TrainingPairs, TrainingRates, TrainingSensitivity
 from sottovoce.feedback.verbs import (
     training_pairs,
@@ -44,6 +46,7 @@ __all__ = [
     "check_size",
     "composed_growth",
     "composed_slopes",
+    "program_costs",
     "protocol_levels",
     "stages_of",
     "training",

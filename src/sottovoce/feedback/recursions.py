@@ -124,7 +124,7 @@ def plain_steps(case: Training, target: int, *, rough: Iterable[int] = ()) -> Re
     return Recursion(sizes=(p.m,), seen=(p.rows,), moves=(move,))
 
 
-def heavy_ball(case: Training, target: int, *, momentum: float) -> Recursion:
+def heavy_ball(case: Training, target: int, *, momentum: float | Fraction) -> Recursion:
     """Momentum with the noise inside: w⁺ = γ w − η∇f(z) + u, s = z + w⁺.
 
     ξ = (e, w), and of w nothing is seen. A step −η∇f has the slopes of the update less 1, centre c − 1 and the same
@@ -137,7 +137,7 @@ def heavy_ball(case: Training, target: int, *, momentum: float) -> Recursion:
     Args:
         case: the view of training, with slopes.
         target: a position among the hidden nodes.
-        momentum: γ, taken as the float that it is.
+        momentum: γ, taken as the number that it is.
 
     Guarantee: exact, for noise that is drawn inside the memory. Momentum that is added after the noise is another
     recursion, and not covered.

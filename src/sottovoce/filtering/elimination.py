@@ -154,26 +154,34 @@ def _eliminate(
     last_rows, last_error = (rows, error) if soon.rank == now.rank else independent_rows(now, unknown.size)
     system = HiddenSystem(
         unknown=unknown,
-        transition=protocol.transition[unknown][:, unknown],
+        transition=_among(protocol.transition, position, unknown.size),
         rows=rows,
         last_rows=last_rows,
         rows_error=max(error, last_error) + _product_error(protocol, unknown.size),
         rounds=protocol.rounds,
         symmetric=protocol.symmetric,
         over_informed=bool(undetermined),
-        links=_links(protocol)[unknown][:, unknown],
+        links=_links(protocol, position, unknown),
         read=np.isin(np.arange(unknown.size), [j for row in soon.pivots.values() for j in row]),
     )
     return system, undetermined
 
 
-def _links(protocol: Protocol) -> csr_array:
+def _among(matrix: csr_array, position: np.ndarray, size: int) -> csr_array:
+    """The rows and columns of the nodes that have a position, which rise with their indices, in one pass."""
+    rows, columns = np.repeat(position, np.diff(matrix.indptr)), position[matrix.indices]
+    kept = (rows >= 0) & (columns >= 0)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=size))])
+    return sparse.csr_array((matrix.data[kept], columns[kept], ends), shape=(size, size))
+
+
+def _links(protocol: Protocol, position: np.ndarray, unknown: np.ndarray) -> csr_array:
     """1 wherever A = D W has an entry: also where the float of a product of tiny numbers is 0."""
-    links = protocol.weights.matrix.copy()
+    links = _among(protocol.weights.matrix, position, unknown.size)
     passes = np.ones(protocol.n) if protocol.damping is None else (protocol.damping != 0).astype(np.float64)
-    links.data = np.repeat(passes, np.diff(links.indptr))
+    links.data = np.repeat(passes[unknown], np.diff(links.indptr))
     links.eliminate_zeros()
-    return sparse.csr_array(links)
+    return links
 
 
 def _product_error(protocol: Protocol, size: int) -> float:

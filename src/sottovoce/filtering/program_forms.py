@@ -40,6 +40,7 @@ from sottovoce.filtering.doubled import (
     remainder,
 )
 from sottovoce.filtering.innovations import SETTLED, innovations
+from sottovoce.filtering.overall import InFloats, Overall, largest_defects, left_out, overall
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.filtering.stages import stages_of
 
@@ -61,6 +62,8 @@ BATCH_BYTES = 256 * 2**20
 SOON_SETTLED, COARSELY_SETTLED = 1e-12, 1e-10
 # Speed alone: rounds times (kept numbers)², which a filter holds until it settles; more is reduced or refused.
 LARGEST = 300_000_000
+# Speed alone: above so many products a pass over all rows O_ts is too dear for bounds of many targets.
+DEAR = 10**11
 # Speed alone: rows no entry of which is larger than this are dropped, and counted as lost.
 DEAD = 2.0**-90
 
@@ -139,12 +142,12 @@ class ProgramResponse:
         recurring = zip(self.steps, self.steps[period:], strict=False)
         return period if any(step.filtered is later.filtered for step, later in recurring) else 1
 
-    def _adjoints(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+    def _adjoints(self, *, in_floats: bool = False) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
         """(s, the rows O_ts of rounds t > s, rows dropped after them, how many of them are those of s + p).
 
         From the last round but one backwards. Where the filter has settled rows are those of a period p later: all but
         those of the largest t − s are there already. Rows of late rounds that have all but died out are dropped for
-        good, and handed out once to be counted as lost.
+        good, and handed out once to be counted as lost. With `in_floats` steps are plain products with Φ.
         """
         starts, steps, period = self.starts, self.steps, self.period
         wholes = [np.zeros((starts[-1], steps[0].stage.size)) for _ in range(period)]
@@ -159,7 +162,10 @@ class ProgramResponse:
             # Rows of s are those of s + 1, moved back by a round, and X C before them.
             m = later.stage.count
             begin = max(same, m)
-            whole[begin:height] = later.filtered.before(further[begin - m : height - m])
+            moved = further[begin - m : height - m]
+            # Φ of every round at once would fill the memory: each is made when it is needed.
+            filtered, unit = later.filtered, np.eye(later.stage.size)
+            whole[begin:height] = moved @ filtered.before(unit) if in_floats else filtered.before(moved)
             if not lags:
                 whole[:m] = later.filtered.whitened
             last = end
@@ -171,6 +177,24 @@ class ProgramResponse:
             ends.append(end)
             lost = int(starts[last] - starts[end])
             yield s, whole[:height], whole[height : height + lost], same
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether following all rows O_ts takes minutes. Speed alone."""
+        return len(self.steps) * int(self.starts[-1]) * self.steps[0].stage.size ** 2 > DEAR
+
+    @cached_property
+    def overall(self) -> Overall:
+        """How far bounds for many targets may be off, without a look at single rows where these are dear.
+
+        Guarantee: that of `Overall`.
+        """
+        if self.is_dear and self.cut is not None:
+            found = overall(self.steps, self.cut, self._adjoints(in_floats=True))
+            if found is not None:
+                return found
+        accuracy = self.accuracy
+        return Overall(unwhite=accuracy.unwhite, cut=accuracy.cut, plainly=accuracy.plainly)
 
     @cached_property
     def accuracy(self) -> Accuracy:
@@ -204,7 +228,7 @@ class ProgramResponse:
         for t, step in enumerate(steps):
             size = step.stage.size
             white[starts[t] : starts[t + 1]] += step.filtered.defect[size:, size:].sum(axis=1)
-        plainly = None if self.cut is None else _InFloats(steps, starts)
+        plainly = None if self.cut is None else InFloats(steps)
         for s, adjoint, dropped, same in self._adjoints():
             yield s, adjoint, dropped, same
             step, later, sizes = steps[s], steps[s + 1], np.abs(adjoint)
@@ -234,7 +258,7 @@ class ProgramResponse:
         # E was bounded with the computed O; the exact one differs from it by at most `turned` in norm:
         # ω(2‖ΓXᵀ‖ + (2‖𝒪̂‖ + ω)‖Δ‖) more, ω = `off`, ‖𝒪̂‖² ≤ (largest column sum)·(largest row sum) = `norm`².
         off, norm = float(np.linalg.norm(turned)), float(np.sqrt(tall * wide.max(initial=0.0)))
-        largest_crossed, largest_drift = _largest_defects(steps)
+        largest_crossed, largest_drift = largest_defects(steps)
         unwhite = float(white.max(initial=0.0))
         unwhite += off * (2 * largest_crossed + (2 * norm + off) * largest_drift)
         followed, signal = float(np.linalg.norm(lost[:, 0])), 0.0
@@ -242,7 +266,7 @@ class ProgramResponse:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
             # Noise of covariance I + E, ‖E‖ ≤ η, that is off by n in norm has one off by 2√(1 + η)n + n² more.
-            noise, signal = self._left_out(1.01 * leak, norm + off)
+            noise, signal = left_out(steps, self.cut, 1.01 * leak, norm + off)
             unwhite += 2 * math.sqrt(1 + unwhite) * noise + noise * noise
         self._known["accuracy"] = Accuracy(
             unwhite=1.01 * unwhite,
@@ -252,21 +276,6 @@ class ProgramResponse:
             wide=1.01 * float(np.linalg.norm(wide)),
             plainly=math.inf if plainly is None else plainly.total(1.01 * off),
         )
-
-    def _left_out(self, leak: float, norm: float) -> tuple[float, float]:
-        """What the cut adds to the maps from all draws, and from one node's contributions, to ν, as norms.
-
-        ν errs by 𝒪(fᵀQ₊ᵀ + E₁ − K E₂) + X E₂ of all states s. With ‖𝒪fᵀ‖ ≤ `leak`, ‖𝒪‖ ≤ `norm`, and the norms of
-        E₁ and E₂ from the cut, products of norms bound it.
-        """
-        cut = self.cut
-        if cut is None:
-            return 0.0, 0.0
-        several = {id(step.filtered): step.filtered for step in self.steps}.values()
-        gain = max(float(np.linalg.norm(each.gain)) for each in several)
-        whitener = max(float(np.linalg.norm(each.whitener)) for each in several)
-        missed = leak + norm * (cut.relation + gain * cut.start) + whitener * cut.start
-        return missed * cut.drawn, missed * cut.given
 
     def forms(
         self, targets: np.ndarray, *, energy: bool = False, encoder: np.ndarray | None = None
@@ -350,58 +359,6 @@ class ProgramResponse:
             yield _Found(
                 response=response[k], sizes=np.abs(sizes[k]), units=UNIT * (several + 2), rest=several * rest
             )
-
-
-class _InFloats:
-    """What following rows or states in plain floats may cost, added up over the rows O_ts: see `total`.
-
-    That is Σ_v O_tv r_v, r_v being what floats add to the state in round v: in proportion to what contributions
-    make of it, with those of the round itself, exactly or in floats (see `FilterStep`). The O of whoever
-    follows differs from that computed here by `turned`, and by as much more as r_v for states of size 1 makes
-    of it.
-    """
-
-    def __init__(self, steps: list[FilterStep], starts: np.ndarray) -> None:
-        """What every round shows and adds, before any row is looked at."""
-        self._steps, self._starts = steps, starts
-        self._lost, self._turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0
-        # r_v of each round, and for states of size 1; rounds that recur with what they hold are looked at once.
-        known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        self._slips: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        for t, step in enumerate(steps):
-            key = (id(step.filtered), id(step.held))
-            if key not in known:
-                state, filtered = step.held[:, 0] + step.stage.largest_given, step.filtered
-                ones = np.ones(step.stage.size)
-                known[key] = (
-                    filtered.plain_slip(state),
-                    filtered.plain_slip(ones),
-                    filtered.plainly_shown(state),
-                )
-            self._slips.append(known[key])
-            slip, _, shown = known[key]
-            self._lost[starts[t] : starts[t + 1]] += shown
-            added += float((slip**2).sum())
-        self._added = float(np.sqrt(added))
-
-    def add(self, s: int, sizes: np.ndarray, dead: np.ndarray) -> None:
-        """Count round s, the sizes of the rows O_ts being given, and those of rows that were dropped after them."""
-        begin, end = self._starts[s + 1], self._starts[s + 1] + len(sizes)
-        slip, of_ones, _ = self._slips[s]
-        self._lost[begin:end] += sizes @ slip
-        self._turned[begin:end] += self._steps[s].reach * (sizes @ of_ones)
-        if len(dead):
-            later = self._steps[s + 1]
-            self._lost[end : end + len(dead)] += dead @ (later.held[:, 0] + later.reach * self._added)
-
-    def total(self, turned: float) -> float:
-        """A bound of ‖(F̂ − F̃)c‖ for Σ‖c_t‖² ≤ 1, O being off by `turned`.
-
-        Guarantee: upper bound.
-        Source: docs/proofs/programs.md, "States that are followed in plain floats".
-        """
-        off = turned + float(np.linalg.norm(self._turned))
-        return 1.01 * (float(np.linalg.norm(self._lost)) + off * self._added)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -491,15 +448,3 @@ def _too_large(protocol: Protocol) -> NotCertified:
         f"square of these numbers must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more "
         "(take a view of fewer rows, fewer rounds, a smaller network, or the engine auto)"
     )
-
-
-def _largest_defects(steps: list[FilterStep]) -> tuple[float, float]:
-    """Upper bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds: √(‖·‖₁‖·‖_∞), and row sums of a symmetric one."""
-    crossed = drift = 0.0
-    for filtered in {id(step.filtered): step.filtered for step in steps}.values():
-        size = filtered.stage.size
-        cross = filtered.defect[:size, size:]
-        largest = cross.sum(axis=0).max(initial=0.0) * cross.sum(axis=1).max(initial=0.0)
-        crossed = max(crossed, float(np.sqrt(largest)))
-        drift = max(drift, float(filtered.defect[:size, :size].sum(axis=1).max(initial=0.0)))
-    return crossed, drift

@@ -164,12 +164,15 @@ def epsilon_above(mu: Array, delta: Array) -> Array:
     regular = (mu > 0) & (mu < _FAR)
     mu = np.where(regular, mu, 1.0)
     root = np.where(regular, ceiling, 1.0)
+    # What has settled stays, so that a number does not depend on those it is asked with.
+    settled = np.zeros(root.shape, dtype=bool)
     for _ in range(_NEWTON_STEPS):
         profile = _profile(mu, root)
         step = (profile.log_delta - target) * profile.epsilon_per_log_delta
-        root, before = np.clip(root + step, 0.0, ceiling), root
+        root, before = np.where(settled, root, np.clip(root + step, 0.0, ceiling)), root
         noise = profile.error * profile.epsilon_per_log_delta + 4 * np.spacing(root)
-        if np.all(np.abs(root - before) <= 1e-8 * np.minimum(root, mu) + noise):
+        settled |= np.abs(root - before) <= 1e-8 * np.minimum(root, mu) + noise
+        if settled.all():
             break
     profile = _profile(mu, root)
     root = root + _excess(profile, target, 3) * profile.epsilon_per_log_delta
@@ -198,11 +201,13 @@ def mu_below(epsilon: Array, delta: Array) -> Array:
     epsilon, floor = np.where(regular, epsilon, 1.0), np.where(regular, floor, 0.0)
     # δ ≤ δ(0) = erf(μ/√8) gives the better start for small ε.
     root = np.maximum(floor, math.sqrt(8) * special.erfinv(delta))
+    settled = np.zeros(root.shape, dtype=bool)
     for _ in range(_NEWTON_STEPS):
         profile = _profile(root, epsilon)
         step = (target - profile.log_delta) * profile.log_mu_per_log_delta
-        root, before = np.maximum(root * np.exp(step), floor), root
-        if np.all(np.abs(root - before) <= 1e-8 * np.minimum(root, 1.0) + 4 * np.spacing(root)):
+        root, before = np.where(settled, root, np.maximum(root * np.exp(step), floor)), root
+        settled |= np.abs(root - before) <= 1e-8 * np.minimum(root, 1.0) + 4 * np.spacing(root)
+        if settled.all():
             break
     profile = _profile(root, epsilon)
     root = root * np.exp(-_excess(profile, target, 6) * profile.log_mu_per_log_delta) * (1 - RAISE)

@@ -17,6 +17,7 @@ from sottovoce.learning.descent import (
     gradient_sensitivity,
     init,
     step,
+    taking_part,
 )
 from sottovoce.learning.guarantees import Exposure, quadratic_damping
 from sottovoce.learning.losses import (
@@ -40,7 +41,7 @@ from sottovoce.learning.plans import Plan, plan
 from sottovoce.learning.programs import closed_loop
 from sottovoce.learning.reactions import Reaction, reaction_of
 from sottovoce.learning.recipes import Recipe, TrainingWords
-from sottovoce.learning.results import History, Run
+from sottovoce.learning.results import History, Run, check_parts
 from sottovoce.learning.schedules import Schedule
 from sottovoce.learning.shards import Shards, shards_of, split
 from sottovoce.learning.tasks import Optimum, Task, parse_synthetic, synthetic_task, task_from
@@ -79,6 +80,7 @@ __all__ = [
     "Task",
     "TrainingWords",
     "central_descent",
+    "check_parts",
     "clipped_gradients",
     "clipped_rows",
     "closed_loop",
@@ -102,6 +104,7 @@ __all__ = [
     "step",
     "step_cost",
     "synthetic_task",
+    "taking_part",
     "task_from",
     "train",
 ]

@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.feedback import program_costs
 from sottovoce.protocols import gossip
 from sottovoce.scenarios import Scenario
 from sottovoce.sensitivities import largest_training_bound
-from sottovoce.views import training_assumption
+from sottovoce.views import METHOD_NAMES, training_assumption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sottovoce.accounting import AccountTable, Relation
     from sottovoce.learning.reactions import Reaction
     from sottovoce.participation import Participation
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Depth
+    from sottovoce.sensitivities import Sensitivities
     from sottovoce.views import View
 
-__all__ = ["certified_table", "worst_share"]
+__all__ = ["certified_table", "remembered", "worst_share"]
 
 # Up to so many rounds each gets a step of its own, which is where that pays.
 SHORT = 8
@@ -71,6 +73,42 @@ def certified_table(
         method=method,
         assumption=training_assumption(method.tolist()),
     )
+
+
+def remembered(
+    found: Sequence[Sensitivities],
+    scenario: Scenario,
+    reaction: Reaction,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Sensitivities]:
+    """Views of a program, `found` as if each observer heard every message, with what is hidden from it counted.
+
+    For programs with memory that are worked out (momentum, several exchanges a round) and losses of known slopes
+
+        Δ² ≤ k·y,   y what the general inequality proves of one contribution, k how often the record takes part.
+
+    Where that is smaller the method is `shift`, which rests on `smooth`; else it stays what whoever hears every message
+    learns, `cap`. Without anything smaller the views are returned as they are.
+
+    Guarantee: upper ends hold for training, under `smooth` where the method is `shift`, and elsewhere without it.
+    Source: Theorem 2 of docs/training.md; where every message is seen, there too.
+    """
+    ball = reaction.hull(0, scenario.protocol.rounds)
+    costs = None
+    if ball is not None and not reaction.varies:
+        costs = program_costs(scenario.protocol, scenario.views, ball, progress)
+    if costs is None:
+        return list(found)
+    # Contributions of norm 1 in all, however many, cost what one of that norm does.
+    energy = scenario.contribution == "energy"
+    count = 1 if energy else scenario.participation.largest_count(scenario.protocol.rounds)
+    kept = []
+    for one, cost in zip(found, costs, strict=True):
+        upper = np.nextafter(count * cost[one.indices], np.inf)
+        better = upper < one.squared_upper
+        method = np.where(better, "shift", "cap").astype(METHOD_NAMES)
+        kept.append(replace(one, squared_upper=np.where(better, upper, one.squared_upper), method=method))
+    return kept if any((one.method == "shift").any() for one in kept) else list(found)
 
 
 def worst_share(protocol: Protocol, view: View, reaction: Reaction, skipped: int = 0) -> float:

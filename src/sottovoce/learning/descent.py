@@ -52,6 +52,7 @@ __all__ = [
     "gradient_sensitivity",
     "init",
     "step",
+    "taking_part",
 ]
 
 Unit = Literal["record", "node"]
@@ -391,15 +392,18 @@ def _places(descent: Descent) -> tuple[int, int]:
 
 def _gradients(descent: Descent, state: State) -> Sums:
     """The data's part of each node's gradient, clipped."""
-    task = descent.task
-    weights = task.shards.present.astype(np.float64)
-    if descent.batch_fraction < 1:
-        weights *= _tossed(descent, state.round)
-    elif descent.batches > 1:
-        weights *= _dealt(descent, state.round)
+    task, weights = descent.task, taking_part(descent, state.round).astype(np.float64)
     return clipped_gradients(
         task, state.models, weights, clip=descent.clip, unit=descent.unit, share=descent.share
     )
+
+
+def taking_part(descent: Descent, t: int) -> NDArray[np.bool_]:
+    """Which records of each node take part in round t, counted from 0."""
+    present = descent.task.shards.present
+    if descent.batch_fraction < 1:
+        return present & _tossed(descent, t)
+    return present & _dealt(descent, t) if descent.batches > 1 else present
 
 
 def clipped_gradients(

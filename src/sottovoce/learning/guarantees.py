@@ -27,10 +27,10 @@ from sottovoce.accounting import (
     table_of,
 )
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
-from sottovoce.learning.certified import certified_table
+from sottovoce.learning.certified import certified_table, remembered
 from sottovoce.learning.coins import Certified
 from sottovoce.learning.descent import check_protocol
-from sottovoce.learning.programs import closed_loop, heard, unshared
+from sottovoce.learning.programs import heard, noised_at_once, stepped, unshared
 from sottovoce.learning.reactions import Reaction
 from sottovoce.participation import Participation
 from sottovoce.protocols import Combine, Program, Protocol, gossip
@@ -85,10 +85,10 @@ class Exposure(Answer):
             )
         if not ((self.damping >= 0) & (self.damping <= 1)).all():
             raise InputError("damping must lie between 0 and 1 (take a smaller step, or less regularisation)")
-        if not self.protocol.plain and np.ptp(self.steps):
+        if self.protocol.encoded and np.ptp(self.steps):
             raise InputError(
-                f"steps must be constant with the protocol {self.protocol.name!r}, whose rounds carry on what earlier "
-                f"steps have scaled; they go from {self.steps.max():.4g} to {self.steps.min():.4g} (take one step size)"
+                "steps must be constant with an encoder, which takes back in a round what earlier ones have drawn; "
+                f"they go from {self.steps.max():.4g} to {self.steps.min():.4g} (take one step size)"
             )
 
     @property
@@ -141,11 +141,12 @@ class Exposure(Answer):
             found = self._linear(protocol, noise_multiplier, delta, progress)
             plain = bool((self._factors(protocol.rounds) == 1).all())
             return replace(found, assumption="oblivious" if plain else "quadratic")
-        if not protocol.plain:
+        if not self.protocol.plain:
             asked = replace(self.scenario, protocol=protocol)
-            seen = heard(asked, progress)
+            seen = remembered(heard(asked, progress), asked, self.reaction, progress)
             found = table_of(asked, seen, noise_multiplier=noise_multiplier, delta=delta)
-            return replace(found, assumption="none")
+            hidden = bool((found.method == "shift").any())
+            return self._told(replace(found, assumption="smooth" if hidden else "none"))
         # Of what is zeroed out the ball of training takes care; the accountant need not ask for the identity in it.
         relation = self.scenario.relation
         unzeroed = replace(self, scenario=replace(self.scenario, relation="add-remove"))
@@ -184,25 +185,45 @@ class Exposure(Answer):
         return replace(self._linear(protocol, noise_multiplier, delta, progress), assumption="hidden-state")
 
     def _first(self, rounds: int | None, noise_multiplier: float, delta: float) -> Protocol:
-        """The protocol of the first rounds; settings that make no guarantee are refused."""
+        """The protocol of the first rounds, with its steps; settings that make no guarantee are refused.
+
+        Plain gossip with steps that vary shows what it shows with each message divided by its step: see `_factors`.
+        Who hears all of a program that noises contributions at once learns no more than plain gossip tells, whatever
+        the steps; of other programs each round becomes one of its own.
+        """
         positive(noise_multiplier=noise_multiplier)
         probability(delta=delta)
         count = self.protocol.rounds if rounds is None else rounds
         at_least(1, rounds=count)
-        return replace(self.protocol, rounds=int(count))
+        whole = replace(self.protocol, rounds=int(count))
+        if whole.plain or not np.ptp(self.steps):
+            return whole
+        return (
+            gossip(whole.schedule[0], rounds=whole.rounds)
+            if noised_at_once(whole)
+            else stepped(whole, self.steps)
+        )
 
     def _seen_by_all(self, protocol: Protocol, noise: float, delta: float) -> AccountTable:
         """The view of everyone: messages tell every model, so gradients depend on what is seen and nothing else."""
         seen = replace(self.scenario.of(View.everyone), protocol=protocol)
-        return replace(account(seen, noise_multiplier=noise, delta=delta), assumption="none")
+        return self._told(replace(account(seen, noise_multiplier=noise, delta=delta), assumption="none"))
+
+    def _told(self, found: AccountTable) -> AccountTable:
+        """A table under the name of the program that is run, and not of one a round where steps vary."""
+        if self.protocol.plain or not np.ptp(self.steps):
+            return found
+        named = replace(self.protocol, rounds=found.protocol.rounds)
+        return replace(found, scenario=replace(found.scenario, protocol=named))
 
     def _linear(
         self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None
     ) -> AccountTable:
         """The loop s_t = D_t W s_{t−1} + x_t + u_t of contributions that are fixed in advance."""
         factors = self._factors(protocol.rounds)
-        if not protocol.plain:
-            return self._accounted(closed_loop(protocol, factors[-1]), noise, delta, progress)
+        if not self.protocol.plain:
+            loop = stepped(replace(self.protocol, rounds=protocol.rounds), self.steps, self.damping)
+            return self._told(self._accounted(loop, noise, delta, progress))
         if (factors[1:] == factors[1:2]).all() and factors.max() <= 1:
             damping = np.broadcast_to(factors[-1], protocol.n) if protocol.rounds > 1 else None
             return self._accounted(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["closed_loop", "heard", "unshared"]
+__all__ = ["closed_loop", "heard", "noised_at_once", "stepped", "unshared"]
 
 
 def closed_loop(protocol: Protocol, factors: Array) -> Protocol:
@@ -42,6 +42,75 @@ def closed_loop(protocol: Protocol, factors: Array) -> Protocol:
     """
     pull = tuple(Fraction(float(factor)) - 1 for factor in factors)
     return _each(protocol, lambda program: _pulled(program, pull)) if any(pull) else protocol
+
+
+def stepped(protocol: Protocol, steps: Array, damping: Array | None = None) -> Protocol:
+    """The protocol with steps of its own in each round, a program a round, in units of what the first step adds.
+
+    A contribution is −η_t times a gradient and a draw is scaled by η_t too, so in round t both come η_t/η_1 times; what
+    is kept goes on as it is. With `damping`, D_t in row t, it is the loop that quadratic losses close. Protocols of one
+    step are returned as they are.
+
+    Guarantee: exact, in rationals: what runs, divided by η_1.
+
+    >>> from sottovoce.graphs import metropolis_weights
+    >>> from sottovoce.protocols import momentum
+    >>> heavy = momentum(metropolis_weights("ring:n=5"), rounds=2, beta="1/2")
+    >>> print(stepped(heavy, np.array([1.0, 0.5])).programs[1])
+    v = 1/2·v + 1/2·contribution + 1/2·u; message = model + v; exchange message → model
+    """
+    if not np.ptp(steps):
+        return protocol if damping is None else closed_loop(protocol, damping[-1])
+    sizes = [Fraction(float(size)) for size in steps[: protocol.rounds]]
+    programs = []
+    for t, size in enumerate(sizes):
+        program = protocol.programs[t % len(protocol.programs)]
+        if damping is not None:
+            program = _pulled(program, tuple(Fraction(float(factor)) - 1 for factor in damping[t]))
+        programs.append(_scaled(program, size / sizes[0]))
+    return replace(protocol, program=tuple(programs))
+
+
+def noised_at_once(protocol: Protocol) -> bool:
+    """Whether each contribution is noised before anything is made of it: a node's one draw comes with it everywhere.
+
+    All messages are then made of c_t + u_t, whatever coefficients follow and whatever the steps: who hears all of them
+    learns at most what plain gossip tells, Δ² ≤ T.
+
+    >>> from sottovoce.graphs import metropolis_weights
+    >>> from sottovoce.protocols import momentum
+    >>> ring = metropolis_weights("ring:n=5")
+    >>> [noised_at_once(momentum(ring, rounds=2, beta="1/2", noise=where)) for where in ("gradient", "message")]
+    [True, False]
+    """
+    if protocol.encoded:
+        return False
+    for program in protocol.programs:
+        if len(program.draws) != 1 or program.draws[0].each != "node" or program.draws[0].level != 1:
+            return False
+        name = program.draws[0].name
+        combined = (step.terms for step in program.instructions if isinstance(step, Combine))
+        if any(terms.get(CONTRIBUTION) != terms.get(name) for terms in combined):
+            return False
+    return True
+
+
+def _scaled(program: Program, factor: Fraction) -> Program:
+    """A program whose contributions and draws come `factor` times as large."""
+    fresh = {CONTRIBUTION, *(draw.name for draw in program.draws)}
+    steps = [
+        Combine(
+            step.into,
+            {
+                name: _times(value, (factor,)) if name in fresh else value
+                for name, value in step.terms.items()
+            },
+        )
+        if isinstance(step, Combine)
+        else step
+        for step in program.instructions
+    ]
+    return replace(program, instructions=tuple(steps))
 
 
 def _pulled(program: Program, pull: tuple[Fraction, ...]) -> Program:

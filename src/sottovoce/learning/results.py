@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sottovoce.errors import InputError
 from sottovoce.interval import Interval, rounded_up
 from sottovoce.learning.descent import consensus_distance
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sottovoce.learning.descent import State
     from sottovoce.learning.tasks import Task
 
-__all__ = ["History", "Run", "is_local", "measured", "shown_epsilons"]
+__all__ = ["History", "Run", "check_parts", "is_local", "measured", "shown_epsilons"]
 
 # Whence noise, coins and orders come, by whether a run has a seed; every output says it.
 _RANDOMNESS = {
@@ -141,6 +142,22 @@ class Run:
             shown = f"ε ≤ {rounded_up(self.epsilon.upper)} ({rests}), {shown} (local DP)"
         seeded = ", a simulation by a seed" if self.seeded else ""
         return f"Run({self.settings['task']}, {self.state.round} of {self.rounds} rounds, {shown}{seeded})"
+
+
+def check_parts(
+    state: State, rounds: int, before: NDArray[np.float64] | None, keys: NDArray[np.uint64] | None
+) -> None:
+    """Refuse parts of a run, as a file holds them, that cannot be of one run."""
+    shape, done = state.registers.shape, state.round
+    fits = len(shape) == 3 and shape[0] > 0 and state.start.shape == state.average.shape == shape[2:]
+    if not fits or any(part.dtype != np.float64 for part in state[1:]):
+        raise InputError("its models and their average do not fit each other")
+    if not 0 <= done <= rounds or (keys is None) != (done == rounds):
+        raise InputError("its round and its keys do not fit each other")
+    if keys is not None and (keys.shape != (shape[1], 2) or keys.dtype != np.uint64):
+        raise InputError("its keys are not two 64-bit numbers for each node")
+    if (before is None) != (done in {0, rounds}) or (before is not None and before.shape != shape):
+        raise InputError("its round and the models before it do not fit each other")
 
 
 def shown_epsilons(

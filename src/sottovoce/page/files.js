@@ -61,9 +61,9 @@ sottovoce.files = (() => {
     const worst = pairs[found.reduce((most, pair, place) => (pair.squared.upper > found[most].squared.upper ? place : most), 0)];
     const beside = (squared) => (squared === null ? null : ends(model.epsilonOf(squared.lower ?? Infinity, squared.upper ?? Infinity, part)));
     const baselines = { local: beside(document.local_squared), central: beside(document.central_squared) };
-    const { schema, version, rounds, relation, view, own_noise, contribution, participation, assumption, damping, protocol, program, protocol_hash, updates, infinite, pairs_possible } = document;
+    const { schema, version, rounds, relation, view, own_noise, exchanges, contribution, participation, assumption, damping, protocol, program, protocol_hash, updates, infinite, pairs_possible } = document;
     // What is undefined is left out.
-    return { kind: "account", schema, version, view, own_noise, contribution, assumption, damping, protocol, program, protocol_hash, updates, rounds, relation, participation, graph: { nodes, edges, gap, hash, rule, origin }, noise_multiplier: state.noise, delta: state.delta, infinite, pairs_computed: pairs.length, pairs_possible, worst, baselines, pairs };
+    return { kind: "account", schema, version, view, own_noise, exchanges, contribution, assumption, damping, protocol, program, protocol_hash, updates, rounds, relation, participation, graph: { nodes, edges, gap, hash, rule, origin }, noise_multiplier: state.noise, delta: state.delta, infinite, pairs_computed: pairs.length, pairs_possible, worst, baselines, pairs };
   }
 
   /** The format and the text of a graph file, or an error for the person. */

@@ -43,7 +43,8 @@ sottovoce.verdict = (() => {
   function words(worst, covered) {
     const { document } = model;
     const guess = gaussian.roundUp(gaussian.guessing(worst.mu.upper), 3);
-    const own = document.view === "everyone" ? "" : `, own noise ${document.own_noise}`;
+    const part = document.exchanges ? `, exchanges [${document.exchanges.join(", ")}] of a round alone` : "";
+    const own = `${part}${document.view === "everyone" ? "" : `, own noise ${document.own_noise}`}`;
     const bare = worst.squared.lower === Infinity;
     const rank = covered.complete ? `the worst of ${covered.possible} pairs` : `the worst of the ${covered.done} pairs that are computed`;
     return {

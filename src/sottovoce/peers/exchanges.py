@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[np.float64]
     Opening: TypeAlias = Callable[["Network", int, int, int, Array], "Exchanging"]
 
-__all__ = ["Clear", "Exchanging", "Masking", "Post", "in_the_clear", "masked_by"]
+__all__ = ["Clear", "Exchanging", "Masking", "Post", "group_of", "in_the_clear", "masked_by"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,7 @@ class Clear:
         self.network, self.me, self.round, self.number = network, me, round_, number
         self.message = message
         self.notes: list[tuple[str, dict[str, object]]] = []
+        self.given: dict[int, tuple[str, ...]] = {}
         self._heard: dict[int, Letter] = {}
 
     @property
@@ -157,7 +158,7 @@ class Masking(Clear):
     ) -> None:
         """One machine for what this node receives, and one for each sum that it sends to."""
         super().__init__(network, me, round_, number, message)
-        groups = {node: self._group(node) for node in (me, *network.receivers(me))}
+        groups = {node: group_of(network, node, round_, number) for node in (me, *network.receivers(me))}
         name = network.names[me]
         self._senders = {
             node: Sender(group, name, identity)
@@ -199,7 +200,7 @@ class Masking(Clear):
         for node in self.network.receivers(self.me):
             if node in self._senders:
                 effects = (*self._senders[node].start(), *self._senders[node].contribute(whole))
-                posts += self._carried(effects, "to-sum")
+                posts += self._carried(effects, "to-sum", node)
             else:
                 posts.append(self._clear(node))
         return posts
@@ -208,9 +209,9 @@ class Masking(Clear):
         """Hand a frame to the machine that it is for."""
         kind, sender = letter.header.kind, letter.header.sender
         if kind == "to-sum" and self._receiver is not None:
-            return self._carried(self._receiver.receive(letter.body), "of-sum")
+            return self._carried(self._receiver.receive(letter.body), "of-sum", self.me)
         if kind == "of-sum" and sender in self._senders:
-            return self._carried(self._senders[sender].receive(letter.body), "to-sum")
+            return self._carried(self._senders[sender].receive(letter.body), "to-sum", sender)
         if self._receiver is not None:
             raise Refused(f"node {sender} sends no {kind!r} in a masked exchange")
         return super().take(letter)
@@ -219,14 +220,14 @@ class Masking(Clear):
         """Go on with those who are there."""
         if self._receiver is None:
             return []
-        return self._carried(self._receiver.expire(self._receiver.phase), "of-sum")
+        return self._carried(self._receiver.expire(self._receiver.phase), "of-sum", self.me)
 
     def end(self) -> list[Post]:
         """Answer nobody any more."""
         return [
             post
-            for sender in self._senders.values()
-            for post in self._carried(sender.expire(sender.phase), "to-sum")
+            for node, sender in self._senders.items()
+            for post in self._carried(sender.expire(sender.phase), "to-sum", node)
         ]
 
     def received(self) -> Array:
@@ -240,9 +241,9 @@ class Masking(Clear):
         own = network.denominator - sum(row[j] for j in self.survivors)
         return network.grid.real(mixed(np.asarray(total + own * whole), network.denominator))[None, :]
 
-    def _carried(self, effects: Effects, kind: Kind) -> list[Post]:
-        """What machines ask for; that a slot is remembered is seen to by the node, which keeps its round first."""
-        posts = []
+    def _carried(self, effects: Effects, kind: Kind, receiver: int) -> list[Post]:
+        """What the machine of a receiver's sum asks for; that a slot is remembered is seen to by the node."""
+        posts, whose = [], self.network.names[receiver]
         for effect in effects:
             match effect:
                 case Send(to=to, frame=frame):
@@ -250,37 +251,39 @@ class Masking(Clear):
                     posts.append(self._post(node, kind, frame))
                 case Summed(survivors=names, receipt=receipt):
                     self._summed = effect
-                    self._note("summed", survivors=names, receipt=receipt)
+                    self._note("summed", receiver=whose, survivors=names, receipt=receipt)
                 case Given(survivors=names, receipt=receipt):
-                    self._note("given", survivors=names, receipt=receipt)
+                    self.given[receiver] = names
+                    self._note("given", receiver=whose, survivors=names, receipt=receipt)
                 case Failed(phase=phase, reason=reason, dealers=names):
-                    self._note("failed", phase=phase, reason=reason, dealers=names)
+                    self._note("failed", receiver=whose, phase=phase, reason=reason, dealers=names)
         return posts
 
     def _note(self, what: str, **facts: object) -> None:
         self.notes.append((what, {"round": self.round, "exchange": self.number, **facts}))
 
-    def _group(self, receiver: int) -> Group | None:
-        """The terms of the sum that a node receives; None if it has a single sender."""
-        network, senders = self.network, self.network.senders(receiver)
-        if len(senders) < 2:
-            return None
-        keys = [card.signing_key.public_bytes_raw() for card in network.settings.nodes]
-        return Group(
-            run=network.hash,
-            round=self.round,
-            exchange=self.number,
-            receiver=network.names[receiver],
-            receiver_key=keys[receiver],
-            members=tuple(
-                Member(name=network.names[j], weight=network.numerators[receiver][j], key=keys[j])
-                for j in senders
-            ),
-            denominator=network.denominator,
-            threshold=network.threshold(receiver),
-            length=self.message.size,
-            largest=network.largest,
-        )
+
+def group_of(network: Network, receiver: int, round_: int, exchange: int) -> Group | None:
+    """The terms of the sum that a node receives in an exchange; None if it has a single sender."""
+    senders = network.senders(receiver)
+    if len(senders) < 2:
+        return None
+    keys = [card.signing_key.public_bytes_raw() for card in network.settings.nodes]
+    return Group(
+        run=network.hash,
+        round=round_,
+        exchange=exchange,
+        receiver=network.names[receiver],
+        receiver_key=keys[receiver],
+        members=tuple(
+            Member(name=network.names[j], weight=network.numerators[receiver][j], key=keys[j])
+            for j in senders
+        ),
+        denominator=network.denominator,
+        threshold=network.threshold(receiver),
+        length=network.dimension,
+        largest=network.largest,
+    )
 
 
 def in_the_clear(network: Network, me: int, round_: int, number: int, message: Array) -> Exchanging:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sottovoce.learning import Plan
+    from sottovoce.learning import Exposure, Plan
     from sottovoce.views import View
 
 __all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network"]
@@ -178,10 +178,24 @@ class Network:
             least_threshold(count, colluders=min(settings.colluders, count - 2)), min(settings.quorum, count)
         )
 
+    def unmasks(self, members: tuple[int, ...]) -> bool:
+        """Whether nodes that pool what they hold can open a masked message: a receiver with enough of its senders."""
+        for receiver in members:
+            senders = self.senders(receiver)
+            colluding = len(set(members) & set(senders))
+            if len(senders) > 1 and colluding >= 2 * self.threshold(receiver) - len(senders):
+                return True
+        return False
+
     @cached_property
     def steps(self) -> NDArray[np.float64]:
         """The step size of every round."""
         return self._whole.schedule.sizes(self.settings.rounds)
+
+    @property
+    def exposure(self) -> Exposure:
+        """How the run moves: steps, damping and slopes, from public numbers."""
+        return self._whole.exposure
 
     @property
     def noise_std(self) -> float:
@@ -218,9 +232,6 @@ class Network:
         They see the sums that they receive, or else each message.
         """
         hidden = [j for j in range(self.n) if j not in members]
-        exposure = self._whole.exposure
-        # Damping alone shrinks; of losses of which nothing is known, nothing is used.
-        hull = (0.0, 1.0) if exposure.state_free else exposure.reaction.hull(0, self.settings.rounds)
         senders = {j for i in members for j in self.senders(i)} - set(members)
         seen = [[self.numerators[i].get(j, 0) for j in hidden] for i in members]
         return view_excess(
@@ -229,7 +240,7 @@ class Network:
             denominator=self.denominator,
             rounds=self.settings.rounds,
             dimension=self.dimension,
-            lipschitz=None if hull is None else max(1.0, *map(abs, hull)),
+            lipschitz=self.lipschitz,
         )
 
     def grid_mu(self, excess: float) -> float:
@@ -241,6 +252,14 @@ class Network:
     def local_excess(self, rounds: int) -> float:
         """The excess for whoever reads every message: a message of the node's own may be rounded otherwise."""
         return grid_excess([0.0] * rounds, hidden=1, dimension=self.dimension, lipschitz=0.0)
+
+    @property
+    def lipschitz(self) -> float | None:
+        """By how much messages stretch differences of what was received, at most; None if nothing is known."""
+        # Damping alone shrinks; of losses of which nothing is known, nothing is used.
+        exposure = self.exposure
+        hull = (0.0, 1.0) if exposure.state_free else exposure.reaction.hull(0, self.settings.rounds)
+        return None if hull is None else max(1.0, *map(abs, hull))
 
     def plan(self, view: View | str, *, rounds: int | None = None, delta: float | None = None) -> Plan:
         """What training of so many rounds gives away in a view, from public numbers alone."""

@@ -20,6 +20,7 @@ from sottovoce import gaussian
 from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.interval import Interval
+from sottovoce.peers.spending import Cost, costs_of
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -143,18 +144,22 @@ class Budget:
 
     `planned` is what others know after the rounds that the policy allows if nobody drops out; None where it says
     nothing of single nodes. `certain` is ε of whoever reads every message after 0, 1, 2, … of them, whatever others do.
+    `costs` are what one round in which all went as agreed costs, observer by observer.
     """
 
     policy: Policy
     planned: Knowledge | None
     certain: tuple[float, ...]
+    costs: tuple[Cost, ...] = ()
 
     @classmethod
     def of(cls, network: Network, me: str, policy: Policy) -> Budget:
         """The budget of a node in a network."""
         rounds = network.settings.rounds
         certain = tuple(_certain(network, policy.delta))
-        found = cls(policy=policy, planned=None, certain=certain)
+        pooled = policy.size if policy.coalition < math.inf else 1
+        costs = tuple(costs_of(network, network.index(me), pooled))
+        found = cls(policy=policy, planned=None, certain=certain, costs=costs)
         if math.isinf(min(policy.node, policy.coalition)):
             return found
         size = None if math.isinf(policy.coalition) else policy.size
@@ -183,18 +188,30 @@ class Budget:
         """ε of whoever reads every message after so many rounds in which the node sent."""
         return self.certain[sent]
 
-    def allows(self, sent: int, *, deviated: bool) -> bool:
-        """Whether a node may send in one more round after `sent`.
+    def known(self, clean: int, sent: int) -> list[tuple[Cost, float]]:
+        """ε of each observer after `sent` rounds, in `clean` of which all is known to have gone as agreed.
 
-        Once a run has deviated from what was agreed on, nothing is presumed of what others do with messages: what
-        whoever reads them all would know has to keep to every number of the policy.
+        Guarantee: holds whatever others did in the other rounds, and whatever comes.
+        """
+        return [(cost, cost.epsilon(clean, sent, self.policy.delta)) for cost in self.costs]
+
+    def allows(self, sent: int, *, deviated: bool, clean: int = 0) -> bool:
+        """Whether a node may send in one more round after `sent`, in `clean` of which all went as agreed.
+
+        Once a run has deviated from what was agreed on, nothing is presumed of what others do with messages: rounds
+        that are not known to have gone as agreed, and the one to come, count as if every message were seen.
         """
         following = sent + 1
         if following >= len(self.certain) or self.certain[following] > self.policy.everyone:
             return False
         if self.certain[following] <= self.least:
             return True
-        return not deviated and self.planned is not None and following <= self.planned.rounds
+        if not deviated and self.planned is not None:
+            return following <= self.planned.rounds
+        limits = {False: self.policy.node, True: self.policy.coalition}
+        return bool(self.costs) and all(
+            epsilon <= limits[len(cost.observers) > 1] for cost, epsilon in self.known(clean, following)
+        )
 
 
 def _certain(network: Network, delta: float) -> Iterator[float]:
@@ -215,23 +232,12 @@ def _one(
 ) -> Seen:
     """What one node or coalition sees, by the masks that there are."""
     names = tuple(network.names[i] for i in members)
-    masked = network.settings.sums == "masked" and not _unmasks(network, members)
+    masked = network.settings.sums == "masked" and not network.unmasks(members)
     view = View.coalition_sums(names) if masked else View.coalition_messages(names)
     if len(names) == 1:
         view = View.secure_sum(names[0]) if masked else View.neighbourhood(names[0])
     plan = network.plan(view, rounds=rounds, delta=delta)
     return _seen(network, plan, target, kind, members, "sums" if masked else "messages")
-
-
-def _unmasks(network: Network, members: tuple[int, ...]) -> bool:
-    """Whether nodes that pool what they hold can open a masked message: a receiver with a threshold of its senders."""
-    for receiver in members:
-        senders = network.senders(receiver)
-        if len(senders) > 1 and len(set(members) & set(senders)) >= 2 * network.threshold(receiver) - len(
-            senders
-        ):
-            return True
-    return False
 
 
 def _seen(network: Network, plan: Plan, target: int, kind: str, members: tuple[int, ...], sees: str) -> Seen:

@@ -26,6 +26,7 @@ from sottovoce.peers.messages import Refused
 from sottovoce.peers.node import Actions, Ask, Done, Keep, Memory, Node, Settle, Stopped
 from sottovoce.peers.noise import rounded_gaussian
 from sottovoce.peers.policy import Budget
+from sottovoce.peers.proofs import certify_run, write_run
 from sottovoce.peers.transcript import Ledger, Transcript
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ def run_peer(
 ) -> Outcome:
     """Run a node until its rounds are over, its policy forbids the next, or nobody is left; go on if it was killed.
 
-    Everything that is kept is in `folder`: the state, for its owner's eyes alone, the transcript and the ledger.
+    Everything that is kept is in `folder`: the state, for its owner's eyes alone, the transcript, the ledger and the
+    certificate.
     """
     budget = Budget.of(network, identity.name, policy)
     with _locked(folder):
@@ -170,7 +172,7 @@ class _Running:
         self.transcript = Transcript(folder / "transcript.jsonl", identity.signing)
         self.transcript.add(self.node.notes)
         self.ledger = Ledger(folder)
-        self.name = identity.name
+        self.name, self.identity = identity.name, identity
         self.reason: Stopped | None = None
         self.refused = 0
 
@@ -196,8 +198,10 @@ class _Running:
             self.reason = self.reason or "interrupted"
         assert self.reason is not None
         node = self.node
-        if node.notes and node.phase == "done":
+        if node.phase == "done":
+            node.ended()
             self._keep()
+            self._certify()
         return Outcome(
             me=self.name,
             reason=self.reason,
@@ -285,23 +289,35 @@ class _Running:
         if self.node.sent:
             self.ledger.add(self._rows())
 
-    def _rows(self) -> list[dict[str, Any]]:
-        """ε so far of each neighbour and of whoever reads every message."""
-        node, planned = self.node, self.budget.planned
-        certain = self.budget.spent(node.sent)
-        common = {"round": node.round + 1, "sent": node.sent, "delta": self.budget.policy.delta}
-        known = (
-            {} if planned is None or node.deviated else {seen.who[0]: seen.epsilon for seen in planned.nodes}
+    def _certify(self) -> None:
+        """Write what each observer knows of this node after the run, with what proves it."""
+        policy = self.budget.policy
+        made = certify_run(
+            self.network,
+            self.identity,
+            {self.name: self.folder / "transcript.jsonl"},
+            delta=policy.delta,
+            size=policy.size,
+            checked=True,
         )
-        rows = []
-        for peer in self.network.neighbours(node.me):
-            name = self.network.names[peer]
-            less = known.get(name, certain) < certain
-            holds = "if nobody drops out" if less else "whatever others do"
-            rows.append(
-                common | {"observer": name, "epsilon": min(known.get(name, certain), certain), "holds": holds}
-            )
-        return [*rows, common | {"observer": "everyone", "epsilon": certain, "holds": "whatever others do"}]
+        write_run(made, self.folder / "certificate.json")
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """ε so far of each neighbour and coalition, and of whoever reads every message.
+
+        What is not known yet to have gone as agreed counts as seen, so that no number is ever taken back.
+        """
+        node, names = self.node, self.network.names
+        certain = self.budget.spent(node.sent)
+        known = [
+            ("+".join(names[i] for i in cost.observers), min(epsilon, certain))
+            for cost, epsilon in self.budget.known(node.clean, node.sent)
+        ]
+        common = {"round": node.round + 1, "sent": node.sent, "delta": self.budget.policy.delta}
+        return [
+            common | {"observer": name, "epsilon": epsilon}
+            for name, epsilon in [*known, ("everyone", certain)]
+        ]
 
     def _send_again(self, now: float) -> None:
         """Send again what has had no receipt for long."""

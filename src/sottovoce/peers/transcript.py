@@ -90,9 +90,14 @@ class Transcript:
 
 def read_transcript(path: Path, key: Ed25519PublicKey) -> list[dict[str, Any]]:
     """The lines of a transcript, every one of them checked: signature, order, and that none is missing in between."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
     found: list[dict[str, Any]] = []
     before = ""
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    # Lines end in a newline and in nothing else, so that no byte of the file stands unread.
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
         said = strict_json(line.decode(errors="replace"), "a line of a transcript")
         if not isinstance(said, dict) or not isinstance(said.get("signature"), str):
             raise InputError(
@@ -120,7 +125,7 @@ def read_transcript(path: Path, key: Ed25519PublicKey) -> list[dict[str, Any]]:
 class Ledger:
     """ε so far, round by round and for each observer: a CSV file, and the same as lines of JSON."""
 
-    COLUMNS = ("round", "sent", "observer", "epsilon", "delta", "holds")
+    COLUMNS = ("round", "sent", "observer", "epsilon", "delta")
 
     def __init__(self, folder: Path) -> None:
         """Go on after the last round that is there."""

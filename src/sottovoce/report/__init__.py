@@ -3,17 +3,18 @@
 
 from sottovoce.report.accounts import check_plot_path, needs_matplotlib, plot_account
 from sottovoce.report.comparisons import plot_comparison
+from sottovoce.report.drawings import DRAWN, program_drawing, view_drawing
 from sottovoce.report.frontiers import frontier_picture, frontier_sections
 from sottovoce.report.html import Section, check_report_path, write_report
-from sottovoce.report.proofs import carried_proofs
+from sottovoce.report.proofs import proof_section
 from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
 from sottovoce.report.runs import run_sections
 from sottovoce.report.sheet import says_what_it_carries, sheet_html
 
 __all__ = [
+    "DRAWN",
     "Reproduction",
     "Section",
-    "carried_proofs",
     "check_plot_path",
     "check_report_path",
     "frontier_picture",
@@ -21,10 +22,13 @@ __all__ = [
     "needs_matplotlib",
     "plot_account",
     "plot_comparison",
+    "program_drawing",
+    "proof_section",
     "reproduce",
     "reproduction_sections",
     "run_sections",
     "says_what_it_carries",
     "sheet_html",
+    "view_drawing",
     "write_report",
 ]

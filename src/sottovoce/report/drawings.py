@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A drawing for each view: who sees what, as SVG whose colours are those of the text around it."""
+"""A drawing for each view, who sees what, and for each program, what a round is: SVG in the colours of its text."""
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DRAWN", "view_drawing"]
+    from sottovoce.protocols import Program
+
+__all__ = ["DRAWN", "program_drawing", "view_drawing"]
 
 _WIDTH, _HEIGHT = 300, 150
 _HIDDEN = ((40, 30), (40, 75), (40, 120))
@@ -118,3 +121,35 @@ def _pooled(observers: list[tuple[int, int]]) -> str:
         return ""
     (x, y), (_, v) = observers
     return f'<path class="sees" d="M{x} {y + 14}V{v - 14}"/>'
+
+
+def program_drawing(program: Program) -> str:
+    """The drawing of a program as an SVG element: its instructions in their order, and then the next round.
+
+    >>> from sottovoce import gossip, graphs
+    >>> drawn = program_drawing(gossip(graphs.metropolis_weights("ring:n=3"), rounds=1).program)
+    >>> "exchange message → model" in drawn
+    True
+    """
+    steps = str(program).split("; ")
+    width, high, gap = 30 + max(7 * len(step) for step in steps), 28, 16
+    parts = []
+    for place, step in enumerate(steps):
+        y = place * (high + gap) + 6
+        sends = step.startswith("exchange")
+        kind = ' class="seen"' if sends else ""
+        parts.append(f'<rect{kind} x="6" y="{y}" width="{width}" height="{high}" rx="{14 if sends else 5}"/>')
+        parts.append(
+            f'<text x="{6 + width / 2:g}" y="{y + 18}" text-anchor="middle" font-size="12.5" fill="currentColor" '
+            f'stroke="none">{html.escape(step)}</text>'
+        )
+        if place:
+            parts.append(f'<path d="M{6 + width / 2:g} {y - gap}V{y}m-4 -6l4 6l4 -6"/>')
+    bottom, right = len(steps) * (high + gap) - gap + 6, width + 6
+    parts.append(f'<path stroke-dasharray="3 4" d="M{right} {bottom - 14}h22V20h-18"/>')
+    parts.append(f'<path d="M{right + 8} 15l-6 5l6 5"/>')
+    label = html.escape(f"A round: {program}; and then the next round.")
+    return (
+        f'<svg class="drawing" viewBox="0 0 {right + 30} {bottom + 6}" role="img" aria-label="{label}">'
+        f'<g fill="none" stroke="currentColor" stroke-width="1.5">{"".join(parts)}</g></svg>'
+    )

@@ -10,13 +10,13 @@ import html
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from sottovoce import gaussian
-from sottovoce.accounting import Account
+from sottovoce.accounting import Account, noise_enough
 from sottovoce.documents import Occasion
 from sottovoce.explanations import EXPLANATIONS
-from sottovoce.interval import UNIT_ROUNDOFF, Interval, rounded_up
+from sottovoce.interval import Interval, rounded_up
 from sottovoce.report.drawings import view_drawing
 from sottovoce.scenarios import RELATION_SENTENCES
+from sottovoce.views import seen_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,7 @@ def _numbers(
         _Number(
             math.inf if part.epsilon_upper is None else part.epsilon_upper,
             part.assumption,
-            f"{part.view}: what {observer if ' ' in observer else f'node {observer}'} can learn about node {target}",
+            f"{_named(part)}: what {observer if ' ' in observer else f'node {observer}'} can learn about node {target}",
         )
         for part, (_, observer, target) in zip(parts, accounts, strict=True)
     ]
@@ -182,8 +182,8 @@ def _enough(page: PageDocument, target: float) -> str:
     largest = max(math.inf if end is None else end for end in page.pairs.upper)
     if largest == 0:
         return ""
-    noise = page.factor * math.sqrt(largest) / gaussian.mu(target, page.delta)
-    return f"A noise multiplier of {rounded_up(noise * (1 + 8 * UNIT_ROUNDOFF), 5)} gives ε ≤ {target:g}."
+    noise = noise_enough(largest, target, page.delta, factor=page.factor)
+    return f"A noise multiplier of {rounded_up(noise, 5)} gives ε ≤ {target:g}."
 
 
 def _meaning(page: PageDocument, worst: tuple[Account, str, str]) -> str:
@@ -212,10 +212,15 @@ def _checklist(page: PageDocument) -> str:
     return f'<h2>To be checked before signing</h2><ul class="ticks">{ticks}</ul>'
 
 
+def _named(part: PagePart) -> str:
+    """The view, and the exchanges of a round that it is restricted to."""
+    return f"{part.view}{seen_part(part.exchanges if isinstance(part.exchanges, tuple) else None)}"
+
+
 def _seen(parts: Sequence[PagePart]) -> str:
     """A drawing of each view."""
     drawn = "".join(
-        f"<figure>{view_drawing(part.view)}<figcaption>{html.escape(part.view)}: "
+        f"<figure>{view_drawing(part.view)}<figcaption>{html.escape(_named(part))}: "
         f"{html.escape(EXPLANATIONS[part.view].sentences[0])}</figcaption></figure>"
         for part in parts
         if part.view in EXPLANATIONS

@@ -123,7 +123,7 @@ def program_sensitivity(
     ready: dict[int, ProgramForm] = {}
     if together and open_to.size:
         direct = _are_direct(response, indices[open_to])
-        if direct.sum() <= SOLVED:
+        if direct.sum() <= SOLVED and not response.is_dear:
             # One pass over the rows of the filter serves these forms, and the accuracy that all bounds ask for.
             ready = {form.target: form for form in forms_of(indices[open_to[direct]])}
         found = _together(response, indices[open_to], direct, question, code, progress)

@@ -42,7 +42,8 @@ class Config:
     """Sizes as (nodes, rounds, participation, targets at each distance), everyone's ε, and the encoders' parameters.
 
     The first size is that of the figure of Bellet et al.: an Erdős–Rényi graph with p = ln n/n, uniform weights and
-    10 rounds. Any other size may be asked for that `sensitivity` takes.
+    10 rounds. Any other size may be asked for that `sensitivity` takes. An observer sees the messages of its
+    neighbours, and in the sizes of `sums` their sum alone.
     """
 
     sizes: tuple[tuple[int, int, str, int], ...] = (
@@ -51,6 +52,7 @@ class Config:
         (10_000, 10, "full", 1000),
         (100, 1000, "full", 2),
     )
+    sums: tuple[tuple[int, int, str, int], ...] = ((10_000, 1000, "full", 10),)
     seed: int = 1
     local_epsilon: float = 10.0
     delta: float = 1e-5
@@ -65,6 +67,7 @@ class Case:
     nodes: int
     rounds: int
     participation: str
+    view: str
     everyone: np.ndarray
     noise: np.ndarray
     hops: np.ndarray
@@ -75,7 +78,8 @@ class Case:
     def name(self) -> str:
         """The size in words."""
         words = {"full": "every round", "at-most:1": "one round"}
-        return f"n = {self.nodes}, T = {self.rounds}, {words.get(self.participation, self.participation)}"
+        size = f"n = {self.nodes}, T = {self.rounds}, {words.get(self.participation, self.participation)}"
+        return size if self.view == "neighbourhood" else f"{size}, secure sums"
 
     def largest(self) -> tuple[np.ndarray, np.ndarray]:
         """Hops that occur, and the largest ε at each [encoder, distance]."""
@@ -102,12 +106,12 @@ class Result:
                     there = case.hops == hop
                     found = case.epsilon[e, there]
                     rows.append(
-                        (case.nodes, case.rounds, case.participation, name, float(case.everyone[e]),
+                        (case.nodes, case.rounds, case.participation, case.view, name, float(case.everyone[e]),
                          float(case.noise[e]), int(hop), int(there.sum()), float(case.squared[e, there].max()),
                          float(found.mean()), float(found.max()))
                     )  # fmt: skip
         columns = (
-            "nodes rounds participation encoder everyone_squared noise_multiplier hops targets squared_most "
+            "nodes rounds participation view encoder everyone_squared noise_multiplier hops targets squared_most "
             "epsilon_mean epsilon_most"
         )
         return Table(columns=tuple(columns.split()), rows=tuple(rows))
@@ -176,13 +180,15 @@ def encoder(name: str, rounds: int, *, bands: int, decay: str) -> tuple[Fraction
 
 
 def run(config: Config, progress: Progress | None = None) -> Result:
-    """Account for nodes at every distance from one observer who sees its neighbours' messages, for each encoder."""
-    step = steps(progress, len(config.sizes) * len(ENCODERS))
+    """Account for nodes at every distance from one observer of its neighbours' messages or sums, for each encoder."""
+    messages, sums = View.neighbourhood(OBSERVER), View.secure_sum(OBSERVER)
+    looked = [*((size, messages) for size in config.sizes), *((size, sums) for size in config.sums)]
+    step = steps(progress, len(looked) * len(ENCODERS))
     # Everyone sees each node's own noise and contributions, whatever the network: two nodes say what any would.
     two = uniform_weights("path:n=2")
     mu = gaussian.mu(config.local_epsilon, config.delta)
     cases = []
-    for nodes, rounds, participation, targets in config.sizes:
+    for (nodes, rounds, participation, targets), view in looked:
         weights = random_graph(nodes, config.seed)
         hops = csgraph.shortest_path(weights.matrix.T, unweighted=True, indices=OBSERVER).astype(int)
         at_each = (np.flatnonzero(hops == hop) for hop in range(1, hops.max() + 1))
@@ -195,7 +201,6 @@ def run(config: Config, progress: Progress | None = None) -> Result:
                 gossip(two, rounds=rounds, encoder=code), View.everyone, [0], participation=participation
             )
             protocol = gossip(weights, rounds=rounds, encoder=code)
-            view = View.neighbourhood(OBSERVER)
             found = sensitivity(protocol, view, chosen.tolist(), participation=participation)
             everyone[e], squared[e] = local.squared_upper[0], found.squared_upper
             step()
@@ -205,6 +210,7 @@ def run(config: Config, progress: Progress | None = None) -> Result:
                 nodes=nodes,
                 rounds=rounds,
                 participation=participation,
+                view=view.name,
                 everyone=everyone,
                 noise=noise,
                 hops=hops[chosen],

@@ -64,7 +64,8 @@ class StatedAccount:
     end `squared_upper[k]`.
 
     `weights_hash`, `damping_hash` and `protocol_hash` name network, factors on the model and program; the last two
-    are None for plain gossip. `view`, `own_noise`, `contribution`, `participation` and `assumption` are words as a
+    are None for plain gossip. `exchanges` are those of a round that the view is restricted to, None if it sees all.
+    `view`, `own_noise`, `contribution`, `participation` and `assumption` are words as a
     certificate spells them. `relation`, `factor`, `noise_multiplier` and `delta` make μ of Δ, and `epsilon_upper`
     is the ε that is shown. `pairs_computed` and `pairs_possible` are what the page says of its own completeness,
     and `observers_left_out` how many observers it does not list although they were computed.
@@ -75,6 +76,7 @@ class StatedAccount:
     rounds: int
     view: str
     own_noise: str
+    exchanges: tuple[int, ...] | None
     contribution: str
     participation: str
     assumption: str
@@ -224,7 +226,7 @@ def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
         "rounds": (stated.rounds, certificate.rounds),
         "view": (stated.view, certificate.view.name),
         "own noise": (stated.own_noise, certificate.view.own_noise),
-        "list of exchanges": ("all", certificate.view.exchanges or "all"),
+        "list of exchanges": (stated.exchanges or "all", certificate.view.exchanges or "all"),
         "contribution": (stated.contribution, certificate.contribution),
         "participation": (stated.participation, certificate.participation),
         "assumption": (stated.assumption, _assumption(stated, certificate)),
@@ -282,8 +284,8 @@ def _same_protocol(stated: StatedAccount, certificate: Certificate, weights: Gos
     slopes = certificate.updates if stated.relation == "zero-out" and stated.assumption != "none" else None
     if isinstance(slopes, Slopes) and not slopes.hold_identity:
         # A node without its data sends on what it received. `verify` asks this of one target, and here are many.
-        why = f"zero-out needs slopes that hold 1 at every node; got {slopes.without_identity}"
-        return [Check("relation", False, why)]
+        needed = f"zero-out needs slopes that hold 1 at every node; got {slopes.without_identity}"
+        return [Check("relation", False, needed)]
     gossips = certificate.updates is None and is_gossip(certificate, (weights,))
     found = None if gossips else certificate.protocol_hash
     if found == stated.protocol_hash:
@@ -398,7 +400,9 @@ def _others(
     claims = []
     for row, about in targets.items():
         watching = tuple(weights.labels[node] for node in stated.observers[row])
-        view = StatedView(name=stated.view, observers=watching, own_noise=stated.own_noise)
+        view = StatedView(
+            name=stated.view, observers=watching, own_noise=stated.own_noise, exchanges=stated.exchanges
+        )
         claims.append((replace(certificate, view=view), about))
     if certificate.updates is None and not is_gossip(certificate, (weights,)):
         several = stored_weights(certificate) if certificate.further else (weights,)

@@ -97,6 +97,27 @@ def test_nobodys_gradient_depends_on_who_else_is_there(module: nn.Module) -> Non
         assert all(map(np.array_equal, fewer, whole))
 
 
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e6, 1e30])
+def test_a_record_moves_its_site_by_at_most_the_clip(size: float) -> None:
+    def summed(count: int) -> np.ndarray:
+        inputs, targets = images(1, 12)[0].tensors
+        inputs[-1] *= size
+        sites = [TensorDataset(inputs[:count], targets[:count])]
+        # Without GroupNorm, which would make nothing of the size.
+        module = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
+        with torch.no_grad():
+            module[1].weight.fill_(0.01)
+            module[1].bias.fill_(0)
+        task = module_task(module, CROSS, sites, shard_size=12, chunk=5)
+        weights = np.ones((1, 12))
+        models = loss_of(task).start[None]
+        return np.asarray(task.loss.clipped_sums(models, task.shards, weights, 0.7).values[0])
+
+    moved = float(np.linalg.norm(summed(12) - summed(11)))
+    assert moved <= 0.7 * (1 + 1e-13)
+    assert moved > (0.699 if size >= 1 else 0)
+
+
 class Largest(TorchDispatchMode):  # type: ignore[misc]
     """The most numbers that any tensor made inside holds."""
 
@@ -152,8 +173,16 @@ def test_a_record_whose_gradient_is_not_finite_counts_as_zero() -> None:
     assert found.zeroed == 2
     assert np.isfinite(found.values).all()
     assert (np.linalg.norm(found.values, axis=1) <= 0.5).all()
-    with pytest.raises(InputError, match="none of the 4 gradients of a round is finite"):
+    with pytest.raises(InputError, match="none of the 4 gradients of a round is finite, at any site"):
         task.loss.clipped_sums(np.full_like(models, np.nan), task.shards, np.ones((2, 2)), 0.5)
+    # One site alone, or a site without records in the round, stops nobody.
+    half = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert task.loss.clipped_sums(models, task.shards, half, 0.5).zeroed == 1
+    few = task.loss.clipped_sums(np.full_like(models, np.nan), task.shards, np.array([[0.0, 0], [0, 1]]), 0.5)
+    assert few.zeroed == 1
+    none = task.loss.clipped_sums(models, task.shards, np.zeros((2, 2)), 0.5)
+    assert (none.loss, none.clipped, none.zeroed) == (None, 0.0, 0)
+    assert not none.values.any()
 
 
 def test_what_is_frozen_is_no_part_of_a_model() -> None:

@@ -41,6 +41,14 @@ class Rows(Dataset):  # type: ignore[misc]
         return self.records[place]
 
 
+class Noisy(Rows):
+    """Records that are another each time."""
+
+    def __getitem__(self, place: int) -> Any:
+        given, target = super().__getitem__(place)
+        return given + torch.rand(()), target
+
+
 class Stream(IterableDataset):  # type: ignore[misc]
     def __iter__(self) -> Any:
         return iter(SITE)
@@ -118,6 +126,10 @@ def test_what_no_account_is_about_is_refused(loader: Any, words: str) -> None:
             r"record 1 of site 0 has an input of shape \(3,\)",
         ),
         ([Rows([(torch.ones(2), 1), (torch.ones(2).double(), 1)])], r"record 1 of site 0 .*float64"),
+        (
+            [SITE, Noisy(list(SITE))],
+            "must be the same whenever it is asked for, .*the data set of site 1 returns other ones each time",
+        ),
         ([Rows([torch.ones(())])], "record 0 of site 0 is a Tensor"),
         ([Rows([("text", 1)])], "record 0 of site 0 is a tuple of str, int"),
         ([TensorDataset(torch.ones(2, 3))], "record 0 of site 0 is a tuple of Tensor"),

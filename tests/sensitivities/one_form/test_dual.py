@@ -157,3 +157,18 @@ def test_rounds_that_are_not_reached_do_not_spoil_the_solution() -> None:
     assert padded.y is not None
     assert padded.y[9:].tolist() == [0, 0, 0]
     assert padded.bound == pytest.approx(plain.bound, rel=3e-5)
+
+
+@pytest.mark.parametrize("start", ["the best of a form much the same", "one direction alone"])
+def test_a_start_changes_no_proof(start: str) -> None:
+    """Ends hold wherever the search begins, also where it begins as badly as can be."""
+    form = toeplitz_form(60, 2.2)
+    streams = solve_dual(toeplitz_form(60, 2.25), tolerance=1e-3).streams
+    if start == "one direction alone":
+        streams = np.zeros_like(streams)
+        streams[:, 0] = 1.0
+    cold, warm = solve_dual(form, tolerance=1e-3), solve_dual(form, tolerance=1e-3, start=streams)
+    assert warm.y is not None
+    assert is_dominated(form, warm.y)
+    assert warm.attained <= cold.bound
+    assert cold.attained <= warm.bound

@@ -13,18 +13,13 @@ try:
 except ImportError:
     raise needs("training of modules", "torch", "torch") from None
 
+from sottovoce.learning.sites.accountants import Accountant
 from sottovoce.learning.sites.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from sottovoce.learning.sites.losses import ModuleLoss
 from sottovoce.learning.sites.modules import check_module
 from sottovoce.learning.sites.tasks import module_task
-from sottovoce.learning.sites.training import (
-    Accountant,
-    ModuleRun,
-    ModuleWords,
-    Training,
-    begin,
-    train_module,
-)
+from sottovoce.learning.sites.training import ModuleRun, Training
+from sottovoce.learning.sites.verbs import ModuleWords, begin, train_module
 
 __all__ = [
     "Accountant",

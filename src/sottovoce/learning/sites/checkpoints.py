@@ -23,7 +23,7 @@ import torch
 from sottovoce.errors import FileError, InputError
 from sottovoce.files import put_whole
 from sottovoce.learning.descent import State
-from sottovoce.learning.results import History
+from sottovoce.learning.results import History, check_parts
 from sottovoce.learning.sites.modules import state_of
 
 if TYPE_CHECKING:
@@ -128,23 +128,15 @@ def check_fresh(path: str | os.PathLike[str]) -> None:
 
 def _read(found: dict[str, Any]) -> Checkpoint:
     """The parts of a file, each of the type and shape that it has to have."""
-    arrays = {name: found[name].numpy() for name in ("registers", "start", "average")}
+    state = State(int(found["round"]), *(found[name].numpy() for name in ("registers", "start", "average")))
     before = None if found["before"] is None else found["before"].numpy()
     keys = None if found["keys"] is None else found["keys"].numpy().view(np.uint64)
-    registers, rounds, done = arrays["registers"], int(found["rounds"]), int(found["round"])
-    fits = registers.ndim == 3 and arrays["start"].shape == arrays["average"].shape == registers.shape[2:]
-    if not fits or any(array.dtype != np.float64 for array in arrays.values()):
-        raise InputError("its models and their average do not fit each other")
-    if not 0 <= done <= rounds or (keys is None) != (done == rounds):
-        raise InputError("its round and its keys do not fit each other")
-    if keys is not None and keys.shape != (registers.shape[1], 2):
-        raise InputError("its keys are not two 64-bit numbers for each node")
-    if (before is None) != (done in {0, rounds}) or (before is not None and before.shape != registers.shape):
-        raise InputError("its round and the models before it do not fit each other")
+    rounds = int(found["rounds"])
+    check_parts(state, rounds, before, keys)
     return Checkpoint(
         settings=dict(json.loads(found["settings"])),
         rounds=rounds,
-        state=State(round=done, **arrays),
+        state=state,
         before=before,
         history=History(**{name: found["history"][name].numpy() for name in History._fields}),
         noise_multiplier=float(found["noise_multiplier"]),

@@ -105,8 +105,8 @@ class ModuleLoss:
         """
         sums = np.zeros_like(models)
         rows = torch.empty(self.chunk, self.dimension, dtype=torch.float64, device=self.device)
-        records = clipped = zeroed = 0
-        loss = 0.0
+        records, zeroed = np.zeros((2, len(models)), dtype=np.int64)
+        clipped, loss = 0, 0.0
         for i, model in enumerate(models):
             places = np.flatnonzero(weights[i])
             parameters = self.layout.parameters(model, self.device)
@@ -119,16 +119,20 @@ class ModuleLoss:
                 counted[: len(places[chunk.part])] = weights[i, places[chunk.part]]
                 total.addmv_(rows.T, torch.from_numpy(counted).to(self.device) * bounded.factors)
                 clipped += int(bounded.clipped.sum())
-                zeroed += int(bounded.zeroed.sum())
+                zeroed[i] += int(bounded.zeroed.sum())
                 loss += float(values[chunk.there].double().nansum())
-                records += int(chunk.there.sum())
+                records[i] += int(chunk.there.sum())
             sums[i] = total.cpu().numpy()
-        if records and zeroed == records:
+        # No record alone can bring that about, unless there is one site alone.
+        if (records > 0).all() and (zeroed == records).all():
             raise InputError(
-                f"none of the {records} gradients of a round is finite: the loss is {loss:.3g} or not a number (take a "
-                "smaller step, or mend the criterion)"
+                f"none of the {records.sum()} gradients of a round is finite, at any site (take a smaller step, or "
+                "mend the criterion)"
             )
-        return Sums(sums, clipped / max(records, 1), zeroed, loss / max(records, 1))
+        total_records = int(records.sum())
+        if total_records == 0:
+            return Sums(sums, 0.0, 0)
+        return Sums(sums, clipped / total_records, int(zeroed.sum()), loss / total_records)
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:  # noqa: ARG002 - targets lie with inputs
         """The loss of each record that `features` names; 0 for a place that no record has."""

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Records", "read_records"]
 
-# How many records are looked at together when all are checked.
-_BLOCK = 512
+# How many records are looked at together when all are checked, and how many of a site are looked at twice.
+_BLOCK, _TWICE = 512, 16
 
 
 class Form(NamedTuple):
@@ -94,9 +94,10 @@ def read_records(sites: Iterable[object]) -> Records:
     digest = hashlib.sha256(f"{form} {counts}".encode())
     for site, (dataset, count) in enumerate(zip(sets, counts, strict=True)):
         _check_form(_pair(dataset[0], site, 0), form, site, 0)
+        _check_same(dataset, site, range(min(count, _TWICE)), form)
         for start in range(0, count, _BLOCK):
             for part in _fetched(dataset, site, range(start, min(count, start + _BLOCK)), form):
-                digest.update(part.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+                digest.update(_bits(part).numpy().tobytes())
     return Records(sets=sets, counts=counts, form=form, batch_size=sizes.pop(), digest=digest.hexdigest())
 
 
@@ -189,6 +190,21 @@ def _check_form(pair: tuple[torch.Tensor, torch.Tensor], form: Form, site: int, 
             f"all records must have one form; record {place} of site {site} has {found}, and the first one has "
             f"{form} (crop, pad or convert it in the data set)"
         )
+
+
+def _check_same(dataset: Any, site: int, places: range, form: Form) -> None:  # noqa: ANN401
+    """Refuse a data set that makes up its records anew, by coins that may turn out otherwise if one record is away."""
+    for one, two in zip(*(_fetched(dataset, site, places, form) for _ in range(2)), strict=True):
+        if not torch.equal(_bits(one), _bits(two)):
+            raise InputError(
+                f"a record must be the same whenever it is asked for, or it would matter to others that it is there; "
+                f"the data set of site {site} returns other ones each time (leave out what it does at random)"
+            )
+
+
+def _bits(part: torch.Tensor) -> torch.Tensor:
+    """The bytes of numbers, of which NaN is equal to itself."""
+    return part.contiguous().reshape(-1).view(torch.uint8)
 
 
 def _form(given: torch.Tensor, target: torch.Tensor) -> Form:

@@ -67,7 +67,7 @@ def module_task(
     >>> module_task(module, nn.functional.mse_loss, sites, shard_size=5).dimension
     65
     """
-    own = copy.deepcopy(check_module(module)).to(device)
+    own = _moved(copy.deepcopy(check_module(module)), device)
     layout, records = layout_of(own), read_records(sites)
     size = _size(shard_size, records.counts)
     if smoothness is not None:
@@ -101,6 +101,18 @@ def module_task(
         l2=l2,
         test=None if held is None else _classes(held, outputs),
     )
+
+
+def _moved(module: nn.Module, device: str | torch.device) -> nn.Module:
+    """The module on a device, which must be able to sum in float64."""
+    try:
+        torch.zeros(1, dtype=torch.float64, device=device)
+        return module.to(device)
+    except Exception as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"device must be one that PyTorch knows, and that has float64; got {str(device)!r}: {first} (take 'cpu')"
+        ) from None
 
 
 def _size(shard_size: int | None, counts: tuple[int, ...]) -> int:

@@ -71,7 +71,7 @@ def program_bulk(
     found = ends_at_once(whole, targets, direct, contribution=contribution, progress=progress)
     if tail:
         found = _without_the_last(whole, found, targets, rounds - tail)
-    shift = (response.accuracy.plainly + response.accuracy.cut) * float(np.sqrt(rounds))
+    shift = (response.overall.plainly + response.overall.cut) * float(np.sqrt(rounds))
     return ProgramBulk(
         # What is attained is followed in floats, in a model that is off itself.
         lower=_from_below(found.attained, response, 2 * shift),
@@ -89,7 +89,7 @@ def _from_above(squared: np.ndarray, response: ProgramResponse, shift: float) ->
     Guarantee: an upper bound; infinite from η = ½ on, and where anything overflowed.
     Source: docs/proofs/programs.md.
     """
-    unwhite = response.accuracy.unwhite
+    unwhite = response.overall.unwhite
     if not (unwhite < 0.5 and np.isfinite(shift)):
         return np.full_like(squared, np.inf)
     bounded = np.where(np.isfinite(squared), squared, np.inf)
@@ -104,7 +104,7 @@ def _from_below(squared: np.ndarray, response: ProgramResponse, shift: float | n
     Guarantee: a lower bound; 0 where anything overflowed.
     Source: docs/proofs/programs.md.
     """
-    unwhite = response.accuracy.unwhite
+    unwhite = response.overall.unwhite
     if not np.isfinite(unwhite):
         return np.zeros_like(squared)
     sure = np.isfinite(squared) & np.isfinite(shift)
@@ -200,7 +200,7 @@ def block_ends(
     # Sums of no more than so many numbers ≥ 0, their squares and roots.
     summed = 1 + UNIT * (2 * rounds + 4 * blocks + 16)
     widest, longest = float(np.linalg.norm(weights)), float(np.linalg.norm(stream))
-    cut, plainly = response.accuracy.cut, response.accuracy.plainly
+    cut, plainly = response.overall.cut, response.overall.plainly
     energy = _from_above(squares.max(axis=0) * columns.max(axis=0) * summed, response, cut)
     attained = _attained(response, targets, stream) if affordable >= 1 else np.zeros(len(targets))
     return BlockEnds(

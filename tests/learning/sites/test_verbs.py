@@ -175,8 +175,13 @@ def test_batches_of_loaders_are_dealt_and_accounted_for() -> None:
     # Two epochs cost two participations.
     assert training.plan.unconditional.sensitivity_squared.upper == 2  # type: ignore[union-attr]
     assert training.plan.noise_std == pytest.approx(2.0 * 1.0 * 3 / 12)
-    by_coins = begin(cnn(), CROSS, loaders, "complete:n=4", sampling="poisson", **WORDS)
+    by_coins = begin(cnn(), CROSS, loaders, "complete:n=4", view="secure-sum", sampling="poisson", **WORDS)
     assert by_coins.plan.recipe.batch_fraction == 5 / 12
+    assert by_coins.plan.account.participation == f"poisson:{5 / 12!r}"
+    # Coins that are told cost less than taking part in every round, and fewer rounds less than all.
+    by_coins.step()
+    spent = by_coins.accountant.epsilon(), by_coins.plan.account.epsilon().upper
+    assert 0 < spent[0] < spent[1] < gaussian.epsilon(math.sqrt(6 / 3) / 2, 1e-5)
     whole = begin(cnn(), CROSS, [DataLoader(site, batch_size=99) for site in images(4)], "ring:n=4", **WORDS)
     assert whole.plan.recipe.batches == 1
     chosen = begin(cnn(), CROSS, images(4), "ring:n=4", batches=2, **WORDS)
@@ -226,6 +231,7 @@ def test_every_record_takes_part_once_an_epoch() -> None:
         ({"rounds": None}, "rounds must be given with a graph"),
         ({"sampling": "poisson"}, "sampling is about batches of loaders; got 'poisson' with data sets"),
         ({"step": None}, "step must be given for the loss Sequential"),
+        ({"device": "abacus"}, "device must be one that PyTorch knows, and that has float64; got 'abacus'"),
         ({"chunk": 0}, "chunk must be a whole number of at least 1"),
     ],
 )

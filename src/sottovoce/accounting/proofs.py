@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The certificates that go with a table of accounts: of its worst pair, and of those that need one of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.certificates import Mechanism, to_text
+from sottovoce.errors import SottovoceError
+from sottovoce.sensitivities import certify
+from sottovoce.verification import MOST_FURTHER, question, reached, simple_bound, training_question
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sottovoce.accounting.table import AccountTable
+    from sottovoce.certificates import Certificate
+
+__all__ = ["CarriedProof", "carried_proofs"]
+
+# Speed alone: pairs that are looked at one by one for a proof of their own.
+MOST_LOOKED_AT = 2000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CarriedProof:
+    """Certificates that prove what a table shows of its worst pair, or why there are none.
+
+    Of training the worst pair comes first, then those whose smaller bound needs a proof of its own.
+    """
+
+    view: str
+    certificates: tuple[Certificate, ...] = ()
+    missing: str = ""
+
+    @property
+    def texts(self) -> str | list[str] | None:
+        """As a page carries them: one text, a list for training, None where there is none."""
+        written = [to_text(certificate) for certificate in self.certificates]
+        if not written:
+            return None
+        return written[0] if self.certificates[0].updates is None else written
+
+
+def carried_proofs(
+    tables: Sequence[AccountTable], *, progress: Callable[[int, int], None] | None = None
+) -> list[CarriedProof]:
+    """What proves the worst pair of each table.
+
+    Args:
+        tables: tables of accounts, one a view.
+        progress: called with (tables done, tables in all).
+
+    Guarantee: `verify` has accepted every certificate; one that does not reach the number that a table shows is left
+    out, and `missing` says so.
+    """
+    proofs = []
+    for count, table in enumerate(tables, start=1):
+        try:
+            proofs.append(CarriedProof(view=table.view, certificates=tuple(_certified(table))))
+        except SottovoceError as error:
+            proofs.append(CarriedProof(view=table.view, missing=str(error)))
+        if progress is not None:
+            progress(count, len(tables))
+    return proofs
+
+
+def _certified(table: AccountTable) -> list[Certificate]:
+    """The certificate of the worst pair of a table, and further ones; refused where it does not reach what is shown."""
+    if table.contribution == "energy":
+        raise SottovoceError(
+            "the certificates of reports are checked for contributions of bounded norm alone (sottovoce certify writes "
+            "one of a pair whose energy is bounded)"
+        )
+    place = int(np.argmax(table.squared_upper))
+    certificate = _of_pair(table, place)
+    shown = float(table.squared_upper.max())
+    if not reached(certificate.squared_upper, shown, table.protocol.rounds):
+        raise SottovoceError(
+            f"what can be certified is Δ² ≤ {certificate.squared_upper:.6g}, and the Δ² ≤ {shown:.6g} that is shown "
+            "rests on a search that no certificate holds"
+        )
+    return [
+        certificate,
+        *(_further(table, certificate, place, shown) if certificate.updates is not None else ()),
+    ]
+
+
+def _of_pair(table: AccountTable, place: int) -> Certificate:
+    """The certificate of one pair of a table."""
+    return certify(
+        table.question(place),
+        mechanism=Mechanism(
+            noise_multiplier=float(table.noise_multiplier), delta=float(table.delta), relation=table.relation
+        ),
+    )
+
+
+def _further(table: AccountTable, first: Certificate, worst: int, shown: float) -> list[Certificate]:
+    """Certificates of the pairs of training that no simple bound proves to stay below the worst, the largest first."""
+    found: list[Certificate] = []
+    if len(table) > MOST_LOOKED_AT:
+        return found
+    weights = table.protocol.weights
+    for place in np.argsort(-table.squared_upper, kind="stable").tolist():
+        if place == worst or len(found) == MOST_FURTHER:
+            continue
+        stated = replace(first.view, observers=table.view_of(int(table.observer_of[place])).observers)
+        label = table.protocol.labels[int(table.target_indices[place])]
+        claim: Any = replace(first, view=stated, target=label)
+        asked = training_question(claim, question(claim, weights), table.participation)
+        if simple_bound(asked) > shown:
+            # The weights stand in the first certificate.
+            found.append(replace(_of_pair(table, place), weights=None))
+    return found

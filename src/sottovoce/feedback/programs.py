@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a contribution costs in training on programs that remember more than a model, or exchange several times.
+
+A program is recognised by what it does, not by its name: its instructions are compared with those of the builders whose
+differences `sottovoce.feedback.recursions` has worked out. For each pair of a view and a target the general inequality
+is solved and proved; pairs that a relabelling of the network carries onto each other have one proof.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.feedback.general import recursion_cost
+from sottovoce.feedback.problem import training
+from sottovoce.feedback.recursions import heavy_ball, several_exchanges
+from sottovoce.feedback.symmetries import Symmetries
+from sottovoce.protocols import Combine, Exchange, exact, momentum, repeated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sottovoce.feedback.problem import Training
+    from sottovoce.protocols import Protocol
+    from sottovoce.verification import Recursion
+    from sottovoce.views import View
+
+    Maker = Callable[[Training, int], Recursion]
+
+__all__ = ["program_costs"]
+
+# Speed alone: how far above the optimum a bound may stay, and the fifth powers of sizes that are worth two minutes.
+GAP = 1e-3
+MOST_WORK = 2e7
+
+
+def program_costs(
+    protocol: Protocol,
+    views: Sequence[View],
+    updates: tuple[float, float],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[np.ndarray] | None:
+    """What one contribution of each node costs at most in each view, infinite where nothing is proved.
+
+    None where the differences of the program are not worked out, or solving for all pairs would take long.
+
+    Args:
+        protocol: whose one program is run in every round; the number of rounds does not matter.
+        views: who sees what.
+        updates: the slopes of θ ↦ θ + contribution, for all nodes.
+        progress: called with (pairs done, pairs in all).
+
+    Guarantee: a run in which the record takes part k times has Δ² at most k times this, whatever the maps in the ball.
+    Source: Theorem 2 of docs/training.md.
+
+    >>> from sottovoce import View, graphs
+    >>> heavy = momentum(graphs.metropolis_weights("ring:n=6"), rounds=9, beta="1/2")
+    >>> program_costs(heavy, [View.secure_sum(0)], (0.9, 1.0))[0].round(2).tolist()
+    [inf, 0.54, 0.24, 0.2, 0.24, 0.54]
+    """
+    maker = _maker(protocol)
+    if maker is None or (protocol.n / 2) ** 5 > MOST_WORK:
+        return None
+    try:
+        cases = [training(protocol.schedule[0], view, rounds=1, updates=updates) for view in views]
+        work = [(case, k) for case in cases for k in range(case.loop.unknown.size)]
+        groups = _alike(protocol, work)
+        sizes = [maker(*work[first]).sizes[0] for first in dict.fromkeys(groups)]
+    except InputError:
+        # A view that the recursions are not written for: nothing is proved, and nothing is claimed.
+        return None
+    if sum((size / 2) ** 5 for size in sizes) > MOST_WORK:
+        return None
+    costs: dict[int, float] = {}
+    for done, first in enumerate(groups, start=1):
+        if first not in costs:
+            try:
+                costs[first] = recursion_cost(maker(*work[first]), gap=GAP).squared_upper
+            except NotCertified:
+                costs[first] = np.inf
+        if progress is not None:
+            progress(done, len(groups))
+    found = [np.full(protocol.n, np.inf) for _ in cases]
+    places = {id(case): k for k, case in enumerate(cases)}
+    for (case, position), first in zip(work, groups, strict=True):
+        found[places[id(case)]][case.loop.unknown[position]] = costs[first]
+    return found
+
+
+def _maker(protocol: Protocol) -> Maker | None:
+    """The recursion of a program's differences; None where none is worked out."""
+    if len(protocol.programs) > 1 or len(protocol.schedule) > 1 or protocol.encoded:
+        return None
+    program, weights = protocol.programs[0], protocol.schedule[0]
+    first, count = program.instructions[0], sum(isinstance(step, Exchange) for step in program.instructions)
+    beta = first.terms.get("v") if isinstance(first, Combine) else None
+    if beta is not None and not isinstance(beta, tuple):
+        heavy = momentum(weights, rounds=1, beta=beta).programs[0]
+        return partial(heavy_ball, momentum=exact(beta)) if program == heavy else None
+    if program == repeated(weights, rounds=1, steps=count).programs[0]:
+        return partial(several_exchanges, steps=count, fresh=False)
+    return None
+
+
+def _alike(protocol: Protocol, work: Sequence[tuple[Training, int]]) -> list[int]:
+    """For each pair the first one that it is like: views of one name, nodes that a relabelling carries onto others.
+
+    Guarantee: pairs that are put together have the same Δ²: weights are equal after relabelling, slopes and noise are
+    the same for all nodes, and a view of that name sees what the relabelled one sees.
+    """
+    symmetries = Symmetries(protocol.schedule[0])
+    firsts: list[tuple[str, str, tuple[int, ...], int]] = []
+    groups: list[int] = []
+    for number, (case, position) in enumerate(work):
+        # One observer alone: the members of a coalition have no order that a relabelling would keep.
+        observers = tuple(protocol.index(label) for label in case.view.observers)
+        nodes = (*observers, int(case.loop.unknown[position]))
+        alone = len(observers) == 1 and case.view.name != "custom"
+        like = next(
+            (
+                place
+                for name, noise, other, place in firsts
+                if alone
+                and (name, noise) == (case.view.name, case.view.own_noise)
+                and symmetries.carries(other, nodes)
+            ),
+            number,
+        )
+        if like == number and alone:
+            firsts.append((case.view.name, case.view.own_noise, nodes, number))
+        groups.append(like)
+    return groups

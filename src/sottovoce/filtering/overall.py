@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a filter on a Krylov space is off altogether, from norms of maps and rows that are followed in plain floats.
+
+Bounds for many targets ask for three numbers, and following all rows O_ts of a large state in doubled precision takes
+longer than everything else. Where noise of covariance Q ⪰ q I is injected into the state of every round, the
+innovations say how large 𝒪, the map from disturbances of states to ν, can be: the covariance of ν is
+
+    I + E = 𝒪 diag(Q) 𝒪ᵀ + (what round 1 adds) ⪰ q 𝒪𝒪ᵀ,    so that    ‖𝒪‖² ≤ (1 + ‖E‖)/q.
+
+With δ₀, δ₁ and δ₂ the largest of ‖X R' Xᵀ − I‖, ‖Δ‖ and ‖ΓXᵀ‖ over all rounds (see `innovations`), η = ‖E‖ is at most
+δ₀ + ‖𝒪‖²δ₁ + 2‖𝒪‖δ₂, hence (δ₀ + κ)/(1 − κ) with κ = δ₁/q + 2δ₂/√q < 1. Rows are then asked for one thing alone, what
+the Krylov space leaves out, and plain floats do for that.
+
+Source: docs/proofs/programs.md, "Norms from noise".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from sottovoce.filtering.doubled import UNIT
+from sottovoce.filtering.rounding import eigenvalue_ends
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sottovoce.filtering.innovations import FilterStep
+    from sottovoce.filtering.reduction import Cut
+
+__all__ = ["InFloats", "Overall", "Rows", "largest_defects", "left_out", "overall"]
+
+# (s, rows O_ts of t > s, rows dropped after them, how many are those of a period later), from the last s backwards.
+Rows: TypeAlias = "Iterable[tuple[int, np.ndarray, np.ndarray, int]]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overall:
+    """How far bounds for many targets are off, for streams with Σ‖c_t‖² ≤ 1.
+
+    η = `unwhite` ≥ ‖E‖, `cut` is what a Krylov space leaves out of F̃c, and `plainly` bounds ‖(F̂ − F̃)c‖ where rows or
+    states are followed in plain floats.
+
+    Guarantee: upper bounds, for the exact matrices of the protocol.
+    Source: docs/proofs/programs.md.
+    """
+
+    unwhite: float
+    cut: float
+    plainly: float
+
+
+def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None:
+    """The three bounds by norms; None where injected noise leaves a direction without any, or too little.
+
+    `rows` are those of `ProgramResponse`, followed in plain floats.
+
+    Guarantee: that of `Overall`.
+    Source: docs/proofs/programs.md, "Norms from noise".
+    """
+    stages = {id(step.stage): step.stage for step in steps}.values()
+    least = math.inf
+    for stage in stages:
+        noise = stage.noise.injected
+        if noise is None:
+            return None
+        room = 0.0 if noise.error is None else float(noise.error.sum(axis=1).max(initial=0.0))
+        least = min(least, eigenvalue_ends(np.asarray(noise.high))[0] - 1.001 * room)
+    if not least > 0:
+        return None
+    white = max(_row_sums(step.filtered.defect[step.stage.size :, step.stage.size :]) for step in steps)
+    crossed, drift = largest_defects(steps)
+    share = 1.001 * (drift / least + 2 * crossed / math.sqrt(least))
+    if not share < 0.5:
+        return None
+    unwhite = 1.001 * (white + share) / (1 - share)
+    norm = 1.001 * math.sqrt((1 + unwhite) / least)
+    plainly = InFloats(steps)
+    noise_missed, signal = left_out(steps, cut, _leak(steps, rows, plainly.rows_norm(norm)), norm)
+    unwhite += 2 * math.sqrt(1 + unwhite) * noise_missed + noise_missed**2
+    return Overall(unwhite=1.01 * unwhite, cut=1.01 * signal, plainly=plainly.by_norm(norm))
+
+
+def _leak(steps: Sequence[FilterStep], rows: Rows, norm: float) -> float:
+    """A bound of ‖𝒪fᵀ‖ from rows Ô in plain floats, ‖Ô‖ ≤ `norm`: √(largest column sum · largest row sum) of |Ôfᵀ|.
+
+    A step puts a row o off by at most (r + m + 6)u|o|(|A| + 2|K||C|), and in proportion to ‖o‖₁ by what Φ itself slips
+    by (`Filtered`): that meets what f has let into the state. Rows that were dropped are lost with it.
+
+    Guarantee: upper bound.
+    """
+    starts = np.cumsum([0, *(step.stage.count for step in steps)])
+    across, lost, widest, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0, 0.0
+    known: dict[int, float] = {}
+    for step in steps:
+        if id(step) not in known:
+            let_in = step.held[:, 1]
+            slip = math.sqrt(step.stage.size) * float(step.filtered.slip(let_in[:, None])[0])
+            known[id(step)] = float(np.linalg.norm(step.filtered.plain_slip(let_in))) + slip
+        added += known[id(step)] ** 2
+    for s, adjoint, dropped, _ in rows:
+        factor = steps[s].stage.factor
+        end = starts[s + 1] + len(adjoint)
+        lost[end : end + len(dropped)] += np.abs(dropped) @ steps[s + 1].held[:, 1]
+        if factor is not None:
+            # The product rounds, too.
+            missed = np.abs(adjoint @ factor.T)
+            missed += UNIT * (steps[s].stage.size + 2) * (np.abs(adjoint) @ np.abs(factor).T)
+            across[starts[s + 1] : end] += missed.sum(axis=1)
+            widest = max(widest, float(missed.sum(axis=0).max(initial=0.0)))
+    seen = math.sqrt(widest * float(across.max(initial=0.0)))
+    return 1.01 * (seen + float(np.linalg.norm(lost)) + norm * math.sqrt(added))
+
+
+def left_out(steps: Sequence[FilterStep], cut: Cut, leak: float, norm: float) -> tuple[float, float]:
+    """What the cut adds to the maps from all draws, and from one node's contributions, to ν, as norms.
+
+    ν errs by 𝒪(fᵀQ₊ᵀ + E₁ − K E₂) + X E₂ of all states s. With ‖𝒪fᵀ‖ ≤ `leak`, ‖𝒪‖ ≤ `norm`, and the norms of
+    E₁ and E₂ from the cut, products of norms bound it.
+    """
+    several = {id(step.filtered): step.filtered for step in steps}.values()
+    gain = max(float(np.linalg.norm(each.gain)) for each in several)
+    whitener = max(float(np.linalg.norm(each.whitener)) for each in several)
+    missed = leak + norm * (cut.relation + gain * cut.start) + whitener * cut.start
+    return missed * cut.drawn, missed * cut.given
+
+
+def largest_defects(steps: Sequence[FilterStep]) -> tuple[float, float]:
+    """Upper bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds: √(‖·‖₁‖·‖_∞), and row sums of a symmetric one."""
+    crossed = drift = 0.0
+    for filtered in {id(step.filtered): step.filtered for step in steps}.values():
+        size = filtered.stage.size
+        cross = filtered.defect[:size, size:]
+        largest = cross.sum(axis=0).max(initial=0.0) * cross.sum(axis=1).max(initial=0.0)
+        crossed = max(crossed, float(np.sqrt(largest)))
+        drift = max(drift, float(filtered.defect[:size, :size].sum(axis=1).max(initial=0.0)))
+    return crossed, drift
+
+
+class InFloats:
+    """What following rows or states in plain floats may cost, added up over the rows O_ts: see `total`.
+
+    That is Σ_v O_tv r_v, r_v being what floats add to the state in round v: in proportion to what contributions
+    make of it, with those of the round itself, exactly or in floats (see `FilterStep`). The O of whoever
+    follows differs from that computed here by `turned`, and by as much more as r_v for states of size 1 makes
+    of it.
+    """
+
+    def __init__(self, steps: Sequence[FilterStep]) -> None:
+        """What every round shows and adds, before any row is looked at."""
+        starts = np.cumsum([0, *(step.stage.count for step in steps)])
+        self._steps, self._starts = steps, starts
+        self._lost, self._turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0
+        # r_v of each round, and for states of size 1; rounds that recur with what they hold are looked at once.
+        known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._slips: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        for t, step in enumerate(steps):
+            key = (id(step.filtered), id(step.held))
+            if key not in known:
+                state, filtered = step.held[:, 0] + step.stage.largest_given, step.filtered
+                ones = np.ones(step.stage.size)
+                known[key] = (
+                    filtered.plain_slip(state),
+                    filtered.plain_slip(ones),
+                    filtered.plainly_shown(state),
+                )
+            self._slips.append(known[key])
+            slip, _, shown = known[key]
+            self._lost[starts[t] : starts[t + 1]] += shown
+            added += float((slip**2).sum())
+        self._added = float(np.sqrt(added))
+
+    def add(self, s: int, sizes: np.ndarray, dead: np.ndarray) -> None:
+        """Count round s, the sizes of the rows O_ts being given, and those of rows that were dropped after them."""
+        begin, end = self._starts[s + 1], self._starts[s + 1] + len(sizes)
+        slip, of_ones, _ = self._slips[s]
+        self._lost[begin:end] += sizes @ slip
+        self._turned[begin:end] += self._steps[s].reach * (sizes @ of_ones)
+        if len(dead):
+            later = self._steps[s + 1]
+            self._lost[end : end + len(dead)] += dead @ (later.held[:, 0] + later.reach * self._added)
+
+    def rows_norm(self, norm: float) -> float:
+        """A bound of the norm of all rows in floats, ‖𝒪‖ being at most `norm`.
+
+        These are Ô = 𝒪 + Ô diag(ε) R, R being what disturbances make of states and ε_v what floats change Φ_v by,
+        ‖ε_v‖ ≤ √r·(largest row sum): ‖Ô‖ ≤ ‖𝒪‖/(1 − e), e² = Σ_v ‖ε_v‖²‖R_v‖².
+
+        Guarantee: upper bound; infinite where e is not clearly below 1.
+        Source: docs/proofs/programs.md, "Norms from noise".
+        """
+        pairs = zip(self._steps, self._slips, strict=True)
+        moved = (len(ones) * (step.reach * ones.max(initial=0.0)) ** 2 for step, (_, ones, _) in pairs)
+        off = 1.01 * math.sqrt(sum(moved))
+        return 1.01 * norm / (1 - off) if off < 0.5 else math.inf
+
+    def by_norm(self, norm: float) -> float:
+        """A bound of ‖(F̂ − F̃)c‖ for Σ‖c_t‖² ≤ 1 from ‖𝒪‖ ≤ `norm` alone, before any round is counted.
+
+        Guarantee: upper bound.
+        Source: docs/proofs/programs.md, "Norms from noise".
+        """
+        return 1.01 * (float(np.linalg.norm(self._lost)) + self.rows_norm(norm) * self._added)
+
+    def total(self, turned: float) -> float:
+        """A bound of ‖(F̂ − F̃)c‖ for Σ‖c_t‖² ≤ 1, O being off by `turned`.
+
+        Guarantee: upper bound.
+        Source: docs/proofs/programs.md, "States that are followed in plain floats".
+        """
+        off = turned + float(np.linalg.norm(self._turned))
+        return 1.01 * (float(np.linalg.norm(self._lost)) + off * self._added)
+
+
+def _row_sums(matrix: np.ndarray) -> float:
+    """The largest sum of a row, which bounds the norm of a symmetric matrix of sizes."""
+    return float(matrix.sum(axis=1).max(initial=0.0))

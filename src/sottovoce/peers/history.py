@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What really happened in a run, from transcripts: who sent, over whom each sum was opened, who mixed what.
+
+A transcript is the word of the node that signed it. What its neighbours signed is in it, and is checked here: a sum
+counts as opened over a list if as many of its senders as the threshold signed that list; how a neighbour closed an
+exchange is that neighbour's own letter. What nobody says is not known, and nothing is presumed of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sottovoce.errors import InputError
+from sottovoce.peers.exchanges import group_of
+from sottovoce.peers.letters import checked_header
+from sottovoce.peers.lists import by_sender
+from sottovoce.peers.messages import Agreed, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from sottovoce.peers.letters import Header
+    from sottovoce.peers.network import Network
+
+__all__ = ["History", "Row", "history_of"]
+
+Row = dict[int, int]
+"""Whole weights over the network's denominator, by sender; all of them with the node itself where it heard nobody."""
+
+_LETTERS = {"receipt": "receipt", "told": "closed", "farewell": "farewell"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class History:
+    """What transcripts say of a run; keys are (round, node), rounds from 0.
+
+    `sent` says who sent. `closed` holds by its own word whose messages a node took up, `opened` by its senders' words
+    over whom its sum was opened; None where lists contradict each other. `nothing` holds the senders that say that
+    nothing of theirs can be opened in the sum of a node. `finished` are authors that were there until the last round.
+    """
+
+    network: Network
+    authors: frozenset[int]
+    sent: set[tuple[int, int]] = field(default_factory=set)
+    closed: dict[tuple[int, int], frozenset[int] | None] = field(default_factory=dict)
+    opened: dict[tuple[int, int], frozenset[int] | None] = field(default_factory=dict)
+    nothing: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    finished: set[int] = field(default_factory=set)
+
+    def acting(self, t: int) -> frozenset[int]:
+        """Who sent in a round, as far as anybody says; whoever is not among them may not have drawn noise."""
+        nodes = range(self.network.n)
+        lists = [held.get((t, i)) or () for held in (self.opened, self.closed) for i in nodes]
+        return frozenset(i for i in nodes if (t, i) in self.sent).union(*lists)
+
+    def row(self, t: int, i: int, *, observer: bool) -> Row | None:
+        """What node i received in a round, or, if it is an observer, all that it can have seen; None if not known.
+
+        An observer is not believed: its senders say what it saw. A hidden node follows the program, and says itself
+        what it took up.
+        """
+        seen = self.opened.get((t, i), frozenset() if self._shut(t, i) else None)
+        if not observer:
+            # What was not opened was not taken up either.
+            seen = self.closed.get((t, i), None if seen else seen)
+        return None if seen is None else self.mixing(i, seen)
+
+    def mixing(self, i: int, heard: Iterable[int]) -> Row:
+        """The row of a node that heard these: the weight of the others stays with itself."""
+        weights = self.network.numerators[i]
+        found = {j: weights[j] for j in sorted(heard)}
+        own = self.network.denominator - sum(found.values())
+        return {**found, i: own} if own else found
+
+    def planned(self, i: int) -> Row:
+        """The row that was agreed on."""
+        return self.mixing(i, self.network.senders(i))
+
+    def _shut(self, t: int, i: int) -> bool:
+        """Whether so many senders say that they gave nothing that the sum of a node cannot have been opened."""
+        network = self.network
+        if len(network.senders(i)) < 2 or network.settings.sums != "masked":
+            return False
+        return len(network.senders(i)) - len(self.nothing[t, i]) < network.threshold(i)
+
+
+def history_of(
+    network: Network, transcripts: Mapping[str, list[dict[str, Any]]], *, checked: bool = False
+) -> History:
+    """The history that transcripts of one run tell together, their lines as `read_transcript` gives them.
+
+    `checked` says that signatures in them were checked when they came.
+
+    Guarantee: nothing is taken from a transcript that its author alone asserts of others; what neighbours are said to
+    have signed, they signed.
+    """
+    found = History(network=network, authors=frozenset(map(network.index, transcripts)))
+    for name, lines in transcripts.items():
+        _Reader(found, network.index(name), checked=checked).read(lines)
+    return found
+
+
+class _Reader:
+    """One transcript, line by line, into a history."""
+
+    def __init__(self, history: History, author: int, *, checked: bool) -> None:
+        self.history, self.network, self.author = history, history.network, author
+        self._checked = checked
+
+    def read(self, lines: list[dict[str, Any]]) -> None:
+        """All lines; a line that cannot be is an error that names it."""
+        name, network = self.network.names[self.author], self.network
+        for line in lines:
+            try:
+                self._line(line)
+            except (KeyError, TypeError, ValueError, Refused, msgspec.DecodeError) as error:
+                raise InputError(
+                    f"line {line.get('number')} of the transcript of {name} cannot be: {error} (take the original file)"
+                ) from None
+        for t in range(network.settings.rounds):
+            for receiver in network.receivers(self.author):
+                if (t, self.author) not in self.history.sent:
+                    self.history.nothing[t, receiver].add(self.author)
+
+    def _line(self, line: dict[str, Any]) -> None:
+        what, history = line["what"], self.history
+        match what:
+            case "begun":
+                if (_bytes(line["run"]), line["me"]) != (
+                    self.network.hash,
+                    self.network.names[self.author],
+                ):
+                    raise Refused("it is of another run, or of another node")
+            case "sent":
+                history.sent.add((self._round(line), self.author))
+            case "closed":
+                self._close((self._round(line), self.author), line["survivors"])
+            case "given":
+                self._given(line)
+            case "failed":
+                receiver = self.network.index(line["receiver"])
+                if receiver != self.author and not line["dealers"]:
+                    history.nothing[self._round(line), receiver].add(self.author)
+            case "stopped":
+                if line["reason"] == "finished":
+                    history.finished.add(self.author)
+            case "receipt" | "told" | "farewell":
+                header = self._letter(line)
+                if what == "told":
+                    names = msgspec.msgpack.decode(_bytes(line["body"]), type=list[str])
+                    self._close((header.round, header.sender), names)
+
+    def _close(self, place: tuple[int, int], names: Collection[str]) -> None:
+        """A node's own word; one that says two things is not believed in either."""
+        heard = frozenset(map(self.network.index, names))
+        if not heard <= set(self.network.senders(place[1])):
+            raise Refused("it names nodes that send nothing there")
+        known = self.history.closed.setdefault(place, heard)
+        if known != heard:
+            self.history.closed[place] = None
+
+    def _given(self, line: dict[str, Any]) -> None:
+        """A sum that enough of its senders signed the list of."""
+        t, receiver = self._round(line), self.network.index(line["receiver"])
+        group = group_of(self.network, receiver, t, int(line["exchange"]))
+        names = tuple(line["survivors"])
+        if group is None or self.network.names[self.author] not in names:
+            raise Refused("it gave to a sum in which it has no part")
+        frames = () if self._checked else map(_bytes, line["receipt"])
+        said = [] if self._checked else [agreed for _, agreed in by_sender(group, frames, Agreed).values()]
+        if any(each.names != names or each.dealers != said[0].dealers for each in said):
+            raise Refused("the signatures are under another list")
+        heard = frozenset(map(self.network.index, names))
+        known = self.history.opened.setdefault((t, receiver), heard)
+        if known != heard:
+            self.history.opened[t, receiver] = None
+
+    def _letter(self, line: dict[str, Any]) -> Header:
+        """The header of a letter that a neighbour wrote to the author in this run."""
+        peer = self.network.index(line["peer"])
+        key = None if self._checked else self.network.settings.nodes[peer].signing_key
+        header = checked_header(_bytes(line["signed"]), key)
+        said = (header.run, header.sender, header.receiver, header.kind, header.digest)
+        body = hashlib.sha256(_bytes(line["body"])).digest()
+        if said != (self.network.hash, peer, self.author, _LETTERS[line["what"]], body):
+            raise Refused("a letter in it is another one than it says")
+        return header
+
+    def _round(self, line: dict[str, Any]) -> int:
+        t = line["round"]
+        if type(t) is not int or not 0 <= t < self.network.settings.rounds:
+            raise Refused(f"there is no round {t!r}")
+        return t
+
+
+def _bytes(text: Any) -> bytes:  # noqa: ANN401
+    return base64.b64decode(text, validate=True)

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node gave away in a run that happened, observer by observer, from its history.
+
+A round is accounted for in one of three ways, all of which may stand in one run, as their squares add up:
+
+    seen      1            every message counts as seen: rows are not known, or nothing hides the target
+    alone     Δ² of twins  what is unseen moves nobody's input, so that the round leaves nothing to the next
+    together  Δ²           the rounds from one on to the last of the run, as one schedule of weights
+
+The last begins where no earlier round has left anything, and may leave its own end unpaid, for nothing follows it.
+Guarantee: upper bounds, if hidden nodes follow the program and who drops out when does not depend on their data.
+Source: docs/proofs/transcripts.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from sottovoce import gaussian
+from sottovoce.certificates import ShiftProof
+from sottovoce.errors import NotCertified
+from sottovoce.graphs import GossipWeights, is_symmetric, quotients
+from sottovoce.peers.grid import Sight, schedule_excess
+from sottovoce.peers.history import History
+from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip
+from sottovoce.sensitivities import certify
+from sottovoce.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sottovoce.certificates import Certificate
+    from sottovoce.peers.history import Row
+    from sottovoce.peers.network import Network
+
+__all__ = [
+    "Cost",
+    "Layout",
+    "Part",
+    "Spent",
+    "costs_of",
+    "layout_of",
+    "observers_of",
+    "spent",
+    "stands_alone",
+    "total",
+]
+
+_UNMOVED = frozenset({"cap", "twins"})
+"""Proofs of a round in which nobody's input moves, whatever the maps: such rounds may follow each other."""
+
+MOST_COALITIONS = 100
+"""More coalitions than these are not looked at one by one: whoever reads every message bounds them."""
+
+MOST_PARTS = 64
+"""Rounds with the weights of more kinds than these count as seen: a certificate each would take too long."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """Rounds that one certificate speaks of: the protocol that they were, and what was seen of each."""
+
+    protocol: Protocol
+    rounds: tuple[int, ...]
+    sights: tuple[Sight, ...]
+    together: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Layout:
+    """The rounds in which a node sent, laid out for one set of observers; `seen` are in no part."""
+
+    network: Network
+    me: int
+    observers: tuple[int, ...]
+    seen: int
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def view(self) -> View:
+        """What the observers see in each part."""
+        names = tuple(self.network.names[i] for i in self.observers)
+        return View.secure_sum(names[0]) if len(names) == 1 else View.coalition_sums(names)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spent:
+    """What observers know of a node: `squared` is Δ² at most, `certificates` prove all of it but for `seen` rounds."""
+
+    observers: tuple[int, ...]
+    seen: int
+    squared: float
+    mu: float
+    epsilon: float
+    together: bool = False
+    certificates: tuple[Certificate, ...] = ()
+
+
+def spent(history: History, me: int, observers: tuple[int, ...], *, delta: float) -> Spent:
+    """What observers who pool what they hold know of a node at most; without any, whoever reads every message."""
+    layouts = [layout_of(history, me, observers, together=together) for together in (False, True)]
+    found = [_proved(layout, delta) for layout in layouts[: 1 + bool(layouts[1].parts)]]
+    return min(found, key=lambda each: each.mu)
+
+
+def _proved(layout: Layout, delta: float) -> Spent:
+    """The account of a layout, with certificates of its parts as far as they say less than that all was seen."""
+    made: list[Certificate] = []
+    target = layout.network.names[layout.me]
+
+    def proof(part: Part) -> float | None:
+        try:
+            certificate = certify(part.protocol, layout.view, target)
+        except NotCertified:
+            return None
+        if not (part.together or stands_alone(certificate)):
+            return None
+        if certificate.squared_upper < len(part.rounds):
+            made.append(certificate)
+        return certificate.squared_upper
+
+    found = total(layout, proof, delta)
+    return replace(found, certificates=tuple(made))
+
+
+def stands_alone(certificate: Certificate) -> bool:
+    """Whether a proof moves nobody's input, so that it may stand for rounds with others between and after them."""
+    return isinstance(certificate.proof, ShiftProof) and certificate.proof.method in _UNMOVED
+
+
+def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -> Spent:
+    """Everything together: Δ² of the parts, by what proves it, rounds that count as seen, and what the grid adds."""
+    network = layout.network
+    squares, sights, seen = [], list[Sight | None](), layout.seen
+    for part in layout.parts:
+        found = proof(part)
+        if found is None or found >= len(part.rounds):
+            seen += len(part.rounds)
+            continue
+        squares.append(found)
+        # Rounds that stand alone leave nothing to each other, in whatever order.
+        sights += part.sights
+    squared = math.fsum([*squares, seen]) * (1 + 2**-50)
+    excess = schedule_excess(
+        [*[None] * seen, *sights], denominator=network.denominator, dimension=network.dimension
+    )
+    mu = _mu(network, squared, excess)
+    return Spent(
+        observers=layout.observers,
+        seen=seen,
+        squared=squared,
+        mu=mu,
+        epsilon=float(gaussian.epsilon(mu, delta)) if mu else 0.0,
+        together=any(part.together for part in layout.parts),
+    )
+
+
+def _mu(network: Network, squared: float, excess: float) -> float:
+    """μ of Δ² and of what the grid adds, in its units."""
+    factor = 2 if network.settings.relation == "replace-one" else 1
+    mu = factor * math.sqrt(squared) / network.settings.noise_multiplier * (1 + 2**-50)
+    if network.settings.sums == "masked":
+        least = float(network.steps.min()) * network.noise_std
+        mu = (mu + network.grid.unit * excess / least) * (1 + 2**-50)
+    return mu
+
+
+def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
+    """How the rounds of a node are accounted for; `together` asks for the longest end that is known as one schedule."""
+    network = history.network
+    sent = tuple(t for t in range(network.settings.rounds) if (t, me) in history.sent)
+    layout = Layout(network=network, me=me, observers=observers, seen=len(sent))
+    if not observers or not _hides(network, observers):
+        return layout
+    found = _Rounds(history, me, observers)
+    first = found.first if together else network.settings.rounds
+    groups: dict[str, list[int]] = {}
+    for t in sent:
+        if t < first and t in found.rows:
+            groups.setdefault(found.weights(t).hash, []).append(t)
+    often = sorted(groups.values(), key=len, reverse=True)[:MOST_PARTS]
+    parts = [found.alone(tuple(rounds)) for rounds in often]
+    if first < network.settings.rounds:
+        parts.append(found.end)
+    return replace(layout, seen=len(sent) - sum(len(part.rounds) for part in parts), parts=tuple(parts))
+
+
+def observers_of(network: Network, me: int, size: int) -> list[tuple[int, ...]]:
+    """Of whom is spoken: each neighbour, coalitions of a size unless they are too many, whoever reads every message."""
+    others = [i for i in range(network.n) if i != me]
+    groups: list[tuple[int, ...]] = []
+    if 1 < size <= len(others) and math.comb(len(others), size) <= MOST_COALITIONS:
+        groups = list(itertools.combinations(others, size))
+    return [*((i,) for i in network.neighbours(me)), *groups, ()]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cost:
+    """What a round in which all went as agreed costs a node: Δ² at most, and 1 in every other round."""
+
+    network: Network
+    observers: tuple[int, ...]
+    squared: float
+    sight: Sight
+
+    def epsilon(self, clean: int, sent: int, delta: float) -> float:
+        """ε after `sent` rounds, `clean` of which went as agreed; the others count as seen."""
+        if not sent:
+            return 0.0
+        one, seen = self._excesses
+        squared = (clean * self.squared + sent - clean) * (1 + 2**-50)
+        excess = math.sqrt(clean * one**2 + (sent - clean) * seen**2) * (1 + 2**-50)
+        return float(gaussian.epsilon(_mu(self.network, squared, excess), delta))
+
+    @cached_property
+    def _excesses(self) -> tuple[float, float]:
+        """What the grid adds in a round that went as agreed, and in one that counts as seen."""
+        words = {"denominator": self.network.denominator, "dimension": self.network.dimension}
+        return schedule_excess([self.sight], **words), schedule_excess([None], **words)
+
+
+def costs_of(network: Network, me: int, size: int) -> Iterator[Cost]:
+    """The costs of a round, for each neighbour and, from two on, each coalition of a size; none if they are too many.
+
+    Only where every node hears from every other does a node know how all of them closed a round.
+    """
+    everybody = len(network.neighbours(me)) == network.n - 1
+    if size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS:
+        return
+    planned = [History(network=network, authors=frozenset()).planned(i) for i in range(network.n)]
+    protocol = gossip(_weights(planned, network), rounds=1, updates="any")
+    for observers in observers_of(network, me, size)[:-1]:
+        sight = _sight(planned, observers, None)
+        squared = 1.0
+        if everybody and _hides(network, observers):
+            part = Part(protocol=protocol, rounds=(0,), sights=(sight,))
+            layout = Layout(network=network, me=me, observers=observers, seen=0, parts=(part,))
+            squared = _proved(layout, network.settings.delta).squared
+        yield Cost(network=network, observers=observers, squared=squared, sight=sight)
+
+
+def _hides(network: Network, observers: tuple[int, ...]) -> bool:
+    """Whether observers see sums: masks are there, enough senders are not among them, and nobody sends in the clear."""
+    single = any(len(network.senders(i)) == 1 for i in observers)
+    masked = network.settings.sums == "masked" and network.protocol.plain
+    return masked and not single and not network.unmasks(observers)
+
+
+class _Rounds:
+    """The rounds of a history as weights, for one set of observers."""
+
+    def __init__(self, history: History, me: int, observers: tuple[int, ...]) -> None:
+        self.history, self.network, self.me, self.observers = history, history.network, me, observers
+        self.rows: dict[int, list[Row]] = {}
+        self._made: dict[int, GossipWeights] = {}
+        # From the end: who never sends again need not say what it received, if all later rounds are known.
+        sure, later = me in history.finished, set[int]()
+        for t in reversed(range(self.network.settings.rounds)):
+            found = self._known(t, sure, later)
+            if found is not None:
+                self.rows[t] = found
+            sure = sure and found is not None
+            later |= history.acting(t)
+
+    def _known(self, t: int, sure: bool, later: set[int]) -> list[Row] | None:
+        found = []
+        for i in range(self.network.n):
+            row = self.history.row(t, i, observer=i in self.observers)
+            if row is None and sure and i not in self.observers and i not in later:
+                # What is received in the last round nobody hears of.
+                last = t + 1 == self.network.settings.rounds
+                row = self.history.planned(i) if last else {i: self.network.denominator}
+            if row is None:
+                return None
+            found.append(row)
+        return found
+
+    def weights(self, t: int) -> GossipWeights:
+        """The weights that really were."""
+        if t not in self._made:
+            self._made[t] = _weights(self.rows[t], self.network)
+        return self._made[t]
+
+    def alone(self, rounds: tuple[int, ...]) -> Part:
+        """Rounds with the same weights, each for itself, whatever nodes make of what they received."""
+        protocol = gossip(self.weights(rounds[0]), rounds=len(rounds), updates="any")
+        return Part(protocol=protocol, rounds=rounds, sights=tuple(self._sight(t, None) for t in rounds))
+
+    @cached_property
+    def first(self) -> int:
+        """The first round of the longest end that is accounted for together; the count of rounds if there is none."""
+        rounds = self.network.settings.rounds
+        if self.me not in self.history.finished:
+            return rounds
+        first = rounds
+        while first and first - 1 in self.rows and self._fits(first - 1):
+            first -= 1
+        return first
+
+    def _fits(self, t: int) -> bool:
+        """Whether a round may be one of several together: all of them where losses are quadratic, or as agreed on."""
+        return self.network.exposure.state_free or self._undisturbed(t)
+
+    def _undisturbed(self, t: int) -> bool:
+        agreed = all(
+            self.rows[t][i] == self.history.planned(i)
+            for i in range(self.network.n)
+            if t + 1 < self.network.settings.rounds or i in self.observers
+        )
+        return agreed and len(self.history.acting(t)) == self.network.n
+
+    @property
+    def end(self) -> Part:
+        """The rounds from the first one on as one schedule."""
+        network, first = self.network, self.first
+        rounds = tuple(range(first, network.settings.rounds))
+        if network.exposure.state_free:
+            protocol = self._schedule(rounds)
+        else:
+            hull = network.exposure.reaction.hull(first, network.settings.rounds)
+            planned = network.protocol.schedule[0]
+            protocol = gossip(planned, rounds=len(rounds), updates="any" if hull is None else hull)
+        sights = tuple(self._sight(t, network.lipschitz) for t in rounds)
+        counted = tuple(t for t in rounds if (t, self.me) in self.history.sent)
+        return Part(protocol=protocol, rounds=counted, sights=sights, together=True)
+
+    def _schedule(self, rounds: tuple[int, ...]) -> Protocol:
+        """The loop that quadratic losses closed, with the weights that were; who did not send drew nothing."""
+        programs = tuple(self._program(t, first=t == rounds[0]) for t in rounds)
+        weights = tuple(self.weights(t) for t in rounds)
+        even = len({each.hash for each in weights}) == 1 and len({str(each) for each in programs[1:]}) <= 1
+        if even and str(programs[0]) == str(programs[-1]):
+            return Protocol(weights=weights[0], program=programs[0], rounds=len(rounds), name="gossip")
+        return Protocol(weights=weights, program=programs, rounds=len(rounds), name="gossip as it was")
+
+    def _program(self, t: int, *, first: bool) -> Program:
+        network, acting = self.network, self.history.acting(t)
+        there = tuple(int(i in acting) for i in range(network.n))
+        exposure = network.exposure
+        ratio = 1.0 if first or t == 0 else float(exposure.steps[t - 1] / exposure.steps[t])
+        damped = np.broadcast_to(exposure.damping[t], network.n).tolist()
+        kept = tuple(ratio * damping if here else ratio for damping, here in zip(damped, there, strict=True))
+        return Program(
+            keeps=("model",),
+            draws=(Draw("u", level=_even(there)),),
+            instructions=(
+                Combine("message", {"model": _even(kept), "contribution": _even(there), "u": 1}),
+                Exchange("message", "model"),
+            ),
+        )
+
+    def _sight(self, t: int, lipschitz: float | None) -> Sight:
+        idle = not self.history.acting(t) >= set(range(self.network.n)) - set(self.observers)
+        return replace(_sight(self.rows[t], self.observers, lipschitz), idle=idle)
+
+
+def _sight(rows: list[Row], observers: tuple[int, ...], lipschitz: float | None) -> Sight:
+    """What observers see of the hidden nodes, and these of each other."""
+    hidden = [i for i in range(len(rows)) if i not in observers]
+    seen, mixing = (
+        tuple(tuple(rows[i].get(j, 0) for j in hidden) for i in nodes) for nodes in (observers, hidden)
+    )
+    return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz)
+
+
+def _even(values: tuple[float, ...]) -> float | tuple[float, ...]:
+    """One number where all nodes have the same."""
+    return values[0] if len(set(values)) == 1 else values
+
+
+def _weights(rows: list[Row], network: Network) -> GossipWeights:
+    """Rows of whole numbers as weights, in rationals; they need not connect all nodes."""
+    n, denominator = network.n, network.denominator
+    entries = [(i, j, value) for i, row in enumerate(rows) for j, value in sorted(row.items())]
+    i, j, value = (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
+    matrix = sparse.csr_array((value / denominator, (i, j)), shape=(n, n))
+    off = i != j
+    return GossipWeights(
+        matrix=matrix,
+        labels=network.names,
+        rule="as it was",
+        symmetric=is_symmetric(matrix),
+        quotients=quotients(value[off], np.full(int(off.sum()), denominator)),
+    )

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Norms from noise: how white a filter is, and how far floats are off, without rows in doubled precision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from mpmath import mp
+
+from sottovoce import View, gossip, sensitivity
+from sottovoce.filtering import ProgramResponse, program_forms, program_response
+from sottovoce.filtering.overall import Overall, overall
+from sottovoce.graphs import lazy_weights, metropolis_weights
+from sottovoce.protocols import momentum, pairwise_noise, scheduled
+
+if TYPE_CHECKING:
+    from sottovoce.protocols import Protocol
+
+RING = metropolis_weights("ring:n=60")
+ROUNDS = 8
+PROTOCOLS = [
+    gossip(RING, rounds=ROUNDS, noise_levels=2),
+    pairwise_noise(RING, rounds=ROUNDS, local=1, shared=2),
+    scheduled([RING, lazy_weights(RING)], rounds=ROUNDS),
+    momentum(RING, rounds=ROUNDS, beta="9/10"),
+]
+
+
+def found(protocol: Protocol) -> tuple[ProgramResponse, Overall]:
+    response = program_response(protocol, View.neighbourhood(0), engine="reduced", coarse=True)
+    assert response.cut is not None
+    bounds = overall(response.steps, response.cut, response._adjoints(in_floats=True))
+    assert bounds is not None
+    return response, bounds
+
+
+def covariance(response: ProgramResponse) -> np.ndarray:
+    """The covariance of ν: what the noise that is injected in each round makes of it, followed in 128 bits."""
+    rounds = []
+    with mp.workprec(128):
+        for step in response.steps:
+            parts = (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
+            A, C, K, X = (mp.matrix(np.asarray(part).tolist()) for part in parts)
+            assert step.stage.noise.injected is not None
+            rounds.append((A - K * C, X * C, mp.matrix(np.asarray(step.stage.noise.injected.high).tolist())))
+        total = mp.zeros(int(response.starts[-1]))
+        for s, (_, _, noise) in enumerate(rounds):
+            rows, moved = mp.zeros(total.rows, noise.rows), mp.eye(noise.rows)
+            for t in range(s, len(rounds)):
+                loop, read, _ = rounds[t]
+                shown = read * moved
+                for i in range(shown.rows):
+                    for j in range(shown.cols):
+                        rows[int(response.starts[t]) + i, j] = shown[i, j]
+                moved = loop * moved
+            total += rows * noise * rows.T
+        return np.array((total - mp.eye(total.rows)).tolist(), dtype=np.float64)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS[::3], ids=lambda each: each.name)
+def test_whiteness_by_norms_holds_for_the_covariance_in_128_bits(protocol: Protocol) -> None:
+    response, bounds = found(protocol)
+    assert np.linalg.norm(covariance(response), 2) <= bounds.unwhite < 0.01
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.name)
+def test_norms_are_not_far_from_what_rows_say(protocol: Protocol) -> None:
+    response, bounds = found(protocol)
+    for by_norms, by_rows in (
+        (bounds.unwhite, response.accuracy.unwhite),
+        (bounds.cut, response.accuracy.cut),
+        (bounds.plainly, response.accuracy.plainly),
+    ):
+        assert by_rows / 100 < by_norms < 100 * by_rows
+
+
+def test_floats_follow_a_stream_within_the_allowance() -> None:
+    response, bounds = found(PROTOCOLS[3])
+    state, off = np.zeros(response.steps[0].stage.size), 0.0
+    with mp.workprec(128):
+        exact = mp.matrix(len(state), 1)
+        for step in response.steps:
+            parts = (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
+            A, C, K, X = (mp.matrix(np.asarray(part).tolist()) for part in parts)
+            assert step.stage.given is not None
+            source = step.stage.given[:, 1]
+            state, exact = state + source, exact + mp.matrix(source.tolist())
+            shown = step.filtered.whitener @ step.stage.rows @ state
+            off += sum(float(x - y) ** 2 for x, y in zip(shown, X * C * exact, strict=True))
+            state = step.stage.transition @ state - step.filtered.gain @ (step.stage.rows @ state)
+            exact = A * exact - K * (C * exact)
+    assert 0 < np.sqrt(off) <= bounds.plainly * np.sqrt(ROUNDS) < 1e5 * np.sqrt(off)
+
+
+def test_noise_that_misses_a_direction_gives_no_norm() -> None:
+    response, _ = found(PROTOCOLS[0])
+    noise = response.steps[0].stage.noise.injected
+    assert noise is not None
+    assert response.cut is not None
+    noise.high[0, :] = noise.high[:, 0] = 0.0
+    assert overall(response.steps, response.cut, response._adjoints(in_floats=True)) is None
+
+
+def test_dear_views_are_bounded_without_rows_and_hold_what_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = metropolis_weights("random-regular:n=200,d=4,seed=1")
+    protocol, view, targets = gossip(weights, rounds=64, noise_levels=2), View.secure_sum(0), range(1, 20)
+    fine = sensitivity(protocol, view, targets, effort="fine")
+    cheap = sensitivity(protocol, view, targets, effort="bulk")
+    monkeypatch.setattr(program_forms, "DEAR", 0)
+    asked = []
+    by_norms = overall
+    monkeypatch.setattr(program_forms, "overall", lambda *given: asked.append(by_norms(*given)) or asked[-1])
+    dear = sensitivity(protocol, view, targets, effort="bulk")
+    assert (dear.squared_lower <= fine.squared_upper).all()
+    assert (dear.squared_upper >= fine.squared_lower).all()
+    assert len(asked) == 1
+    assert asked[0] is not None
+    np.testing.assert_allclose(dear.squared_upper, cheap.squared_upper, rtol=1e-4)
+    np.testing.assert_allclose(dear.squared_lower, cheap.squared_lower, rtol=1e-4)
