@@ -17,6 +17,7 @@ from tests.peers.networks import complete, identities, network
 from tests.peers.swarm import Swarm
 
 from sottovoce.accounting import account
+from sottovoce.cli import main
 from sottovoce.errors import SottovoceError
 from sottovoce.peers import Network, Policy, Problem, known_after
 from sottovoce.peers.history import history_of
@@ -346,3 +347,20 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
         *made.known[1:],
     ]
     assert not accepted(run, resigned(made, known=known), files)
+
+
+def test_the_command_line_proves_it_again(
+    certified: tuple[Network, Path, Files],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run, file, files = certified
+    monkeypatch.setattr("sottovoce.peers.read_network", lambda _: run)
+    words = ["peers", "verify", str(file), "network.toml", "--json", "--transcript"]
+    assert main([*words, str(files["site-0"])]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["holds"] for each in found["known"]] == [True] * 11
+    (other,) = file.parent.glob("site-1.jsonl")
+    assert main([*words, str(other)]) == 3
+    assert "follows from other transcripts of site-0, site-1" in capsys.readouterr().err
+    assert main([*words, str(file)]) == 2
