@@ -27,7 +27,7 @@ import numpy as np
 
 from sottovoce.certificates import StatedView
 from sottovoce.errors import InputError
-from sottovoce.gaussian import epsilon
+from sottovoce.gaussian import delta, epsilon
 from sottovoce.participation import Participation
 from sottovoce.protocols import Slopes, hash_of_damping, spread
 from sottovoce.verification.checking import Check, stored_weights, verify
@@ -357,16 +357,18 @@ def _possible(stated: StatedAccount) -> int:
 def _headline(stated: StatedAccount, worst: Verification) -> Check:
     """Whether what is proved of the worst pair comes down to what is shown of it.
 
-    ε is computed from the Δ² that the page shows, and may be above the ε of the page by 10⁻⁹ of itself, for
-    rounding of two implementations. That the shown Δ² is close to a proved one was asked first.
+    That the shown Δ² is close to a proved one was asked first. The ε of the page must then be met by the μ that
+    follows from the Δ² that it shows, rounded up: δ(μ, ε) is at most δ, or ε not below ε(μ, δ), no digit less.
     """
     shown, proved = stated.squared, worst.squared.upper
     if not reached(proved, shown, stated.rounds):
         found = f"the page shows Δ² ≤ {shown:.6g} for its worst pair; proved is Δ² ≤ {proved:.6g}"
         return Check("headline", False, found)
-    mu = stated.factor * math.sqrt(shown) / stated.noise_multiplier
+    above = math.nextafter(math.sqrt(shown), math.inf) if shown else 0.0
+    mu = math.nextafter(stated.factor * above / stated.noise_multiplier, math.inf) if shown else 0.0
     follows = float(epsilon(mu, stated.delta))
-    if stated.epsilon_upper < follows * (1 - 1e-9):
+    met = stated.epsilon_upper >= 0 and float(delta(mu, stated.epsilon_upper)) <= stated.delta
+    if not met and stated.epsilon_upper < follows:
         found = f"the page shows ε ≤ {stated.epsilon_upper:.6g}; from its Δ² follows ε ≤ {follows:.6g}"
         return Check("headline", False, found)
     return Check("headline", True, f"Δ² ≤ {shown:.6g} is shown, Δ² ≤ {proved:.6g} is proved")
