@@ -200,4 +200,8 @@ class _Reader:
 
 
 def _bytes(text: Any) -> bytes:  # noqa: ANN401
-    return base64.b64decode(text, validate=True)
+    """What a transcript holds in base64, spelled in one way alone."""
+    found = base64.b64decode(text, validate=True)
+    if base64.b64encode(found).decode() != text:
+        raise ValueError("bytes must be spelled as they are written")
+    return found

@@ -1,0 +1,347 @@
+"""What a run gave away, from its transcripts: as it was, not as it was planned, and nothing forged is believed."""
+
+import base64
+import dataclasses
+import hashlib
+import json
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from tests.peers.networks import complete, identities, network
+from tests.peers.swarm import Swarm
+
+from sottovoce.accounting import account
+from sottovoce.errors import SottovoceError
+from sottovoce.peers import Network, Policy, Problem, known_after
+from sottovoce.peers.history import history_of
+from sottovoce.peers.proofs import (
+    _CONTEXT,
+    RunCertificate,
+    _form,
+    certify_run,
+    read_run,
+    verify_run,
+    write_run,
+)
+from sottovoce.peers.spending import spent
+from sottovoce.peers.transcript import Transcript, read_transcript
+from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, round_weights
+from sottovoce.views import View
+
+Files = dict[str, Path]
+
+
+class Noisy:
+    """Contributions and noise on the grid of a network."""
+
+    def __init__(self, run: Network) -> None:
+        self.run, self.rng = run, np.random.default_rng(3)
+
+    def __call__(self, _: int, t: int, model: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        grid, shape = self.run.grid, model.shape
+        scale = float(self.run.steps[t]) * self.run.noise_std
+        whole = [grid.real(grid.whole(self.rng.standard_normal(shape) * size)) for size in (0.1, scale)]
+        return whole[0], {"u": whole[1]}
+
+
+def masked(loss: str, rounds: int = 6, **changes: Any) -> Network:
+    task = Problem(
+        loss=loss,  # type: ignore[arg-type]
+        features=2,
+        shard_size=20,
+        classes=2 if loss == "logistic" else 0,
+        step="0.5" if loss == "quadratic" else None,
+    )
+    usual: dict[str, Any] = {"edges": complete(5), "sums": "masked", "unit": "node", "colluders": 0}
+    return network(5, **{**usual, "rounds": rounds, "task": task, **changes})
+
+
+def lived(run: Network, folder: Path, deaths: dict[int, tuple[int, int | None]]) -> tuple[Swarm, Files]:
+    """A run in which nodes die at events of one's choice, and come back or not; and the transcripts of the living."""
+    swarm, events = Swarm(run, Noisy(run)), iter(range(10**9))
+    for i in range(run.n):
+        swarm.start(i)
+
+    def chaos() -> None:
+        event = next(events)
+        for i, (dies, back) in deaths.items():
+            if event == dies and i in swarm.nodes and i not in swarm.done:
+                swarm.kill(i)
+            if event == back and i not in swarm.nodes:
+                swarm.start(i)
+
+    swarm.run(chaos)
+    files = {}
+    for i, node in swarm.nodes.items():
+        node.ended()
+        swarm.notes[i] += [note for note in node.notes if note["number"] > len(swarm.notes[i])]
+        files[run.names[i]] = folder / f"{run.names[i]}.jsonl"
+        Transcript(files[run.names[i]], identities(5)[i].signing).add(swarm.notes[i])
+    return swarm, files
+
+
+def offline(run: Network, swarm: Swarm, me: int, observer: int, delta: float) -> float:
+    """ε of the schedule that all nodes noted, by the accountant and another way to the matrices."""
+    weights, programs = [], []
+    notes = [(i, note) for i, several in swarm.notes.items() for note in several]
+    for t in range(run.settings.rounds):
+        acting = {i for i, note in notes if note["what"] == "sent" and note["round"] == t}
+        matrix = np.eye(run.n)
+        for i, note in notes:
+            if note.get("round") != t or note["what"] != ("summed" if i == observer else "closed"):
+                continue
+            matrix[i] = 0
+            for name in note["survivors"]:
+                matrix[i, run.index(name)] = run.numerators[i][run.index(name)] / run.denominator
+            matrix[i, i] = 1 - matrix[i].sum()
+        weights.append(round_weights(matrix))
+        there = tuple(int(i in acting) for i in range(run.n))
+        damping = float(run.exposure.damping[t, 0])
+        kept = tuple(damping if here else 1 for here in there)
+        message = Combine("message", {"model": kept, "contribution": there, "u": 1})
+        programs.append(
+            Program(
+                keeps=("model",),
+                draws=(Draw("u", level=there),),
+                instructions=(message, Exchange("message", "model")),
+            )
+        )
+    whole = Protocol(weights=tuple(weights), program=tuple(programs), rounds=run.settings.rounds)
+    found = account(
+        whole,
+        View.secure_sum(observer),
+        noise_multiplier=run.settings.noise_multiplier,
+        delta=delta,
+    )
+    return float(found.about(me).epsilon().upper)
+
+
+@pytest.mark.parametrize(
+    "deaths",
+    [{3: (150, None)}, {1: (190, 260), 4: (400, None)}, {2: (95, 230), 3: (310, 420)}],
+    ids=["one dies", "one comes back", "two come back"],
+)
+def test_certificates_are_within_a_hundredth_of_the_offline_account(
+    tmp_path: Path, deaths: dict[int, tuple[int, int | None]]
+) -> None:
+    run = masked("quadratic")
+    swarm, files = lived(run, tmp_path, deaths)
+    keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
+    lines = {name: read_transcript(path, keys[name]) for name, path in files.items()}
+    together, alone = history_of(run, lines), history_of(run, {"site-0": lines["site-0"]})
+    planned = known_after(run, "site-0", observers=[1]).nodes[0].epsilon
+    for observer in range(1, 5):
+        found = spent(together, 0, (observer,), delta=1e-5)
+        mine = spent(alone, 0, (observer,), delta=1e-5)
+        true = offline(run, swarm, 0, observer, 1e-5)
+        assert mine.epsilon >= found.epsilon >= true * (1 - 1e-9)
+        # Whether a node that died in a round had opened its sum, nobody can say but itself.
+        if observer not in deaths:
+            assert found.epsilon <= 1.01 * true
+            assert abs(found.epsilon / planned - 1) > 0.01
+
+
+def test_rounds_cost_what_they_were_whatever_comes_later(tmp_path: Path) -> None:
+    run = masked("logistic", rounds=8)
+    swarm, files = lived(run, tmp_path, {3: (700, None)})
+    key = identities(5)[0].card.signing_key
+    history = history_of(run, {"site-0": read_transcript(files["site-0"], key)})
+    found = spent(history, 0, (1,), delta=1e-5)
+    clean = swarm.nodes[0].clean
+    assert 0 < clean < 7
+    # Four hidden nodes look alike as long as all are there, three where the fourth was never heard of again; with
+    # the weight of the dead on their own messages no two of the others do.
+    assert found.squared == pytest.approx(clean / 4 + 1 / 3 + 7 - clean)
+    assert found.seen == 7 - clean
+    # The node knew nearly as much all along, and no number is taken back.
+    budget = swarm.budgets[0]
+    (told,) = [epsilon for cost, epsilon in budget.known(clean, 8) if cost.observers == (1,)]
+    assert found.epsilon < told < budget.certain[8]
+    assert spent(history, 0, (), delta=1e-5).epsilon == pytest.approx(budget.certain[8], rel=1e-6)
+    allowed = dataclasses.replace(budget, policy=Policy(node=told))
+    assert allowed.allows(7, deviated=True, clean=clean)
+    assert not allowed.allows(7, deviated=True, clean=clean - 1)
+
+
+def test_a_node_stops_before_a_round_that_what_happened_forbids() -> None:
+    run = masked("quadratic", rounds=8)
+    most = known_after(run, "site-0").nodes[0].epsilon
+    policies = {0: Policy(node=1.2 * most)}
+    swarm = Swarm(run, Noisy(run), policies)
+    for i in range(5):
+        swarm.start(i)
+    events = iter(range(10**9))
+    swarm.run(lambda: swarm.kill(3) if next(events) == 700 else None)
+    assert swarm.done[0] == "policy"
+    assert {swarm.done[i] for i in (1, 2, 4)} == {"finished"}
+    node = swarm.nodes[0]
+    known = dict.fromkeys(range(5), 0.0) | {
+        cost.observers[0]: epsilon for cost, epsilon in swarm.budgets[0].known(node.clean, node.sent)
+    }
+    assert 0 < max(known.values()) <= 1.2 * most
+    assert node.sent < 8
+
+
+def test_what_is_sent_in_the_clear_counts_as_seen(tmp_path: Path) -> None:
+    run = network(4, edges=complete(4), rounds=3)
+    swarm = Swarm(run, lambda _, __, model: (model, {"u": model}))
+    for i in range(4):
+        swarm.start(i)
+    swarm.run()
+    file = tmp_path / "site-0.jsonl"
+    Transcript(file, identities(4)[0].signing).add(swarm.notes[0])
+    made = certify_run(run, identities(4)[0], {"site-0": file}, delta=1e-5)
+    assert [each.squared for each in made.known] == [pytest.approx(3.0)] * len(made.known)
+    assert {each.seen for each in made.known} == {3}
+    assert all(each.holds for each in verify_run(made, run, {"site-0": file}))
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> tuple[Network, Path, Files]:
+    folder = tmp_path_factory.mktemp("certified")
+    run = masked("quadratic", rounds=3)
+    _, files = lived(run, folder, {3: (250, None)})
+    made = certify_run(run, identities(5)[0], {"site-0": files["site-0"]}, delta=1e-5)
+    write_run(made, folder / "certificate.json")
+    return run, folder / "certificate.json", {"site-0": files["site-0"]}
+
+
+def accepted(run: Network, certificate: RunCertificate, files: Files) -> bool:
+    try:
+        return all(each.holds for each in verify_run(certificate, run, files))
+    except SottovoceError:
+        return False
+
+
+def resigned(certificate: RunCertificate, **changes: Any) -> RunCertificate:
+    """What a node that lies would sign."""
+    bare = msgspec.structs.replace(certificate, **changes, signature="")
+    signature = identities(5)[0].signing.sign(_CONTEXT + _form(bare))
+    return msgspec.structs.replace(bare, signature=base64.b64encode(signature).decode())
+
+
+def test_a_certificate_is_read_back_and_holds(certified: tuple[Network, Path, Files]) -> None:
+    run, file, files = certified
+    made = read_run(file)
+    assert accepted(run, made, files)
+    assert [each.observers for each in made.known][-1] == []
+    assert len(made.known) == 4 + math.comb(4, 2) + 1
+
+
+def test_whatever_is_changed_in_files_is_refused(
+    certified: tuple[Network, Path, Files], tmp_path: Path
+) -> None:
+    run, file, files = certified
+    rng, made, whole = random.Random(5), read_run(file), file.read_bytes()
+    lines, changed = files["site-0"].read_bytes(), tmp_path / "changed"
+    tried = 0
+    while tried < 500:
+        content = bytearray(whole)
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(7)
+        changed.write_bytes(content)
+        try:
+            other = read_run(changed)
+        except SottovoceError:
+            tried += 1
+            continue
+        if other != made:
+            tried += 1
+            assert not accepted(run, other, files)
+    for _ in range(300):
+        content = bytearray(lines)
+        place = rng.randrange(len(content))
+        if rng.randrange(3):
+            content[place] ^= 1 << rng.randrange(7)
+        else:
+            del content[place : place + rng.choice((1, 300))]
+        changed.write_bytes(content)
+        assert not accepted(run, made, {"site-0": changed})
+    assert not accepted(run, made, {})
+
+
+def lies(lines: list[dict[str, Any]], rng: random.Random) -> Iterator[list[dict[str, Any]]]:
+    """Transcripts that a node could sign, of which something is not so."""
+    places = [k for k, line in enumerate(lines) if line["what"] in {"told", "given", "farewell"}]
+    while True:
+        several = [{key: each for key, each in line.items() if key != "before"} for line in lines]
+        line = several[rng.choice(places)]
+        field = rng.choice(
+            [
+                key
+                for key in line
+                if key in {"signed", "body", "receipt", "survivors", "round", "peer", "receiver"}
+            ]
+        )
+        match line[field]:
+            case str() as text if field in {"peer", "receiver"}:
+                line[field] = rng.choice([f"site-{k}" for k in range(1, 5) if f"site-{k}" != text])
+            case str() as text:
+                place = rng.randrange(len(text))
+                line[field] = text[:place] + ("A" if text[place] != "A" else "B") + text[place + 1 :]
+            case list() as held if field == "survivors":
+                line[field] = held[1:] if len(held) == 4 else [*held, "site-3"]
+            case list() as held:
+                line[field] = held[: rng.randrange(2)] + ["A" * len(held[0])] * 2
+            case int() as number:
+                line[field] = (number + 1) % 3
+        if line["what"] == "told" and field == "round":
+            continue
+        yield several
+
+
+def test_what_neighbours_did_not_sign_is_refused_even_if_the_node_signs_it(
+    certified: tuple[Network, Path, Files], tmp_path: Path
+) -> None:
+    run, file, files = certified
+    made, me, rng = read_run(file), identities(5)[0], random.Random(6)
+    lines = read_transcript(files["site-0"], me.card.signing_key)
+    for count, lie in zip(range(200), lies(lines, rng), strict=False):
+        path = tmp_path / f"{count}.jsonl"
+        Transcript(path, me.signing).add(lie)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert not accepted(run, resigned(made, transcripts={"site-0": digest}), {"site-0": path})
+
+
+def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
+    certified: tuple[Network, Path, Files],
+) -> None:
+    run, file, files = certified
+    made = read_run(file)
+    assert accepted(run, resigned(made), files)
+    for place, stated in enumerate(made.known[:2] + made.known[-1:]):
+        changes: list[dict[str, Any]] = [
+            {"epsilon": stated.epsilon * (1 - 1e-9)},
+            {"squared": stated.squared * (1 - 1e-9)},
+            {"seen": stated.seen - 1} if stated.seen else {"certificates": []},
+            {"together": not stated.together} if stated.certificates else {"epsilon": 0.0},
+        ]
+        where = place if place < 2 else len(made.known) - 1
+        for change in changes:
+            known = list(made.known)
+            known[where] = msgspec.structs.replace(stated, **change)
+            assert not accepted(run, resigned(made, known=known), files), change
+    for changed in (
+        {"known": made.known[1:]},
+        {"delta": made.delta / 10},
+        {"size": 1},
+        {"me": "site-1"},
+        {"sent": made.sent - 1},
+        {"run": "00" * 32},
+        {"transcripts": {}},
+    ):
+        assert not accepted(run, resigned(made, **changed), files), changed
+    # A certificate of other weights, with all its numbers, proves nothing here.
+    other = json.loads(json.dumps(made.known[0].certificates))
+    for document in other:
+        document["claim"]["upper"] /= 2
+    known = [
+        msgspec.structs.replace(made.known[0], certificates=other, squared=0.1, epsilon=0.1),
+        *made.known[1:],
+    ]
+    assert not accepted(run, resigned(made, known=known), files)
