@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.certificates import StatedView
 from sottovoce.errors import InputError
 from sottovoce.gaussian import delta, epsilon
 from sottovoce.participation import Participation
@@ -294,12 +293,11 @@ def _headline(stated: StatedAccount, worst: Verification) -> Check:
     if not reached(proved, shown, stated.rounds):
         found = f"the page shows Δ² ≤ {shown:.6g} for its worst pair; proved is Δ² ≤ {proved:.6g}"
         return Check("headline", False, found)
-    above = math.nextafter(math.sqrt(shown), math.inf) if shown else 0.0
-    mu = math.nextafter(stated.factor * above / stated.noise_multiplier, math.inf) if shown else 0.0
+    above = stated.factor * math.nextafter(math.sqrt(shown), math.inf) / stated.noise_multiplier
+    mu, least = math.nextafter(above, math.inf) if shown else 0.0, stated.epsilon_upper
     follows = float(epsilon(mu, stated.delta))
-    met = stated.epsilon_upper >= 0 and float(delta(mu, stated.epsilon_upper)) <= stated.delta
-    if not met and stated.epsilon_upper < follows:
-        found = f"the page shows ε ≤ {stated.epsilon_upper:.6g}; from its Δ² follows ε ≤ {follows:.6g}"
+    if least < follows and (least < 0 or delta(mu, least) > stated.delta):
+        found = f"the page shows ε ≤ {least:.6g}; from its Δ² follows ε ≤ {follows:.6g}"
         return Check("headline", False, found)
     return Check("headline", True, f"Δ² ≤ {shown:.6g} is shown, Δ² ≤ {proved:.6g} is proved")
 
@@ -332,10 +330,7 @@ def _others(
     claims = []
     for row, about in targets.items():
         watching = tuple(weights.labels[node] for node in stated.observers[row])
-        view = StatedView(
-            name=stated.view, observers=watching, own_noise=stated.own_noise, exchanges=stated.exchanges
-        )
-        claims.append((replace(certificate, view=view), about))
+        claims.append((replace(certificate, view=replace(certificate.view, observers=watching)), about))
     if certificate.updates is None and not is_gossip(certificate, (weights,)):
         several = stored_weights(certificate) if certificate.further else (weights,)
         protocol = certified_protocol(certificate, several)
