@@ -8,10 +8,11 @@ import numpy as np
 from tests.peers.networks import identities
 
 from sottovoce.peers import Budget, Network, Policy
+from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Settle
 from sottovoce.peers.exchanges import Post, in_the_clear, masked_by
 from sottovoce.peers.letters import PostOffice
 from sottovoce.peers.messages import Refused
-from sottovoce.peers.node import Actions, Ask, Done, Keep, Memory, Node, Settle
+from sottovoce.peers.node import Node
 
 Given = Callable[[int, int, np.ndarray], tuple[np.ndarray, dict[str, np.ndarray]]]
 

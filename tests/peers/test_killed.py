@@ -59,9 +59,10 @@ def test_a_killed_node_goes_on_and_sends_the_same_or_nothing(masked: bool, tmp_p
             process.kill()
             process.join(10)
             pipe.close()
-    assert {name: getattr(end, "reason", end) for name, end in ends.items()} == dict.fromkeys(
-        ends, "finished"
-    )
+    reasons = {name: getattr(end, "reason", end) for name, end in ends.items()}
+    # A sum that was interrupted is over for who was killed, and the others may be through before it is back.
+    allowed = {"finished", "alone"} if masked else {"finished"}
+    assert set(reasons.values()) <= allowed, reasons
     network = read_network(file)
     kinds = defaultdict(set)
     digests = defaultdict(set)

@@ -12,12 +12,12 @@ from what was kept, it sends the same letters again, or nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
 
+from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Phase, Settle, Stopped
 from sottovoce.peers.exchanges import Post
 from sottovoce.peers.messages import Refused
 from sottovoce.protocols import CONTRIBUTION, Exchange, exact, run_to_exchange
@@ -34,62 +34,10 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Action", "Actions", "Ask", "Done", "Keep", "Memory", "Node", "Settle", "Stopped"]
+__all__ = ["Node"]
 
-Phase = Literal["joining", "pausing", "asking", "exchanging", "done"]
-Stopped = Literal["finished", "policy", "alone", "interrupted"]
 # Letters that come before their time are kept, so many of a sender at most.
 _EARLY = 32
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Ask:
-    """Find what this node contributes in a round, given its model, and draw the noise: `given` takes both."""
-
-    round: int
-    model: Array
-
-
-@dataclass(frozen=True, kw_only=True)
-class Keep:
-    """Put `memory` on the disk, with the letters that are about to be sent, before anything that follows."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settle:
-    """A letter that was to be sent until its receipt comes need not be sent again."""
-
-    receiver: int
-    round: int
-    exchange: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Done:
-    """The node has ended, and says why."""
-
-    reason: Stopped
-
-
-Action: TypeAlias = Ask | Keep | Post | Settle | Done
-Actions: TypeAlias = list[Action]
-
-
-class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All that a node needs to go on where it was; arrays as bytes."""
-
-    run: bytes
-    phase: Phase
-    round: int
-    place: int
-    sent: int
-    clean: list[int]
-    deviated: bool
-    registers: dict[str, bytes]
-    sources: dict[str, bytes]
-    used: list[tuple[int, int, int]]
-    noted: int
-    notes: list[dict[str, Any]]
 
 
 class Node:

@@ -20,10 +20,11 @@ import numpy as np
 from sottovoce.errors import FileError
 from sottovoce.files import put_whole
 from sottovoce.learning import clipped_gradients
+from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Settle, Stopped
 from sottovoce.peers.exchanges import Post, in_the_clear, masked_by
 from sottovoce.peers.letters import PostOffice
 from sottovoce.peers.messages import Refused
-from sottovoce.peers.node import Actions, Ask, Done, Keep, Memory, Node, Settle, Stopped
+from sottovoce.peers.node import Node
 from sottovoce.peers.noise import rounded_gaussian
 from sottovoce.peers.policy import Budget
 from sottovoce.peers.proofs import certify_run, write_run
