@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.letters import Header
     from sottovoce.peers.network import Network
 
-__all__ = ["History", "Row", "history_of"]
+__all__ = ["Clean", "History", "Row", "history_of", "names_in"]
 
 Row = dict[int, int]
 """Whole weights over the network's denominator, by sender; all of them with the node itself where it heard nobody."""
@@ -153,8 +153,7 @@ class _Reader:
             case "receipt" | "told" | "farewell":
                 header = self._letter(line)
                 if what == "told":
-                    names = msgspec.msgpack.decode(_bytes(line["body"]), type=list[str])
-                    self._close((header.round, header.sender), names)
+                    self._close((header.round, header.sender), names_in(_bytes(line["body"])))
 
     def _close(self, place: tuple[int, int], names: Collection[str]) -> None:
         """A node's own word; one that says two things is not believed in either."""
@@ -197,6 +196,45 @@ class _Reader:
         if type(t) is not int or not 0 <= t < self.network.settings.rounds:
             raise Refused(f"there is no round {t!r}")
         return t
+
+
+class Clean:
+    """Rounds in which all went as agreed, by the word of everybody, as they become known.
+
+    Every sum that the node sends to was opened over all its senders, and everybody, the node too, took up all that it
+    was sent. Only a node that is linked with all others ever knows that.
+    """
+
+    def __init__(self, network: Network) -> None:
+        """No round is known yet."""
+        self._network = network
+        self._known: dict[int, set[tuple[str, int]]] = defaultdict(set)
+        self.rounds: set[int] = set()
+
+    def closed(self, round_: int, node: int, names: Collection[str]) -> bool:
+        """A node says whose messages it took up; whether these are all that there were to be."""
+        return self._whole(round_, "closed", node, names)
+
+    def given(self, round_: int, receiver: int, names: Collection[str]) -> None:
+        """A sum was opened over these."""
+        self._whole(round_, "given", receiver, names)
+
+    def _whole(self, round_: int, what: str, node: int, names: Collection[str]) -> bool:
+        network = self._network
+        if set(names) != {network.names[j] for j in network.senders(node)}:
+            return False
+        self._known[round_].add((what, node))
+        if len(self._known[round_]) == 2 * network.n - 1:
+            self.rounds.add(round_)
+        return True
+
+
+def names_in(body: bytes) -> list[str]:
+    """The names in the body of a letter that closes an exchange."""
+    try:
+        return msgspec.msgpack.decode(body, type=list[str])
+    except msgspec.DecodeError:
+        raise Refused("an exchange is closed with a list of names; this is none") from None
 
 
 def _bytes(text: Any) -> bytes:  # noqa: ANN401

@@ -19,6 +19,7 @@ import numpy as np
 
 from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Phase, Settle, Stopped
 from sottovoce.peers.exchanges import Post
+from sottovoce.peers.history import Clean, names_in
 from sottovoce.peers.messages import Refused
 from sottovoce.protocols import CONTRIBUTION, Exchange, exact, run_to_exchange
 
@@ -59,8 +60,7 @@ class Node:
         self._since = 0.0
         self._target = 0
         self._owed: Actions = []
-        self._clean: set[int] = set()
-        self._evidence: dict[int, set[tuple[str, int]]] = defaultdict(set)
+        self._clean = Clean(network)
         self._used: set[tuple[int, int, int]] = set()
         self.notes: list[dict[str, Any]] = []
         self.noted = 0
@@ -112,10 +112,7 @@ class Node:
                 self._note("receipt", peer=self._name(sender), signed=letter.signed, body=letter.body)
                 return [Settle(receiver=sender, round=header.round, exchange=header.exchange)]
             case "closed":
-                if self._left_out(letter):
-                    self.deviated = True
-                else:
-                    self._agreed(header.round, ("closed", sender))
+                self.deviated |= not self._clean.closed(header.round, sender, names_in(letter.body))
                 self._note("told", peer=self._name(sender), signed=letter.signed, body=letter.body)
                 return []
             case "farewell":
@@ -161,7 +158,7 @@ class Node:
     @property
     def clean(self) -> int:
         """In how many rounds all went as agreed, by the word of everybody."""
-        return len(self._clean)
+        return len(self._clean.rounds)
 
     @property
     def late(self) -> list[str]:
@@ -184,7 +181,7 @@ class Node:
             round=self.round,
             place=self._place,
             sent=self.sent,
-            clean=sorted(self._clean),
+            clean=sorted(self._clean.rounds),
             deviated=self.deviated,
             registers={name: value.tobytes() for name, value in self._registers.items()},
             sources={name: value.tobytes() for name, value in self._sources.items()},
@@ -343,10 +340,8 @@ class Node:
         # Who was killed before it had kept a receipt asks for it again.
         self._used |= {(peer, self.round, exchange.number) for peer in survivors}
         self._used = {each for each in self._used if each[1] >= self.round - 2}
-        if missing:
-            self.deviated = True
-        else:
-            self._agreed(self.round, ("closed", self.me))
+        heard = [self._name(peer) for peer in survivors]
+        self.deviated |= not self._clean.closed(self.round, self.me, heard)
         if missing or self._masked:
             # Who was in a sum knows over whom it was opened, and is told here what became of it.
             body = msgspec.msgpack.encode([self._name(peer) for peer in survivors])
@@ -398,25 +393,11 @@ class Node:
             return self._begin_round(now)
         return []
 
-    def _agreed(self, round_: int, what: tuple[str, int]) -> None:
-        """Something in a round went as agreed; the round did if everybody says so of everything in it."""
-        self._evidence[round_].add(what)
-        if len(self._evidence[round_]) == 2 * self.network.n - 1:
-            self._clean.add(round_)
-
     def ended(self) -> None:
         """The node will answer nobody any more: what it has not given by now it never gives."""
         for _, exchange in self._lingering:
             exchange.end()
         self._tidy()
-
-    def _left_out(self, letter: Letter) -> bool:
-        """Whether a neighbour closed an exchange without somebody that it receives from."""
-        try:
-            heard = msgspec.msgpack.decode(letter.body, type=list[str])
-        except msgspec.DecodeError:
-            raise Refused(f"node {letter.sender} closed an exchange with no list of names") from None
-        return sorted(map(self._name, self.network.senders(letter.sender))) != sorted(heard)
 
     def _receipt(self, letter: Letter, *, used: bool) -> Post:
         """That a letter came, and whether it is in what the node received."""
@@ -434,9 +415,8 @@ class Node:
         for exchange in [each for _, each in self._lingering] + ([self._exchange] if self._exchange else []):
             for what, facts in exchange.notes:
                 self._note(what, **facts)
-                receiver = self.network.index(str(facts["receiver"]))
-                if what == "given" and len(exchange.given[receiver]) == len(self.network.senders(receiver)):
-                    self._agreed(exchange.round, ("given", receiver))
+            for receiver, names in exchange.given.items():
+                self._clean.given(exchange.round, receiver, names)
             exchange.notes = []
         self._lingering = [(since, each) for since, each in self._lingering if each.busy]
 
@@ -453,7 +433,8 @@ class Node:
         if memory.run != self.network.hash:
             raise Refused("what was kept is of another run (give the network of that run, or another folder)")
         self.phase, self.round, self.sent = memory.phase, memory.round, memory.sent
-        self.deviated, self._place, self._clean = memory.deviated, memory.place, set(memory.clean)
+        self.deviated, self._place = memory.deviated, memory.place
+        self._clean.rounds |= set(memory.clean)
         self._registers, self._sources = (
             {name: np.frombuffer(value)[None, :].copy() for name, value in kept.items()}
             for kept in (memory.registers, memory.sources)

@@ -202,7 +202,8 @@ class _Running:
         if node.phase == "done":
             node.ended()
             self._keep()
-            self._certify()
+            if self.network.protocol.plain:
+                self._certify()
         return Outcome(
             me=self.name,
             reason=self.reason,
@@ -314,6 +315,8 @@ class _Running:
             ("+".join(names[i] for i in cost.observers), min(epsilon, certain))
             for cost, epsilon in self.budget.known(node.clean, node.sent)
         ]
+        if not known:
+            known = [(names[i], certain) for i in self.network.neighbours(node.me)]
         common = {"round": node.round + 1, "sent": node.sent, "delta": self.budget.policy.delta}
         return [
             common | {"observer": name, "epsilon": epsilon}

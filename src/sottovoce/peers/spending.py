@@ -165,16 +165,18 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
 def _mu(network: Network, squared: float, excess: float) -> float:
     """μ of Δ² and of what the grid adds, in its units."""
     factor = 2 if network.settings.relation == "replace-one" else 1
-    mu = factor * math.sqrt(squared) / network.settings.noise_multiplier * (1 + 2**-50)
-    if network.settings.sums == "masked":
-        least = float(network.steps.min()) * network.noise_std
-        mu = (mu + network.grid.unit * excess / least) * (1 + 2**-50)
-    return mu
+    mu = factor * math.sqrt(squared) / network.settings.noise_multiplier + network.grid_mu(excess)
+    return mu * (1 + 2**-50)
 
 
 def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
     """How the rounds of a node are accounted for; `together` asks for the longest end that is known as one schedule."""
     network = history.network
+    if not network.protocol.plain:
+        raise NotCertified(
+            f"runs are certified of plain gossip, in which a round that is seen costs 1; this one ran "
+            f"{network.protocol.name!r} (its ledger holds for whoever reads every message)"
+        )
     sent = tuple(t for t in range(network.settings.rounds) if (t, me) in history.sent)
     layout = Layout(network=network, me=me, observers=observers, seen=len(sent))
     if not observers or not _hides(network, observers):
@@ -232,7 +234,7 @@ def costs_of(network: Network, me: int, size: int) -> Iterator[Cost]:
     Only where every node hears from every other does a node know how all of them closed a round.
     """
     everybody = len(network.neighbours(me)) == network.n - 1
-    if size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS:
+    if not network.protocol.plain or (size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS):
         return
     planned = [History(network=network, authors=frozenset()).planned(i) for i in range(network.n)]
     protocol = gossip(_weights(planned, network), rounds=1, updates="any")
