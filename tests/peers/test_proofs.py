@@ -326,6 +326,7 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
             known = list(made.known)
             known[where] = msgspec.structs.replace(stated, **change)
             assert not accepted(run, resigned(made, known=known), files), change
+    changed: dict[str, Any]
     for changed in (
         {"known": made.known[1:]},
         {"delta": made.delta / 10},
