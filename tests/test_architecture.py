@@ -212,6 +212,7 @@ EDGES: dict[str, set[str]] = {
         "explanations",
         "interval",
         "forms",
+        "protocols",
         "views",
         "scenarios",
         "accounting",

@@ -12,7 +12,7 @@ from sottovoce.cli.wording import OPTIONS, in_options
 from sottovoce.errors import NotCertified
 
 Run = Callable[..., Any]
-COMMANDS = ("account", "calibrate", "rate", "certify", "verify", "train")
+COMMANDS = ("account", "calibrate", "rate", "certify", "verify", "train", "frontier")
 RING = ("account", "ring:n=5", "--rounds", "4", "--noise-multiplier", "3")
 RATE = ("rate", "ring:n=5")
 SUMS = ("--view", "secure-sum")

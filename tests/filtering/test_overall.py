@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -109,9 +109,13 @@ def test_dear_views_are_bounded_without_rows_and_hold_what_is_solved(monkeypatch
     fine = sensitivity(protocol, view, targets, effort="fine")
     cheap = sensitivity(protocol, view, targets, effort="bulk")
     monkeypatch.setattr(program_forms, "DEAR", 0)
-    asked = []
-    by_norms = overall
-    monkeypatch.setattr(program_forms, "overall", lambda *given: asked.append(by_norms(*given)) or asked[-1])
+    asked: list[Overall | None] = []
+
+    def by_norms(*given: Any) -> Overall | None:
+        asked.append(overall(*given))
+        return asked[-1]
+
+    monkeypatch.setattr(program_forms, "overall", by_norms)
     dear = sensitivity(protocol, view, targets, effort="bulk")
     assert (dear.squared_lower <= fine.squared_upper).all()
     assert (dear.squared_upper >= fine.squared_lower).all()

@@ -13,7 +13,7 @@ from sottovoce import rate, sensitivity
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.backward import backward, reached_nodes
 from sottovoce.filtering.decorrelation import seen_view
-from sottovoce.filtering.growth import growth
+from sottovoce.filtering.growth import _mixing, growth
 from sottovoce.filtering.program_forms import program_response
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.graphs import lazy_weights, metropolis_weights
@@ -25,6 +25,7 @@ from sottovoce.protocols import (
     Protocol,
     chebyshev,
     exact_diffusion,
+    gossip,
     gradient_tracking,
     momentum,
 )
@@ -143,3 +144,11 @@ def test_what_grows_wildly_is_filtered_whole() -> None:
     diverging = exact_diffusion(metropolis_weights("random-regular:n=60,d=8,seed=1"), rounds=120)
     assert growth(diverging)[0] > 1e8
     assert program_response(diverging, View.secure_sum(0)).engine == "filter"
+
+
+def test_a_norm_of_many_weights_is_not_below_their_sum() -> None:
+    """700 floats that stand for rationals which sum to 1 add up to less than 1 − 10⁻¹⁵."""
+    weights = metropolis_weights("complete:n=700")
+    (each,) = backward(gossip(weights, rounds=2), NOBODY).rounds
+    assert float(weights.matrix.sum(axis=1).max()) < 1 - 1e-15
+    assert 1 <= _mixing(each, np.inf) < 1 + 1e-12

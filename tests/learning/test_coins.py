@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from tests.test_sampling import COARSE, FINE, hockey_stick, sampled_density
 
-from sottovoce import Participation, account_all, gaussian, gossip, graphs, train
+from sottovoce import Participation, View, account_all, gaussian, gossip, graphs, train
 from sottovoce.accounting import sampled_account
 from sottovoce.errors import InputError
 from sottovoce.learning import Run, coins, load_data, plan, synthetic_task, task_from
@@ -155,6 +155,13 @@ def test_quadratic_losses_and_programs_have_coins_too() -> None:
     known = sampled_account(heavy, "everyone", noise_multiplier=2.0, delta=1e-5, participation="poisson:0.25")
     assert chosen.account.method == "told"
     assert upper(chosen) == pytest.approx(known.epsilon())
+    # Of what momentum hides from a view, k rounds cost k prices.
+    hidden = plan(TASK, heavy, view=View.secure_sum(0), relation="replace-one", **words)
+    assert hidden.account.coins is not None
+    assert hidden.account.assumption == "smooth"
+    prices = np.array(hidden.account.coins.squared_upper) / hidden.account.coins.counts
+    assert prices.max() == pytest.approx(prices.min())
+    assert prices.max() < 1
     epochs = plan(TASK, heavy, noise_multiplier=2.0, batches=4)
     dealt = account_all(heavy, "everyone", noise_multiplier=2.0, delta=1e-5, participation="epochs:4")
     assert upper(epochs) == dealt.epsilon_upper.max()

@@ -218,3 +218,13 @@ def test_a_report_of_some_exchanges_says_so_and_is_held_to_it(tmp_path: Path) ->
     assert forged.verdict == "refused"
     assert forged.reason == "the list of exchanges of the page is all, that of its certificate (1,)"
     assert read(msgspec.structs.replace(page, exchanges=(2,))).verdict == "refused"
+
+
+def test_the_epsilon_of_a_page_is_held_to_the_last_digits(ring: tuple[GossipWeights, Carried]) -> None:
+    weights, held = ring
+    honest = verify_account(held.stated, held.certificate, weights, further=held.further)
+    assert honest.verdict == "verified"
+    less = replace(held.stated, epsilon_upper=held.stated.epsilon_upper * (1 - 1e-10))
+    found = verify_account(less, held.certificate, weights, further=held.further)
+    assert found.verdict == "refused"
+    assert "from its Δ² follows ε" in found.reason

@@ -16,7 +16,8 @@ Any other program, z_{t+1} = A z_t + B u_t + B_x x_t:
 * `decorrelation` takes out what is known, in whole numbers; `stages` rounds what is left, each entry once;
 * `backward` and `reduction` put large networks on a Krylov space, `growth` bounds what its cut part can become;
 * `innovations` runs the filter and measures how white its output is, `program_forms` forms M and says how far it is
-  off. `doubled` has products as if in twice the precision, so that defects of single steps can be measured.
+  off; `overall` says so for all targets at once, from norms. `doubled` has products as if in twice the precision, so
+  that defects of single steps can be measured.
 
 Allowances that proofs need are functions of `rounding` and of `doubled`, or stand beside the step that they belong
 to. `riccati` and the goals of reductions are speed: what comes of them is measured.

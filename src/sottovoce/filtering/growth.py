@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.backward import BackwardRound, backward
-from sottovoce.filtering.rounding import eigenvalue_ends
+from sottovoce.filtering.rounding import GAMMA, eigenvalue_ends, terms
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import Combine
 
@@ -127,7 +127,8 @@ def _is_polynomial(only: BackwardRound) -> bool:
 def _mixing(each: BackwardRound, order: float) -> float:
     """‖W‖ in a norm, from above; a symmetric W has no larger eigenvalue than its rows have sums."""
     sizes = abs(each.weights.matrix)
-    return float(sizes.sum(axis=0 if order == 1 else 1).max()) * (1 + 4 * UNIT_ROUNDOFF)
+    lines = sizes.T if order == 1 else sizes
+    return float(lines.sum(axis=1).max()) * (1 + GAMMA * (terms(lines) + 4))
 
 
 def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
@@ -143,7 +144,9 @@ def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
         return low - room, high + room
     diagonal, sums = matrix.diagonal(), np.asarray(abs(matrix).sum(axis=1))
     rest = sums - np.abs(diagonal)
-    return float((diagonal - rest).min()) - 1e-14, float((diagonal + rest).max()) + 1e-14
+    # Sums of so many numbers, and weights that are floats of rationals.
+    room = GAMMA * (terms(matrix) + 8) * float(sums.max())
+    return float((diagonal - rest).min()) - room, float((diagonal + rest).max()) + room
 
 
 def _small_norm(matrix: np.ndarray, order: float) -> float:

@@ -43,7 +43,6 @@ rows of `GossipWeights`, `Participation`, and what `Verification.trusted` says i
 from sottovoce.verification.accounts import (
     MOST_FURTHER,
     AccountVerification,
-    StatedAccount,
     reached,
     verify_account,
 )
@@ -55,6 +54,7 @@ from sottovoce.verification.meaning import program_question, question
 from sottovoce.verification.moves import Exact, Move, MovesProof, Recursion, exact_array, proved_cost
 from sottovoce.verification.programs import require_affordable
 from sottovoce.verification.shift import check_shift, stored_form
+from sottovoce.verification.stated import StatedAccount
 from sottovoce.verification.training import simple_bound
 
 __all__ = [

@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.certificates import StatedView
 from sottovoce.errors import InputError
-from sottovoce.gaussian import epsilon
+from sottovoce.gaussian import delta, epsilon
 from sottovoce.participation import Participation
 from sottovoce.protocols import Slopes, hash_of_damping, spread
 from sottovoce.verification.checking import Check, stored_weights, verify
@@ -40,89 +39,19 @@ from sottovoce.views import ONE_OBSERVER
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from sottovoce.certificates import Certificate
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Protocol
     from sottovoce.verification.checking import Verdict, Verification
+    from sottovoce.verification.stated import StatedAccount
 
-__all__ = ["AccountVerification", "StatedAccount", "reached", "verify_account"]
+__all__ = ["AccountVerification", "reached", "verify_account"]
 
 # Certificates of further pairs that are checked, each of which may take as long as the first.
 MOST_FURTHER = 64
 _SHOWN = (
     "that the page shows its data, and that what it says of pairs below the worst is true: neither is checked"
 )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StatedAccount:
-    """What a published account says of one view: its run, and an upper end of Δ² for each pair.
-
-    Nodes are positions in `labels`; pair k is that of `observers[observer_of[k]]` and `targets[k]`, with the upper
-    end `squared_upper[k]`.
-
-    `weights_hash`, `damping_hash` and `protocol_hash` name network, factors on the model and program; the last two
-    are None for plain gossip. `exchanges` are those of a round that the view is restricted to, None if it sees all.
-    `view`, `own_noise`, `contribution`, `participation` and `assumption` are words as a
-    certificate spells them. `relation`, `factor`, `noise_multiplier` and `delta` make μ of Δ, and `epsilon_upper`
-    is the ε that is shown. `pairs_computed` and `pairs_possible` are what the page says of its own completeness,
-    and `observers_left_out` how many observers it does not list although they were computed.
-    """
-
-    weights_hash: str
-    labels: Sequence[int | str]
-    rounds: int
-    view: str
-    own_noise: str
-    exchanges: tuple[int, ...] | None
-    contribution: str
-    participation: str
-    assumption: str
-    damping_hash: str | None
-    protocol_hash: str | None
-    relation: str
-    factor: float
-    noise_multiplier: float
-    delta: float
-    epsilon_upper: float
-    observers: Sequence[tuple[int, ...]]
-    observer_of: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    squared_upper: NDArray[np.float64]
-    pairs_computed: int
-    pairs_possible: int
-    observers_left_out: int
-
-    def __post_init__(self) -> None:
-        """Refuse columns that do not fit each other or the nodes.
-
-        After this every index is in range and no upper end is negative or NaN; an infinite one is allowed.
-        """
-        sizes = {self.observer_of.size, self.targets.size, self.squared_upper.size}
-        if len(sizes) > 1 or 0 in sizes:
-            raise InputError("the columns of its pairs must have the same length, and hold a pair")
-        n, rows = len(self.labels), len(self.observers)
-        named = (self.targets, np.array([node for each in self.observers for node in each], dtype=np.int64))
-        if any(((nodes < 0) | (nodes >= n)).any() for nodes in named):
-            raise InputError(f"its pairs must name nodes between 0 and {n - 1}")
-        if ((self.observer_of < 0) | (self.observer_of >= rows)).any():
-            raise InputError(f"its pairs must name observers between 0 and {rows - 1}")
-        if not (self.squared_upper >= 0).all():
-            raise InputError("its upper ends of Δ² must not be negative")
-
-    @property
-    def squared(self) -> float:
-        """The largest upper end of Δ²: that of the worst pair.
-
-        Guarantee: the page's word for every pair; it is proved by `verify_account` or not at all.
-        """
-        return float(self.squared_upper.max())
-
-    def pair(self, place: int) -> tuple[tuple[int, ...], int]:
-        """The observers and the target of a pair."""
-        return tuple(sorted(self.observers[self.observer_of[place]])), int(self.targets[place])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,17 +286,18 @@ def _possible(stated: StatedAccount) -> int:
 def _headline(stated: StatedAccount, worst: Verification) -> Check:
     """Whether what is proved of the worst pair comes down to what is shown of it.
 
-    ε is computed from the Δ² that the page shows, and may be above the ε of the page by 10⁻⁹ of itself, for
-    rounding of two implementations. That the shown Δ² is close to a proved one was asked first.
+    That the shown Δ² is close to a proved one was asked first. The ε of the page must then be met by the μ that
+    follows from the Δ² that it shows, rounded up: δ(μ, ε) is at most δ, or ε not below ε(μ, δ), no digit less.
     """
     shown, proved = stated.squared, worst.squared.upper
     if not reached(proved, shown, stated.rounds):
         found = f"the page shows Δ² ≤ {shown:.6g} for its worst pair; proved is Δ² ≤ {proved:.6g}"
         return Check("headline", False, found)
-    mu = stated.factor * math.sqrt(shown) / stated.noise_multiplier
+    above = stated.factor * math.nextafter(math.sqrt(shown), math.inf) / stated.noise_multiplier
+    mu, least = math.nextafter(above, math.inf) if shown else 0.0, stated.epsilon_upper
     follows = float(epsilon(mu, stated.delta))
-    if stated.epsilon_upper < follows * (1 - 1e-9):
-        found = f"the page shows ε ≤ {stated.epsilon_upper:.6g}; from its Δ² follows ε ≤ {follows:.6g}"
+    if least < follows and (least < 0 or delta(mu, least) > stated.delta):
+        found = f"the page shows ε ≤ {least:.6g}; from its Δ² follows ε ≤ {follows:.6g}"
         return Check("headline", False, found)
     return Check("headline", True, f"Δ² ≤ {shown:.6g} is shown, Δ² ≤ {proved:.6g} is proved")
 
@@ -400,10 +330,7 @@ def _others(
     claims = []
     for row, about in targets.items():
         watching = tuple(weights.labels[node] for node in stated.observers[row])
-        view = StatedView(
-            name=stated.view, observers=watching, own_noise=stated.own_noise, exchanges=stated.exchanges
-        )
-        claims.append((replace(certificate, view=view), about))
+        claims.append((replace(certificate, view=replace(certificate.view, observers=watching)), about))
     if certificate.updates is None and not is_gossip(certificate, (weights,)):
         several = stored_weights(certificate) if certificate.further else (weights,)
         protocol = certified_protocol(certificate, several)

@@ -147,7 +147,7 @@ def test_the_accountant_knows_the_rounds_so_far() -> None:
         info = training.step()
         assert info.round == training.round == t
         assert info.loss is not None
-        for delta in (1e-5, 1e-3):
+        for delta in (1e-5, 1e-3) if t in {1, 3, 6} else ():
             found = training.accountant.epsilon(delta)
             exact = gaussian.epsilon(math.sqrt(t / 3) / 2, delta)
             assert exact <= found <= exact * (1 + 1e-6)
