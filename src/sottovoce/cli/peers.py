@@ -249,8 +249,15 @@ def certify(
 ) -> int:
     """Certify again what a run gave away, with the transcripts of others: what they tell need not count as seen."""
     _check_extras()
-    from sottovoce.peers import Policy, certify_run, read_identity, read_network, read_policy, write_run
-    from sottovoce.peers.proofs import authors_of
+    from sottovoce.peers import (
+        Policy,
+        authors_of,
+        certify_run,
+        read_identity,
+        read_network,
+        read_policy,
+        write_run,
+    )
 
     agreed, place = read_network(network), folder or network.parent / f"{me}.run"
     allowed = Policy(delta=agreed.settings.delta) if policy is None else read_policy(policy)
@@ -284,8 +291,7 @@ def verify(
     """Prove again, offline, what a run gave away of a node; exit code 3 unless every number follows."""
     _check_extras()
     from sottovoce.errors import InputError
-    from sottovoce.peers import read_network, read_run, verify_run
-    from sottovoce.peers.proofs import authors_of
+    from sottovoce.peers import authors_of, read_network, read_run, verify_run
 
     made, agreed = read_run(certificate), read_network(network)
     files = authors_of(transcript or [certificate.parent / "transcript.jsonl"])

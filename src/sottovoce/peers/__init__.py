@@ -14,7 +14,15 @@ from sottovoce.peers.identity import (
 from sottovoce.peers.local import Place, places_beside, run_all, run_here, write_example
 from sottovoce.peers.network import Deadlines, Network, Problem, Settings, read_network
 from sottovoce.peers.policy import Budget, Knowledge, Policy, Seen, known_after, read_policy
-from sottovoce.peers.proofs import Checked, RunCertificate, certify_run, read_run, verify_run, write_run
+from sottovoce.peers.proofs import (
+    Checked,
+    RunCertificate,
+    authors_of,
+    certify_run,
+    read_run,
+    verify_run,
+    write_run,
+)
 from sottovoce.peers.running import Contributor, Local, Moment, Outcome, run_peer
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Transport
@@ -38,6 +46,7 @@ __all__ = [
     "Seen",
     "Settings",
     "Transport",
+    "authors_of",
     "certify_run",
     "create_identity",
     "known_after",
