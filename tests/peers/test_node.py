@@ -170,6 +170,41 @@ def test_whoever_is_killed_and_whenever_nobody_hangs_and_nothing_is_sent_twice(s
         assert [note["number"] for note in notes] == list(range(1, len(notes) + 1))
 
 
+def test_a_masked_node_that_is_back_at_once_is_not_waited_for_in_the_sum_that_it_lost() -> None:
+    run = network(3, edges=complete(3), rounds=6, sums="masked", quorum=2)
+    swarm = Swarm(run, lambda *_: (np.zeros((1, run.dimension)), {"u": np.zeros((1, run.dimension))}))
+    for i in range(3):
+        swarm.start(i)
+    letters = 0
+
+    def back_at_once() -> None:
+        nonlocal letters
+        letters += 1
+        if letters == 20:
+            swarm.kill(1)
+            swarm.start(1)
+
+    swarm.run(back_at_once)
+    assert set(swarm.done.values()) == {"finished"}
+    assert swarm.now < run.settings.deadlines.round
+
+
+def test_nodes_that_gave_each_other_up_find_together_again() -> None:
+    run = network(3, edges=complete(3), rounds=6, quorum=2)
+    swarm = Swarm(run, Fixed(run))
+    for i in range(3):
+        swarm.start(i)
+
+    def silence() -> None:
+        # Everything that is sent within the first deadline is lost, and everybody lives.
+        if swarm.now < run.settings.deadlines.round:
+            swarm.queue = []
+
+    swarm.run(silence)
+    assert set(swarm.done.values()) == {"finished"}
+    assert swarm.nodes[0].deviated
+
+
 def test_masked_sums_are_exact_on_the_grid() -> None:
     run = network(5, edges=complete(5), rounds=3, sums="masked")
     rng, unit = np.random.default_rng(1), run.grid.unit

@@ -53,6 +53,7 @@ class Node:
         self._peers = set(network.neighbours(me))
         self._left: dict[int, int] = {}
         self._away: set[int] = set()
+        self._fallen: set[int] = set()
         self._lost: dict[int, float] = {}
         self._early: dict[tuple[int, int], list[Letter]] = defaultdict(list)
         self._lingering: list[tuple[float, Exchanging]] = []
@@ -128,7 +129,9 @@ class Node:
         """A neighbour's sign of life is gone."""
         if peer in self._peers:
             self._lost.setdefault(peer, now)
-        return []
+            # Frames of a sum are not sent again: even if it comes back at once, it has no part in this one.
+            self._fallen |= {peer} if self._masked else set()
+        return self._settle(now)
 
     def found(self, now: float, peer: int) -> Actions:
         """A neighbour shows a sign of life."""
@@ -205,8 +208,11 @@ class Node:
             return self._finish("policy")
         if self._gone >= self._peers:
             return self._finish("alone")
-        present = self._peers - self._gone - self._away - set(self._lost)
-        if len(present) < self.network.settings.quorum:
+        living, quorum = self._peers - self._gone - set(self._lost), self.network.settings.quorum
+        if len(living - self._away) < quorum:
+            # Who lives and was too slow is waited for again, or nodes that gave each other up would all be silent.
+            self._away = set()
+        if len(living) < quorum:
             if self.phase != "pausing":
                 self.phase, self._since = "pausing", now
             return []
@@ -216,7 +222,7 @@ class Node:
     def _open(self, now: float) -> Actions:
         """Begin the exchange that the program has come to."""
         exchange = self._made()
-        self._exchange, self.phase, self._since = exchange, "exchanging", now
+        self._exchange, self.phase, self._since, self._fallen = exchange, "exchanging", now, set()
         self._note(
             "sent", round=self.round, exchange=exchange.number, receivers=self.network.receivers(self.me)
         )
@@ -309,7 +315,7 @@ class Node:
         if self._target >= self.round + 2:
             return False
         grace = self.network.settings.deadlines.lost
-        missing = self._exchange.awaited - self._gone - self._away
+        missing = self._exchange.awaited - self._gone - self._away - self._fallen
         return any(now - self._lost.get(peer, now) < grace for peer in missing)
 
     @property
@@ -374,6 +380,10 @@ class Node:
     def _finish(self, reason: Stopped) -> Actions:
         """Say goodbye, so that nobody waits."""
         self.phase = "done"
+        for _, exchange in self._lingering:
+            if exchange.round < self.round - 1:
+                exchange.end()
+        self._tidy()
         self._note("stopped", reason=reason, round=self.round)
         owed, self._owed = self._owed, []
         # From which round on it takes no part; what it began it still brings to an end.
