@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.learning import Exposure, Plan
     from sottovoce.views import View
 
-__all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network"]
+__all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network", "read_table"]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
 LARGEST_DENOMINATOR = 2**20
@@ -315,14 +315,19 @@ class Network:
         )
 
 
-def read_network(path: Path) -> Network:
-    """The network in a TOML file; errors name the file, the value, the rule and the remedy."""
+def read_table(path: Path) -> dict[str, object]:
+    """What stands in a TOML file."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
     except ValueError as error:
         raise FileError(f"{path}: is no TOML file: {error} (mend it there)") from None
+
+
+def read_network(path: Path) -> Network:
+    """The network in a TOML file; errors name the file, the value, the rule and the remedy."""
+    data = read_table(path)
     try:
         return Network.of(read_form(data, Settings, "a network"))
     except InputError as error:

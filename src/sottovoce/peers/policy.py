@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import tomllib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +19,7 @@ from sottovoce import gaussian
 from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.interval import Interval
+from sottovoce.peers.network import read_table
 from sottovoce.peers.spending import Cost, costs_of
 from sottovoce.views import View
 
@@ -81,12 +81,7 @@ class Knowledge:
 
 def read_policy(path: Path) -> Policy:
     """The policy in a TOML file, checked."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
-    except ValueError as error:
-        raise FileError(f"{path}: is no TOML file: {error} (mend it there)") from None
+    data = read_table(path)
     try:
         policy = read_form(data, Policy, "a policy")
         probability(delta=policy.delta)
