@@ -27,7 +27,7 @@ EDGES: dict[str, set[str]] = {
     "spellings": {"errors"},
     "interval": {"errors"},
     "forms": {"errors"},
-    "gaussian": {"errors"},
+    "gaussian": {"errors", "interval"},
     "krylov": {"errors", "interval"},
     "graphs": {"errors", "spellings", "interval"},
     "protocols": {"errors", "spellings", "graphs"},

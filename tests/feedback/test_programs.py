@@ -124,3 +124,22 @@ def test_progress_counts_pairs() -> None:
         made("repeated", STAR), [View.secure_sum(0)], (0.9, 1.0), lambda *counts: heard.append(counts)
     )
     assert heard == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize("name", ["momentum", "repeated"])
+def test_a_node_that_observes_itself_lends_its_proof_to_no_other(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Node 1 of a path weighs itself and node 2 alike; what it sees of itself says nothing of node 2."""
+    path = graphs.metropolis_weights("path:n=4")
+    symmetries = Symmetries(path)
+    assert symmetries.carries((1, 1), (2, 2))
+    assert not symmetries.carries((1, 1), (1, 2))
+    assert not symmetries.carries((1, 2), (1, 1))
+    views = [View.secure_sum(node, own_noise="hidden") for node in (0, 1)]
+    shared = program_costs(made(name, path), views, (0.0, 1.0))
+    monkeypatch.setattr(room, "_alike", lambda _, work: list(range(len(work))))
+    alone = program_costs(made(name, path), views, (0.0, 1.0))
+    assert shared is not None
+    assert alone is not None
+    np.testing.assert_allclose(np.array(shared), np.array(alone), rtol=1e-6)

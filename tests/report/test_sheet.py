@@ -98,16 +98,16 @@ def test_a_part_of_the_pairs_and_an_infinite_number_are_said(here: Path) -> None
 
 
 FORGERIES: list[tuple[Callable[[str], str], int, str]] = [
-    (lambda text: text.replace("is not certified", "is certified", 1), 3, "the page to be signed is not"),
+    (lambda text: text.replace("is not certified", "is certified", 1), 3, "the page is not, to the letter"),
     (
         lambda text: text.replace(SHEET_START, f"{SHEET_START}</section>{SHEET_START}", 1),
         3,
-        "the page to be signed",
+        "the page is not, to the letter",
     ),
     (
         lambda text: re.sub(r'"max_epsilon":[\d.]+', '"max_epsilon":99.0', text),
         3,
-        "the page to be signed is not",
+        "the page is not, to the letter",
     ),
     (
         lambda text: re.sub(
@@ -117,6 +117,35 @@ FORGERIES: list[tuple[Callable[[str], str], int, str]] = [
         "its Δ² of local DP must be at least 6",
     ),
     (lambda text: text.replace('"sha256":"', '"sha255":"'), 2, "sha255"),
+    # What is true stands in the file, and something else is shown.
+    (
+        lambda text: text.replace(SHEET_START, f"<!--{SHEET_START}").replace(
+            SHEET_END, f"{SHEET_END}--><section id='sheet'>Pass: ε ≤ 0.01</section>"
+        ),
+        3,
+        "the page is not, to the letter",
+    ),
+    (
+        lambda text: text.replace("</main>", "</main><p>ε ≤ 0.01</p>", 1),
+        3,
+        "the page is not, to the letter",
+    ),
+    (
+        lambda text: text.replace("<h2>Proof</h2>", "<h2>Proof</h2><img>", 1),
+        3,
+        "the page is not, to the letter",
+    ),
+    # Words that nothing binds would let averaging pass for training, and one protocol for another.
+    (
+        lambda text: text.replace('"rounds":6,', '"rounds":6,"updates":{"lower":0.9,"upper":1.0},', 1),
+        2,
+        "must come with its hash",
+    ),
+    (
+        lambda text: re.sub('"assumption_text":"[^"]*"', '"assumption_text":"nothing at all"', text),
+        2,
+        "its words on the assumption 'oblivious'",
+    ),
 ]
 
 
@@ -152,3 +181,28 @@ def test_every_view_has_a_drawing_that_is_described() -> None:
         assert DRAWN[view] in view_drawing(view)
         assert EXPLANATIONS[view].kind == "view"
     assert view_drawing("custom") == ""
+
+
+def test_levels_of_noise_stand_on_the_page_and_are_those_of_the_certificate(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loud = [*ACCOUNT, "--view", "secure-sum", "--protocol", "gossip:noise_levels=100", "--report", "r.html"]
+    assert main(loud) == 0
+    assert "u of level 100" in sheet(here / "r.html")
+    assert main(["verify", "r.html", "--graph", "ring:n=5"]) == 0
+    text = (here / "r.html").read_text(encoding="utf-8")
+    (here / "r.html").write_text(text.replace("; u of level 100", ""), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["verify", "r.html", "--graph", "ring:n=5"]) == 2
+    assert "its program must be that of its certificate" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["1/0", "1e999999999", "9" * 5000])
+def test_numbers_in_the_words_of_a_page_do_no_harm(number: str, here: Path) -> None:
+    assert (
+        main([*ACCOUNT, "--view", "secure-sum", "--protocol", "momentum:beta=0.5", "--report", "r.html"]) == 0
+    )
+    text = (here / "r.html").read_text(encoding="utf-8")
+    assert main(["verify", "r.html", "--graph", "ring:n=5"]) == 0
+    (here / "r.html").write_text(text.replace("= 0.5\\u00b7v", f"= {number}\\u00b7v"), encoding="utf-8")
+    assert main(["verify", "r.html", "--graph", "ring:n=5"]) == 2

@@ -167,8 +167,8 @@ def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
             complain(f"not verified: {view.view}: {view.reason}")
     if not says_what_it_carries(report.text, report.page):
         complain(
-            "not verified: the page to be signed is not the one that follows from what the file carries; trust what "
-            "stands above, not that page (write the report again with sottovoce account --report)"
+            "not verified: the page is not, to the letter, what this version writes of what the file carries; trust "
+            "what stands above, not the page (write the report again with sottovoce account --report)"
         )
         return 3
     return 0 if document.verified else 3

@@ -7,6 +7,7 @@ first tag, which must stand in the file once; no markup is interpreted.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,9 @@ from sottovoce.documents.pages import PageDocument
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import read_form, strict_json
 from sottovoce.participation import Participation
+from sottovoce.protocols import Slopes
 from sottovoce.verification import StatedAccount
+from sottovoce.views import ASSUMPTIONS
 
 if TYPE_CHECKING:
     import os
@@ -124,6 +127,7 @@ def _views(page: PageDocument, held: object) -> tuple[Carried, ...]:
     for part, held_here in zip(parts, texts, strict=True):
         several = held_here if isinstance(held_here, list) else [held_here] if held_here is not None else []
         read = [from_text(text) for text in several]
+        _check_words(part, read[0] if read else None)
         views.append(
             Carried(
                 stated=_stated(part, page.graph),
@@ -132,6 +136,44 @@ def _views(page: PageDocument, held: object) -> tuple[Carried, ...]:
             )
         )
     return tuple(views)
+
+
+def _check_words(part: PagePart, certificate: Certificate | None) -> None:
+    """Refuse words about protocol and assumption that are not those of the certificate, or of plain gossip."""
+    if part.assumption_text != ASSUMPTIONS.get(part.assumption):  # type: ignore[call-overload]
+        raise InputError(f"its words on the assumption {part.assumption!r} must be those of this version")
+    if part.protocol_hash is UNSET:
+        if (part.protocol, part.program, part.updates) != (UNSET, UNSET, UNSET):
+            raise InputError(
+                "a protocol that it names must come with its hash; got a name or a program without one"
+            )
+        return
+    if certificate is None or certificate.protocol_hash != part.protocol_hash:
+        # There is nothing to hold it against, or `verify` refuses the page for its hash.
+        return
+    if _spelled(str(part.program)) != _spelled(certificate.sentence):
+        raise InputError(
+            f"its program must be that of its certificate, {certificate.sentence!r}; got {part.program!r}"
+        )
+    slopes = certificate.updates
+    ends = (
+        (float(slopes.lower.min()), float(slopes.upper.max())) if isinstance(slopes, Slopes) else (None, None)
+    )
+    said = None if part.updates is UNSET else (part.updates.lower, part.updates.upper)
+    if said != (None if slopes is None else ends):
+        raise InputError(f"its slopes must be those of its certificate; got {said}")
+
+
+def _spelled(sentence: str) -> list[str | float]:
+    """A sentence with its numbers as numbers, as 1/2 and 0.5 are the same."""
+    parts = re.split(r"(\d+(?:/\d+|(?:\.\d+)?(?:e[+-]?\d+)?))", sentence)
+    return [_value(each) if each[:1].isdigit() else each for each in parts]
+
+
+def _value(number: str) -> str | float:
+    """A number or a fraction as a float, whatever a file holds; text where it is none."""
+    above, _, below = number.partition("/")
+    return float(above) / float(below or 1) if float(below or 1) else number
 
 
 def _check_local(part: PagePart) -> None:

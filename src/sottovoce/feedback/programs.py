@@ -59,7 +59,7 @@ def program_costs(
     >>> from sottovoce import View, graphs
     >>> heavy = momentum(graphs.metropolis_weights("ring:n=6"), rounds=9, beta="1/2")
     >>> program_costs(heavy, [View.secure_sum(0)], (0.9, 1.0))[0].round(2).tolist()
-    [inf, 0.54, 0.24, 0.2, 0.24, 0.54]
+    [inf, 0.54, 0.23, 0.2, 0.23, 0.54]
     """
     maker = _maker(protocol)
     if maker is None or (protocol.n / 2) ** 5 > MOST_WORK:

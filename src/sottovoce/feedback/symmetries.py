@@ -24,6 +24,8 @@ class Symmetries:
     >>> path = Symmetries(metropolis_weights("path:n=4"))
     >>> path.carries((0, 1), (3, 2)), path.carries((0, 1), (1, 0))
     (True, False)
+    >>> path.carries((1, 1), (2, 2)), path.carries((1, 1), (1, 2))
+    (True, False)
     """
 
     def __init__(self, weights: GossipWeights) -> None:
@@ -59,11 +61,12 @@ class Symmetries:
         """
         placed: dict[int, int] = {}
         for node, image in zip(nodes, onto, strict=True):
-            if not self._fits(node, image, placed):
+            # A node that is named twice, as one that observes itself, has one image.
+            if placed.get(node) != image and (node in placed or not self._fits(node, image, placed)):
                 return False
             placed[node] = image
         self._left = MOST_STEPS
-        return self._completed(self._order(nodes), placed)
+        return self._completed(self._order(list(placed)), placed)
 
     def _order(self, first: Sequence[int]) -> list[int]:
         """All other nodes, those near the first ones first, so that misfits show early."""

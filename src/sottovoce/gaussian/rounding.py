@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from sottovoce.interval import UNIT_ROUNDOFF
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -29,7 +31,7 @@ __all__ = [
     "tail_error",
 ]
 
-UNIT = 2.0**-53
+UNIT = UNIT_ROUNDOFF
 # Relative errors, as units of roundoff: of NumPy's elementary functions (4 units in the last place are what NumPy
 # promises), of R(x) and of (R(u) − R(v))/μ.
 ELEMENTARY, MILLS, GAP = 8 * UNIT, 4 * UNIT, 96 * UNIT

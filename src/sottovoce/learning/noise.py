@@ -190,7 +190,7 @@ class BoundNoise:
         coins = np.empty((len(self.keys), count))
         for node, function in enumerate(self._coins):
             words = _words(_bits(function, struct.pack("<Q", round_index)), count)
-            coins[node] = (words >> np.uint64(11)) * 2.0**-53
+            coins[node] = np.ldexp((words >> np.uint64(11)).astype(np.float64), -53)
         return coins
 
 

@@ -208,8 +208,8 @@ class Program:
                 )
 
     def __str__(self) -> str:
-        """The instructions, as one reads them."""
-        return "; ".join(map(_sentence, self.instructions))
+        """The instructions, as one reads them, and the levels of draws where these are not 1."""
+        return "; ".join([*map(_sentence, self.instructions), *filter(None, map(_loudness, self.draws))])
 
     def to_json(self) -> dict[str, Any]:
         """The program as plain data: what JSON and TOML files and certificates hold.
@@ -283,6 +283,16 @@ def _check_name(name: object, what: str) -> None:
         raise InputError(
             f"{what} must have a name of letters, digits and _, and not 'contribution'; got {name!r} (rename it)"
         )
+
+
+def _loudness(draw: Draw) -> str:
+    """The level of a draw, or the least and the largest of its levels; nothing where all are 1."""
+    levels = draw.level if isinstance(draw.level, tuple) else (draw.level,)
+    least, most = min(levels, key=exact), max(levels, key=exact)
+    alike = exact(least) == exact(most)
+    if alike and exact(most) == 1:
+        return ""
+    return f"{draw.name} of level {least}" if alike else f"{draw.name} of levels {least} to {most}"
 
 
 def _sentence(step: Combine | Exchange) -> str:

@@ -5,11 +5,11 @@ from sottovoce.report.accounts import check_plot_path, needs_matplotlib, plot_ac
 from sottovoce.report.comparisons import plot_comparison
 from sottovoce.report.drawings import DRAWN, program_drawing, view_drawing
 from sottovoce.report.frontiers import frontier_picture, frontier_sections
-from sottovoce.report.html import Section, check_report_path, write_report
+from sottovoce.report.html import Section, check_report_path, says_what_it_carries, write_report
 from sottovoce.report.proofs import proof_section
 from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
 from sottovoce.report.runs import run_sections
-from sottovoce.report.sheet import says_what_it_carries, sheet_html
+from sottovoce.report.sheet import sheet_html
 
 __all__ = [
     "DRAWN",

@@ -131,7 +131,8 @@ def program_drawing(program: Program) -> str:
     >>> "exchange message → model" in drawn
     True
     """
-    steps = str(program).split("; ")
+    # Levels of noise are in the words below it, not among what is done.
+    steps = str(program).split("; ")[: len(program.instructions)]
     width, high, gap = 30 + max(7 * len(step) for step in steps), 28, 16
     parts = []
     for place, step in enumerate(steps):

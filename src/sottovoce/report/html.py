@@ -16,6 +16,7 @@ from sottovoce.documents import CERTIFICATES, DATA, check_path, json_element, wr
 from sottovoce.errors import InputError
 from sottovoce.forms import plain
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
+from sottovoce.report.sheet import sheet_html
 
 if TYPE_CHECKING:
     import os
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
     from sottovoce.documents import PageDocument
 
-__all__ = ["Section", "check_report_path", "report_html", "write_report"]
+__all__ = ["Section", "check_report_path", "report_html", "says_what_it_carries", "write_report"]
+
+_SECTIONS = '<div id="sections">'
+_PROOF = '<section class="panel" aria-label="Proof"><h2>Proof</h2>(?:<p>[^<]*</p>)*</section>'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +95,36 @@ def report_html(
     proofs: Sequence[str | list[str] | None] = (),
 ) -> str:
     """The report as text: the page with everything it needs inside, and a policy that lets nothing else in."""
+    carried = _data(account)
+    if proofs:
+        carried += json_element(CERTIFICATES, json.dumps(proofs))
+    return _page(title, first_page, "".join(map(_section, sections)), carried)
+
+
+def says_what_it_carries(text: str, page: PageDocument) -> bool:
+    """Whether a report is, to the letter, what this version writes of the data and the certificates that it carries.
+
+    The words on the proof may be any, as they say why a certificate is missing. Everything else that a reader sees
+    follows from the data; a report with sections of its own, or of another version, is not what is written here.
+    """
+    title = re.search("<title>([^<]*)</title>", text)
+    start, end = text.find(_SECTIONS), text.find('</div>\n<div class="drop"')
+    certificates = re.search(rf'<script type="application/json" id="{CERTIFICATES}">[^<]*</script>\n', text)
+    if title is None or certificates is None or not 0 <= start < end:
+        return False
+    sections = text[start + len(_SECTIONS) : end]
+    if not re.fullmatch(_PROOF, sections):
+        return False
+    carried = _data(page) + certificates[0]
+    return text == _page(html.unescape(title[1]), sheet_html(page), sections, carried)
+
+
+def _data(account: PageDocument | None) -> str:
+    return json_element(DATA, json.dumps(plain(account), allow_nan=False, separators=(",", ":")))
+
+
+def _page(title: str, first_page: str, sections: str, carried: str) -> str:
+    """The page with its parts in place."""
     page = _file(INDEX)
     style, scripts = _file(STYLE), [_file(name) for name in SCRIPTS]
     policy = "; ".join(
@@ -104,9 +138,6 @@ def report_html(
         ]
     )
     inline = "".join(f"<script>{script}</script>\n" for script in scripts)
-    carried = json_element(DATA, json.dumps(plain(account), allow_nan=False, separators=(",", ":")))
-    if proofs:
-        carried += json_element(CERTIFICATES, json.dumps(proofs))
     policed = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">'
     parts = {
         r'<meta charset="utf-8">': policed,
@@ -114,7 +145,7 @@ def report_html(
         r'<link id="\w+" rel="stylesheet"[^>]*>': f'<style id="__________cytoscape_stylesheet">{style}</style>',
         r'<h1 id="title">.*?</h1>': f'<h1 id="title">{html.escape(title)}</h1>',
         r'<div id="first-page"></div>': first_page,
-        r'<div id="sections"></div>': f'<div id="sections">{"".join(map(_section, sections))}</div>',
+        r'<div id="sections"></div>': f"{_SECTIONS}{sections}</div>",
         r"<!-- scripts -->\n": carried + inline,
     }
     for pattern, replacement in parts.items():

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from sottovoce.documents import PageDocument, PagePart
 
-__all__ = ["SHEET_END", "SHEET_START", "says_what_it_carries", "sheet_html"]
+__all__ = ["SHEET_END", "SHEET_START", "sheet_html"]
 
 SHEET_START, SHEET_END = '<section id="sheet" aria-label="To be signed">', "</section><!-- sheet -->"
 
 _ALWAYS = (
-    "Every node adds fresh Gaussian noise of the stated multiplier in every round, and tells nobody what it drew.",
+    "Every node adds fresh Gaussian noise of the stated multiplier (times a stated level) and tells nobody.",
     "What a record adds to a contribution is clipped to the norm that the multiplier refers to.",
     "Nodes mix by the weights whose hash stands below.",
 )
@@ -79,12 +79,6 @@ def sheet_html(page: PageDocument) -> str:
         _signature(),
     ]
     return f"{SHEET_START}{''.join(blocks)}{SHEET_END}"
-
-
-def says_what_it_carries(text: str, page: PageDocument) -> bool:
-    """Whether the one page to be signed in the text of a report is what follows from the data it carries."""
-    sheet = sheet_html(page)
-    return text.count('id="sheet"') == bool(sheet) and sheet in text
 
 
 def _worst(part: PagePart, labels: Sequence[object]) -> tuple[Account, str, str]:
@@ -143,12 +137,13 @@ def _figure(number: _Number) -> str:
 
 def _question(page: PageDocument) -> str:
     graph = page.graph
-    protocol = page.protocol if isinstance(page.protocol, str) else "gossip"
-    trains = ", training" if page.updates else ""
+    # Of any protocol but gossip the sentence stands here that its certificate says, with slopes and levels of noise.
+    protocol = page.program if isinstance(page.program, str) else f"gossip; {page.rounds} rounds"
+    damped = f", damped by factors of hash {page.damping.hash}" if page.damping else ""
     return (
         "<h2>What was asked</h2>"
-        f"<p>{graph.nodes} nodes and {graph.edges} edges ({html.escape(graph.origin)}); {html.escape(protocol)}"
-        f"{trains} for {page.rounds} rounds with noise multiplier {page.noise_multiplier:g}. "
+        f"<p>{graph.nodes} nodes and {graph.edges} edges ({html.escape(graph.origin)}). "
+        f"Each round: {html.escape(protocol)}{damped}. Noise multiplier {page.noise_multiplier:g}. "
         f"Protected: {html.escape(_sentence(RELATION_SENTENCES[page.relation]))}, participation "
         f"{html.escape(page.participation)}, at δ = {page.delta:g}. "
         f"{page.pairs_computed} of {page.pairs_possible} pairs of observer and target were computed.</p>"

@@ -138,3 +138,11 @@ def test_what_no_account_is_about_is_refused(loader: Any, words: str) -> None:
 def test_records_that_do_not_fit_are_named(sites: list[Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         read_records(sites)
+
+
+def test_a_record_that_is_there_twice_is_refused() -> None:
+    """What protects one record would count such a one once."""
+    with pytest.raises(InputError, match="the Subset of site 1 names a place twice"):
+        read_records([images(2)[0], Subset(SITE, [0, 0, 1])])
+    with pytest.raises(InputError, match="site 1 was given the very data set of site 0"):
+        read_records([DataLoader(SITE, batch_size=4), DataLoader(SITE, batch_size=4)])

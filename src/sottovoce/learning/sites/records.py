@@ -89,6 +89,7 @@ def read_records(sites: Iterable[object]) -> Records:
             f"{', '.join(str(size) for _, size in opened)} (give all of them the same)"
         )
     sets = tuple(dataset for dataset, _ in opened)
+    _check_once(sets)
     counts = tuple(_count(dataset, site) for site, dataset in enumerate(sets))
     form = _form(*_pair(sets[0][0], 0, 0))
     digest = hashlib.sha256(f"{form} {counts}".encode())
@@ -99,6 +100,21 @@ def read_records(sites: Iterable[object]) -> Records:
             for part in _fetched(dataset, site, range(start, min(count, start + _BLOCK)), form):
                 digest.update(_bits(part).numpy().tobytes())
     return Records(sets=sets, counts=counts, form=form, batch_size=sizes.pop(), digest=digest.hexdigest())
+
+
+def _check_once(sets: Sequence[Any]) -> None:
+    """Refuse records that are there twice: what protects one record would count it once."""
+    for site, dataset in enumerate(sets):
+        first = next(k for k, other in enumerate(sets) if other is dataset)
+        if first < site:
+            raise InputError(
+                f"sites must hold records of their own; site {site} was given the very data set of site {first} "
+                "(split it, with torch.utils.data.Subset for example)"
+            )
+        if isinstance(dataset, Subset) and len(set(dataset.indices)) < len(dataset.indices):
+            raise InputError(
+                f"a record must be at a site once; the Subset of site {site} names a place twice (name each once)"
+            )
 
 
 def _opened(given: Any, site: int) -> tuple[Any, int | None]:  # noqa: ANN401 - whatever a user gives
