@@ -587,3 +587,24 @@ def test_a_report_of_a_program_says_it_and_what_is_infinite(visit: Visit, tmp_pa
         assert json_file["pairs"][0]["epsilon"] == {"lower": None, "upper": None}
         line = page.evaluate("sottovoce.files.csv()").splitlines()[1].split(",")
         assert line[3:10] == ["inf", "inf", "infinite", "inf", "inf", "inf", "inf"]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_on_the_first_page_lies_over_something_else(
+    width: int, visit: Callable[..., Page], families_report: Path
+) -> None:
+    page = visit(families_report.as_uri())
+    page.set_viewport_size({"width": width, "height": 900})
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('#sheet h2, #sheet li, #sheet figcaption, #sheet dd, #sheet .claim, #sheet p')]"
+        ".map((each) => { const box = each.getBoundingClientRect();"
+        " return [box.left, box.top, box.right, box.bottom, each.textContent]; })"
+    )
+    assert len(boxes) > 20
+    for place, (left, top, right, bottom, words) in enumerate(boxes):
+        assert right <= width
+        for other in boxes[place + 1 :]:
+            apart = (
+                other[0] >= right - 1 or other[2] <= left + 1 or other[1] >= bottom - 1 or other[3] <= top + 1
+            )
+            assert apart or other[4] in words, (words, other[4])

@@ -204,7 +204,7 @@ def _checklist(page: PageDocument) -> str:
     ticks = "".join(
         f'<li><span class="tickbox" aria-hidden="true"></span>{html.escape(item)}</li>' for item in items
     )
-    return f'<h2>To be checked before signing</h2><ul class="ticks">{ticks}</ul>'
+    return f'<h2>To be checked before signing</h2><ul class="checks">{ticks}</ul>'
 
 
 def _named(part: PagePart) -> str:
