@@ -32,7 +32,7 @@ def test_a_worker_that_is_killed_costs_nothing(
         n_workers=count,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=50,
     ) as cluster:
         killed: list[int] = []

@@ -83,7 +83,8 @@ def _client(cluster: str, workers: int) -> Iterator[Any]:
                     threads_per_worker=1,
                     processes=True,
                     host="127.0.0.1",
-                    dashboard_address=None,
+                    # None would take a port that is always the same, and warn where another cluster has it.
+                    dashboard_address="127.0.0.1:0",
                     worker_dashboard_address=None,
                     silence_logs=logging.CRITICAL,
                 )
