@@ -259,7 +259,7 @@ APART = {
     "auditing": {"krylov", "filtering", "rates", "verification"},
 }
 # Front doors besides those of the rooms: what is loaded behind them, matplotlib, the studies and torch, few need.
-DOORS = {"report.figures", "documents.studies", "learning.sites"}
+DOORS = {"report.figures", "documents.frontiers", "documents.studies", "learning.sites"}
 # The package's facade and its entry point stand outside the rooms, and so does the version that any room may read.
 FACADE = {"__init__", "__main__", "_version"}
 

@@ -269,7 +269,8 @@ def _show(found: Frontier, output: Path | None, report: Path | None, *, json: bo
         title = f"The price of privacy on {found.settings['data']}"
         write_report(report, title=title, sections=frontier_sections(found, printed))
     if json:
-        from sottovoce.documents import as_json, frontier_document
+        from sottovoce.documents import as_json
+        from sottovoce.documents.frontiers import frontier_document
 
         write_result(as_json(frontier_document(found)))
         return

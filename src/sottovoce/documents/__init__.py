@@ -32,7 +32,6 @@ from sottovoce.documents.csv_tables import (
 )
 from sottovoce.documents.damping_files import read_damping
 from sottovoce.documents.files import check_path, write_bytes, write_whole
-from sottovoce.documents.frontiers import FrontierDocument, frontier_document
 from sottovoce.documents.graph_files import check_graph_path, write_graph
 from sottovoce.documents.occasions import Occasion, occasion
 from sottovoce.documents.pages import (
@@ -77,7 +76,6 @@ __all__ = [
     "CoalitionDocument",
     "ComparisonDocument",
     "CurveDocument",
-    "FrontierDocument",
     "GraphDocument",
     "NetworkDocument",
     "Occasion",
@@ -101,7 +99,6 @@ __all__ = [
     "comparison_document",
     "curve_document",
     "fits_json",
-    "frontier_document",
     "graph_document",
     "is_report",
     "json_element",

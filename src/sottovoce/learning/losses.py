@@ -41,6 +41,7 @@ __all__ = [
     "LinearLoss",
     "Loss",
     "QuadraticLoss",
+    "Reacting",
     "Sums",
     "clipped_rows",
     "huber",
@@ -117,8 +118,22 @@ class Loss(Protocol):
         """What one model predicts for each of some records; None where there is nothing to predict."""
 
 
+class Reacting:
+    """What losses have in common whose gradients may depend on the model: no curvature of their own beside these."""
+
+    @property
+    def curvature(self) -> Array:
+        """None of its own."""
+        return np.zeros((1, 1))
+
+    @property
+    def state_free(self) -> bool:
+        """Gradients may depend on the model."""
+        return False
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinearLoss:
+class LinearLoss(Reacting):
     """A loss of the outputs z = xᵀθ, by its kind.
 
     ½(z − y)² is ridge, the same with its slope cut to ±1 huber, log(1 + eᶻ) − yz logistic, cross entropy softmax.
@@ -153,16 +168,6 @@ class LinearLoss:
     def dimension(self) -> int:
         """Features times outputs."""
         return self.features * self.outputs
-
-    @property
-    def curvature(self) -> Array:
-        """None of its own."""
-        return np.zeros((1, 1))
-
-    @property
-    def state_free(self) -> bool:
-        """Gradients depend on the model."""
-        return False
 
     @property
     def output_curvature(self) -> float:
@@ -309,7 +314,7 @@ class QuadraticLoss:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GradientLoss:
+class GradientLoss(Reacting):
     """Any model: `gradients(model, features, labels)` returns one gradient a record, shape (records, dimension).
 
     `losses(model, features, labels)` returns the loss of each record and `predict(model, features)` a prediction;
@@ -342,16 +347,6 @@ class GradientLoss:
             raise InputError(
                 "convex=True says something about the gradients only together with a smoothness (declare it too)"
             )
-
-    @property
-    def curvature(self) -> Array:
-        """None of its own."""
-        return np.zeros((1, 1))
-
-    @property
-    def state_free(self) -> bool:
-        """Gradients may depend on the model."""
-        return False
 
     def shape(self, clip: float, *, whole: bool) -> Losses:  # noqa: ARG002 - any clip may act
         """As declared; of gradients that are convex but of unknown length the clip acts on vectors."""

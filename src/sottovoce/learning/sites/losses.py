@@ -24,7 +24,7 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from sottovoce.errors import InputError
 from sottovoce.learning.fingerprints import fingerprint
-from sottovoce.learning.losses import WITHIN, Sums
+from sottovoce.learning.losses import WITHIN, Reacting, Sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ _FORWARD = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModuleLoss:
+class ModuleLoss(Reacting):
     """The loss `criterion(module(input), target)` of each record, both for a batch of one, on flattened parameters.
 
     `chunk` records are gone through together, `start` is the module's parameters, with which every node begins.
@@ -76,16 +76,6 @@ class ModuleLoss:
     def dimension(self) -> int:
         """How many parameters are trained."""
         return self.layout.dimension
-
-    @property
-    def curvature(self) -> Array:
-        """None of its own."""
-        return np.zeros((1, 1))
-
-    @property
-    def state_free(self) -> bool:
-        """Gradients depend on the model."""
-        return False
 
     @cached_property
     def version(self) -> str:
