@@ -135,7 +135,7 @@ def test_certificates_are_within_a_hundredth_of_the_offline_account(
     swarm, files = lived(run, tmp_path, deaths)
     keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
     lines = {name: read_transcript(path, keys[name]) for name, path in files.items()}
-    together, alone = history_of(run, lines), history_of(run, {"site-0": lines["site-0"]})
+    together, alone = history_of(swarm.network, lines), history_of(swarm.network, {"site-0": lines["site-0"]})
     planned = known_after(run, "site-0", observers=[1]).nodes[0].epsilon
     for observer in range(1, 5):
         found = spent(together, 0, (observer,), delta=1e-5)
@@ -152,7 +152,7 @@ def test_rounds_cost_what_they_were_whatever_comes_later(tmp_path: Path) -> None
     run = masked("logistic", rounds=8)
     swarm, files = lived(run, tmp_path, {3: (700, None)})
     key = identities(5)[0].card.signing_key
-    history = history_of(run, {"site-0": read_transcript(files["site-0"], key)})
+    history = history_of(swarm.network, {"site-0": read_transcript(files["site-0"], key)})
     found = spent(history, 0, (1,), delta=1e-5)
     clean = swarm.nodes[0].clean
     assert 0 < clean < 7
@@ -334,6 +334,7 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
         {"me": "site-1"},
         {"sent": made.sent - 1},
         {"run": "00" * 32},
+        {"network": "00" * 32},
         {"transcripts": {}},
     ]
     for changed in others:

@@ -363,18 +363,25 @@ def _ended(
         if reason == "policy":
             complain(f"{name} stopped before a round that its policy does not allow")
         elif reason == "alone":
-            complain(f"{name} stopped as too few of its neighbours were there (start it again when they are)")
+            complain(
+                f"{name} stopped as not all, or too few, of the others were there (start it again when they are)"
+            )
+        elif reason == "apart":
+            complain(
+                f"{name} has no part in the run that its neighbours are in, and has sent nothing (start it with the "
+                "folder of that run, or end the others and start all with new folders)"
+            )
         elif reason not in {"finished", "interrupted"}:
             complain(f"error: {name}: {reason}")
     if "interrupted" in reasons.values():
         complain("interrupted: started again, nodes go on where they were")
         return 130
-    if set(reasons.values()) <= {"finished", "policy", "alone"}:
+    if set(reasons.values()) <= {"finished", "policy", "alone", "apart"}:
         return 0 if set(reasons.values()) == {"finished"} else 3
     return 2
 
 
-def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
+def _print(found: Knowledge, policy: Policy, agreed: str, *, json: bool) -> None:
     """What others will know, as JSON or as a table."""
     rows = [*found.nodes, *([found.coalition] if found.coalition else []), found.everyone]
     if json:
@@ -382,7 +389,7 @@ def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
 
         document = {
             "kind": "peers check",
-            "run": run,
+            "network": agreed,
             "me": found.me,
             "rounds": found.rounds,
             "delta": found.delta,
@@ -415,7 +422,7 @@ def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
                         "rests on",
                         "everybody follows the program and nobody drops out; a run that deviates says so",
                     ),
-                    ("run", run),
+                    ("network", agreed),
                 ]
             )
         )
