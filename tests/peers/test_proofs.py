@@ -365,3 +365,34 @@ def test_the_command_line_proves_it_again(
     assert main([*words, str(other)]) == 3
     assert "follows from other transcripts of site-0, site-1" in capsys.readouterr().err
     assert main([*words, str(file)]) == 2
+
+
+def test_verify_knows_the_certificate_of_a_run(
+    certified: tuple[Network, Path, Files],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    run, file, files = certified
+    monkeypatch.setattr("sottovoce.peers.read_network", lambda _: run)
+    given = ["--transcript", str(files["site-0"])]
+    for words in ([], ["--json"]):
+        assert main(["peers", "verify", str(file), "network.toml", *given, *words]) == 0
+        told = capsys.readouterr()
+        assert main(["verify", str(file), "--network", "network.toml", *given, *words]) == 0
+        assert capsys.readouterr() == told
+    assert main(["verify", str(file), *given]) == 2
+    assert "got no network (name it with --network network.toml)" in capsys.readouterr().err
+    assert main(["verify", str(file), "--network", "network.toml", "--graph", "karate"]) == 2
+    assert "--graph karate is for other certificates" in capsys.readouterr().err
+    # A number that is too small, signed by the node itself.
+    made = read_run(file)
+    less = msgspec.structs.replace(made.known[0], epsilon=made.known[0].epsilon / 2)
+    write_run(resigned(made, known=[less, *made.known[1:]]), tmp_path / "less.json")
+    assert main(["verify", str(tmp_path / "less.json"), "--network", "network.toml", *given]) == 3
+    found = capsys.readouterr()
+    assert "less was claimed" in found.out
+    assert "not verified: a number is smaller than what follows from the transcripts" in found.err
+    (tmp_path / "other.json").write_text("{}")
+    assert main(["verify", str(tmp_path / "other.json"), "--network", "network.toml"]) == 2
+    assert "other.json is none (leave them out)" in capsys.readouterr().err

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sottovoce.peers import Checked, Knowledge, Outcome, Policy, RunCertificate
 
-__all__ = ["peers"]
+__all__ = ["peers", "prove_run"]
 
 peers = App(
     name="peers",
@@ -289,12 +289,17 @@ def verify(
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Prove again, offline, what a run gave away of a node; exit code 3 unless every number follows."""
+    return prove_run(certificate, network, transcript, json=json)
+
+
+def prove_run(certificate: Path, network: Path, transcripts: tuple[Path, ...], *, json: bool) -> int:
+    """Prove a certificate of a run again, and say so: for `peers verify` and for `verify`."""
     _check_extras()
     from sottovoce.errors import InputError
     from sottovoce.peers import authors_of, read_network, read_run, verify_run
 
     made, agreed = read_run(certificate), read_network(network)
-    files = authors_of(transcript or [certificate.parent / "transcript.jsonl"])
+    files = authors_of(transcripts or [certificate.parent / "transcript.jsonl"])
     try:
         found, reason = verify_run(made, agreed, files), ""
     except InputError as error:
