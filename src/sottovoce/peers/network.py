@@ -8,8 +8,9 @@ import itertools
 import math
 import tomllib
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -23,6 +24,7 @@ from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.naming import name_of, read_part
+from sottovoce.peers.whole import check_ported, ported
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
 from sottovoce.scenarios import Scenario
 
@@ -125,12 +127,21 @@ class Network:
 
     def _check_masks(self) -> None:
         """Refuse masks where messages are not whole numbers, or do not fit."""
-        if not self.protocol.plain:
-            raise InputError(
-                f"masked sums are of plain gossip, whose messages stay on a grid; got the protocol "
-                f'{self.protocol.name!r} (take gossip, or sums = "plain")'
-            )
+        check_ported(self.protocol)
         _ = self.grid
+
+    @cached_property
+    def ported(self) -> bool:
+        """Whether a round in which a node sends costs it Δ² ≤ 1, whatever others do."""
+        return ported(self.protocol)
+
+    @property
+    def _growth(self) -> dict[str, Any]:
+        """How messages of another program than gossip grow: the program, and how a penalty pulls at the model."""
+        if self.protocol.plain:
+            return {}
+        pull = Fraction(1 - float(self.exposure.damping.min())).limit_denominator(2**40) + Fraction(1, 2**39)
+        return {"program": self.protocol.programs[0], "pull": pull}
 
     @property
     def n(self) -> int:
@@ -235,10 +246,13 @@ class Network:
         return chosen_grid(
             sensitivity=float(steps.min() / steps.max()) * self._whole.sensitivity / clip,
             clip=float(steps.max()) * clip,
-            excess=max(self.grid_excess((i,)) for i in range(self.n)),
+            excess=max(self.grid_excess((i,)) for i in range(self.n))
+            if self.protocol.plain
+            else self.local_excess(self.settings.rounds),
             noise_std=float(steps.max()) * self.noise_std,
             rounds=self.settings.rounds,
             weight_total=self.denominator,
+            **self._growth,
         )
 
     @cached_property
@@ -250,6 +264,7 @@ class Network:
             clip=step * self.settings.clip,
             noise_std=step * self.noise_std,
             grid=self.grid,
+            **self._growth,
         )
 
     def grid_excess(self, members: tuple[int, ...], *, sums: bool = True) -> float:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.letters import Letter
     from sottovoce.peers.network import Network
     from sottovoce.peers.policy import Budget
+    from sottovoce.protocols import Program
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -101,7 +102,7 @@ class Node:
             level = draw.level[self.me] if isinstance(draw.level, tuple) else draw.level
             self._sources[draw.name] = float(exact(level)) * noise[draw.name]
         self.sent += 1
-        self._place = run_to_exchange(program, self._registers, self._sources, 0, self.me)
+        self._place = self._combined(program, 0)
         return self._open(now)
 
     def received(self, now: float, letter: Letter) -> Actions:
@@ -369,8 +370,20 @@ class Node:
         self._lingering.append((now, exchange))
         self._exchange = None
         self._tidy()
-        self._place = run_to_exchange(program, self._registers, self._sources, self._place + 1, self.me)
+        self._place = self._combined(program, self._place + 1)
         return self._open(now) if self._place < len(program.instructions) else self._end_round(now)
+
+    def _combined(self, program: Program, place: int) -> int:
+        """Run the program on to its next exchange; where sums are masked, every term stays on the grid."""
+        grid = self.network.grid if self._masked else None
+        return run_to_exchange(
+            program,
+            self._registers,
+            self._sources,
+            place,
+            self.me,
+            rounded=None if grid is None else lambda term: grid.real(grid.whole(term)),
+        )
 
     def _end_round(self, now: float) -> Actions:
         """The round is over; those that the others have had without this node are left out."""

@@ -20,7 +20,7 @@ from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.interval import Interval
 from sottovoce.peers.network import read_table
-from sottovoce.peers.spending import Cost, costs_of
+from sottovoce.peers.spending import Cost, costs_of, round_mu
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -210,15 +210,13 @@ class Budget:
 
 
 def _certain(network: Network, delta: float) -> Iterator[float]:
-    """ε of whoever reads every message after 0, 1, 2, … rounds: in plain gossip all of them cost the same."""
+    """ε of whoever reads every message after 0, 1, 2, … rounds, whatever others do."""
     whole, rounds = network.plan("everyone", delta=delta), network.settings.rounds
     yield 0.0
-    if not network.protocol.plain:
+    if not network.ported:
         yield from (whole.spent(count)[1] for count in range(1, rounds + 1))
         return
-    one = whole.exposure.everyone(noise_multiplier=whole.noise_multiplier, delta=delta, rounds=1)
-    counts = range(1, rounds + 1)
-    mus = [(count * one).mu.upper + network.grid_mu(network.local_excess(count)) for count in counts]
+    mus = [round_mu(network, count, network.local_excess(count)) for count in range(1, rounds + 1)]
     yield from gaussian.epsilon(np.nextafter(mus, np.inf), delta).tolist()
 
 
@@ -231,7 +229,9 @@ def _one(
     view = View.coalition_sums(names) if masked else View.coalition_messages(names)
     if len(names) == 1:
         view = View.secure_sum(names[0]) if masked else View.neighbourhood(names[0])
-    plan = network.plan(view, rounds=rounds, delta=delta)
+    # On a grid other programs than gossip have a proof for whoever reads every message, and nobody reads more.
+    sums_proved = network.protocol.plain or network.settings.sums == "plain"
+    plan = network.plan(view if sums_proved else "everyone", rounds=rounds, delta=delta)
     return _seen(network, plan, target, kind, members, "sums" if masked else "messages")
 
 
@@ -239,7 +239,7 @@ def _seen(network: Network, plan: Plan, target: int, kind: str, members: tuple[i
     """The row of the target in the table of a view."""
     account = plan.table.about(network.names[target])
     # On the grid the difference of two worlds is longer by what rounding adds.
-    if members:
+    if members and network.protocol.plain:
         excess = (
             network.grid_excess(members, sums=sees == "sums") if network.settings.sums == "masked" else 0.0
         )
@@ -247,9 +247,10 @@ def _seen(network: Network, plan: Plan, target: int, kind: str, members: tuple[i
         excess = network.local_excess(plan.protocol.rounds)
     more = network.grid_mu(excess)
     if more:
-        account = replace(
-            account, mu=Interval(account.mu.lower, math.nextafter(account.mu.upper + more, math.inf))
-        )
+        # The proof of other programs than gossip spends a whole round, also where the real view would cost less.
+        least = 0.0 if network.protocol.plain else round_mu(network, plan.protocol.rounds, excess)
+        upper = max(math.nextafter(account.mu.upper + more, math.inf), least)
+        account = replace(account, mu=Interval(account.mu.lower, upper))
     return Seen(
         kind=kind,
         who=tuple(network.names[i] for i in members),

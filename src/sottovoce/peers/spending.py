@@ -48,6 +48,7 @@ __all__ = [
     "costs_of",
     "layout_of",
     "observers_of",
+    "round_mu",
     "spent",
     "stands_alone",
     "total",
@@ -151,7 +152,7 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
     excess = schedule_excess(
         [*[None] * seen, *sights], denominator=network.denominator, dimension=network.dimension
     )
-    mu = _mu(network, squared, excess)
+    mu = round_mu(network, squared, excess)
     return Spent(
         observers=layout.observers,
         seen=seen,
@@ -162,7 +163,7 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
     )
 
 
-def _mu(network: Network, squared: float, excess: float) -> float:
+def round_mu(network: Network, squared: float, excess: float) -> float:
     """μ of Δ² and of what the grid adds, in its units."""
     factor = 2 if network.settings.relation == "replace-one" else 1
     mu = factor * math.sqrt(squared) / network.settings.noise_multiplier + network.grid_mu(excess)
@@ -172,10 +173,10 @@ def _mu(network: Network, squared: float, excess: float) -> float:
 def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
     """How the rounds of a node are accounted for; `together` asks for the longest end that is known as one schedule."""
     network = history.network
-    if not network.protocol.plain:
+    if not network.ported:
         raise NotCertified(
-            f"runs are certified of plain gossip, in which a round that is seen costs 1; this one ran "
-            f"{network.protocol.name!r} (its ledger holds for whoever reads every message)"
+            f"runs are certified in which noise enters beside each contribution, so that a round that is seen costs 1; "
+            f"this one ran {network.protocol.name!r} (its ledger holds for whoever reads every message)"
         )
     sent = tuple(t for t in range(network.settings.rounds) if (t, me) in history.sent)
     layout = Layout(network=network, me=me, observers=observers, seen=len(sent))
@@ -219,7 +220,7 @@ class Cost:
         one, seen = self._excesses
         squared = (clean * self.squared + sent - clean) * (1 + 2**-50)
         excess = math.sqrt(clean * one**2 + (sent - clean) * seen**2) * (1 + 2**-50)
-        return float(gaussian.epsilon(_mu(self.network, squared, excess), delta))
+        return float(gaussian.epsilon(round_mu(self.network, squared, excess), delta))
 
     @cached_property
     def _excesses(self) -> tuple[float, float]:
