@@ -192,6 +192,28 @@ def test_a_masked_node_that_is_back_at_once_is_not_waited_for_in_the_sum_that_it
     assert swarm.now < run.settings.deadlines.round
 
 
+def test_a_masked_node_that_went_on_is_not_waited_for_in_a_round_that_it_cannot_join_any_more() -> None:
+    run = network(3, edges=complete(3), rounds=6, sums="masked", quorum=2)
+    swarm = Swarm(run, lambda *_: (np.zeros((1, run.dimension)), {"u": np.zeros((1, run.dimension))}))
+    for i in range(3):
+        swarm.start(i)
+    killed = False
+
+    def between_two_rounds() -> None:
+        nonlocal killed
+        behind, ahead = swarm.nodes[0], swarm.nodes.get(1)
+        if not killed and ahead is not None and behind.round + 1 == ahead.round == 3:
+            swarm.kill(1)
+            killed = True
+        elif killed and ahead is None and (behind.round, behind.phase) == (3, "pausing"):
+            swarm.start(1)
+
+    swarm.run(between_two_rounds)
+    assert killed
+    assert set(swarm.done.values()) == {"finished"}
+    assert swarm.now < run.settings.deadlines.round
+
+
 def test_nodes_that_gave_each_other_up_find_together_again() -> None:
     run = network(3, edges=complete(3), rounds=6, quorum=2)
     swarm = Swarm(run, Fixed(run))

@@ -319,6 +319,7 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
         changes: list[dict[str, Any]] = [
             {"epsilon": stated.epsilon * (1 - 1e-9)},
             {"squared": stated.squared * (1 - 1e-9)},
+            {"mu": stated.mu * (1 - 1e-9)},
             {"seen": stated.seen - 1} if stated.seen else {"certificates": []},
             {"together": not stated.together} if stated.certificates else {"epsilon": 0.0},
         ]

@@ -20,8 +20,8 @@ class Killed(BaseException):
 class Wires:
     """All links of a network; `before` is called before each step of a node, and may kill it."""
 
-    def __init__(self, run: Network, folder: Path) -> None:
-        self.run, self.folder = run, folder
+    def __init__(self, run: Network, folder: Path, *, spent: Path | None = None) -> None:
+        self.run, self.folder, self.spent = run, folder, spent
         self.queues: list[queue.Queue[Happening]] = [queue.Queue() for _ in range(run.n)]
         self.sent: list[tuple[int, int, bytes]] = []
         self.up: set[int] = set()
@@ -43,6 +43,7 @@ class Wires:
                 links,
                 self.folder / f"site-{i}",
                 policy=policy or Policy(),
+                spent=None if self.spent is None else self.spent / f"site-{i}.spent.jsonl",
             )
         except BaseException as error:
             self.errors[i] = error

@@ -35,6 +35,15 @@ PolicyFile = Annotated[
     Parameter(help="This node's own policy.toml: the most ε that others may have.", show_default=False),
 ]
 
+SpentFile = Annotated[
+    Path | None,
+    Parameter(
+        help="What this node spent in earlier runs, which counts; NAME.spent.jsonl beside its keys by default. For "
+        "records that no earlier run has seen, name another file.",
+        show_default=False,
+    ),
+]
+
 KeysFile = Annotated[
     Path | None,
     Parameter(help="The node's keys; NAME.keys beside the network by default.", show_default=False),
@@ -95,6 +104,7 @@ def check(
     *,
     me: Me,
     policy: PolicyFile = None,
+    spent: SpentFile = None,
     coalition: Annotated[
         int | None,
         Parameter(
@@ -108,14 +118,17 @@ def check(
 ) -> int:
     """Say what others will know of this node after the run, before any connection; exit code 3 above the policy."""
     _check_extras()
-    from sottovoce.peers import Policy, known_after, read_network, read_policy
+    from sottovoce.peers import Policy, known_after, read_earlier, read_network, read_policy, spent_beside
 
     agreed = read_network(network)
     allowed = Policy(delta=agreed.settings.delta) if policy is None else read_policy(policy)
+    earlier = read_earlier(spent or spent_beside(network.parent / f"{me}.keys"), agreed)
     size = min(allowed.size, agreed.n - 1) if coalition is None else coalition
     with progress("observers") as moved:
-        found = known_after(agreed, me, delta=allowed.delta, size=size or None, progress=moved)
-    _print(found, allowed, agreed.hash.hex(), json=json)
+        found = known_after(
+            agreed, me, delta=allowed.delta, size=size or None, earlier=earlier, progress=moved
+        )
+    _print(found, allowed, agreed.hash.hex(), len(earlier.runs), json=json)
     above = found.above(allowed)
     for seen, most in above:
         complain(
@@ -138,6 +151,7 @@ def run(
     keys: KeysFile = None,
     folder: RunFolder = None,
     policy: PolicyFile = None,
+    spent: SpentFile = None,
     label: Annotated[
         str | None,
         Parameter(help="The column that holds the labels; the last by default.", show_default=False),
@@ -167,6 +181,7 @@ def run(
         data=data,
         folder=folder or network.parent / f"{me}.run",
         policy=policy,
+        spent=spent,
         label=label,
         listen=listen,
     )
@@ -386,7 +401,7 @@ def _ended(
     return 2
 
 
-def _print(found: Knowledge, policy: Policy, agreed: str, *, json: bool) -> None:
+def _print(found: Knowledge, policy: Policy, agreed: str, earlier: int, *, json: bool) -> None:
     """What others will know, as JSON or as a table."""
     rows = [*found.nodes, *([found.coalition] if found.coalition else []), found.everyone]
     if json:
@@ -397,6 +412,7 @@ def _print(found: Knowledge, policy: Policy, agreed: str, *, json: bool) -> None
             "network": agreed,
             "me": found.me,
             "rounds": found.rounds,
+            "earlier_runs": earlier,
             "delta": found.delta,
             "within_policy": not found.above(policy),
             "known": rows,
@@ -426,6 +442,12 @@ def _print(found: Knowledge, policy: Policy, agreed: str, *, json: bool) -> None
                     (
                         "rests on",
                         "everybody follows the program and nobody drops out; a run that deviates says so",
+                    ),
+                    (
+                        "earlier runs",
+                        f"{earlier}, and what they gave away is in every number"
+                        if earlier
+                        else "none that are known",
                     ),
                     ("network", agreed),
                 ]

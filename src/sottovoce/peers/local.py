@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     from sottovoce.learning import Data
     from sottovoce.peers.network import Network
 
-__all__ = ["Place", "free_ports", "places_beside", "read_records", "run_all", "run_here", "write_example"]
+__all__ = [
+    "Place",
+    "free_ports",
+    "places_beside",
+    "read_records",
+    "run_all",
+    "run_here",
+    "spent_beside",
+    "write_example",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +58,7 @@ class Place:
     data: Path
     folder: Path
     policy: Path | None = None
+    spent: Path | None = None
     label: str | None = None
     listen: str | None = None
 
@@ -66,7 +76,21 @@ def run_here(place: Place, progress: Callable[[Moment], None] | None = None) -> 
     policy = Policy(delta=delta) if place.policy is None else read_policy(place.policy)
     contributor = Local(network, network.local_task(read_records(network, place.data, place.label)))
     with Transport(network, identity, listen=place.listen) as links:
-        return run_peer(network, identity, contributor, links, place.folder, policy=policy, progress=progress)
+        return run_peer(
+            network,
+            identity,
+            contributor,
+            links,
+            place.folder,
+            policy=policy,
+            spent=place.spent or spent_beside(place.keys),
+            progress=progress,
+        )
+
+
+def spent_beside(keys: Path) -> Path:
+    """Where a node writes down what it spent in its runs, unless it is told another file: beside its keys."""
+    return keys.with_suffix(".spent.jsonl")
 
 
 def read_records(network: Network, path: Path, label: str | None = None) -> Data:

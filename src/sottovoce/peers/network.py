@@ -153,6 +153,10 @@ class Network:
         """The names of the nodes, in index order."""
         return tuple(node.name for node in self.settings.nodes)
 
+    def signing_keys(self, members: Iterable[int]) -> tuple[str, ...]:
+        """What nodes sign with, as the file has it: who a node is from run to run."""
+        return tuple(self.settings.nodes[i].signing for i in members)
+
     def index(self, name: str) -> int:
         """The place of the node of that name."""
         if name not in self.names:

@@ -55,6 +55,7 @@ class Node:
         self._left: dict[int, int] = {}
         self._away: set[int] = set()
         self._fallen: set[int] = set()
+        self._spoke: set[int] = set()
         self._lost: dict[int, float] = {}
         self._early: dict[tuple[int, int], list[Letter]] = defaultdict(list)
         self._lingering: list[tuple[float, Exchanging]] = []
@@ -224,7 +225,8 @@ class Node:
     def _open(self, now: float) -> Actions:
         """Begin the exchange that the program has come to."""
         exchange = self._made()
-        self._exchange, self.phase, self._since, self._fallen = exchange, "exchanging", now, set()
+        self._exchange, self.phase, self._since = exchange, "exchanging", now
+        self._fallen, self._spoke = set(), set()
         self._note(
             "sent", round=self.round, exchange=exchange.number, receivers=self.network.receivers(self.me)
         )
@@ -237,11 +239,18 @@ class Node:
         """Letters that came before their exchange was open."""
         actions: Actions = []
         for letter in self._early.pop((self.round, exchange.number), []):
+            self._spoke.add(letter.sender)
             try:
                 actions += exchange.take(letter)
             except Refused as error:
                 self._note("refused", peer=self._name(letter.sender), reason=str(error))
+        for later in self._early.values():
+            self._fallen |= {letter.sender for letter in later if self._passed(letter)}
         return actions + self._settle(now)
+
+    def _passed(self, letter: Letter) -> bool:
+        """Whether who writes of a later sum has no part in this one: it was killed in it, or before it."""
+        return letter.header.kind == "to-sum" and letter.sender not in self._spoke
 
     def _made(self) -> Exchanging:
         """The exchange at the node's place in the program."""
@@ -277,6 +286,7 @@ class Node:
         place = (header.round, header.exchange)
         current = (self.round, exchange.number) if exchange and self.phase == "exchanging" else None
         if place == current and exchange is not None:
+            self._spoke.add(header.sender)
             return [*exchange.take(letter), *self._settle(now)]
         if place < (self.round, 0 if current is None else current[1]):
             used = (header.sender, *place) in self._used
@@ -289,6 +299,8 @@ class Node:
             raise Refused(f"node {header.sender} sends too far ahead")
         if all(each.header != header for each in waiting):
             waiting.append(letter)
+        if current is not None and self._passed(letter):
+            self._fallen.add(header.sender)
         if header.round >= self.round + 2:
             self._target = max(self._target, header.round)
         return self._settle(now)

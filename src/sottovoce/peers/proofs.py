@@ -58,6 +58,7 @@ class Stated(Form, frozen=True, kw_only=True):
     together: bool
     seen: Annotated[int, msgspec.Meta(ge=0)]
     squared: float
+    mu: float
     epsilon: float
     certificates: list[dict[str, Any]]
 
@@ -129,6 +130,7 @@ def _stated(found: Spent, names: tuple[str, ...]) -> Stated:
         together=found.together,
         seen=found.seen,
         squared=found.squared,
+        mu=found.mu,
         epsilon=found.epsilon,
         certificates=[json.loads(to_text(each)) for each in found.certificates],
     )
@@ -212,8 +214,9 @@ def _checked(history: History, me: int, group: tuple[int, ...], stated: Stated, 
         raise InputError(
             "a certificate speaks of weights that the transcripts do not tell of (certify again)"
         )
-    # Both numbers are claims.
-    claimed = stated.epsilon if (stated.seen, stated.squared) >= (found.seen, found.squared) else 0.0
+    # All of these numbers are claims.
+    enough = (stated.seen, stated.squared) >= (found.seen, found.squared) and stated.mu >= found.mu
+    claimed = stated.epsilon if enough else 0.0
     return Checked(observers=tuple(stated.observers), claimed=claimed, proved=found.epsilon)
 
 

@@ -8,6 +8,7 @@ nothing; noise is drawn afresh from the system's generator for every message.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -17,6 +18,7 @@ import numpy as np
 
 from sottovoce.errors import FileError
 from sottovoce.peers.actions import Actions, Ask, Done, Keep, Settle, Stopped
+from sottovoce.peers.earlier import NOTHING, Known, Run, open_earlier, read_earlier
 from sottovoce.peers.exchanges import Post, in_the_clear, masked_by
 from sottovoce.peers.joining import Lobby, answer, read_hello
 from sottovoce.peers.keeping import Kept, check_newest, locked, read_kept, write_kept
@@ -37,11 +39,13 @@ if TYPE_CHECKING:
 
     from sottovoce.peers.actions import Memory
     from sottovoce.peers.contributing import Contributor
+    from sottovoce.peers.earlier import Earlier
     from sottovoce.peers.identity import Identity
     from sottovoce.peers.joining import Hello
     from sottovoce.peers.letters import Letter
     from sottovoce.peers.network import Network
     from sottovoce.peers.policy import Policy
+    from sottovoce.peers.transcript import Lines
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -104,16 +108,21 @@ def run_peer(
     folder: Path,
     *,
     policy: Policy,
+    spent: Path | None = None,
     progress: Callable[[Moment], None] | None = None,
 ) -> Outcome:
     """Run a node until its rounds are over, its policy forbids the next, or nobody is left; go on if it was killed.
 
     Everything that is kept is in `folder`: the state, for its owner's eyes alone, the transcript, the ledger and the
-    certificate.
+    certificate. `spent` is the file of what the node spent in its runs, which counts earlier ones; without it none do.
     """
-    budget = Budget.of(network, identity.name, policy)
-    with locked(folder):
-        return _Running(network, identity, contributor, links, folder, budget, progress).run()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(locked(folder))
+        lines = None if spent is None else stack.enter_context(open_earlier(spent))
+        earlier = NOTHING if spent is None else read_earlier(spent, network)
+        running = _Running(network, identity, contributor, links, folder, policy, earlier, progress)
+        running.spent = lines
+        return running.run()
 
 
 class _Running:
@@ -126,16 +135,21 @@ class _Running:
         contributor: Contributor,
         links: Links,
         folder: Path,
-        budget: Budget,
+        policy: Policy,
+        earlier: Earlier,
         progress: Callable[[Moment], None] | None,
     ) -> None:
-        self.network, self.budget, self.links, self.folder = network, budget, links, folder
+        self.network, self.links, self.folder = network, links, folder
         self.contributor, self.progress, self.identity = contributor, progress, identity
         self.lobby_office = PostOffice(network, identity)
         self.me, self.name = self.lobby_office.me, identity.name
         kept = read_kept(folder / "state")
         self.transcript = Transcript(folder / "transcript.jsonl", identity.signing)
         check_newest(folder, kept, self.transcript.number)
+        name = "" if kept is None or not kept.parts else network.joined(kept.parts).run_name.hex()
+        self.written = earlier.of_run(name)
+        self.budget = Budget.of(network, identity.name, policy, earlier.without(name))
+        self.spent: Lines | None = None
         self.lobby = Lobby(network, identity, own=None if kept is None else kept.own)
         self.letters: dict[tuple[int, int, int], bytes] = {}
         self.last_sent: dict[tuple[int, int, int], float] = {}
@@ -283,6 +297,12 @@ class _Running:
         masked = self.network.settings.sums == "masked"
         opening = masked_by(self.identity.signing) if masked else in_the_clear
         self.node = Node(self.network, self.me, budget=self.budget, opening=opening, memory=memory)
+        # A line is written before the state of its round, which may then be lost, and with it the round, unsent.
+        if self.written is not None and self.written.sent > self.node.sent + 1:
+            raise FileError(
+                f"{self.folder}: is older than what was sent: {self.written.sent} rounds are written down as spent, "
+                f"and the state knows of {self.node.sent} (go on from the folder as it was last, or agree on a new run)"
+            )
         self.transcript.add(self.node.notes)
         self.ledger = Ledger(self.folder)
 
@@ -387,6 +407,7 @@ class _Running:
         node = self.node
         kept = Kept(own=self.lobby.own)
         if node is not None:
+            self._write_spent(node.sent)
             self.letters = {key: wire for key, wire in self.letters.items() if key[1] >= node.round - 2}
             letters = [(*key, wire) for key, wire in self.letters.items()]
             kept = msgspec.structs.replace(
@@ -398,6 +419,23 @@ class _Running:
             node.notes = []
             if node.sent:
                 self.ledger.add(self._rows(node))
+
+    def _write_spent(self, sent: int, known: tuple[Known, ...] = ()) -> None:
+        """Write down what this run has cost so far, before anything of it is sent."""
+        last = 0 if self.written is None else self.written.sent
+        if self.spent is None or (sent <= last and not known):
+            return
+        settings = self.network.settings
+        self.written = Run(
+            run=self.network.run_name.hex(),
+            unit=settings.unit,
+            relation=settings.relation,
+            sent=max(sent, last),
+            mu=self.budget.mus[max(sent, last)],
+            nodes=self.network.signing_keys(range(self.network.n)),
+            known=known,
+        )
+        self.spent.add([msgspec.json.encode(self.written)])
 
     def _certify(self) -> None:
         """Write what each observer knows of this node after the run, with what proves it."""
@@ -411,6 +449,14 @@ class _Running:
             checked=True,
         )
         write_run(made, self.folder / "certificate.json")
+        if self.written is not None and self.written.sent == made.sent:
+            index = self.network.index
+            pools = [each for each in made.known if each.observers]
+            known = [
+                Known(keys=self.network.signing_keys(map(index, each.observers)), mu=each.mu)
+                for each in pools
+            ]
+            self._write_spent(made.sent, tuple(known))
 
     def _rows(self, node: Node) -> list[dict[str, Any]]:
         """ε so far of each neighbour and coalition, and of whoever reads every message.

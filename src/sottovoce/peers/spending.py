@@ -51,6 +51,7 @@ __all__ = [
     "round_mu",
     "spent",
     "stands_alone",
+    "together",
     "total",
 ]
 
@@ -170,6 +171,11 @@ def round_mu(network: Network, squared: float, excess: float) -> float:
     return mu * (1 + 2**-50)
 
 
+def together(mu: float, earlier: float) -> float:
+    """μ of a run and of those before it, the sum of whose squares is `earlier`, rounded up."""
+    return math.sqrt(mu * mu + earlier) * (1 + 2**-50)
+
+
 def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
     """How the rounds of a node are accounted for; `together` asks for the longest end that is known as one schedule."""
     network = history.network
@@ -212,15 +218,16 @@ class Cost:
     observers: tuple[int, ...]
     squared: float
     sight: Sight
+    earlier: float = 0.0
+    """Σ μ² of the node's earlier runs."""
 
     def epsilon(self, clean: int, sent: int, delta: float) -> float:
         """ε after `sent` rounds, `clean` of which went as agreed; the others count as seen."""
-        if not sent:
-            return 0.0
         one, seen = self._excesses
         squared = (clean * self.squared + sent - clean) * (1 + 2**-50)
         excess = math.sqrt(clean * one**2 + (sent - clean) * seen**2) * (1 + 2**-50)
-        return float(gaussian.epsilon(round_mu(self.network, squared, excess), delta))
+        mu = together(round_mu(self.network, squared, excess), self.earlier)
+        return float(gaussian.epsilon(mu, delta)) if mu else 0.0
 
     @cached_property
     def _excesses(self) -> tuple[float, float]:
