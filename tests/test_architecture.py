@@ -224,6 +224,7 @@ EDGES: dict[str, set[str]] = {
     },
     "web": {"errors", "forms", "graphs", "protocols", "scenarios", "accounting", "documents", "page"},
     "cli": {
+        "crews",
         "errors",
         "explanations",
         "interval",

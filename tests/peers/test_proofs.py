@@ -144,7 +144,7 @@ def test_certificates_are_within_a_hundredth_of_the_offline_account(
     swarm, files = lived(run, tmp_path, deaths)
     keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
     lines = {name: read_transcript(path, keys[name]) for name, path in files.items()}
-    together, alone = history_of(run, lines), history_of(run, {"site-0": lines["site-0"]})
+    together, alone = history_of(swarm.network, lines), history_of(swarm.network, {"site-0": lines["site-0"]})
     planned = known_after(run, "site-0", observers=[1]).nodes[0].epsilon
     for observer in range(1, 5):
         found = spent(together, 0, (observer,), delta=1e-5)
@@ -161,7 +161,7 @@ def test_rounds_cost_what_they_were_whatever_comes_later(tmp_path: Path) -> None
     run = masked("logistic", rounds=8)
     swarm, files = lived(run, tmp_path, {3: (700, None)})
     key = identities(5)[0].card.signing_key
-    history = history_of(run, {"site-0": read_transcript(files["site-0"], key)})
+    history = history_of(swarm.network, {"site-0": read_transcript(files["site-0"], key)})
     found = spent(history, 0, (1,), delta=1e-5)
     clean = swarm.nodes[0].clean
     assert 0 < clean < 7
@@ -377,6 +377,7 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
         {"me": "site-1"},
         {"sent": made.sent - 1},
         {"run": "00" * 32},
+        {"network": "00" * 32},
         {"transcripts": {}},
     ]
     for changed in others:
@@ -407,3 +408,34 @@ def test_the_command_line_proves_it_again(
     assert main([*words, str(other)]) == 3
     assert "follows from other transcripts of site-0, site-1" in capsys.readouterr().err
     assert main([*words, str(file)]) == 2
+
+
+def test_verify_knows_the_certificate_of_a_run(
+    certified: tuple[Network, Path, Files],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    run, file, files = certified
+    monkeypatch.setattr("sottovoce.peers.read_network", lambda _: run)
+    given = ["--transcript", str(files["site-0"])]
+    for words in ([], ["--json"]):
+        assert main(["peers", "verify", str(file), "network.toml", *given, *words]) == 0
+        told = capsys.readouterr()
+        assert main(["verify", str(file), "--network", "network.toml", *given, *words]) == 0
+        assert capsys.readouterr() == told
+    assert main(["verify", str(file), *given]) == 2
+    assert "got no network (name it with --network network.toml)" in capsys.readouterr().err
+    assert main(["verify", str(file), "--network", "network.toml", "--graph", "karate"]) == 2
+    assert "--graph karate is for other certificates" in capsys.readouterr().err
+    # A number that is too small, signed by the node itself.
+    made = read_run(file)
+    less = msgspec.structs.replace(made.known[0], epsilon=made.known[0].epsilon / 2)
+    write_run(resigned(made, known=[less, *made.known[1:]]), tmp_path / "less.json")
+    assert main(["verify", str(tmp_path / "less.json"), "--network", "network.toml", *given]) == 3
+    found = capsys.readouterr()
+    assert "less was claimed" in found.out
+    assert "not verified: a number is smaller than what follows from the transcripts" in found.err
+    (tmp_path / "other.json").write_text("{}")
+    assert main(["verify", str(tmp_path / "other.json"), "--network", "network.toml"]) == 2
+    assert "other.json is none (leave them out)" in capsys.readouterr().err

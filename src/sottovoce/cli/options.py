@@ -41,6 +41,7 @@ __all__ = [
     "Effort",
     "Engine",
     "Json",
+    "Label",
     "Maps",
     "MaxEpsilon",
     "Network",
@@ -50,14 +51,19 @@ __all__ = [
     "OwnNoise",
     "ParticipationName",
     "ProtocolName",
+    "Regularisation",
     "RelationName",
     "ReportOption",
     "Rounds",
+    "ShardSize",
     "Sight",
+    "Skew",
     "Source",
+    "TestShare",
     "ViewName",
     "ViewOption",
     "Weights",
+    "Workers",
     "accounted",
     "asked_of",
     "network",
@@ -157,6 +163,36 @@ def whole_number(_: object, tokens: Sequence[Token]) -> int:
 
 
 Rounds = Annotated[int, Parameter(help="How many rounds T the nodes gossip.", converter=whole_number)]
+Workers = Annotated[
+    int, Parameter(help="How many processes compute at the same time.", converter=whole_number)
+]
+Label = Annotated[
+    str | None,
+    Parameter(
+        help="The column of a CSV file that holds the labels; the last by default.", show_default=False
+    ),
+]
+Regularisation = Annotated[
+    float, Parameter(name="--l2", help="Weight of the regularisation, half the squared norm of a model.")
+]
+ShardSize = Annotated[
+    int | None,
+    Parameter(
+        help="The public number that each node divides its sum by, and the most records that a node gets. Bundled "
+        "data have a published one; for a file it has to be given.",
+        show_default=False,
+        converter=whole_number,
+    ),
+]
+Skew = Annotated[
+    float | None,
+    Parameter(
+        help="Deal the records by Dirichlet proportions with this parameter; small is skewed. Without it, at "
+        "random in equal parts.",
+        show_default=False,
+    ),
+]
+TestShare = Annotated[float, Parameter(help="The share of records held out to test on.")]
 ParticipationName = Annotated[
     str,
     Parameter(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sottovoce.peers import Checked, Knowledge, Outcome, Policy, RunCertificate
 
-__all__ = ["peers"]
+__all__ = ["peers", "prove_run"]
 
 peers = App(
     name="peers",
@@ -289,12 +289,17 @@ def verify(
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Prove again, offline, what a run gave away of a node; exit code 3 unless every number follows."""
+    return prove_run(certificate, network, transcript, json=json)
+
+
+def prove_run(certificate: Path, network: Path, transcripts: tuple[Path, ...], *, json: bool) -> int:
+    """Prove a certificate of a run again, and say so: for `peers verify` and for `verify`."""
     _check_extras()
     from sottovoce.errors import InputError
     from sottovoce.peers import authors_of, read_network, read_run, verify_run
 
     made, agreed = read_run(certificate), read_network(network)
-    files = authors_of(transcript or [certificate.parent / "transcript.jsonl"])
+    files = authors_of(transcripts or [certificate.parent / "transcript.jsonl"])
     try:
         found, reason = verify_run(made, agreed, files), ""
     except InputError as error:
@@ -363,18 +368,25 @@ def _ended(
         if reason == "policy":
             complain(f"{name} stopped before a round that its policy does not allow")
         elif reason == "alone":
-            complain(f"{name} stopped as too few of its neighbours were there (start it again when they are)")
+            complain(
+                f"{name} stopped as not all, or too few, of the others were there (start it again when they are)"
+            )
+        elif reason == "apart":
+            complain(
+                f"{name} has no part in the run that its neighbours are in, and has sent nothing (start it with the "
+                "folder of that run, or end the others and start all with new folders)"
+            )
         elif reason not in {"finished", "interrupted"}:
             complain(f"error: {name}: {reason}")
     if "interrupted" in reasons.values():
         complain("interrupted: started again, nodes go on where they were")
         return 130
-    if set(reasons.values()) <= {"finished", "policy", "alone"}:
+    if set(reasons.values()) <= {"finished", "policy", "alone", "apart"}:
         return 0 if set(reasons.values()) == {"finished"} else 3
     return 2
 
 
-def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
+def _print(found: Knowledge, policy: Policy, agreed: str, *, json: bool) -> None:
     """What others will know, as JSON or as a table."""
     rows = [*found.nodes, *([found.coalition] if found.coalition else []), found.everyone]
     if json:
@@ -382,7 +394,7 @@ def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
 
         document = {
             "kind": "peers check",
-            "run": run,
+            "network": agreed,
             "me": found.me,
             "rounds": found.rounds,
             "delta": found.delta,
@@ -415,7 +427,7 @@ def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
                         "rests on",
                         "everybody follows the program and nobody drops out; a run that deviates says so",
                     ),
-                    ("run", run),
+                    ("network", agreed),
                 ]
             )
         )

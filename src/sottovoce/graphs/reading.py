@@ -22,11 +22,11 @@ from sottovoce.graphs.topologies import PREFIX, read_topology
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["as_graph", "parse_graph", "read_graph"]
+__all__ = ["GRAPH_SUFFIXES", "as_graph", "parse_graph", "read_graph"]
 
 _EDGE_LISTS = (".edgelist", ".edges", ".txt", ".tsv", ".csv")
 _MARKUP = (".graphml", ".gml")
-_KNOWN = (*_EDGE_LISTS, *_MARKUP, ".mtx", ".npy", ".npz")
+GRAPH_SUFFIXES = (*_EDGE_LISTS, *_MARKUP, ".mtx", ".npy", ".npz")
 
 
 def as_graph(source: object) -> Graph:
@@ -85,7 +85,7 @@ def read_graph(path: str | os.PathLike[str], *, directed: bool = False) -> Graph
             f"{name}: an edge list, GraphML, GML or a matrix was expected; found {kind[0]} ({kind[1]})"
         )
     raise FileError(
-        f"{name}: the ending must be one of {', '.join(_KNOWN)}, perhaps followed by .gz; found "
+        f"{name}: the ending must be one of {', '.join(GRAPH_SUFFIXES)}, perhaps followed by .gz; found "
         f"{suffix or 'none'} (rename the file after its format)"
     )
 
@@ -118,7 +118,7 @@ def parse_graph(text: str, name: str, *, directed: bool = False) -> Graph:
 def _inside(folder: Path) -> str:
     """The remedy for a directory: the first graph files that it holds."""
     try:
-        files = sorted(entry.name for entry in folder.iterdir() if file_suffix(entry)[1] in _KNOWN)
+        files = sorted(entry.name for entry in folder.iterdir() if file_suffix(entry)[1] in GRAPH_SUFFIXES)
     except OSError:
         files = []
     return f"name a file in it, such as {', '.join(files[:3])}" if files else "name a file"
@@ -128,7 +128,9 @@ def _missing(path: str) -> str:
     """What to say of a path that leads nowhere, which may be a misspelt specification."""
     family = path.partition(":")[0]
     near = nearest_family(family)
-    if file_suffix(path)[1] not in _KNOWN and (":" in path or "=" in path or near or not Path(path).suffix):
+    if file_suffix(path)[1] not in GRAPH_SUFFIXES and (
+        ":" in path or "=" in path or near or not Path(path).suffix
+    ):
         guess = f"did you mean {near}? " if near else ""
         return (
             f"{path}: there is no such file and no such family of graphs ({guess}families are "

@@ -4,6 +4,7 @@
 A node interprets the program that the accountant reads. It needs the extra `peers`.
 """
 
+from sottovoce.peers.contributing import Contributor, Local
 from sottovoce.peers.identity import (
     Card,
     Identity,
@@ -23,7 +24,7 @@ from sottovoce.peers.proofs import (
     verify_run,
     write_run,
 )
-from sottovoce.peers.running import Contributor, Local, Moment, Outcome, run_peer
+from sottovoce.peers.running import Moment, Outcome, run_peer
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Transport
 

@@ -271,7 +271,7 @@ def group_of(network: Network, receiver: int, round_: int, exchange: int) -> Gro
         return None
     keys = [card.signing_key.public_bytes_raw() for card in network.settings.nodes]
     return Group(
-        run=network.hash,
+        run=network.run_name,
         round=round_,
         exchange=exchange,
         receiver=network.names[receiver],

@@ -130,7 +130,7 @@ class _Reader:
         match what:
             case "begun":
                 if (_bytes(line["run"]), line["me"]) != (
-                    self.network.hash,
+                    self.network.run_name,
                     self.network.names[self.author],
                 ):
                     raise Refused("it is of another run, or of another node")
@@ -193,7 +193,7 @@ class _Reader:
         header = checked_header(_bytes(line["signed"]), key)
         said = (header.run, header.sender, header.receiver, header.kind, header.digest)
         body = hashlib.sha256(_bytes(line["body"])).digest()
-        if said != (self.network.hash, peer, self.author, _LETTERS[line["what"]], body):
+        if said != (self.network.run_name, peer, self.author, _LETTERS[line["what"]], body):
             raise Refused("a letter in it is another one than it says")
         return header
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`network.toml`: all that the peers of a run have agreed on, as one frozen value whose hash is the run's identity."""
+"""`network.toml`: all that the peers of a run have agreed on, as one frozen value with a hash."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from sottovoce.learning import Data, Task, plan, task_from
 from sottovoce.peers.grid import Grid, chosen_grid, grid_excess, largest_value, view_excess
 from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
+from sottovoce.peers.messages import Refused
+from sottovoce.peers.naming import name_of, read_part
 from sottovoce.peers.whole import check_ported, ported
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
 from sottovoce.scenarios import Scenario
@@ -101,6 +103,8 @@ class Network:
     protocol: Protocol
     denominator: int
     numerators: tuple[dict[int, int], ...]
+    parts: tuple[bytes, ...] = ()
+    """What every node drew for this run, signed, in index order; nothing before they have met."""
 
     @classmethod
     def of(cls, settings: Settings) -> Network:
@@ -186,9 +190,30 @@ class Network:
 
     @cached_property
     def hash(self) -> bytes:
-        """The run's identity: SHA-256 of the settings with every default filled in, however the file spells them."""
+        """What was agreed on: SHA-256 of the settings with every default filled in, however the file spells them."""
         form = msgspec.json.encode(self.settings, order="sorted")
         return hashlib.sha256(b"sottovoce network\n" + form).digest()
+
+    def joined(self, parts: Iterable[bytes]) -> Network:
+        """The network in the run of these parts, one signed by each node; `Refused` if one is not."""
+        frames, cards = tuple(parts), self.settings.nodes
+        found = [read_part(self.hash, cards, frame).node for frame in frames]
+        if found != list(range(self.n)):
+            raise Refused(
+                f"a run needs the part of each of its {self.n} nodes, in order; got those of {found}"
+            )
+        made = replace(self, parts=frames)
+        # What was found from the settings alone is the same in every run.
+        vars(made).update({name: value for name, value in vars(self).items() if name not in vars(made)})
+        vars(made).pop("run_name", None)
+        return made
+
+    @cached_property
+    def run_name(self) -> bytes:
+        """What names this run and no other: 32 bytes of what was agreed on and of what every node drew."""
+        if not self.parts:
+            raise Refused("a run has no name before every node has drawn its part (join the network first)")
+        return name_of(self.hash, self.parts)
 
     @property
     def dimension(self) -> int:

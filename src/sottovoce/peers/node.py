@@ -84,7 +84,8 @@ class Node:
         # Who comes back may have to find its neighbours first.
         self._lost = dict.fromkeys(self._peers, now + waits.round - waits.lost)
         if not self._resumed:
-            self._note("begun", run=self.network.hash, me=self.network.names[self.me])
+            network = self.network
+            self._note("begun", run=network.run_name, me=network.names[self.me], parts=network.parts)
             return []
         self._note("resumed", round=self.round)
         if self.phase != "exchanging":
@@ -180,7 +181,7 @@ class Node:
     def memory(self) -> Memory:
         """All that has to be kept."""
         return Memory(
-            run=self.network.hash,
+            run=self.network.run_name,
             phase=self.phase,
             round=self.round,
             place=self._place,
@@ -247,8 +248,18 @@ class Node:
         program = self.network.run.round_of(self.round)[1]
         step = program.instructions[self._place]
         assert isinstance(step, Exchange)
-        number = sum(isinstance(each, Exchange) for each in program.instructions[: self._place])
-        return self._opening(self.network, self.me, self.round, number, self._registers[step.message])
+        return self._opening(self.network, self.me, self.round, self._number, self._registers[step.message])
+
+    @property
+    def _number(self) -> int:
+        """Which exchange of its round the node has come to."""
+        program = self.network.run.round_of(self.round)[1]
+        return sum(isinstance(each, Exchange) for each in program.instructions[: self._place])
+
+    def before(self, round_: int, exchange: int) -> bool:
+        """Whether the node has yet to come to an exchange, so that it cannot have sent anything in it."""
+        here = (self.round, self._number) if self.phase == "exchanging" else (self.round, -1)
+        return (round_, exchange) > here
 
     def _reopened(self, now: float) -> Actions:
         """Go on with the exchange in which the node was killed: its letters are sent again, by who keeps them.
@@ -454,7 +465,7 @@ class Node:
 
     def _take_up(self, memory: Memory) -> None:
         """Go on from what was kept."""
-        if memory.run != self.network.hash:
+        if memory.run != self.network.run_name:
             raise Refused("what was kept is of another run (give the network of that run, or another folder)")
         self.phase, self.round, self.sent = memory.phase, memory.round, memory.sent
         self.deviated, self._place = memory.deviated, memory.place
