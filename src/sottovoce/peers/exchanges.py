@@ -210,9 +210,11 @@ class Masking(Clear):
         """Hand a frame to the machine that it is for."""
         kind, sender = letter.header.kind, letter.header.sender
         if kind == "to-sum" and self._receiver is not None:
-            return self._carried(self._receiver.receive(letter.body), "of-sum", self.me)
+            return self._carried(
+                self._receiver.receive(letter.body, vouched=self.network.names[sender]), "of-sum", self.me
+            )
         if kind == "of-sum" and sender in self._senders:
-            return self._carried(self._senders[sender].receive(letter.body), "to-sum", sender)
+            return self._carried(self._senders[sender].receive(letter.body, vouched=True), "to-sum", sender)
         if self._receiver is not None:
             raise Refused(f"node {sender} sends no {kind!r} in a masked exchange")
         return super().take(letter)

@@ -149,7 +149,7 @@ class Network:
         """How many nodes there are."""
         return len(self.settings.nodes)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the nodes, in index order."""
         return tuple(node.name for node in self.settings.nodes)
