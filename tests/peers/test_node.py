@@ -134,11 +134,30 @@ def test_a_node_that_dies_is_left_out_and_its_weight_stays_with_the_receiver() -
     closed = {note["round"]: note for note in swarm.notes[0] if note["what"] == "closed"}
     assert closed[0]["missing"] == []
     assert closed[5]["missing"] == ["site-3"]
-    assert closed[5]["weights"] == {"site-1": 1, "site-2": 1}
+    assert closed[5]["weights"] == {"site-0": 2, "site-1": 1, "site-2": 1}
     held = [np.frombuffer(swarm.values[(i, 5, 0)]) for i in range(3)]
     expected = (held[0] * 2 + held[1] + held[2]) / 4
     np.testing.assert_allclose(swarm.nodes[0].model[0], expected, rtol=1e-14)
     assert swarm.nodes[0].deviated
+
+
+@pytest.mark.parametrize("sums", ["plain", "masked"])
+def test_the_weight_of_who_is_missing_is_spread_if_the_network_says_so(sums: str) -> None:
+    run = network(4, edges=complete(4), rounds=4, sums=sums, missing="survivors", colluders=0)
+    unit = run.grid.unit if sums == "masked" else 1.0
+    drawn = np.rint(np.random.default_rng(4).standard_normal((4, 4, 2, run.dimension)) * 1e5) * unit
+    swarm = Swarm(run, lambda i, t, _: (drawn[t, i, :1], {"u": drawn[t, i, 1:]}))
+    for i in range(4):
+        swarm.start(i)
+    swarm.run(lambda: swarm.kill(3) if 3 in swarm.nodes and swarm.nodes[3].round >= 2 else None)
+    assert {swarm.done[i] for i in range(3)} == {"finished"}
+    last = {i: swarm.notes[i] for i in range(3)}
+    for notes in last.values():
+        (closed,) = [note for note in notes if note["what"] == "closed" and note["round"] == 3]
+        assert (closed["denominator"], set(closed["weights"].values()), len(closed["weights"])) == (3, {1}, 3)
+    models = [swarm.nodes[i].model[0] / unit for i in range(3)]
+    assert np.allclose(models[0], models[1], rtol=1e-12)
+    assert np.allclose(models[0], models[2], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("sums", "seed"), [("plain", 0), ("plain", 1), ("masked", 2)])

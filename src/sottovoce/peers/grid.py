@@ -232,13 +232,15 @@ def view_excess(
 class Sight:
     """A round of a schedule: `rows` that observers see of the hidden nodes, `mixing` that these see of each other.
 
-    `lipschitz` is that of messages, None if nothing is known; `idle` says that some hidden node drew no noise.
+    `lipschitz` is that of messages, None if nothing is known; `idle` says that some hidden node drew no noise, and
+    `denominator` is what `mixing` is divided by at least, where that is not what was agreed on.
     """
 
     rows: tuple[tuple[int, ...], ...]
     mixing: tuple[tuple[int, ...], ...]
     lipschitz: float | None = 1.0
     idle: bool = False
+    denominator: int | None = None
 
 
 def schedule_excess(rounds: Sequence[Sight | None], *, denominator: int, dimension: int) -> float:
@@ -271,7 +273,7 @@ def schedule_excess(rounds: Sequence[Sight | None], *, denominator: int, dimensi
         radius = _radius(sight.rows, nodes) + (gain * last + slack if sight.idle else 0.0)
         moved = radius + sight.lipschitz * (gain * last + slack) + slack
         total, last = total + max(unmoved, moved) ** 2, radius
-        gain = _stretch(sight.mixing, denominator)
+        gain = _stretch(sight.mixing, sight.denominator or denominator)
     return math.sqrt(dimension * total) * _UP
 
 

@@ -88,6 +88,7 @@ class Settings(Form, frozen=True, kw_only=True):
     delta: float = 1e-5
     quorum: Annotated[int, msgspec.Meta(ge=1, le=10**4)] = 1
     colluders: Annotated[int, msgspec.Meta(ge=0, le=10**4)] = 1
+    missing: Literal["receiver", "survivors"] = "receiver"
     deadlines: Deadlines = Deadlines()
 
 
@@ -148,7 +149,7 @@ class Network:
         """How many nodes there are."""
         return len(self.settings.nodes)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the nodes, in index order."""
         return tuple(node.name for node in self.settings.nodes)
@@ -170,6 +171,17 @@ class Network:
     def receivers(self, i: int) -> tuple[int, ...]:
         """Who receives from node i, itself left out, ascending."""
         return tuple(j for j in range(self.n) if j != i and i in self.numerators[j])
+
+    def row(self, i: int, heard: Iterable[int]) -> dict[int, int]:
+        """The weights with which node i takes up what it heard, as whole numbers over their sum, itself included.
+
+        The weight of who is missing stays with the receiver, or, if `missing` says "survivors", is spread over all that
+        are there in proportion to theirs. Who hears nobody keeps what it has.
+        """
+        found = {j: self.numerators[i][j] for j in sorted(heard)}
+        spread = self.settings.missing == "survivors" and bool(found)
+        own = self.numerators[i].get(i, 0) if spread else self.denominator - sum(found.values())
+        return {**found, i: own} if own else found
 
     def neighbours(self, i: int) -> tuple[int, ...]:
         """Whom node i is linked with."""

@@ -2,7 +2,7 @@
 """A node without input or output: what happens goes in with the time at which it did, what to do comes out.
 
 It interprets the program that the accountant reads, one instruction after the other. All that it waits for has an end:
-a message that does not come in time is left out, its weight stays with the node itself, and the transcript says so. A
+a message that does not come in time is left out, its weight goes where the network says, and so does the transcript. A
 node that comes back late closes its round with what it has and goes on where its neighbours are.
 
 What is to be done is done in order. After `Keep` has been carried out, the node can be killed at any moment: taken up
@@ -356,6 +356,7 @@ class Node:
         alone = len(exchange.survivors) < network.settings.quorum
         survivors = () if alone else exchange.survivors
         missing = [peer for peer in network.senders(self.me) if peer not in survivors]
+        row = network.row(self.me, survivors)
         self._registers[step.into] = exchange.message if alone else exchange.received()
         self._note(
             "closed",
@@ -363,8 +364,8 @@ class Node:
             exchange=exchange.number,
             survivors=[self._name(peer) for peer in survivors],
             missing=[self._name(peer) for peer in missing],
-            denominator=network.denominator,
-            weights={self._name(peer): network.numerators[self.me][peer] for peer in survivors},
+            denominator=sum(row.values()),
+            weights={self._name(peer): weight for peer, weight in row.items()},
         )
         self._owed += [self._receipt(letter, used=letter.sender in survivors) for letter in exchange.letters]
         # Who was killed before it had kept a receipt asks for it again.

@@ -377,7 +377,9 @@ def _sight(rows: list[Row], observers: tuple[int, ...], lipschitz: float | None)
     seen, mixing = (
         tuple(tuple(rows[i].get(j, 0) for j in hidden) for i in nodes) for nodes in (observers, hidden)
     )
-    return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz)
+    # Over the least sum of a row the weights are larger than they were, and so is what they stretch.
+    least = min(sum(rows[i].values()) for i in hidden)
+    return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz, denominator=least)
 
 
 def _even(values: tuple[float, ...]) -> float | tuple[float, ...]:
@@ -387,15 +389,16 @@ def _even(values: tuple[float, ...]) -> float | tuple[float, ...]:
 
 def _weights(rows: list[Row], network: Network) -> GossipWeights:
     """Rows of whole numbers as weights, in rationals; they need not connect all nodes."""
-    n, denominator = network.n, network.denominator
-    entries = [(i, j, value) for i, row in enumerate(rows) for j, value in sorted(row.items())]
-    i, j, value = (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
-    matrix = sparse.csr_array((value / denominator, (i, j)), shape=(n, n))
+    n = network.n
+    sums = [sum(row.values()) for row in rows]
+    entries = [(i, j, value, sums[i]) for i, row in enumerate(rows) for j, value in sorted(row.items())]
+    i, j, value, total = (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
+    matrix = sparse.csr_array((value / total, (i, j)), shape=(n, n))
     off = i != j
     return GossipWeights(
         matrix=matrix,
         labels=network.names,
         rule="as it was",
         symmetric=is_symmetric(matrix),
-        quotients=quotients(value[off], np.full(int(off.sum()), denominator)),
+        quotients=quotients(value[off], total[off]),
     )
