@@ -184,7 +184,7 @@ def test_weight_that_is_spread_over_survivors_leaves_them_alike(tmp_path: Path) 
     swarm, files = lived(run, tmp_path, {3: (700, None)})
     key = identities(5)[0].card.signing_key
     lines = read_transcript(files["site-0"], key)
-    found = spent(history_of(run, {"site-0": lines}), 0, (1,), delta=1e-5)
+    found = spent(history_of(swarm.network, {"site-0": lines}), 0, (1,), delta=1e-5)
     clean = swarm.nodes[0].clean
     # Three hidden nodes still hide each other after the fourth has died: a round costs 1/3, and not all of it.
     assert 0 < clean < 7
@@ -204,7 +204,7 @@ def test_weight_that_is_spread_over_survivors_leaves_them_alike(tmp_path: Path) 
             {name: value for name, value in note.items() if name != "before"} for note in notes
         )
         with pytest.raises(SottovoceError, match="weights are not those"):
-            history_of(run, {"site-0": read_transcript(forged, key)})
+            history_of(swarm.network, {"site-0": read_transcript(forged, key)})
 
 
 def test_a_node_stops_before_a_round_that_what_happened_forbids() -> None:
