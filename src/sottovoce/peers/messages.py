@@ -143,7 +143,7 @@ def read(frame: bytes, group: Group, kind: type[Kind], *, checked: bool = False)
 
 
 def read_any(frame: bytes, group: Group, *, checked: bool = False) -> Message:
-    """The message of a frame of this sum, whatever its kind; `checked` says that its signature need not be looked at."""
+    """The message of a frame of this sum, whatever its kind; `checked` says that its signature was checked."""
     body = memoryview(frame)[SIGNATURE_BYTES:]
     try:
         message: Message = _DECODER.decode(body)

@@ -239,17 +239,19 @@ class Cost:
 def costs_of(network: Network, me: int, size: int) -> Iterator[Cost]:
     """The costs of a round, for each neighbour and, from two on, each coalition of a size; none if they are too many.
 
-    Only where every node hears from every other does a node know how all of them closed a round.
+    Only where every node hears from every other does a node know how all of them closed a round; elsewhere nothing is
+    less than what whoever reads every message has.
     """
     everybody = len(network.neighbours(me)) == network.n - 1
-    if not network.protocol.plain or (size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS):
+    many = size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS
+    if not network.protocol.plain or many or not everybody:
         return
     planned = [History(network=network, authors=frozenset()).planned(i) for i in range(network.n)]
     protocol = gossip(_weights(planned, network), rounds=1, updates="any")
     for observers in observers_of(network, me, size)[:-1]:
         sight = _sight(planned, observers, None)
         squared = 1.0
-        if everybody and _hides(network, observers):
+        if _hides(network, observers):
             part = Part(protocol=protocol, rounds=(0,), sights=(sight,))
             layout = Layout(network=network, me=me, observers=observers, seen=0, parts=(part,))
             squared = _proved(layout, network.settings.delta).squared
