@@ -25,6 +25,8 @@ sottovoce.curves = (() => {
   function againstRounds() {
     const curve = model.curves.get(model.keyOf(model.chosen));
     const host = byId("curves");
+    // A report without curves has no panel for them.
+    host.parentElement.hidden = !state.live && model.curves.size === 0;
     if (curve === undefined || curve.rounds.length === 0) {
       host.replaceChildren(dom.el("p", { className: "empty", textContent: absent() }));
       byId("curves-note").textContent = state.standing("curve")?.text ?? "";
