@@ -14,7 +14,7 @@ from tests.page.test_accessibility import violations
 from tests.page.test_served import choose, drop, everyone, idle, opened, shown, until, words
 from tests.servers import Server, serving
 
-from sottovoce.accounting import Account, account_all, calibrate, compared, local_account
+from sottovoce.accounting import Account, account_all, calibrate, compared, local_account, sampled_account
 from sottovoce.cli import main
 from sottovoce.cli.printing import rounded_down, rounded_up
 from sottovoce.feedback import gradient_steps
@@ -313,6 +313,25 @@ def test_gradient_steps_and_damping_are_asked_for(page: Page) -> None:
     page.select_option("#training", "none")
     idle(page)
     assert shown(page) == words(everyone(view="secure-sum").worst())
+
+
+def test_coins_have_one_number_beside_the_run(page: Page) -> None:
+    before = shown(page)
+    page.fill("#participation", "poisson:0.1")
+    page.press("#participation", "Enter")
+    until(page, "document.getElementById('coins-answer').textContent.includes('an upper end')")
+    protocol = gossip(metropolis_weights("florentine"), rounds=20)
+    told = page.inner_text("#coins-answer")
+    for view, title in (("neighbourhood", "messages in the clear"), ("secure-sum", "secure sums")):
+        sampled = sampled_account(
+            protocol, view, noise_multiplier=4.0, delta=1e-5, participation="poisson:0.1"
+        )
+        assert f"ε ≤ {rounded_up(sampled.epsilon())} with {title} ({sampled.method()}: " in told
+    assert shown(page) == before
+    page.fill("#noise", "5")
+    page.press("#noise", "Enter")
+    idle(page)
+    assert page.inner_text("#coins-answer") == ""
 
 
 def test_a_job_survives_a_reload_and_can_be_cancelled_after_it(page: Page) -> None:

@@ -49,6 +49,7 @@ SCRIPTS = (
     "state/still.js",
     "panels/protocol.js",
     "panels/training.js",
+    "jobs/coins.js",
     "panels/controls.js",
     "main.js",
 )

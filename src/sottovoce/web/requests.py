@@ -20,6 +20,7 @@ __all__ = [
     "PageRequest",
     "ReportRequest",
     "Request",
+    "SampledRequest",
     "Source",
     "content_hash",
 ]
@@ -148,6 +149,10 @@ class CalibrateRequest(_Run, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     target_delta: Probability = 1e-5
 
 
+class SampledRequest(AccountRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """ε of the worst pair where records take part by coins, as `sottovoce account --json` writes it."""
+
+
 class ReportRequest(AccountRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The report of an account, as `sottovoce account --report` writes it, perhaps with another view beside it."""
 
@@ -155,7 +160,7 @@ class ReportRequest(AccountRequest, frozen=True, forbid_unknown_fields=True, kw_
     max_epsilon: Positive | None = None
 
 
-Request = GraphRequest | PageRequest | CurveRequest | AccountRequest | CalibrateRequest | ReportRequest
+Request = GraphRequest | PageRequest | CurveRequest | AccountRequest | CalibrateRequest
 
 
 def content_hash(kind: str, request: Request) -> str:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace as replaced
 
 from sottovoce import documents
-from sottovoce.accounting import account_all, view_curve
+from sottovoce.accounting import account_all, sampled_account, view_curve
 from sottovoce.documents import (
     AccountDocument,
     CalibrationDocument,
     CurveDocument,
     NetworkDocument,
     PageDocument,
+    SampledDocument,
 )
 from sottovoce.errors import FileError, InputError
 from sottovoce.feedback import gradient_steps
@@ -41,6 +42,7 @@ from sottovoce.web.requests import (
     GraphRequest,
     PageRequest,
     ReportRequest,
+    SampledRequest,
     Source,
 )
 
@@ -127,6 +129,18 @@ def _curve(request: CurveRequest, limits: Limits, progress: Report) -> CurveDocu
     return documents.curve_document(view_curve(_scenario(request, network, limits), progress=progress))
 
 
+def _sampled(request: SampledRequest, limits: Limits, progress: Report) -> SampledDocument:
+    network = _network(request, limits)
+    found = sampled_account(
+        _scenario(request, network, limits),
+        noise_multiplier=request.noise_multiplier,
+        delta=request.delta,
+        effort=_effort(request),
+        progress=progress,
+    )
+    return documents.sampled_document(found, network.graph, network.spectrum)
+
+
 def _report(request: ReportRequest, limits: Limits, progress: Report) -> ReportFile:
     network = _network(request, limits)
     views = [request.view, *([] if request.other_view in (None, request.view) else [request.other_view])]
@@ -153,6 +167,7 @@ KINDS = {
     "account": Kind(AccountRequest, _account, AccountDocument),
     "calibrate": Kind(CalibrateRequest, _calibrate, CalibrationDocument),
     "curve": Kind(CurveRequest, _curve, CurveDocument),
+    "sampled": Kind(SampledRequest, _sampled, SampledDocument),
     "report": Kind(ReportRequest, _report, ReportFile),
 }
 """Each kind of request, by its name."""
@@ -196,8 +211,11 @@ def _table(
 ) -> AccountTable:
     """The pairs that a request asks for."""
     asked = _scenario(request, network, limits)
-    effort = Effort(engine=request.engine, depth=request.effort)
-    return account_all(asked, noise_multiplier=noise, delta=delta, effort=effort, progress=progress)
+    return account_all(asked, noise_multiplier=noise, delta=delta, effort=_effort(request), progress=progress)
+
+
+def _effort(request: Run) -> Effort:
+    return Effort(engine=request.engine, depth=request.effort)
 
 
 def _scenario(request: Run, network: _Network, limits: Limits) -> Scenario:

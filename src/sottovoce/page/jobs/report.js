@@ -16,7 +16,7 @@ sottovoce.report = (() => {
     const body = { ...asking.request(question, view, question.pooled), other_view: other_view ?? null, noise_multiplier: state.noise, delta: state.delta, max_epsilon };
     messages.busy("Writing the report…");
     try {
-      const [{ name, html }] = await jobs.run("report", () => state.inputs() === from, [["api/report", body]], messages.advance);
+      const [{ name, html }] = await jobs.run("report", () => state.inputs() === from, [["api/report", body]], (step) => messages.advance(step, "steps to the report"));
       files.save(html, name, "text/html");
     } catch (error) {
       if (!(error instanceof jobs.Superseded)) messages.say(error instanceof server.Cancelled ? "Cancelled: no report was saved." : error.message);

@@ -13,6 +13,7 @@ sottovoce.compare = (() => {
   const SMALL = 60;
   const picked = { kind: "views", at: "noise", off: new Set(), more: { weights: [], topologies: [], protocols: [] } };
   const known = new Map();
+  const inOrder = new WeakMap();
   let running = null;
   let redraw = () => {};
 
@@ -45,6 +46,7 @@ sottovoce.compare = (() => {
   /** What is kept of an answer: Δ² of the worst pair and of the median, and what they rest on. */
   function summary({ pairs, methods, factor, local_squared, assumption, participation, pairs_computed, pairs_possible }) {
     const found = pairs.upper.map((upper, k) => ({ lower: pairs.lower[k] ?? Infinity, upper: upper ?? Infinity, method: methods[pairs.method[k]] }));
+    if (!found.length) return { refused: "there is no pair of an observer and a target" };
     found.sort((a, b) => b.upper - a.upper);
     return { worst: found[0], median: found[Math.floor((found.length - 1) / 2)], local: local_squared, factor, assumption, participation, whole: pairs_computed === pairs_possible };
   }
@@ -106,8 +108,11 @@ sottovoce.compare = (() => {
     return { name, under, ends: { lower: noise, upper: noise }, text: `${noise} is enough`, order: noise };
   }
 
-  /** What a report holds: the views of its own run. */
-  const held = () => model.tables().map(({ part, document }) => ({ name: verdict.title(document.view), view: document.view, found: summary({ ...document, pairs: columns(part) }) }));
+  /** What a report holds: the views of its own run, each put in order once. */
+  const held = () => model.parts().map((part) => {
+    if (!inOrder.has(part)) inOrder.set(part, summary({ ...part.document, pairs: columns(part) }));
+    return { name: verdict.title(part.document.view), view: part.document.view, found: inOrder.get(part) };
+  });
   function columns(part) {
     const rows = [...part.rows.values()];
     const { methods } = part.document;
@@ -131,7 +136,7 @@ sottovoce.compare = (() => {
       rows,
       marks: same ? [] : budget === null ? [] : [{ name: `budget ε = ${gaussian.given(budget)}`, value: budget, colour: "--line-best", dash: "8 3 2 3" }],
     }) : []));
-    byId("compare-note").textContent = [state.standing("compare")?.text ?? "", missing ? `${missing} of ${asked.length} are not computed yet.` : "", same ? "Enough is an upper end: less noise may do." : "A dot is the certified end of the worst pair, the line from it ends at what is attained; a ring is the median pair, a tick is local DP. Leaks are ordered only where lines do not overlap."].filter(Boolean).join(" ");
+    byId("compare-note").textContent = [state.standing("compare")?.text ?? "", missing ? `${missing} of ${asked.length} are not computed yet.` : "", same ? "Enough is an upper end: less noise may do." : "A dot is the certified end of the worst pair, the line from it ends at what is attained; a ring is the certified end of the median pair, a tick that of local DP. Leaks are ordered only where lines do not overlap."].filter(Boolean).join(" ");
     const mayStart = running === null && missing > 0;
     byId("compare-run").hidden = !state.live || !mayStart;
     byId("compare-stop").hidden = running === null;

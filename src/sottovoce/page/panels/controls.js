@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.controls = (() => {
-  const { state, model, dom, gaussian, asking, find, files, kept, link, messages, protocol, training } = sottovoce;
+  const { state, model, dom, gaussian, asking, find, files, kept, link, messages, protocol, training, coins } = sottovoce;
   const { byId } = dom;
   const { say, quiet } = messages;
   const CHOICES = ["contribution", "relation", "effort", "engine"];
@@ -29,6 +29,7 @@ sottovoce.controls = (() => {
     members();
     protocol.draw();
     training.draw();
+    coins.draw();
     for (const id of CHOICES) byId(id).value = question[id];
     if (document.activeElement !== byId("participation")) byId("participation").value = question.participation;
     find.draw();
@@ -170,8 +171,12 @@ sottovoce.controls = (() => {
     find.begin(onRedraw);
     protocol.begin();
     training.begin();
+    coins.begin(onRedraw);
     for (const id of CHOICES) byId(id).addEventListener("change", (event) => asking.ask({ [id]: event.target.value }));
-    byId("participation").addEventListener("change", (event) => asking.ask({ participation: event.target.value.replace(/\s/g, "") || "full" }));
+    byId("participation").addEventListener("change", (event) => {
+      const participation = event.target.value.replace(/\s/g, "") || "full";
+      return coins.asked(participation) ? coins.ask(participation) : asking.ask({ participation });
+    });
     byId("participation").addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), event.target.blur()));
     dom.segments(byId("own-noise"), [["known", "known to it"], ["hidden", "hidden"]], "known", (value) => asking.ask({ own_noise: value }));
     field("noise", setNoise, "the noise multiplier must be a finite number above 0");

@@ -220,11 +220,15 @@ sottovoce.model = (() => {
   /** The most exposed targets, each with its worst pair. */
   const ranking = (count, only = null) => some(inOrder(only).first, count);
 
-  /** Every pair of every view that is shown, the view that leads first. */
-  function tables() {
+  /** The views that are shown, the one that leads first. */
+  function parts() {
     const first = leading();
-    const parts = [...current().parts.values()].sort((a, b) => (b === first) - (a === first));
-    return parts.map((part) => ({
+    return [...current().parts.values()].sort((a, b) => (b === first) - (a === first));
+  }
+
+  /** Every pair of every view that is shown. */
+  function tables() {
+    return parts().map((part) => ({
       part,
       document: part.document,
       pairs: [...part.rows.values()].flatMap((row) => row.upper.map((_, place) => pair(row, place, part))),
@@ -252,6 +256,6 @@ sottovoce.model = (() => {
   });
   return Object.assign(model, {
     take, takeCurve, takeNetwork, settle, goBack, lastChosen, known, anchor, keyOf, peak, row, pair, worst, looked, coverage, missing, exposure,
-    exposed, ranking, tables, measure, epsilonOf, upperOf, name, names,
+    exposed, ranking, parts, tables, measure, epsilonOf, upperOf, name, names,
   });
 })();
