@@ -141,7 +141,7 @@ class FilteredResponse:
     def _target_bytes(self) -> int:
         """What M and F of one target take."""
         start = self.gains.steady_from(self.rounds)
-        return 8 * self.rounds * (2 * self.rounds + (start + 4) * self.rows.shape[0])
+        return 8 * self.rounds * (2 * self.rounds + (start + 4) * len(self.rows))
 
     def forms_bytes(self, batch: float = 0.0) -> float:
         """About how many bytes `forms` takes at once, from above: rows of all rounds, and a batch with its transforms.
@@ -149,7 +149,7 @@ class FilteredResponse:
         Measured: rows are held five times while they are carried back, a batch six times while it is multiplied. A
         batch of 0 bytes is one target.
         """
-        rows = 8.0 * self.rounds * self.rows.shape[0] * self.size
+        rows = 8.0 * self.rounds * len(self.rows) * self.size
         return 5 * rows + 6 * max(batch, self._target_bytes)
 
     def forms(self, positions: np.ndarray, batch_bytes: float = BATCH_BYTES) -> Iterator[QuadraticForms]:
@@ -170,7 +170,7 @@ class FilteredResponse:
             )
 
     def _impulses(self, positions: np.ndarray) -> Impulses:
-        """F for the input b of each target at `positions`: F_us = (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) b, which is linear in b.
+        """F for the input b of targets at `positions`: F_us = (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) b, which is linear in b.
 
         The rows (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) of all rounds u are carried backwards in s and serve every target;
         from the round on from which the gains are steady they depend on u − s alone.
