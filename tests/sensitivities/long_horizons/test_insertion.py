@@ -109,7 +109,7 @@ def test_what_insertion_is_off_by_is_allowed_for_in_256_bits(graph: str, view: V
 def test_inserted_ends_hold_what_whole_forms_hold(view: View) -> None:
     rounds = 300
     response = response_of(RANDOM, view, rounds)
-    plan, problem = insertion_of(response), problem_of(rounds)
+    plan, problem = insertion_of(response, 2e-4), problem_of(rounds)
     assert plan is not None
     positions = np.arange(0, 29, 4)
     ends = inserted_ends(response, plan, positions, problem, None)
@@ -123,7 +123,7 @@ def test_inserted_ends_hold_what_whole_forms_hold(view: View) -> None:
 
 def test_a_band_put_together_is_the_form_written_out() -> None:
     response = response_of(RANDOM, View.secure_sum(0), 400)
-    plan = insertion_of(response)
+    plan = insertion_of(response, 2e-4)
     assert plan is not None
     (forms,) = replace(response, rounds=plan.short).forms(np.array([3]))
     for count in (plan.width, plan.width + 7, plan.inserted):
@@ -137,7 +137,7 @@ def test_a_band_put_together_is_the_form_written_out() -> None:
 def test_the_stream_behind_a_lower_end_attains_it() -> None:
     rounds = 400
     response = response_of(RANDOM, View.secure_sum(0), rounds)
-    plan, problem = insertion_of(response), problem_of(rounds)
+    plan, problem = insertion_of(response, 2e-4), problem_of(rounds)
     assert plan is not None
     positions = np.arange(0, 29, 3)
     ends = inserted_ends(response, plan, positions, problem, None)
@@ -153,7 +153,7 @@ def test_the_stream_behind_a_lower_end_attains_it() -> None:
 
 def test_a_band_is_dominated_where_the_whole_form_is() -> None:
     response = response_of(RANDOM, View.secure_sum(0), 400)
-    plan = insertion_of(response)
+    plan = insertion_of(response, 2e-4)
     assert plan is not None
     (forms,) = replace(response, rounds=plan.short).forms(np.array([3]))
     whole, band = plan.whole(forms.matrices[0], plan.width), plan.band(forms.matrices[0], plan.width)
@@ -164,7 +164,7 @@ def test_a_band_is_dominated_where_the_whole_form_is() -> None:
 
 
 def test_a_filter_that_settles_late_has_nothing_inserted() -> None:
-    assert insertion_of(response_of("ring:n=60", View.secure_sum(0), 300)) is None
+    assert insertion_of(response_of("ring:n=60", View.secure_sum(0), 300), 2e-4) is None
 
 
 def test_ends_that_insertion_leaves_apart_are_solved_from_the_whole_form(

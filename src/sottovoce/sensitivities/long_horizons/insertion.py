@@ -29,6 +29,7 @@ from scipy import fft, linalg
 from scipy.linalg.lapack import dpbtrf
 
 from sottovoce.filtering import GAMMA, ROOM, power_sum
+from sottovoce.sensitivities.capacity import room_for_forms
 from sottovoce.sensitivities.ends import Ends
 from sottovoce.sensitivities.one_form.dual import solve_dual
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Insertion", "inserted_ends", "inserted_stream", "insertion_of"]
 
-# Speed alone: what may be lost beyond w rounds, as a share of what a round of an average target shows; the widths
-# that are tried; and up to how many states powers of the loop are worth their time.
-GOAL, STEP, MOST_STATES = 1e-6, 8, 512
+# Speed alone: what may be lost beyond w rounds, as a share of the tolerance and of what a round of an average target
+# shows; the widths that are tried; and up to how many states powers of the loop are worth their time.
+GOAL, STEP, MOST_STATES = 5e-3, 8, 512
 # Speed alone: how often a stream is repeated with its middle held, the points of the grid for ω, and by which
 # multiples of the tolerance y is lifted.
 REPEATED, POINTS, LIFTS = 6, 4096, (0.5, 1.0, 1.5, 2.0, 4.0)
@@ -97,7 +98,7 @@ class Insertion:
         return np.asarray(found)
 
 
-def insertion_of(response: FilteredResponse) -> Insertion | None:
+def insertion_of(response: FilteredResponse, tolerance: float) -> Insertion | None:
     """Where to insert rounds into the response of a view, or None if its filter has not settled soon enough.
 
     Speed alone: any choice with K ≥ w can be used, and `inserted_error` says what it costs.
@@ -108,7 +109,7 @@ def insertion_of(response: FilteredResponse) -> Insertion | None:
     closed = response.closed_loop(start)
     total = power_sum(closed.loop, closed.off)
     step = np.linalg.matrix_power(closed.loop, STEP)
-    power, goal = step @ step, GOAL / max(response.inputs.shape[1], 1)
+    power, goal = step @ step, GOAL * tolerance / max(response.inputs.shape[1], 1)
     width = 2 * STEP
     while (chosen := _of_width(response, start, width)).inserted >= width:
         if 2 * total * float(np.linalg.norm(power)) <= goal:
@@ -134,8 +135,8 @@ def inserted_ends(
     Guarantee: lower ≤ Δ² ≤ upper for the true forms, rounding included.
     Source: docs/proofs/insertion.md, docs/proofs/widening.md.
     """
-    ends, done = Ends.unknown(len(positions), problem.cap), 0
-    for forms in _short(response, plan).forms(positions):
+    ends, done, short = Ends.unknown(len(positions), problem.cap), 0, _short(response, plan)
+    for forms in short.forms(positions, room_for_forms(short)):
         error = _errors(response, plan, forms)
         attained, bound = _plain(plan, forms.matrices)
         method = np.full(len(bound), "abs", dtype=ends.method.dtype)
