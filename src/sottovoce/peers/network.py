@@ -8,8 +8,9 @@ import itertools
 import math
 import tomllib
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -23,6 +24,7 @@ from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.naming import name_of, read_part
+from sottovoce.peers.whole import check_ported, ported
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
 from sottovoce.scenarios import Scenario
 
@@ -90,6 +92,7 @@ class Settings(Form, frozen=True, kw_only=True):
     delta: float = 1e-5
     quorum: Annotated[int, msgspec.Meta(ge=1, le=10**4)] = 1
     colluders: Annotated[int, msgspec.Meta(ge=0, le=10**4)] = 1
+    missing: Literal["receiver", "survivors"] = "receiver"
     deadlines: Deadlines = Deadlines()
 
 
@@ -129,19 +132,28 @@ class Network:
 
     def _check_masks(self) -> None:
         """Refuse masks where messages are not whole numbers, or do not fit."""
-        if not self.protocol.plain:
-            raise InputError(
-                f"masked sums are of plain gossip, whose messages stay on a grid; got the protocol "
-                f'{self.protocol.name!r} (take gossip, or sums = "plain")'
-            )
+        check_ported(self.protocol)
         _ = self.grid
+
+    @cached_property
+    def ported(self) -> bool:
+        """Whether a round in which a node sends costs it Δ² ≤ 1, whatever others do."""
+        return ported(self.protocol)
+
+    @property
+    def _growth(self) -> dict[str, Any]:
+        """How messages of another program than gossip grow: the program, and how a penalty pulls at the model."""
+        if self.protocol.plain:
+            return {}
+        pull = Fraction(1 - float(self.exposure.damping.min())).limit_denominator(2**40) + Fraction(1, 2**39)
+        return {"program": self.protocol.programs[0], "pull": pull}
 
     @property
     def n(self) -> int:
         """How many nodes there are."""
         return len(self.settings.nodes)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the nodes, in index order."""
         return tuple(node.name for node in self.settings.nodes)
@@ -163,6 +175,17 @@ class Network:
     def receivers(self, i: int) -> tuple[int, ...]:
         """Who receives from node i, itself left out, ascending."""
         return tuple(j for j in range(self.n) if j != i and i in self.numerators[j])
+
+    def row(self, i: int, heard: Iterable[int]) -> dict[int, int]:
+        """The weights with which node i takes up what it heard, as whole numbers over their sum, itself included.
+
+        The weight of who is missing stays with the receiver, or, if `missing` says "survivors", is spread over all that
+        are there in proportion to theirs. Who hears nobody keeps what it has.
+        """
+        found = {j: self.numerators[i][j] for j in sorted(heard)}
+        spread = self.settings.missing == "survivors" and bool(found)
+        own = self.numerators[i].get(i, 0) if spread else self.denominator - sum(found.values())
+        return {**found, i: own} if own else found
 
     def neighbours(self, i: int) -> tuple[int, ...]:
         """Whom node i is linked with."""
@@ -243,10 +266,13 @@ class Network:
         return chosen_grid(
             sensitivity=float(steps.min() / steps.max()) * self._whole.sensitivity / clip,
             clip=float(steps.max()) * clip,
-            excess=max(self.grid_excess((i,)) for i in range(self.n)),
+            excess=max(self.grid_excess((i,)) for i in range(self.n))
+            if self.protocol.plain
+            else self.local_excess(self.settings.rounds),
             noise_std=float(steps.max()) * self.noise_std,
             rounds=self.settings.rounds,
             weight_total=self.denominator,
+            **self._growth,
         )
 
     @cached_property
@@ -258,6 +284,7 @@ class Network:
             clip=step * self.settings.clip,
             noise_std=step * self.noise_std,
             grid=self.grid,
+            **self._growth,
         )
 
     def grid_excess(self, members: tuple[int, ...], *, sums: bool = True) -> float:

@@ -2,7 +2,7 @@
 """A node without input or output: what happens goes in with the time at which it did, what to do comes out.
 
 It interprets the program that the accountant reads, one instruction after the other. All that it waits for has an end:
-a message that does not come in time is left out, its weight stays with the node itself, and the transcript says so. A
+a message that does not come in time is left out, its weight goes where the network says, and so does the transcript. A
 node that comes back late closes its round with what it has and goes on where its neighbours are.
 
 What is to be done is done in order. After `Keep` has been carried out, the node can be killed at any moment: taken up
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.letters import Letter
     from sottovoce.peers.network import Network
     from sottovoce.peers.policy import Budget
+    from sottovoce.protocols import Program
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -102,7 +103,7 @@ class Node:
             level = draw.level[self.me] if isinstance(draw.level, tuple) else draw.level
             self._sources[draw.name] = float(exact(level)) * noise[draw.name]
         self.sent += 1
-        self._place = run_to_exchange(program, self._registers, self._sources, 0, self.me)
+        self._place = self._combined(program, 0)
         return self._open(now)
 
     def received(self, now: float, letter: Letter) -> Actions:
@@ -355,6 +356,7 @@ class Node:
         alone = len(exchange.survivors) < network.settings.quorum
         survivors = () if alone else exchange.survivors
         missing = [peer for peer in network.senders(self.me) if peer not in survivors]
+        row = network.row(self.me, survivors)
         self._registers[step.into] = exchange.message if alone else exchange.received()
         self._note(
             "closed",
@@ -362,8 +364,8 @@ class Node:
             exchange=exchange.number,
             survivors=[self._name(peer) for peer in survivors],
             missing=[self._name(peer) for peer in missing],
-            denominator=network.denominator,
-            weights={self._name(peer): network.numerators[self.me][peer] for peer in survivors},
+            denominator=sum(row.values()),
+            weights={self._name(peer): weight for peer, weight in row.items()},
         )
         self._owed += [self._receipt(letter, used=letter.sender in survivors) for letter in exchange.letters]
         # Who was killed before it had kept a receipt asks for it again.
@@ -381,8 +383,20 @@ class Node:
         self._lingering.append((now, exchange))
         self._exchange = None
         self._tidy()
-        self._place = run_to_exchange(program, self._registers, self._sources, self._place + 1, self.me)
+        self._place = self._combined(program, self._place + 1)
         return self._open(now) if self._place < len(program.instructions) else self._end_round(now)
+
+    def _combined(self, program: Program, place: int) -> int:
+        """Run the program on to its next exchange; where sums are masked, every term stays on the grid."""
+        grid = self.network.grid if self._masked else None
+        return run_to_exchange(
+            program,
+            self._registers,
+            self._sources,
+            place,
+            self.me,
+            rounded=None if grid is None else lambda term: grid.real(grid.whole(term)),
+        )
 
     def _end_round(self, now: float) -> Actions:
         """The round is over; those that the others have had without this node are left out."""

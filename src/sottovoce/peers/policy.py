@@ -20,7 +20,7 @@ from sottovoce.forms import Form, read_form
 from sottovoce.interval import Interval
 from sottovoce.peers.earlier import NOTHING, Earlier
 from sottovoce.peers.network import read_table
-from sottovoce.peers.spending import Cost, costs_of, together
+from sottovoce.peers.spending import Cost, costs_of, round_mu, together
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -222,23 +222,22 @@ class Budget:
 
 
 def _mus(network: Network) -> Iterator[float]:
-    """μ of whoever reads every message of this run after 0, 1, 2, … rounds: in plain gossip all of them cost the same.
+    """μ of whoever reads every message of this run after 0, 1, 2, … rounds: of ported programs all cost the same.
 
-    Programs, which take their time, are looked at after a few counts of rounds alone, and others rounded up to them.
+    Others, which take their time, are looked at after a few counts of rounds alone, and the rest rounded up to them.
     """
-    whole, rounds = network.plan("everyone"), network.settings.rounds
+    rounds = network.settings.rounds
     yield 0.0
-    words = {"noise_multiplier": whole.noise_multiplier, "delta": network.settings.delta}
-    if not network.protocol.plain:
-        share = max(1, rounds // _LOOKS)
-        for first in range(0, rounds, share):
-            last = min(rounds, first + share)
-            yield from [float(whole.exposure.everyone(**words, rounds=last).mu.upper)] * (last - first)
+    if network.ported:
+        for count in range(1, rounds + 1):
+            yield math.nextafter(round_mu(network, count, network.local_excess(count)), math.inf)
         return
-    one = whole.exposure.everyone(**words, rounds=1)
-    for count in range(1, rounds + 1):
-        mu = (count * one).mu.upper + network.grid_mu(network.local_excess(count))
-        yield math.nextafter(float(mu), math.inf)
+    whole = network.plan("everyone")
+    words = {"noise_multiplier": whole.noise_multiplier, "delta": network.settings.delta}
+    share = max(1, rounds // _LOOKS)
+    for first in range(0, rounds, share):
+        last = min(rounds, first + share)
+        yield from [float(whole.exposure.everyone(**words, rounds=last).mu.upper)] * (last - first)
 
 
 def _epsilon(mu: float, delta: float) -> float:
@@ -260,7 +259,9 @@ def _one(
     view = View.coalition_sums(names) if masked else View.coalition_messages(names)
     if len(names) == 1:
         view = View.secure_sum(names[0]) if masked else View.neighbourhood(names[0])
-    plan = network.plan(view, rounds=rounds, delta=delta)
+    # On a grid other programs than gossip have a proof for whoever reads every message, and nobody reads more.
+    sums_proved = network.protocol.plain or network.settings.sums == "plain"
+    plan = network.plan(view if sums_proved else "everyone", rounds=rounds, delta=delta)
     return _seen(network, plan, target, kind, members, "sums" if masked else "messages", earlier)
 
 
@@ -276,17 +277,21 @@ def _seen(
     """The row of the target in the table of a view."""
     account = plan.table.about(network.names[target])
     # On the grid the difference of two worlds is longer by what rounding adds.
-    if members:
+    if members and network.protocol.plain:
         excess = (
             network.grid_excess(members, sums=sees == "sums") if network.settings.sums == "masked" else 0.0
         )
     else:
         excess = network.local_excess(plan.protocol.rounds)
     more = network.grid_mu(excess)
+    upper = account.mu.upper
+    if more:
+        # The proof of other programs than gossip spends a whole round, also where the real view would cost less.
+        least = 0.0 if network.protocol.plain else round_mu(network, plan.protocol.rounds, excess)
+        upper = max(math.nextafter(upper + more, math.inf), least)
     before = earlier.squared(network.signing_keys(members) if members else None)
     if more or before:
-        mu = together(math.nextafter(account.mu.upper + more, math.inf), before)
-        account = replace(account, mu=Interval(account.mu.lower, mu))
+        account = replace(account, mu=Interval(account.mu.lower, together(upper, before)))
     return Seen(
         kind=kind,
         who=tuple(network.names[i] for i in members),

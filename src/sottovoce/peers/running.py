@@ -179,7 +179,7 @@ class _Running:
         if node is not None and node.phase == "done":
             node.ended()
             self._keep()
-            if self.network.protocol.plain:
+            if self.network.ported:
                 self._certify()
         return Outcome(
             me=self.name,

@@ -48,6 +48,7 @@ __all__ = [
     "costs_of",
     "layout_of",
     "observers_of",
+    "round_mu",
     "spent",
     "stands_alone",
     "together",
@@ -152,7 +153,7 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
     excess = schedule_excess(
         [*[None] * seen, *sights], denominator=network.denominator, dimension=network.dimension
     )
-    mu = _mu(network, squared, excess)
+    mu = round_mu(network, squared, excess)
     return Spent(
         observers=layout.observers,
         seen=seen,
@@ -163,7 +164,7 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
     )
 
 
-def _mu(network: Network, squared: float, excess: float) -> float:
+def round_mu(network: Network, squared: float, excess: float) -> float:
     """μ of Δ² and of what the grid adds, in its units."""
     factor = 2 if network.settings.relation == "replace-one" else 1
     mu = factor * math.sqrt(squared) / network.settings.noise_multiplier + network.grid_mu(excess)
@@ -178,10 +179,10 @@ def together(mu: float, earlier: float) -> float:
 def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
     """How the rounds of a node are accounted for; `together` asks for the longest end that is known as one schedule."""
     network = history.network
-    if not network.protocol.plain:
+    if not network.ported:
         raise NotCertified(
-            f"runs are certified of plain gossip, in which a round that is seen costs 1; this one ran "
-            f"{network.protocol.name!r} (its ledger holds for whoever reads every message)"
+            f"runs are certified in which noise enters beside each contribution, so that a round that is seen costs 1; "
+            f"this one ran {network.protocol.name!r} (its ledger holds for whoever reads every message)"
         )
     sent = tuple(t for t in range(network.settings.rounds) if (t, me) in history.sent)
     layout = Layout(network=network, me=me, observers=observers, seen=len(sent))
@@ -225,7 +226,7 @@ class Cost:
         one, seen = self._excesses
         squared = (clean * self.squared + sent - clean) * (1 + 2**-50)
         excess = math.sqrt(clean * one**2 + (sent - clean) * seen**2) * (1 + 2**-50)
-        mu = together(_mu(self.network, squared, excess), self.earlier)
+        mu = together(round_mu(self.network, squared, excess), self.earlier)
         return float(gaussian.epsilon(mu, delta)) if mu else 0.0
 
     @cached_property
@@ -376,7 +377,9 @@ def _sight(rows: list[Row], observers: tuple[int, ...], lipschitz: float | None)
     seen, mixing = (
         tuple(tuple(rows[i].get(j, 0) for j in hidden) for i in nodes) for nodes in (observers, hidden)
     )
-    return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz)
+    # Over the least sum of a row the weights are larger than they were, and so is what they stretch.
+    least = min(sum(rows[i].values()) for i in hidden)
+    return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz, denominator=least)
 
 
 def _even(values: tuple[float, ...]) -> float | tuple[float, ...]:
@@ -386,15 +389,16 @@ def _even(values: tuple[float, ...]) -> float | tuple[float, ...]:
 
 def _weights(rows: list[Row], network: Network) -> GossipWeights:
     """Rows of whole numbers as weights, in rationals; they need not connect all nodes."""
-    n, denominator = network.n, network.denominator
-    entries = [(i, j, value) for i, row in enumerate(rows) for j, value in sorted(row.items())]
-    i, j, value = (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
-    matrix = sparse.csr_array((value / denominator, (i, j)), shape=(n, n))
+    n = network.n
+    sums = [sum(row.values()) for row in rows]
+    entries = [(i, j, value, sums[i]) for i, row in enumerate(rows) for j, value in sorted(row.items())]
+    i, j, value, total = (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
+    matrix = sparse.csr_array((value / total, (i, j)), shape=(n, n))
     off = i != j
     return GossipWeights(
         matrix=matrix,
         labels=network.names,
         rule="as it was",
         symmetric=is_symmetric(matrix),
-        quotients=quotients(value[off], np.full(int(off.sum()), denominator)),
+        quotients=quotients(value[off], total[off]),
     )

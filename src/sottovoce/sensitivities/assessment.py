@@ -6,6 +6,7 @@ One observer gives one whitened response F; a target is a column b of its inputs
 1. It is `unreached`, Δ² = 0, if its contributions touch the view only after round T.
 2. In bulk, with few enough states, `many_targets` bounds all at once; the worst few go on to 3.
 3. Up to `EXPLICIT_ROUNDS` rounds M = FᵀF is written out and `one_form` solves it; beyond, `long_horizons` does.
+   Where the filter settles early, M is written out for a few rounds and the rest inserted (`insertion`).
 
 Whatever storeys find is intersected (`Ends.improve`): each holds Δ², so that which of them is asked, and how
 often, cannot make an interval wrong. Decisions here are about time alone, but for step 1, whose hops are exact.
@@ -23,6 +24,7 @@ from sottovoce.filtering import EXPLICIT_ROUNDS, whitened_response
 from sottovoce.sensitivities.capacity import check_capacity
 from sottovoce.sensitivities.ends import Ends
 from sottovoce.sensitivities.long_horizons.closest import long_ends, plain_stream, together, turning_stream
+from sottovoce.sensitivities.long_horizons.insertion import inserted_ends, inserted_stream, insertion_of
 from sottovoce.sensitivities.many_targets.at_once import MOST_STATES, NARROW
 from sottovoce.sensitivities.one_form.batches import batch_ends, solve_problem
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse, HiddenSystem
     from sottovoce.participation import Participation
     from sottovoce.sensitivities.ends import Problem
+    from sottovoce.sensitivities.long_horizons.insertion import Insertion
 
 __all__ = ["Assessment", "assess"]
 
@@ -43,6 +46,8 @@ SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
 # In long horizons far ones are, if their ends stay so far apart; more of either kind where states are this few.
 TOO_WIDE, SMALL = 0.05, 100
+# Where rounds are inserted, ends so many tolerances apart are good enough: the whole form would bring them closer.
+INSERTED = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,6 +98,11 @@ class Assessment:
             early = self.ends.streams[place]
             return np.concatenate([early, np.zeros((self.system.rounds - len(early), *early.shape[1:]))])
         position = int(self.positions[place])
+        if (plan := _insertion(self.response, self.problem)) is not None:
+            one = np.array([position])
+            again = inserted_ends(self.response, plan, one, self.problem, None)
+            if again.lower[0] >= self.ends.lower[place]:
+                return inserted_stream(self.response, plan, position, self.problem)
         if _is_long(self.response):
             return plain_stream(self.response, position, self.problem)
         (forms,) = self.response.forms(np.array([position]))
@@ -141,14 +151,29 @@ def _solved(
     """Certified ends and the names of the winning bounds for targets that are solved one by one."""
     if _is_long(response):
         return long_ends(response, positions, direct, problem, progress)
-    ends, done = Ends.unknown(len(positions), problem.cap), 0
-    for forms in response.forms(positions):
-        places = slice(done, done + len(forms.positions))
-        ends.lower[places], ends.upper[places], ends.method[places] = batch_ends(forms, problem)
+    ends, left, done = Ends.unknown(len(positions), problem.cap), np.arange(len(positions)), 0
+    if (plan := _insertion(response, problem)) is not None:
+        ends.improve(left, inserted_ends(response, plan, positions, problem, progress))
+        left = np.flatnonzero(ends.upper > (1 + INSERTED * problem.tolerance) * ends.lower)
+    for forms in response.forms(positions[left]):
+        places = left[done : done + len(forms.positions)]
+        found = Ends.unknown(len(places), problem.cap)
+        found.lower[:], found.upper[:], found.method[:] = batch_ends(forms, problem)
+        ends.improve(places, found)
         done += len(forms.positions)
         if progress is not None:
-            progress(done, len(positions))
+            progress(len(positions) - len(left) + done, len(positions))
     return ends
+
+
+def _insertion(response: FilteredResponse, problem: Problem) -> Insertion | None:
+    """Where to insert rounds instead of writing M out: for vectors in all rounds, if the filter settles early.
+
+    Speed alone.
+    """
+    if _is_long(response) or problem.contribution != "vector" or problem.participation.kind != "full":
+        return None
+    return insertion_of(response)
 
 
 def _worth_solving_still(

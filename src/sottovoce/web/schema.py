@@ -20,6 +20,7 @@ SUMMARIES = {
     "account": "(ε, δ) of every pair",
     "calibrate": "The noise that is enough for a budget",
     "curve": "Δ² against rounds",
+    "report": "The report of an account, as a file",
 }
 ERRORS = {
     "400": "The request is not what is described here",
