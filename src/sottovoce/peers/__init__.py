@@ -14,6 +14,7 @@ from sottovoce.peers.identity import (
     write_identity,
 )
 from sottovoce.peers.local import Place, places_beside, run_all, run_here, spent_beside, write_example
+from sottovoce.peers.modules import Peer, Trained, module_problem
 from sottovoce.peers.network import Deadlines, Network, Problem, Settings, read_network
 from sottovoce.peers.policy import Budget, Knowledge, Policy, Seen, known_after, read_policy
 from sottovoce.peers.proofs import (
@@ -42,17 +43,20 @@ __all__ = [
     "Moment",
     "Network",
     "Outcome",
+    "Peer",
     "Place",
     "Policy",
     "Problem",
     "RunCertificate",
     "Seen",
     "Settings",
+    "Trained",
     "Transport",
     "authors_of",
     "certify_run",
     "create_identity",
     "known_after",
+    "module_problem",
     "places_beside",
     "read_earlier",
     "read_identity",

@@ -18,7 +18,7 @@ import numpy as np
 from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.graphs import GossipWeights, as_graph, matrix_weights, weights_by_rule
-from sottovoce.learning import Data, Task, plan, task_from
+from sottovoce.learning import Data, GradientLoss, Task, plan, shards_of, task_from
 from sottovoce.peers.grid import Grid, chosen_grid, grid_excess, largest_value, view_excess
 from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
@@ -53,14 +53,18 @@ class Deadlines(Form, frozen=True, kw_only=True):
 
 
 class Problem(Form, frozen=True, kw_only=True):
-    """What is learnt: the public facts of a task of `train`; every node has records of its own."""
+    """What is learnt: the public facts of a task of `train`; every node has records of its own.
 
-    loss: Literal["ridge", "huber", "logistic", "softmax", "quadratic"]
+    Of a "module", which nodes train in Python, `features` is how many parameters it has, and `start` a digest of them.
+    """
+
+    loss: Literal["ridge", "huber", "logistic", "softmax", "quadratic", "module"]
     features: Count
     shard_size: Count
     classes: Annotated[int, msgspec.Meta(ge=0, le=10**4)] = 0
     l2: float = 1e-3
     step: str | None = None
+    start: str = ""
 
 
 class Weighting(Form, frozen=True, kw_only=True):
@@ -337,6 +341,8 @@ class Network:
     def _public_task(self) -> Task:
         """The task of all nodes with records that say nothing: accounts and step sizes follow from public facts."""
         problem, n = self.settings.task, self.n
+        if problem.loss == "module":
+            return _module_task(problem, n)
         features = np.zeros((n, problem.features))
         labels = np.arange(n) % 2 if problem.classes else np.zeros(n)
         records = Data(name="public", features=features, labels=labels, classes=problem.classes)
@@ -345,6 +351,11 @@ class Network:
     def local_task(self, data: Data) -> Task:
         """The task of one node with records of its own."""
         problem = self.settings.task
+        if problem.loss == "module":
+            raise InputError(
+                f"{data.name}: the network trains a PyTorch module, which no file of records says (run the node in "
+                "Python: Peer(network, me).train(module, loader, criterion))"
+            )
         width = data.features.shape[1]
         if width != problem.features:
             raise InputError(
@@ -370,6 +381,22 @@ class Network:
             test_share=0.0,
             clip=self.settings.clip,
         )
+
+
+def _module_task(problem: Problem, nodes: int) -> Task:
+    """A task of so many parameters, of whose loss nothing is known, with records that say nothing."""
+    if problem.step is None or not problem.start:
+        raise InputError(
+            "task of a module must say step and start, as neither follows from anything else (take what "
+            "module_problem(module, shard_size=…, step=…) says)"
+        )
+    nothing = GradientLoss(
+        gradients=lambda _, features, __: np.zeros((len(features), problem.features)),
+        dimension=problem.features,
+        name="module",
+    )
+    places = shards_of([np.zeros((1, 1))] * nodes, [np.zeros(1)] * nodes, nominal=problem.shard_size)
+    return Task(name="module", loss=nothing, shards=places, l2=problem.l2)
 
 
 def read_table(path: Path) -> dict[str, object]:
