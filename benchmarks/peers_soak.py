@@ -256,11 +256,11 @@ def proved(
         me = network.index(name)
         for observer in network.neighbours(me):
             if network.names[observer] in alive:
-                found = spent(history, me, (observer,), delta=DELTA)
-                gains.append(found.epsilon / spent(history, me, (), delta=DELTA).epsilon)
+                known = spent(history, me, (observer,), delta=DELTA)
+                gains.append(known.epsilon / spent(history, me, (), delta=DELTA).epsilon)
                 # Rounds in which nobody is missing may have a smaller account together, by smooth updates.
-                if not found.together:
-                    ratios.append(found.epsilon / offline(network, heard, history, me, observer))
+                if not known.together:
+                    ratios.append(known.epsilon / offline(network, heard, history, me, observer))
                     assert 1 - 1e-9 <= ratios[-1] <= 1.01, (
                         f"{name} and {network.names[observer]}: {ratios[-1]}"
                     )
