@@ -15,14 +15,19 @@ from sottovoce.cli.options import (
     Config,
     Doing,
     Json,
+    Label,
     Observers,
     OwnNoise,
     ProtocolName,
+    Regularisation,
     RelationName,
     ReportOption,
     Rounds,
+    ShardSize,
     Sight,
+    Skew,
     Source,
+    TestShare,
     ViewOption,
     Weights,
     network,
@@ -57,12 +62,7 @@ class Learning:
         Literal["auto", "ridge", "huber", "logistic", "softmax", "quadratic"],
         Parameter(help="What to minimise; auto, for bundled data, takes what fits the labels."),
     ] = "auto"
-    label: Annotated[
-        str | None,
-        Parameter(
-            help="The column of a CSV file that holds the labels; the last by default.", show_default=False
-        ),
-    ] = None
+    label: Label = None
     split_by: Annotated[
         str | None,
         Parameter(
@@ -71,27 +71,10 @@ class Learning:
             show_default=False,
         ),
     ] = None
-    l2: Annotated[
-        float, Parameter(help="Weight of the regularisation, half the squared norm of a model.")
-    ] = 1e-3
-    shard_size: Annotated[
-        int | None,
-        Parameter(
-            help="The public number that each node divides its sum by, and the most records that a node gets. Bundled "
-            "data have a published one; for a file it has to be given.",
-            show_default=False,
-            converter=whole_number,
-        ),
-    ] = None
-    skew: Annotated[
-        float | None,
-        Parameter(
-            help="Deal the records by Dirichlet proportions with this parameter; small is skewed. Without it, at "
-            "random in equal parts.",
-            show_default=False,
-        ),
-    ] = None
-    test_share: Annotated[float, Parameter(help="The share of records held out to test on.")] = 0.2
+    l2: Regularisation = 1e-3
+    shard_size: ShardSize = None
+    skew: Skew = None
+    test_share: TestShare = 0.2
     split_seed: Annotated[int, Parameter(help="Seed of holding out and dealing.", converter=whole_number)] = 0
     step: Annotated[
         str | None,

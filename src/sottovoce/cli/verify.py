@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sottovoce verify`: whether a certificate, or a report that carries some, proves what it claims."""
+"""`sottovoce verify`: whether a certificate, of a run too, or a report that carries some, proves what it claims."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import NO_MAPS, Config, Doing, Json, Maps, ReportOption, network, protocol_of
+from sottovoce.cli.options import NO_MAPS, Config, Doing, Json, Maps, ReportOption, protocol_of
+from sottovoce.cli.options import network as named_graph
 from sottovoce.cli.printing import complain, progress, result_page, write_result
 from sottovoce.cli.reporting import check_report, report_answer
 from sottovoce.errors import FileError, InputError
@@ -26,7 +27,12 @@ USAGE = "sottovoce verify CERTIFICATE [OPTIONS]"
 
 
 def verify(
-    certificate: Annotated[Path, Parameter(help="A file that `sottovoce certify` or a --report wrote.")],
+    certificate: Annotated[
+        Path,
+        Parameter(
+            help="A file that `sottovoce certify` or a --report wrote, or the certificate.json of a run."
+        ),
+    ],
     /,
     *,
     graph: Annotated[
@@ -57,6 +63,20 @@ def verify(
             "the claim is small."
         ),
     ] = "auto",
+    network: Annotated[
+        Path | None,
+        Parameter(
+            help="The network.toml that the peers of a run agreed on: for the certificate.json of a run.",
+            show_default=False,
+        ),
+    ] = None,
+    transcript: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            help="A transcript that the certificate of a run follows from; transcript.jsonl beside it by default.",
+            negative_iterable=(),
+        ),
+    ] = (),
     json: Json = False,
     report: ReportOption = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
@@ -67,6 +87,8 @@ def verify(
     are proved no worse as far as that is affordable; what is left is on trust, with code 3.
 
     Without --graph the weights in the file are taken, and the best verdict is that the claim is consistent with them.
+
+    The certificate of a run is proved with the keys in its --network, on the schedule that its transcripts tell.
     """
     from sottovoce import certificates
     from sottovoce.documents import is_report
@@ -77,6 +99,14 @@ def verify(
             f"--weights {weights} needs a graph to stand on; got none (name it with --graph, or leave it out)"
         )
     said = _said(protocol, maps)
+    if _is_of_run(certificate):
+        others = {"--graph": graph, "--report": report, "--arithmetic": arithmetic}
+        given = [f"{name} {value}" for name, value in others.items() if value not in (None, "auto")]
+        return _run(certificate, network, transcript, said or next(iter(given), None), json=json)
+    if network is not None or transcript:
+        raise InputError(
+            f"--network and --transcript are for the certificate.json of a run; {certificate} is none (leave them out)"
+        )
     if said and graph is None:
         raise InputError(f"{said} needs a graph to run on; got none (name it with --graph, or leave it out)")
     if is_report(certificate):
@@ -87,11 +117,36 @@ def verify(
                 "--arithmetic balls is for certificates; got a report, whose pairs are proved in floats alone (leave "
                 "it out)"
             )
-        named = None if graph is None else network(graph, weights or "auto").weights
+        named = None if graph is None else named_graph(graph, weights or "auto").weights
         return _report(certificate, named, report, json=json)
     claim = certificates.load(certificate)
     meant = _meant(claim, graph, weights or "auto", protocol, maps)
     return _certificate(certificate, claim, meant, arithmetic, report, json=json)
+
+
+def _is_of_run(file: Path) -> bool:
+    """Whether a file begins as the certificate of a run does; one that cannot be read is none."""
+    try:
+        with file.open("rb") as stream:
+            return b'"sottovoce run certificate ' in stream.read(1000)
+    except OSError:
+        return False
+
+
+def _run(
+    file: Path, network: Path | None, transcripts: tuple[Path, ...], said: str | None, *, json: bool
+) -> int:
+    """Prove the certificate of a run again, as `peers verify` does."""
+    from sottovoce.cli.peers import prove_run
+
+    if said:
+        raise InputError(f"{said} is for other certificates; {file} is of a run (leave it out)")
+    if network is None:
+        raise InputError(
+            f"{file}: the certificate of a run is proved with the keys and weights that its peers agreed on; got no "
+            "network (name it with --network network.toml)"
+        )
+    return prove_run(file, network, transcripts, json=json)
 
 
 def _said(protocol: str | None, maps: Maps) -> str:
@@ -107,7 +162,7 @@ def _meant(
     """What the certificate is meant to speak of: nothing that is named, a network, or a protocol on it."""
     if graph is None:
         return None
-    named = network(graph, weights)
+    named = named_graph(graph, weights)
     if not _said(protocol, maps):
         return named.weights
     return protocol_of(named, Doing(protocol=protocol or "gossip", maps=maps), rounds=claim.rounds)

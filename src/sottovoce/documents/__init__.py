@@ -44,10 +44,10 @@ from sottovoce.documents.csv_tables import (
     write_named_rate_csv,
     write_rate_csv,
 )
-from sottovoce.documents.damping_files import read_damping
+from sottovoce.documents.damping_files import parse_damping, read_damping
 from sottovoce.documents.files import check_path, write_bytes, write_whole
 from sottovoce.documents.graph_files import check_graph_path, write_graph
-from sottovoce.documents.occasions import Occasion, occasion
+from sottovoce.documents.occasions import InputFile, Occasion, occasion
 from sottovoce.documents.pages import (
     CurveDocument,
     NetworkDocument,
@@ -98,6 +98,7 @@ __all__ = [
     "Ends",
     "GraphDocument",
     "GraphFacts",
+    "InputFile",
     "NetworkDocument",
     "Occasion",
     "PageDocument",
@@ -136,6 +137,7 @@ __all__ = [
     "occasion",
     "page_document",
     "pairs_possible",
+    "parse_damping",
     "plain_label",
     "rate_document",
     "read_account_csv",
