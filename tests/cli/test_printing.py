@@ -1,5 +1,6 @@
 """Numbers shown to a person are never below what is certified, and nothing shown can steer a terminal."""
 
+import io
 import math
 import re
 from collections import Counter
@@ -8,11 +9,23 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Table
 from tests.cli.test_commands import Run
 
 from sottovoce.cli.layout import facts, plain_table
-from sottovoce.cli.printing import interval, plain_text, readable, rounded_down, rounded_up
+from sottovoce.cli.printing import interval, readable, rounded_down, rounded_up
 from sottovoce.interval import Interval
+
+
+def drawn(table: Table, width: int) -> str:
+    """A table as plain lines."""
+    page = io.StringIO()
+    Console(file=page, width=width, highlight=False, markup=False, emoji=False, force_terminal=False).print(
+        table
+    )
+    return page.getvalue()
+
 
 NUMBERS = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 
@@ -97,7 +110,7 @@ def test_no_table_breaks_a_number_or_leaves_one_out(
         )
     for row in rows:
         table.add_row(*row)
-    shown = plain_text(lambda console: console.print(table), width)
+    shown = drawn(table, width)
     assert numbers(shown) == numbers(" ".join(cell for row in rows for cell in row))
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= width
@@ -105,9 +118,7 @@ def test_no_table_breaks_a_number_or_leaves_one_out(
 
 @given(st.integers(40, 200), st.lists(CELLS, min_size=1))
 def test_no_list_of_facts_breaks_a_number(width: int, values: list[str]) -> None:
-    shown = plain_text(
-        lambda console: console.print(facts(("participation", value) for value in values)), width
-    )
+    shown = drawn(facts(("participation", value) for value in values), width)
     assert numbers(shown) == numbers(" ".join(values))
 
 
