@@ -428,14 +428,13 @@ def _summary(document: AccountDocument, told: Occasion) -> Answer:
     graph, worst = document.graph, document.worst
     epsilon = worst.epsilon.upper
     pairs = document.summary.most_exposed if isinstance(document.summary, Summary) else ()
-    beside = [
-        Size.epsilon(found.upper, rests, about)
-        for found, rests, about in (
-            (document.baselines.local, "none", "local DP: whoever sees whatever, the same noise"),
-            (document.baselines.central, "none", "central aggregation, the same noise"),
-        )
-        if found is not None
-    ]
+    local, central = document.baselines.local, document.baselines.central
+    beside = []
+    if local is not None:
+        beside.append(Size.epsilon(local.upper, "none", "local DP: whoever sees whatever, the same noise"))
+    if central is not None:
+        shown = Size.epsilon(central.upper, "none", "central aggregation, the same noise")
+        beside.append(shown._replace(rests="with a server that all trust"))
     return Answer(
         sheet=Sheet(
             asked=f"What can the observers of a sweep learn, on {_network(graph)}? {_run_words(document)} Noise "

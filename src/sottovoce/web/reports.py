@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 from sottovoce.accounting import carried_proofs, table_curves
 from sottovoce.documents import InputFile, occasion, page_document
 from sottovoce.forms import Form
-from sottovoce.report import proof_section, sheet_html, write_report
+from sottovoce.report import page_report
 from sottovoce.web.requests import GraphFile
 
 if TYPE_CHECKING:
@@ -65,16 +64,7 @@ def report_of(
     said = replace(occasion(command_of(request), (), request.max_epsilon), inputs=_inputs(request))
     page = page_document(ordered[0], graph, shape, curves=curves, beside=ordered[1:], occasion=said)
     called = Path(_graph_name(request)).name
-    with tempfile.TemporaryDirectory() as folder:
-        file = write_report(
-            Path(folder) / "report.html",
-            title=f"Account of {called}",
-            account=page,
-            first_page=sheet_html(page),
-            sections=[proof_section(proofs)],
-            proofs=[proof.texts for proof in proofs],
-        )
-        html = file.read_text(encoding="utf-8")
+    html = page_report(page, title=f"Account of {called}", proofs=proofs)
     return ReportFile(name="sottovoce-report.html", html=html)
 
 
