@@ -12,10 +12,10 @@ from tests.peers.networks import complete, identities, network
 
 from sottovoce.errors import FileError, InputError
 from sottovoce.learning import Data
-from sottovoce.peers import Local, Network, Policy, create_identity
+from sottovoce.peers import Local, Network, Outcome, Policy, create_identity
 from sottovoce.peers.letters import PostOffice
 from sottovoce.peers.local import free_ports
-from sottovoce.peers.running import Outcome, run_peer
+from sottovoce.peers.running import run_peer
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Happening, Transport, configuration, listening_at
 

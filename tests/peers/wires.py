@@ -9,7 +9,7 @@ import numpy as np
 from tests.peers.networks import identities
 
 from sottovoce.learning import Data
-from sottovoce.peers import Local, Network, Outcome, Policy, run_peer
+from sottovoce.peers import Contributor, Local, Network, Outcome, Policy, run_peer
 from sottovoce.peers.transport import Happening
 
 
@@ -29,10 +29,11 @@ class Wires:
         self.found: dict[int, Outcome] = {}
         self.errors: dict[int, BaseException] = {}
         self.before: Callable[[int], None] = lambda _: None
+        self.own: Callable[[int], Contributor] = lambda i: Local(run, run.local_task(records(i)))
 
     def one(self, i: int, policy: Policy | None = None) -> None:
         """Run a node to its end, or until it is killed."""
-        own = Local(self.run, self.run.local_task(records(i)))
+        own = self.own(i)
         links = _End(self, i)
         self._changed(i, "found")
         try:

@@ -16,6 +16,7 @@ from sottovoce.peers.identity import (
 from sottovoce.peers.local import Place, places_beside, run_all, run_here, spent_beside, write_example
 from sottovoce.peers.modules import Peer, Trained, module_problem
 from sottovoce.peers.network import Deadlines, Network, Problem, Settings, read_network
+from sottovoce.peers.outcomes import Moment, Outcome
 from sottovoce.peers.policy import Budget, Knowledge, Policy, Seen, known_after, read_policy
 from sottovoce.peers.proofs import (
     Checked,
@@ -26,7 +27,7 @@ from sottovoce.peers.proofs import (
     verify_run,
     write_run,
 )
-from sottovoce.peers.running import Moment, Outcome, run_peer
+from sottovoce.peers.running import run_peer
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Transport
 

@@ -22,8 +22,9 @@ from sottovoce.learning import load_data
 from sottovoce.peers.contributing import Local
 from sottovoce.peers.identity import create_identity, read_identity, write_identity
 from sottovoce.peers.network import read_network
+from sottovoce.peers.outcomes import Moment, Outcome
 from sottovoce.peers.policy import Policy, read_policy
-from sottovoce.peers.running import Moment, Outcome, run_peer
+from sottovoce.peers.running import run_peer
 from sottovoce.peers.transport import Transport
 
 if TYPE_CHECKING:

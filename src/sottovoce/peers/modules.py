@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from sottovoce.peers.running import Moment, Outcome
+    from sottovoce.peers.outcomes import Moment, Outcome
 
 __all__ = ["Peer", "Trained", "module_problem"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 import tomllib
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,13 +16,13 @@ import numpy as np
 
 from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
-from sottovoce.graphs import GossipWeights, as_graph, matrix_weights, weights_by_rule
 from sottovoce.learning import Data, GradientLoss, Task, plan, shards_of, task_from
 from sottovoce.peers.grid import Grid, chosen_grid, grid_excess, largest_value, view_excess
 from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.naming import name_of, read_part
+from sottovoce.peers.weighting import Weighting, weights_of, whole_weights
 from sottovoce.peers.whole import check_ported, ported
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
 from sottovoce.scenarios import Scenario
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network", "read_table"]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
-LARGEST_DENOMINATOR = 2**20
-"""Weights are integers over this at most, so that sums of integers on a grid keep their room in 64 bits."""
 
 
 class Deadlines(Form, frozen=True, kw_only=True):
@@ -65,13 +62,6 @@ class Problem(Form, frozen=True, kw_only=True):
     l2: float = 1e-3
     step: str | None = None
     start: str = ""
-
-
-class Weighting(Form, frozen=True, kw_only=True):
-    """Gossip weights as public integers: `rows` says, for each receiver, how much of each sender it takes."""
-
-    denominator: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_DENOMINATOR)]
-    rows: dict[str, dict[str, Annotated[int, msgspec.Meta(ge=0, le=LARGEST_DENOMINATOR)]]]
 
 
 class Settings(Form, frozen=True, kw_only=True):
@@ -115,10 +105,10 @@ class Network:
         """The network of a file's settings, checked."""
         _check_numbers(settings)
         _check_nodes(settings.nodes)
-        weights = _weights(settings)
+        weights = weights_of(settings)
         protocol = parse_protocol(settings.protocol, weights, rounds=settings.rounds)
         _check_protocol(protocol)
-        denominator, numerators = _integers(protocol.schedule[0])
+        denominator, numerators = whole_weights(protocol.schedule[0])
         found = cls(settings=settings, protocol=protocol, denominator=denominator, numerators=numerators)
         _ = found._whole
         if settings.sums == "masked":
@@ -444,62 +434,6 @@ def _check_nodes(nodes: tuple[Card, ...]) -> None:
                     f"nodes must differ in their {field}; {one.name} and {other.name} have {getattr(one, field)!r} "
                     "(every node makes an identity of its own)"
                 )
-
-
-def _weights(settings: Settings) -> GossipWeights:
-    """The gossip weights: by rule from edges, or given as integers."""
-    names = [node.name for node in settings.nodes]
-    place = {name: k for k, name in enumerate(names)}
-    if isinstance(settings.weights, Weighting):
-        if settings.edges:
-            raise InputError(
-                "edges must be left out where weights are given, as rows say who is linked (leave one out)"
-            )
-        return _given(settings.weights, names, place)
-    adjacency = np.zeros((len(names), len(names)))
-    for one, other in settings.edges:
-        for name in (one, other):
-            if name not in place:
-                raise InputError(
-                    f"edges must join nodes of the network; got {name!r} (known: {', '.join(names)})"
-                )
-        if one == other:
-            raise InputError(f"edges must join two nodes; got {one!r} twice (leave it out)")
-        adjacency[place[one], place[other]] = adjacency[place[other], place[one]] = 1
-    graph = replace(as_graph(adjacency), labels=tuple(names))
-    return weights_by_rule(graph, settings.weights)
-
-
-def _given(weights: Weighting, names: list[str], place: dict[str, int]) -> GossipWeights:
-    """Weights that the file gives as integers over a denominator."""
-    matrix = np.zeros((len(names), len(names)), dtype=np.int64)
-    for receiver, row in weights.rows.items():
-        for name in (receiver, *row):
-            if name not in place:
-                raise InputError(
-                    f"weights must be of nodes of the network; got {name!r} (known: {', '.join(names)})"
-                )
-        for sender, value in row.items():
-            matrix[place[receiver], place[sender]] = value
-    for name, total in zip(names, matrix.sum(axis=1).tolist(), strict=True):
-        if total != weights.denominator:
-            raise InputError(
-                f"the weights of a receiver must sum to the denominator {weights.denominator}; those of {name} sum to "
-                f"{total} (mend its row)"
-            )
-    return matrix_weights(matrix, names, normalise=True)
-
-
-def _integers(weights: GossipWeights) -> tuple[int, tuple[dict[int, int], ...]]:
-    """Rows of weights as integers over their common denominator."""
-    rows = [weights.exact_row(i) for i in range(weights.n)]
-    denominator = math.lcm(*(value.denominator for row in rows for value in row.values()))
-    if denominator > LARGEST_DENOMINATOR:
-        raise InputError(
-            f"weights must be integers over a common denominator of at most {LARGEST_DENOMINATOR}; these need "
-            f"{denominator} (give weights as integers, or take uniform ones)"
-        )
-    return denominator, tuple({j: int(value * denominator) for j, value in row.items()} for row in rows)
 
 
 def _check_protocol(protocol: Protocol) -> None:

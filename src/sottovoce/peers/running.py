@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -26,6 +25,7 @@ from sottovoce.peers.letters import PostOffice, checked_header
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.node import Node
 from sottovoce.peers.noise import rounded_gaussian
+from sottovoce.peers.outcomes import Moment, Outcome
 from sottovoce.peers.policy import Budget
 from sottovoce.peers.proofs import certify_run, write_run
 from sottovoce.peers.transcript import Ledger, Transcript
@@ -44,12 +44,13 @@ if TYPE_CHECKING:
     from sottovoce.peers.joining import Hello
     from sottovoce.peers.letters import Letter
     from sottovoce.peers.network import Network
+    from sottovoce.peers.outcomes import Links
     from sottovoce.peers.policy import Policy
     from sottovoce.peers.transcript import Lines
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Links", "Moment", "Outcome", "run_peer"]
+__all__ = ["run_peer"]
 
 # Seconds between two looks at the clock, and between two hellos.
 _TICK, _HELLO = 0.05, 0.5
@@ -57,47 +58,6 @@ _TICK, _HELLO = 0.05, 0.5
 _BEFORE = 64
 # Noise in the clear has 2 to this power of steps to a standard deviation.
 _FINE = 30
-
-
-class Links(Protocol):
-    """What a node needs of a transport."""
-
-    def send(self, receiver: int, wire: bytes) -> None:
-        """Hand a letter to the link."""
-
-    def next(self, timeout: float) -> Happening | None:
-        """What came next; None if nothing does in time."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moment:
-    """Where a node stands: for whoever watches."""
-
-    me: str
-    phase: str
-    round: int
-    rounds: int
-    late: tuple[str, ...]
-    epsilon: float
-    deviated: bool
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
-    """How a run ended for a node: why, after how many rounds, in how many of which it sent, and what that cost.
-
-    `epsilon` is that of whoever reads every message, and holds whatever others did.
-    """
-
-    me: str
-    reason: Stopped
-    rounds: int
-    sent: int
-    deviated: bool
-    epsilon: float
-    delta: float
-    refused: int
-    model: Array
 
 
 def run_peer(
