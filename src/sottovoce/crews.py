@@ -8,6 +8,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from concurrent.futures.process import BrokenProcessPool
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     Finished = Generator[tuple[int, bytes], None, None]
     Running = dict[concurrent.futures.Future[bytes], int]
 
-__all__ = ["PINNED", "RESTARTS", "Lost", "by_crew", "driven", "pinned_environment"]
+__all__ = ["PINNED", "RESTARTS", "Lost", "by_crew", "driven", "pin_blas", "pinned_environment"]
 
 PINNED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 RESTARTS = 3
@@ -104,6 +105,12 @@ def driven(
         waiting.extendleft(sorted(running.values(), reverse=True))
         for future in running:
             future.cancel()
+
+
+def pin_blas() -> None:
+    """Run BLAS on one thread, as every worker does, so that the bits do not depend on who computes."""
+    if "numpy" not in sys.modules:
+        os.environ.update(dict.fromkeys(PINNED, "1"))
 
 
 @contextlib.contextmanager

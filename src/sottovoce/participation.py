@@ -20,14 +20,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Participation"]
+__all__ = ["SPELLINGS", "Participation"]
 
 Kind = Literal["full", "fixed", "every", "at-most", "separated", "epochs", "poisson"]
 
-_SPELLINGS = (
-    "full, fixed:1,5,9, every:4, every:4,offset=2, at-most:5, separated:3, separated:3,at-most=5, "
-    "epochs:8, poisson:0.1"
+SPELLINGS = (
+    "full",
+    "fixed:1,5,9",
+    "every:4",
+    "every:4,offset=2",
+    "at-most:5",
+    "separated:3",
+    "separated:3,at-most=5",
+    "epochs:8",
+    "poisson:0.1",
 )
+"""One example of every form that a spelling has."""
 _DECIMAL = r"\d*\.?\d+(?:[eE][+-]?\d+)?"
 
 
@@ -146,7 +154,7 @@ class Participation:
                     return cls.separated(b, more.get("at-most"))
                 case "epochs", [b] if not more:
                     return cls.epochs(b)
-        raise InputError(f"participation must be spelled like one of {_SPELLINGS}; got {text!r}")
+        raise InputError(f"participation must be spelled like one of {', '.join(SPELLINGS)}; got {text!r}")
 
     def __str__(self) -> str:
         """The spelling that `parse` reads."""

@@ -1,4 +1,4 @@
-"""`calibrate`, `graph`, `completion`, the help texts and the reference."""
+"""`calibrate`, `graph`, the help texts and the reference."""
 
 import functools
 import json
@@ -138,13 +138,6 @@ def test_a_graph_can_be_written(sottovoce: Run, tmp_path: Path) -> None:
         graphs.metropolis_weights(tmp_path / "ring.edgelist").hash
         == graphs.metropolis_weights("ring:n=5").hash
     )
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_a_script(shell: str, sottovoce: Run) -> None:
-    code, out, err = sottovoce("completion", shell)
-    assert (code, err) == (0, "")
-    assert "--noise-multiplier" in out or "noise-multiplier" in out
 
 
 def test_version_and_help(sottovoce: Run) -> None:

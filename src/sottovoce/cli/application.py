@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 import re
 import sys
@@ -126,7 +127,7 @@ def _outcome(tokens: list[str]) -> int:
     try:
         code = app(tokens, console=result_console())
     except CycloptsError as error:
-        complain(f"error: {_sentence(error)} (see {_help_command(error)})")
+        complain(f"error: {_sentence(error, tokens)} (see {_help_command(error)})")
         return 2
     except InputError as error:
         complain(f"error: {in_options(str(error))}")
@@ -140,27 +141,30 @@ def _outcome(tokens: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _sentence(error: CycloptsError) -> str:
-    """What the parser found wrong, as part of a longer sentence."""
+def _sentence(error: CycloptsError, tokens: Sequence[str]) -> str:
+    """What the parser found wrong, as part of a longer sentence; a misspelt option is why much else looks wrong."""
+    unknown = _unknown_option(tokens, tuple(error.command_chain or ()))
+    if unknown is not None:
+        return unknown
     if isinstance(error, MissingArgumentError) and error.argument is not None and not error.argument.tokens:
-        if error.keyword:
-            return f"{error.keyword} needs a value"
-        # A misspelt option is why another is missing.
-        return _unknown_option(error) or _missing(error.argument)
+        return f"{error.keyword} needs a value" if error.keyword else _missing(error.argument)
     if isinstance(error, UnusedCliTokensError):
         return f"nothing takes {' '.join(error.unused_tokens or ())}"
-    return str(error).strip().rstrip(".")
+    return str(error).strip().rstrip("., ")
 
 
-def _unknown_option(error: CycloptsError) -> str | None:
+def _unknown_option(tokens: Sequence[str], words: tuple[str, ...]) -> str | None:
     """The first option that the command does not have, and the one that was probably meant."""
-    for word in error.unused_tokens or ():
-        # A dash before a digit may be a number below 0.
-        if re.match("--?[A-Za-z]", word):
-            name = word.partition("=")[0]
-            asked = dict(commands())[tuple(error.command_chain or ())]
-            known = [name for argument in asked.assemble_argument_collection() for name in argument.names]
-            near = difflib.get_close_matches(name, known, n=1)
+    asked = dict(commands()).get(words)
+    known = [*app.help_flags, *app.version_flags]
+    if asked is not None:
+        known += [name for argument in asked.assemble_argument_collection() for name in argument.names]
+    for word in itertools.takewhile(lambda word: word != "--", tokens):
+        name = word.partition("=")[0]
+        # A dash before a digit may be a number below 0, and so may -inf.
+        if re.match("--?[A-Za-z]", word) and name not in known and word != "-inf":
+            begun = [each for each in known if name.startswith("--") and each.startswith(name)]
+            near = begun or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
             return f"Unknown option: {name}." + (f" Did you mean {near[0]}?" if near else "")
     return None
 

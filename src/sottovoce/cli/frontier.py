@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path  # noqa: TC003 - the parser reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,14 +11,21 @@ from cyclopts import Parameter
 from sottovoce.cli.options import (
     Config,
     Json,
+    Label,
+    Regularisation,
     RelationName,
     ReportOption,
     Rounds,
+    ShardSize,
+    Skew,
+    TestShare,
     Weights,
+    Workers,
     network,
     whole_number,
 )
-from sottovoce.cli.printing import complain, plain_text, progress, readable, result_page, write_result
+from sottovoce.cli.printing import complain, progress, readable, result_page, write_result
+from sottovoce.cli.reporting import check_report, say_written
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,34 +116,11 @@ def frontier(
     ] = None,
     relation: RelationName = "add-remove",
     weights: Weights = "auto",
-    label: Annotated[
-        str | None,
-        Parameter(
-            help="The column of a CSV file that holds the labels; the last by default.", show_default=False
-        ),
-    ] = None,
-    l2: Annotated[
-        float, Parameter(help="Weight of the regularisation, half the squared norm of a model.")
-    ] = 1e-3,
-    shard_size: Annotated[
-        int | None,
-        Parameter(
-            help="The public number that each node divides its sum by, and the most records that a node gets. Bundled "
-            "data have a published one; for a file it has to be given.",
-            show_default=False,
-            converter=whole_number,
-        ),
-    ] = None,
-    skew: Annotated[
-        float | None,
-        Parameter(
-            help="Deal the records by Dirichlet proportions with this parameter; small is skewed.",
-            show_default=False,
-        ),
-    ] = None,
-    test_share: Annotated[
-        float, Parameter(help="The share of records held out to measure accuracy on.")
-    ] = 0.2,
+    label: Label = None,
+    l2: Regularisation = 1e-3,
+    shard_size: ShardSize = None,
+    skew: Skew = None,
+    test_share: TestShare = 0.2,
     clip: Annotated[float, Parameter(help="The norm that gradients are clipped to.")] = 1.0,
     folder: Annotated[
         Path | None,
@@ -151,9 +133,7 @@ def frontier(
         bool,
         Parameter(help="Go on with the frontier in the folder: only missing or damaged parts are computed."),
     ] = False,
-    workers: Annotated[
-        int, Parameter(help="How many processes compute at the same time.", converter=whole_number)
-    ] = 1,
+    workers: Workers = 1,
     output: Annotated[
         Path | None, Parameter(help="Draw the frontier to this .svg file.", show_default=False)
     ] = None,
@@ -171,7 +151,9 @@ def frontier(
         raise InputError(
             "--resume goes on with the frontier in a folder; none was named (name it with --folder)"
         )
-    _pin_blas()
+    from sottovoce.crews import pin_blas
+
+    pin_blas()
     from sottovoce import frontiers
 
     asked = frontiers.Question(
@@ -211,21 +193,11 @@ def _check_files(output: Path | None, report: Path | None) -> None:
         from sottovoce.documents import check_path
 
         check_path(output, (".svg",), "the picture of a frontier")
-    if report is not None:
-        from sottovoce.report import check_report_path
-
-        check_report_path(report)
+    check_report(report)
     if output is not None or report is not None:
         from sottovoce.report import needs_matplotlib
 
         needs_matplotlib()
-
-
-def _pin_blas() -> None:
-    """Run BLAS on one thread, as every worker does, so that the bits do not depend on who computes."""
-    if "numpy" not in sys.modules:
-        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ[name] = "1"
 
 
 def _records(source: str, label: str | None) -> Data:
@@ -265,9 +237,9 @@ def _show(found: Frontier, output: Path | None, report: Path | None, *, json: bo
     if report is not None:
         from sottovoce.report import frontier_sections, write_report
 
-        printed = plain_text(lambda console: frontier_text(console, found, ()))
         title = f"The price of privacy on {found.settings['data']}"
-        write_report(report, title=title, sections=frontier_sections(found, printed))
+        write_report(report, title=title, sections=frontier_sections(found))
+        say_written(report)
     if json:
         from sottovoce.documents import as_json
         from sottovoce.documents.frontiers import frontier_document

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +16,7 @@ from sottovoce.cli.printing import as_given, readable, rounded_up
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderResult
 
     from sottovoce.accounting import Account
     from sottovoce.scenarios import Scenario
@@ -35,9 +37,75 @@ __all__ = [
 ]
 
 
+# Digits with the signs that stand in and between them; ± and the like may stand around.
+_NUMBER = re.compile(r"\W*(?:\d|∞)[\d.,–∞eE+/%-]*\W*")
+# The blanks between two columns.
+_BLANKS = 2
+
+
+class _PlainTable(Table):
+    """A table that folds names and never a number: where its numbers do not fit side by side, they stand in a list."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Give each column what it can have, or write the rows below each other."""
+        for column in self.columns:
+            column.width = None
+        cells = [[_plain(cell) for cell in (column.header, *column.cells)] for column in self.columns]
+        whole = [max(map(cell_len, column), default=0) for column in cells]
+        room = options.max_width - _BLANKS * (len(cells) - 1)
+        if sum(whole) > room:
+            least = [
+                most if column.no_wrap else max((_widest_number(cell) for cell in texts), default=0)
+                for column, texts, most in zip(self.columns, cells, whole, strict=True)
+            ]
+            least = [max(1, each) for each in least]
+            if sum(least) > room:
+                yield from self._listed(cells)
+                return
+            for column, width in zip(self.columns, _shared(least, whole, room), strict=True):
+                column.width = width
+        yield from super().__rich_console__(console, options)
+
+    def _listed(self, cells: list[list[str]]) -> Iterable[Text | Table]:
+        """Each row as a list, below what its first cell says."""
+        headings, *rows = zip(*cells, strict=True)
+        if not self.show_header:
+            # Names and values: each value below its name.
+            for name, *values in rows:
+                yield Text(name, style="dim")
+                yield from (Text(value) for value in values)
+            return
+        for name, *values in rows:
+            yield Text(name or "–")
+            for heading, value in zip(headings[1:], values, strict=True):
+                if value:
+                    yield Text(f"  {heading} {value}" if heading else f"  {value}")
+
+
+def _plain(cell: object) -> str:
+    """What a cell says."""
+    return cell.plain if isinstance(cell, Text) else str(cell)
+
+
+def _widest_number(text: str) -> int:
+    """How wide the widest number in a text is."""
+    return max((cell_len(word) for word in text.split() if _NUMBER.fullmatch(word)), default=0)
+
+
+def _shared(least: list[int], whole: list[int], room: int) -> list[int]:
+    """Widths between the least and the whole that fill the room, as even as can be."""
+    widths = list(least)
+    for _ in range(room - sum(least)):
+        growing = [place for place, width in enumerate(widths) if width < whole[place]]
+        if not growing:
+            break
+        widths[min(growing, key=widths.__getitem__)] += 1
+    return widths
+
+
 def plain_table() -> Table:
     """A table without lines."""
-    return Table(box=None, pad_edge=False, show_edge=False, header_style="dim")
+    return _PlainTable(box=None, pad_edge=False, show_edge=False, header_style="dim")
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Table:

@@ -41,6 +41,7 @@ __all__ = [
     "Effort",
     "Engine",
     "Json",
+    "Label",
     "Maps",
     "MaxEpsilon",
     "Network",
@@ -50,14 +51,19 @@ __all__ = [
     "OwnNoise",
     "ParticipationName",
     "ProtocolName",
+    "Regularisation",
     "RelationName",
     "ReportOption",
     "Rounds",
+    "ShardSize",
     "Sight",
+    "Skew",
     "Source",
+    "TestShare",
     "ViewName",
     "ViewOption",
     "Weights",
+    "Workers",
     "accounted",
     "asked_of",
     "network",
@@ -157,6 +163,36 @@ def whole_number(_: object, tokens: Sequence[Token]) -> int:
 
 
 Rounds = Annotated[int, Parameter(help="How many rounds T the nodes gossip.", converter=whole_number)]
+Workers = Annotated[
+    int, Parameter(help="How many processes compute at the same time.", converter=whole_number)
+]
+Label = Annotated[
+    str | None,
+    Parameter(
+        help="The column of a CSV file that holds the labels; the last by default.", show_default=False
+    ),
+]
+Regularisation = Annotated[
+    float, Parameter(name="--l2", help="Weight of the regularisation, half the squared norm of a model.")
+]
+ShardSize = Annotated[
+    int | None,
+    Parameter(
+        help="The public number that each node divides its sum by, and the most records that a node gets. Bundled "
+        "data have a published one; for a file it has to be given.",
+        show_default=False,
+        converter=whole_number,
+    ),
+]
+Skew = Annotated[
+    float | None,
+    Parameter(
+        help="Deal the records by Dirichlet proportions with this parameter; small is skewed. Without it, at "
+        "random in equal parts.",
+        show_default=False,
+    ),
+]
+TestShare = Annotated[float, Parameter(help="The share of records held out to test on.")]
 ParticipationName = Annotated[
     str,
     Parameter(
@@ -345,8 +381,8 @@ def protocol_of(network: Network, doing: Doing, *, rounds: int) -> Protocol:
 
 def _updates(maps: Maps, n: int) -> Slopes | Literal["any"] | None:
     """The slopes that the options describe, with where they come from; None where they say nothing."""
-    from sottovoce.feedback import update_slopes
-    from sottovoce.protocols import Slopes, checked_updates, parse_updates
+    from sottovoce.feedback import gradient_steps
+    from sottovoce.protocols import checked_updates, parse_updates
 
     if maps.step_smoothness is None:
         if maps.losses is not None:
@@ -359,9 +395,7 @@ def _updates(maps: Maps, n: int) -> Slopes | Literal["any"] | None:
             f"--updates {maps.updates} and --step-smoothness say the same thing twice (leave one of them out)"
         )
     positive(**{"--step-smoothness": maps.step_smoothness})
-    kind = maps.losses or "convex"
-    ends = update_slopes(step=maps.step_smoothness, smoothness=1.0, losses=kind)
-    return Slopes.of(ends, n, step_smoothness=maps.step_smoothness, losses=kind)
+    return gradient_steps(maps.step_smoothness, maps.losses, n)
 
 
 def scenario_of(

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path  # noqa: TC003 - the parser reads the annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,6 +18,7 @@ from sottovoce.cli.options import (
     ParticipationName,
     Rounds,
     Source,
+    Workers,
     network,
     protocol_of,
     whole_number,
@@ -65,9 +64,7 @@ def sweep(
             converter=whole_number,
         ),
     ] = None,
-    workers: Annotated[
-        int, Parameter(help="How many processes compute at the same time.", converter=whole_number)
-    ] = 1,
+    workers: Workers = 1,
     cluster: Annotated[
         str | None,
         Parameter(
@@ -85,7 +82,9 @@ def sweep(
     at_least(1, **{"--workers": workers})
     if tile is not None:
         at_least(1, **{"--tile": tile})
-    _pin_blas()
+    from sottovoce.crews import pin_blas
+
+    pin_blas()
     from sottovoce import sweeps
     from sottovoce.scenarios import Effort as Spent
     from sottovoce.scenarios import Scenario
@@ -117,13 +116,6 @@ def sweep(
         return 130
     _report(done)
     return 0
-
-
-def _pin_blas() -> None:
-    """Run BLAS on one thread, as every worker does, so that the bits do not depend on who computes."""
-    if "numpy" not in sys.modules:
-        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ[name] = "1"
 
 
 def _report(done: SweepResult) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,20 @@ class Runs(Form, frozen=True, kw_only=True, tag_field="part", tag="runs"):
     node_accuracies: tuple[float, ...]
 
 
+class _Trial(NamedTuple):
+    """One run: on which task, by which steps, with which noise.
+
+    On other records than those of the question, `nominal` is the shard size that noise is scaled for, so that it is the
+    same.
+    """
+
+    task: Task
+    schedule: Schedule
+    multiplier: float
+    seed: int
+    nominal: int | None = None
+
+
 def computed(question: Question, part: Part, noise: Mapping[Part, Noise], fingerprint: str) -> Noise | Runs:
     """What a part holds; `noise` has the parts that are done of that kind."""
     return (
@@ -110,7 +124,9 @@ def _runs(question: Question, part: Part, noise: Mapping[Part, Noise], fingerpri
     place = int(np.argmax(scores)) if scores else 0
     found = [
         score(
-            question, part, question.task(part.network, repeat), own[place], multipliers[place], None, repeat
+            question,
+            part,
+            _Trial(question.task(part.network, repeat), own[place], multipliers[place], repeat),
         )
         for repeat in range(question.repeats)
     ]
@@ -135,7 +151,10 @@ def _multipliers(question: Question, part: Part, noise: Mapping[Part, Noise], co
 
 
 def _scores(
-    question: Question, part: Part, multipliers: list[float], score: Callable[..., tuple[float, float]]
+    question: Question,
+    part: Part,
+    multipliers: list[float],
+    score: Callable[[Question, Part, _Trial], tuple[float, float]],
 ) -> tuple[float, ...]:
     """How each step does on records that are not protected, noise being that of the runs themselves."""
     data = tuning_data(question, part.network)
@@ -146,8 +165,8 @@ def _scores(
         float(
             np.mean(
                 [
-                    score(question, part, task, schedule, multiplier, nominal, trial)[0]
-                    for trial, task in enumerate(tasks)
+                    score(question, part, _Trial(task, schedule, multiplier, seed, nominal))[0]
+                    for seed, task in enumerate(tasks)
                 ]
             )
         )
@@ -155,75 +174,46 @@ def _scores(
     )
 
 
-def _noised(
-    question: Question,
-    part: Part,
-    task: Task,
-    schedule: Schedule,
-    multiplier: float,
-    nominal: int | None,
-    seed: int,
-) -> tuple[float, float]:
-    """A run with noise; on other records that of the shard size `nominal`, so that it is the same."""
+def _noised(question: Question, part: Part, trial: _Trial) -> tuple[float, float]:
+    """A run with noise."""
     protocol = question.protocol(part.network, part.protocol)
-    size = gradient_sensitivity(task, question.clip, "record")
-    if nominal is not None:
-        size = question.clip / nominal
-    source = NodeNoise(fresh_keys(protocol.n, seed), task.dimension)
-    return _descended(question, task, protocol, schedule, source, multiplier * size)
+    size = gradient_sensitivity(trial.task, question.clip, "record")
+    if trial.nominal is not None:
+        size = question.clip / trial.nominal
+    source = NodeNoise(fresh_keys(protocol.n, trial.seed), trial.task.dimension)
+    return _descended(question, protocol, trial, source, trial.multiplier * size)
 
 
-def _silent(
-    question: Question,
-    part: Part,
-    task: Task,
-    schedule: Schedule,
-    _multiplier: float,
-    _nominal: int | None,
-    _seed: int,
-) -> tuple[float, float]:
+def _silent(question: Question, part: Part, trial: _Trial) -> tuple[float, float]:
     """A run without noise."""
     protocol = question.protocol(part.network, part.protocol)
-    return _descended(question, task, protocol, schedule, SilentNoise(protocol.n), 0.0)
+    return _descended(question, protocol, trial, SilentNoise(protocol.n), 0.0)
 
 
-def _central(
-    question: Question,
-    part: Part,
-    task: Task,
-    schedule: Schedule,
-    _multiplier: float,
-    _nominal: int | None,
-    seed: int,
-) -> tuple[float, float]:
+def _central(question: Question, part: Part, trial: _Trial) -> tuple[float, float]:
     """A run of a trusted server that holds all records."""
     model = central_descent(
-        task,
+        trial.task,
         rounds=question.rounds,
         target_epsilon=part.epsilon,
         target_delta=question.delta,
-        step=schedule,
+        step=trial.schedule,
         clip=question.clip,
         relation=question.relation,
-        seed=seed,
+        seed=trial.seed,
     ).model
-    found = _accuracy(task, model)
+    found = _accuracy(trial.task, model)
     return found, found
 
 
 def _descended(
-    question: Question,
-    task: Task,
-    protocol: Protocol,
-    schedule: Schedule,
-    noise: NoiseSource,
-    noise_std: float,
+    question: Question, protocol: Protocol, trial: _Trial, noise: NoiseSource, noise_std: float
 ) -> tuple[float, float]:
     """Accuracies after all rounds: of the mean of the nodes' models, and of these models on average."""
     descent = Descent(
-        task=task,
+        task=trial.task,
         protocol=protocol,
-        steps=schedule.sizes(question.rounds),
+        steps=trial.schedule.sizes(question.rounds),
         noise=noise,
         noise_std=noise_std,
         clip=question.clip,
@@ -231,8 +221,8 @@ def _descended(
     state = init(descent)
     for _ in range(question.rounds):
         state, _info = step(descent, state)
-    own = [_accuracy(task, model) for model in state.models]
-    return _accuracy(task, state.models.mean(axis=0)), float(np.mean(own))
+    own = [_accuracy(trial.task, model) for model in state.models]
+    return _accuracy(trial.task, state.models.mean(axis=0)), float(np.mean(own))
 
 
 def _accuracy(task: Task, model: np.ndarray) -> float:

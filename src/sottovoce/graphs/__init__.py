@@ -6,12 +6,15 @@ Entry [i, j] of every matrix here is nonzero when node i receives from node j.
 
 from sottovoce.graphs.columns import twins
 from sottovoce.graphs.generators import FAMILIES, generate_graph, graph_size
+from sottovoce.graphs.matrices import MATRIX_SUFFIXES
 from sottovoce.graphs.model import GossipWeights, Graph, canonical_matrix, is_symmetric, row_indices
 from sottovoce.graphs.rationals import Quotients, quotients
-from sottovoce.graphs.reading import as_graph, parse_graph, read_graph
+from sottovoce.graphs.reading import GRAPH_SUFFIXES, as_graph, parse_graph, read_graph
 from sottovoce.graphs.spectra import Spectrum, spectrum
+from sottovoce.graphs.topologies import topology_names
 from sottovoce.graphs.validation import check_entries, check_weights, uneven_row
 from sottovoce.graphs.weights import (
+    WEIGHT_RULES,
     as_weights,
     graph_weights,
     laplacian_weights,
@@ -25,6 +28,9 @@ from sottovoce.graphs.weights import (
 
 __all__ = [
     "FAMILIES",
+    "GRAPH_SUFFIXES",
+    "MATRIX_SUFFIXES",
+    "WEIGHT_RULES",
     "GossipWeights",
     "Graph",
     "Quotients",
@@ -48,6 +54,7 @@ __all__ = [
     "read_graph",
     "row_indices",
     "spectrum",
+    "topology_names",
     "twins",
     "uneven_row",
     "uniform_weights",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,17 @@ from sottovoce.graphs.model import Graph, is_symmetric
 from sottovoce.graphs.topologies import PREFIX, read_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
-__all__ = ["as_graph", "parse_graph", "read_graph"]
+    Point = tuple[float, float]
+
+__all__ = ["GRAPH_SUFFIXES", "as_graph", "parse_graph", "read_graph"]
 
 _EDGE_LISTS = (".edgelist", ".edges", ".txt", ".tsv", ".csv")
 _MARKUP = (".graphml", ".gml")
-_KNOWN = (*_EDGE_LISTS, *_MARKUP, ".mtx", ".npy", ".npz")
+GRAPH_SUFFIXES = (*_EDGE_LISTS, *_MARKUP, ".mtx", ".npy", ".npz")
+_COORDINATES = (("x", "y"), ("lon", "lat"), ("longitude", "latitude"), ("Longitude", "Latitude"))
+_FARTHEST = 1e9
 
 
 def as_graph(source: object) -> Graph:
@@ -85,7 +90,7 @@ def read_graph(path: str | os.PathLike[str], *, directed: bool = False) -> Graph
             f"{name}: an edge list, GraphML, GML or a matrix was expected; found {kind[0]} ({kind[1]})"
         )
     raise FileError(
-        f"{name}: the ending must be one of {', '.join(_KNOWN)}, perhaps followed by .gz; found "
+        f"{name}: the ending must be one of {', '.join(GRAPH_SUFFIXES)}, perhaps followed by .gz; found "
         f"{suffix or 'none'} (rename the file after its format)"
     )
 
@@ -118,7 +123,7 @@ def parse_graph(text: str, name: str, *, directed: bool = False) -> Graph:
 def _inside(folder: Path) -> str:
     """The remedy for a directory: the first graph files that it holds."""
     try:
-        files = sorted(entry.name for entry in folder.iterdir() if file_suffix(entry)[1] in _KNOWN)
+        files = sorted(entry.name for entry in folder.iterdir() if file_suffix(entry)[1] in GRAPH_SUFFIXES)
     except OSError:
         files = []
     return f"name a file in it, such as {', '.join(files[:3])}" if files else "name a file"
@@ -128,7 +133,9 @@ def _missing(path: str) -> str:
     """What to say of a path that leads nowhere, which may be a misspelt specification."""
     family = path.partition(":")[0]
     near = nearest_family(family)
-    if file_suffix(path)[1] not in _KNOWN and (":" in path or "=" in path or near or not Path(path).suffix):
+    if file_suffix(path)[1] not in GRAPH_SUFFIXES and (
+        ":" in path or "=" in path or near or not Path(path).suffix
+    ):
         guess = f"did you mean {near}? " if near else ""
         return (
             f"{path}: there is no such file and no such family of graphs ({guess}families are "
@@ -222,6 +229,20 @@ def _from_markup(text: str, name: str, suffix: str) -> Graph:
     if None not in names and len(set(names)) == len(names):
         graph = nx.relabel_nodes(graph, dict(zip(graph.nodes, names, strict=True)))
     try:
-        return _from_networkx(graph, name)
+        made = _from_networkx(graph, name)
     except GraphError as error:
         raise FileError(f"{name}: {error}") from None
+    return replace(made, positions=_positions(dict(graph.nodes(data=True)), made.labels))
+
+
+def _positions(nodes: dict[Hashable, dict[str, object]], labels: Sequence[Hashable]) -> tuple[Point, ...]:
+    """Where the nodes lie, if every one of them has two finite coordinates under the same names; else nothing."""
+    for pair in _COORDINATES:
+        try:
+            found = [tuple(float(nodes[label][name]) for name in pair) for label in labels]  # type: ignore[arg-type]
+        except (KeyError, TypeError, ValueError):
+            continue
+        # Numbers that no picture can hold are no places.
+        if all(abs(value) < _FARTHEST for point in found for value in point):
+            return tuple((x, y) for x, y in found)
+    return ()

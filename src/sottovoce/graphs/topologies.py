@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs.model import Graph
 
-__all__ = ["PREFIX", "read_topology"]
+__all__ = ["PREFIX", "read_topology", "topology_names"]
 
 PREFIX = "topohub"
 
@@ -55,6 +55,14 @@ def read_topology(spec: str) -> Graph:
         name=f"{PREFIX}:{key}",
         positions=tuple((float(node["pos"][0]), float(node["pos"][1])) for node in nodes),
     )
+
+
+def topology_names() -> list[str]:
+    """What can follow "topohub:"; nothing where the package is not installed."""
+    try:
+        return [name for name, _ in _topologies(files(PREFIX) / "data")]
+    except ModuleNotFoundError:
+        return []
 
 
 def _topologies(folder: Traversable, group: str = "") -> Iterator[tuple[str, Traversable]]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AUTO",
+    "WEIGHT_RULES",
     "as_weights",
     "graph_weights",
     "laplacian_weights",
@@ -38,7 +39,7 @@ __all__ = [
 
 AUTO = "auto"
 _BUILDING = ("metropolis", "lazy", "maximum-degree", "laplacian:STEP", "uniform")
-_RULES = (AUTO, *_BUILDING, "graph")
+WEIGHT_RULES = (AUTO, *_BUILDING, "graph")
 # Denominators up to here can be doubled without leaving int64.
 _LARGEST_DOUBLED = 2**62 - 1
 
@@ -239,7 +240,7 @@ def weights_by_rule(graph: object, rule: str = AUTO) -> GossipWeights:
         return laplacian_weights(graph, _step(step))
     if not rule.lower().endswith(MATRIX_SUFFIXES):
         raise GraphError(
-            f"the rule of the weights must be one of {', '.join(_RULES)}, or a matrix file "
+            f"the rule of the weights must be one of {', '.join(WEIGHT_RULES)}, or a matrix file "
             f"({', '.join(MATRIX_SUFFIXES)}); got {rule!r}"
         )
     value = as_graph(graph)

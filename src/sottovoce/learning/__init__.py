@@ -8,7 +8,7 @@ modules, and is the only part that loads that library.
 
 from sottovoce.learning.advice import StepCost, step_cost
 from sottovoce.learning.baselines import Baseline, central_descent, noiseless_descent
-from sottovoce.learning.data import DATA_NAMES, Data, held_out, load_data
+from sottovoce.learning.data import DATA_NAMES, DATA_SUFFIXES, Data, held_out, load_data
 from sottovoce.learning.descent import (
     Descent,
     Info,
@@ -44,12 +44,14 @@ from sottovoce.learning.recipes import Recipe, TrainingWords
 from sottovoce.learning.results import History, Run, check_parts
 from sottovoce.learning.schedules import Schedule
 from sottovoce.learning.shards import Shards, shards_of, split
-from sottovoce.learning.tasks import Optimum, Task, parse_synthetic, synthetic_task, task_from
+from sottovoce.learning.tasks import SYNTHETIC_KEYS, Optimum, Task, parse_synthetic, synthetic_task, task_from
 from sottovoce.learning.training import Moment, train
 
 __all__ = [
     "DATA_NAMES",
+    "DATA_SUFFIXES",
     "LOSS_NAMES",
+    "SYNTHETIC_KEYS",
     "Array",
     "Baseline",
     "BoundNoise",

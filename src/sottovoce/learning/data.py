@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["DATA_NAMES", "Data", "held_out", "load_data"]
+__all__ = ["DATA_NAMES", "DATA_SUFFIXES", "Data", "held_out", "load_data"]
 
 DATA_NAMES = ("digits", "breast-cancer", "diabetes")
-_SUFFIXES = (".csv", ".npz")
+DATA_SUFFIXES = (".csv", ".npz")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,10 +133,10 @@ def load_data(
         )
     if text in DATA_NAMES:
         return _bundled(text)
-    if path.suffix.lower() not in _SUFFIXES:
+    if path.suffix.lower() not in DATA_SUFFIXES:
         raise InputError(
             f"the data must be one of {', '.join(DATA_NAMES)}, or a file that ends in "
-            f"{' or '.join(_SUFFIXES)}; got {text!r}"
+            f"{' or '.join(DATA_SUFFIXES)}; got {text!r}"
         )
     if path.suffix.lower() == ".npz":
         return _from_npz(path, classification)

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 # Shorter than any record with its constant: all of them come to lie on the sphere of this ball.
 _SMALL = 2.0**-10
 
-__all__ = ["Optimum", "Task", "parse_synthetic", "synthetic_task", "task_from"]
+__all__ = ["SYNTHETIC_KEYS", "Optimum", "Task", "parse_synthetic", "synthetic_task", "task_from"]
+
+_WHOLE = ("dimension", "records", "seed")
+SYNTHETIC_KEYS = (*_WHOLE, "convexity", "smoothness", "heterogeneity", "spread")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -282,18 +285,16 @@ def parse_synthetic(text: str, nodes: int) -> Task:
     2.0
     """
     given = spelled(text)
-    whole = ("dimension", "records", "seed")
-    known = (*whole, "convexity", "smoothness", "heterogeneity", "spread")
     settings: dict[str, Any] = {}
     try:
-        settings = {key: int(value) if key in whole else float(value) for key, value in given.keyed.items()}
-        fits = given.name == "synthetic" and not given.plain and settings.keys() <= set(known)
+        settings = {key: int(value) if key in _WHOLE else float(value) for key, value in given.keyed.items()}
+        fits = given.name == "synthetic" and not given.plain and settings.keys() <= set(SYNTHETIC_KEYS)
     except ValueError:
         fits = False
     if not fits:
         raise InputError(
             f"a synthetic problem is spelled like synthetic:dimension=10,smoothness=4; got {text!r} "
-            f"(known: {', '.join(known)})"
+            f"(known: {', '.join(SYNTHETIC_KEYS)})"
         )
     at_least(1, **{key: settings[key] for key in ("dimension", "records") if key in settings})
     return synthetic_task(nodes, **settings)

@@ -48,7 +48,7 @@ from sottovoce.protocols.rationals import (
     plain_number,
     spread,
 )
-from sottovoce.protocols.spelling import parse_program, parse_protocol, read_program
+from sottovoce.protocols.spelling import SPELLED, parse_program, parse_protocol, read_program
 from sottovoce.protocols.updates import (
     CLIPPING,
     RECORDS,
@@ -69,6 +69,7 @@ __all__ = [
     "GIVEN",
     "MOST_ROUNDS",
     "RECORDS",
+    "SPELLED",
     "STATE",
     "Combine",
     "CompiledRound",
