@@ -247,8 +247,8 @@ def proved(
     alive = [name for name, end in outcomes.items() if isinstance(end, Outcome) and end.reason == "finished"]
     for name in alive:
         made = read_run(held[name].folder / "certificate.json")
-        found = verify_run(made, network, {name: held[name].folder / "transcript.jsonl"})
-        assert all(each.holds for each in found), f"the certificate of {name} does not hold"
+        again = verify_run(made, network, {name: held[name].folder / "transcript.jsonl"})
+        assert all(each.holds for each in again), f"the certificate of {name} does not hold"
     parts = [base64.b64decode(part) for part in lines[alive[0]][0]["parts"]]
     history = history_of(network.joined(parts), lines, checked=True)
     ratios, gains = [], []
