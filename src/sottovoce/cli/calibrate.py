@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sottovoce.cli.options import Config, Course, Json, Output, Sight, Source, accounted, network
-from sottovoce.cli.printing import result_page, write_result
+from sottovoce.cli.printing import result_page, typed_command, write_result
 from sottovoce.cli.sampled import asks_coins, sampled, show_sampled
 from sottovoce.errors import FileError, positive, probability
 
@@ -56,7 +56,12 @@ def calibrate(
         written, failure = None, error
     if json:
         document = documents.calibration_document(
-            table, chosen.graph, found, target_epsilon=target_epsilon, target_delta=target_delta
+            table,
+            chosen.graph,
+            found,
+            target_epsilon=target_epsilon,
+            target_delta=target_delta,
+            command=typed_command(),
         )
         write_result(documents.as_json(document))
     else:

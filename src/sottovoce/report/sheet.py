@@ -14,6 +14,7 @@ from sottovoce.accounting import Account, noise_enough
 from sottovoce.documents import Occasion
 from sottovoce.explanations import EXPLANATIONS
 from sottovoce.interval import Interval, rounded_up
+from sottovoce.report.budgets import noise_sentence
 from sottovoce.report.drawings import view_drawing
 from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import seen_part
@@ -74,6 +75,7 @@ def sheet_html(page: PageDocument) -> str:
         + "".join(_figure(number) for number in _numbers(parts, accounts, unconditional))
         + "</div>",
         _meaning(page, accounts[0]),
+        f"<p>{html.escape(noise_sentence(parts, [account for account, _, _ in accounts]))}</p>",
         '<div class="columns"><div>' + _checklist(page) + "</div><div>" + _seen(parts) + "</div></div>",
         _origin(page),
         _signature(),
