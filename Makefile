@@ -18,8 +18,11 @@ TOGETHER := -n 2 --dist worksteal
 
 $(READY): pyproject.toml requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("sottovoce needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	@echo "Set-up, 1 of 3: a virtual environment in $(VENV)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Set-up, 2 of 3: what the package runs with, most of it numpy and scipy"
 	$(PIP) --requirement requirements.txt
+	@echo "Set-up, 3 of 3: the package itself"
 	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
@@ -27,8 +30,10 @@ $(TESTABLE): $(READY) requirements-test.txt
 	$(PIP) --requirement requirements-test.txt
 	touch $@
 
-demo: $(READY)  ## what every node of the paper's random graph can learn about every other
-	$(BIN)/sottovoce account erdos-renyi:n=100,p=0.15,seed=1 --rounds 100 --noise-multiplier 4 --delta 1e-5
+demo: $(READY)  ## what every family of Florence can learn about every other, as text and as a report
+	$(BIN)/sottovoce account florentine --rounds 20 --noise-multiplier 4 --delta 1e-5 --report demo.html
+	@echo
+	@echo "demo.html is the same as a report: open it in a browser."
 
 swarm: $(TESTABLE)  ## eight sites as processes of this machine, which learn together behind masked sums
 	rm -rf .swarm
@@ -59,4 +64,4 @@ bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .swarm .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .swarm demo.html .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -61,6 +61,8 @@ def test_calibrated_noise_is_that_of_the_library(sottovoce: Run) -> None:
         "pairs_computed",
         "pairs_possible",
         "worst",
+        "baselines",
+        "command",
     ]
     assert document["noise_multiplier"] == noise
     assert document["worst"]["epsilon"]["upper"] <= 1.0
@@ -83,6 +85,26 @@ def test_the_noise_that_is_shown_is_enough(sottovoce: Run, tmp_path: Path) -> No
     fewer = [less if word == shown else word for word in words]
     assert sottovoce(*fewer, "--max-epsilon", "1").code == 3
     assert len(documents.read_account_csv(tmp_path / "pairs.csv")["secure-sum"]) == 20
+
+
+def test_a_calibration_in_json_says_what_was_typed_and_what_to_compare_with(sottovoce: Run) -> None:
+    found = json.loads(sottovoce(*CALIBRATE, "--json").out)
+    assert found["command"] == f"sottovoce {' '.join(CALIBRATE)} --json"
+    assert found["graph"]["rule"] == "metropolis"
+    noise, delta = found["noise_multiplier"], found["target_delta"]
+    local = json.loads(
+        sottovoce(
+            "account",
+            *RUN[:-2],
+            "--view",
+            "everyone",
+            "--noise-multiplier",
+            repr(noise),
+            f"--delta={delta}",
+            "--json",
+        ).out
+    )
+    assert found["baselines"]["local"] == local["worst"]["epsilon"]
 
 
 def test_a_calibrated_table_that_cannot_be_written_does_not_lose_the_noise(

@@ -19,7 +19,7 @@ from sottovoce.cli.options import (
     accounted,
     network,
 )
-from sottovoce.cli.printing import result_page, write_result
+from sottovoce.cli.printing import result_page, typed_command, write_result
 from sottovoce.cli.reporting import check_report, files_of, report_account
 from sottovoce.cli.sampled import asks_coins, sampled, show_sampled
 from sottovoce.errors import FileError, positive, probability
@@ -70,7 +70,12 @@ def calibrate(
         written, failure = None, error
     if json:
         document = documents.calibration_document(
-            table, chosen.graph, found, target_epsilon=target_epsilon, target_delta=target_delta
+            table,
+            chosen.graph,
+            found,
+            target_epsilon=target_epsilon,
+            target_delta=target_delta,
+            command=typed_command(),
         )
         write_result(documents.as_json(document))
     else:

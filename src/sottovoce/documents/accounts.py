@@ -170,7 +170,7 @@ class AccountDocument(Terms, frozen=True, kw_only=True, tag="account"):
 
 
 class CalibrationDocument(Terms, frozen=True, kw_only=True, tag="calibration"):
-    """The noise that is enough, and the pair that needs it."""
+    """The noise that is enough, the pair that needs it, and what local DP and a trusted server give at that noise."""
 
     graph: GraphFacts
     target_epsilon: float
@@ -180,6 +180,8 @@ class CalibrationDocument(Terms, frozen=True, kw_only=True, tag="calibration"):
     pairs_computed: Count
     pairs_possible: Count
     worst: Pair
+    baselines: Baselines
+    command: str | UnsetType = UNSET
 
 
 class Degrees(Form, frozen=True, kw_only=True):
@@ -267,7 +269,13 @@ def fits_json(table: Sized) -> bool:
 
 
 def calibration_document(
-    table: AccountTable, graph: Graph, spectrum: Spectrum, *, target_epsilon: float, target_delta: float
+    table: AccountTable,
+    graph: Graph,
+    spectrum: Spectrum,
+    *,
+    target_epsilon: float,
+    target_delta: float,
+    command: str | None = None,
 ) -> CalibrationDocument:
     """The document of a calibration: `table` holds the accounts at the calibrated noise."""
     return CalibrationDocument(
@@ -278,6 +286,8 @@ def calibration_document(
         target_delta=target_delta,
         noise_multiplier=float(table.noise_multiplier),
         worst=account_pair(table.worst(), target_delta),
+        baselines=baselines(table),
+        command=command or UNSET,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sottovoce.accounting import Account, noise_enough
 from sottovoce.documents import Occasion
 from sottovoce.interval import Interval, rounded_up
+from sottovoce.report.budgets import noise_sentence
 from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, first_page, origin_rows
 from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import seen_part
@@ -33,13 +34,14 @@ def sheet_html(page: PageDocument) -> str:
     parts = (page, *page.beside)
     accounts = [_worst(part, page.graph.labels) for part in parts]
     unconditional = _unconditional(page)
+    noise = noise_sentence(parts, [account for account, _, _ in accounts])
     weights = {"weights": f"{page.graph.rule}, hash {page.graph.hash}"}
     return first_page(
         Sheet(
             asked=_question(page),
             verdict=_verdict(page, told, unconditional),
             sizes=_sizes(parts, accounts, unconditional),
-            meaning=_meaning(page, accounts[0]),
+            meaning=f"{_meaning(page, accounts[0])} {noise}".strip(),
             checks=checks_of(page.view, page.assumption),
             views=[(part.view, _named(part)) for part in parts],
             origin=origin_rows(told, weights, "sottovoce verify THIS-FILE --graph GRAPH"),
