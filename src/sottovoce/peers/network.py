@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 import tomllib
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,7 +23,7 @@ from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.naming import name_of, read_part
-from sottovoce.peers.whole import check_ported, ported
+from sottovoce.peers.whole import LARGEST_DENOMINATOR, check_ported, ported, whole_rows
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
 from sottovoce.scenarios import Scenario
 
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network", "read_table"]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
-LARGEST_DENOMINATOR = 2**20
-"""Weights are integers over this at most, so that sums of integers on a grid keep their room in 64 bits."""
 
 
 class Deadlines(Form, frozen=True, kw_only=True):
@@ -118,7 +115,7 @@ class Network:
         weights = _weights(settings)
         protocol = parse_protocol(settings.protocol, weights, rounds=settings.rounds)
         _check_protocol(protocol)
-        denominator, numerators = _integers(protocol.schedule[0])
+        denominator, numerators = whole_rows(protocol.schedule[0])
         found = cls(settings=settings, protocol=protocol, denominator=denominator, numerators=numerators)
         _ = found._whole
         if settings.sums == "masked":
@@ -488,18 +485,6 @@ def _given(weights: Weighting, names: list[str], place: dict[str, int]) -> Gossi
                 f"{total} (mend its row)"
             )
     return matrix_weights(matrix, names, normalise=True)
-
-
-def _integers(weights: GossipWeights) -> tuple[int, tuple[dict[int, int], ...]]:
-    """Rows of weights as integers over their common denominator."""
-    rows = [weights.exact_row(i) for i in range(weights.n)]
-    denominator = math.lcm(*(value.denominator for row in rows for value in row.values()))
-    if denominator > LARGEST_DENOMINATOR:
-        raise InputError(
-            f"weights must be integers over a common denominator of at most {LARGEST_DENOMINATOR}; these need "
-            f"{denominator} (give weights as integers, or take uniform ones)"
-        )
-    return denominator, tuple({j: int(value * denominator) for j, value in row.items()} for row in rows)
 
 
 def _check_protocol(protocol: Protocol) -> None:

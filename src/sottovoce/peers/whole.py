@@ -17,9 +17,13 @@ from sottovoce.protocols import CONTRIBUTION, Combine, exact
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import PerNode, Program, Protocol
 
-__all__ = ["check_ported", "ported", "program_reach"]
+__all__ = ["LARGEST_DENOMINATOR", "check_ported", "ported", "program_reach", "whole_rows"]
+
+LARGEST_DENOMINATOR = 2**20
+"""Weights are integers over this at most, so that sums of integers on a grid keep their room in 64 bits."""
 
 
 def ported(protocol: Protocol) -> bool:
@@ -102,6 +106,18 @@ def program_reach(program: Program, *, rounds: int, fresh: int, pull: Fraction) 
             most = max(most, registers[step.into])
         held = {name: registers[name] for name in held}
     return most
+
+
+def whole_rows(weights: GossipWeights) -> tuple[int, tuple[dict[int, int], ...]]:
+    """Rows of weights as integers over their common denominator."""
+    rows = [weights.exact_row(i) for i in range(weights.n)]
+    denominator = math.lcm(*(value.denominator for row in rows for value in row.values()))
+    if denominator > LARGEST_DENOMINATOR:
+        raise InputError(
+            f"weights must be integers over a common denominator of at most {LARGEST_DENOMINATOR}; these need "
+            f"{denominator} (give weights as integers, or take uniform ones)"
+        )
+    return denominator, tuple({j: int(value * denominator) for j, value in row.items()} for row in rows)
 
 
 def _numbers(value: PerNode) -> set[Fraction]:
