@@ -2,7 +2,8 @@
 """All pairs of secure sums against the definition: build H_T, take the pseudoinverse of its noise part, form M.
 
 The definition is timed for one observer in the neighbourhood view at n = T = 100; ours for every pair of the same
-graph over 1000 rounds. A second table compares the same view and horizon, where both can do it.
+graph over 1000 rounds. A second table compares the same view and horizon, where both can do it; a third has the
+processor time of one observer and all its targets against the rounds, as a multiple of that of 100 rounds.
 
     python -m benchmarks.against_direct [--quick] [--rounds 1000] [--json FILE] [GRAPH]
 """
@@ -45,6 +46,35 @@ def direct_time(weights: GossipWeights, observer: int, rounds: int) -> tuple[flo
     return time.process_time() - begin, len(seen)
 
 
+def against_rounds(weights: GossipWeights, horizons: list[int]) -> list[dict[str, object]]:
+    """Processor seconds of a fine account of one observer, its multiple of the first horizon, and the widest gap."""
+    rows: list[dict[str, object]] = []
+    for view in (View.neighbourhood(weights.labels[0]), View.secure_sum(weights.labels[0])):
+        first = 0.0
+        for rounds in horizons:
+            seconds = []
+            for _ in range(3):
+                begin = time.process_time()
+                found = sensitivity(gossip(weights, rounds=rounds), view, effort="fine")
+                seconds.append(time.process_time() - begin)
+            first = first or min(seconds)
+            gap = float((found.squared_upper / np.maximum(found.squared_lower, 1e-300) - 1).max())
+            print(
+                f"{view.name}, T = {rounds}: {min(seconds):.3f} s, {min(seconds) / first:.2f} times {horizons[0]} "
+                f"rounds, widest gap {gap:.1e}"
+            )
+            rows.append(
+                {
+                    "view": view.name,
+                    "rounds": rounds,
+                    "seconds": min(seconds),
+                    "ratio": min(seconds) / first,
+                    "gap": gap,
+                }
+            )
+    return rows
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Time both, print the ratios, and write them as JSON if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -66,6 +96,8 @@ def main(arguments: list[str] | None = None) -> None:
     ours = time.process_time() - begin
     print(f"ours, the same view, certified and solved: {ours:.2f} s, {direct / ours:.1f} times faster")
 
+    by_rounds = against_rounds(weights, [30, 300] if chosen.quick else [100, 200, 400, 1000, 2000])
+
     observers = weights.labels[:5] if chosen.quick else weights.labels
     protocol = gossip(weights, rounds=chosen.rounds)
     gaps = []
@@ -86,6 +118,7 @@ def main(arguments: list[str] | None = None) -> None:
         "seconds": every,
         "ratio": every / direct,
         "largest gap": worst,
+        "against rounds": by_rounds,
     }
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a round of real peers on loopback costs, against message size and degree: masked, in the clear, bare links.
 
-    python -m benchmarks.peers [--quick] [--sizes 1000 100000] [--degrees 2 4] [--rounds 20]
+    python -m benchmarks.peers [--quick] [--sizes 1000 100000 1250000] [--degrees 2 4] [--rounds 20]
+
+Messages of 1000, 100 000 and 1 250 000 numbers have 8 kB, 0.8 MB and 10 MB.
 
 All nodes are threads of one process, with links of their own. Rounds are counted for each second of the processor, of
 all nodes and links together, so that other work on the machine does not count. `Zenoh` and `asyncio` send a message of
@@ -56,7 +58,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 100_000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 100_000, 1_250_000])
     parser.add_argument("--degrees", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--rounds", type=int, default=20)
     asked = parser.parse_args(words)
@@ -78,7 +80,7 @@ def row(size: int, degree: int, rounds: int) -> str:
     found: dict[str, float] = {}
     hidden = rounds / seconds(lambda: found.update(timed(lambda: peers(masked, keys, size))))
     share = sum(found[part] for part in found if part != "all") / found["all"]
-    return f"{size:9} {degree:6} {bare:8.1f} {tls:8.1f} {plain:8.1f} {hidden:8.1f} {share:6.0%}"
+    return f"{size:9} {degree:6} {bare:8.3g} {tls:8.3g} {plain:8.3g} {hidden:8.3g} {share:6.0%}"
 
 
 def seconds(run: Callable[[], object]) -> float:

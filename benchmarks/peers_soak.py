@@ -1,41 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many nodes, many rounds, and SIGKILL at random moments: nobody hangs, no sum is wrong, nothing is sent twice.
+"""Many masked nodes, many rounds, and SIGKILL at random moments: nobody hangs, no sum is wrong, none is opened twice.
 
     python -m benchmarks.peers_soak --nodes 32 --rounds 1000
 
-Every node writes down, besides its transcript, what it sent and what it received. Afterwards each sum that was received
-is added up again from what the survivors sent.
+Nodes form a necklace of diamonds: in each, two nodes have the same neighbours and hide each other. Every node writes
+down, besides its transcript, what it sent and what it received. Afterwards each sum that was received is added up again
+from what the survivors sent, every certificate that a node wrote is proved again, and what follows from all transcripts
+together is held against an account of the same schedule that is made here from those notes alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import functools
+import math
 import os
 import random
 import signal
 import struct
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.linalg import null_space
 
-from sottovoce.peers import Moment, Network, Outcome, Place, read_network, read_transcript, write_identity
+from sottovoce import gaussian
+from sottovoce.peers import (
+    Moment,
+    Network,
+    Outcome,
+    Place,
+    read_network,
+    read_run,
+    read_transcript,
+    verify_run,
+    write_identity,
+)
 from sottovoce.peers.exchanges import Clear, Masking
+from sottovoce.peers.history import History, history_of
 from sottovoce.peers.identity import create_identity
 from sottovoce.peers.local import _child, free_ports, process_context
+from sottovoce.peers.spending import spent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from sottovoce.peers.exchanges import Post
 
-DEGREE, WIDTH = 4, 3
-SENT, RECEIVED = 0, 1
+WIDTH, NOISE = 3, 40.0
+SENT, RECEIVED, DELTA = 0, 1, 1e-5
 
 
 def main() -> None:
@@ -44,14 +63,17 @@ def main() -> None:
     words.add_argument("--nodes", type=int, default=32)
     words.add_argument("--rounds", type=int, default=1000)
     words.add_argument("--killed", type=float, default=0.3, help="share of the nodes that are killed")
-    words.add_argument("--masked", action="store_true")
+    words.add_argument("--plain", dest="masked", action="store_false")
     words.add_argument("--seed", type=int, default=0)
     words.add_argument(
         "--limit", type=float, default=3600.0, help="seconds after which nodes are said to hang"
     )
-    asked = words.parse_args()
+    words.add_argument("--folder", type=Path, help="keep all files here")
+    asked = vars(words.parse_args())
+    kept = asked.pop("folder")
     with tempfile.TemporaryDirectory() as folder:
-        print(soak(Path(folder), **vars(asked)))
+        for name, value in soak(kept or Path(folder), **asked).items():
+            print(f"{name:32} {value}")
 
 
 @dataclass
@@ -63,7 +85,8 @@ class _Soak:
     running: dict[Connection, tuple[str, Any]] = field(default_factory=dict)
     moments: dict[str, Moment] = field(default_factory=dict)
     outcomes: dict[str, Outcome | str] = field(default_factory=dict)
-    kills: int = 0
+    killed: list[str] = field(default_factory=list)
+    restarted: int = 0
     restarts: list[tuple[float, str]] = field(default_factory=list)
 
     def start(self, name: str) -> None:
@@ -94,7 +117,7 @@ class _Soak:
         for held, process in self.running.values():
             if held == name and name not in self.outcomes and process.pid is not None:
                 os.kill(process.pid, signal.SIGKILL)
-                self.kills += 1
+                self.killed.append(name)
                 if self.rng.random() < 0.7:
                     self.restarts.append((time.monotonic() + self.rng.uniform(0.5, 5.0), name))
 
@@ -125,6 +148,7 @@ def soak(
                 going.kill(name)
             for when, name in [each for each in going.restarts if each[0] <= now]:
                 going.restarts.remove((when, name))
+                going.restarted += 1
                 going.start(name)
     finally:
         for _, process in going.running.values():
@@ -138,9 +162,11 @@ def soak(
         "rounds": rounds,
         "masked": masked,
         "seconds": round(seconds, 1),
-        "kills": going.kills,
+        "nodes killed": len(set(going.killed)),
+        "kills": len(going.killed),
+        "restarts": going.restarted,
         "ends": dict(ends),
-        **checked(network, going.places),
+        **checked(network, going.places, going.outcomes),
     }
 
 
@@ -168,31 +194,108 @@ def child(place: Place, pipe: Connection) -> None:
     _child(place, pipe)
 
 
-def checked(network: Network, held: dict[str, Place]) -> dict[str, int]:
-    """Add up every sum again, and read every transcript."""
+def checked(network: Network, held: dict[str, Place], outcomes: Mapping[str, object]) -> dict[str, object]:
+    """Add up every sum again, read every transcript, and prove every certificate."""
     sent: dict[tuple[int, int], np.ndarray] = {}
-    sums, left_out, lines = 0, 0, 0
+    heard: dict[tuple[int, int], list[int]] = {}
+    lists: dict[tuple[int, str], set[tuple[str, ...]]] = defaultdict(set)
+    left_out, lines = 0, dict[str, list[dict[str, Any]]]()
     for name, place in held.items():
         me = network.index(name)
         for what, t, _, values in logged(place, network.dimension):
             # A node that was killed before it had kept a message makes another: the last is the one that was sent.
             if what == SENT:
                 sent[me, t] = values
-        found = read_transcript(place.folder / "transcript.jsonl", network.settings.nodes[me].signing_key)
-        once = Counter((line["round"], line["exchange"]) for line in found if line["what"] == "sent")
+        lines[name] = read_transcript(
+            place.folder / "transcript.jsonl", network.settings.nodes[me].signing_key
+        )
+        once = Counter(line["round"] for line in lines[name] if line["what"] == "sent")
         assert set(once.values()) == {1}, f"{name} says that it sent twice"
-        lines += len(found)
+        for line in lines[name]:
+            if line["what"] in {"given", "summed"}:
+                lists[line["round"], line["receiver"]].add(tuple(line["survivors"]))
+    twice = [place for place, found in lists.items() if len(found) > 1]
+    assert not twice, f"sums were opened over two lists: {twice}"
     for name, place in held.items():
-        me, row = network.index(name), network.numerators[network.index(name)]
+        me = network.index(name)
         for what, t, survivors, values in logged(place, network.dimension):
             if what == RECEIVED:
-                own = network.denominator - sum(row[j] for j in survivors)
-                total = own * sent[me, t] + sum(row[j] * sent[j, t] for j in survivors)
-                off = float(np.abs(values - total / network.denominator).max())
+                row = network.row(me, survivors)
+                total = sum(weight * sent[j, t] for j, weight in row.items()) / sum(row.values())
+                off = float(np.abs(values - total).max())
                 allowed = network.grid.unit if network.settings.sums == "masked" else 1e-9
                 assert off <= allowed, f"{name} received a wrong sum in round {t}: off by {off}"
-                sums, left_out = sums + 1, left_out + len(network.senders(me)) - len(survivors)
-    return {"sums checked": sums, "terms left out": left_out, "lines of transcripts": lines}
+                heard[me, t] = survivors
+                left_out += len(network.senders(me)) - len(survivors)
+    return {
+        "sums added up again, none wrong": len(heard),
+        "terms left out": left_out,
+        "sums opened, each over one list": len(lists),
+        "lines of transcripts, all signed": sum(map(len, lines.values())),
+        **proved(network, held, lines, heard, outcomes),
+    }
+
+
+def proved(
+    network: Network,
+    held: dict[str, Place],
+    lines: dict[str, list[dict[str, Any]]],
+    heard: dict[tuple[int, int], list[int]],
+    outcomes: Mapping[str, object],
+) -> dict[str, object]:
+    """Every certificate again, and the account of all transcripts against one from what nodes wrote down."""
+    alive = [name for name, end in outcomes.items() if isinstance(end, Outcome) and end.reason == "finished"]
+    for name in alive:
+        made = read_run(held[name].folder / "certificate.json")
+        again = verify_run(made, network, {name: held[name].folder / "transcript.jsonl"})
+        assert all(each.holds for each in again), f"the certificate of {name} does not hold"
+    parts = [base64.b64decode(part) for part in lines[alive[0]][0]["parts"]]
+    history = history_of(network.joined(parts), lines, checked=True)
+    ratios, gains = [], []
+    for name in alive if network.settings.sums == "masked" else ():
+        me = network.index(name)
+        for observer in network.neighbours(me):
+            if network.names[observer] in alive:
+                known = spent(history, me, (observer,), delta=DELTA)
+                gains.append(known.epsilon / spent(history, me, (), delta=DELTA).epsilon)
+                # Rounds in which nobody is missing may have a smaller account together, by smooth updates.
+                if not known.together:
+                    ratios.append(known.epsilon / offline(network, heard, history, me, observer))
+                    assert 1 - 1e-9 <= ratios[-1] <= 1.01, (
+                        f"{name} and {network.names[observer]}: {ratios[-1]}"
+                    )
+    return {
+        "certificates, all proved again": len(alive),
+        "pairs accounted for": len(ratios),
+        "ε over that of the schedule": f"{min(ratios):.4f} to {max(ratios):.4f}" if ratios else "–",
+        "ε over that of local DP": f"{min(gains):.4f} to {max(gains):.4f}" if gains else "–",
+    }
+
+
+def offline(
+    network: Network, heard: dict[tuple[int, int], list[int]], history: History, me: int, observer: int
+) -> float:
+    """ε of the schedule that nodes wrote down: each round costs what no twin of the target hides."""
+    squared = 0.0
+    for t in range(network.settings.rounds):
+        if (t, me) in history.sent:
+            rows = tuple(
+                tuple(sorted(network.row(i, heard.get((i, t), ())).items())) for i in range(network.n)
+            )
+            squared += _cost(rows, me, observer)
+    return float(gaussian.epsilon(math.sqrt(squared) / network.settings.noise_multiplier, DELTA))
+
+
+@functools.lru_cache(maxsize=100_000)
+def _cost(rows: tuple[tuple[tuple[int, int], ...], ...], me: int, observer: int) -> float:
+    """1 − what of the target's unit vector lies in the kernel of all that anybody receives of the hidden nodes."""
+    matrix = np.zeros((len(rows), len(rows)))
+    for i, row in enumerate(rows):
+        for j, weight in row:
+            matrix[i, j] = weight
+    kernel = null_space(np.delete(matrix, observer, axis=1))
+    place = me - (me > observer)
+    return 1 - float(kernel[place] @ kernel[place])
 
 
 def logged(place: Place, width: int) -> Iterator[tuple[int, int, list[int], np.ndarray]]:
@@ -206,16 +309,17 @@ def logged(place: Place, width: int) -> Iterator[tuple[int, int, list[int], np.n
 
 
 def written(folder: Path, nodes: int, rounds: int, masked: bool) -> Path:
-    """A network in which every node is linked with the two before and the two after it."""
+    """A necklace of diamonds a–{b, c}–d with b–c, each d linked with the next a: everybody has three neighbours."""
     assert nodes <= 64
+    assert nodes % 4 == 0
+    folder.mkdir(parents=True, exist_ok=True)
     names = [f"n{k}" for k in range(nodes)]
     made = [
         create_identity(name, f"127.0.0.1:{port}")
         for name, port in zip(names, free_ports(nodes), strict=True)
     ]
-    pairs = {
-        tuple(sorted((k, (k + step) % nodes))) for k in range(nodes) for step in range(1, DEGREE // 2 + 1)
-    }
+    within = ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (3, 4))
+    pairs = {tuple(sorted((k + a, (k + b) % nodes))) for k in range(0, nodes, 4) for a, b in within}
     rng = np.random.default_rng(1)
     for identity in made:
         write_identity(identity, folder)
@@ -225,12 +329,15 @@ def written(folder: Path, nodes: int, rounds: int, masked: bool) -> Path:
     edges = ", ".join(f'["n{a}", "n{b}"]' for a, b in sorted(pairs))
     text = f"""name = "soak"
 rounds = {rounds}
-noise_multiplier = 4.0
+noise_multiplier = {NOISE}
+unit = "node"
 weights = "uniform"
+missing = "survivors"
+colluders = 0
 sums = "{"masked" if masked else "plain"}"
 edges = [{edges}]
 task = {{ loss = "logistic", features = {WIDTH}, classes = 2, shard_size = 8 }}
-deadlines = {{ join = 600, round = 30, lost = 2 }}
+deadlines = {{ join = 600, round = 60, lost = 5 }}
 """
     (folder / "network.toml").write_text(text + "".join(each.public_text for each in made))
     return folder / "network.toml"

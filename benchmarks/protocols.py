@@ -3,10 +3,12 @@
 
 One observer, all targets, explicit rounds: processor seconds of the sensitivity of every target.
 
-    python -m benchmarks.protocols [--quick | --large] [--rounds 100] [--repeat 3] [--json FILE] [GRAPH]
+    python -m benchmarks.protocols [--quick | --large] [--view NAME] [--only NAME …] [--rounds 100] [--repeat 3]
+                                   [--json FILE] [GRAPH]
     python -m benchmarks.protocols --before FOLDER [--repeat 3] [--rounds 100] [GRAPH]
 
-Each time is the median of several. FOLDER holds the sources of another version: then plain gossip alone is measured, by
+Each time is the median of several, and so is a multiple: plain gossip is measured next to it every time, so that a busy
+machine slows both. FOLDER holds the sources of another version: then plain gossip alone is measured, by
 both versions in turn in processes of their own, and how far their ends are apart.
 
 At most 5 times plain gossip is the goal for one register and one exchange, and 3·q·K times for q registers and K
@@ -30,6 +32,7 @@ import numpy as np
 
 from sottovoce import View, graphs, sensitivity
 from sottovoce.protocols import (
+    Exchange,
     Protocol,
     chebyshev,
     clean_state,
@@ -46,6 +49,7 @@ from sottovoce.protocols import (
 
 if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights
+    from sottovoce.sensitivities import Sensitivities
 
 GRAPH, LARGE = "erdos-renyi:n=100,p=0.15,seed=1", "random-regular:n=10000,d=8,seed=1"
 
@@ -73,20 +77,38 @@ def protocols(weights: GossipWeights, rounds: int) -> list[tuple[str, Protocol]]
     ]
 
 
-def seconds(protocol: Protocol, view: View, repeat: int) -> tuple[float, float, float]:
-    """Processor seconds for all targets, and the median and the widest relative gap between the ends of an interval."""
-    taken = []
+def goal(protocol: Protocol) -> int:
+    """How many times plain gossip is allowed: 5 for one register and one exchange, else 3·q·K."""
+    program = protocol.programs[0]
+    exchanges = sum(isinstance(step, Exchange) for step in program.instructions)
+    return 5 if len(program.keeps) * exchanges == 1 else 3 * len(program.keeps) * exchanges
+
+
+def seconds(protocol: Protocol, view: View) -> tuple[float, Sensitivities]:
+    """Processor seconds for all targets, and what was found."""
+    begin = time.process_time()
+    found = sensitivity(protocol, view)
+    return time.process_time() - begin, found
+
+
+def beside_plain(plain: Protocol, protocol: Protocol, view: View, repeat: int) -> dict[str, float]:
+    """Seconds, the multiple of plain gossip, and the median and the widest relative gap between ends."""
+    taken, multiples = [], []
     for _ in range(repeat):
-        begin = time.process_time()
-        found = sensitivity(protocol, view)
-        taken.append(time.process_time() - begin)
+        first, found = seconds(plain, view)
+        spent = first
+        if protocol is not plain:
+            spent, found = seconds(protocol, view)
+        taken.append(spent)
+        multiples.append(spent / first)
     seen = found.squared_lower > 0
     ratios = found.squared_upper[seen] / found.squared_lower[seen]
-    return (
-        statistics.median(taken),
-        float(np.median(ratios)) - 1 if ratios.size else 0.0,
-        float(ratios.max(initial=1.0)) - 1,
-    )
+    return {
+        "seconds": statistics.median(taken),
+        "multiple": statistics.median(multiples),
+        "median_gap": float(np.median(ratios)) - 1 if ratios.size else 0.0,
+        "gap": float(ratios.max(initial=1.0)) - 1,
+    }
 
 
 PLAIN = """
@@ -136,6 +158,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--quick", action="store_true", help="20 nodes, 20 rounds")
     parser.add_argument("--large", action="store_true", help="10,000 nodes, 1000 rounds")
+    parser.add_argument("--view", choices=["secure-sum", "neighbourhood"], help="one of the two views alone")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="protocols whose names begin so, and plain gossip"
+    )
     parser.add_argument("--repeat", type=int, default=3, help="the median of so many times counts")
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="sources of another version")
     parser.add_argument("--json", type=Path, metavar="FILE")
@@ -147,20 +173,19 @@ def main(arguments: list[str] | None = None) -> None:
         return
     weights = graphs.metropolis_weights(graph)
     rows = []
-    seconds(gossip(weights, rounds=4), View.secure_sum(weights.labels[0]), 1)
+    (_, plain), *others = protocols(weights, rounds)
+    wanted = [each for each in others if chosen.only is None or each[0].startswith(tuple(chosen.only))]
+    seconds(gossip(weights, rounds=4), View.secure_sum(weights.labels[0]))
     for view in (View.secure_sum(weights.labels[0]), View.neighbourhood(weights.labels[0])):
-        plain = None
+        if chosen.view not in {None, view.name}:
+            continue
         print(f"{view.name}, {graph}, {rounds} rounds")
-        for name, protocol in protocols(weights, rounds):
-            spent, median, gap = seconds(protocol, view, chosen.repeat)
-            plain = spent if plain is None else plain
-            rows.append(
-                {"view": view.name, "protocol": name, "seconds": spent, "multiple": spent / plain}
-                | {"median_gap": median, "gap": gap}
-            )
+        for name, protocol in [("gossip", plain), *wanted]:
+            found = beside_plain(plain, protocol, view, chosen.repeat)
+            rows.append({"view": view.name, "protocol": name, "goal": goal(protocol), **found})
             print(
-                f"  {name:30} {spent:8.2f} s  {spent / plain:6.1f} x plain   "
-                f"ends within {median:.1e} (median), {gap:.1e}",
+                f"  {name:30} {found['seconds']:8.2f} s  {found['multiple']:6.1f} x plain (goal {goal(protocol):2})   "
+                f"ends within {found['median_gap']:.1e} (median), {found['gap']:.1e}",
                 flush=True,
             )
     if chosen.json is not None:

@@ -13,6 +13,56 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 importlib.import_module("tests.profiles")
 
 
+@pytest.fixture(scope="session")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A report of each kind, by the command that wrote it."""
+    from sottovoce.cli import main
+
+    folder = tmp_path_factory.mktemp("reports")
+    view, ring = ["--view", "secure-sum"], ["ring:n=5", "--rounds", "6"]
+    pair = ["--observer", "0", "--target", "2", "--noise-multiplier", "4"]
+    file, pairs = str(folder / "certificate.json"), str(folder / "pairs")
+    assert main(["sweep", *ring, *view, "--output", pairs]) == 0
+    train = [
+        "breast-cancer",
+        "--graph",
+        "ring:n=5",
+        "--rounds",
+        "8",
+        *view,
+        "--target-epsilon",
+        "4",
+        "--seed",
+        "1",
+    ]
+    words = {
+        "account": [*ring, "--noise-multiplier", "4", "--max-epsilon", "3"],
+        "calibrate": [*ring, *view, "--target-epsilon", "1"],
+        "coalition": [
+            *ring,
+            "--view",
+            "coalition-sums",
+            "--target",
+            "2",
+            "--size",
+            "2",
+            "--noise-multiplier",
+            "4",
+        ],
+        "audit": [*ring, *view, *pair, "--trials", "200", "--seed", "1"],
+        "certify": [*ring, *view, *pair, "--output", file],
+        "verify": [file, "--graph", "ring:n=5"],
+        "rate": ["ring:n=5", *view],
+        "summary": [pairs, "--noise-multiplier", "4", "--max-epsilon", "0.5"],
+        "train": train,
+    }
+    codes = {"summary": 3}
+    for command, rest in words.items():
+        report = str(folder / f"{command}.html")
+        assert main([command, *rest, "--report", report]) == codes.get(command, 0), command
+    return {command: folder / f"{command}.html" for command in words}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs in a browser, however it comes by it."""

@@ -44,7 +44,7 @@ def same(first: Run, second: Run) -> bool:
             continue
         mine, theirs = getattr(first, field.name), getattr(second, field.name)
         if field.name in {"state", "history"}:
-            if not all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True)):
+            if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, theirs, strict=True)):
                 return False
         elif field.name in {"keys", "before"}:
             if (mine is None) != (theirs is None) or (mine is not None and not np.array_equal(mine, theirs)):

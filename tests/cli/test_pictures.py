@@ -14,7 +14,7 @@ ACCOUNT = ("account", "ring:n=5", "--rounds", "4", "--noise-multiplier", "3")
 
 def test_a_report_holds_the_number_that_is_printed_and_the_pairs(sottovoce: Run, tmp_path: Path) -> None:
     code, out, err = sottovoce(*ACCOUNT, "--report", "r.html", "--plot", "p.svg")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "sottovoce: wrote p.svg\nsottovoce: wrote r.html\n")
     assert out == sottovoce(*ACCOUNT).out
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     bound = " ".join(out.split()[:3])

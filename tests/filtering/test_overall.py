@@ -11,7 +11,7 @@ from mpmath import mp
 
 from sottovoce import View, gossip, sensitivity
 from sottovoce.filtering import ProgramResponse, program_forms, program_response
-from sottovoce.filtering.overall import Overall, overall
+from sottovoce.filtering.overall import Overall, _whitening_norm, overall
 from sottovoce.graphs import lazy_weights, metropolis_weights
 from sottovoce.protocols import momentum, pairwise_noise, scheduled
 
@@ -31,7 +31,7 @@ PROTOCOLS = [
 def found(protocol: Protocol) -> tuple[ProgramResponse, Overall]:
     response = program_response(protocol, View.neighbourhood(0), engine="reduced", coarse=True)
     assert response.cut is not None
-    bounds = overall(response.steps, response.cut, response._adjoints(in_floats=True))
+    bounds = overall(response.steps, response.cut, response._adjoints())
     assert bounds is not None
     return response, bounds
 
@@ -100,7 +100,7 @@ def test_noise_that_misses_a_direction_gives_no_norm() -> None:
     assert noise is not None
     assert response.cut is not None
     noise.high[0, :] = noise.high[:, 0] = 0.0
-    assert overall(response.steps, response.cut, response._adjoints(in_floats=True)) is None
+    assert overall(response.steps, response.cut, response._adjoints()) is None
 
 
 def test_dear_views_are_bounded_without_rows_and_hold_what_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,3 +123,24 @@ def test_dear_views_are_bounded_without_rows_and_hold_what_is_solved(monkeypatch
     assert asked[0] is not None
     np.testing.assert_allclose(dear.squared_upper, cheap.squared_upper, rtol=1e-4)
     np.testing.assert_allclose(dear.squared_lower, cheap.squared_lower, rtol=1e-4)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.name)
+def test_what_a_space_leaves_out_echoes_no_louder_than_open_loop_says(protocol: Protocol) -> None:
+    response = program_response(protocol, View.neighbourhood(0), engine="reduced", coarse=True)
+    assert response.cut is not None
+    # Cut the space shorter than any horizon needs, so that something is left out: the bound is of any f.
+    seen = np.zeros((int(response.starts[-1]), 0))
+    for s, rows, _, _ in response._adjoints():
+        factor = response.steps[s].stage.factor
+        if s >= 0 and factor is not None:
+            column = np.zeros((len(seen), len(factor)))
+            column[int(response.starts[s + 1]) : int(response.starts[s + 1]) + len(rows)] = rows @ factor.T
+            seen = np.hstack([seen, column])
+    bounds = found(protocol)[1]
+    stages = {id(step.stage): step.stage for step in response.steps}.values()
+    least = min(
+        np.linalg.eigvalsh(np.asarray(each.noise.injected.high))[0] for each in stages if each.noise.injected
+    )
+    allowed = response.cut.echo * _whitening_norm(stages, least, bounds.unwhite)
+    assert np.linalg.norm(seen, 2) <= allowed

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from tests.learning.test_local_steps import classified
 
-from sottovoce import View, graphs
+from sottovoce import Scenario, View, graphs
 from sottovoce.auditing import TrainingAudit, audit_training
 from sottovoce.auditing.training import CanaryLoss
 from sottovoce.errors import InputError
-from sottovoce.learning import GradientLoss, SilentNoise, Task, init, plan, step, train
+from sottovoce.learning import GradientLoss, SilentNoise, Task, init, plan, reaction_of, step, train
+from sottovoce.learning.certified import remembered
+from sottovoce.learning.programs import heard
 from sottovoce.protocols import gossip, momentum, repeated
 
 STAR = graphs.metropolis_weights("star:n=3")
@@ -69,6 +71,18 @@ def test_where_the_inequality_says_nothing_it_is_local_dp() -> None:
     leaves = plan(task, HEAVY, view="secure-sum", noise_multiplier=2.0, step=0.5)
     assert (leaves.account.method, leaves.account.assumption) == ("cap", "none")
     assert {"cap", "shift"} == set(leaves.table.method.tolist())
+
+
+def test_where_steps_differ_memory_is_not_on_one_scale_and_nothing_is_counted_as_hidden() -> None:
+    """Two rounds have one ball that counts, and yet what momentum remembers was divided by another step."""
+    asked = Scenario(protocol=momentum(STAR, rounds=2, beta="0.5"), view=SUM)
+    seen = heard(asked)
+    steady, falling, rising = (
+        remembered(seen, asked, reaction_of(classified(2), np.array(steps), clip=1.0))
+        for steps in ([0.5, 0.5], [0.5, 0.49], [0.25, 0.5])
+    )
+    assert "shift" in steady[0].method
+    assert falling == rising == seen
 
 
 def test_an_attack_on_runs_does_not_refute_it_and_would_refute_much_less() -> None:

@@ -7,7 +7,9 @@ from sottovoce.learning import History, load_data, task_from
 
 
 def test_a_history_grows_entry_by_entry() -> None:
-    history = History.empty().extended(1, 2.0, 3.0, 0.5, 0.1, 0.3).extended(2, 1.0, 2.0, 0.25, 0.2, 0.4)
+    history = (
+        History.empty().extended(1, 2.0, 3.0, 0.5, 0.1, 0.3, 0.7).extended(2, 1.0, 2.0, 0.25, 0.2, 0.4, 0.8)
+    )
     assert history.rounds.tolist() == [1, 2]
     assert history.rounds.dtype == np.int64
     assert history.epsilon.tolist() == [0.1, 0.2]

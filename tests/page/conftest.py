@@ -109,9 +109,7 @@ def families_report(families: AccountTable, tmp_path_factory: pytest.TempPathFac
         occasion=occasion("sottovoce account florentine", [], 5.0),
     )
     sections = [
-        Section(
-            heading="Summary", printed="ε ≤ 4.934 <b>bold</b>", columns=("a", "b"), rows=[(1, "</script>")]
-        )
+        Section(heading="Summary", text="ε ≤ 4.934 <b>bold</b>", columns=("a", "b"), rows=[(1, "</script>")])
     ]
     path = tmp_path_factory.mktemp("report") / "families.html"
     return write_report(

@@ -34,7 +34,7 @@ TIGHT = 1e-9
 def evaluate(browser: Browser) -> Any:
     """Call a function of the script with one value."""
     page = browser.new_page()
-    page.add_script_tag(content=FOLDER.joinpath("gaussian.js").read_text(encoding="utf-8"))
+    page.add_script_tag(content=FOLDER.joinpath("tools/gaussian.js").read_text(encoding="utf-8"))
 
     def call(function: str, value: Any) -> Any:
         return page.evaluate(f"(value) => ({function})(value, sottovoce.gaussian)", value)

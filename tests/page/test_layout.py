@@ -24,7 +24,7 @@ def neighbours(name: str) -> list[list[int]]:
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Any:
     found = browser.new_page()
-    found.add_script_tag(content=FOLDER.joinpath("layout.js").read_text(encoding="utf-8"))
+    found.add_script_tag(content=FOLDER.joinpath("panels/layout.js").read_text(encoding="utf-8"))
     yield found
     found.close()
 

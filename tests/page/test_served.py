@@ -106,6 +106,7 @@ def test_the_first_network_is_computed_by_itself(page: Page) -> None:
     assert page.locator("#sides dd").all_inner_texts() == [", ".join(larger), ", ".join(smaller)]
     assert f"secure sums would give {smaller[0]}" in page.inner_text("#headline-otherwise")
     assert page.is_checked("#view input[value=both]")
+    page.click("#tab-curves")
     page.wait_for_selector("#curves svg")
     assert page.input_value("#graph") == "florentine"
     assert violations(page) == []
@@ -411,6 +412,7 @@ def test_a_protocol_is_chosen_with_its_parameters(page: Page, visit: Visit) -> N
     table = account_all(late, "secure-sum", noise_multiplier=4.0, delta=1e-5)
     assert shown(page) == words(table.worst())
     assert "no central aggregation to compare with" in page.inner_text("#facts")
+    page.click("#tab-curves")
     page.wait_for_selector("#curves svg")
     assert "local DP" not in page.inner_text("#curves")
     assert "protocol=momentum%3Abeta%3D0.5%2Cnoise%3Dmessage" in page.url
@@ -466,7 +468,8 @@ def test_training_is_asked_for_by_the_slopes_of_its_updates(page: Page, visit: V
     """The page asks what --updates asks, says what training asks for, and its link leads back to it."""
     choose(page, "view", "Secure sum")
     idle(page)
-    assert "Nodes average what they receive" in page.inner_text("#updates-hint")
+    assert "Nodes average what they receive" in page.inner_text("#training-hint")
+    page.select_option("#training", "updates")
     page.fill("#updates", "any")
     page.press("#updates", "Enter")
     idle(page)
@@ -478,7 +481,7 @@ def test_training_is_asked_for_by_the_slopes_of_its_updates(page: Page, visit: V
     facts = page.inner_text("#facts")
     assert "none: every message is seen, or the bound holds for update maps of any kind" in facts
     assert "any: nothing is known of the maps" in facts
-    assert page.input_value("#parameters") == "updates=any"
+    assert page.input_value("#parameters") == ""
     page.fill("#updates", "0.9,1")
     page.press("#updates", "Enter")
     idle(page)
@@ -495,7 +498,7 @@ def test_training_is_asked_for_by_the_slopes_of_its_updates(page: Page, visit: V
     assert "slopes in [0.9, 1]" in facts
     assert "each node sums no more records than the public number" in facts
     assert training.hash in facts
-    assert "updates%3D0.9%2B1" in page.url
+    assert "updates=0.9%2C1" in page.url
     again = opened(visit, page.url)
     assert shown(again) == headline
     assert again.input_value("#updates") == "0.9,1"

@@ -5,6 +5,7 @@ import itertools
 from typing import Any
 
 from sottovoce.peers import Deadlines, Identity, Network, Problem, Settings, create_identity
+from sottovoce.peers.naming import drawn_part
 
 
 @functools.cache
@@ -36,6 +37,12 @@ def settings(count: int = 4, port: int = 18000, **changes: Any) -> Settings:
         "deadlines": Deadlines(join=20.0, round=5.0, lost=0.5),
     }
     return Settings(**{**usual, **changes})
+
+
+def joined(run: Network, port: int = 18000) -> Network:
+    """A network whose nodes have met, in a run of its own."""
+    keys = identities(run.n, port)
+    return run.joined(drawn_part(run.hash, i, each) for i, each in enumerate(keys))
 
 
 def network(count: int = 4, port: int = 18000, **changes: Any) -> Network:

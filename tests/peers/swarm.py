@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from tests.peers.networks import identities
+from tests.peers.networks import identities, joined
 
 from sottovoce.peers import Budget, Network, Policy
 from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Settle
@@ -23,7 +23,8 @@ class Swarm:
     def __init__(
         self, network: Network, given: Given, policies: dict[int, Policy] | None = None, seed: int = 0
     ) -> None:
-        self.network, self.asked = network, given
+        self.network, self.asked = joined(network), given
+        network = self.network
         keys = identities(network.n)
         self.offices = [PostOffice(network, each) for each in keys]
         self.budgets = [

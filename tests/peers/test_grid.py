@@ -15,6 +15,7 @@ from scipy.special import ndtr
 
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.gaussian import delta
+from sottovoce.graphs import matrix_weights
 from sottovoce.peers import grid as grids
 from sottovoce.peers.grid import (
     Grid,
@@ -26,6 +27,16 @@ from sottovoce.peers.grid import (
     view_excess,
 )
 from sottovoce.peers.noise import rounded_gaussian
+from sottovoce.peers.whole import check_ported, ported, program_reach
+from sottovoce.protocols import (
+    CONTRIBUTION,
+    Exchange,
+    Protocol,
+    initial_registers,
+    parse_protocol,
+    push_sum,
+    run_to_exchange,
+)
 
 Whole = NDArray[np.int64]
 Law = dict[tuple[int, ...], float]
@@ -170,6 +181,108 @@ def test_twins_that_react_in_any_way_are_within_what_is_certified() -> None:
         found = true_delta(left, right, epsilon)
         assert 0.7 * delta(math.sqrt(2 / 3), epsilon) < found + 1e-3
         assert found <= delta(math.sqrt(2 / 3) + excess, epsilon)
+
+
+def program_law(protocol: Protocol, given: NDArray[np.float64], seen: list[int], reach: int = 5) -> Law:
+    """The law of all sums that nodes `seen` receive, of a program on whole numbers with noise of deviation 1."""
+    program, n, rounds = protocol.programs[0], protocol.n, protocol.rounds
+    weights = protocol.schedule[0]
+    denominator = math.lcm(*(each.denominator for i in range(n) for each in weights.exact_row(i).values()))
+    rows = np.array([[int(weights.exact_row(i).get(j, 0) * denominator) for j in range(n)] for i in range(n)])
+    one = np.diff(ndtr(np.arange(-reach, reach + 2) - 0.5))
+    paths = np.array(list(itertools.product(range(-reach, reach + 1), repeat=n * rounds))).T
+    chance = np.prod(one[paths + reach], axis=0)
+    registers = initial_registers(protocol, paths.shape[1])
+    shown = []
+    for t, x in enumerate(np.rint(given)):
+        sources = {
+            CONTRIBUTION: np.tile(x[:, None], paths.shape[1]),
+            "u": paths[t * n : (t + 1) * n].astype(float),
+        }
+        place = run_to_exchange(program, registers, sources, 0, rounded=np.rint)
+        while place < len(program.instructions):
+            step = program.instructions[place]
+            assert isinstance(step, Exchange)
+            sums = rows @ registers[step.message].astype(np.int64)
+            shown.append(sums[seen])
+            registers[step.into] = mixed(sums, denominator).astype(float)
+            place = run_to_exchange(program, registers, sources, place + 1, rounded=np.rint)
+    names, where = np.unique(np.concatenate(shown), axis=1, return_inverse=True)
+    chances = np.bincount(where.ravel(), weights=chance)
+    return {tuple(name): value for name, value in zip(names.T.tolist(), chances.tolist(), strict=True)}
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "momentum:beta=1/2",
+        "repeated:steps=2",
+        "chebyshev:steps=2,gamma=4/3",
+        "exact-diffusion",
+        "gradient-tracking",
+    ],
+)
+@pytest.mark.parametrize("seen", [[0], [0, 1]])
+def test_programs_on_whole_numbers_are_within_what_is_certified(spelling: str, seen: list[int]) -> None:
+    weights = matrix_weights(np.array([[2, 1], [1, 2]]), ["a", "b"], normalise=True)
+    protocol = parse_protocol(spelling, weights, rounds=2)
+    assert ported(protocol)
+    given = np.array([[0.4, -0.3], [0.2, 0.4]])
+    moved = given + np.array([[0.0, 0.8], [0.0, -0.8]])
+    left, right = program_law(protocol, given, seen), program_law(protocol, moved, seen)
+    mu = 0.8 * math.sqrt(2) + grid_excess([0.0] * 2, hidden=1, dimension=1, lipschitz=0.0)
+    cut = 2 - math.fsum(left.values()) - math.fsum(right.values())
+    for epsilon in (0.0, 0.3, 1.0, 2.0):
+        found = true_delta(left, right, epsilon)
+        assert found + cut * math.exp(epsilon) <= delta(mu, epsilon)
+    # Whoever sees all sums of a change of whole units learns all that the certified number says, but for its excess.
+    if seen == [0, 1]:
+        whole = program_law(protocol, np.rint(given) + np.array([[0, 1], [0, -1]]), seen)
+        found = true_delta(program_law(protocol, np.rint(given), seen), whole, 0.5)
+        assert found > 0.8 * delta(math.sqrt(2), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "fails"),
+    [
+        ("momentum:beta=0.9,noise=message", "beside each contribution"),
+        ("gradient-tracking:noise=messages", "beside each contribution"),
+        ("gossip:encoder=1+1/2", "beside each contribution"),
+        ("gossip:noise_levels=2", "beside each contribution"),
+        ("push-sum", "sum to 1"),
+    ],
+)
+def test_programs_without_a_proof_on_whole_numbers_are_refused(spelling: str, fails: str) -> None:
+    if spelling == "push-sum":
+        protocol = push_sum(np.array([[2, 2], [1, 1]]) / 3, rounds=2)
+    else:
+        protocol = parse_protocol(spelling, matrix_weights(np.full((2, 2), 0.5), ["a", "b"]), rounds=2)
+    with pytest.raises(InputError, match=fails):
+        check_ported(protocol)
+
+
+@pytest.mark.parametrize(
+    "spelling", ["momentum:beta=0.9", "chebyshev:steps=3", "exact-diffusion", "gradient-tracking"]
+)
+def test_no_message_of_a_program_is_beyond_its_reach(spelling: str) -> None:
+    protocol = parse_protocol(spelling, matrix_weights(np.full((3, 3), 1 / 3), list("abc")), rounds=8)
+    program, rng, fresh = protocol.programs[0], np.random.default_rng(2), 1000
+    reach = program_reach(program, rounds=8, fresh=fresh, pull=Fraction(1, 10))
+    most = 0.0
+    for _ in range(50):
+        registers = initial_registers(protocol, 1)
+        for _ in range(8):
+            # Any weights that sum to 1, and signs that add up where they can.
+            own = fresh * rng.choice([-1.0, 1.0], (3, 1)) - 0.1 * registers["model"]
+            sources = {CONTRIBUTION: own, "u": np.zeros((3, 1))}
+            place = run_to_exchange(program, registers, sources, 0, rounded=np.rint)
+            while place < len(program.instructions):
+                step = program.instructions[place]
+                assert isinstance(step, Exchange)
+                most = max(most, float(np.abs(registers[step.message]).max()))
+                registers[step.into] = np.rint(rng.dirichlet(np.full(3, 0.1), 3) @ registers[step.message])
+                place = run_to_exchange(program, registers, sources, place + 1, rounded=np.rint)
+    assert 0.01 * reach < most <= reach
 
 
 def test_without_the_allowance_a_coarse_grid_tells_more() -> None:

@@ -4,13 +4,13 @@ import random
 
 import numpy as np
 import pytest
-from tests.peers.networks import identities, network
+from tests.peers.networks import identities, joined, network
 
 from sottovoce.peers import create_identity
 from sottovoce.peers.letters import PostOffice, checked_header
 from sottovoce.peers.messages import Refused
 
-RUN = network(4)
+RUN = joined(network(4))
 OFFICES = [PostOffice(RUN, each) for each in identities(4)]
 BODY = np.arange(RUN.dimension, dtype="<f8").tobytes()
 WIRE = OFFICES[1].sealed(0, "values", 3, 0, BODY)
@@ -59,9 +59,20 @@ def test_a_letter_for_somebody_else_or_of_somebody_else_is_refused(
 
 
 def test_a_letter_of_another_run_is_refused() -> None:
-    later = PostOffice(network(4, rounds=6), identities(4)[0])
-    with pytest.raises(Refused, match="not sealed by it for this run"):
-        later.opened(1, WIRE)
+    for another in (joined(network(4, rounds=6)), joined(network(4)), network(4)):
+        later = PostOffice(another, identities(4)[0])
+        with pytest.raises(Refused, match="not sealed by it for this run"):
+            later.opened(1, WIRE)
+
+
+def test_before_a_run_nodes_say_hello_and_in_it_they_do_not() -> None:
+    lobby = [PostOffice(network(4), each) for each in identities(4)[:2]]
+    hello = lobby[1].sealed(0, "hello", 0, 0, b"")
+    assert lobby[0].opened(1, hello).header.kind == "hello"
+    with pytest.raises(Refused, match="'values' is written before a run has a name"):
+        lobby[1].sealed(0, "values", 0, 0, BODY)
+    with pytest.raises(Refused, match="'hello' is written in a run"):
+        OFFICES[1].sealed(0, "hello", 0, 0, b"")
 
 
 def test_a_thousand_changed_letters_are_refused() -> None:

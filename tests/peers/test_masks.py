@@ -69,7 +69,7 @@ def test_a_key_is_that_of_the_standard_and_bound_to_purpose_and_context() -> Non
 
 def test_two_share_a_secret_that_a_third_does_not() -> None:
     private = [X25519PrivateKey.generate() for _ in range(3)]
-    mine, theirs, other = (key.private_bytes_raw() for key in private)
+    mine, theirs, other = private
     public = [key.public_key().public_bytes_raw() for key in private]
     assert masks.shared_secret(mine, public[1]) == masks.shared_secret(theirs, public[0])
     assert masks.shared_secret(mine, public[1]) != masks.shared_secret(other, public[1])

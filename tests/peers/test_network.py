@@ -11,7 +11,7 @@ from tests.peers.networks import identities, network
 from sottovoce.errors import FileError, InputError
 from sottovoce.learning import Data
 from sottovoce.peers import Deadlines, Problem, read_network
-from sottovoce.peers.network import Weighting
+from sottovoce.peers.weighting import Weighting
 
 TOP = """
 name = "test"

@@ -11,7 +11,7 @@ from sottovoce.learning import Data, Descent, SilentNoise, init, shards_of, step
 from sottovoce.peers import Deadlines, Local, Network, Policy
 from sottovoce.peers.letters import Kind, Letter
 from sottovoce.peers.messages import Refused
-from sottovoce.protocols import initial_registers, run_round
+from sottovoce.protocols import CONTRIBUTION, Exchange, initial_registers, run_round, run_to_exchange
 
 
 class Fixed:
@@ -49,8 +49,11 @@ def simulated(run: Network, given: Fixed) -> dict[tuple[int, int, int], bytes]:
     [
         "gossip",
         "repeated:steps=2",
+        "chebyshev:steps=3",
         "momentum:beta=0.9",
+        "momentum:beta=0.9,noise=message",
         "gradient-tracking",
+        "gradient-tracking:noise=messages",
         "exact-diffusion",
         "gossip:encoder=1+1+1",
     ],
@@ -131,11 +134,30 @@ def test_a_node_that_dies_is_left_out_and_its_weight_stays_with_the_receiver() -
     closed = {note["round"]: note for note in swarm.notes[0] if note["what"] == "closed"}
     assert closed[0]["missing"] == []
     assert closed[5]["missing"] == ["site-3"]
-    assert closed[5]["weights"] == {"site-1": 1, "site-2": 1}
+    assert closed[5]["weights"] == {"site-0": 2, "site-1": 1, "site-2": 1}
     held = [np.frombuffer(swarm.values[(i, 5, 0)]) for i in range(3)]
     expected = (held[0] * 2 + held[1] + held[2]) / 4
     np.testing.assert_allclose(swarm.nodes[0].model[0], expected, rtol=1e-14)
     assert swarm.nodes[0].deviated
+
+
+@pytest.mark.parametrize("sums", ["plain", "masked"])
+def test_the_weight_of_who_is_missing_is_spread_if_the_network_says_so(sums: str) -> None:
+    run = network(4, edges=complete(4), rounds=4, sums=sums, missing="survivors", colluders=0)
+    unit = run.grid.unit if sums == "masked" else 1.0
+    drawn = np.rint(np.random.default_rng(4).standard_normal((4, 4, 2, run.dimension)) * 1e5) * unit
+    swarm = Swarm(run, lambda i, t, _: (drawn[t, i, :1], {"u": drawn[t, i, 1:]}))
+    for i in range(4):
+        swarm.start(i)
+    swarm.run(lambda: swarm.kill(3) if 3 in swarm.nodes and swarm.nodes[3].round >= 2 else None)
+    assert {swarm.done[i] for i in range(3)} == {"finished"}
+    last = {i: swarm.notes[i] for i in range(3)}
+    for notes in last.values():
+        (closed,) = [note for note in notes if note["what"] == "closed" and note["round"] == 3]
+        assert (closed["denominator"], set(closed["weights"].values()), len(closed["weights"])) == (3, {1}, 3)
+    models = [swarm.nodes[i].model[0] / unit for i in range(3)]
+    assert np.allclose(models[0], models[1], rtol=1e-12)
+    assert np.allclose(models[0], models[2], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("sums", "seed"), [("plain", 0), ("plain", 1), ("masked", 2)])
@@ -189,6 +211,28 @@ def test_a_masked_node_that_is_back_at_once_is_not_waited_for_in_the_sum_that_it
     assert swarm.now < run.settings.deadlines.round
 
 
+def test_a_masked_node_that_went_on_is_not_waited_for_in_a_round_that_it_cannot_join_any_more() -> None:
+    run = network(3, edges=complete(3), rounds=6, sums="masked", quorum=2)
+    swarm = Swarm(run, lambda *_: (np.zeros((1, run.dimension)), {"u": np.zeros((1, run.dimension))}))
+    for i in range(3):
+        swarm.start(i)
+    killed = False
+
+    def between_two_rounds() -> None:
+        nonlocal killed
+        behind, ahead = swarm.nodes[0], swarm.nodes.get(1)
+        if not killed and ahead is not None and behind.round + 1 == ahead.round == 3:
+            swarm.kill(1)
+            killed = True
+        elif killed and ahead is None and (behind.round, behind.phase) == (3, "pausing"):
+            swarm.start(1)
+
+    swarm.run(between_two_rounds)
+    assert killed
+    assert set(swarm.done.values()) == {"finished"}
+    assert swarm.now < run.settings.deadlines.round
+
+
 def test_nodes_that_gave_each_other_up_find_together_again() -> None:
     run = network(3, edges=complete(3), rounds=6, quorum=2)
     swarm = Swarm(run, Fixed(run))
@@ -221,6 +265,44 @@ def test_masked_sums_are_exact_on_the_grid() -> None:
     assert all((swarm.nodes[i].model[0] / unit == held[i]).all() for i in range(5))
     # No message went over the wire as it is.
     assert swarm.values == {}
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    ["momentum:beta=0.9", "repeated:steps=3", "chebyshev:steps=2", "gradient-tracking", "exact-diffusion"],
+)
+def test_masked_programs_are_those_of_whole_numbers_to_the_bit(protocol: str) -> None:
+    run = network(
+        5,
+        protocol=protocol,
+        rounds=6,
+        sums="masked",
+        weights="metropolis",
+        edges=(*complete(4), ("site-2", "site-4"), ("site-3", "site-4")),
+    )
+    rng, unit = np.random.default_rng(1), run.grid.unit
+    drawn = np.rint(rng.standard_normal((6, 5, 2, run.dimension)) * 1e5) * unit
+    swarm = Swarm(run, lambda i, t, _: (drawn[t, i, :1], {"u": drawn[t, i, 1:]}))
+    for i in range(run.n):
+        swarm.start(i)
+    swarm.run()
+    assert set(swarm.done.values()) == {"finished"}
+    assert swarm.values == {}
+    # The same program on all nodes at once, in units, with sums of Python's whole numbers.
+    rows = np.array([[run.numerators[i].get(j, 0) for j in range(run.n)] for i in range(run.n)], dtype=object)
+    registers = initial_registers(run.run, run.dimension)
+    program = run.run.programs[0]
+    for t in range(6):
+        sources = {CONTRIBUTION: drawn[t, :, 0] / unit, "u": drawn[t, :, 1] / unit}
+        place = run_to_exchange(program, registers, sources, 0, rounded=np.rint)
+        while place < len(program.instructions):
+            step = program.instructions[place]
+            assert isinstance(step, Exchange)
+            sums = rows @ registers[step.message].astype(np.int64).astype(object)
+            registers[step.into] = ((2 * sums + run.denominator) // (2 * run.denominator)).astype(np.float64)
+            place = run_to_exchange(program, registers, sources, place + 1, rounded=np.rint)
+    for i in range(run.n):
+        assert np.array_equal(swarm.nodes[i].model[0] / unit, registers["model"][i])
 
 
 def test_a_node_stops_before_the_round_that_its_policy_forbids_and_the_others_go_on() -> None:

@@ -100,7 +100,11 @@ def offline(run: Network, swarm: Swarm, me: int, observer: int, delta: float) ->
             matrix[i] = 0
             for name in note["survivors"]:
                 matrix[i, run.index(name)] = run.numerators[i][run.index(name)] / run.denominator
-            matrix[i, i] = 1 - matrix[i].sum()
+            if run.settings.missing == "survivors" and note["survivors"]:
+                matrix[i, i] = run.numerators[i][i] / run.denominator
+                matrix[i] /= matrix[i].sum()
+            else:
+                matrix[i, i] = 1 - matrix[i].sum()
         weights.append(round_weights(matrix))
         there = tuple(int(i in acting) for i in range(run.n))
         damping = float(run.exposure.damping[t, 0])
@@ -124,18 +128,23 @@ def offline(run: Network, swarm: Swarm, me: int, observer: int, delta: float) ->
 
 
 @pytest.mark.parametrize(
-    "deaths",
-    [{3: (150, None)}, {1: (190, 260), 4: (400, None)}, {2: (95, 230), 3: (310, 420)}],
-    ids=["one dies", "one comes back", "two come back"],
+    ("deaths", "missing"),
+    [
+        ({3: (150, None)}, "receiver"),
+        ({1: (190, 260), 4: (400, None)}, "receiver"),
+        ({2: (95, 230), 3: (310, 420)}, "receiver"),
+        ({2: (95, 230), 3: (310, 420)}, "survivors"),
+    ],
+    ids=["one dies", "one comes back", "two come back", "weight is spread"],
 )
 def test_certificates_are_within_a_hundredth_of_the_offline_account(
-    tmp_path: Path, deaths: dict[int, tuple[int, int | None]]
+    tmp_path: Path, deaths: dict[int, tuple[int, int | None]], missing: str
 ) -> None:
-    run = masked("quadratic")
+    run = masked("quadratic", missing=missing)
     swarm, files = lived(run, tmp_path, deaths)
     keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
     lines = {name: read_transcript(path, keys[name]) for name, path in files.items()}
-    together, alone = history_of(run, lines), history_of(run, {"site-0": lines["site-0"]})
+    together, alone = history_of(swarm.network, lines), history_of(swarm.network, {"site-0": lines["site-0"]})
     planned = known_after(run, "site-0", observers=[1]).nodes[0].epsilon
     for observer in range(1, 5):
         found = spent(together, 0, (observer,), delta=1e-5)
@@ -152,7 +161,7 @@ def test_rounds_cost_what_they_were_whatever_comes_later(tmp_path: Path) -> None
     run = masked("logistic", rounds=8)
     swarm, files = lived(run, tmp_path, {3: (700, None)})
     key = identities(5)[0].card.signing_key
-    history = history_of(run, {"site-0": read_transcript(files["site-0"], key)})
+    history = history_of(swarm.network, {"site-0": read_transcript(files["site-0"], key)})
     found = spent(history, 0, (1,), delta=1e-5)
     clean = swarm.nodes[0].clean
     assert 0 < clean < 7
@@ -168,6 +177,34 @@ def test_rounds_cost_what_they_were_whatever_comes_later(tmp_path: Path) -> None
     allowed = dataclasses.replace(budget, policy=Policy(node=told))
     assert allowed.allows(7, deviated=True, clean=clean)
     assert not allowed.allows(7, deviated=True, clean=clean - 1)
+
+
+def test_weight_that_is_spread_over_survivors_leaves_them_alike(tmp_path: Path) -> None:
+    run = masked("logistic", rounds=8, missing="survivors")
+    swarm, files = lived(run, tmp_path, {3: (700, None)})
+    key = identities(5)[0].card.signing_key
+    lines = read_transcript(files["site-0"], key)
+    found = spent(history_of(swarm.network, {"site-0": lines}), 0, (1,), delta=1e-5)
+    clean = swarm.nodes[0].clean
+    # Three hidden nodes still hide each other after the fourth has died: a round costs 1/3, and not all of it.
+    assert 0 < clean < 7
+    assert found.seen <= 1
+    assert found.squared == pytest.approx(clean / 4 + (8 - clean - found.seen) / 3 + found.seen)
+    closed = {line["round"]: line for line in lines if line["what"] == "closed"}
+    assert closed[7]["weights"] == dict.fromkeys(["site-0", "site-1", "site-2", "site-4"], 1)
+    assert closed[7]["denominator"] == 4
+    made = certify_run(run, identities(5)[0], {"site-0": files["site-0"]}, delta=1e-5)
+    assert all(each.holds for each in verify_run(made, run, {"site-0": files["site-0"]}))
+    # Weights that are not those of the rule are refused, even if the node signs them.
+    for change in ({"denominator": 5}, {"weights": {**closed[7]["weights"], "site-0": 2}}):
+        forged = tmp_path / "forged.jsonl"
+        forged.unlink(missing_ok=True)
+        notes = [{**note, **(change if note == closed[7] else {})} for note in lines]
+        Transcript(forged, identities(5)[0].signing).add(
+            {name: value for name, value in note.items() if name != "before"} for note in notes
+        )
+        with pytest.raises(SottovoceError, match="weights are not those"):
+            history_of(swarm.network, {"site-0": read_transcript(forged, key)})
 
 
 def test_a_node_stops_before_a_round_that_what_happened_forbids() -> None:
@@ -268,7 +305,7 @@ def test_whatever_is_changed_in_files_is_refused(
 
 def lies(lines: list[dict[str, Any]], rng: random.Random) -> Iterator[list[dict[str, Any]]]:
     """Transcripts that a node could sign, of which something is not so."""
-    places = [k for k, line in enumerate(lines) if line["what"] in {"told", "given", "farewell"}]
+    places = [k for k, line in enumerate(lines) if line["what"] in {"told", "given", "farewell", "closed"}]
     while True:
         several = [{key: each for key, each in line.items() if key != "before"} for line in lines]
         line = several[rng.choice(places)]
@@ -276,7 +313,11 @@ def lies(lines: list[dict[str, Any]], rng: random.Random) -> Iterator[list[dict[
             [
                 key
                 for key in line
-                if key in {"signed", "body", "receipt", "survivors", "round", "peer", "receiver"}
+                if key
+                in {
+                    *("signed", "body", "receipt", "survivors", "peer", "receiver", "weights", "denominator"),
+                    *(() if line["what"] == "closed" else ("round",)),
+                }
             ]
         )
         match line[field]:
@@ -289,8 +330,10 @@ def lies(lines: list[dict[str, Any]], rng: random.Random) -> Iterator[list[dict[
                 line[field] = held[1:] if len(held) == 4 else [*held, "site-3"]
             case list() as held:
                 line[field] = held[: rng.randrange(2)] + ["A" * len(held[0])] * 2
+            case dict() as held:
+                line[field] = {**held, rng.choice(list(held)): rng.randrange(2, 5)}
             case int() as number:
-                line[field] = (number + 1) % 3
+                line[field] = number + 1 if field == "denominator" else (number + 1) % 3
         if line["what"] == "told" and field == "round":
             continue
         yield several
@@ -319,6 +362,7 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
         changes: list[dict[str, Any]] = [
             {"epsilon": stated.epsilon * (1 - 1e-9)},
             {"squared": stated.squared * (1 - 1e-9)},
+            {"mu": stated.mu * (1 - 1e-9)},
             {"seen": stated.seen - 1} if stated.seen else {"certificates": []},
             {"together": not stated.together} if stated.certificates else {"epsilon": 0.0},
         ]
@@ -334,6 +378,7 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
         {"me": "site-1"},
         {"sent": made.sent - 1},
         {"run": "00" * 32},
+        {"network": "00" * 32},
         {"transcripts": {}},
     ]
     for changed in others:
@@ -364,3 +409,34 @@ def test_the_command_line_proves_it_again(
     assert main([*words, str(other)]) == 3
     assert "follows from other transcripts of site-0, site-1" in capsys.readouterr().err
     assert main([*words, str(file)]) == 2
+
+
+def test_verify_knows_the_certificate_of_a_run(
+    certified: tuple[Network, Path, Files],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    run, file, files = certified
+    monkeypatch.setattr("sottovoce.peers.read_network", lambda _: run)
+    given = ["--transcript", str(files["site-0"])]
+    for words in ([], ["--json"]):
+        assert main(["peers", "verify", str(file), "network.toml", *given, *words]) == 0
+        told = capsys.readouterr()
+        assert main(["verify", str(file), "--network", "network.toml", *given, *words]) == 0
+        assert capsys.readouterr() == told
+    assert main(["verify", str(file), *given]) == 2
+    assert "got no network (name it with --network network.toml)" in capsys.readouterr().err
+    assert main(["verify", str(file), "--network", "network.toml", "--graph", "karate"]) == 2
+    assert "--graph karate is for other certificates" in capsys.readouterr().err
+    # A number that is too small, signed by the node itself.
+    made = read_run(file)
+    less = msgspec.structs.replace(made.known[0], epsilon=made.known[0].epsilon / 2)
+    write_run(resigned(made, known=[less, *made.known[1:]]), tmp_path / "less.json")
+    assert main(["verify", str(tmp_path / "less.json"), "--network", "network.toml", *given]) == 3
+    found = capsys.readouterr()
+    assert "less was claimed" in found.out
+    assert "not verified: a number is smaller than what follows from the transcripts" in found.err
+    (tmp_path / "other.json").write_text("{}")
+    assert main(["verify", str(tmp_path / "other.json"), "--network", "network.toml"]) == 2
+    assert "other.json is none (leave them out)" in capsys.readouterr().err

@@ -294,6 +294,11 @@ def test_unlike_rosters_or_dealers_open_nothing() -> None:
         )
 
 
+def changed(sealed: bytes) -> bytes:
+    """The same but for the last bit."""
+    return sealed[:-1] + bytes([sealed[-1] ^ 1])
+
+
 def test_shares_cannot_be_swapped_altered_or_left_out() -> None:
     group = group_of([1, 1, 1])
     hostile = Hostile(group, upto="deals")
@@ -315,7 +320,7 @@ def test_shares_cannot_be_swapped_altered_or_left_out() -> None:
     for sealed, sentence in (
         (honest.sealed | {"site-1": other.sealed["site-1"]}, "does not open"),
         (honest.sealed | {"site-1": honest.sealed["site-2"]}, "does not open"),
-        (honest.sealed | {"site-1": honest.sealed["site-1"][:-1] + b"\0"}, "does not open"),
+        (honest.sealed | {"site-1": changed(honest.sealed["site-1"])}, "does not open"),
         ({"site-1": honest.sealed["site-1"]}, "a sealed share of every dealer"),
         (honest.sealed | {"hub": b""}, "a sealed share of every dealer"),
     ):
@@ -658,3 +663,26 @@ def test_frames_of_an_earlier_sum_of_equal_terms_are_of_no_use() -> None:
     )
     with pytest.raises(Refused, match="'site-1' dealt shares over another roster"):
         new.answers("site-0", told)
+
+
+def test_a_letter_vouches_for_its_own_sender_and_never_for_what_is_handed_on() -> None:
+    """The signature of a letter stands for that of a frame, but not for what other senders have to believe."""
+    group = group_of([1, 1, 1])
+    receiver = Receiver(group, identity("hub"))
+    frames = {name: Sender(group, name, identity(name)).start()[1] for name in group.names}
+    keys = {name: each.frame for name, each in frames.items() if isinstance(each, Send)}
+    forged = bytes(64) + keys["site-0"][64:]
+    with pytest.raises(Refused, match="came from 'site-1'"):
+        receiver.receive(keys["site-0"], vouched="site-1")
+    # Others read these keys out of the roster: a bad signature would spoil it for all.
+    with pytest.raises(Refused, match="signed by the pinned key"):
+        receiver.receive(forged, vouched="site-0")
+    assert receiver.awaited == group.names
+    receiver.receive(keys["site-0"], vouched="site-0")
+    assert receiver.awaited == ("site-1", "site-2")
+    circle = Circle(group, {name: np.zeros(5, dtype=np.int64) for name in group.names})
+    assert isinstance(circle.run(), Summed)
+    for who, frame in [(who, frame) for who, to, frame in circle.sent if to == "hub"]:
+        altered = frame[:64] + bytes([frame[64] ^ 1]) + frame[65:]
+        with pytest.raises(Refused):
+            Receiver(group, identity("hub")).receive(altered, vouched=who)

@@ -12,9 +12,10 @@ from tests.peers.networks import complete, identities, network
 
 from sottovoce.errors import FileError, InputError
 from sottovoce.learning import Data
-from sottovoce.peers import Network, Policy, create_identity
+from sottovoce.peers import Local, Network, Outcome, Policy, create_identity
+from sottovoce.peers.letters import PostOffice
 from sottovoce.peers.local import free_ports
-from sottovoce.peers.running import Local, Outcome, run_peer
+from sottovoce.peers.running import run_peer
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Happening, Transport, configuration, listening_at
 
@@ -29,12 +30,12 @@ def port() -> int:
     return free_ports(1)[0] // 8 * 8
 
 
-def happened(links: Transport, what: str, seconds: float = 10.0) -> Happening:
-    """The next happening of a kind."""
+def happened(links: Transport, what: str, peer: int | None = None, seconds: float = 10.0) -> Happening:
+    """The next happening of a kind, of a peer."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = links.next(0.1)
-        if found is not None and found.what == what:
+        if found is not None and found.what == what and peer in {None, found.peer}:
             return found
     raise AssertionError(f"no {what!r} within {seconds} s")
 
@@ -61,6 +62,22 @@ def test_letters_go_over_and_signs_of_life_come_and_go(
     third.close()
     assert happened(one, "lost").peer == 2
     assert time.monotonic() - began < 2.0
+
+
+def test_a_node_that_is_back_before_it_was_missed_is_told_as_gone_and_back(
+    two: tuple[Network, Transport, Transport], port: int
+) -> None:
+    run, one, _ = two
+    key = identities(3, port)[2]
+    before = Transport(run, key)
+    happened(one, "found", 2)
+    # The old links are still there when the new ones are.
+    with Transport(run, key, listen=f"127.0.0.1:{free_ports(1)[0]}"):
+        happened(one, "lost", 2)
+        happened(one, "found", 2)
+        before.close()
+        assert one.next(1.0) is None
+    happened(one, "lost", 2)
 
 
 def test_a_stranger_is_not_let_in(two: tuple[Network, Transport, Transport], port: int) -> None:
@@ -131,7 +148,7 @@ def test_a_folder_is_for_one_process_and_a_lost_state_is_said(tmp_path: Path) ->
 
     class Silence:
         def send(self, receiver: int, wire: bytes) -> None:
-            raise AssertionError(f"{len(wire)} bytes are sent to {receiver}")
+            assert PostOffice(run, keys[receiver]).opened(0, wire).header.kind == "hello"
 
         def next(self, timeout: float) -> None:
             assert timeout > 0

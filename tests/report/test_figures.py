@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from functools import cache
 from typing import Any
 
 import matplotlib as mpl
@@ -21,11 +22,14 @@ from sottovoce.studies import STUDIES
 EVERY_STUDY = pytest.mark.parametrize("name", [study.name for study in STUDIES])
 
 
-def rendered(figure: Figure) -> Any:
+@cache
+def rendered(name: str) -> tuple[Figure, Any]:
+    """The drawing of a study, laid out once for all who measure it, and what measures it."""
+    figure = drawn(name, tiny(name))
     with looks():
         canvas: Any = FigureCanvasAgg(figure)
         canvas.draw()
-    return canvas.get_renderer()
+    return figure, canvas.get_renderer()
 
 
 def boxes(artists: Any, renderer: Any) -> list[Any]:
@@ -40,8 +44,7 @@ def test_every_study_has_a_drawing() -> None:
 
 @EVERY_STUDY
 def test_words_are_there_and_do_not_overlap(name: str) -> None:
-    figure = drawn(name, tiny(name))
-    renderer = rendered(figure)
+    figure, renderer = rendered(name)
     frame = figure.bbox
     legends = 0
     for ax in figure.axes:
@@ -64,8 +67,7 @@ def test_words_are_there_and_do_not_overlap(name: str) -> None:
 
 @EVERY_STUDY
 def test_legends_cover_no_point(name: str) -> None:
-    figure = drawn(name, tiny(name))
-    renderer = rendered(figure)
+    figure, renderer = rendered(name)
     for ax in figure.axes:
         legend = ax.get_legend()
         if legend is None:
@@ -84,11 +86,12 @@ def test_legends_cover_no_point(name: str) -> None:
 @EVERY_STUDY
 def test_the_same_result_gives_the_same_bytes(name: str) -> None:
     before = dict(mpl.rcParams)
-    first, second = (figure_bytes(drawn(name, tiny(name)), "svg") for _ in range(2))
+    figure = drawn(name, tiny(name))
+    first, second = (figure_bytes(each, "svg") for each in (figure, drawn(name, tiny(name))))
     assert first == second
     assert first.startswith(b"<?xml")
     assert dict(mpl.rcParams) == before
-    assert figure_bytes(drawn(name, tiny(name)), "png").startswith(b"\x89PNG")
+    assert figure_bytes(figure, "png").startswith(b"\x89PNG")
 
 
 def test_drawings_go_on_axes_that_are_given() -> None:
@@ -103,7 +106,7 @@ def test_colours_differ_without_hue() -> None:
     assert len({BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY}) == 8
     assert all(re.fullmatch(r"#[0-9A-Fa-f]{6}", colour) for colour in (BLACK, BLUE, GREEN, GREY, ORANGE, RED))
     for name in DRAWINGS:
-        for ax in drawn(name, tiny(name)).axes:
+        for ax in rendered(name)[0].axes:
             looked = [
                 (line.get_color(), line.get_marker(), str(line.get_linestyle()), line.get_label())
                 for line in ax.lines

@@ -50,7 +50,7 @@ def test_the_policy_lets_exactly_the_scripts_and_the_style_in() -> None:
 
 def test_text_is_escaped_wherever_it_goes() -> None:
     evil = "</script><script>alert(1)</script>"
-    section = Section(heading=evil, text=evil, printed=evil, columns=(evil,), rows=[(evil,)])
+    section = Section(heading=evil, text=evil, columns=(evil,), rows=[(evil,)], anchor=evil)
     page: Any = {"name": evil}
     text = report_html(title=evil, account=page, sections=[section])
     assert "<script>alert(1)" not in text

@@ -14,7 +14,8 @@ from tests.studies.small import TINY
 from sottovoce import report
 from sottovoce.documents.studies import read_study_record, read_study_table
 from sottovoce.errors import FileError, InputError
-from sottovoce.report import reproduction
+from sottovoce.report import report_html, reproduction
+from sottovoce.report.page import MARKS, PAPER
 from sottovoce.studies import STUDIES, Study, catalogue
 
 NAMES = ("errata-e", "errata-g")
@@ -137,3 +138,23 @@ def test_a_full_disk_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(FileError, match="No space left on device"):
         report.reproduce(tmp_path / "paper", quick=True)
     assert [path.name for path in (tmp_path / "paper").iterdir()] == ["records"]
+
+
+def test_a_report_has_an_overview_of_verdicts_that_leads_to_each_study(
+    small: list[str], tmp_path: Path
+) -> None:
+    done = report.reproduce(tmp_path / "paper", quick=True)
+    assert small == list(NAMES)
+    text = report_html(title="The paper", sections=report.reproduction_sections(done))
+    assert PAPER in text
+    assert PAPER in done.page.read_text(encoding="utf-8")
+    overview = text[text.index("<h2>Overview</h2>") : text.index('<section class="panel" id="study-')]
+    for record in done.records:
+        assert f'<a href="#study-{record.study}">' in overview
+        assert text.count(f' id="study-{record.study}"') == 1
+        given = [finding.verdict for finding in record.findings]
+        for verdict in set(given):
+            kind = {"holds": "holds", "holds in part": "in-part"}.get(verdict, "fails")
+            assert (
+                f'<span class="{kind}">{MARKS[verdict]} {given.count(verdict)} × {verdict}</span>' in overview
+            )

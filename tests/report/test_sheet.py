@@ -16,7 +16,7 @@ from sottovoce.explanations import EXPLANATIONS
 from sottovoce.interval import rounded_up
 from sottovoce.report import says_what_it_carries
 from sottovoce.report.drawings import DRAWN, view_drawing
-from sottovoce.report.sheet import SHEET_END, SHEET_START
+from sottovoce.report.first_pages import SHEET_END, SHEET_START
 from sottovoce.views import VIEW_NAMES
 
 ACCOUNT = ["account", "ring:n=5", "--rounds", "6", "--noise-multiplier", "4"]
@@ -159,7 +159,7 @@ def test_a_page_that_does_not_follow_from_what_it_carries_is_not_verified(
     file = here / "r.html"
     assert main(["verify", "r.html", "--graph", "ring.edgelist"]) == 0
     text = file.read_text(encoding="utf-8")
-    assert says_what_it_carries(text, read_report(file).page)
+    assert says_what_it_carries(read_report(file))
     forged = forge(text)
     assert forged != text
     file.write_text(forged, encoding="utf-8")

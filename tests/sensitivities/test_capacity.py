@@ -3,15 +3,19 @@
 import resource
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sottovoce import View, account, certify, gossip, graphs, sensitivity, worst_coalition
 from sottovoce.errors import InputError
+from sottovoce.filtering import hidden_system, whitened_response
 from sottovoce.protocols import MOST_ROUNDS, Protocol
 from sottovoce.sensitivities import capacity
 from sottovoce.sweeps import sweep
+from sottovoce.views import observe
 
 
 def ring(rounds: int, n: int = 5) -> Protocol:
@@ -97,3 +101,40 @@ def test_a_container_leaves_what_its_group_leaves(
 ) -> None:
     monkeypatch.setattr(capacity, "_lines", lambda path: files.get(Path(path).name, "").splitlines())
     assert capacity._free_in_group() == free
+
+
+def wide(rounds: int) -> Protocol:
+    return gossip(graphs.metropolis_weights("erdos-renyi:n=60,p=0.2,seed=1"), rounds=rounds)
+
+
+def test_forms_take_no_more_memory_than_is_counted_before() -> None:
+    shares = []
+    for view, batch in (
+        (View.neighbourhood(0), 2**23),
+        (View.neighbourhood(0), 0),
+        (View.secure_sum(0), 2**23),
+    ):
+        protocol = wide(120)
+        response = whitened_response(hidden_system(protocol, observe(protocol, view)))
+        tracemalloc.start()
+        for _ in response.forms(np.arange(40), batch):
+            pass
+        shares.append(tracemalloc.get_traced_memory()[1] / response.forms_bytes(batch))
+        tracemalloc.stop()
+    assert max(shares) <= 1
+    assert min(shares) > 0.1
+
+
+def test_a_view_whose_rows_do_not_fit_is_refused_before_they_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = sensitivity(wide(60), View.neighbourhood(0))
+    monkeypatch.setattr(capacity, "memory_at_hand", lambda: 8e6)
+    thrifty = sensitivity(wide(60), View.neighbourhood(0))
+    assert np.allclose(thrifty.squared_upper, whole.squared_upper, rtol=1e-12)
+    monkeypatch.setattr(capacity, "memory_at_hand", lambda: 1e6)
+    expected = (
+        r"messages a round, followed on 59 states for 60 rounds, need about .* MiB are free \(take about"
+    )
+    with pytest.raises(InputError, match=expected):
+        sensitivity(wide(60), View.neighbourhood(0))

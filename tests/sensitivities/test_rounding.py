@@ -32,6 +32,7 @@ from sottovoce.sensitivities.rounding import (
     length_above,
     matrix_power,
     settled_residual,
+    signed_share,
     summed,
     tap_errors,
     transform_error,
@@ -273,3 +274,17 @@ def test_a_lower_end_that_all_but_cancels_is_below_the_formula() -> None:
             d = mpmath.mpf(distortion)
             exact = max(mpmath.sqrt(attained) - d * mpmath.sqrt(rounds), 0) / (1 + d)
             assert mpmath.mpf(float(low[0])) <= exact**2
+
+
+def test_signs_of_turning_vectors_attain_their_share_and_little_more() -> None:
+    rounds, frequency = 300, 1.0
+    time = np.arange(rounds)
+    form = np.cos(frequency * np.subtract.outer(time, time))
+    turning = np.column_stack([np.cos(frequency * time), np.sin(frequency * time)])
+    phases = np.linspace(0, np.pi, 64, endpoint=False)
+    signs = np.where(np.cos(frequency * time[:, None] + phases) < 0, -1.0, 1.0)
+    best = max(value_of(form, stream) for stream in signs.T) / value_of(form, turning)
+    (share, *others) = signed_share(np.array([frequency, 0.0, np.pi]))
+    assert share <= best <= 1.01 * share
+    assert others == [1.0, 1.0]
+    assert Fraction(float(share)) < Fraction(8) / Fraction(str(mpmath.pi)) ** 2

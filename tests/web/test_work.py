@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import builtins
+import hashlib
 import io
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +17,7 @@ import pytest
 from sottovoce import documents
 from sottovoce.accounting import account, account_all, calibrate, local_account
 from sottovoce.errors import GraphError, InputError
+from sottovoce.feedback import gradient_steps
 from sottovoce.graphs import as_graph, metropolis_weights, spectrum
 from sottovoce.protocols import clean_state, gossip
 from sottovoce.views import View
@@ -272,3 +275,59 @@ def test_protocols_that_a_server_does_not_run_are_refused(
     monkeypatch.setattr(builtins, "open", lambda *_, **__: pytest.fail("a file was opened"))
     with pytest.raises(kind, match=complaint):
         asked("page", {**RUN, **change})
+
+
+def test_damping_and_training_are_those_of_the_command_line() -> None:
+    weights = metropolis_weights("ring:n=6")
+    lines = "".join(f"{label},0.{k + 3}\n" for k, label in enumerate(weights.labels))
+    for told, protocol in (
+        ({"damping": "0.5"}, gossip(weights, rounds=4, damping=0.5)),
+        ({"damping": lines}, gossip(weights, rounds=4, damping=[0.3, 0.4, 0.5, 0.6, 0.7, 0.8])),
+        ({"updates": "0.9,1"}, gossip(weights, rounds=4, updates=(0.9, 1))),
+        (
+            {"step_smoothness": 0.2, "losses": "smooth"},
+            gossip(weights, rounds=4, updates=gradient_steps(0.2, "smooth", 6)),
+        ),
+        ({"contribution": "energy", "effort": "bulk"}, PROTOCOL),
+    ):
+        found = asked("page", {**RUN, "view": "secure-sum", **told})
+        more = {name: told[name] for name in ("contribution", "effort") if name in told}
+        table = account_all(protocol, "secure-sum", noise_multiplier=1.0, delta=1e-5, **more)  # type: ignore[arg-type]
+        assert found["pairs"]["upper"] == table.squared_upper.tolist(), told
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"damping": "a,b,c"}, "the damping: line 1 must hold a node's name and a number"),
+        ({"damping": "/etc/passwd"}, "the damping: line 1 must hold a node's name and a number"),
+        ({"damping": "0.5", "protocol": "push-sum"}, "damping must be left out with the protocol 'push-sum'"),
+        ({"damping": "nan"}, "damping must lie between -1 and 1; node 0 has nan"),
+        ({"losses": "smooth"}, "losses smooth says what steps are on, and their size is missing"),
+        ({"updates": "any", "step_smoothness": 1}, "say the same thing twice"),
+    ],
+)
+def test_training_that_makes_no_sense_is_refused(told: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        asked("page", {**RUN, **told})
+    assert message in str(caught.value)
+
+
+def test_a_report_says_of_its_origin_what_the_server_knows() -> None:
+    """A text has the hash of what arrived, whatever it is called; the command says what was asked."""
+    text = "a b\nb c\nc a\n"
+    source = {"kind": "text", "text": text, "name": "../<b>my graph</b>.edgelist"}
+    value = {"graph": source, "rounds": 3, "noise_multiplier": 3.0000000001, "other_view": "secure-sum"}
+    found = asked("report", {**value, "participation": "every:2"})
+    said = json.loads(re.findall('id="data">(.*?)</script>', found["html"])[0])["occasion"]
+    assert said["inputs"] == [
+        {"name": "../<b>my graph</b>.edgelist", "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    ]
+    assert said["command"] == (
+        "sottovoce account '../<b>my graph</b>.edgelist' --rounds 3 --noise-multiplier 3.0000000001 --delta 1e-05 "
+        "--participation every:2"
+    )
+    assert "<b>my" not in found["html"].partition('id="data">')[0]
+    # Nor does a report open what a name may lead to.
+    named = asked("report", {"graph": RING, "rounds": 2, "noise_multiplier": 1, "view": "everyone"})
+    assert '"inputs":[]' in named["html"]

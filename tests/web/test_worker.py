@@ -38,11 +38,8 @@ def task(kind: str, limits: Limits | None = None, **request: Any) -> WorkOrder:
 
 
 RING = {"kind": "name", "name": "ring:n=5"}
-# Minutes of work in many small parts.
-PARTS: dict[str, Any] = {
-    "graph": {"kind": "name", "name": "erdos-renyi:n=300,p=0.05,seed=1"},
-    "rounds": 10_000,
-}
+# A minute of work in many small parts, the first of which is told within a second.
+PARTS: dict[str, Any] = {"graph": {"kind": "name", "name": "ring:n=300"}, "rounds": 300}
 
 
 @pytest.fixture

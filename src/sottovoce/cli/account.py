@@ -25,12 +25,12 @@ from sottovoce.cli.options import (
 )
 from sottovoce.cli.printing import (
     complain,
-    progress,
     result_page,
     typed_command,
     within_budget,
     write_result,
 )
+from sottovoce.cli.reporting import check_report, files_of, report_account, say_written
 from sottovoce.cli.sampled import asks_coins, sampled, show_sampled
 from sottovoce.errors import FileError, positive
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import AccountTable
     from sottovoce.cli.options import Network
-    from sottovoce.documents import Occasion
     from sottovoce.graphs import Spectrum
 
 __all__ = ["EXAMPLE", "USAGE", "Accounted", "account"]
@@ -86,7 +85,7 @@ def account(
     pairs.interrupted.csv. With --participation poisson:0.1 there is one number, for the worst pair, and the bound that
     gave it.
     """
-    from sottovoce.documents import check_csv_path, occasion
+    from sottovoce.documents import check_csv_path
     from sottovoce.graphs import spectrum
 
     if max_epsilon is not None:
@@ -104,12 +103,19 @@ def account(
     _print(found, chosen, shape, written, json=json)
     try:
         if found.reached is None:
-            said = occasion(
-                typed_command(),
-                (graph, sight.doing.weights, sight.doing.damping or "", sight.doing.protocol),
-                max_epsilon,
+            if plot is not None:
+                from sottovoce.report import plot_account
+
+                say_written(plot_account(found.tables[0], plot))
+            report_account(
+                report,
+                found.tables,
+                chosen,
+                shape,
+                title=f"Account of {Path(graph).name}",
+                inputs=(graph, *files_of(sight.doing)),
+                max_epsilon=max_epsilon,
             )
-            _draw(found, chosen, shape, said, Path(graph).name, report, plot)
     except FileError as error:
         failure = failure or error
     if failure is not None:
@@ -212,48 +218,8 @@ def _print(found: Accounted, chosen: Network, shape: Spectrum, written: Path | N
 
 def _check_pictures(report: Path | None, plot: Path | None) -> None:
     """Refuse paths that could not be written, before any work."""
-    if report is not None:
-        from sottovoce.report import check_report_path
-
-        check_report_path(report)
+    check_report(report)
     if plot is not None:
         from sottovoce.report import check_plot_path
 
         check_plot_path(plot)
-
-
-def _draw(
-    found: Accounted,
-    chosen: Network,
-    shape: Spectrum,
-    said: Occasion,
-    name: str,
-    report: Path | None,
-    plot: Path | None,
-) -> None:
-    """Write the report and the figure that were asked for, of the view that leads."""
-    table = found.tables[0]
-    if plot is not None:
-        from sottovoce.report import plot_account
-
-        plot_account(table, plot)
-    if report is not None:
-        from sottovoce.accounting import carried_proofs, table_curves
-        from sottovoce.documents import page_document
-        from sottovoce.report import proof_section, sheet_html, write_report
-
-        with progress("curves") as callback:
-            curves = table_curves(table, progress=callback)
-        with progress("certificates") as callback:
-            proofs = carried_proofs(found.tables, progress=callback)
-        page = page_document(
-            table, chosen.graph, shape, curves=curves, beside=found.tables[1:], occasion=said
-        )
-        write_report(
-            report,
-            title=f"Account of {name}",
-            account=page,
-            first_page=sheet_html(page),
-            sections=[proof_section(proofs)],
-            proofs=[proof.texts for proof in proofs],
-        )

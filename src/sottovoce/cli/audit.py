@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -14,6 +15,7 @@ from sottovoce.cli.options import (
     Delta,
     Json,
     NoiseMultiplier,
+    ReportOption,
     Sight,
     Source,
     accounted,
@@ -21,6 +23,7 @@ from sottovoce.cli.options import (
     whole_number,
 )
 from sottovoce.cli.printing import complain, progress, result_page, rounded_down, rounded_up, write_result
+from sottovoce.cli.reporting import check_report, files_of, report_answer
 from sottovoce.errors import InputError, at_least, positive, probability
 
 if TYPE_CHECKING:
@@ -68,6 +71,7 @@ def audit(
         ),
     ] = None,
     json: Json = False,
+    report: ReportOption = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Simulate the worst of the pairs that are asked for, attack it, and say whether the certified ε stands.
@@ -85,6 +89,7 @@ def audit(
         raise InputError(
             "an audit simulates nodes that average and do not train (leave --updates and --step-smoothness out)"
         )
+    check_report(report)
     import numpy as np
 
     from sottovoce import auditing, documents
@@ -103,14 +108,17 @@ def audit(
             rng=np.random.default_rng(seed),
             progress=callback,
         )
+    document = documents.audit_document(found, chosen.graph, spectrum(chosen.weights), seed=seed)
     if json:
-        document = documents.audit_document(found, chosen.graph, spectrum(chosen.weights), seed=seed)
         write_result(documents.as_json(document))
     else:
         from sottovoce.cli.audit_tables import audit_text
 
         with result_page() as console:
             audit_text(console, found, chosen.graph, claimed=claimed_epsilon is not None, seed=seed)
+    report_answer(
+        report, document, title=f"Audit of {Path(graph).name}", inputs=(graph, *files_of(sight.doing))
+    )
     return _verdict(found)
 
 

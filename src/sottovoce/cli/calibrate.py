@@ -3,12 +3,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import Config, Course, Json, Output, Sight, Source, accounted, network
+from sottovoce.cli.options import (
+    Config,
+    Course,
+    Json,
+    Output,
+    ReportOption,
+    Sight,
+    Source,
+    accounted,
+    network,
+)
 from sottovoce.cli.printing import result_page, typed_command, write_result
+from sottovoce.cli.reporting import check_report, files_of, report_account
 from sottovoce.cli.sampled import asks_coins, sampled, show_sampled
 from sottovoce.errors import FileError, positive, probability
 
@@ -28,6 +40,7 @@ def calibrate(
     target_delta: Annotated[float, Parameter(help="The δ at which that ε is meant.")] = 1e-5,
     json: Json = False,
     output: Output = None,
+    report: ReportOption = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Find the noise multiplier that keeps every pair within (target ε, target δ)."""
@@ -38,8 +51,9 @@ def calibrate(
     probability(target_delta=target_delta)
     if output is not None:
         documents.check_csv_path(output)
+    check_report(report)
     chosen = network(graph, sight.doing.weights)
-    if asks_coins(course, output=output):
+    if asks_coins(course, output=output, report=report):
         from sottovoce.accounting import calibrate_sampled
 
         once = sampled(course, sight, chosen, noise_multiplier=1.0, delta=target_delta)
@@ -69,6 +83,15 @@ def calibrate(
 
         with result_page() as console:
             calibration_text(console, table, found, chosen.graph, written, target_epsilon)
+    report_account(
+        report,
+        [table],
+        chosen,
+        found,
+        title=f"Noise for ε = {target_epsilon:g} on {Path(graph).name}",
+        inputs=(graph, *files_of(sight.doing)),
+        max_epsilon=target_epsilon,
+    )
     if failure is not None:
         raise failure
     return 0

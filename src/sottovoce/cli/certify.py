@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - the parser reads the annotations
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -17,6 +17,7 @@ from sottovoce.cli.options import (
     OwnNoise,
     ParticipationName,
     RelationName,
+    ReportOption,
     Rounds,
     Sight,
     Source,
@@ -25,6 +26,7 @@ from sottovoce.cli.options import (
     scenario_of,
 )
 from sottovoce.cli.printing import result_page, write_result
+from sottovoce.cli.reporting import check_report, files_of, report_answer
 from sottovoce.errors import FileError, InputError, positive
 
 __all__ = ["EXAMPLE", "USAGE", "certify"]
@@ -68,6 +70,7 @@ def certify(
     ] = None,
     output: Annotated[Path, Parameter(help="Write the certificate to this .json file.")],
     json: Json = False,
+    report: ReportOption = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Write a certificate of Δ² for one observer (or coalition) and one target, which verify can check."""
@@ -87,6 +90,7 @@ def certify(
         positive(tolerance=tolerance)
         settings["tolerance"] = tolerance
     documents.check_certificate_path(output)
+    check_report(report)
     chosen = network(graph, doing.weights)
     sight = Sight(view=view, observer=observer, target=(target,), doing=doing, own_noise=own_noise)
     _check_alone(sight)
@@ -110,6 +114,13 @@ def certify(
 
         with result_page() as console:
             certificate_text(console, document)
+    report_answer(
+        report,
+        document,
+        title=f"Certificate on {Path(graph).name}",
+        inputs=(graph, *files_of(doing)),
+        certificates=[certificates.to_text(certificate)],
+    )
     if failure is not None:
         raise failure
     return 0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -15,6 +16,7 @@ from sottovoce.cli.options import (
     Json,
     ParticipationName,
     RelationName,
+    ReportOption,
     Rounds,
     Source,
     network,
@@ -22,6 +24,7 @@ from sottovoce.cli.options import (
     whole_number,
 )
 from sottovoce.cli.printing import as_given, complain, progress, result_page, write_result
+from sottovoce.cli.reporting import check_report, files_of, report_answer
 from sottovoce.errors import InputError, at_least, positive, probability
 
 __all__ = ["EXAMPLE", "USAGE", "coalition"]
@@ -63,6 +66,7 @@ def coalition(
         ),
     ] = 60.0,
     json: Json = False,
+    report: ReportOption = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Find the coalition that learns most about a target, and bound what any coalition of its size learns.
@@ -78,6 +82,7 @@ def coalition(
             f"--time-limit must be a number of seconds of at least 0; got {as_given(time_limit)} "
             "(inf for no limit)"
         )
+    check_report(report)
     chosen = network(graph, doing.weights)
 
     from sottovoce.coalitions import worst_coalition
@@ -111,6 +116,12 @@ def coalition(
 
         with result_page() as console:
             coalition_text(console, found, document, time_limit)
+    report_answer(
+        report,
+        document,
+        title=f"Worst coalition of {size} on {Path(graph).name}",
+        inputs=(graph, *files_of(doing)),
+    )
     if found.stopped == "interrupted":
         complain("interrupted: the best coalition so far is shown, and what is proved by now")
         return 130

@@ -24,7 +24,8 @@ from sottovoce.cli.options import (
     network,
     whole_number,
 )
-from sottovoce.cli.printing import complain, plain_text, progress, readable, result_page, write_result
+from sottovoce.cli.printing import complain, progress, readable, result_page, write_result
+from sottovoce.cli.reporting import check_report, say_written
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
@@ -192,10 +193,7 @@ def _check_files(output: Path | None, report: Path | None) -> None:
         from sottovoce.documents import check_path
 
         check_path(output, (".svg",), "the picture of a frontier")
-    if report is not None:
-        from sottovoce.report import check_report_path
-
-        check_report_path(report)
+    check_report(report)
     if output is not None or report is not None:
         from sottovoce.report import needs_matplotlib
 
@@ -239,9 +237,9 @@ def _show(found: Frontier, output: Path | None, report: Path | None, *, json: bo
     if report is not None:
         from sottovoce.report import frontier_sections, write_report
 
-        printed = plain_text(lambda console: frontier_text(console, found, ()))
         title = f"The price of privacy on {found.settings['data']}"
-        write_report(report, title=title, sections=frontier_sections(found, printed))
+        write_report(report, title=title, sections=frontier_sections(found))
+        say_written(report)
     if json:
         from sottovoce.documents import as_json
         from sottovoce.documents.frontiers import frontier_document

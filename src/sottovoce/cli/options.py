@@ -381,8 +381,8 @@ def protocol_of(network: Network, doing: Doing, *, rounds: int) -> Protocol:
 
 def _updates(maps: Maps, n: int) -> Slopes | Literal["any"] | None:
     """The slopes that the options describe, with where they come from; None where they say nothing."""
-    from sottovoce.feedback import update_slopes
-    from sottovoce.protocols import Slopes, checked_updates, parse_updates
+    from sottovoce.feedback import gradient_steps
+    from sottovoce.protocols import checked_updates, parse_updates
 
     if maps.step_smoothness is None:
         if maps.losses is not None:
@@ -395,9 +395,7 @@ def _updates(maps: Maps, n: int) -> Slopes | Literal["any"] | None:
             f"--updates {maps.updates} and --step-smoothness say the same thing twice (leave one of them out)"
         )
     positive(**{"--step-smoothness": maps.step_smoothness})
-    kind = maps.losses or "convex"
-    ends = update_slopes(step=maps.step_smoothness, smoothness=1.0, losses=kind)
-    return Slopes.of(ends, n, step_smoothness=maps.step_smoothness, losses=kind)
+    return gradient_steps(maps.step_smoothness, maps.losses, n)
 
 
 def scenario_of(

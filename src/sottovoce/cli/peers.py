@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sottovoce.peers import Checked, Knowledge, Outcome, Policy, RunCertificate
 
-__all__ = ["peers"]
+__all__ = ["peers", "prove_run"]
 
 peers = App(
     name="peers",
@@ -33,6 +33,15 @@ Me = Annotated[str, Parameter(help="The name of this node in the network.")]
 PolicyFile = Annotated[
     Path | None,
     Parameter(help="This node's own policy.toml: the most ε that others may have.", show_default=False),
+]
+
+SpentFile = Annotated[
+    Path | None,
+    Parameter(
+        help="What this node spent in earlier runs, which counts; NAME.spent.jsonl beside its keys by default. For "
+        "records that no earlier run has seen, name another file.",
+        show_default=False,
+    ),
 ]
 
 KeysFile = Annotated[
@@ -95,6 +104,7 @@ def check(
     *,
     me: Me,
     policy: PolicyFile = None,
+    spent: SpentFile = None,
     coalition: Annotated[
         int | None,
         Parameter(
@@ -108,14 +118,17 @@ def check(
 ) -> int:
     """Say what others will know of this node after the run, before any connection; exit code 3 above the policy."""
     _check_extras()
-    from sottovoce.peers import Policy, known_after, read_network, read_policy
+    from sottovoce.peers import Policy, known_after, read_earlier, read_network, read_policy, spent_beside
 
     agreed = read_network(network)
     allowed = Policy(delta=agreed.settings.delta) if policy is None else read_policy(policy)
+    earlier = read_earlier(spent or spent_beside(network.parent / f"{me}.keys"), agreed)
     size = min(allowed.size, agreed.n - 1) if coalition is None else coalition
     with progress("observers") as moved:
-        found = known_after(agreed, me, delta=allowed.delta, size=size or None, progress=moved)
-    _print(found, allowed, agreed.hash.hex(), json=json)
+        found = known_after(
+            agreed, me, delta=allowed.delta, size=size or None, earlier=earlier, progress=moved
+        )
+    _print(found, allowed, agreed.hash.hex(), len(earlier.runs), json=json)
     above = found.above(allowed)
     for seen, most in above:
         complain(
@@ -138,6 +151,7 @@ def run(
     keys: KeysFile = None,
     folder: RunFolder = None,
     policy: PolicyFile = None,
+    spent: SpentFile = None,
     label: Annotated[
         str | None,
         Parameter(help="The column that holds the labels; the last by default.", show_default=False),
@@ -167,6 +181,7 @@ def run(
         data=data,
         folder=folder or network.parent / f"{me}.run",
         policy=policy,
+        spent=spent,
         label=label,
         listen=listen,
     )
@@ -289,12 +304,17 @@ def verify(
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Prove again, offline, what a run gave away of a node; exit code 3 unless every number follows."""
+    return prove_run(certificate, network, transcript, json=json)
+
+
+def prove_run(certificate: Path, network: Path, transcripts: tuple[Path, ...], *, json: bool) -> int:
+    """Prove a certificate of a run again, and say so: for `peers verify` and for `verify`."""
     _check_extras()
     from sottovoce.errors import InputError
     from sottovoce.peers import authors_of, read_network, read_run, verify_run
 
     made, agreed = read_run(certificate), read_network(network)
-    files = authors_of(transcript or [certificate.parent / "transcript.jsonl"])
+    files = authors_of(transcripts or [certificate.parent / "transcript.jsonl"])
     try:
         found, reason = verify_run(made, agreed, files), ""
     except InputError as error:
@@ -363,18 +383,25 @@ def _ended(
         if reason == "policy":
             complain(f"{name} stopped before a round that its policy does not allow")
         elif reason == "alone":
-            complain(f"{name} stopped as too few of its neighbours were there (start it again when they are)")
+            complain(
+                f"{name} stopped as not all, or too few, of the others were there (start it again when they are)"
+            )
+        elif reason == "apart":
+            complain(
+                f"{name} has no part in the run that its neighbours are in, and has sent nothing (start it with the "
+                "folder of that run, or end the others and start all with new folders)"
+            )
         elif reason not in {"finished", "interrupted"}:
             complain(f"error: {name}: {reason}")
     if "interrupted" in reasons.values():
         complain("interrupted: started again, nodes go on where they were")
         return 130
-    if set(reasons.values()) <= {"finished", "policy", "alone"}:
+    if set(reasons.values()) <= {"finished", "policy", "alone", "apart"}:
         return 0 if set(reasons.values()) == {"finished"} else 3
     return 2
 
 
-def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
+def _print(found: Knowledge, policy: Policy, agreed: str, earlier: int, *, json: bool) -> None:
     """What others will know, as JSON or as a table."""
     rows = [*found.nodes, *([found.coalition] if found.coalition else []), found.everyone]
     if json:
@@ -382,9 +409,10 @@ def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
 
         document = {
             "kind": "peers check",
-            "run": run,
+            "network": agreed,
             "me": found.me,
             "rounds": found.rounds,
+            "earlier_runs": earlier,
             "delta": found.delta,
             "within_policy": not found.above(policy),
             "known": rows,
@@ -415,7 +443,13 @@ def _print(found: Knowledge, policy: Policy, run: str, *, json: bool) -> None:
                         "rests on",
                         "everybody follows the program and nobody drops out; a run that deviates says so",
                     ),
-                    ("run", run),
+                    (
+                        "earlier runs",
+                        f"{earlier}, and what they gave away is in every number"
+                        if earlier
+                        else "none that are known",
+                    ),
+                    ("network", agreed),
                 ]
             )
         )

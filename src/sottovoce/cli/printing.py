@@ -25,7 +25,6 @@ __all__ = [
     "as_given",
     "complain",
     "interval",
-    "plain_text",
     "prepare_streams",
     "progress",
     "readable",
@@ -73,13 +72,6 @@ def result_page() -> Iterator[Console]:
     page = io.StringIO()
     yield Console(file=page, width=console.width, highlight=False, markup=False, emoji=False)
     write_result(_stripped(page.getvalue()))
-
-
-def plain_text(written: Callable[[Console], None], width: int = 88) -> str:
-    """What `written` puts on a console, as plain lines."""
-    page = io.StringIO()
-    written(Console(file=page, width=width, highlight=False, markup=False, emoji=False, force_terminal=False))
-    return _stripped(page.getvalue())
 
 
 def _stripped(text: str) -> str:

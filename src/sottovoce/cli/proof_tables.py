@@ -14,6 +14,8 @@ from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import seen_part
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from sottovoce.documents import (
@@ -88,6 +90,15 @@ def report_verification_text(console: Console, document: ReportVerificationDocum
         if view.certificate is not None:
             console.print()
             console.print(facts(_claim(view.certificate)))
+    _on_trust(console, document.trusted)
+
+
+def _on_trust(console: Console, sentences: Sequence[str]) -> None:
+    """What a report shows beside its pairs and nothing proves."""
+    if sentences:
+        console.print()
+        paragraph(console, "Shown besides, and on trust:")
+        console.print(facts(("-", readable(sentence)) for sentence in sentences))
 
 
 def _checks(console: Console, document: VerificationDocument | ViewVerification) -> None:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sottovoce.cli.options import Config, Json, Output, Sight, Source, network, scenario_of
+from sottovoce.cli.options import Config, Json, Output, ReportOption, Sight, Source, network, scenario_of
 from sottovoce.cli.printing import progress, result_page, write_result
+from sottovoce.cli.reporting import check_report, files_of, report_answer
 from sottovoce.errors import FileError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sottovoce.cli.options import Network
     from sottovoce.rates import RateTable
 
@@ -28,6 +28,7 @@ def rate(
     sight: Sight,
     json: Json = False,
     output: Output = None,
+    report: ReportOption = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Say by how much Δ² grows in each round, in the long run, for each observer and target."""
@@ -36,12 +37,13 @@ def rate(
 
     if output is not None:
         documents.check_csv_path(output)
+    check_report(report)
     chosen = network(graph, sight.doing.weights)
     table = _table(sight, chosen)
     found = spectrum(chosen.weights)
     written, failure = _written(table, output, json=json)
+    pairs_file = None if written is None else str(written)
     if json:
-        pairs_file = None if written is None else str(written)
         document = documents.rate_document(table, chosen.graph, found, pairs_file=pairs_file)
         write_result(documents.as_json(document))
     else:
@@ -49,6 +51,13 @@ def rate(
 
         with result_page() as console:
             rate_text(console, table, found, chosen.graph, written)
+    if report is not None:
+        report_answer(
+            report,
+            documents.rate_document(table, chosen.graph, found, pairs_file=pairs_file),
+            title=f"Rates of {Path(graph).name}",
+            inputs=(graph, *files_of(sight.doing)),
+        )
     if failure is not None:
         raise failure
     return 0

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import Config, Json, ReportOption  # noqa: TC001 - the parser reads them
 from sottovoce.cli.printing import complain, progress, readable, write_result
+from sottovoce.cli.reporting import check_report, say_written
 
 if TYPE_CHECKING:
     from sottovoce.report import Reproduction
@@ -46,10 +47,7 @@ def reproduce(
     """Run the paper's claims again and write figures, tables and a page that says where each holds."""
     from sottovoce.report import reproduce as run_studies
 
-    if report is not None:
-        from sottovoce.report import check_report_path
-
-        check_report_path(report)
+    check_report(report)
     try:
         with progress("studies") as callback:
             done = run_studies(output, part, quick=quick, progress=callback)
@@ -67,6 +65,7 @@ def reproduce(
         from sottovoce.report import reproduction_sections, write_report
 
         write_report(report, title="The paper, claim by claim", sections=reproduction_sections(done))
+        say_written(report)
     return 0
 
 

@@ -15,8 +15,10 @@ from sottovoce.cli.options import (  # noqa: TC001 - the parser reads them
     MaxEpsilon,
     NoiseMultiplier,
     RelationName,
+    ReportOption,
 )
 from sottovoce.cli.printing import as_given, result_page, rounded_up, within_budget, write_result
+from sottovoce.cli.reporting import check_report, report_answer
 from sottovoce.errors import positive
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def summary(
     relation: RelationName = "add-remove",
     max_epsilon: MaxEpsilon = None,
     json: Json = False,
+    report: ReportOption = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Say what the observers of a sweep can learn about their targets, as a certified (ε, δ)."""
@@ -46,6 +49,7 @@ def summary(
 
     if max_epsilon is not None:
         positive(max_epsilon=max_epsilon)
+    check_report(report)
     found = sweeps.summarise(folder, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
     if json:
         from sottovoce.documents import as_json, summary_document
@@ -54,6 +58,15 @@ def summary(
     else:
         with result_page() as console:
             _text(console, found, folder)
+    if report is not None:
+        from sottovoce.documents import summary_document
+
+        report_answer(
+            report,
+            summary_document(found, folder),
+            title=f"Summary of {folder.name}",
+            max_epsilon=max_epsilon,
+        )
     return 0 if max_epsilon is None else within_budget(found.epsilon_upper, max_epsilon)
 
 

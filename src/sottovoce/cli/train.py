@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -33,15 +34,17 @@ from sottovoce.cli.options import (
     scenario_of,
     whole_number,
 )
-from sottovoce.cli.printing import complain, plain_text, result_page, rounded_up, write_result
+from sottovoce.cli.printing import complain, result_page, rounded_up, write_result
+from sottovoce.cli.reporting import check_report, proofs_of, report_answer
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sottovoce.cli.options import Network
+    from sottovoce.documents import RunDocument
     from sottovoce.graphs import Spectrum
-    from sottovoce.learning import Data, Moment, Run, StepCost, Task
+    from sottovoce.learning import Baseline, Data, Moment, Run, Task
     from sottovoce.protocols import Protocol
 
 __all__ = ["EXAMPLE", "USAGE", "train"]
@@ -199,18 +202,14 @@ def train(
     from functools import partial
 
     from sottovoce import learning as room
-    from sottovoce.documents import runs
+    from sottovoce.documents import as_json, run_document, runs
     from sottovoce.graphs import spectrum
 
     if output is not None:
         runs.check_run_path(output, fresh=not resume)
     if resume and output is None:
         raise InputError("--resume goes on with the run in a file (name it with --output)")
-    if report is not None:
-        from sottovoce.report import check_report_path, needs_matplotlib
-
-        check_report_path(report)
-        needs_matplotlib()
+    check_report(report)
     loaded = _loaded(data, learning)
     chosen = network(graph, weights) if loaded is None else _joined(graph, weights, loaded)
     sight = Sight(
@@ -250,25 +249,59 @@ def train(
     if output is not None:
         runs.write_run(done, output)
     found, cost = spectrum(chosen.weights), room.step_cost(task, asked, done)
-    _print(done, task, asked, chosen, found, cost, output, json=json)
+    compared = [] if report is None else _compared(done, task, asked)
+    document = run_document(done, task, asked, chosen.graph, found, cost, compared)
+    if json:
+        write_result(as_json(document))
+    else:
+        from sottovoce.cli.run_tables import run_text
+
+        with result_page() as console:
+            run_text(console, done, task, chosen, found, cost, output)
     if report is not None:
-        _report(report, done, task, chosen, found, cost)
+        _report(report, done, document, chosen, found, (data, graph, weights, protocol))
     return 0
 
 
-def _report(
-    path: Path, done: Run, task: Task, chosen: Network, found: Spectrum, cost: StepCost | None
-) -> None:
-    """The page of all pairs, with the run below it; coins, which bound all pairs together, have no such page."""
-    from sottovoce.cli.run_tables import run_text
-    from sottovoce.documents import page_document
-    from sottovoce.report import run_sections, write_report
+def _compared(done: Run, task: Task, asked: Protocol) -> list[Baseline]:
+    """What curves are drawn beside those of a run: no noise, and a trusted server at the same (ε, δ)."""
+    from sottovoce.learning import central_descent, noiseless_descent
 
-    printed = plain_text(lambda console: run_text(console, done, task, chosen, found, cost, None))
+    settings, watched = done.settings, done.history.rounds.tolist()
+    rounds = replace(asked, rounds=done.rounds) if done.rounds != asked.rounds else asked
+    shared = {"step": settings["step"], "clip": settings["clip"], "watched": watched}
+    found = [noiseless_descent(task, rounds, **shared)]
+    if settings["unit"] == "record" and math.isfinite(done.epsilon.upper):
+        central = central_descent(
+            task,
+            rounds=done.rounds,
+            target_epsilon=done.epsilon.upper,
+            target_delta=settings["target_delta"],
+            relation=settings["relation"],
+            **shared,
+        )
+        found.insert(0, central)
+    return found
+
+
+def _report(
+    path: Path, done: Run, document: RunDocument, chosen: Network, found: Spectrum, inputs: tuple[str, ...]
+) -> None:
+    """The run with its curves, and the page of all pairs with proofs; coins bound all pairs at once, and have none."""
+    from sottovoce.documents import page_document
+
     pairs = done.table if done.account.coins is None else None
-    account = None if pairs is None else page_document(pairs, chosen.graph, found)
-    write_report(
-        path, title=f"Training on {task.name}", account=account, sections=run_sections(done, printed)
+    settings = done.settings
+    report_answer(
+        path,
+        document,
+        title=f"Training on {document.data.name}",
+        inputs=inputs,
+        max_epsilon=settings["target_epsilon"]
+        if settings["max_epsilon"] is None
+        else settings["max_epsilon"],
+        account=None if pairs is None else page_document(pairs, chosen.graph, found),
+        proofs=() if pairs is None else proofs_of([pairs]),
     )
 
 
@@ -387,26 +420,3 @@ def _watched() -> Iterator[tuple[Callable[[int, int], None] | None, Callable[[Mo
             bar.update(rounds, completed=moment.round, total=moment.rounds, now=now, visible=True)
 
         yield lambda done, total: bar.update(pairs, completed=done, total=total), moved
-
-
-def _print(
-    done: Run,
-    task: Task,
-    protocol: Protocol,
-    chosen: Network,
-    found: Spectrum,
-    cost: StepCost | None,
-    output: Path | None,
-    *,
-    json: bool,
-) -> None:
-    """Show the run as JSON or as text."""
-    from sottovoce.documents import as_json, run_document
-
-    if json:
-        write_result(as_json(run_document(done, task, protocol, chosen.graph, found, cost)))
-        return
-    from sottovoce.cli.run_tables import run_text
-
-    with result_page() as console:
-        run_text(console, done, task, chosen, found, cost, output)

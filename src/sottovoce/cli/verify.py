@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sottovoce verify`: whether a certificate, or a report that carries some, proves what it claims."""
+"""`sottovoce verify`: whether a certificate, of a run too, or a report that carries some, proves what it claims."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import NO_MAPS, Config, Doing, Json, Maps, network, protocol_of
+from sottovoce.cli.options import NO_MAPS, Config, Doing, Json, Maps, ReportOption, protocol_of
+from sottovoce.cli.options import network as named_graph
 from sottovoce.cli.printing import complain, progress, result_page, write_result
+from sottovoce.cli.reporting import check_report, report_answer
 from sottovoce.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -26,7 +28,10 @@ USAGE = "sottovoce verify CERTIFICATE [OPTIONS]"
 
 def verify(
     certificate: Annotated[
-        Path, Parameter(help="A file that `sottovoce certify` or `account --report` wrote.")
+        Path,
+        Parameter(
+            help="A file that `sottovoce certify` or a --report wrote, or the certificate.json of a run."
+        ),
     ],
     /,
     *,
@@ -58,7 +63,22 @@ def verify(
             "the claim is small."
         ),
     ] = "auto",
+    network: Annotated[
+        Path | None,
+        Parameter(
+            help="The network.toml that the peers of a run agreed on: for the certificate.json of a run.",
+            show_default=False,
+        ),
+    ] = None,
+    transcript: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            help="A transcript that the certificate of a run follows from; transcript.jsonl beside it by default.",
+            negative_iterable=(),
+        ),
+    ] = (),
     json: Json = False,
+    report: ReportOption = None,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Check a certificate on the graph it speaks of; exit with code 3 unless everything that decides it is proved.
@@ -67,15 +87,26 @@ def verify(
     are proved no worse as far as that is affordable; what is left is on trust, with code 3.
 
     Without --graph the weights in the file are taken, and the best verdict is that the claim is consistent with them.
+
+    The certificate of a run is proved with the keys in its --network, on the schedule that its transcripts tell.
     """
-    from sottovoce import certificates, documents, verification
+    from sottovoce import certificates
     from sottovoce.documents import is_report
 
+    check_report(report)
     if weights is not None and graph is None:
         raise InputError(
             f"--weights {weights} needs a graph to stand on; got none (name it with --graph, or leave it out)"
         )
     said = _said(protocol, maps)
+    if _is_of_run(certificate):
+        others = {"--graph": graph, "--report": report, "--arithmetic": arithmetic}
+        given = [f"{name} {value}" for name, value in others.items() if value not in (None, "auto")]
+        return _run(certificate, network, transcript, said or next(iter(given), None), json=json)
+    if network is not None or transcript:
+        raise InputError(
+            f"--network and --transcript are for the certificate.json of a run; {certificate} is none (leave them out)"
+        )
     if said and graph is None:
         raise InputError(f"{said} needs a graph to run on; got none (name it with --graph, or leave it out)")
     if is_report(certificate):
@@ -86,33 +117,36 @@ def verify(
                 "--arithmetic balls is for certificates; got a report, whose pairs are proved in floats alone (leave "
                 "it out)"
             )
-        return _report(
-            certificate, None if graph is None else network(graph, weights or "auto").weights, json=json
-        )
+        named = None if graph is None else named_graph(graph, weights or "auto").weights
+        return _report(certificate, named, report, json=json)
     claim = certificates.load(certificate)
     meant = _meant(claim, graph, weights or "auto", protocol, maps)
-    try:
-        found = verification.verify(claim, meant, arithmetic=arithmetic)
-    except FileError:
-        raise
-    except InputError as error:
-        raise FileError(f"{certificate}: {error}") from None
-    document = documents.verification_document(claim, found, certificate)
-    if json:
-        write_result(documents.as_json(document))
-    else:
-        from sottovoce.cli.proof_tables import verification_text
+    return _certificate(certificate, claim, meant, arithmetic, report, json=json)
 
-        with result_page() as console:
-            verification_text(console, document, found.squared)
-    if found.verified:
-        return 0
-    reason = (
-        found.reason
-        or "the claim is consistent with the weights in the file, but no graph was named (--graph)"
-    )
-    complain(f"not verified: {reason}")
-    return 3
+
+def _is_of_run(file: Path) -> bool:
+    """Whether a file begins as the certificate of a run does; one that cannot be read is none."""
+    try:
+        with file.open("rb") as stream:
+            return b'"sottovoce run certificate ' in stream.read(1000)
+    except OSError:
+        return False
+
+
+def _run(
+    file: Path, network: Path | None, transcripts: tuple[Path, ...], said: str | None, *, json: bool
+) -> int:
+    """Prove the certificate of a run again, as `peers verify` does."""
+    from sottovoce.cli.peers import prove_run
+
+    if said:
+        raise InputError(f"{said} is for other certificates; {file} is of a run (leave it out)")
+    if network is None:
+        raise InputError(
+            f"{file}: the certificate of a run is proved with the keys and weights that its peers agreed on; got no "
+            "network (name it with --network network.toml)"
+        )
+    return prove_run(file, network, transcripts, json=json)
 
 
 def _said(protocol: str | None, maps: Maps) -> str:
@@ -128,22 +162,25 @@ def _meant(
     """What the certificate is meant to speak of: nothing that is named, a network, or a protocol on it."""
     if graph is None:
         return None
-    named = network(graph, weights)
+    named = named_graph(graph, weights)
     if not _said(protocol, maps):
         return named.weights
     return protocol_of(named, Doing(protocol=protocol or "gossip", maps=maps), rounds=claim.rounds)
 
 
-def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
-    """Check each view of a report."""
+def _report(file: Path, meant: GossipWeights | None, report: Path | None, *, json: bool) -> int:
+    """Check each view of a report, or the certificate that it carries alone."""
     from sottovoce import documents
     from sottovoce.documents import read_report
     from sottovoce.report import says_what_it_carries
     from sottovoce.verification import verify_account
 
     found = []
-    report = read_report(file)
-    for carried in report.views:
+    read = read_report(file)
+    if read.alone:
+        code = _certificate(file, read.alone[0], meant, "float", report, json=json)
+        return code if _page_agrees(says=says_what_it_carries(read)) else 3
+    for carried in read.views:
         try:
             with progress(f"pairs, {carried.stated.view}") as callback:
                 checked = verify_account(
@@ -154,7 +191,7 @@ def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
         except InputError as error:
             raise FileError(f"{file}: {error}") from None
         found.append((carried.certificate, checked))
-    document = documents.report_verification_document(found, file)
+    document = documents.report_verification_document(found, file, trusted=read.trusted, proved=read.proved)
     if json:
         write_result(documents.as_json(document))
     else:
@@ -162,13 +199,58 @@ def _report(file: Path, meant: GossipWeights | None, *, json: bool) -> int:
 
         with result_page() as console:
             report_verification_text(console, document)
+    report_answer(report, document, title=f"Verification of {file.name}", inputs=(file,))
     for view in document.views:
         if not view.verified:
             complain(f"not verified: {view.view}: {view.reason}")
-    if not says_what_it_carries(report.text, report.page):
+    if not read.proved:
+        complain(f"not verified: on trust are {'; '.join(read.trusted)}")
+    agrees = _page_agrees(says=says_what_it_carries(read))
+    return 0 if document.verified and agrees else 3
+
+
+def _page_agrees(*, says: bool) -> bool:
+    """Whether a page is what is written of its data; if not, with a word on it."""
+    if not says:
         complain(
             "not verified: the page is not, to the letter, what this version writes of what the file carries; trust "
-            "what stands above, not the page (write the report again with sottovoce account --report)"
+            "what stands above, not the page (write the report again with --report)"
         )
-        return 3
-    return 0 if document.verified else 3
+    return says
+
+
+def _certificate(
+    file: Path,
+    claim: Certificate,
+    meant: GossipWeights | Protocol | None,
+    arithmetic: Literal["auto", "float", "balls"],
+    report: Path | None,
+    *,
+    json: bool,
+) -> int:
+    """Check one certificate."""
+    from sottovoce import documents, verification
+
+    try:
+        found = verification.verify(claim, meant, arithmetic=arithmetic)
+    except FileError:
+        raise
+    except InputError as error:
+        raise FileError(f"{file}: {error}") from None
+    document = documents.verification_document(claim, found, file)
+    if json:
+        write_result(documents.as_json(document))
+    else:
+        from sottovoce.cli.proof_tables import verification_text
+
+        with result_page() as console:
+            verification_text(console, document, found.squared)
+    report_answer(report, document, title=f"Verification of {file.name}", inputs=(file,))
+    if found.verified:
+        return 0
+    reason = (
+        found.reason
+        or "the claim is consistent with the weights in the file, but no graph was named (--graph)"
+    )
+    complain(f"not verified: {reason}")
+    return 3

@@ -9,6 +9,10 @@ from sottovoce.documents.accounts import (
     AccountDocument,
     CalibrationDocument,
     GraphDocument,
+    GraphFacts,
+    Sight,
+    Summary,
+    Terms,
     account_document,
     as_json,
     calibration_document,
@@ -17,8 +21,18 @@ from sottovoce.documents.accounts import (
     pairs_possible,
     read_account_json,
 )
-from sottovoce.documents.audits import audit_document
-from sottovoce.documents.carried import CERTIFICATES, DATA, is_report, json_element, read_report
+from sottovoce.documents.audits import AuditDocument, audit_document
+from sottovoce.documents.carried import (
+    CERTIFICATES,
+    DATA,
+    RESULT,
+    ReadReport,
+    Result,
+    is_report,
+    json_element,
+    read_report,
+    read_result,
+)
 from sottovoce.documents.coalitions import CoalitionDocument, coalition_document
 from sottovoce.documents.csv_tables import (
     COLUMNS,
@@ -30,10 +44,10 @@ from sottovoce.documents.csv_tables import (
     write_named_rate_csv,
     write_rate_csv,
 )
-from sottovoce.documents.damping_files import read_damping
+from sottovoce.documents.damping_files import parse_damping, read_damping
 from sottovoce.documents.files import check_path, write_bytes, write_whole
 from sottovoce.documents.graph_files import check_graph_path, write_graph
-from sottovoce.documents.occasions import Occasion, occasion
+from sottovoce.documents.occasions import InputFile, Occasion, occasion
 from sottovoce.documents.pages import (
     CurveDocument,
     NetworkDocument,
@@ -43,9 +57,10 @@ from sottovoce.documents.pages import (
     network_document,
     page_document,
 )
-from sottovoce.documents.pairs import Pair, plain_label
+from sottovoce.documents.pairs import Ends, Pair, plain_label
 from sottovoce.documents.proofs import (
     CertificateDocument,
+    CheckForm,
     Claim,
     ReportVerificationDocument,
     VerificationDocument,
@@ -55,8 +70,8 @@ from sottovoce.documents.proofs import (
     report_verification_document,
     verification_document,
 )
-from sottovoce.documents.rates import rate_document
-from sottovoce.documents.runs import run_document
+from sottovoce.documents.rates import RateDocument, RatePairForm, RateSummary, rate_document
+from sottovoce.documents.runs import AccountForm, RunDocument, run_document
 from sottovoce.documents.sampled import SampledDocument, sampled_document, table_of_coins
 from sottovoce.documents.side_by_side import ComparisonDocument, comparison_document
 from sottovoce.documents.sweeps import summary_document
@@ -69,21 +84,37 @@ __all__ = [
     "MOST_EXPOSED",
     "PAIRS_IN_JSON",
     "RATE_COLUMNS",
+    "RESULT",
     "AccountDocument",
+    "AccountForm",
+    "AuditDocument",
     "CalibrationDocument",
     "CertificateDocument",
+    "CheckForm",
     "Claim",
     "CoalitionDocument",
     "ComparisonDocument",
     "CurveDocument",
+    "Ends",
     "GraphDocument",
+    "GraphFacts",
+    "InputFile",
     "NetworkDocument",
     "Occasion",
     "PageDocument",
     "PagePart",
     "Pair",
+    "RateDocument",
+    "RatePairForm",
+    "RateSummary",
+    "ReadReport",
     "ReportVerificationDocument",
+    "Result",
+    "RunDocument",
     "SampledDocument",
+    "Sight",
+    "Summary",
+    "Terms",
     "VerificationDocument",
     "ViewVerification",
     "account_document",
@@ -106,12 +137,14 @@ __all__ = [
     "occasion",
     "page_document",
     "pairs_possible",
+    "parse_damping",
     "plain_label",
     "rate_document",
     "read_account_csv",
     "read_account_json",
     "read_damping",
     "read_report",
+    "read_result",
     "report_verification_document",
     "run_document",
     "runs",

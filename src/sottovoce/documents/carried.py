@@ -16,9 +16,17 @@ import numpy as np
 from msgspec import UNSET, Meta
 
 from sottovoce.certificates import MOST_BYTES, from_text
+from sottovoce.documents.accounts import AccountDocument
+from sottovoce.documents.audits import AuditDocument
+from sottovoce.documents.claimed import check_certified, check_run
+from sottovoce.documents.coalitions import CoalitionDocument
+from sottovoce.documents.occasions import Occasion
 from sottovoce.documents.pages import PageDocument
+from sottovoce.documents.proofs import CertificateDocument, ReportVerificationDocument, VerificationDocument
+from sottovoce.documents.rates import RateDocument
+from sottovoce.documents.runs import RunDocument
 from sottovoce.errors import FileError, InputError
-from sottovoce.forms import read_form, strict_json
+from sottovoce.forms import Form, read_form, strict_json
 from sottovoce.participation import Participation
 from sottovoce.protocols import Slopes
 from sottovoce.verification import StatedAccount
@@ -30,9 +38,20 @@ if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
     from sottovoce.documents.pages import NetworkDocument, PagePart
 
-__all__ = ["CERTIFICATES", "DATA", "Carried", "ReadReport", "is_report", "json_element", "read_report"]
+__all__ = [
+    "CERTIFICATES",
+    "DATA",
+    "RESULT",
+    "Carried",
+    "ReadReport",
+    "Result",
+    "is_report",
+    "json_element",
+    "read_report",
+    "read_result",
+]
 
-DATA, CERTIFICATES = "data", "certificates"
+DATA, CERTIFICATES, RESULT = "data", "certificates", "result"
 _END = "</script>"
 
 Texts = list[str | Annotated[list[str], Meta(min_length=1)] | None]
@@ -62,12 +81,42 @@ def is_report(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+class Result(Form, frozen=True, kw_only=True):
+    """What a command answered, as its JSON says it, and on which occasion."""
+
+    occasion: Occasion
+    document: (
+        RunDocument
+        | CoalitionDocument
+        | AuditDocument
+        | CertificateDocument
+        | VerificationDocument
+        | ReportVerificationDocument
+        | RateDocument
+        | AccountDocument
+    )
+
+
+def read_result(text: str) -> Result:
+    """A result from JSON text."""
+    return read_form(strict_json(text, "what a report answers"), Result, "what a report answers")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReadReport:
-    """A report: its views, the one that leads first, the data they were read from, and all of its text."""
+    """A report: its views, the one that leads first, the data they were read from, and all of its text.
+
+    `page` is what its map of pairs shows and `result` what its command answered; one of them is there. `alone` are
+    certificates that stand for no view of a page. `trusted` says what beside the pairs nothing in it can prove, and
+    `proved` whether every bound of its answer follows from pairs or certificates once these are verified.
+    """
 
     views: tuple[Carried, ...]
-    page: PageDocument
+    page: PageDocument | None
+    result: Result | None
+    alone: tuple[Certificate, ...]
+    trusted: tuple[str, ...]
+    proved: bool
     text: str
 
 
@@ -80,10 +129,26 @@ def read_report(path: str | os.PathLike[str]) -> ReadReport:
         if len(content) > MOST_BYTES:
             raise FileError(f"{file}: a report is checked up to {MOST_BYTES} bytes; this file has more")
         text = content.decode()
+        answered = _opening(RESULT) in text
         data = strict_json(_element(text, DATA), "what a report holds")
-        held = strict_json(_element(text, CERTIFICATES), "what a report carries")
-        page = read_form(data, PageDocument, "what a report holds")
-        return ReadReport(views=_views(page, held), page=page, text=text)
+        bare = data is None and answered
+        page = None if bare else read_form(data, PageDocument, "what a report holds")
+        held: object = []
+        if page is not None or _opening(CERTIFICATES) in text:
+            held = strict_json(_element(text, CERTIFICATES), "what a report carries")
+        alone = read_form(held, list[str], "what a report carries") if page is None else []
+        certificates = tuple(map(from_text, alone))
+        result = read_result(_element(text, RESULT)) if answered else None
+        trusted, proved = _answered(result, page, certificates)
+        return ReadReport(
+            views=() if page is None else _views(page, held),
+            page=page,
+            result=result,
+            alone=certificates,
+            trusted=trusted,
+            proved=proved,
+            text=text,
+        )
     except OSError as error:
         raise FileError(f"{file}: the report cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -92,6 +157,24 @@ def read_report(path: str | os.PathLike[str]) -> ReadReport:
         raise
     except InputError as error:
         raise FileError(f"{file}: {error}") from None
+
+
+def _answered(
+    result: Result | None, page: PageDocument | None, alone: tuple[Certificate, ...]
+) -> tuple[tuple[str, ...], bool]:
+    """What of an answer is on trust, and whether all of its bounds follow from what the report carries."""
+    if result is None:
+        return (), True
+    document = result.document
+    if isinstance(document, RunDocument) and page is not None:
+        trusted, proved = check_run(document, page)
+        return tuple(trusted), proved
+    if type(document) is CertificateDocument and len(alone) == 1 and page is None:
+        check_certified(document, alone[0])
+        return (), True
+    if page is not None or alone:
+        raise InputError("pairs and certificates must be those of its answer; this one has none")
+    return ("every number: it carries no certificate (ask again what it asks, and compare)",), False
 
 
 def _opening(name: str) -> str:
@@ -105,8 +188,7 @@ def _element(text: str, name: str) -> str:
     if count != 1:
         found = "has none" if not count else f"has {count}"
         raise InputError(
-            f"a report of an account has one element {opening}; this file {found} (write the report again with "
-            "sottovoce account --report)"
+            f"a report has one element {opening}; this file {found} (write the report again with --report)"
         )
     start = text.index(opening) + len(opening)
     end = text.find("<", start)

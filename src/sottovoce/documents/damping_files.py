@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,19 +19,25 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import GossipWeights
 
-__all__ = ["read_damping"]
+__all__ = ["parse_damping", "read_damping"]
 
 
 def read_damping(path: str | os.PathLike[str], weights: GossipWeights) -> NDArray[np.float64]:
     """One number a node in index order, from a CSV file that names every node once; a heading line may come first."""
     file = Path(path)
     try:
-        with file.open(encoding="utf-8", newline="") as stream:
-            lines = [line for line in csv.reader(stream) if line]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise FileError(
-            f"{file}: the damping cannot be read: {error} (give a number, or a CSV file of names and numbers)"
-        ) from None
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(str(file), error) from None
+    return parse_damping(text, str(file), weights)
+
+
+def parse_damping(text: str, file: str, weights: GossipWeights) -> NDArray[np.float64]:
+    """The same from the text of such a file, which messages call `file`."""
+    try:
+        lines = [line for line in csv.reader(io.StringIO(text, newline="")) if line]
+    except csv.Error as error:
+        raise _unreadable(file, error) from None
     values = np.full(weights.n, np.nan)
     for number, line in enumerate(lines, start=1):
         if len(line) != 2:
@@ -50,7 +57,13 @@ def read_damping(path: str | os.PathLike[str], weights: GossipWeights) -> NDArra
     return values
 
 
-def _index(file: Path, weights: GossipWeights, name: str) -> int:
+def _unreadable(file: str, error: Exception) -> FileError:
+    return FileError(
+        f"{file}: the damping cannot be read: {error} (give a number, or a CSV file of names and numbers)"
+    )
+
+
+def _index(file: str, weights: GossipWeights, name: str) -> int:
     """The index of the node that is written `name`."""
     try:
         return weights.index(weights.written(name))

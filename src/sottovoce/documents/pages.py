@@ -33,11 +33,12 @@ __all__ = [
 
 
 class NetworkDocument(GraphFacts, frozen=True, kw_only=True):
-    """A graph to draw: facts, names, and each edge once as the positions of its ends."""
+    """A graph to draw: facts, names, each edge once as the places of its ends, and where nodes lie if that is known."""
 
     directed: bool
     labels: list[Label]
     links: list[tuple[Count, Count]]
+    positions: tuple[tuple[float, float], ...] | UnsetType = UNSET
 
 
 class CurveDocument(Form, frozen=True, kw_only=True):
@@ -102,6 +103,7 @@ def network_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -
         directed=graph.directed,
         labels=[plain_label(label) for label in graph.labels],
         links=list(zip(senders[kept].tolist(), receivers[kept].tolist(), strict=True)),
+        positions=graph.positions or UNSET,
     )
 
 

@@ -129,12 +129,13 @@ class ViewVerification(Form, frozen=True, kw_only=True):
 
 
 class ReportVerificationDocument(Document, frozen=True, kw_only=True, tag="report-verification"):
-    """What became of a report, view by view."""
+    """What became of a report, view by view; `trusted` says what beside its pairs nothing in it can prove."""
 
     report: str
     verdict: str
     verified: bool
     views: tuple[ViewVerification, ...]
+    trusted: tuple[str, ...]
 
 
 def check_certificate_path(path: str | os.PathLike[str]) -> Path:
@@ -173,16 +174,21 @@ def verification_document(
 
 
 def report_verification_document(
-    views: Sequence[tuple[Certificate | None, AccountVerification]], path: str | os.PathLike[str]
+    views: Sequence[tuple[Certificate | None, AccountVerification]],
+    path: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    proved: bool = True,
 ) -> ReportVerificationDocument:
-    """Each view's headline, checks, pairs and certificate."""
+    """Each view's headline, checks, pairs and certificate; not verified unless all else is `proved` too."""
     verdicts = [found.verdict for _, found in views]
     order: tuple[Verdict, ...] = ("refused", "consistent", "verified")
     return ReportVerificationDocument(
         **HEAD,
         report=str(path),
-        verdict=next(verdict for verdict in order if verdict in verdicts),
-        verified=all(found.verified for _, found in views),
+        verdict=next((verdict for verdict in order if verdict in verdicts), "refused"),
+        verified=proved and bool(views) and all(found.verified for _, found in views),
+        trusted=tuple(trusted),
         views=tuple(_view_verification(certificate, found) for certificate, found in views),
     )
 

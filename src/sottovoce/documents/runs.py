@@ -28,11 +28,11 @@ from sottovoce.views import Assumption
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sottovoce.graphs import Graph, Spectrum
     from sottovoce.interval import Interval
-    from sottovoce.learning import Run, StepCost, Task
+    from sottovoce.learning import Baseline, Run, StepCost, Task
     from sottovoce.protocols import Protocol
 
 __all__ = ["RunDocument", "check_run_path", "read_run", "run_document", "write_run"]
@@ -148,15 +148,29 @@ class RunUpdates(Form, frozen=True, kw_only=True):
     slopes: Any
 
 
+class ComparedRun(Form, frozen=True, kw_only=True):
+    """What a run is compared with, after the same rounds: a trusted server at the same (ε, δ), or no noise at all."""
+
+    name: str
+    noise_multiplier: float
+    rounds: tuple[int, ...]
+    loss: tuple[float | None, ...]
+    accuracy: tuple[float | None, ...]
+    consensus_distance: tuple[float | None, ...]
+
+
 class RunDocument(Document, frozen=True, kw_only=True, tag="run"):
-    """A finished run; what is null is not defined for its loss or data, and `not_private` names what tells of data."""
+    """A finished run; what is null is not defined for its loss or data, and `not_private` names what tells of data.
+
+    `compared` stands where a report was asked for, which draws the curves of other runs beside those of this one.
+    """
 
     graph: GraphFacts
     data: DataFacts
     objective: str
     dimension: int
     l2: float
-    step: float
+    step: str
     clip: float
     unit: str
     batch_fraction: float
@@ -187,6 +201,7 @@ class RunDocument(Document, frozen=True, kw_only=True, tag="run"):
     updates: RunUpdates
     step_cost: dict[str, Any] | None
     history: dict[str, list[float | None]]
+    compared: tuple[ComparedRun, ...] | UnsetType = UNSET
     not_private: tuple[str, ...]
 
 
@@ -257,6 +272,7 @@ def run_document(
     graph: Graph,
     spectrum: Spectrum,
     cost: StepCost | None = None,
+    compared: Sequence[Baseline] = (),
 ) -> RunDocument:
     """The document of a finished run."""
     accuracies, settings = run.node_accuracies, run.settings
@@ -303,7 +319,24 @@ def run_document(
             **{name: [finite_or_null(x) for x in column] for name, column in run.history._asdict().items()},
             "rounds": run.history.rounds.tolist(),
         },
+        compared=tuple(_compared(task, each) for each in compared) or UNSET,
         not_private=_NOT_PRIVATE,
+    )
+
+
+def _compared(task: Task, baseline: Baseline) -> ComparedRun:
+    """A run to compare with, measured as the run itself; a server has one model, and no distance."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses = [task.risk(model) for model in baseline.models]
+    return ComparedRun(
+        name=baseline.name,
+        noise_multiplier=baseline.noise_multiplier,
+        rounds=baseline.rounds,
+        loss=tuple(map(finite_or_null, losses)),
+        accuracy=tuple(finite_or_null(task.accuracy(model)) for model in baseline.models),
+        consensus_distance=tuple(
+            None if baseline.name == "central" else finite_or_null(each) for each in baseline.distances
+        ),
     )
 
 

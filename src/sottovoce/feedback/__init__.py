@@ -21,7 +21,7 @@ counted. The theorem and its proof are in docs/training.md.
 """
 
 from sottovoce.feedback.attacks import Attack, best_attack
-from sottovoce.feedback.balls import composed_growth, composed_slopes, update_slopes
+from sottovoce.feedback.balls import composed_growth, composed_slopes, gradient_steps, update_slopes
 from sottovoce.feedback.candidates import stages_of
 from sottovoce.feedback.pairs import Sharpening, check_size
 from sottovoce.feedback.problem import Slopes, Training, protocol_levels, training, training_of
@@ -46,6 +46,7 @@ __all__ = [
     "check_size",
     "composed_growth",
     "composed_slopes",
+    "gradient_steps",
     "program_costs",
     "protocol_levels",
     "stages_of",

@@ -8,9 +8,9 @@ from typing import get_args
 
 from sottovoce.errors import InputError, at_least, one_of, positive
 from sottovoce.interval import UNIT_ROUNDOFF
-from sottovoce.protocols import Losses
+from sottovoce.protocols import Losses, Slopes
 
-__all__ = ["composed_growth", "composed_slopes", "update_slopes"]
+__all__ = ["composed_growth", "composed_slopes", "gradient_steps", "update_slopes"]
 
 # Clipping a convex loss's gradient as a vector: its Jacobian is L·P·Q with 0 ⪯ P, Q ⪯ I, and 3/8 is the best centre.
 CENTRE, RADIUS = 3 / 8, 3 * math.sqrt(3) / 8
@@ -102,3 +102,16 @@ def composed_growth(reach: float, steps: int) -> float:
     if steps == 1:
         return 1.0
     return sum(reach**k for k in range(steps)) * (1 + 2 * (steps + 2) * UNIT_ROUNDOFF)
+
+
+def gradient_steps(step_smoothness: float, losses: Losses | None, n: int) -> Slopes:
+    """The slopes of n nodes that take gradient steps on losses of one kind (convex if None), and where they come from.
+
+    >>> slopes = gradient_steps(0.5, "smooth", 2)
+    >>> str(slopes), slopes.losses
+    ('[0.5, 1.5]', 'smooth')
+    """
+    positive(step_smoothness=step_smoothness)
+    kind = losses or "convex"
+    ends = update_slopes(step=step_smoothness, smoothness=1.0, losses=kind)
+    return Slopes.of(ends, n, step_smoothness=step_smoothness, losses=kind)

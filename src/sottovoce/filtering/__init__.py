@@ -35,6 +35,7 @@ from sottovoce.filtering.kalman import FilterSizes, Gains, gain_distortion, whit
 from sottovoce.filtering.krylov_space import KrylovSpace, krylov_space
 from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse, program_response
 from sottovoce.filtering.response import (
+    BATCH_BYTES,
     ENGINES,
     EXPLICIT_ROUNDS,
     Engine,
@@ -61,6 +62,7 @@ from sottovoce.filtering.rounding import (
 from sottovoce.filtering.stages import float_row
 
 __all__ = [
+    "BATCH_BYTES",
     "ENGINES",
     "EXPLICIT_ROUNDS",
     "GAMMA",

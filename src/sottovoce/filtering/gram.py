@@ -95,9 +95,8 @@ def _late_late(impulses: Impulses) -> np.ndarray:
     count, lags, _ = impulses.steady.shape
     backwards = np.zeros((count, lags + 1, lags + 1))
     np.matmul(impulses.steady, impulses.steady.transpose(0, 2, 1), out=backwards[:, 1:, 1:])
-    for matrix in backwards:
-        for a in range(2, lags + 1):
-            matrix[a, 2:] += matrix[a - 1, 1:-1]
+    for a in range(2, lags + 1):
+        backwards[:, a, 2:] += backwards[:, a - 1, 1:-1]
     backwards += impulses.last @ impulses.last.transpose(0, 2, 1)
     return backwards[:, ::-1, ::-1]
 

@@ -112,6 +112,18 @@ class Filtered:
         """X C, with the guarantee of `before`."""
         return np.asarray(multiply(self.factors[1], self.stage.readers[1]).rounded())
 
+    def plainly_before(self, rows: np.ndarray) -> np.ndarray:
+        """O Φ for rows O that read the state after the round, in plain floats.
+
+        Guarantee: within |O| times what `plain_slip` says of a state that the rows then read.
+        """
+        return np.asarray(rows @ self.stage.transition - (rows @ self.gain) @ self.stage.rows)
+
+    @cached_property
+    def plainly_whitened(self) -> np.ndarray:
+        """X C in plain floats: within `plainly_shown` of what it shows of a state."""
+        return np.asarray(self.whitener @ self.stage.rows)
+
     def slip(self, states: np.ndarray) -> np.ndarray:
         """What `before` may miss of O Φ z beyond its roundings, for ‖o‖₁ = 1 and |z| ≤ a column of `states`.
 
@@ -174,8 +186,10 @@ def innovations(stages: Sequence[Stage], *, period: int = 1, settled_at: float =
     """
     size = stages[0].size
     covariance = np.zeros((size, size))
-    # What contributions, what is let in by a `factor`, and unit disturbances make of the state.
-    followed = [np.zeros((size, size)) for _ in (None, *stages[0].disturbed)]
+    # What contributions and unit disturbances make of the state; a factor f lets in at most ‖f‖ of the latter.
+    followed = [np.zeros((size, size)) for _ in range(2)]
+    factors = [each.factor for each in stages if each.factor is not None]
+    let_in = max((float(np.linalg.norm(each)) for each in factors), default=None)
     # P, and what states may hold, before each of the last rounds, this one included.
     covariances: deque[np.ndarray] = deque(maxlen=period)
     states: deque[list[np.ndarray]] = deque(maxlen=period)
@@ -193,10 +207,10 @@ def innovations(stages: Sequence[Stage], *, period: int = 1, settled_at: float =
             filtered, covariance = _filtered(stage, covariance, aim, settled_at)
             settled = covariance is aim
         # After a period of rounds that have bounds for good everything recurs.
-        steps.append(steps[t - period] if again and bounded > period else _step(filtered, followed))
+        steps.append(steps[t - period] if again and bounded > period else _step(filtered, followed, let_in))
         bounded = bounded + 1 if bounded and again else 0
         if not bounded:
-            adding = zip(followed, (None, *stage.disturbed), strict=True)
+            adding = zip(followed, (None, np.eye(size)), strict=True)
             followed = [_followed(filtered, each, more) for each, more in adding]
             limits = _bounded(states, followed) if again else None
             if limits is not None:
@@ -207,11 +221,15 @@ def innovations(stages: Sequence[Stage], *, period: int = 1, settled_at: float =
     return steps
 
 
-def _step(filtered: Filtered, followed: list[np.ndarray]) -> FilterStep:
+def _step(filtered: Filtered, followed: list[np.ndarray], let_in: float | None) -> FilterStep:
     """A round, with what its states may hold: the roots of diagonals, and of a norm by row sums."""
-    reach = float(np.sqrt(np.abs(followed[-1]).sum(axis=1).max(initial=0.0)))
-    diagonals = np.array([np.diagonal(each) for each in followed[:-1]]).T
+    contributed, disturbed = followed
+    reach = float(np.sqrt(np.abs(disturbed).sum(axis=1).max(initial=0.0)))
+    columns = [contributed] if let_in is None else [contributed, disturbed]
+    diagonals = np.array([np.diagonal(each) for each in columns]).T
     held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + 4 * UNIT)
+    if let_in is not None:
+        held[:, 1] *= let_in * (1 + 1e-9)
     return FilterStep(filtered=filtered, held=held, reach=reach)
 
 

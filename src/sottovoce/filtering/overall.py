@@ -8,8 +8,9 @@ innovations say how large 𝒪, the map from disturbances of states to ν, can b
     I + E = 𝒪 diag(Q) 𝒪ᵀ + (what round 1 adds) ⪰ q 𝒪𝒪ᵀ,    so that    ‖𝒪‖² ≤ (1 + ‖E‖)/q.
 
 With δ₀, δ₁ and δ₂ the largest of ‖X R' Xᵀ − I‖, ‖Δ‖ and ‖ΓXᵀ‖ over all rounds (see `innovations`), η = ‖E‖ is at most
-δ₀ + ‖𝒪‖²δ₁ + 2‖𝒪‖δ₂, hence (δ₀ + κ)/(1 − κ) with κ = δ₁/q + 2δ₂/√q < 1. Rows are then asked for one thing alone, what
-the Krylov space leaves out, and plain floats do for that.
+δ₀ + ‖𝒪‖²δ₁ + 2‖𝒪‖δ₂, hence (δ₀ + κ)/(1 − κ) with κ = δ₁/q + 2δ₂/√q < 1. What the Krylov space leaves out is small in
+open loop already, and the filter, y ↦ ν, enlarges it by at most (1 + ‖A‖)·√((1 + η)/(q λ_min(C Cᵀ))), as y has at
+least that much noise. Where this is too much rows are asked, in plain floats.
 
 Source: docs/proofs/programs.md, "Norms from noise".
 """
@@ -23,16 +24,19 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sottovoce.filtering.doubled import UNIT
-from sottovoce.filtering.rounding import eigenvalue_ends
+from sottovoce.filtering.rounding import eigenvalue_ends, spectral_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sottovoce.filtering.innovations import FilterStep
     from sottovoce.filtering.reduction import Cut
+    from sottovoce.filtering.stages import Stage
 
 __all__ = ["InFloats", "Overall", "Rows", "largest_defects", "left_out", "overall"]
 
+# Speed alone: what a cut may add to the noise, in norm, before rows are followed to show that it adds less.
+ENOUGH = 1e-6
 # (s, rows O_ts of t > s, rows dropped after them, how many are those of a period later), from the last s backwards.
 Rows: TypeAlias = "Iterable[tuple[int, np.ndarray, np.ndarray, int]]"
 
@@ -79,16 +83,40 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
     unwhite = 1.001 * (white + share) / (1 - share)
     norm = 1.001 * math.sqrt((1 + unwhite) / least)
     plainly = InFloats(steps)
-    noise_missed, signal = left_out(steps, cut, _leak(steps, rows, plainly.rows_norm(norm)), norm)
+    leak = cut.echo * _whitening_norm(stages, least, unwhite)
+    if not leak * cut.drawn <= ENOUGH:
+        leak = _leak(steps, rows, plainly.rows_norm(norm))
+    noise_missed, signal = left_out(steps, cut, leak, norm)
     unwhite += 2 * math.sqrt(1 + unwhite) * noise_missed + noise_missed**2
     return Overall(unwhite=1.01 * unwhite, cut=1.01 * signal, plainly=plainly.by_norm(norm))
+
+
+def _whitening_norm(stages: Iterable[Stage], least: float, unwhite: float) -> float:
+    """A bound of the norm of the filter as a map L from all that is seen to ν.
+
+    With w = (I − 𝒮)⁻¹q, 𝒮 the shift by A and q the noise, ⪰ `least`·I, that is injected, y = C w has a covariance of at
+    least `least`·λ_min(C Cᵀ)/(1 + ‖A‖)², and L makes I + E of it.
+
+    Guarantee: upper bound; infinite where rows are not proved independent.
+    Source: docs/proofs/programs.md, "Norms from noise".
+    """
+    longest, fewest = 0.0, math.inf
+    for stage in stages:
+        rows = np.asarray(stage.rows)
+        longest = max(longest, spectral_norm(np.asarray(stage.transition)))
+        gram = rows @ rows.T
+        room = UNIT * (stage.size + 2) * float((rows**2).sum())
+        fewest = min(fewest, eigenvalue_ends((gram + gram.T) / 2)[0] - 1.001 * room)
+    if not fewest > 0:
+        return math.inf
+    return 1.001 * (1 + longest) * math.sqrt((1 + unwhite) / (least * fewest))
 
 
 def _leak(steps: Sequence[FilterStep], rows: Rows, norm: float) -> float:
     """A bound of ‖𝒪fᵀ‖ from rows Ô in plain floats, ‖Ô‖ ≤ `norm`: √(largest column sum · largest row sum) of |Ôfᵀ|.
 
-    A step puts a row o off by at most (r + m + 6)u|o|(|A| + 2|K||C|), and in proportion to ‖o‖₁ by what Φ itself slips
-    by (`Filtered`): that meets what f has let into the state. Rows that were dropped are lost with it.
+    A step puts a row o off by at most (r + m + 6)u|o|(|A| + 2|K||C|): that meets what f has let into the state. Rows
+    that were dropped are lost with it.
 
     Guarantee: upper bound.
     """
@@ -97,11 +125,12 @@ def _leak(steps: Sequence[FilterStep], rows: Rows, norm: float) -> float:
     known: dict[int, float] = {}
     for step in steps:
         if id(step) not in known:
-            let_in = step.held[:, 1]
-            slip = math.sqrt(step.stage.size) * float(step.filtered.slip(let_in[:, None])[0])
-            known[id(step)] = float(np.linalg.norm(step.filtered.plain_slip(let_in))) + slip
+            known[id(step)] = float(np.linalg.norm(step.filtered.plain_slip(step.held[:, 1])))
         added += known[id(step)] ** 2
     for s, adjoint, dropped, _ in rows:
+        if s < 0:
+            # Nothing was let in before the first round.
+            break
         factor = steps[s].stage.factor
         end = starts[s + 1] + len(adjoint)
         lost[end : end + len(dropped)] += np.abs(dropped) @ steps[s + 1].held[:, 1]
@@ -155,8 +184,8 @@ class InFloats:
         self._steps, self._starts = steps, starts
         self._lost, self._turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0
         # r_v of each round, and for states of size 1; rounds that recur with what they hold are looked at once.
-        known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        self._slips: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._slips: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
         for t, step in enumerate(steps):
             key = (id(step.filtered), id(step.held))
             if key not in known:
@@ -166,9 +195,10 @@ class InFloats:
                     filtered.plain_slip(state),
                     filtered.plain_slip(ones),
                     filtered.plainly_shown(state),
+                    filtered.plain_slip(step.held[:, -1]),
                 )
             self._slips.append(known[key])
-            slip, _, shown = known[key]
+            slip, _, shown, _ = known[key]
             self._lost[starts[t] : starts[t + 1]] += shown
             added += float((slip**2).sum())
         self._added = float(np.sqrt(added))
@@ -176,12 +206,22 @@ class InFloats:
     def add(self, s: int, sizes: np.ndarray, dead: np.ndarray) -> None:
         """Count round s, the sizes of the rows O_ts being given, and those of rows that were dropped after them."""
         begin, end = self._starts[s + 1], self._starts[s + 1] + len(sizes)
-        slip, of_ones, _ = self._slips[s]
+        slip, of_ones, _, _ = self._slips[s]
         self._lost[begin:end] += sizes @ slip
         self._turned[begin:end] += self._steps[s].reach * (sizes @ of_ones)
         if len(dead):
             later = self._steps[s + 1]
-            self._lost[end : end + len(dead)] += dead @ (later.held[:, 0] + later.reach * self._added)
+            state = later.held[:, 0] + later.stage.largest_given + later.reach * self._added
+            self._lost[end : end + len(dead)] += dead @ state
+
+    def let_in(self, s: int) -> np.ndarray:
+        """What floats add to the state in round s, in proportion to what a `factor` has let into it."""
+        return self._slips[s][3]
+
+    @property
+    def turned(self) -> float:
+        """A bound of how far rows in floats are from exact ones, in norm, as far as rounds were counted."""
+        return float(np.linalg.norm(self._turned))
 
     def rows_norm(self, norm: float) -> float:
         """A bound of the norm of all rows in floats, ‖𝒪‖ being at most `norm`.
@@ -193,7 +233,7 @@ class InFloats:
         Source: docs/proofs/programs.md, "Norms from noise".
         """
         pairs = zip(self._steps, self._slips, strict=True)
-        moved = (len(ones) * (step.reach * ones.max(initial=0.0)) ** 2 for step, (_, ones, _) in pairs)
+        moved = (len(ones) * (step.reach * ones.max(initial=0.0)) ** 2 for step, (_, ones, _, _) in pairs)
         off = 1.01 * math.sqrt(sum(moved))
         return 1.01 * norm / (1 - off) if off < 0.5 else math.inf
 
@@ -211,7 +251,7 @@ class InFloats:
         Guarantee: upper bound.
         Source: docs/proofs/programs.md, "States that are followed in plain floats".
         """
-        off = turned + float(np.linalg.norm(self._turned))
+        off = turned + self.turned
         return 1.01 * (float(np.linalg.norm(self._lost)) + off * self._added)
 
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering.innovations import Filtered, FilterStep
     from sottovoce.filtering.reduction import Cut
     from sottovoce.filtering.response import Engine
+    from sottovoce.filtering.stages import Stage
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
@@ -59,7 +60,7 @@ __all__ = ["Accuracy", "ProgramForm", "ProgramResponse", "program_response"]
 # Speed alone: responses are made together while they take no more memory than this.
 BATCH_BYTES = 256 * 2**20
 # Speed alone: on a Krylov space gains are kept sooner: what that costs is counted like what is cut.
-SOON_SETTLED, COARSELY_SETTLED = 1e-12, 1e-10
+SOON_SETTLED, COARSELY_SETTLED = 1e-9, 1e-9
 # Speed alone: rounds times (kept numbers)², which a filter holds until it settles; more is reduced or refused.
 LARGEST = 300_000_000
 # Speed alone: above so many products a pass over all rows O_ts is too dear for bounds of many targets.
@@ -92,10 +93,10 @@ class Accuracy:
     """How far the filter is from white, and its response F̂ from F̃, that of its gains in exact arithmetic.
 
     η = `unwhite` ≥ ‖E‖. For streams with Σ‖c_t‖² ≤ 1, `followed` bounds ‖(F̂ − F̃)c‖ as far as the rows O_ts are at
-    fault, which differ from the exact ones by `turned` in norm, and `cut` what a Krylov space leaves out of F̃c.
-    `wide` is the norm of the row sums of all |O_ts|. On a Krylov space, where `Stage.given` says what contributions
-    put into the state, `plainly` bounds ‖(F̂ − F̃)c‖ where rows or states are followed in plain floats; elsewhere it
-    is infinite.
+    fault, which are in doubled precision or, on a Krylov space, in plain floats, and differ from the exact ones by
+    `turned` in norm; `cut` is what a Krylov space leaves out of F̃c. `wide` is the norm of the row sums of all |O_ts|.
+    On a Krylov space, where `Stage.given` says what contributions put into the state, `plainly` bounds ‖(F̂ − F̃)c‖
+    where rows or states are followed in plain floats; elsewhere it is infinite.
 
     Guarantee: upper bounds, for the exact matrices of the protocol.
     Source: docs/proofs/programs.md, "How white the innovations are", "The response of a filter" and "States that are
@@ -142,18 +143,19 @@ class ProgramResponse:
         recurring = zip(self.steps, self.steps[period:], strict=False)
         return period if any(step.filtered is later.filtered for step, later in recurring) else 1
 
-    def _adjoints(self, *, in_floats: bool = False) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+    def _adjoints(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
         """(s, the rows O_ts of rounds t > s, rows dropped after them, how many of them are those of s + p).
 
         From the last round but one backwards. Where the filter has settled rows are those of a period p later: all but
         those of the largest t − s are there already. Rows of late rounds that have all but died out are dropped for
-        good, and handed out once to be counted as lost. With `in_floats` steps are plain products with Φ.
+        good, and handed out once to be counted as lost. On a Krylov space steps are plain products with Φ, and the
+        last s is −1: what is put into the state before round 0 is read by these rows.
         """
         starts, steps, period = self.starts, self.steps, self.period
         wholes = [np.zeros((starts[-1], steps[0].stage.size)) for _ in range(period)]
         # Where rows of rounds s + 1, …, s + p end, and in how many rounds after s steps are those of a period later.
         ends, alike, end = deque([len(steps)] * period, maxlen=period), 0, len(steps)
-        for s in range(len(steps) - 2, -1, -1):
+        for s in range(len(steps) - 2, -2 if self.in_floats else -1, -1):
             whole, further, later = wholes[s % period], wholes[(s + 1) % period], steps[s + 1]
             recurs = s + 1 + period < len(steps) and steps[s + 1 + period].filtered is later.filtered
             alike = alike + 1 if recurs else 0
@@ -163,13 +165,12 @@ class ProgramResponse:
             m = later.stage.count
             begin = max(same, m)
             moved = further[begin - m : height - m]
-            # Φ of every round at once would fill the memory: each is made when it is needed.
-            filtered, unit = later.filtered, np.eye(later.stage.size)
-            whole[begin:height] = moved @ filtered.before(unit) if in_floats else filtered.before(moved)
+            filtered = later.filtered
+            whole[begin:height] = filtered.plainly_before(moved) if self.in_floats else filtered.before(moved)
             if not lags:
-                whole[:m] = later.filtered.whitened
+                whole[:m] = filtered.plainly_whitened if self.in_floats else filtered.whitened
             last = end
-            while end > s + 2:
+            while end > s + 2 > 1:
                 count = steps[end - 1].stage.count
                 if np.abs(whole[height - count : height]).max(initial=0.0) >= DEAD:
                     break
@@ -177,6 +178,11 @@ class ProgramResponse:
             ends.append(end)
             lost = int(starts[last] - starts[end])
             yield s, whole[:height], whole[height : height + lost], same
+
+    @property
+    def in_floats(self) -> bool:
+        """Whether rows are followed in plain floats: a Krylov space leaves out more than they round off."""
+        return self.cut is not None
 
     @property
     def is_dear(self) -> bool:
@@ -190,7 +196,7 @@ class ProgramResponse:
         Guarantee: that of `Overall`.
         """
         if self.is_dear and self.cut is not None:
-            found = overall(self.steps, self.cut, self._adjoints(in_floats=True))
+            found = overall(self.steps, self.cut, self._adjoints())
             if found is not None:
                 return found
         accuracy = self.accuracy
@@ -216,7 +222,8 @@ class ProgramResponse:
 
         The row sums of a bound of |E| give the first: with h_s the column sums of |O_·s|, row sums of 𝒪 diag(Δ) 𝒪ᵀ
         are Σ_s |O_ts| |Δ_s| h_s. A step of the adjoint recursion puts O_ts off by ρ, and F̂c by ρ times a state:
-        2u|O_ts| and what `Filtered.slip` says, in proportion to the row it came from.
+        2u|O_ts| and what `Filtered.slip` says, in proportion to the row it came from. In plain floats ρ is |O_ts| times
+        what `Filtered.plain_slip` says of the state.
 
         `white` has row sums of |E|, `lost` what rows of F̂c are off by (second column: what f lets in), `turned`
         what rows of O are off by times all states that unit disturbances reach.
@@ -233,35 +240,43 @@ class ProgramResponse:
             yield s, adjoint, dropped, same
             step, later, sizes = steps[s], steps[s + 1], np.abs(adjoint)
             size, end = step.stage.size, starts[s + 1] + len(adjoint)
-            sums, across, here = sizes.sum(axis=0), sizes.sum(axis=1), slice(starts[s + 1], end)
+            across, here = sizes.sum(axis=1), slice(starts[s + 1], end)
+            wide[here] += across
+            if s < 0:
+                break
+            sums = sizes.sum(axis=0)
             gone, dead = slice(end, end + len(dropped)), np.abs(dropped)
             lost[gone] += dead @ later.held
             turned[gone] += later.reach * dead.sum(axis=1)
-            # Rows are those of the round after times Φ, and those of one round are new: X C.
-            sources = np.concatenate([np.abs(later.filtered.whitener).sum(axis=1), before])
-            made = slice(starts[s + 1], starts[s + 1] + len(sources))
-            lost[here] += 2 * UNIT * (sizes @ later.held)
-            lost[made] += np.outer(sources, later.filtered.slip(later.held))
-            turned[here] += later.reach * 2 * UNIT * across
-            turned[made] += later.reach * sources * later.filtered.slip(np.ones((size, 1)))
+            if plainly is None:
+                # Rows are those of the round after times Φ, and those of one round are new: X C.
+                sources = np.concatenate([np.abs(later.filtered.whitener).sum(axis=1), before])
+                made = slice(starts[s + 1], starts[s + 1] + len(sources))
+                lost[here] += 2 * UNIT * (sizes @ later.held)
+                lost[made] += np.outer(sources, later.filtered.slip(later.held))
+                turned[here] += later.reach * 2 * UNIT * across
+                turned[made] += later.reach * sources * later.filtered.slip(np.ones((size, 1)))
+            else:
+                lost[here, 1] += sizes @ plainly.let_in(s)
+                plainly.add(s, sizes, dead)
             drift, crossed = step.filtered.defect[:size, :size], step.filtered.defect[:size, size:]
             white[here] += sizes @ (drift @ sums + crossed.sum(axis=1))
             white[starts[s] : starts[s + 1]] += crossed.T @ sums
-            wide[here] += across
             tall, before = max(tall, float(sums.max(initial=0.0))), across
-            if plainly is not None:
-                plainly.add(s, sizes, dead)
             if step.stage.factor is not None:
                 missed = np.abs(adjoint @ step.stage.factor.T)
                 cut_rows[here] += missed.sum(axis=1)
                 cut_columns = max(cut_columns, float(missed.sum(axis=0).max(initial=0.0)))
         # E was bounded with the computed O; the exact one differs from it by at most `turned` in norm:
         # ω(2‖ΓXᵀ‖ + (2‖𝒪̂‖ + ω)‖Δ‖) more, ω = `off`, ‖𝒪̂‖² ≤ (largest column sum)·(largest row sum) = `norm`².
-        off, norm = float(np.linalg.norm(turned)), float(np.sqrt(tall * wide.max(initial=0.0)))
+        dropped_off = float(np.linalg.norm(turned))
+        off = dropped_off if plainly is None else dropped_off + plainly.turned
+        norm = float(np.sqrt(tall * wide.max(initial=0.0)))
         largest_crossed, largest_drift = largest_defects(steps)
         unwhite = float(white.max(initial=0.0))
         unwhite += off * (2 * largest_crossed + (2 * norm + off) * largest_drift)
         followed, signal = float(np.linalg.norm(lost[:, 0])), 0.0
+        in_floats = math.inf if plainly is None else plainly.total(1.01 * dropped_off)
         if self.cut is not None:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
@@ -271,10 +286,10 @@ class ProgramResponse:
         self._known["accuracy"] = Accuracy(
             unwhite=1.01 * unwhite,
             cut=1.01 * signal,
-            followed=1.01 * followed,
+            followed=1.01 * followed if plainly is None else in_floats,
             turned=1.01 * off,
             wide=1.01 * float(np.linalg.norm(wide)),
-            plainly=math.inf if plainly is None else plainly.total(1.01 * off),
+            plainly=in_floats,
         )
 
     def forms(
@@ -288,9 +303,10 @@ class ProgramResponse:
         """
         rounds, height = len(self.steps), int(self.starts[-1])
         batch = max(1, int(BATCH_BYTES // (8 * rounds * max(1, height))))
+        responses = self._plain_responses if self.in_floats else self._responses
         for begin in range(0, len(targets), batch):
             chosen = targets[begin : begin + batch]
-            for target, found in zip(chosen, self._responses(chosen), strict=True):
+            for target, found in zip(chosen, responses(chosen), strict=True):
                 yield self._form(int(target), found, energy=energy, encoder=encoder)
 
     def _form(self, target: int, found: _Found, *, energy: bool, encoder: np.ndarray | None) -> ProgramForm:
@@ -318,6 +334,29 @@ class ProgramResponse:
             unwhite=accuracy.unwhite,
         )
 
+    def _rows(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+        """What `_adjoints` hands out, measured at the first pass over it."""
+        return self._adjoints() if "accuracy" in self._known else self._measured()
+
+    def _plain_responses(self, targets: np.ndarray) -> Iterator[_Found]:
+        """Fᵀ for each of the targets on a Krylov space, (rounds, rows), by rows in plain floats.
+
+        There a contribution joins the state before a round reads it: F_{t,s+1} = O_ts b for all t > s. A product with b
+        errs by γ_r of |O_ts||b|, which is at most ‖o‖₁ times the largest entry of b.
+        """
+        starts, rounds, size = self.starts, len(self.steps), self.steps[0].stage.size
+        response = np.zeros((len(targets), rounds, int(starts[-1])))
+        inputs = {id(step.stage): _given(step.stage, targets) for step in self.steps}
+        kept: list[np.ndarray] = [np.zeros((0, len(targets)))] * self.period
+        for s, adjoint, _, same in self._rows():
+            fresh = adjoint[same:] @ inputs[id(self.steps[s + 1].stage)]
+            known = kept[s % self.period] = np.concatenate([kept[s % self.period][:same], fresh])
+            response[:, s + 1, starts[s + 1] : starts[s + 1] + len(adjoint)] = known.T
+        largest = max(float(np.abs(each).max(initial=0.0)) for each in inputs.values())
+        rest = UNIT * (size + 2) * largest * self.accuracy.wide
+        for each in response:
+            yield _Found(response=each, sizes=np.abs(each), units=0.0, rest=rest)
+
     def _responses(self, targets: np.ndarray) -> Iterator[_Found]:
         """Fᵀ for each of the targets, (rounds, rows).
 
@@ -344,7 +383,7 @@ class ProgramResponse:
             for a, shown in enumerate(put[id(step.filtered)].shown):
                 show(t + a, slice(starts[t], starts[t + 1]), shown)
         kept: list[list[np.ndarray]] = [[] for _ in range(self.period)]
-        for s, adjoint, _, same in self._adjoints() if "accuracy" in self._known else self._measured():
+        for s, adjoint, _, same in self._rows():
             filtered = self.steps[s].filtered
             inputs, known = put[id(filtered)].inputs, kept[s % self.period]
             if not same or self.steps[s + self.period].filtered is not filtered:
@@ -369,6 +408,13 @@ class _Found:
     sizes: np.ndarray
     units: float
     rest: float
+
+
+def _given(stage: Stage, targets: np.ndarray) -> np.ndarray:
+    """What contributions of the targets put into the state of a Krylov space."""
+    if stage.given is None:
+        raise TypeError("states of a Krylov space say what is put into them")
+    return np.ascontiguousarray(stage.given[:, targets])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

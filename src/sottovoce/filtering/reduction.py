@@ -20,6 +20,7 @@ Source: docs/mathematics.md, section 6; `sottovoce.krylov.measured_defect`; docs
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,12 +31,18 @@ from sottovoce.filtering.doubled import UNIT, Doubled
 from sottovoce.filtering.growth import growth
 from sottovoce.filtering.response import (
     BASIS_BYTES,
-    COARSE_GOAL,
     REDUCTION_GOAL,
     REDUCTION_GOAL_PER_ROUND,
 )
+from sottovoce.filtering.rounding import power_sum
 from sottovoce.filtering.stages import Noise, Stage, float_row
-from sottovoce.krylov import gram_in_blocks, krylov_bases, measured_defect, power_error
+from sottovoce.krylov import (
+    gram_in_blocks,
+    krylov_bases,
+    measured_defect,
+    power_error,
+    proved_power_error,
+)
 from sottovoce.protocols import GIVEN
 
 if TYPE_CHECKING:
@@ -48,6 +55,9 @@ __all__ = ["Cut", "reduced_stages"]
 
 # Speed alone: so few numbers that are kept need no reduction; larger spaces are not worth their filter.
 FEW_STATES, MOST_STATES = 64, 1500
+# Speed alone: what a space may cost behind bounds of a per cent or so. It is small enough for what is left out to be
+# bounded in open loop (`Cut.echo`), which spares following all rows of the filter.
+COARSE = 1e-9
 # Speed alone: states that may grow by more than this leave too much open of what is cut: a filter over all of them
 # does not.
 WILD = 1e5
@@ -58,7 +68,7 @@ class Cut:
     """What a reduction leaves out beside the `factor` of each stage: ‖E₁‖ ≤ `relation` and ‖E₂‖ ≤ `start`.
 
     `drawn` and `given` bound the norms of the maps from all draws, and from the contributions of one node, to all
-    s_t.
+    s_t. `echo` bounds Σ_ℓ ‖C Aˡ fᵀ‖, the norm of the map in open loop from what a factor f lets in to what is seen.
 
     `factor` has a row for each vector of Q₊ and a column for each of Q; where the space is closed it is 0.
     """
@@ -67,6 +77,7 @@ class Cut:
     start: float
     drawn: float
     given: float
+    echo: float
 
 
 def reduced_stages(
@@ -88,7 +99,7 @@ def reduced_stages(
     drawn, given = growth(protocol)
     if max(drawn, given) > WILD * protocol.rounds and not forced:
         return None
-    goal = max(COARSE_GOAL if coarse else REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * protocol.rounds)
+    goal = max(COARSE if coarse else REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * protocol.rounds)
     # Speed alone: a cut of this size costs the goal once it has met the states that it leaves out.
     enough = goal * protocol.rounds / max(drawn, given)
     basis = _basis(protocol, maps, block / scale, enough, forced=forced)
@@ -110,7 +121,19 @@ def reduced_stages(
         start=1.001 * (scale * defect.start + once + UNIT * scale * float(np.linalg.norm(basis.start))),
         drawn=drawn,
         given=given,
+        echo=scale * _echo(basis, protocol.rounds) if coarse else math.inf,
     )
+
+
+def _echo(basis: KrylovBasis, rounds: int) -> float:
+    """Σ_k ‖f H^k V‖ over k < T, V being the start block: the norm of a block Toeplitz map is at most that sum.
+
+    Guarantee: upper bound. `proved_power_error` over 2T powers counts each of these T or more times.
+    """
+    if basis.residual.shape[0] == 0:
+        return 0.0
+    counted = proved_power_error(basis, 2 * rounds, power_sum(basis.projected, 0.0, 2 * rounds))
+    return (1 + 1e-6) * counted / rounds
 
 
 def _kind(maps: Backward, t: int, seen: SeenRound) -> tuple[int, int]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering.elimination import HiddenSystem
 
 __all__ = [
+    "BATCH_BYTES",
     "ENGINES",
     "EXPLICIT_ROUNDS",
     "Engine",
@@ -136,17 +137,30 @@ class FilteredResponse:
                 state -= self.gains.gain[k] @ (self.rows @ state)
         return np.concatenate([*shifts, self.gains.last_whitener @ state])
 
-    def forms(self, positions: np.ndarray) -> Iterator[QuadraticForms]:
-        """M = FᵀF for each of the targets at `positions`, in batches that fit in memory.
+    @property
+    def _target_bytes(self) -> int:
+        """What M and F of one target take."""
+        start = self.gains.steady_from(self.rounds)
+        return 8 * self.rounds * (2 * self.rounds + (start + 4) * len(self.rows))
+
+    def forms_bytes(self, batch: float = 0.0) -> float:
+        """About how many bytes `forms` takes at once, from above: rows of all rounds, and a batch with its transforms.
+
+        Measured: rows are held five times while they are carried back, a batch six times while it is multiplied. A
+        batch of 0 bytes is one target.
+        """
+        rows = 8.0 * self.rounds * len(self.rows) * self.size
+        return 5 * rows + 6 * max(batch, self._target_bytes)
+
+    def forms(self, positions: np.ndarray, batch_bytes: float = BATCH_BYTES) -> Iterator[QuadraticForms]:
+        """M = FᵀF for each of the targets at `positions`, in batches of so many bytes.
 
         Guarantee: that of `QuadraticForms`, what is rounded while the rows of F are followed included.
         """
-        start = self.gains.steady_from(self.rounds)
-        per_target = 8 * self.rounds * (2 * self.rounds + (start + 4) * self.rows.shape[0])
-        batch = max(1, int(BATCH_BYTES // per_target))
+        batch = max(1, int(batch_bytes // self._target_bytes))
         for begin in range(0, len(positions), batch):
             chosen = positions[begin : begin + batch]
-            matrices, rounding = gram_matrices(self._impulses(self.columns(chosen)))
+            matrices, rounding = gram_matrices(self._impulses(chosen))
             yield QuadraticForms(
                 positions=chosen,
                 matrices=matrices,
@@ -155,8 +169,8 @@ class FilteredResponse:
                 missing=self.gains.missing,
             )
 
-    def _impulses(self, sources: np.ndarray) -> Impulses:
-        """F for each column b of `sources`: F_us = (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) b, which is linear in b.
+    def _impulses(self, positions: np.ndarray) -> Impulses:
+        """F for the input b of targets at `positions`: F_us = (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) b, which is linear in b.
 
         The rows (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) of all rounds u are carried backwards in s and serve every target;
         from the round on from which the gains are steady they depend on u − s alone.
@@ -164,7 +178,7 @@ class FilteredResponse:
         `steady[ℓ]` is (L⁻¹C)(A Φ)^ℓ, and `last[ℓ]` the same of the rows of round T, which may be fewer.
         """
         gains, rounds, m = self.gains, self.rounds, self.rows.shape[0]
-        start, count = gains.steady_from(rounds), sources.shape[1]
+        start, count = gains.steady_from(rounds), len(positions)
         size = self.transition.shape[0]
         steady = np.empty((rounds - 1 - start, m, size))
         last = np.empty((rounds - start, *gains.last_whitener.shape))
@@ -175,13 +189,25 @@ class FilteredResponse:
         adjoint = np.empty(((rounds - 1) * m + last.shape[1], size))
         adjoint[start * m : (rounds - 1) * m] = steady.reshape(-1, size)
         adjoint[(rounds - 1) * m :] = last[-1]
-        early = np.zeros((count, len(adjoint), start))
+        # Speed alone: written row by row, so that a round's rows lie together.
+        early = np.zeros((count, start, len(adjoint))).transpose(0, 2, 1)
         # Before step s the rows of `adjoint` read the state of round s + 1; after it, that of round s.
         for s in range(start - 1, -1, -1):
             adjoint[(s + 1) * m :] = self.before(adjoint[(s + 1) * m :], s)
             adjoint[s * m : (s + 1) * m] = gains.whitener[s]
-            early[:, s * m :, s] = (adjoint[s * m :] @ sources).T
-        return Impulses(early=early, steady=_per_target(steady, sources), last=_per_target(last, sources))
+            early[:, s * m :, s] = self._read(adjoint[s * m :], positions).T
+        return Impulses(
+            early=early, steady=self._per_target(steady, positions), last=self._per_target(last, positions)
+        )
+
+    def _read(self, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Rows (k, r) times the inputs of targets: columns of the rows where a state is a node."""
+        return np.take(rows, positions, axis=1) if self.engine == "filter" else rows @ self.columns(positions)
+
+    def _per_target(self, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Rows (lags, m, r) times the inputs of targets, as (targets, lags, m)."""
+        lags, m, size = rows.shape
+        return np.asarray(self._read(rows.reshape(-1, size), positions).T.reshape(len(positions), lags, m))
 
     def recursion_error(self, rounds: int) -> float:
         """The distortion from rounding in the rows of F, followed over `rounds` rounds.
@@ -302,12 +328,6 @@ def whitened_response(
         distortion=SECOND_ORDER * (gains.distortion + _given_error(system)),
         engine="filter",
     )
-
-
-def _per_target(rows: np.ndarray, sources: np.ndarray) -> np.ndarray:
-    """Rows (lags, m, r) times sources (r, targets), as (targets, lags, m)."""
-    lags, m, size = rows.shape
-    return np.asarray((rows.reshape(-1, size) @ sources).T.reshape(sources.shape[1], lags, m))
 
 
 def _settling(system: HiddenSystem, coarse: bool) -> dict[str, float]:

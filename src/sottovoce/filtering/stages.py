@@ -146,12 +146,6 @@ class Stage:
             return np.zeros(self.size)
         return np.asarray(np.abs(self.given).max(axis=1, initial=0.0))
 
-    @cached_property
-    def disturbed(self) -> tuple[np.ndarray, ...]:
-        """What a round adds to what states hold of what a `factor` lets in, if there is one, and of disturbances."""
-        unit = np.eye(self.size)
-        return (unit,) if self.factor is None else (self.factor.T @ self.factor, unit)
-
     @property
     def inputs(self) -> int:
         """How many nodes may contribute."""

@@ -42,7 +42,7 @@ class Graph:
 
     `labels` name the nodes in index order; `weighted` says whether the entries mean more than presence, `name` what the
     graph was read from, and `unread` which numbers at its edges, not called weights, were left there. `positions` are
-    the longitude and latitude of each node, where they are known.
+    the places of the nodes, such as longitude and latitude, where they are known.
 
     >>> import scipy
     >>> graph = Graph(adjacency=scipy.sparse.csr_array([[0, 1], [1, 0]]), labels=["anna", "ben"],

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,17 @@ from sottovoce.graphs.model import Graph, is_symmetric
 from sottovoce.graphs.topologies import PREFIX, read_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
+
+    Point = tuple[float, float]
 
 __all__ = ["GRAPH_SUFFIXES", "as_graph", "parse_graph", "read_graph"]
 
 _EDGE_LISTS = (".edgelist", ".edges", ".txt", ".tsv", ".csv")
 _MARKUP = (".graphml", ".gml")
 GRAPH_SUFFIXES = (*_EDGE_LISTS, *_MARKUP, ".mtx", ".npy", ".npz")
+_COORDINATES = (("x", "y"), ("lon", "lat"), ("longitude", "latitude"), ("Longitude", "Latitude"))
+_FARTHEST = 1e9
 
 
 def as_graph(source: object) -> Graph:
@@ -224,6 +229,20 @@ def _from_markup(text: str, name: str, suffix: str) -> Graph:
     if None not in names and len(set(names)) == len(names):
         graph = nx.relabel_nodes(graph, dict(zip(graph.nodes, names, strict=True)))
     try:
-        return _from_networkx(graph, name)
+        made = _from_networkx(graph, name)
     except GraphError as error:
         raise FileError(f"{name}: {error}") from None
+    return replace(made, positions=_positions(dict(graph.nodes(data=True)), made.labels))
+
+
+def _positions(nodes: dict[Hashable, dict[str, object]], labels: Sequence[Hashable]) -> tuple[Point, ...]:
+    """Where the nodes lie, if every one of them has two finite coordinates under the same names; else nothing."""
+    for pair in _COORDINATES:
+        try:
+            found = [tuple(float(nodes[label][name]) for name in pair) for label in labels]  # type: ignore[arg-type]
+        except (KeyError, TypeError, ValueError):
+            continue
+        # Numbers that no picture can hold are no places.
+        if all(abs(value) < _FARTHEST for point in found for value in point):
+            return tuple((x, y) for x, y in found)
+    return ()

@@ -4,22 +4,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from sottovoce import gaussian
 from sottovoce.accounting import RELATIONS
 from sottovoce.errors import at_least, one_of, positive, probability
-from sottovoce.learning.descent import Descent, averaged, init, step
+from sottovoce.learning.descent import Descent, averaged, consensus_distance, init
+from sottovoce.learning.descent import step as step_once
 from sottovoce.learning.noise import SilentNoise, drawn_by, fresh_keys
 from sottovoce.learning.schedules import Schedule, as_schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from sottovoce.accounting import Relation
-    from sottovoce.learning.descent import State, Weighting
+    from sottovoce.learning.descent import Weighting
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
 
@@ -30,12 +33,19 @@ __all__ = ["Baseline", "central_descent", "noiseless_descent"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Baseline:
-    """A model to compare with: the last one and the average over rounds, and the noise multiplier behind them."""
+    """A model to compare with: the last one and the average over rounds, and the noise multiplier behind them.
+
+    `models` holds the mean model after each of the `rounds` that were asked for, and `distances` how far those of the
+    nodes were from it.
+    """
 
     name: str
     model: Array
     average: Array
     noise_multiplier: float
+    rounds: tuple[int, ...] = ()
+    models: tuple[Array, ...] = ()
+    distances: tuple[float, ...] = ()
 
 
 def central_descent(
@@ -49,6 +59,7 @@ def central_descent(
     relation: Relation = "add-remove",
     weighting: Weighting = "uniform",
     seed: int | None = None,
+    watched: Collection[int] = (),
 ) -> Baseline:
     """Private gradient descent by a trusted server that holds all records and shows every model.
 
@@ -68,13 +79,16 @@ def central_descent(
     source = drawn_by(fresh_keys(1, seed), task.dimension, seeded=seed is not None)
     weights = task.shards.present.astype(np.float64)
     model, average = np.zeros(task.dimension), np.zeros(task.dimension)
+    kept: list[tuple[int, Array, float]] = []
     for t, size in enumerate(as_schedule(step).sizes(rounds)):
         average = averaged(average, model, t + 1, weighting)
         copies = np.tile(model, (task.nodes, 1))
         gradient = task.loss.clipped_sums(copies, task.shards, weights, clip).values.sum(axis=0) / total
         bare, scale = (1 - size * task.linear) * model - size * gradient, size * noise * clip / total
         model = (bare - scale * source.covering(t, [bare], scale, bare.shape[1]))[0]
-    return Baseline(name="central", model=model, average=average, noise_multiplier=noise)
+        if t + 1 in watched:
+            kept.append((t + 1, model, 0.0))
+    return Baseline(name="central", model=model, average=average, noise_multiplier=noise, **_kept(kept))
 
 
 def noiseless_descent(
@@ -84,6 +98,7 @@ def noiseless_descent(
     step: Schedule | float | str,
     clip: float = 1.0,
     weighting: Weighting = "uniform",
+    watched: Collection[int] = (),
 ) -> Baseline:
     """The same gossip without noise, which is not private at all: what clipping and the topology cost by themselves."""
     descent = Descent(
@@ -95,15 +110,22 @@ def noiseless_descent(
         clip=clip,
         weighting=weighting,
     )
-    state = _last(descent)
+    state = init(descent)
+    kept: list[tuple[int, Array, float]] = []
+    for _ in range(descent.protocol.rounds):
+        state, _ = step_once(descent, state)
+        if state.round in watched:
+            kept.append((state.round, state.models.mean(axis=0), consensus_distance(state.models)))
     return Baseline(
-        name="no noise", model=state.models.mean(axis=0), average=state.average, noise_multiplier=0.0
+        name="no noise",
+        model=state.models.mean(axis=0),
+        average=state.average,
+        noise_multiplier=0.0,
+        **_kept(kept),
     )
 
 
-def _last(descent: Descent) -> State:
-    """The state after all rounds."""
-    state = init(descent)
-    for _ in range(descent.protocol.rounds):
-        state, _ = step(descent, state)
-    return state
+def _kept(watched: list[tuple[int, Array, float]]) -> dict[str, Any]:
+    """What was watched, by columns."""
+    rounds, models, distances = zip(*watched, strict=True) if watched else ((), (), ())
+    return {"rounds": rounds, "models": models, "distances": distances}

@@ -43,13 +43,15 @@ class Reaction:
     None where nothing is known of the loss. `smoothness` is L of what a node's records do together: that of one record,
     or more where a batch may hold more records than it is divided by. `losses` says what clipping leaves of convexity.
     With several local steps a round, slopes are those of all of them together, and `growth` is how many times as far as
-    one step a record can move what they make.
+    one step a record can move what they make. `varies` says that steps differ from round to round: even where slopes do
+    not, what a node remembers of an earlier round is divided by another step than what it hears.
     """
 
     slopes: Array | None = None
     smoothness: float | None = None
     losses: Losses | None = None
     growth: float = 1.0
+    varies: bool = False
 
     def hull(self, skipped: int, rounds: int) -> tuple[float, float] | None:
         """One ball for the maps of all rounds up to `rounds` but the first `skipped`, of a run that begins after those.
@@ -60,11 +62,6 @@ class Reaction:
             return None
         used = self.slopes[skipped + 1 : rounds] if rounds > skipped + 1 else self.slopes[skipped:rounds]
         return float(used[:, 0].min()), float(used[:, 1].max())
-
-    @property
-    def varies(self) -> bool:
-        """Whether later rounds have other slopes than the second."""
-        return self.slopes is not None and bool((self.slopes[1:] != self.slopes[1:2]).any())
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -120,7 +117,8 @@ def reaction_of(
     slopes[1:] *= (steps[:-1] / steps[1:])[:, None]
     slopes += _ROOM * np.abs(slopes) * np.array([-1.0, 1.0])
     growth = composed_growth(reach, local_steps)
-    return Reaction(slopes=slopes, smoothness=smoothness, losses=shape, growth=growth)
+    varies = bool((steps != steps[0]).any())
+    return Reaction(slopes=slopes, smoothness=smoothness, losses=shape, growth=growth, varies=varies)
 
 
 def _check_local_steps(task: Task, local_steps: int, unit: Unit) -> None:

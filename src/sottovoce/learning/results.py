@@ -35,7 +35,7 @@ class History(NamedTuple):
     """What was measured after some of the rounds, one entry each.
 
     `epsilon` is what the view had cost by then, under the assumption of its account, and `unconditional` what holds
-    without any.
+    without any. `accuracy` is that of the mean model on held-out records, NaN where there is none.
     """
 
     rounds: NDArray[np.int64]
@@ -44,12 +44,13 @@ class History(NamedTuple):
     clipped: NDArray[np.float64]
     epsilon: NDArray[np.float64]
     unconditional: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
 
     @classmethod
     def empty(cls) -> History:
         """Nothing yet."""
         none = np.zeros(0)
-        return cls(np.zeros(0, dtype=np.int64), none, none, none, none, none)
+        return cls(np.zeros(0, dtype=np.int64), none, none, none, none, none, none)
 
     def extended(self, *values: float) -> History:
         """With the entries of one more round."""

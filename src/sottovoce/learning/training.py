@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
@@ -147,7 +148,10 @@ def _run(
                 loss = _risk(chosen.task, state)
                 refuse_runaway(state, info.step, loss, limit)
                 spent = chosen.spent(state.round)
-                history = history.extended(state.round, loss, info.consensus_distance, info.clipped, *spent)
+                right = right_share(chosen.task, state.models.mean(axis=0))
+                history = history.extended(
+                    state.round, loss, info.consensus_distance, info.clipped, *spent, right
+                )
                 if progress is not None:
                     progress(Moment(state.round, rounds, loss, info.consensus_distance, *spent))
             following = Begun(state, begun.state.registers, history, begun.zeroed + info.zeroed)
@@ -212,6 +216,12 @@ def unfinished(chosen: Plan, begun: Begun, keys: NDArray[np.uint64]) -> Run:
         seeded=chosen.seeded,
         keys=keys,
     )
+
+
+def right_share(task: Task, model: Array) -> float:
+    """The accuracy of a model; NaN where there is none."""
+    found = task.accuracy(model)
+    return math.nan if found is None else found
 
 
 def _risk(task: Task, state: State) -> float:

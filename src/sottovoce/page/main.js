@@ -3,9 +3,10 @@
 "use strict";
 
 (() => {
-  const { state, model, dom, jobs, server, messages, network, heatmap, curves, tables, verdict, controls, asking, link, still } = sottovoce;
+  const { state, model, dom, jobs, server, messages, network, heatmap, tabs, ranking, compare, curves, tables, verdict, controls, asking, link, still, report } = sottovoce;
   const { byId } = dom;
 
+  const VIEWS = { network: [network, heatmap], ranking: [ranking], compare: [compare], curves: [curves] };
   let pending = false;
   let drawn = "";
   let followed = 0;
@@ -24,20 +25,30 @@
     if (drawn !== state.inputs()) dom.tip.hide();
     drawn = state.inputs();
     document.body.classList.toggle("blank", model.document === null);
-    for (const part of [verdict, network, heatmap, curves, tables, controls, messages]) part.draw();
+    for (const part of [verdict, tabs, ...inSight(), tables, controls, report, messages]) part.draw();
     link.write();
   }
+
+  /** The panels that can be seen; what cannot has no size to be drawn at. */
+  const inSight = () => Object.entries(VIEWS).flatMap(([name, parts]) => (tabs.open(name) ? parts : []));
 
   function wire() {
     asking.begin(redraw);
     network.begin(controls.choose);
     heatmap.begin(controls.select);
     tables.begin(controls.select);
+    ranking.begin(controls.select);
+    compare.begin(redraw);
     curves.begin();
+    tabs.begin(() => {
+      draw();
+      asking.curve();
+    });
     messages.begin();
     verdict.begin();
     controls.begin(redraw);
-    byId("cancel").addEventListener("click", () => ["front", "row"].forEach(jobs.cancel));
+    report.begin();
+    byId("cancel").addEventListener("click", () => ["front", "row", "report"].forEach(jobs.cancel));
     byId("copy-link").addEventListener("click", link.copy);
     byId("theme").addEventListener("click", () => {
       document.documentElement.dataset.theme = sottovoce.scale.isDark() ? "light" : "dark";
@@ -74,12 +85,14 @@
       document.documentElement.dataset.theme = "light";
       const papers = ["network-paper", "heat-paper"].map(byId);
       if (model.document === null) return papers.forEach((paper) => paper.removeAttribute("src"));
-      for (const part of [network, heatmap, curves, tables]) part.draw();
+      tabs.everything(true);
+      for (const part of [...inSight(), tables]) part.draw();
       // Canvases keep the size of the screen; pictures fit the paper.
       [papers[0].src, papers[1].src] = [network.sheet(), byId("heat").toDataURL()];
       return undefined;
     });
     addEventListener("afterprint", () => {
+      tabs.everything(false);
       if (before === undefined) delete document.documentElement.dataset.theme;
       else document.documentElement.dataset.theme = before;
       redraw();

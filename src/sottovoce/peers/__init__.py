@@ -4,6 +4,8 @@
 A node interprets the program that the accountant reads. It needs the extra `peers`.
 """
 
+from sottovoce.peers.contributing import Contributor, Local
+from sottovoce.peers.earlier import Earlier, read_earlier
 from sottovoce.peers.identity import (
     Card,
     Identity,
@@ -11,8 +13,10 @@ from sottovoce.peers.identity import (
     read_identity,
     write_identity,
 )
-from sottovoce.peers.local import Place, places_beside, run_all, run_here, write_example
+from sottovoce.peers.local import Place, places_beside, run_all, run_here, spent_beside, write_example
+from sottovoce.peers.modules import Peer, Trained, module_problem
 from sottovoce.peers.network import Deadlines, Network, Problem, Settings, read_network
+from sottovoce.peers.outcomes import Moment, Outcome
 from sottovoce.peers.policy import Budget, Knowledge, Policy, Seen, known_after, read_policy
 from sottovoce.peers.proofs import (
     Checked,
@@ -23,7 +27,7 @@ from sottovoce.peers.proofs import (
     verify_run,
     write_run,
 )
-from sottovoce.peers.running import Contributor, Local, Moment, Outcome, run_peer
+from sottovoce.peers.running import run_peer
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Transport
 
@@ -33,24 +37,29 @@ __all__ = [
     "Checked",
     "Contributor",
     "Deadlines",
+    "Earlier",
     "Identity",
     "Knowledge",
     "Local",
     "Moment",
     "Network",
     "Outcome",
+    "Peer",
     "Place",
     "Policy",
     "Problem",
     "RunCertificate",
     "Seen",
     "Settings",
+    "Trained",
     "Transport",
     "authors_of",
     "certify_run",
     "create_identity",
     "known_after",
+    "module_problem",
     "places_beside",
+    "read_earlier",
     "read_identity",
     "read_network",
     "read_policy",
@@ -59,6 +68,7 @@ __all__ = [
     "run_all",
     "run_here",
     "run_peer",
+    "spent_beside",
     "verify_run",
     "write_example",
     "write_identity",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Action", "Actions", "Ask", "Done", "Keep", "Memory", "Phase", "Settle", "Stopped"]
 
 Phase = Literal["joining", "pausing", "asking", "exchanging", "done"]
-Stopped = Literal["finished", "policy", "alone", "interrupted"]
+Stopped = Literal["finished", "policy", "alone", "apart", "interrupted"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

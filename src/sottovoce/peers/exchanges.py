@@ -113,16 +113,17 @@ class Clear:
         return []
 
     def received(self) -> Array:
-        """The weighted sum of what came; the weight of what did not stays with the node itself.
+        """The weighted sum of what came; the weight of what did not goes where the network says.
 
         Terms are added in the order of the nodes, as the simulator adds them.
         """
-        weights = self.network.run.round_of(self.round)[0].matrix
-        span = slice(weights.indptr[self.me], weights.indptr[self.me + 1])
-        row = dict(zip(weights.indices[span].tolist(), weights.data[span].tolist(), strict=True))
-        for absent in self.network.senders(self.me):
-            if absent not in self._heard:
-                row[self.me] = row.get(self.me, 0.0) + row.pop(absent)
+        if self.awaited:
+            whole = self.network.row(self.me, self._heard)
+            row = {j: weight / sum(whole.values()) for j, weight in whole.items()}
+        else:
+            weights = self.network.run.round_of(self.round)[0].matrix
+            span = slice(weights.indptr[self.me], weights.indptr[self.me + 1])
+            row = dict(zip(weights.indices[span].tolist(), weights.data[span].tolist(), strict=True))
         columns = sorted(row)
         stacked = np.vstack([self.message[0] if j == self.me else _values(self._heard[j]) for j in columns])
         numbers = sparse.csr_array(
@@ -209,9 +210,11 @@ class Masking(Clear):
         """Hand a frame to the machine that it is for."""
         kind, sender = letter.header.kind, letter.header.sender
         if kind == "to-sum" and self._receiver is not None:
-            return self._carried(self._receiver.receive(letter.body), "of-sum", self.me)
+            return self._carried(
+                self._receiver.receive(letter.body, vouched=self.network.names[sender]), "of-sum", self.me
+            )
         if kind == "of-sum" and sender in self._senders:
-            return self._carried(self._senders[sender].receive(letter.body), "to-sum", sender)
+            return self._carried(self._senders[sender].receive(letter.body, vouched=True), "to-sum", sender)
         if self._receiver is not None:
             raise Refused(f"node {sender} sends no {kind!r} in a masked exchange")
         return super().take(letter)
@@ -231,15 +234,15 @@ class Masking(Clear):
         ]
 
     def received(self) -> Array:
-        """The sum, the weight of what is missing with the node itself, over the denominator, rounded to the grid."""
-        network, row = self.network, self.network.numerators[self.me]
+        """The sum of what came and of the node's own, over the sum of their weights, rounded to the grid."""
+        network, row = self.network, self.network.row(self.me, self.survivors)
         whole = network.grid.units(self.message[0])
         if self._receiver is None:
             total = sum((row[j] * _on_grid(network, each) for j, each in self._heard.items()), np.int64(0))
         else:
             total = np.int64(0) if self._summed is None else self._summed.values
-        own = network.denominator - sum(row[j] for j in self.survivors)
-        return network.grid.real(mixed(np.asarray(total + own * whole), network.denominator))[None, :]
+        found = np.asarray(total + row.get(self.me, 0) * whole)
+        return network.grid.real(mixed(found, sum(row.values())))[None, :]
 
     def _carried(self, effects: Effects, kind: Kind, receiver: int) -> list[Post]:
         """What the machine of a receiver's sum asks for; that a slot is remembered is seen to by the node."""
@@ -270,7 +273,7 @@ def group_of(network: Network, receiver: int, round_: int, exchange: int) -> Gro
         return None
     keys = [card.signing_key.public_bytes_raw() for card in network.settings.nodes]
     return Group(
-        run=network.hash,
+        run=network.run_name,
         round=round_,
         exchange=exchange,
         receiver=network.names[receiver],

@@ -19,11 +19,14 @@ import numpy as np
 
 from sottovoce.errors import InputError, NotCertified, at_least, positive
 from sottovoce.peers.noise import MOST_DEVIATION, rounded_gaussian
+from sottovoce.peers.whole import program_reach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from sottovoce.protocols import Program
 
 __all__ = [
     "Grid",
@@ -229,13 +232,15 @@ def view_excess(
 class Sight:
     """A round of a schedule: `rows` that observers see of the hidden nodes, `mixing` that these see of each other.
 
-    `lipschitz` is that of messages, None if nothing is known; `idle` says that some hidden node drew no noise.
+    `lipschitz` is that of messages, None if nothing is known; `idle` says that some hidden node drew no noise, and
+    `denominator` is what `mixing` is divided by at least, where that is not what was agreed on.
     """
 
     rows: tuple[tuple[int, ...], ...]
     mixing: tuple[tuple[int, ...], ...]
     lipschitz: float | None = 1.0
     idle: bool = False
+    denominator: int | None = None
 
 
 def schedule_excess(rounds: Sequence[Sight | None], *, denominator: int, dimension: int) -> float:
@@ -268,7 +273,7 @@ def schedule_excess(rounds: Sequence[Sight | None], *, denominator: int, dimensi
         radius = _radius(sight.rows, nodes) + (gain * last + slack if sight.idle else 0.0)
         moved = radius + sight.lipschitz * (gain * last + slack) + slack
         total, last = total + max(unmoved, moved) ** 2, radius
-        gain = _stretch(sight.mixing, denominator)
+        gain = _stretch(sight.mixing, sight.denominator or denominator)
     return math.sqrt(dimension * total) * _UP
 
 
@@ -284,16 +289,29 @@ def _stretch(mixing: tuple[tuple[int, ...], ...], denominator: int) -> float:
     return math.sqrt(int(sizes.sum(axis=0).max()) * int(sizes.sum(axis=1).max())) / denominator * _UP
 
 
-def largest_value(*, rounds: int, clip: float, noise_std: float, grid: Grid) -> int:
+def largest_value(
+    *,
+    rounds: int,
+    clip: float,
+    noise_std: float,
+    grid: Grid,
+    program: Program | None = None,
+    pull: Fraction = Fraction(0),
+) -> int:
     """A bound on all messages in units of the grid, for weights that are not negative with rows of sum at most 1.
 
         T · (clip/unit + 2 + 40·deviation)
+
+    for gossip, and `program_reach` for other programs, to whose contributions a penalty adds `pull` times the model.
 
     **Guarantee**: exceeded only if a noise is beyond 40 standard deviations, of probability below 2^-1150 each.
     """
     at_least(1, rounds=rounds)
     clipped = math.ceil(Fraction(clip) * Fraction(2) ** grid.exponent)
-    return rounds * (clipped + 2 + _TAIL * grid.deviation(noise_std))
+    fresh = clipped + 2 + _TAIL * grid.deviation(noise_std)
+    return (
+        rounds * fresh if program is None else program_reach(program, rounds=rounds, fresh=fresh, pull=pull)
+    )
 
 
 def chosen_grid(
@@ -305,11 +323,14 @@ def chosen_grid(
     rounds: int,
     weight_total: int,
     cost: float = 0.01,
+    program: Program | None = None,
+    pull: Fraction = Fraction(0),
 ) -> Grid:
     """The finest grid that a run fits on: sums into 64 bits, and messages into the 53 that floats hold exactly.
 
     Words are sent whole, so finer costs nothing. `weight_total` is the largest sum of a receiver's whole weights, its
-    own among them. A grid on which `excess` asks for a larger share of the noise than `cost` is refused.
+    own among them. A grid on which `excess` asks for a larger share of the noise than `cost` is refused. Terms of a
+    `program` other than gossip are multiplied in floats, and have two bits less, so that none is off by a unit.
 
     >>> chosen_grid(sensitivity=3.0, clip=1.0, excess=2302.8, noise_std=5.0, rounds=100, weight_total=8).exponent
     38
@@ -320,8 +341,10 @@ def chosen_grid(
     def fits(grid: Grid) -> bool:
         if Fraction(noise_std) > MOST_DEVIATION * Fraction(2) ** -grid.exponent:
             return False
-        largest = largest_value(rounds=rounds, clip=clip, noise_std=noise_std, grid=grid)
-        return largest < 2**53 and weight_total * largest < 2**63
+        largest = largest_value(
+            rounds=rounds, clip=clip, noise_std=noise_std, grid=grid, program=program, pull=pull
+        )
+        return largest < (2**53 if program is None else 2**51) and weight_total * largest < 2**63
 
     # Noise of one unit is the least there is, and of 2^53 the most.
     top = 54 - math.frexp(noise_std)[1]
@@ -334,7 +357,7 @@ def chosen_grid(
         )
         raise NotCertified(
             f"a run of {rounds} rounds with weights of {weight_total} in all must fit into words of 64 bits; {found} "
-            "(take fewer rounds, or weights with a smaller denominator, or allow a higher cost)"
+            "(take fewer rounds, weights with a smaller denominator, or a program that amplifies less)"
         )
     return grid
 

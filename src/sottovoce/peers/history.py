@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Clean", "History", "Row", "history_of", "names_in"]
 
 Row = dict[int, int]
-"""Whole weights over the network's denominator, by sender; all of them with the node itself where it heard nobody."""
+"""Whole weights over their sum, by sender; all of them with the node itself where it heard nobody."""
 
 _LETTERS = {"receipt": "receipt", "told": "closed", "farewell": "farewell"}
 
@@ -72,11 +72,8 @@ class History:
         return None if seen is None else self.mixing(i, seen)
 
     def mixing(self, i: int, heard: Iterable[int]) -> Row:
-        """The row of a node that heard these: the weight of the others stays with itself."""
-        weights = self.network.numerators[i]
-        found = {j: weights[j] for j in sorted(heard)}
-        own = self.network.denominator - sum(found.values())
-        return {**found, i: own} if own else found
+        """The row of a node that heard these, by the rule of the network for who is missing."""
+        return self.network.row(i, heard)
 
     def planned(self, i: int) -> Row:
         """The row that was agreed on."""
@@ -133,7 +130,7 @@ class _Reader:
         match what:
             case "begun":
                 if (_bytes(line["run"]), line["me"]) != (
-                    self.network.hash,
+                    self.network.run_name,
                     self.network.names[self.author],
                 ):
                     raise Refused("it is of another run, or of another node")
@@ -141,6 +138,7 @@ class _Reader:
                 history.sent.add((self._round(line), self.author))
             case "closed":
                 self._close((self._round(line), self.author), line["survivors"])
+                self._check_weights(line)
             case "given":
                 self._given(line)
             case "failed":
@@ -163,6 +161,14 @@ class _Reader:
         known = self.history.closed.setdefault(place, heard)
         if known != heard:
             self.history.closed[place] = None
+
+    def _check_weights(self, line: dict[str, Any]) -> None:
+        """Refuse a line whose weights are not those that the rule of the network gives to who was heard."""
+        network = self.network
+        row = network.row(self.author, map(network.index, line["survivors"]))
+        said = {network.index(name): weight for name, weight in line["weights"].items()}
+        if (said, line["denominator"]) != (row, sum(row.values())):
+            raise Refused("its weights are not those that the network agreed on for whom it heard")
 
     def _given(self, line: dict[str, Any]) -> None:
         """A sum that enough of its senders signed the list of."""
@@ -187,7 +193,7 @@ class _Reader:
         header = checked_header(_bytes(line["signed"]), key)
         said = (header.run, header.sender, header.receiver, header.kind, header.digest)
         body = hashlib.sha256(_bytes(line["body"])).digest()
-        if said != (self.network.hash, peer, self.author, _LETTERS[line["what"]], body):
+        if said != (self.network.run_name, peer, self.author, _LETTERS[line["what"]], body):
             raise Refused("a letter in it is another one than it says")
         return header
 

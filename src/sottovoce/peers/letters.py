@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from sottovoce.peers.messages import Refused
+from sottovoce.peers.naming import PART_BYTES
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Header", "Kind", "Letter", "PostOffice", "checked_header", "most_bytes"]
 
-Kind = Literal["values", "to-sum", "of-sum", "receipt", "closed", "farewell"]
+Kind = Literal["hello", "values", "to-sum", "of-sum", "receipt", "closed", "farewell"]
 _CONTEXT = b"sottovoce letter 1\n"
 _NONCE, _TAG, _SIGNATURE = 12, 16, 64
 # More than a header takes, and than the keys and shares of a sum do for each of its senders.
@@ -68,14 +69,15 @@ class PostOffice:
     """Seals and opens the letters of one node in one run."""
 
     def __init__(self, network: Network, identity: Identity) -> None:
-        """Keys with every neighbour, from the pinned ones."""
+        """Keys with every neighbour, from the pinned ones; before nodes have joined a run all they say is hello."""
         self.me = network.index(identity.name)
         if network.settings.nodes[self.me] != identity.card:
             raise Refused(
                 f"the keys of {identity.name!r} must be those that the network pins for it; they are others (take the "
                 "file that its public lines came from)"
             )
-        self._run, self._identity = network.hash, identity
+        self._joined, self._identity = bool(network.parts), identity
+        self._run = network.run_name if self._joined else network.hash
         self._length = most_bytes(network)
         self._out: dict[int, ChaCha20Poly1305] = {}
         self._in: dict[int, ChaCha20Poly1305] = {}
@@ -93,6 +95,7 @@ class PostOffice:
 
     def sealed(self, receiver: int, kind: Kind, round_: int, exchange: int, body: bytes) -> bytes:
         """A letter, ready to be sent."""
+        self._check_kind(kind)
         header = msgspec.msgpack.encode(
             Header(
                 run=self._run,
@@ -127,9 +130,16 @@ class PostOffice:
             raise Refused(f"a letter of node {sender} is for another run, or for somebody else")
         if header.digest != hashlib.sha256(body).digest():
             raise Refused(f"a letter of node {sender} does not hold what was signed")
+        self._check_kind(header.kind)
         if min(header.round, header.exchange) < 0:
             raise Refused(f"a letter of node {sender} is of round {header.round}, exchange {header.exchange}")
         return Letter(header=header, body=body, signed=signed)
+
+    def _check_kind(self, kind: Kind) -> None:
+        """Refuse what is out of place before a run, or in it."""
+        if (kind == "hello") == self._joined:
+            where = "in a run" if self._joined else "before a run has a name"
+            raise Refused(f"no letter of the kind {kind!r} is written {where}")
 
 
 def checked_header(signed: bytes, key: Ed25519PublicKey | None) -> Header:
@@ -148,6 +158,6 @@ def checked_header(signed: bytes, key: Ed25519PublicKey | None) -> Header:
 
 
 def most_bytes(network: Network) -> int:
-    """The most bytes of a letter: its values, and the shares of all senders of a sum."""
+    """The most bytes of a letter: its values, the shares of all senders of a sum, and the parts of a run."""
     widest = max(len(row) for row in network.numerators)
-    return 16 * network.dimension + _HEADER + _SHARE * widest
+    return 16 * network.dimension + _HEADER + _SHARE * widest + PART_BYTES * network.n

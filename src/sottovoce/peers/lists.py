@@ -6,14 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from sottovoce.errors import InputError
 from sottovoce.peers import masks
 from sottovoce.peers.messages import Dealt, Keys, Message, Refused, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
     from sottovoce.peers.groups import Group
 
@@ -39,11 +39,16 @@ Taken = ParamSpec("Taken")
 KEY_BYTES = 32
 
 
-def by_sender(group: Group, frames: Iterable[bytes], kind: type[Kind]) -> dict[str, tuple[bytes, Kind]]:
-    """Frames of one kind with what they say, in the order of names; refused if too few, doubled or not by senders."""
+def by_sender(
+    group: Group, frames: Iterable[bytes], kind: type[Kind], *, known: Collection[bytes] = ()
+) -> dict[str, tuple[bytes, Kind]]:
+    """Frames of one kind with what they say, in the order of names; refused if too few, doubled or not by senders.
+
+    Signatures of frames that are `known` were checked before, or are the reader's own.
+    """
     said: dict[str, tuple[bytes, Kind]] = {}
     for frame in frames:
-        message = read(frame, group, kind)
+        message = read(frame, group, kind, checked=frame in known)
         if message.sender not in group.names or message.sender in said:
             raise Refused(
                 f"a list must hold one {kind.__name__} a sender; {message.sender!r} is out of place in it"
@@ -62,9 +67,9 @@ class RosterList:
     digest: bytes
 
     @classmethod
-    def of(cls, group: Group, frames: Iterable[bytes]) -> RosterList:
+    def of(cls, group: Group, frames: Iterable[bytes], *, known: Collection[bytes] = ()) -> RosterList:
         """Read frames of `Keys`."""
-        said = by_sender(group, frames, Keys)
+        said = by_sender(group, frames, Keys, known=known)
         keys = {name: message for name, (_, message) in said.items()}
         drawn = [key for message in keys.values() for key in (message.sealing, message.masking)]
         if len(set(drawn)) < len(drawn) or any(len(key) != KEY_BYTES for key in drawn):
@@ -85,9 +90,11 @@ class DealerList:
     digest: bytes
 
     @classmethod
-    def of(cls, group: Group, roster: RosterList, frames: Iterable[bytes]) -> DealerList:
+    def of(
+        cls, group: Group, roster: RosterList, frames: Iterable[bytes], *, known: Collection[bytes] = ()
+    ) -> DealerList:
         """Read frames of `Dealt`, all over this roster."""
-        said = by_sender(group, frames, Dealt)
+        said = by_sender(group, frames, Dealt, known=known)
         for name, (_, message) in said.items():
             if message.roster != roster.digest or name not in roster.keys:
                 raise Refused(f"{name!r} dealt shares over another roster")
@@ -98,10 +105,10 @@ class DealerList:
         )
 
 
-def share_key(mine: bytes, theirs: bytes, roster: RosterList, dealer: str, holder: str) -> bytes:
-    """The key that seals a dealer's shares for a holder; either of them can make it."""
+def share_key(shared: bytes, roster: RosterList, dealer: str, holder: str) -> bytes:
+    """The key that seals a dealer's shares for a holder, from the secret that they share."""
     context = masks.digest("share", [roster.digest, dealer, holder])
-    return masks.bound_key(masks.shared_secret(mine, theirs), purpose="share", context=context)
+    return masks.bound_key(shared, purpose="share", context=context)
 
 
 def pair_key(shared: bytes, dealers: DealerList) -> bytes:
@@ -142,6 +149,6 @@ def refusing(function: Callable[Taken, Found], *args: Taken.args, **kwargs: Take
         raise Refused(str(error)) from error
 
 
-def public_key(private: bytes) -> bytes:
+def public_key(private: X25519PrivateKey) -> bytes:
     """The X25519 key that others see."""
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+    return private.public_key().public_bytes_raw()

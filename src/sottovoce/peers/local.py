@@ -19,10 +19,12 @@ import numpy as np
 from sottovoce.errors import FileError, InputError, at_least, positive
 from sottovoce.files import put_whole
 from sottovoce.learning import load_data
+from sottovoce.peers.contributing import Local
 from sottovoce.peers.identity import create_identity, read_identity, write_identity
 from sottovoce.peers.network import read_network
+from sottovoce.peers.outcomes import Moment, Outcome
 from sottovoce.peers.policy import Policy, read_policy
-from sottovoce.peers.running import Local, Moment, Outcome, run_peer
+from sottovoce.peers.running import run_peer
 from sottovoce.peers.transport import Transport
 
 if TYPE_CHECKING:
@@ -35,7 +37,16 @@ if TYPE_CHECKING:
     from sottovoce.learning import Data
     from sottovoce.peers.network import Network
 
-__all__ = ["Place", "free_ports", "places_beside", "read_records", "run_all", "run_here", "write_example"]
+__all__ = [
+    "Place",
+    "free_ports",
+    "places_beside",
+    "read_records",
+    "run_all",
+    "run_here",
+    "spent_beside",
+    "write_example",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +59,7 @@ class Place:
     data: Path
     folder: Path
     policy: Path | None = None
+    spent: Path | None = None
     label: str | None = None
     listen: str | None = None
 
@@ -65,7 +77,21 @@ def run_here(place: Place, progress: Callable[[Moment], None] | None = None) -> 
     policy = Policy(delta=delta) if place.policy is None else read_policy(place.policy)
     contributor = Local(network, network.local_task(read_records(network, place.data, place.label)))
     with Transport(network, identity, listen=place.listen) as links:
-        return run_peer(network, identity, contributor, links, place.folder, policy=policy, progress=progress)
+        return run_peer(
+            network,
+            identity,
+            contributor,
+            links,
+            place.folder,
+            policy=policy,
+            spent=place.spent or spent_beside(place.keys),
+            progress=progress,
+        )
+
+
+def spent_beside(keys: Path) -> Path:
+    """Where a node writes down what it spent in its runs, unless it is told another file: beside its keys."""
+    return keys.with_suffix(".spent.jsonl")
 
 
 def read_records(network: Network, path: Path, label: str | None = None) -> Data:

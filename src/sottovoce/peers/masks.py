@@ -12,7 +12,7 @@ import hashlib
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -23,6 +23,8 @@ from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 __all__ = ["MOST_WORDS", "Words", "add_mask", "bound_key", "digest", "shared_secret", "word"]
 
@@ -62,11 +64,10 @@ def bound_key(secret: bytes, *, purpose: str, context: bytes) -> bytes:
     return HKDF(SHA256(), 32, salt=context, info=word("sottovoce 1 " + purpose)).derive(secret)
 
 
-def shared_secret(mine: bytes, theirs: bytes) -> bytes:
-    """What the holders of two X25519 keys share: my private key, their public key, both as 32 bytes."""
+def shared_secret(mine: X25519PrivateKey, theirs: bytes) -> bytes:
+    """What the holders of two X25519 keys share: my private key, and their public key as 32 bytes."""
     try:
-        private, public = X25519PrivateKey.from_private_bytes(mine), X25519PublicKey.from_public_bytes(theirs)
-        return private.exchange(public)
+        return mine.exchange(X25519PublicKey.from_public_bytes(theirs))
     except ValueError as error:
         raise InputError(
             f"a key must be a point of X25519 that is not of small order; got {theirs.hex()}"

@@ -1,30 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`network.toml`: all that the peers of a run have agreed on, as one frozen value whose hash is the run's identity."""
+"""`network.toml`: all that the peers of a run have agreed on, as one frozen value with a hash."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 import tomllib
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 
 from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
-from sottovoce.graphs import GossipWeights, as_graph, matrix_weights, weights_by_rule
-from sottovoce.learning import Data, Task, plan, task_from
+from sottovoce.learning import Data, GradientLoss, Task, plan, shards_of, task_from
 from sottovoce.peers.grid import Grid, chosen_grid, grid_excess, largest_value, view_excess
 from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
+from sottovoce.peers.messages import Refused
+from sottovoce.peers.naming import name_of, read_part
+from sottovoce.peers.weighting import Weighting, weights_of, whole_weights
+from sottovoce.peers.whole import check_ported, ported
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
 from sottovoce.scenarios import Scenario
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -35,8 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network", "read_table"]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
-LARGEST_DENOMINATOR = 2**20
-"""Weights are integers over this at most, so that sums of integers on a grid keep their room in 64 bits."""
 
 
 class Deadlines(Form, frozen=True, kw_only=True):
@@ -48,21 +50,18 @@ class Deadlines(Form, frozen=True, kw_only=True):
 
 
 class Problem(Form, frozen=True, kw_only=True):
-    """What is learnt: the public facts of a task of `train`; every node has records of its own."""
+    """What is learnt: the public facts of a task of `train`; every node has records of its own.
 
-    loss: Literal["ridge", "huber", "logistic", "softmax", "quadratic"]
+    Of a "module", which nodes train in Python, `features` is how many parameters it has, and `start` a digest of them.
+    """
+
+    loss: Literal["ridge", "huber", "logistic", "softmax", "quadratic", "module"]
     features: Count
     shard_size: Count
     classes: Annotated[int, msgspec.Meta(ge=0, le=10**4)] = 0
     l2: float = 1e-3
     step: str | None = None
-
-
-class Weighting(Form, frozen=True, kw_only=True):
-    """Gossip weights as public integers: `rows` says, for each receiver, how much of each sender it takes."""
-
-    denominator: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_DENOMINATOR)]
-    rows: dict[str, dict[str, Annotated[int, msgspec.Meta(ge=0, le=LARGEST_DENOMINATOR)]]]
+    start: str = ""
 
 
 class Settings(Form, frozen=True, kw_only=True):
@@ -83,6 +82,7 @@ class Settings(Form, frozen=True, kw_only=True):
     delta: float = 1e-5
     quorum: Annotated[int, msgspec.Meta(ge=1, le=10**4)] = 1
     colluders: Annotated[int, msgspec.Meta(ge=0, le=10**4)] = 1
+    missing: Literal["receiver", "survivors"] = "receiver"
     deadlines: Deadlines = Deadlines()
 
 
@@ -97,16 +97,18 @@ class Network:
     protocol: Protocol
     denominator: int
     numerators: tuple[dict[int, int], ...]
+    parts: tuple[bytes, ...] = ()
+    """What every node drew for this run, signed, in index order; nothing before they have met."""
 
     @classmethod
     def of(cls, settings: Settings) -> Network:
         """The network of a file's settings, checked."""
         _check_numbers(settings)
         _check_nodes(settings.nodes)
-        weights = _weights(settings)
+        weights = weights_of(settings)
         protocol = parse_protocol(settings.protocol, weights, rounds=settings.rounds)
         _check_protocol(protocol)
-        denominator, numerators = _integers(protocol.schedule[0])
+        denominator, numerators = whole_weights(protocol.schedule[0])
         found = cls(settings=settings, protocol=protocol, denominator=denominator, numerators=numerators)
         _ = found._whole
         if settings.sums == "masked":
@@ -120,22 +122,35 @@ class Network:
 
     def _check_masks(self) -> None:
         """Refuse masks where messages are not whole numbers, or do not fit."""
-        if not self.protocol.plain:
-            raise InputError(
-                f"masked sums are of plain gossip, whose messages stay on a grid; got the protocol "
-                f'{self.protocol.name!r} (take gossip, or sums = "plain")'
-            )
+        check_ported(self.protocol)
         _ = self.grid
+
+    @cached_property
+    def ported(self) -> bool:
+        """Whether a round in which a node sends costs it Δ² ≤ 1, whatever others do."""
+        return ported(self.protocol)
+
+    @property
+    def _growth(self) -> dict[str, Any]:
+        """How messages of another program than gossip grow: the program, and how a penalty pulls at the model."""
+        if self.protocol.plain:
+            return {}
+        pull = Fraction(1 - float(self.exposure.damping.min())).limit_denominator(2**40) + Fraction(1, 2**39)
+        return {"program": self.protocol.programs[0], "pull": pull}
 
     @property
     def n(self) -> int:
         """How many nodes there are."""
         return len(self.settings.nodes)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the nodes, in index order."""
         return tuple(node.name for node in self.settings.nodes)
+
+    def signing_keys(self, members: Iterable[int]) -> tuple[str, ...]:
+        """What nodes sign with, as the file has it: who a node is from run to run."""
+        return tuple(self.settings.nodes[i].signing for i in members)
 
     def index(self, name: str) -> int:
         """The place of the node of that name."""
@@ -151,6 +166,17 @@ class Network:
         """Who receives from node i, itself left out, ascending."""
         return tuple(j for j in range(self.n) if j != i and i in self.numerators[j])
 
+    def row(self, i: int, heard: Iterable[int]) -> dict[int, int]:
+        """The weights with which node i takes up what it heard, as whole numbers over their sum, itself included.
+
+        The weight of who is missing stays with the receiver, or, if `missing` says "survivors", is spread over all that
+        are there in proportion to theirs. Who hears nobody keeps what it has.
+        """
+        found = {j: self.numerators[i][j] for j in sorted(heard)}
+        spread = self.settings.missing == "survivors" and bool(found)
+        own = self.numerators[i].get(i, 0) if spread else self.denominator - sum(found.values())
+        return {**found, i: own} if own else found
+
     def neighbours(self, i: int) -> tuple[int, ...]:
         """Whom node i is linked with."""
         return tuple(sorted({*self.senders(i), *self.receivers(i)}))
@@ -162,9 +188,30 @@ class Network:
 
     @cached_property
     def hash(self) -> bytes:
-        """The run's identity: SHA-256 of the settings with every default filled in, however the file spells them."""
+        """What was agreed on: SHA-256 of the settings with every default filled in, however the file spells them."""
         form = msgspec.json.encode(self.settings, order="sorted")
         return hashlib.sha256(b"sottovoce network\n" + form).digest()
+
+    def joined(self, parts: Iterable[bytes]) -> Network:
+        """The network in the run of these parts, one signed by each node; `Refused` if one is not."""
+        frames, cards = tuple(parts), self.settings.nodes
+        found = [read_part(self.hash, cards, frame).node for frame in frames]
+        if found != list(range(self.n)):
+            raise Refused(
+                f"a run needs the part of each of its {self.n} nodes, in order; got those of {found}"
+            )
+        made = replace(self, parts=frames)
+        # What was found from the settings alone is the same in every run.
+        vars(made).update({name: value for name, value in vars(self).items() if name not in vars(made)})
+        vars(made).pop("run_name", None)
+        return made
+
+    @cached_property
+    def run_name(self) -> bytes:
+        """What names this run and no other: 32 bytes of what was agreed on and of what every node drew."""
+        if not self.parts:
+            raise Refused("a run has no name before every node has drawn its part (join the network first)")
+        return name_of(self.hash, self.parts)
 
     @property
     def dimension(self) -> int:
@@ -209,10 +256,13 @@ class Network:
         return chosen_grid(
             sensitivity=float(steps.min() / steps.max()) * self._whole.sensitivity / clip,
             clip=float(steps.max()) * clip,
-            excess=max(self.grid_excess((i,)) for i in range(self.n)),
+            excess=max(self.grid_excess((i,)) for i in range(self.n))
+            if self.protocol.plain
+            else self.local_excess(self.settings.rounds),
             noise_std=float(steps.max()) * self.noise_std,
             rounds=self.settings.rounds,
             weight_total=self.denominator,
+            **self._growth,
         )
 
     @cached_property
@@ -224,6 +274,7 @@ class Network:
             clip=step * self.settings.clip,
             noise_std=step * self.noise_std,
             grid=self.grid,
+            **self._growth,
         )
 
     def grid_excess(self, members: tuple[int, ...], *, sums: bool = True) -> float:
@@ -280,6 +331,8 @@ class Network:
     def _public_task(self) -> Task:
         """The task of all nodes with records that say nothing: accounts and step sizes follow from public facts."""
         problem, n = self.settings.task, self.n
+        if problem.loss == "module":
+            return _module_task(problem, n)
         features = np.zeros((n, problem.features))
         labels = np.arange(n) % 2 if problem.classes else np.zeros(n)
         records = Data(name="public", features=features, labels=labels, classes=problem.classes)
@@ -288,6 +341,11 @@ class Network:
     def local_task(self, data: Data) -> Task:
         """The task of one node with records of its own."""
         problem = self.settings.task
+        if problem.loss == "module":
+            raise InputError(
+                f"{data.name}: the network trains a PyTorch module, which no file of records says (run the node in "
+                "Python: Peer(network, me).train(module, loader, criterion))"
+            )
         width = data.features.shape[1]
         if width != problem.features:
             raise InputError(
@@ -313,6 +371,22 @@ class Network:
             test_share=0.0,
             clip=self.settings.clip,
         )
+
+
+def _module_task(problem: Problem, nodes: int) -> Task:
+    """A task of so many parameters, of whose loss nothing is known, with records that say nothing."""
+    if problem.step is None or not problem.start:
+        raise InputError(
+            "task of a module must say step and start, as neither follows from anything else (take what "
+            "module_problem(module, shard_size=…, step=…) says)"
+        )
+    nothing = GradientLoss(
+        gradients=lambda _, features, __: np.zeros((len(features), problem.features)),
+        dimension=problem.features,
+        name="module",
+    )
+    places = shards_of([np.zeros((1, 1))] * nodes, [np.zeros(1)] * nodes, nominal=problem.shard_size)
+    return Task(name="module", loss=nothing, shards=places, l2=problem.l2)
 
 
 def read_table(path: Path) -> dict[str, object]:
@@ -360,62 +434,6 @@ def _check_nodes(nodes: tuple[Card, ...]) -> None:
                     f"nodes must differ in their {field}; {one.name} and {other.name} have {getattr(one, field)!r} "
                     "(every node makes an identity of its own)"
                 )
-
-
-def _weights(settings: Settings) -> GossipWeights:
-    """The gossip weights: by rule from edges, or given as integers."""
-    names = [node.name for node in settings.nodes]
-    place = {name: k for k, name in enumerate(names)}
-    if isinstance(settings.weights, Weighting):
-        if settings.edges:
-            raise InputError(
-                "edges must be left out where weights are given, as rows say who is linked (leave one out)"
-            )
-        return _given(settings.weights, names, place)
-    adjacency = np.zeros((len(names), len(names)))
-    for one, other in settings.edges:
-        for name in (one, other):
-            if name not in place:
-                raise InputError(
-                    f"edges must join nodes of the network; got {name!r} (known: {', '.join(names)})"
-                )
-        if one == other:
-            raise InputError(f"edges must join two nodes; got {one!r} twice (leave it out)")
-        adjacency[place[one], place[other]] = adjacency[place[other], place[one]] = 1
-    graph = replace(as_graph(adjacency), labels=tuple(names))
-    return weights_by_rule(graph, settings.weights)
-
-
-def _given(weights: Weighting, names: list[str], place: dict[str, int]) -> GossipWeights:
-    """Weights that the file gives as integers over a denominator."""
-    matrix = np.zeros((len(names), len(names)), dtype=np.int64)
-    for receiver, row in weights.rows.items():
-        for name in (receiver, *row):
-            if name not in place:
-                raise InputError(
-                    f"weights must be of nodes of the network; got {name!r} (known: {', '.join(names)})"
-                )
-        for sender, value in row.items():
-            matrix[place[receiver], place[sender]] = value
-    for name, total in zip(names, matrix.sum(axis=1).tolist(), strict=True):
-        if total != weights.denominator:
-            raise InputError(
-                f"the weights of a receiver must sum to the denominator {weights.denominator}; those of {name} sum to "
-                f"{total} (mend its row)"
-            )
-    return matrix_weights(matrix, names, normalise=True)
-
-
-def _integers(weights: GossipWeights) -> tuple[int, tuple[dict[int, int], ...]]:
-    """Rows of weights as integers over their common denominator."""
-    rows = [weights.exact_row(i) for i in range(weights.n)]
-    denominator = math.lcm(*(value.denominator for row in rows for value in row.values()))
-    if denominator > LARGEST_DENOMINATOR:
-        raise InputError(
-            f"weights must be integers over a common denominator of at most {LARGEST_DENOMINATOR}; these need "
-            f"{denominator} (give weights as integers, or take uniform ones)"
-        )
-    return denominator, tuple({j: int(value * denominator) for j, value in row.items()} for row in rows)
 
 
 def _check_protocol(protocol: Protocol) -> None:

@@ -2,7 +2,7 @@
 """A node without input or output: what happens goes in with the time at which it did, what to do comes out.
 
 It interprets the program that the accountant reads, one instruction after the other. All that it waits for has an end:
-a message that does not come in time is left out, its weight stays with the node itself, and the transcript says so. A
+a message that does not come in time is left out, its weight goes where the network says, and so does the transcript. A
 node that comes back late closes its round with what it has and goes on where its neighbours are.
 
 What is to be done is done in order. After `Keep` has been carried out, the node can be killed at any moment: taken up
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.letters import Letter
     from sottovoce.peers.network import Network
     from sottovoce.peers.policy import Budget
+    from sottovoce.protocols import Program
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -54,6 +55,7 @@ class Node:
         self._left: dict[int, int] = {}
         self._away: set[int] = set()
         self._fallen: set[int] = set()
+        self._spoke: set[int] = set()
         self._lost: dict[int, float] = {}
         self._early: dict[tuple[int, int], list[Letter]] = defaultdict(list)
         self._lingering: list[tuple[float, Exchanging]] = []
@@ -83,7 +85,8 @@ class Node:
         # Who comes back may have to find its neighbours first.
         self._lost = dict.fromkeys(self._peers, now + waits.round - waits.lost)
         if not self._resumed:
-            self._note("begun", run=self.network.hash, me=self.network.names[self.me])
+            network = self.network
+            self._note("begun", run=network.run_name, me=network.names[self.me], parts=network.parts)
             return []
         self._note("resumed", round=self.round)
         if self.phase != "exchanging":
@@ -100,7 +103,7 @@ class Node:
             level = draw.level[self.me] if isinstance(draw.level, tuple) else draw.level
             self._sources[draw.name] = float(exact(level)) * noise[draw.name]
         self.sent += 1
-        self._place = run_to_exchange(program, self._registers, self._sources, 0, self.me)
+        self._place = self._combined(program, 0)
         return self._open(now)
 
     def received(self, now: float, letter: Letter) -> Actions:
@@ -179,7 +182,7 @@ class Node:
     def memory(self) -> Memory:
         """All that has to be kept."""
         return Memory(
-            run=self.network.hash,
+            run=self.network.run_name,
             phase=self.phase,
             round=self.round,
             place=self._place,
@@ -222,7 +225,8 @@ class Node:
     def _open(self, now: float) -> Actions:
         """Begin the exchange that the program has come to."""
         exchange = self._made()
-        self._exchange, self.phase, self._since, self._fallen = exchange, "exchanging", now, set()
+        self._exchange, self.phase, self._since = exchange, "exchanging", now
+        self._fallen, self._spoke = set(), set()
         self._note(
             "sent", round=self.round, exchange=exchange.number, receivers=self.network.receivers(self.me)
         )
@@ -235,19 +239,36 @@ class Node:
         """Letters that came before their exchange was open."""
         actions: Actions = []
         for letter in self._early.pop((self.round, exchange.number), []):
+            self._spoke.add(letter.sender)
             try:
                 actions += exchange.take(letter)
             except Refused as error:
                 self._note("refused", peer=self._name(letter.sender), reason=str(error))
+        for later in self._early.values():
+            self._fallen |= {letter.sender for letter in later if self._passed(letter)}
         return actions + self._settle(now)
+
+    def _passed(self, letter: Letter) -> bool:
+        """Whether who writes of a later sum has no part in this one: it was killed in it, or before it."""
+        return letter.header.kind == "to-sum" and letter.sender not in self._spoke
 
     def _made(self) -> Exchanging:
         """The exchange at the node's place in the program."""
         program = self.network.run.round_of(self.round)[1]
         step = program.instructions[self._place]
         assert isinstance(step, Exchange)
-        number = sum(isinstance(each, Exchange) for each in program.instructions[: self._place])
-        return self._opening(self.network, self.me, self.round, number, self._registers[step.message])
+        return self._opening(self.network, self.me, self.round, self._number, self._registers[step.message])
+
+    @property
+    def _number(self) -> int:
+        """Which exchange of its round the node has come to."""
+        program = self.network.run.round_of(self.round)[1]
+        return sum(isinstance(each, Exchange) for each in program.instructions[: self._place])
+
+    def before(self, round_: int, exchange: int) -> bool:
+        """Whether the node has yet to come to an exchange, so that it cannot have sent anything in it."""
+        here = (self.round, self._number) if self.phase == "exchanging" else (self.round, -1)
+        return (round_, exchange) > here
 
     def _reopened(self, now: float) -> Actions:
         """Go on with the exchange in which the node was killed: its letters are sent again, by who keeps them.
@@ -265,6 +286,7 @@ class Node:
         place = (header.round, header.exchange)
         current = (self.round, exchange.number) if exchange and self.phase == "exchanging" else None
         if place == current and exchange is not None:
+            self._spoke.add(header.sender)
             return [*exchange.take(letter), *self._settle(now)]
         if place < (self.round, 0 if current is None else current[1]):
             used = (header.sender, *place) in self._used
@@ -277,6 +299,8 @@ class Node:
             raise Refused(f"node {header.sender} sends too far ahead")
         if all(each.header != header for each in waiting):
             waiting.append(letter)
+        if current is not None and self._passed(letter):
+            self._fallen.add(header.sender)
         if header.round >= self.round + 2:
             self._target = max(self._target, header.round)
         return self._settle(now)
@@ -332,6 +356,7 @@ class Node:
         alone = len(exchange.survivors) < network.settings.quorum
         survivors = () if alone else exchange.survivors
         missing = [peer for peer in network.senders(self.me) if peer not in survivors]
+        row = network.row(self.me, survivors)
         self._registers[step.into] = exchange.message if alone else exchange.received()
         self._note(
             "closed",
@@ -339,8 +364,8 @@ class Node:
             exchange=exchange.number,
             survivors=[self._name(peer) for peer in survivors],
             missing=[self._name(peer) for peer in missing],
-            denominator=network.denominator,
-            weights={self._name(peer): network.numerators[self.me][peer] for peer in survivors},
+            denominator=sum(row.values()),
+            weights={self._name(peer): weight for peer, weight in row.items()},
         )
         self._owed += [self._receipt(letter, used=letter.sender in survivors) for letter in exchange.letters]
         # Who was killed before it had kept a receipt asks for it again.
@@ -358,8 +383,20 @@ class Node:
         self._lingering.append((now, exchange))
         self._exchange = None
         self._tidy()
-        self._place = run_to_exchange(program, self._registers, self._sources, self._place + 1, self.me)
+        self._place = self._combined(program, self._place + 1)
         return self._open(now) if self._place < len(program.instructions) else self._end_round(now)
+
+    def _combined(self, program: Program, place: int) -> int:
+        """Run the program on to its next exchange; where sums are masked, every term stays on the grid."""
+        grid = self.network.grid if self._masked else None
+        return run_to_exchange(
+            program,
+            self._registers,
+            self._sources,
+            place,
+            self.me,
+            rounded=None if grid is None else lambda term: grid.real(grid.whole(term)),
+        )
 
     def _end_round(self, now: float) -> Actions:
         """The round is over; those that the others have had without this node are left out."""
@@ -440,7 +477,7 @@ class Node:
 
     def _take_up(self, memory: Memory) -> None:
         """Go on from what was kept."""
-        if memory.run != self.network.hash:
+        if memory.run != self.network.run_name:
             raise Refused("what was kept is of another run (give the network of that run, or another folder)")
         self.phase, self.round, self.sent = memory.phase, memory.round, memory.sent
         self.deviated, self._place = memory.deviated, memory.place

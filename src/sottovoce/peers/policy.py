@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import numpy as np
 
 from sottovoce import gaussian
 from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.interval import Interval
+from sottovoce.peers.earlier import NOTHING, Earlier
 from sottovoce.peers.network import read_table
-from sottovoce.peers.spending import Cost, costs_of
+from sottovoce.peers.spending import Cost, costs_of, round_mu, together
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ __all__ = ["Budget", "Knowledge", "Policy", "Seen", "known_after", "read_policy"
 
 MOST_COALITIONS = 300
 """More coalitions than these are not looked at one by one: they are bounded by whoever reads every message."""
+
+
+_LOOKS = 8
 
 
 class Policy(Form, frozen=True, kw_only=True):
@@ -102,9 +105,12 @@ def known_after(
     delta: float | None = None,
     size: int | None = None,
     observers: Iterable[int] | None = None,
+    earlier: Earlier = NOTHING,
     progress: Callable[[int, int], None] | None = None,
 ) -> Knowledge:
     """What each other node, the worst coalition of `size`, and whoever reads every message know of `me` at most.
+
+    What `earlier` runs of the node gave away is in every number.
 
     Guarantee: upper bounds for the loop that nodes run, under the assumption that each names, if the run goes as it was
     agreed on: nobody drops out.
@@ -117,13 +123,13 @@ def known_after(
     total, done = len(others) + len(groups), itertools.count(1)
 
     def seen(kind: str, members: tuple[int, ...]) -> Seen:
-        found = _one(network, target, kind, members, count, level)
+        found = _one(network, target, kind, members, count, level, earlier)
         if progress is not None:
             progress(next(done), total)
         return found
 
     whole = network.plan("everyone", rounds=count, delta=level)
-    everyone = _seen(network, whole, target, "everyone", (), "all messages")
+    everyone = _seen(network, whole, target, "everyone", (), "all messages", earlier)
     nodes = tuple(_capped(seen("node", (i,)), everyone) for i in others)
     coalition = None
     if size is not None:
@@ -138,32 +144,38 @@ class Budget:
     """In how many rounds a policy lets a node send, and what is known after each: all found before the first.
 
     `planned` is what others know after the rounds that the policy allows if nobody drops out; None where it says
-    nothing of single nodes. `certain` is ε of whoever reads every message after 0, 1, 2, … of them, whatever others do.
+    nothing of single nodes. `mus` are μ of whoever reads every message of this run after 0, 1, 2, … of them, and
+    `certain` is ε of that and of earlier runs together, whatever others do.
     `costs` are what one round in which all went as agreed costs, observer by observer.
     """
 
     policy: Policy
     planned: Knowledge | None
+    mus: tuple[float, ...]
     certain: tuple[float, ...]
     costs: tuple[Cost, ...] = ()
 
     @classmethod
-    def of(cls, network: Network, me: str, policy: Policy) -> Budget:
-        """The budget of a node in a network."""
+    def of(cls, network: Network, me: str, policy: Policy, earlier: Earlier = NOTHING) -> Budget:
+        """The budget of a node in a network, after what it spent in earlier runs."""
         rounds = network.settings.rounds
-        certain = tuple(_certain(network, policy.delta))
+        mus, before = tuple(_mus(network)), earlier.squared(None)
+        certain = tuple(_epsilon(together(mu, before), policy.delta) for mu in mus)
         pooled = policy.size if policy.coalition < math.inf else 1
-        costs = tuple(costs_of(network, network.index(me), pooled))
-        found = cls(policy=policy, planned=None, certain=certain, costs=costs)
+        costs = tuple(
+            replace(cost, earlier=earlier.squared(network.signing_keys(cost.observers)))
+            for cost in costs_of(network, network.index(me), pooled)
+        )
+        found = cls(policy=policy, planned=None, mus=mus, certain=certain, costs=costs)
         if math.isinf(min(policy.node, policy.coalition)):
             return found
         size = None if math.isinf(policy.coalition) else policy.size
 
         def known(count: int) -> Knowledge:
-            return known_after(network, me, rounds=count, delta=policy.delta, size=size)
+            return known_after(network, me, rounds=count, delta=policy.delta, size=size, earlier=earlier)
 
         # What nobody can take away is where the search begins.
-        low = max(count for count in range(rounds + 1) if certain[count] <= found.least)
+        low = max((count for count in range(rounds + 1) if certain[count] <= found.least), default=0)
         best, high = known(rounds), rounds
         if not best.above(policy):
             return replace(found, planned=best)
@@ -209,21 +221,37 @@ class Budget:
         )
 
 
-def _certain(network: Network, delta: float) -> Iterator[float]:
-    """ε of whoever reads every message after 0, 1, 2, … rounds: in plain gossip all of them cost the same."""
-    whole, rounds = network.plan("everyone", delta=delta), network.settings.rounds
+def _mus(network: Network) -> Iterator[float]:
+    """μ of whoever reads every message of this run after 0, 1, 2, … rounds: of ported programs all cost the same.
+
+    Others, which take their time, are looked at after a few counts of rounds alone, and the rest rounded up to them.
+    """
+    rounds = network.settings.rounds
     yield 0.0
-    if not network.protocol.plain:
-        yield from (whole.spent(count)[1] for count in range(1, rounds + 1))
+    if network.ported:
+        for count in range(1, rounds + 1):
+            yield math.nextafter(round_mu(network, count, network.local_excess(count)), math.inf)
         return
-    one = whole.exposure.everyone(noise_multiplier=whole.noise_multiplier, delta=delta, rounds=1)
-    counts = range(1, rounds + 1)
-    mus = [(count * one).mu.upper + network.grid_mu(network.local_excess(count)) for count in counts]
-    yield from gaussian.epsilon(np.nextafter(mus, np.inf), delta).tolist()
+    whole = network.plan("everyone")
+    words = {"noise_multiplier": whole.noise_multiplier, "delta": network.settings.delta}
+    share = max(1, rounds // _LOOKS)
+    for first in range(0, rounds, share):
+        last = min(rounds, first + share)
+        yield from [float(whole.exposure.everyone(**words, rounds=last).mu.upper)] * (last - first)
+
+
+def _epsilon(mu: float, delta: float) -> float:
+    return float(gaussian.epsilon(mu, delta)) if mu else 0.0
 
 
 def _one(
-    network: Network, target: int, kind: str, members: tuple[int, ...], rounds: int, delta: float
+    network: Network,
+    target: int,
+    kind: str,
+    members: tuple[int, ...],
+    rounds: int,
+    delta: float,
+    earlier: Earlier,
 ) -> Seen:
     """What one node or coalition sees, by the masks that there are."""
     names = tuple(network.names[i] for i in members)
@@ -231,25 +259,39 @@ def _one(
     view = View.coalition_sums(names) if masked else View.coalition_messages(names)
     if len(names) == 1:
         view = View.secure_sum(names[0]) if masked else View.neighbourhood(names[0])
-    plan = network.plan(view, rounds=rounds, delta=delta)
-    return _seen(network, plan, target, kind, members, "sums" if masked else "messages")
+    # On a grid other programs than gossip have a proof for whoever reads every message, and nobody reads more.
+    sums_proved = network.protocol.plain or network.settings.sums == "plain"
+    plan = network.plan(view if sums_proved else "everyone", rounds=rounds, delta=delta)
+    return _seen(network, plan, target, kind, members, "sums" if masked else "messages", earlier)
 
 
-def _seen(network: Network, plan: Plan, target: int, kind: str, members: tuple[int, ...], sees: str) -> Seen:
+def _seen(
+    network: Network,
+    plan: Plan,
+    target: int,
+    kind: str,
+    members: tuple[int, ...],
+    sees: str,
+    earlier: Earlier,
+) -> Seen:
     """The row of the target in the table of a view."""
     account = plan.table.about(network.names[target])
     # On the grid the difference of two worlds is longer by what rounding adds.
-    if members:
+    if members and network.protocol.plain:
         excess = (
             network.grid_excess(members, sums=sees == "sums") if network.settings.sums == "masked" else 0.0
         )
     else:
         excess = network.local_excess(plan.protocol.rounds)
     more = network.grid_mu(excess)
+    upper = account.mu.upper
     if more:
-        account = replace(
-            account, mu=Interval(account.mu.lower, math.nextafter(account.mu.upper + more, math.inf))
-        )
+        # The proof of other programs than gossip spends a whole round, also where the real view would cost less.
+        least = 0.0 if network.protocol.plain else round_mu(network, plan.protocol.rounds, excess)
+        upper = max(math.nextafter(upper + more, math.inf), least)
+    before = earlier.squared(network.signing_keys(members) if members else None)
+    if more or before:
+        account = replace(account, mu=Interval(account.mu.lower, together(upper, before)))
     return Seen(
         kind=kind,
         who=tuple(network.names[i] for i in members),

@@ -22,6 +22,7 @@ from sottovoce.errors import FileError, InputError, probability
 from sottovoce.files import put_whole
 from sottovoce.forms import Form, read_form, strict_json
 from sottovoce.peers.history import history_of
+from sottovoce.peers.messages import Refused
 from sottovoce.peers.spending import layout_of, observers_of, spent, stands_alone, total
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.verification import verify
@@ -57,14 +58,16 @@ class Stated(Form, frozen=True, kw_only=True):
     together: bool
     seen: Annotated[int, msgspec.Meta(ge=0)]
     squared: float
+    mu: float
     epsilon: float
     certificates: list[dict[str, Any]]
 
 
 class RunCertificate(Form, frozen=True, kw_only=True):
-    """The file: of which run and node, from which transcripts, and what follows for whom."""
+    """The file: of which network, run and node, from which transcripts, and what follows for whom."""
 
     schema: Literal["sottovoce run certificate 1"] = "sottovoce run certificate 1"
+    network: str
     run: str
     me: str
     sent: int
@@ -104,11 +107,12 @@ def certify_run(
     """
     probability(delta=delta)
     me, names = network.index(identity.name), network.names
-    lines, digests = _read(network, transcripts)
+    network, lines, digests = _read(network, transcripts)
     history = history_of(network, lines, checked=checked)
     found = [spent(history, me, group, delta=delta) for group in observers_of(network, me, size)]
     made = RunCertificate(
-        run=network.hash.hex(),
+        network=network.hash.hex(),
+        run=network.run_name.hex(),
         me=identity.name,
         sent=sum(i == me for _, i in history.sent),
         delta=delta,
@@ -126,6 +130,7 @@ def _stated(found: Spent, names: tuple[str, ...]) -> Stated:
         together=found.together,
         seen=found.seen,
         squared=found.squared,
+        mu=found.mu,
         epsilon=found.epsilon,
         certificates=[json.loads(to_text(each)) for each in found.certificates],
     )
@@ -140,10 +145,10 @@ def verify_run(
     `sottovoce.verification.verify` trusts. What is not genuine, or of another run, is refused as an error.
     Source: docs/proofs/transcripts.md.
     """
-    if certificate.run != network.hash.hex():
+    if certificate.network != network.hash.hex():
         raise InputError(
-            f"the certificate is of the run {certificate.run}, and this network's is {network.hash.hex()} (take the "
-            "network.toml of that run)"
+            f"the certificate is of the network {certificate.network}, and this one's hash is {network.hash.hex()} "
+            "(take the network.toml of that run)"
         )
     probability(delta=certificate.delta)
     me = network.index(certificate.me)
@@ -156,7 +161,12 @@ def verify_run(
         raise InputError(
             f"the certificate is not signed by {certificate.me} (take the original file)"
         ) from None
-    lines, digests = _read(network, transcripts)
+    network, lines, digests = _read(network, transcripts)
+    if certificate.run != network.run_name.hex():
+        raise InputError(
+            f"the certificate is of the run {certificate.run}, and the transcripts are of {network.run_name.hex()} "
+            "(lay those of that run beside it)"
+        )
     if digests != certificate.transcripts:
         other = sorted(
             name
@@ -204,8 +214,9 @@ def _checked(history: History, me: int, group: tuple[int, ...], stated: Stated, 
         raise InputError(
             "a certificate speaks of weights that the transcripts do not tell of (certify again)"
         )
-    # Both numbers are claims.
-    claimed = stated.epsilon if (stated.seen, stated.squared) >= (found.seen, found.squared) else 0.0
+    # All of these numbers are claims.
+    enough = (stated.seen, stated.squared) >= (found.seen, found.squared) and stated.mu >= found.mu
+    claimed = stated.epsilon if enough else 0.0
     return Checked(observers=tuple(stated.observers), claimed=claimed, proved=found.epsilon)
 
 
@@ -234,14 +245,36 @@ def read_run(path: Path) -> RunCertificate:
 
 def _read(
     network: Network, transcripts: Mapping[str, Path]
-) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
-    """The lines of transcripts, each checked under the key that is pinned for its author, and their digests."""
+) -> tuple[Network, dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """The one run of transcripts, their lines, each checked under the key that is pinned for its author, and digests.
+
+    The name of the run is made again from what each node drew and signed, as the first line of each transcript says.
+    """
     lines, digests = {}, {}
     for name, path in sorted(transcripts.items()):
         key = network.settings.nodes[network.index(name)].signing_key
         lines[name] = read_transcript(path, key)
         digests[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return lines, digests
+    runs = {tuple(_parts_in(each)) for each in lines.values()}
+    if len(runs) != 1:
+        raise InputError(f"transcripts must be of one run; these are of {len(runs)} (leave the others out)")
+    try:
+        return network.joined(base64.b64decode(part, validate=True) for part in runs.pop()), lines, digests
+    except (Refused, ValueError) as error:
+        raise InputError(f"transcripts must be of a run of this network: {error}") from None
+
+
+def _parts_in(lines: list[dict[str, Any]]) -> list[str]:
+    """What every node drew for a run, by the first line of a transcript."""
+    first = lines[0] if lines else {}
+    parts = first.get("parts")
+    if (
+        first.get("what") != "begun"
+        or not isinstance(parts, list)
+        or not all(isinstance(part, str) for part in parts)
+    ):
+        raise InputError("a transcript must begin with the parts of its run (take the original file)")
+    return parts
 
 
 def authors_of(paths: Iterable[Path]) -> dict[str, Path]:

@@ -1,129 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node that runs: the machine of `node`, with a clock, a folder on the disk, links, data and noise.
 
-What is sent is on the disk before it is sent. A node that was killed is started again with the same folder, and sends
-the very same letters or nothing; noise is drawn afresh from the system's generator for every message.
+First it meets the others, and they name the run by what each of them drew (`joining`). What is sent is on the disk
+before it is sent. A node that was killed is started again with the same folder, and sends the very same letters or
+nothing; noise is drawn afresh from the system's generator for every message.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
 
 from sottovoce.errors import FileError
-from sottovoce.files import put_whole
-from sottovoce.learning import clipped_gradients
-from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Settle, Stopped
+from sottovoce.peers.actions import Actions, Ask, Done, Keep, Settle, Stopped
+from sottovoce.peers.earlier import NOTHING, Known, Run, open_earlier, read_earlier
 from sottovoce.peers.exchanges import Post, in_the_clear, masked_by
-from sottovoce.peers.letters import PostOffice
+from sottovoce.peers.joining import Lobby, answer, read_hello
+from sottovoce.peers.keeping import Kept, check_newest, locked, read_kept, write_kept
+from sottovoce.peers.letters import PostOffice, checked_header
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.node import Node
 from sottovoce.peers.noise import rounded_gaussian
+from sottovoce.peers.outcomes import Moment, Outcome
 from sottovoce.peers.policy import Budget
 from sottovoce.peers.proofs import certify_run, write_run
 from sottovoce.peers.transcript import Ledger, Transcript
+from sottovoce.peers.transport import Happening
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from sottovoce.learning import Task
+    from sottovoce.peers.actions import Memory
+    from sottovoce.peers.contributing import Contributor
+    from sottovoce.peers.earlier import Earlier
     from sottovoce.peers.identity import Identity
+    from sottovoce.peers.joining import Hello
+    from sottovoce.peers.letters import Letter
     from sottovoce.peers.network import Network
+    from sottovoce.peers.outcomes import Links
     from sottovoce.peers.policy import Policy
-    from sottovoce.peers.transport import Happening
+    from sottovoce.peers.transcript import Lines
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Contributor", "Links", "Local", "Moment", "Outcome", "run_peer"]
+__all__ = ["run_peer"]
 
-# Seconds between two looks at the clock.
-_TICK = 0.05
+# Seconds between two looks at the clock, and between two hellos.
+_TICK, _HELLO = 0.05, 0.5
+# Letters of the run that come before this node is in it, so many of a neighbour at most.
+_BEFORE = 64
 # Noise in the clear has 2 to this power of steps to a standard deviation.
 _FINE = 30
-
-
-class Contributor(Protocol):
-    """What a node contributes: the seam at which other trainers than those of `train` are put in."""
-
-    def contribution(self, round_: int, model: Array) -> Array:
-        """What is added in a round to the difference of a model from the public start, one row.
-
-        Two neighbouring data sets must never move it by more than the network's step times its sensitivity.
-        """
-
-
-class Links(Protocol):
-    """What a node needs of a transport."""
-
-    def send(self, receiver: int, wire: bytes) -> None:
-        """Hand a letter to the link."""
-
-    def next(self, timeout: float) -> Happening | None:
-        """What came next; None if nothing does in time."""
-
-
-class Local:
-    """Clipped gradient steps on the node's own records: the tasks of `train`."""
-
-    def __init__(self, network: Network, task: Task) -> None:
-        """`task` holds the records of this node alone: `Network.local_task`."""
-        self._network, self._task = network, task
-        self._weights = task.shards.present.astype(np.float64)
-        self._start = np.zeros(task.dimension) if task.loss.start is None else np.asarray(task.loss.start)
-
-    def contribution(self, round_: int, model: Array) -> Array:
-        """−η(g + h∘θ), as `train` has it."""
-        settings, models = self._network.settings, model + self._start
-        found = clipped_gradients(self._task, models, self._weights, clip=settings.clip, unit=settings.unit)
-        return np.asarray(-float(self._network.steps[round_]) * (found.values + self._task.linear * models))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moment:
-    """Where a node stands: for whoever watches."""
-
-    me: str
-    phase: str
-    round: int
-    rounds: int
-    late: tuple[str, ...]
-    epsilon: float
-    deviated: bool
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
-    """How a run ended for a node: why, after how many rounds, in how many of which it sent, and what that cost.
-
-    `epsilon` is that of whoever reads every message, and holds whatever others did.
-    """
-
-    me: str
-    reason: Stopped
-    rounds: int
-    sent: int
-    deviated: bool
-    epsilon: float
-    delta: float
-    refused: int
-    model: Array
-
-
-class _Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file from which a node goes on: what it holds, and the letters that have no receipt yet."""
-
-    memory: Memory
-    letters: list[tuple[int, int, int, bytes]]
 
 
 def run_peer(
@@ -134,16 +68,21 @@ def run_peer(
     folder: Path,
     *,
     policy: Policy,
+    spent: Path | None = None,
     progress: Callable[[Moment], None] | None = None,
 ) -> Outcome:
     """Run a node until its rounds are over, its policy forbids the next, or nobody is left; go on if it was killed.
 
     Everything that is kept is in `folder`: the state, for its owner's eyes alone, the transcript, the ledger and the
-    certificate.
+    certificate. `spent` is the file of what the node spent in its runs, which counts earlier ones; without it none do.
     """
-    budget = Budget.of(network, identity.name, policy)
-    with _locked(folder):
-        return _Running(network, identity, contributor, links, folder, budget, progress).run()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(locked(folder))
+        lines = None if spent is None else stack.enter_context(open_earlier(spent))
+        earlier = NOTHING if spent is None else read_earlier(spent, network)
+        running = _Running(network, identity, contributor, links, folder, policy, earlier, progress)
+        running.spent = lines
+        return running.run()
 
 
 class _Running:
@@ -156,82 +95,231 @@ class _Running:
         contributor: Contributor,
         links: Links,
         folder: Path,
-        budget: Budget,
+        policy: Policy,
+        earlier: Earlier,
         progress: Callable[[Moment], None] | None,
     ) -> None:
-        self.network, self.budget, self.links, self.folder = network, budget, links, folder
-        self.contributor, self.progress = contributor, progress
-        self.office = PostOffice(network, identity)
-        kept = _read_kept(folder / "state")
+        self.network, self.links, self.folder = network, links, folder
+        self.contributor, self.progress, self.identity = contributor, progress, identity
+        self.lobby_office = PostOffice(network, identity)
+        self.me, self.name = self.lobby_office.me, identity.name
+        kept = read_kept(folder / "state")
+        self.transcript = Transcript(folder / "transcript.jsonl", identity.signing)
+        check_newest(folder, kept, self.transcript.number)
+        name = "" if kept is None or not kept.parts else network.joined(kept.parts).run_name.hex()
+        self.written = earlier.of_run(name)
+        self.budget = Budget.of(network, identity.name, policy, earlier.without(name))
+        self.spent: Lines | None = None
+        self.lobby = Lobby(network, identity, own=None if kept is None else kept.own)
         self.letters: dict[tuple[int, int, int], bytes] = {}
         self.last_sent: dict[tuple[int, int, int], float] = {}
-        if kept is not None:
-            self.letters = {(to, round_, exchange): wire for to, round_, exchange, wire in kept.letters}
-        opening = masked_by(identity.signing) if network.settings.sums == "masked" else in_the_clear
-        memory = None if kept is None else kept.memory
-        self.node = Node(network, self.office.me, budget=budget, opening=opening, memory=memory)
-        self.transcript = Transcript(folder / "transcript.jsonl", identity.signing)
-        self.transcript.add(self.node.notes)
-        self.ledger = Ledger(folder)
-        self.name, self.identity = identity.name, identity
+        self.heard: dict[int, bytes] = {}
+        self.alive: set[int] = set()
+        self.node: Node | None = None
         self.reason: Stopped | None = None
         self.refused = 0
+        if kept is not None and kept.memory is not None:
+            self.letters = {(to, round_, exchange): wire for to, round_, exchange, wire in kept.letters}
+            self.heard = dict(kept.heard)
+            self._enter(kept.parts, kept.memory)
 
     def run(self) -> Outcome:
         """Until the end, and then until neighbours have what was sent, or the time for that is over."""
         try:
-            self._carry(self.node.started(_now()))
-            ticked = 0.0
-            ended = None
-            while ended is None or ((self.letters or self.node.busy) and _now() < ended):
-                happening = self.links.next(_TICK)
-                if happening is not None:
-                    self._happened(happening)
-                if _now() - ticked >= _TICK:
-                    ticked = _now()
-                    self._carry(self.node.ticked(ticked))
-                    self._send_again(ticked)
-                    self._tell()
-                if self.reason is not None and ended is None:
-                    ended = _now() + self.network.settings.deadlines.round
+            early = self._met()
+            if self.node is None:
+                self.reason = "apart" if self.lobby.apart else "alone"
+            else:
+                self._go_through(self.node, early)
         except KeyboardInterrupt:
             # What was sent is on the disk already, and nothing else counts.
             self.reason = self.reason or "interrupted"
         assert self.reason is not None
         node = self.node
-        if node.phase == "done":
+        if node is not None and node.phase == "done":
             node.ended()
             self._keep()
-            if self.network.protocol.plain:
+            if self.network.ported:
                 self._certify()
         return Outcome(
             me=self.name,
             reason=self.reason,
-            rounds=node.round,
-            sent=node.sent,
-            deviated=node.deviated,
-            epsilon=self.budget.spent(node.sent),
+            rounds=0 if node is None else node.round,
+            sent=self.sent,
+            deviated=node is not None and node.deviated,
+            epsilon=self.budget.spent(self.sent),
             delta=self.budget.policy.delta,
             refused=self.refused,
-            model=node.model[0].copy(),
+            model=np.zeros(self.network.dimension) if node is None else node.model[0].copy(),
         )
 
-    def _happened(self, happening: Happening) -> None:
+    @property
+    def sent(self) -> int:
+        """In how many rounds the node has sent."""
+        return 0 if self.node is None else self.node.sent
+
+    def _met(self) -> list[Happening]:
+        """Meet the others: agree with them on a run, or hear from them what they have of this node.
+
+        What came of the run meanwhile is handed back. A node that is in a run already goes on when all that are there
+        have answered, or the time for that is over.
+        """
+        waits, early = self.network.settings.deadlines, list[Happening]()
+        until = _now() + (waits.join if self.node is None else waits.round)
+        answered: set[int] = set()
+        if self.node is None:
+            self._keep()
+        said = -_HELLO
+        while _now() < until:
+            if _now() - said >= _HELLO:
+                said = _now()
+                for peer in self.network.neighbours(self.me):
+                    self._greet(peer, asks=True)
+                self._tell()
+            happening = self.links.next(_TICK)
+            if happening is not None:
+                self._heard_before(happening, answered, early)
+            if self.node is None and self.lobby.ready:
+                self._enter(self.lobby.parts, None)
+                self._keep()
+                break
+            enough = len(answered) >= self.network.settings.quorum
+            if self.node is not None and enough and answered >= self.alive:
+                break
+        return early
+
+    def _heard_before(self, happening: Happening, answered: set[int], early: list[Happening]) -> None:
+        """What came before the node is in its run, or in it again."""
+        peer = happening.peer
+        match happening.what:
+            case "found":
+                self.alive.add(peer)
+                self._greet(peer, asks=True)
+            case "lost":
+                self.alive.discard(peer)
+            case "wire":
+                try:
+                    letter = self.lobby_office.opened(peer, happening.wire)
+                except Refused:
+                    # Perhaps of a run that this node is about to be in: others may have begun.
+                    if sum(each.peer == peer for each in early) < _BEFORE:
+                        early.append(happening)
+                    return
+                self._greeted(letter, answered)
+
+    def _greeted(self, letter: Letter, answered: set[int]) -> None:
+        """A hello, before the run or beside it."""
+        peer = letter.sender
+        try:
+            hello = read_hello(letter.body)
+            if self.node is None:
+                own = self.lobby.own
+                more = self.lobby.received(peer, hello)
+                if self.lobby.own != own:
+                    self._keep()
+                if more:
+                    for other in self.network.neighbours(self.me):
+                        self._greet(other, asks=False)
+            elif hello.begun and hello.parts == self.network.parts:
+                self._check_heard(peer, hello)
+                answered.add(peer)
+            if hello.asks:
+                self._greet(peer, asks=False)
+        except Refused:
+            self.refused += 1
+
+    def _greet(self, peer: int, *, asks: bool) -> None:
+        """Say hello: with the parts that are known, or with those of the run that the node is in."""
+        if self.node is None:
+            body = self.lobby.hello(asks=asks)
+        else:
+            body = answer(self.network.parts, self.heard.get(peer, b""), asks=asks)
+        self.links.send(peer, self.lobby_office.sealed(peer, "hello", 0, 0, body))
+
+    def _check_heard(self, peer: int, hello: Hello) -> None:
+        """Refuse to go on from a state that is older than what a neighbour has of this node, signed by it."""
+        if not hello.heard or self.node is None:
+            return
+        header = checked_header(hello.heard, self.identity.card.signing_key)
+        if (header.run, header.sender) == (self.network.run_name, self.me) and self.node.before(
+            header.round, header.exchange
+        ):
+            raise FileError(
+                f"{self.folder}: is older than what was sent: {self.network.names[peer]} has a letter of round "
+                f"{header.round + 1}, which this node signed, and the state is of round {self.node.round + 1} (go on "
+                "from the folder as it was last, or agree on a new run, and add up the accounts of both)"
+            )
+
+    def _enter(self, parts: tuple[bytes, ...], memory: Memory | None) -> None:
+        """Be a node of the run of these parts, from its beginning or from what was kept."""
+        self.network = self.network.joined(parts)
+        self.office = PostOffice(self.network, self.identity)
+        masked = self.network.settings.sums == "masked"
+        opening = masked_by(self.identity.signing) if masked else in_the_clear
+        self.node = Node(self.network, self.me, budget=self.budget, opening=opening, memory=memory)
+        # A line is written before the state of its round, which may then be lost, and with it the round, unsent.
+        if self.written is not None and self.written.sent > self.node.sent + 1:
+            raise FileError(
+                f"{self.folder}: is older than what was sent: {self.written.sent} rounds are written down as spent, "
+                f"and the state knows of {self.node.sent} (go on from the folder as it was last, or agree on a new run)"
+            )
+        self.transcript.add(self.node.notes)
+        self.ledger = Ledger(self.folder)
+
+    def _go_through(self, node: Node, early: list[Happening]) -> None:
+        """All rounds, with what came before the first."""
+        self._carry(node.started(_now()))
+        for peer in sorted(self.alive):
+            self._happened(node, Happening("found", peer))
+        for happening in early:
+            self._happened(node, happening)
+        ticked = 0.0
+        ended = None
+        while ended is None or ((self.letters or node.busy) and _now() < ended):
+            came = self.links.next(_TICK)
+            if came is not None:
+                self._happened(node, came)
+            if _now() - ticked >= _TICK:
+                ticked = _now()
+                self._carry(node.ticked(ticked))
+                self._send_again(ticked)
+                self._tell()
+            if self.reason is not None and ended is None:
+                ended = _now() + self.network.settings.deadlines.round
+
+    def _happened(self, node: Node, happening: Happening) -> None:
         """Hand what came to the node; what is not genuine, or breaks a rule, counts for nothing."""
         now, peer = _now(), happening.peer
         match happening.what:
             case "found":
-                self._carry(self.node.found(now, peer))
+                self._carry(node.found(now, peer))
                 for key in [key for key in self.letters if key[0] == peer]:
                     self._send(key, now)
             case "lost":
-                self._carry(self.node.lost(now, peer))
+                self._carry(node.lost(now, peer))
             case "wire":
                 try:
-                    letter = self.office.opened(peer, happening.wire)
-                    self._carry(self.node.received(now, letter))
+                    letter = self._opened(peer, happening.wire)
+                    if letter.header.kind == "hello":
+                        self._greeted(letter, set())
+                    else:
+                        self._carry(node.received(now, letter))
                 except Refused:
                     self.refused += 1
+
+    def _opened(self, peer: int, wire: bytes) -> Letter:
+        """A letter of the run, or a hello of somebody who is not in it yet, or not again."""
+        try:
+            letter = self.office.opened(peer, wire)
+        except Refused:
+            return self.lobby_office.opened(peer, wire)
+        header = letter.header
+        if header.kind in {"values", "to-sum"}:
+            last = self.heard.get(peer)
+            known = None if last is None else checked_header(last, None)
+            if known is None or (header.round, header.exchange) > (known.round, known.exchange):
+                self.heard[peer] = letter.signed
+        return letter
 
     def _carry(self, actions: Actions) -> None:
         """Do what is to be done, in order: what is to last is sealed and on the disk before anything is sent."""
@@ -261,6 +349,7 @@ class _Running:
 
     def _answer(self, asked: Ask) -> None:
         """What the node contributes in a round, and fresh noise."""
+        assert self.node is not None
         network, width = self.network, self.network.dimension
         scale = float(network.steps[asked.round]) * network.noise_std
         contribution = self.contributor.contribution(asked.round, asked.model)
@@ -275,21 +364,38 @@ class _Running:
 
     def _keep(self) -> None:
         """Put all on the disk: the state first, then what it noted, whose numbers say what is there already."""
-        oldest = self.node.round - 2
-        self.letters = {key: wire for key, wire in self.letters.items() if key[1] >= oldest}
-        letters = [(*key, wire) for key, wire in self.letters.items()]
-        content = msgspec.msgpack.encode(_Kept(memory=self.node.memory(), letters=letters))
-        try:
-            put_whole([content], self.folder, lambda: "state", rights=0o600)
-        except OSError as error:
-            raise FileError(
-                f"{self.folder}: the state cannot be kept, and nothing is sent that is not: {error.strerror or error} "
-                "(make room, and start the node again)"
-            ) from None
-        self.transcript.add(self.node.notes)
-        self.node.notes = []
-        if self.node.sent:
-            self.ledger.add(self._rows())
+        node = self.node
+        kept = Kept(own=self.lobby.own)
+        if node is not None:
+            self._write_spent(node.sent)
+            self.letters = {key: wire for key, wire in self.letters.items() if key[1] >= node.round - 2}
+            letters = [(*key, wire) for key, wire in self.letters.items()]
+            kept = msgspec.structs.replace(
+                kept, parts=self.network.parts, memory=node.memory(), letters=letters, heard=self.heard
+            )
+        write_kept(self.folder, kept)
+        if node is not None:
+            self.transcript.add(node.notes)
+            node.notes = []
+            if node.sent:
+                self.ledger.add(self._rows(node))
+
+    def _write_spent(self, sent: int, known: tuple[Known, ...] = ()) -> None:
+        """Write down what this run has cost so far, before anything of it is sent."""
+        last = 0 if self.written is None else self.written.sent
+        if self.spent is None or (sent <= last and not known):
+            return
+        settings = self.network.settings
+        self.written = Run(
+            run=self.network.run_name.hex(),
+            unit=settings.unit,
+            relation=settings.relation,
+            sent=max(sent, last),
+            mu=self.budget.mus[max(sent, last)],
+            nodes=self.network.signing_keys(range(self.network.n)),
+            known=known,
+        )
+        self.spent.add([msgspec.json.encode(self.written)])
 
     def _certify(self) -> None:
         """Write what each observer knows of this node after the run, with what proves it."""
@@ -303,13 +409,21 @@ class _Running:
             checked=True,
         )
         write_run(made, self.folder / "certificate.json")
+        if self.written is not None and self.written.sent == made.sent:
+            index = self.network.index
+            pools = [each for each in made.known if each.observers]
+            known = [
+                Known(keys=self.network.signing_keys(map(index, each.observers)), mu=each.mu)
+                for each in pools
+            ]
+            self._write_spent(made.sent, tuple(known))
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self, node: Node) -> list[dict[str, Any]]:
         """ε so far of each neighbour and coalition, and of whoever reads every message.
 
         What is not known yet to have gone as agreed counts as seen, so that no number is ever taken back.
         """
-        node, names = self.node, self.network.names
+        names = self.network.names
         certain = self.budget.spent(node.sent)
         known = [
             ("+".join(names[i] for i in cost.observers), min(epsilon, certain))
@@ -340,12 +454,12 @@ class _Running:
             self.progress(
                 Moment(
                     me=self.name,
-                    phase=node.phase,
-                    round=node.round,
+                    phase="joining" if node is None else node.phase,
+                    round=0 if node is None else node.round,
                     rounds=self.network.settings.rounds,
-                    late=tuple(node.late),
-                    epsilon=self.budget.spent(node.sent),
-                    deviated=node.deviated,
+                    late=self.lobby.missing if node is None else tuple(node.late),
+                    epsilon=self.budget.spent(self.sent),
+                    deviated=node is not None and node.deviated,
                 )
             )
 
@@ -357,36 +471,3 @@ def _fine_gaussian(width: int) -> Array:
 
 def _now() -> float:
     return time.monotonic()
-
-
-def _read_kept(path: Path) -> _Kept | None:
-    """What a node kept in its folder; None before it kept anything."""
-    try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=_Kept)
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.DecodeError) as error:
-        raise FileError(
-            f"{path}: cannot be read: {error} (a node that has sent must go on from what it kept; if the file is lost, "
-            "agree on a new run, and add up the accounts of both)"
-        ) from None
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """The folder, for one process alone: two that go on from the same state would send unlike things."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        opened = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise FileError(
-            f"{folder}: cannot be used: {error.strerror or error} (choose another folder)"
-        ) from None
-    try:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FileError(f"{folder}: another process runs this node (end it first)") from None
-        yield
-    finally:
-        os.close(opened)

@@ -48,8 +48,10 @@ __all__ = [
     "costs_of",
     "layout_of",
     "observers_of",
+    "round_mu",
     "spent",
     "stands_alone",
+    "together",
     "total",
 ]
 
@@ -151,7 +153,7 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
     excess = schedule_excess(
         [*[None] * seen, *sights], denominator=network.denominator, dimension=network.dimension
     )
-    mu = _mu(network, squared, excess)
+    mu = round_mu(network, squared, excess)
     return Spent(
         observers=layout.observers,
         seen=seen,
@@ -162,20 +164,25 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
     )
 
 
-def _mu(network: Network, squared: float, excess: float) -> float:
+def round_mu(network: Network, squared: float, excess: float) -> float:
     """μ of Δ² and of what the grid adds, in its units."""
     factor = 2 if network.settings.relation == "replace-one" else 1
     mu = factor * math.sqrt(squared) / network.settings.noise_multiplier + network.grid_mu(excess)
     return mu * (1 + 2**-50)
 
 
+def together(mu: float, earlier: float) -> float:
+    """μ of a run and of those before it, the sum of whose squares is `earlier`, rounded up."""
+    return math.sqrt(mu * mu + earlier) * (1 + 2**-50)
+
+
 def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
     """How the rounds of a node are accounted for; `together` asks for the longest end that is known as one schedule."""
     network = history.network
-    if not network.protocol.plain:
+    if not network.ported:
         raise NotCertified(
-            f"runs are certified of plain gossip, in which a round that is seen costs 1; this one ran "
-            f"{network.protocol.name!r} (its ledger holds for whoever reads every message)"
+            f"runs are certified in which noise enters beside each contribution, so that a round that is seen costs 1; "
+            f"this one ran {network.protocol.name!r} (its ledger holds for whoever reads every message)"
         )
     sent = tuple(t for t in range(network.settings.rounds) if (t, me) in history.sent)
     layout = Layout(network=network, me=me, observers=observers, seen=len(sent))
@@ -211,15 +218,16 @@ class Cost:
     observers: tuple[int, ...]
     squared: float
     sight: Sight
+    earlier: float = 0.0
+    """Σ μ² of the node's earlier runs."""
 
     def epsilon(self, clean: int, sent: int, delta: float) -> float:
         """ε after `sent` rounds, `clean` of which went as agreed; the others count as seen."""
-        if not sent:
-            return 0.0
         one, seen = self._excesses
         squared = (clean * self.squared + sent - clean) * (1 + 2**-50)
         excess = math.sqrt(clean * one**2 + (sent - clean) * seen**2) * (1 + 2**-50)
-        return float(gaussian.epsilon(_mu(self.network, squared, excess), delta))
+        mu = together(round_mu(self.network, squared, excess), self.earlier)
+        return float(gaussian.epsilon(mu, delta)) if mu else 0.0
 
     @cached_property
     def _excesses(self) -> tuple[float, float]:
@@ -231,17 +239,19 @@ class Cost:
 def costs_of(network: Network, me: int, size: int) -> Iterator[Cost]:
     """The costs of a round, for each neighbour and, from two on, each coalition of a size; none if they are too many.
 
-    Only where every node hears from every other does a node know how all of them closed a round.
+    Only where every node hears from every other does a node know how all of them closed a round; elsewhere nothing is
+    less than what whoever reads every message has.
     """
     everybody = len(network.neighbours(me)) == network.n - 1
-    if not network.protocol.plain or (size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS):
+    many = size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS
+    if not network.protocol.plain or many or not everybody:
         return
     planned = [History(network=network, authors=frozenset()).planned(i) for i in range(network.n)]
     protocol = gossip(_weights(planned, network), rounds=1, updates="any")
     for observers in observers_of(network, me, size)[:-1]:
         sight = _sight(planned, observers, None)
         squared = 1.0
-        if everybody and _hides(network, observers):
+        if _hides(network, observers):
             part = Part(protocol=protocol, rounds=(0,), sights=(sight,))
             layout = Layout(network=network, me=me, observers=observers, seen=0, parts=(part,))
             squared = _proved(layout, network.settings.delta).squared
@@ -369,7 +379,9 @@ def _sight(rows: list[Row], observers: tuple[int, ...], lipschitz: float | None)
     seen, mixing = (
         tuple(tuple(rows[i].get(j, 0) for j in hidden) for i in nodes) for nodes in (observers, hidden)
     )
-    return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz)
+    # Over the least sum of a row the weights are larger than they were, and so is what they stretch.
+    least = min(sum(rows[i].values()) for i in hidden)
+    return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz, denominator=least)
 
 
 def _even(values: tuple[float, ...]) -> float | tuple[float, ...]:
@@ -379,15 +391,16 @@ def _even(values: tuple[float, ...]) -> float | tuple[float, ...]:
 
 def _weights(rows: list[Row], network: Network) -> GossipWeights:
     """Rows of whole numbers as weights, in rationals; they need not connect all nodes."""
-    n, denominator = network.n, network.denominator
-    entries = [(i, j, value) for i, row in enumerate(rows) for j, value in sorted(row.items())]
-    i, j, value = (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
-    matrix = sparse.csr_array((value / denominator, (i, j)), shape=(n, n))
+    n = network.n
+    sums = [sum(row.values()) for row in rows]
+    entries = [(i, j, value, sums[i]) for i, row in enumerate(rows) for j, value in sorted(row.items())]
+    i, j, value, total = (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
+    matrix = sparse.csr_array((value / total, (i, j)), shape=(n, n))
     off = i != j
     return GossipWeights(
         matrix=matrix,
         labels=network.names,
         rule="as it was",
         symmetric=is_symmetric(matrix),
-        quotients=quotients(value[off], np.full(int(off.sum()), denominator)),
+        quotients=quotients(value[off], total[off]),
     )

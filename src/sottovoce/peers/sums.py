@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from sottovoce.errors import InputError
 from sottovoce.peers import masks, shares
@@ -94,9 +95,13 @@ __all__ = [
 class _Secrets:
     """What a sender draws for one sum and never stores: its private keys and the seed of its own mask."""
 
-    sealing: bytes
-    masking: bytes
+    sealing: X25519PrivateKey
+    masking: X25519PrivateKey
     seed: bytes
+
+
+def _fresh_key() -> X25519PrivateKey:
+    return X25519PrivateKey.from_private_bytes(secrets.token_bytes(KEY_BYTES))
 
 
 class Sender:
@@ -121,14 +126,15 @@ class Sender:
         self.phase: Phase = "new"
         self._identity = identity
         self._secrets: _Secrets | None = _Secrets(
-            sealing=secrets.token_bytes(KEY_BYTES),
-            masking=secrets.token_bytes(KEY_BYTES),
+            sealing=_fresh_key(),
+            masking=_fresh_key(),
             seed=secrets.token_bytes(KEY_BYTES),
         )
         self._accepted: dict[type[Message], bytes] = {}
         self._values: masks.Words | None = None
         self._held: dict[str, bytes] = {}
         self._pairs: dict[str, bytes] = {}
+        self._sealing: dict[str, bytes] = {}
         self._masked = False
 
     def start(self) -> Effects:
@@ -160,9 +166,12 @@ class Sender:
             return ()
         return self._fail(f"nothing came from {self.group.receiver!r} in time")
 
-    def receive(self, frame: bytes) -> Effects:
-        """Take a frame of the receiver's; one that was taken before changes nothing."""
-        message = read_any(frame, self.group)
+    def receive(self, frame: bytes, *, vouched: bool = False) -> Effects:
+        """Take a frame of the receiver's; one that was taken before changes nothing.
+
+        `vouched` says that it came in a letter that the receiver signed, whose signature stands for that of the frame.
+        """
+        message = read_any(frame, self.group, checked=vouched)
         if message.sender != self.group.receiver:
             raise Refused(f"a sender listens to the receiver alone; got a frame of {message.sender!r}")
         taken = self._accepted.get(type(message))
@@ -187,7 +196,7 @@ class Sender:
         raise Refused(f"{type(message).__name__} came while waiting for {self.phase!r}")
 
     def _deal(self, message: Roster) -> Effects:
-        roster = RosterList.of(self.group, message.keys)
+        roster = RosterList.of(self.group, message.keys, known=(self._keys,))
         if self._keys not in message.keys:
             raise Refused(f"the roster must hold the keys of {self.me!r} as they were sent")
         drawn, size = self._drawn, len(self.group.names)
@@ -195,29 +204,31 @@ class Sender:
         pairs = {
             name: refusing(masks.shared_secret, drawn.masking, keys.masking) for name, keys in others.items()
         }
+        sealing = {
+            name: refusing(masks.shared_secret, drawn.sealing, keys.sealing) for name, keys in others.items()
+        }
         commitment = commitment_of(self.group, self.me, drawn.seed)
         dealt = self._frame(Dealt, roster=roster.digest, commitment=commitment)
         of_seed = shares.split(drawn.seed, threshold=self.group.threshold, holders=size)
-        of_key = shares.split(drawn.masking, threshold=self.group.threshold, holders=size)
+        of_key = shares.split(drawn.masking.private_bytes_raw(), threshold=self.group.threshold, holders=size)
         both = {name: of_seed[place] + of_key[place] for place, name in enumerate(self.group.names)}
         sealed = {}
-        for holder, keys in others.items():
-            key = refusing(share_key, drawn.sealing, keys.sealing, roster, self.me, holder)
+        for holder in others:
+            key = share_key(sealing[holder], roster, self.me, holder)
             sealed[holder] = shares.sealed(key, both[holder], context=masks.digest("dealt", [dealt]))
-        self._held, self._pairs = {self.me: both[self.me]}, pairs
+        self._held, self._pairs, self._sealing = {self.me: both[self.me]}, pairs, sealing
         self._roster, self._dealt, self.phase = roster, dealt, "deals"
         return (Send(to=self.group.receiver, frame=self._frame(Shares, dealt=dealt, sealed=sealed)),)
 
     def _hold(self, message: Deals) -> Effects:
-        dealers = DealerList.of(self.group, self._roster, message.dealt)
+        dealers = DealerList.of(self.group, self._roster, message.dealt, known=(self._dealt,))
         if self._dealt not in message.dealt:
             raise Refused(f"the list of dealers must hold what {self.me!r} dealt as it was sent")
         if set(message.sealed) != set(dealers.commitments) - {self.me}:
             raise Refused("there must be a sealed share of every dealer, and of nobody else")
         held = {}
         for dealer, text in message.sealed.items():
-            theirs = self._roster.keys[dealer].sealing
-            key = refusing(share_key, self._drawn.sealing, theirs, self._roster, dealer, self.me)
+            key = share_key(self._sealing[dealer], self._roster, dealer, self.me)
             held[dealer] = refusing(
                 shares.opened, key, text, context=masks.digest("dealt", [dealers.frames[dealer]])
             )
@@ -245,11 +256,12 @@ class Sender:
         if self.me not in message.names:
             return self._fail(f"{self.group.receiver!r} says that the masked message did not arrive in time")
         self._survivors, self.phase = message.names, "agreement"
-        frame = self._frame(Agreed, dealers=self._dealers.digest, names=message.names)
-        return (Send(to=self.group.receiver, frame=frame),)
+        self._agreed = self._frame(Agreed, dealers=self._dealers.digest, names=message.names)
+        return (Send(to=self.group.receiver, frame=self._agreed),)
 
     def _open(self, message: Agreement) -> Effects:
-        for name, (_, agreed) in by_sender(self.group, message.agreed, Agreed).items():
+        said = by_sender(self.group, message.agreed, Agreed, known=(self._agreed,))
+        for name, (_, agreed) in said.items():
             if name not in self._survivors or (agreed.dealers, agreed.names) != (
                 self._dealers.digest,
                 self._survivors,
@@ -283,7 +295,7 @@ class Sender:
     def _end(self) -> None:
         """Forget all secrets: from here on this sender can answer nothing."""
         self.phase, self._secrets, self._values, self._held = "done", None, None, {}
-        self._pairs = {}
+        self._pairs, self._sealing = {}, {}
 
 
 class Receiver:
@@ -305,7 +317,7 @@ class Receiver:
         self._heard: dict[str, tuple[bytes, Message]] = {}
         self._earlier: dict[tuple[str, type[Message]], bytes] = {}
         self._advertised: set[bytes] = set()
-        self._probe = secrets.token_bytes(KEY_BYTES)
+        self._probe = _fresh_key()
         self._total: masks.Words = np.zeros(group.length, dtype=np.uint64)
 
     @property
@@ -313,9 +325,18 @@ class Receiver:
         """Who has not yet said what this phase waits for."""
         return tuple(name for name in self._expected if name not in self._heard)
 
-    def receive(self, frame: bytes) -> Effects:
-        """Take a frame of a sender's; what comes late, or was taken before, changes nothing."""
-        message = read_any(frame, self.group)
+    def receive(self, frame: bytes, *, vouched: str | None = None) -> Effects:
+        """Take a frame of a sender's; what comes late, or was taken before, changes nothing.
+
+        `vouched` is who signed the letter in which it came. That stands for the signature of a frame which nobody else
+        will have to believe; `Keys`, `Dealt` and `Agreed` are handed on, and theirs are looked at.
+        """
+        message = read_any(frame, self.group, checked=vouched is not None)
+        if vouched is not None:
+            if message.sender != vouched:
+                raise Refused(f"a frame of {message.sender!r} came from {vouched!r}")
+            if isinstance(message, Keys | Agreed):
+                message = read_any(frame, self.group)
         name, said = message.sender, (message.sender, type(message))
         if said in self._earlier:
             if self._earlier[said] != frame[:SIGNATURE_BYTES]:
@@ -383,7 +404,7 @@ class Receiver:
         self._expected = tuple(heard)
         match self.phase:
             case "keys":
-                self._roster, self.phase = RosterList.of(self.group, frames), "shares"
+                self._roster, self.phase = RosterList.of(self.group, frames, known=frames), "shares"
                 return self._tell(Roster, keys=frames)
             case "shares":
                 return self._forward({name: cast("Shares", said) for name, (_, said) in heard.items()})
@@ -397,7 +418,8 @@ class Receiver:
 
     def _forward(self, said: Mapping[str, Shares]) -> Effects:
         dealt = tuple(message.dealt for message in said.values())
-        self._dealers, self.phase = DealerList.of(self.group, self._roster, dealt), "masked"
+        self._dealers = DealerList.of(self.group, self._roster, dealt, known=dealt)
+        self.phase = "masked"
         return tuple(
             effect
             for holder in said
@@ -421,12 +443,13 @@ class Receiver:
                 masks.add_mask(self._total, own_key(seed, self._dealers), -1)
             for name in self._dealers.commitments.keys() - set(self._survivors):
                 key = self._joined({opener: message.keys[name] for opener, message in said.items()})
-                if public_key(key) != self._roster.keys[name].masking:
+                private = X25519PrivateKey.from_private_bytes(key)
+                if public_key(private) != self._roster.keys[name].masking:
                     return self._fail(
                         f"the shares of the key of {name!r} do not tell the key that it advertised"
                     )
                 for other in self._survivors:
-                    shared = masks.shared_secret(key, self._roster.keys[other].masking)
+                    shared = masks.shared_secret(private, self._roster.keys[other].masking)
                     masks.add_mask(self._total, pair_key(shared, self._dealers), pair_sign(name, other))
         except InputError as error:
             return self._fail(str(error))

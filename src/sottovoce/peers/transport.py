@@ -13,6 +13,7 @@ import contextlib
 import ipaddress
 import json
 import queue
+import secrets
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import zenoh
@@ -52,6 +53,7 @@ class Transport:
         # A peer that floods is slowed down, and does not fill the memory.
         self._queue: queue.Queue[Happening] = queue.Queue(maxsize=_LINES)
         self._neighbours = set(network.neighbours(self.me))
+        self._lives: dict[int, str] = {}
         # RUST_LOG=info shows what Zenoh does.
         zenoh.init_log_from_env_or("off")
         try:
@@ -63,9 +65,11 @@ class Transport:
             ) from None
         declared = self._session.declare_subscriber(f"{self._root}/to/{self.me}/*", self._came)
         alive = self._session.liveliness().declare_subscriber(
-            f"{self._root}/alive/*", self._changed, history=True
+            f"{self._root}/alive/*/*", self._changed, history=True
         )
-        token = self._session.liveliness().declare_token(f"{self._root}/alive/{self.me}")
+        # Each process has a life of its own: one that is back before it was missed is told from the one before.
+        life = secrets.token_hex(8)
+        token = self._session.liveliness().declare_token(f"{self._root}/alive/{life}/{self.me}")
         self._held = (declared, alive, token)
 
     def send(self, receiver: int, wire: bytes) -> None:
@@ -107,10 +111,21 @@ class Transport:
 
     def _changed(self, sample: zenoh.Sample) -> None:
         peer = _last(sample.key_expr)
-        if peer in self._neighbours:
-            what: Literal["found", "lost"] = "found" if sample.kind == zenoh.SampleKind.PUT else "lost"
-            with contextlib.suppress(queue.Full):
-                self._queue.put(Happening(what, peer), timeout=1.0)
+        if peer not in self._neighbours:
+            return
+        life, known = str(sample.key_expr).split("/")[-2], self._lives.get(peer)
+        if sample.kind == zenoh.SampleKind.PUT:
+            if known not in {None, life}:
+                self._tell("lost", peer)
+            self._lives[peer] = life
+            self._tell("found", peer)
+        elif life == known:
+            del self._lives[peer]
+            self._tell("lost", peer)
+
+    def _tell(self, what: Literal["found", "lost"], peer: int) -> None:
+        with contextlib.suppress(queue.Full):
+            self._queue.put(Happening(what, peer), timeout=1.0)
 
 
 def configuration(network: Network, identity: Identity, *, listen: str | None = None) -> zenoh.Config:

@@ -15,6 +15,8 @@ from sottovoce.protocols.program import CONTRIBUTION, Exchange
 from sottovoce.protocols.rationals import exact
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols.program import Draw, Program
     from sottovoce.protocols.protocol import Protocol
@@ -70,12 +72,19 @@ def run_round(
 
 
 def run_to_exchange(
-    program: Program, registers: Registers, sources: Registers, place: int, node: int | None = None
+    program: Program,
+    registers: Registers,
+    sources: Registers,
+    place: int,
+    node: int | None = None,
+    *,
+    rounded: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> int:
     """Combine what nodes hold, from the instruction at `place` up to the next exchange, whose place is returned.
 
     `registers` is changed; `sources` holds the contribution and what draws add. Rows are those of all nodes, or the one
     row of `node`, to which its own coefficients are applied. After the last instruction there is no exchange left.
+    `rounded` is applied to each term that is no whole multiple, so that values on a grid stay on it.
     """
     for step in program.instructions[place:]:
         if isinstance(step, Exchange):
@@ -83,7 +92,8 @@ def run_to_exchange(
         total = np.zeros_like(sources[CONTRIBUTION])
         for name, value in step.terms.items():
             given = value[node] if node is not None and isinstance(value, tuple) else value
-            total = total + _factor(given) * (registers[name] if name in registers else sources[name])
+            term = _factor(given) * (registers[name] if name in registers else sources[name])
+            total = total + (term if rounded is None or _whole(given) else rounded(term))
         registers[step.into] = total
         place += 1
     return place
@@ -99,6 +109,11 @@ def added_by(weights: GossipWeights, draw: Draw, numbers: np.ndarray) -> np.ndar
         total[i] += scaled[k]
         total[j] -= scaled[k]
     return total
+
+
+def _whole(value: PerNode) -> bool:
+    """Whether a coefficient is a whole number."""
+    return all(exact(each).denominator == 1 for each in (value if isinstance(value, tuple) else (value,)))
 
 
 def _factor(value: PerNode) -> float | np.ndarray:

@@ -5,10 +5,17 @@ from sottovoce.report.accounts import check_plot_path, needs_matplotlib, plot_ac
 from sottovoce.report.comparisons import plot_comparison
 from sottovoce.report.drawings import DRAWN, program_drawing, view_drawing
 from sottovoce.report.frontiers import frontier_picture, frontier_sections
-from sottovoce.report.html import Section, check_report_path, says_what_it_carries, write_report
-from sottovoce.report.proofs import proof_section
+from sottovoce.report.html import (
+    Section,
+    check_report_path,
+    report_html,
+    result_html,
+    save_report,
+    says_what_it_carries,
+    write_report,
+)
+from sottovoce.report.proofs import page_report, proof_section
 from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
-from sottovoce.report.runs import run_sections
 from sottovoce.report.sheet import sheet_html
 
 __all__ = [
@@ -20,13 +27,16 @@ __all__ = [
     "frontier_picture",
     "frontier_sections",
     "needs_matplotlib",
+    "page_report",
     "plot_account",
     "plot_comparison",
     "program_drawing",
     "proof_section",
+    "report_html",
     "reproduce",
     "reproduction_sections",
-    "run_sections",
+    "result_html",
+    "save_report",
     "says_what_it_carries",
     "sheet_html",
     "view_drawing",

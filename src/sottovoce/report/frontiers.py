@@ -39,8 +39,8 @@ def frontier_picture(found: Frontier) -> str:
     return figure_bytes(figure, "svg").decode()  # type: ignore[arg-type]
 
 
-def frontier_sections(found: Frontier, printed: str) -> list[Section]:
-    """The parts of a report on a frontier: the picture, what was printed, and every point with what it rests on."""
+def frontier_sections(found: Frontier) -> list[Section]:
+    """The parts of a report on a frontier: the picture, and every point with what it rests on."""
     asked = found.settings
     lines = [
         *((arm, arm.protocol, arm.view) for arm in found.arms),
@@ -56,7 +56,6 @@ def frontier_sections(found: Frontier, printed: str) -> list[Section]:
             figure_text="Accuracy of the mean model against ε for each network, by view and protocol, with bands for a "
             "trusted server and for no noise; the numbers are in the table below.",
         ),
-        Section(heading="Summary", printed=printed),
         Section(
             heading="Every point",
             columns=COLUMNS,

@@ -10,37 +10,54 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from sottovoce.documents import CERTIFICATES, DATA, check_path, json_element, write_whole
+from sottovoce.documents import CERTIFICATES, DATA, RESULT, check_path, json_element, read_result, write_whole
 from sottovoce.errors import InputError
 from sottovoce.forms import plain
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
+from sottovoce.report.first_pages import first_page as to_be_signed
 from sottovoce.report.sheet import sheet_html
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from sottovoce.documents import PageDocument
+    from sottovoce.documents import PageDocument, ReadReport, Result
 
-__all__ = ["Section", "check_report_path", "report_html", "says_what_it_carries", "write_report"]
+__all__ = [
+    "Judged",
+    "Linked",
+    "Section",
+    "check_report_path",
+    "report_html",
+    "result_html",
+    "save_report",
+    "says_what_it_carries",
+    "write_report",
+]
 
-_SECTIONS = '<div id="sections">'
+# Where there is no page of pairs, sections are what a reader came for.
+_SECTIONS = {False: '<div id="sections">', True: '<div id="sections" role="main">'}
 _PROOF = '<section class="panel" aria-label="Proof"><h2>Proof</h2>(?:<p>[^<]*</p>)*</section>'
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a report below the page: prose, text as it was printed, a figure as SVG, a table, or several."""
+    """A part of a report beside the page: prose, charts, a figure as SVG, a table, or several.
+
+    `charts` are SVG elements that `line_chart` made, which stand in the page as they are and take its colours. A table
+    whose columns have no names is one of facts: what stands first in a row names it. `anchor` is what links lead to.
+    """
 
     heading: str
     text: str = ""
-    printed: str = ""
+    charts: Sequence[str] = ()
     figure: str = ""
     figure_text: str = ""
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[object]] = ()
+    anchor: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a figure that nobody who cannot see it could understand, and rows that do not fit."""
@@ -77,12 +94,16 @@ def write_report(
     `first_page` is what `sottovoce.report.sheet_html` makes of it, for whoever signs.
     `proofs` are the certificates of its views as text, in their order, which `sottovoce verify` checks.
     """
-    file = check_report_path(path).resolve()
-    write_whole(
-        [report_html(title=title, account=account, first_page=first_page, sections=sections, proofs=proofs)],
-        file.parent,
-        lambda _: file.name,
+    return save_report(
+        path,
+        report_html(title=title, account=account, first_page=first_page, sections=sections, proofs=proofs),
     )
+
+
+def save_report(path: str | os.PathLike[str], text: str) -> Path:
+    """Write the text of a report to `path`, whole or not at all."""
+    file = check_report_path(path).resolve()
+    write_whole([text], file.parent, lambda _: file.name)
     return Path(path)
 
 
@@ -98,33 +119,74 @@ def report_html(
     carried = _data(account)
     if proofs:
         carried += json_element(CERTIFICATES, json.dumps(proofs))
-    return _page(title, first_page, "".join(map(_section, sections)), carried)
+    return _page(title, first_page, "".join(map(_section, sections)), carried, bare=account is None)
 
 
-def says_what_it_carries(text: str, page: PageDocument) -> bool:
+def result_html(
+    result: Result,
+    *,
+    title: str,
+    account: PageDocument | None = None,
+    proofs: Sequence[str | list[str] | None] = (),
+    proof: Section | None = None,
+) -> str:
+    """The report of what a command answered: a first page to sign, curves, the page of all pairs, tables, and proofs.
+
+    Everything that a reader sees is a function of what the report carries; `proof` says why a certificate is missing.
+    """
+    text = json.dumps(plain(result), allow_nan=False, separators=(",", ":"))
+    carried = _data(account) + json_element(RESULT, text)
+    if proofs:
+        carried += json_element(CERTIFICATES, json.dumps(proofs))
+    # Drawn from what a reader of the file gets, so that it comes out to the letter when it is verified.
+    lead, below = _result_parts(read_result(text))
+    return _page(
+        title, lead, below + ("" if proof is None else _section(proof)), carried, bare=account is None
+    )
+
+
+def _result_parts(result: Result) -> tuple[str, str]:
+    """What stands before the page of all pairs, and what below it."""
+    from sottovoce.report.answers import answer
+
+    told = answer(result)
+    curves = "".join(map(_section, told.lead))
+    lead = to_be_signed(told.sheet) + (f'<div class="lead">{curves}</div>' if curves else "")
+    return lead, "".join(map(_section, told.sections))
+
+
+def says_what_it_carries(report: ReadReport) -> bool:
     """Whether a report is, to the letter, what this version writes of the data and the certificates that it carries.
 
     The words on the proof may be any, as they say why a certificate is missing. Everything else that a reader sees
     follows from the data; a report with sections of its own, or of another version, is not what is written here.
     """
+    text, page = report.text, report.page
     title = re.search("<title>([^<]*)</title>", text)
-    start, end = text.find(_SECTIONS), text.find('</div>\n<div class="drop"')
-    certificates = re.search(rf'<script type="application/json" id="{CERTIFICATES}">[^<]*</script>\n', text)
-    if title is None or certificates is None or not 0 <= start < end:
+    opening = _SECTIONS[page is None]
+    start, end = text.find(opening), text.find('</div>\n<div class="drop"')
+    if title is None or not 0 <= start < end:
         return False
-    sections = text[start + len(_SECTIONS) : end]
-    if not re.fullmatch(_PROOF, sections):
+    lead, below = ("", "") if report.result is None else _result_parts(report.result)
+    if report.result is None and page is not None:
+        lead = sheet_html(page)
+    sections = text[start + len(opening) : end]
+    if not re.fullmatch(f"{re.escape(below)}(?:{_PROOF})?", sections):
         return False
-    carried = _data(page) + certificates[0]
-    return text == _page(html.unescape(title[1]), sheet_html(page), sections, carried)
+    carried = _data(page)
+    for name in (RESULT, CERTIFICATES):
+        # As it stands there: what was read of it is what is shown.
+        element = re.search(rf'<script type="application/json" id="{name}">[^<]*</script>\n', text)
+        carried += "" if element is None else element[0]
+    return text == _page(html.unescape(title[1]), lead, sections, carried, bare=page is None)
 
 
 def _data(account: PageDocument | None) -> str:
     return json_element(DATA, json.dumps(plain(account), allow_nan=False, separators=(",", ":")))
 
 
-def _page(title: str, first_page: str, sections: str, carried: str) -> str:
-    """The page with its parts in place."""
+def _page(title: str, first_page: str, sections: str, carried: str, *, bare: bool) -> str:
+    """The page with its parts in place; `bare` if it has no pairs to show."""
     page = _file(INDEX)
     style, scripts = _file(STYLE), [_file(name) for name in SCRIPTS]
     policy = "; ".join(
@@ -145,7 +207,7 @@ def _page(title: str, first_page: str, sections: str, carried: str) -> str:
         r'<link id="\w+" rel="stylesheet"[^>]*>': f'<style id="__________cytoscape_stylesheet">{style}</style>',
         r'<h1 id="title">.*?</h1>': f'<h1 id="title">{html.escape(title)}</h1>',
         r'<div id="first-page"></div>': first_page,
-        r'<div id="sections"></div>': f"{_SECTIONS}{sections}</div>",
+        r'<div id="sections"></div>': f"{_SECTIONS[bare]}{sections}</div>",
         r"<!-- scripts -->\n": carried + inline,
     }
     for pattern, replacement in parts.items():
@@ -171,21 +233,60 @@ def _section(section: Section) -> str:
     """One section as markup, everything in it escaped."""
     parts = [f"<h2>{html.escape(section.heading)}</h2>"]
     parts += [f"<p>{html.escape(part)}</p>" for part in section.text.split("\n\n") if part]
-    if section.printed:
-        parts.append(f'<pre tabindex="0">{html.escape(section.printed)}</pre>')
+    if section.charts:
+        parts.append(f'<div class="charts">{"".join(section.charts)}</div>')
     if section.figure:
         # As an image a figure can neither run scripts nor need styles of its own to be let through.
         content = base64.b64encode(section.figure.encode()).decode()
         alt = html.escape(section.figure_text)
         parts.append(f'<img src="data:image/svg+xml;base64,{content}" alt="{alt}">')
     if section.columns:
-        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in section.columns)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(str(entry))}</td>' for entry in row)}</tr>"
-            for row in section.rows
-        )
         label = html.escape(f"{section.heading}: table")
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        parts.append(f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}</div>')
+        parts.append(
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{_table(section)}</div>'
+        )
     name = html.escape(section.heading)
-    return f'<section class="panel" aria-label="{name}">{"".join(parts)}</section>'
+    anchor = f' id="{html.escape(section.anchor)}"' if section.anchor else ""
+    return f'<section class="panel"{anchor} aria-label="{name}">{"".join(parts)}</section>'
+
+
+class Linked(NamedTuple):
+    """An entry of a table that leads to a section."""
+
+    text: str
+    anchor: str
+
+
+class Judged(NamedTuple):
+    """An entry of a table in the colour of a verdict, which it also says in words."""
+
+    text: str
+    kind: Literal["holds", "in-part", "fails"]
+
+
+def _table(section: Section) -> str:
+    """The table of a section."""
+    named = any(section.columns)
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in section.columns)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<th scope="row">{_entry(entry)}</th>'
+            if not named and not place
+            else f"<td>{_entry(entry)}</td>"
+            for place, entry in enumerate(row)
+        )
+        + "</tr>"
+        for row in section.rows
+    )
+    return f"<table>{f'<thead><tr>{head}</tr></thead>' if named else ''}<tbody>{body}</tbody></table>"
+
+
+def _entry(entry: object) -> str:
+    if isinstance(entry, Linked):
+        return f'<a href="#{html.escape(entry.anchor)}">{html.escape(entry.text)}</a>'
+    if isinstance(entry, Judged):
+        return f'<span class="{entry.kind}">{html.escape(entry.text)}</span>'
+    if isinstance(entry, list):
+        return ", ".join(map(_entry, entry))
+    return html.escape(str(entry))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sottovoce.documents.studies import StudyRecord
     from sottovoce.studies import Finding, Table
 
-__all__ = ["results_page"]
+__all__ = ["MARKS", "PAPER", "results_page"]
 
 # Longer tables are linked and not shown.
 MOST_ROWS = 40
@@ -41,8 +41,15 @@ details { margin: .6rem 0; } summary { cursor: pointer; }
 footer { margin-top: 3rem; color: #555; font-size: .85rem; }
 @media print { details { display: none; } h2 { break-before: page; } }
 """
-ABOUT = """<p>Claims of Koskela and Kulkarni, <cite>Differential Privacy Analysis of Decentralized Gossip Averaging
-under Varying Threat Models</cite>, with what was measured about each. Statement numbers are those of the compiled
+# fmt: off
+PAPER = (
+    "Koskela and Kulkarni, Differential Privacy Analysis of Decentralized Gossip Averaging under Varying "
+    "Threat Models"
+)
+# fmt: on
+"""The paper whose claims are looked at."""
+ABOUT = f"""<p class="paper">{PAPER}</p>
+<p>Claims of the paper, with what was measured about each. Statement numbers are those of the compiled
 paper. Δ² is the squared sensitivity over T rounds, W the gossip matrix, n the number of nodes, φ the response of a
 view at one frequency. Lower ends are attained by streams that are at hand, upper ends are proved; both are rounded
 outward. Seeds are fixed: the same command writes the same numbers. Studies of other protocols name

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sottovoce.report.html import Section
+from sottovoce.report.html import Section, report_html
+from sottovoce.report.sheet import sheet_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.accounting import CarriedProof
+    from sottovoce.documents import PageDocument
 
-__all__ = ["proof_section"]
+__all__ = ["page_report", "proof_section"]
 
 HOW = (
     "This file carries a certificate of the worst pair of each view it shows. sottovoce verify FILE --graph GRAPH "
@@ -29,3 +31,18 @@ def proof_section(proofs: Sequence[CarriedProof]) -> Section:
         if not proof.certificates
     ]
     return Section(heading="Proof", text="\n\n".join([*said, *reasons]))
+
+
+def page_report(page: PageDocument, *, title: str, proofs: Sequence[CarriedProof]) -> str:
+    """The report of an account as HTML text: the page of all pairs, its first page to sign, and its certificates.
+
+    `page` is what `sottovoce.documents.page_document` returns, `proofs` what `sottovoce.accounting.carried_proofs`
+    finds for the same tables. A page without an occasion has no first page.
+    """
+    return report_html(
+        title=title,
+        account=page,
+        first_page=sheet_html(page),
+        sections=[proof_section(proofs)],
+        proofs=[proof.texts for proof in proofs],
+    )

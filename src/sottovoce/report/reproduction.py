@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sottovoce._version import __version__
 from sottovoce.documents import HEAD, write_bytes, write_whole
@@ -18,15 +18,15 @@ from sottovoce.documents.studies import (
     write_study_table,
 )
 from sottovoce.errors import FileError, needs
-from sottovoce.report.html import Section
-from sottovoce.report.page import results_page
+from sottovoce.report.html import Judged, Linked, Section
+from sottovoce.report.page import MARKS, PAPER, results_page
 from sottovoce.studies import STUDIES, studies_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from sottovoce.studies import Study
+    from sottovoce.studies import Finding, Study
 
 __all__ = ["PAGE", "Reproduction", "reproduce", "reproduction_sections"]
 
@@ -87,18 +87,53 @@ def reproduce(
 
 
 def reproduction_sections(done: Reproduction) -> list[Section]:
-    """The parts of a report on the studies asked for: each with its picture and its findings."""
-    return [
-        Section(
-            heading=record.title,
-            text="In the quick size." if record.quick else "",
-            figure=(done.folder / f"{record.study}.svg").read_text(encoding="utf-8"),
-            figure_text=f"{record.title}: the numbers are in the table {record.study}.csv.",
-            columns=("statement", "claim", "measured", "verdict"),
-            rows=[(each.statement, each.claim, each.measured, each.verdict) for each in record.findings],
-        )
-        for record in done.records
-    ]
+    """The parts of a report on the studies asked for: an overview that leads to each, with its picture and findings."""
+    findings = [finding for record in done.records for finding in record.findings]
+    overview = Section(
+        heading="Overview",
+        text=f"{PAPER}.\n\nClaims of the paper, with what was measured about each. "
+        f"{len(findings)} findings in {len(done.records)} studies; statement numbers are those of the compiled paper. "
+        "Studies of other protocols name their sources.",
+        columns=("study", "findings", "verdicts"),
+        rows=[
+            *(
+                (
+                    Linked(record.title, f"study-{record.study}"),
+                    len(record.findings),
+                    _verdicts(record.findings),
+                )
+                for record in done.records
+            ),
+            ("all", len(findings), _verdicts(findings)),
+        ],
+    )
+    return [overview, *(_study(done, record) for record in done.records)]
+
+
+def _study(done: Reproduction, record: StudyRecord) -> Section:
+    """One study with its picture and its findings."""
+    return Section(
+        heading=record.title,
+        anchor=f"study-{record.study}",
+        text="In the quick size." if record.quick else "",
+        figure=(done.folder / f"{record.study}.svg").read_text(encoding="utf-8"),
+        figure_text=f"{record.title}: the numbers are in the table {record.study}.csv.",
+        columns=("statement", "claim", "measured", "verdict"),
+        rows=[(each.statement, each.claim, each.measured, _judged(each.verdict)) for each in record.findings],
+    )
+
+
+def _judged(verdict: str, count: int | None = None) -> Judged:
+    """A verdict in words with its mark and colour, and how often it was given."""
+    kinds: dict[str, Literal["holds", "in-part"]] = {"holds": "holds", "holds in part": "in-part"}
+    words = f"{MARKS[verdict]} {verdict}" if count is None else f"{MARKS[verdict]} {count} × {verdict}"
+    return Judged(words, kinds.get(verdict, "fails"))
+
+
+def _verdicts(findings: Sequence[Finding]) -> list[Judged]:
+    """How many findings have which verdict."""
+    given = [finding.verdict for finding in findings]
+    return [_judged(verdict, given.count(verdict)) for verdict in MARKS if verdict in given]
 
 
 def _prepared(folder: Path) -> Path:

@@ -1,21 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training run drawn: loss, consensus distance and ε over the rounds."""
+"""The report of a training run, and its picture: accuracy, loss, consensus distance and ε over the rounds."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from sottovoce.documents import Ends
 from sottovoce.errors import InputError
 from sottovoce.interval import rounded_up
+from sottovoce.report.answers import Answer, ends, facts, kept, nodes
+from sottovoce.report.charts import Line, line_chart
+from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, odds, origin_rows
 from sottovoce.report.html import Section
+from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import ASSUMPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sottovoce.documents import AccountForm, Occasion, RunDocument
     from sottovoce.learning import Run
+    from sottovoce.report.charts import Kind
 
-__all__ = ["draw_run", "run_sections"]
+__all__ = ["draw_run", "run_answer"]
+
+_ROWS = 12
 
 
 def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
@@ -57,38 +67,228 @@ def draw_run(run: Run, ax: Sequence[Any] | None = None) -> Sequence[Any]:
     return axes
 
 
-def run_sections(run: Run, printed: str) -> list[Section]:
-    """The parts of a run's report: what was printed, the curves, and the accounts beside each other."""
-    from sottovoce.report.figures import figure_bytes
+def run_answer(document: RunDocument, told: Occasion) -> Answer:
+    """The report of a run: a first page to sign, the curves first of all, and what it gives away and rests on."""
+    return Answer(
+        sheet=_sheet(document, told),
+        lead=[_curves(document)],
+        sections=[_given_away(document), _numbers(document), _settings(document)],
+    )
 
-    accounts = [(run.unconditional, run.unconditional_epsilon)]
-    if not run.one_number:
-        accounts.insert(0, (run.account, run.epsilon))
-    if run.averaging is not None:
-        accounts.append((run.averaging, run.averaging.epsilon()))
-    return [
-        Section(heading="Summary", printed=printed),
-        Section(
-            heading="Over the rounds",
-            figure=figure_bytes(draw_run(run)[0].figure, "svg").decode(),
-            figure_text="Loss of the mean model, distance of the models from it, and ε, after each round.",
-        ),
-        Section(
-            heading="What the run gives away",
-            columns=("ε at most", "assumption", "view", "δ", "Δ² at most", "method"),
-            rows=[
-                (
-                    rounded_up(epsilon.upper),
-                    f"{each.assumption}: {ASSUMPTIONS[each.assumption]}",
-                    each.view,
-                    f"{run.settings['target_delta']:g}",
-                    "" if each.sensitivity_squared is None else rounded_up(each.sensitivity_squared.upper),
-                    each.method,
-                )
-                for each, epsilon in accounts
-            ],
-        ),
+
+def _accounts(document: RunDocument) -> list[AccountForm]:
+    """The account of the view and local DP, or one where they are the same."""
+    view, local = document.account, document.unconditional
+    alone = view.epsilon == local.epsilon and view.view == "everyone"
+    return [local] if alone else [view, local]
+
+
+def _bound(account: AccountForm) -> float | None:
+    """The upper end of ε that is shown; None stands for infinity."""
+    return account.epsilon.upper if isinstance(account.epsilon, Ends) else None
+
+
+def _sheet(document: RunDocument, told: Occasion) -> Sheet:
+    """The first page."""
+    graph, data, view = document.graph, document.data, document.account
+    sizes = [
+        Size.epsilon(
+            _bound(each),
+            each.assumption,
+            "local DP: whoever sees whatever"
+            if each is document.unconditional
+            else f"{each.view}: what {nodes(each.observers)} can learn about "
+            + ("any node" if each.target is None else f"node {each.target}"),
+        )
+        for each in _accounts(document)
     ]
+    whose = "a record" if document.unit == "record" else "a node's data"
+    checks = [
+        "Every node adds fresh Gaussian noise of the stated multiplier and tells nobody.",
+        f"Gradients are clipped to norm {document.clip:g} and divided by the public number {data.shard_size}, and no "
+        "node holds more records than that.",
+        "Nodes mix by the weights whose hash stands below.",
+    ]
+    if document.seeded:
+        checks.insert(
+            0, "Nobody who sees messages knows the seed: it tells the noise. This run is a simulation."
+        )
+    return Sheet(
+        asked=f"What does training on {data.name} give away? {document.objective} loss, {document.dimension} "
+        f"parameters, {graph.nodes} nodes and {graph.edges} edges ({graph.origin}). Each round: {document.program}; "
+        f"{document.rounds} rounds"
+        + (", where the budget ended the run" if document.stopped_by_budget else "")
+        + f". Noise multiplier {rounded_up(document.noise_multiplier, 6)}. Protected: one {document.unit}, "
+        f"{RELATION_SENTENCES[document.relation].rstrip('.')}, participation {view.participation}, at δ = "
+        f"{document.delta:g}.",
+        verdict=_verdict(document, told),
+        sizes=sizes,
+        meaning=odds(_bound(view), document.delta, whose),
+        checks=checks_of(document.view, view.assumption, checks),
+        views=[(document.view, document.view)],
+        origin=origin_rows(
+            told,
+            {
+                "weights": f"{graph.rule}, hash {graph.hash}",
+                "protocol": f"hash {document.protocol_hash}",
+                "data": f"{data.name}, fingerprint {data.fingerprint}",
+            },
+            "sottovoce verify THIS-FILE --graph GRAPH",
+        ),
+    )
+
+
+def _verdict(document: RunDocument, told: Occasion) -> Verdict:
+    """Pass or fail against the ε that was asked for, and whether that needs the assumption."""
+    found = kept(_bound(document.account), document.account.assumption, told)
+    local = _bound(document.unconditional)
+    if found.kind != "pass" or document.account.assumption == "none" or told.max_epsilon is None:
+        return found
+    without = (
+        "Without it, too." if local is not None and local <= told.max_epsilon else "Without it, it is not."
+    )
+    return Verdict(found.kind, f"{found.words} {without}")
+
+
+def _curves(document: RunDocument) -> Section:
+    """Accuracy, loss, consensus and ε over the rounds, each beside what it is compared with."""
+    history, rounds = document.history, [each or 0.0 for each in document.history["rounds"]]
+    beside = document.compared if isinstance(document.compared, tuple) else ()
+    names: dict[str, tuple[str, Kind]] = {
+        "central": ("trusted server, same ε and δ", "central"),
+        "no noise": ("no noise: not private", "noiseless"),
+    }
+
+    def chart(title: str, column: str) -> str:
+        lines = [Line("this run", "run", rounds, history[column])]
+        lines += [
+            Line(*names[each.name], each.rounds, getattr(each, column))
+            for each in beside
+            if any(value is not None for value in getattr(each, column))
+        ]
+        if all(value is None for value in history[column]):
+            return ""
+        last = ", ".join(
+            f"{line.name} ends at {line.values[-1]:.4g}" for line in lines if line.values[-1] is not None
+        )
+        return line_chart(title, lines, shown=last)
+
+    spent = [Line("local DP, without any assumption", "local", rounds, history["unconditional"], True)]
+    if len(_accounts(document)) > 1:
+        name = f"{document.view}, assuming {document.account.assumption}"
+        spent.insert(0, Line(name, "run", rounds, history["epsilon"], True))
+    last = ", ".join(
+        f"{line.name} ends at {line.values[-1]:.4g}" for line in spent if line.values[-1] is not None
+    )
+    charts = [
+        chart("Accuracy on held-out records", "accuracy"),
+        chart("Loss of the mean model", "loss"),
+        chart("Distance of models from their mean", "consensus_distance"),
+        line_chart(f"ε at most, at δ = {document.delta:g}", spent, shown=last),
+    ]
+    every = "every round" if len(rounds) == document.rounds else f"{len(rounds)} of {document.rounds} rounds"
+    return Section(
+        heading="Over the rounds",
+        text=f"Measured after {every}. Accuracy, loss and distance are measured without noise: they are not private, "
+        "and whoever gets this report learns them. Lines of ε never lie below what is certified: each step is the "
+        "bound for all rounds since the one before."
+        + (
+            " The runs to compare with use every record in every round, the same steps and the same clipping."
+            if beside
+            else ""
+        ),
+        charts=[each for each in charts if each],
+    )
+
+
+def _given_away(document: RunDocument) -> Section:
+    """The accounts beside each other."""
+    accounts = _accounts(document)
+    if document.averaging is not None:
+        accounts.append(document.averaging)
+    return Section(
+        heading="What the run gives away",
+        text="The last line is no guarantee for training: it takes it that no gradient depends on a model."
+        if document.averaging is not None
+        else "",
+        columns=("ε at most", "assumption", "view", "δ", "Δ²", "bound"),
+        rows=[
+            (
+                rounded_up(math.inf if (upper := _bound(each)) is None else upper),
+                f"{each.assumption}: {ASSUMPTIONS[each.assumption]}",
+                each.view,
+                f"{document.delta:g}",
+                "" if each.sensitivity_squared is None else ends(each.sensitivity_squared),
+                each.method,
+            )
+            for each in accounts
+        ],
+    )
+
+
+def _numbers(document: RunDocument) -> Section:
+    """The numbers behind the curves, at a dozen rounds."""
+    history = document.history
+    count = len(history["rounds"])
+    places = sorted(
+        {round(place * (count - 1) / (_ROWS - 1)) for place in range(_ROWS)}
+        if count > _ROWS
+        else range(count)
+    )
+    columns = {
+        "rounds": "{:g}",
+        "accuracy": "{:.4f}",
+        "loss": "{:.5g}",
+        "consensus_distance": "{:.4g}",
+        "epsilon": "",
+        "unconditional": "",
+    }
+    shown = [name for name in columns if any(value is not None for value in history[name])]
+
+    def entry(name: str, place: int) -> str:
+        value = history[name][place]
+        if columns[name]:
+            return "" if value is None else columns[name].format(value)
+        return rounded_up(math.inf if value is None else value)
+
+    headings = {
+        "consensus_distance": "distance from the mean",
+        "epsilon": f"ε at most, {document.view}",
+        "unconditional": "ε at most, local DP",
+    }
+    return Section(
+        heading="Numbers behind the curves",
+        columns=[headings.get(name, name) for name in shown],
+        rows=[[entry(name, place) for name in shown] for place in places],
+    )
+
+
+def _settings(document: RunDocument) -> Section:
+    """What was trained on what, and what came of it."""
+    data, nodes_ = document.data, document.node_accuracy
+    smooth = document.updates.smoothness
+    return facts(
+        "What was trained",
+        [
+            ("data", f"{data.name}; {data.features} features, {data.test_records} records held out"),
+            ("shard size", f"{data.shard_size}, the public number that sums are divided by"),
+            ("loss", f"{document.objective}, l2 {document.l2:g}"),
+            ("step", document.step),
+            ("clip", f"{document.clip:g}"),
+            ("batches", "" if document.batches == 1 else f"{document.batches} an epoch"),
+            ("batch fraction", "" if document.batch_fraction == 1 else f"{document.batch_fraction:g}"),
+            ("local steps", "" if document.local_steps == 1 else str(document.local_steps)),
+            ("smoothness", "nothing is known" if smooth is None else f"{smooth:.4g}"),
+            ("noise", f"deviation {document.noise_std:.4g} a coordinate; by {document.randomness}"),
+            ("accuracy", "" if document.accuracy is None else f"{document.accuracy:.4f} of the mean model"),
+            (
+                "accuracy of nodes",
+                "" if nodes_ is None else f"{nodes_.min:.4f} worst, {nodes_.mean:.4f} mean",
+            ),
+            ("final loss", "" if document.loss is None else f"{document.loss:.5g}"),
+            ("excess risk", "" if document.excess_risk is None else f"{document.excess_risk:.4g}"),
+        ],
+    )
 
 
 def _axes() -> Sequence[Any]:

@@ -6,6 +6,7 @@ One observer gives one whitened response F; a target is a column b of its inputs
 1. It is `unreached`, Δ² = 0, if its contributions touch the view only after round T.
 2. In bulk, with few enough states, `many_targets` bounds all at once; the worst few go on to 3.
 3. Up to `EXPLICIT_ROUNDS` rounds M = FᵀF is written out and `one_form` solves it; beyond, `long_horizons` does.
+   Where the filter settles early, M is written out for a few rounds and the rest inserted (`insertion`).
 
 Whatever storeys find is intersected (`Ends.improve`): each holds Δ², so that which of them is asked, and how
 often, cannot make an interval wrong. Decisions here are about time alone, but for step 1, whose hops are exact.
@@ -20,9 +21,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering import EXPLICIT_ROUNDS, whitened_response
-from sottovoce.sensitivities.capacity import check_capacity
+from sottovoce.sensitivities.capacity import check_capacity, room_for_forms
 from sottovoce.sensitivities.ends import Ends
-from sottovoce.sensitivities.long_horizons.closest import long_ends, plain_stream, together, turning_stream
+from sottovoce.sensitivities.long_horizons.closest import (
+    long_ends,
+    plain_stream,
+    together,
+    turning_signs,
+    turning_stream,
+)
+from sottovoce.sensitivities.long_horizons.insertion import inserted_ends, inserted_stream, insertion_of
 from sottovoce.sensitivities.many_targets.at_once import MOST_STATES, NARROW
 from sottovoce.sensitivities.one_form.batches import batch_ends, solve_problem
 
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse, HiddenSystem
     from sottovoce.participation import Participation
     from sottovoce.sensitivities.ends import Problem
+    from sottovoce.sensitivities.long_horizons.insertion import Insertion
 
 __all__ = ["Assessment", "assess"]
 
@@ -43,6 +52,8 @@ SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
 # In long horizons far ones are, if their ends stay so far apart; more of either kind where states are this few.
 TOO_WIDE, SMALL = 0.05, 100
+# Where rounds are inserted, ends so many tolerances apart are good enough: the whole form would bring them closer.
+INSERTED = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +61,7 @@ class Assessment:
     """The ends of every target's interval under one hidden system.
 
     `positions[k]` is the place of target k among the unknown nodes of `system`, which is its column in
-    `response.inputs`; `ends` has one entry a target, in the same order.
+    `response.inputs`; `ends` has one entry a target, in the same order. `plan` says where rounds were inserted.
     """
 
     system: HiddenSystem
@@ -58,6 +69,7 @@ class Assessment:
     problem: Problem
     positions: np.ndarray
     ends: Ends
+    plan: Insertion | None = None
 
     @property
     def lower(self) -> np.ndarray:
@@ -88,11 +100,17 @@ class Assessment:
         """
         frequency = float(self.ends.frequency[place])
         if np.isfinite(frequency):
+            if self.problem.contribution == "scalar" and frequency not in (0.0, np.pi):
+                return turning_signs(self.response, int(self.positions[place]), frequency)
             return turning_stream(frequency, self.system.rounds, self.problem.contribution)
         if place in self.ends.streams:
             early = self.ends.streams[place]
             return np.concatenate([early, np.zeros((self.system.rounds - len(early), *early.shape[1:]))])
         position = int(self.positions[place])
+        if self.plan is not None:
+            again = inserted_ends(self.response, self.plan, np.array([position]), self.problem, None)
+            if again.lower[0] >= self.ends.lower[place]:
+                return inserted_stream(self.response, self.plan, position, self.problem)
         if _is_long(self.response):
             return plain_stream(self.response, position, self.problem)
         (forms,) = self.response.forms(np.array([position]))
@@ -121,14 +139,18 @@ def assess(
     reached, direct = np.flatnonzero(in_time), hops == 0
     ends = Ends.unknown(len(indices), problem.cap)
     ends.upper[~in_time], ends.method[~in_time] = 0.0, "unreached"
-    if problem.in_bulk and response.size <= MOST_STATES:
-        found = together(response, positions[reached], direct[reached], problem, progress)
-        ends.improve(reached, found)
-        doubtful = _worth_solving_still(reached, direct, ends, response)
-        ends.improve(doubtful, _solved(response, positions[doubtful], direct[doubtful], problem, None))
-    else:
-        ends.improve(reached, _solved(response, positions[reached], direct[reached], problem, progress))
-    return Assessment(system=system, response=response, problem=problem, positions=positions, ends=ends)
+    plan, left = _insertion(response, problem), reached
+    if plan is not None and (not problem.in_bulk or len(reached) * plan.short**2 <= SOLVED_ENTRIES):
+        ends.improve(left, inserted_ends(response, plan, positions[left], problem, progress))
+        left = left[ends.upper[left] > (1 + INSERTED * problem.tolerance) * ends.lower[left]]
+    if problem.in_bulk and response.size <= MOST_STATES and left.size:
+        ends.improve(left, together(response, positions[left], direct[left], problem, progress))
+        left, progress = _worth_solving_still(left, direct, ends, response), None
+    if left.size:
+        ends.improve(left, _solved(response, positions[left], direct[left], problem, progress))
+    return Assessment(
+        system=system, response=response, problem=problem, positions=positions, ends=ends, plan=plan
+    )
 
 
 def _solved(
@@ -142,13 +164,23 @@ def _solved(
     if _is_long(response):
         return long_ends(response, positions, direct, problem, progress)
     ends, done = Ends.unknown(len(positions), problem.cap), 0
-    for forms in response.forms(positions):
+    for forms in response.forms(positions, room_for_forms(response)):
         places = slice(done, done + len(forms.positions))
         ends.lower[places], ends.upper[places], ends.method[places] = batch_ends(forms, problem)
         done += len(forms.positions)
         if progress is not None:
             progress(done, len(positions))
     return ends
+
+
+def _insertion(response: FilteredResponse, problem: Problem) -> Insertion | None:
+    """Where to insert rounds instead of writing M out: for vectors in all rounds, if the filter settles early.
+
+    Speed alone.
+    """
+    if _is_long(response) or problem.contribution != "vector" or problem.participation.kind != "full":
+        return None
+    return insertion_of(response, problem.tolerance)
 
 
 def _worth_solving_still(

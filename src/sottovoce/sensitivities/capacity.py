@@ -3,7 +3,7 @@
 
 Nothing here touches a bound. A horizon that is refused has no number at all, rather than one that was cut short;
 one that is let through and does not fit after all ends in the system's own error. Up to `EXPLICIT_ROUNDS` rounds
-forms are made in batches that fit, so that only longer ones are asked about.
+forms are made in batches that fit; the rows behind them must fit at once.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import InputError
-from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.filtering import BATCH_BYTES, EXPLICIT_ROUNDS
 
 if TYPE_CHECKING:
+    from sottovoce.filtering import FilteredResponse
     from sottovoce.participation import Participation
 
-__all__ = ["check_capacity", "check_rounds", "memory_at_hand"]
+__all__ = ["check_capacity", "check_rounds", "memory_at_hand", "room_for_forms"]
 
 # Bytes a round, measured above 2048 rounds and rounded up: a stream and its bound hold 40; the sums over separated
 # rounds, in lists, 97.
@@ -34,6 +35,24 @@ def check_capacity(rounds: int, participation: Participation) -> None:
     if rounds > EXPLICIT_ROUNDS:
         a_round = LONG_IN_LISTS if participation.kind == "separated" else LONG
         check_rounds(rounds, a_round, "; rate says what each further round adds")
+
+
+def room_for_forms(response: FilteredResponse) -> float:
+    """How many bytes a batch of forms may take, so that with all that goes with it it fits into the memory at hand.
+
+    Raises InputError if the form of one target does not fit, with the rows behind it: it names rows, states and
+    rounds, the bytes that they need and that are free.
+    """
+    needed, free = response.forms_bytes(), memory_at_hand()
+    if needed > free:
+        rows, states, rounds = len(response.rows), response.size, response.rounds
+        fitting = _rounded_down(rounds * free / needed)
+        raise InputError(
+            f"a view must fit into memory; {rows} messages a round, followed on {states} states for {rounds} rounds, "
+            f"need about {_size(needed)}, and {_size(free)} are free (take about {fitting} rounds, or "
+            "a view of fewer messages such as secure-sum)"
+        )
+    return min(BATCH_BYTES, (free - needed) / 6)
 
 
 def check_rounds(rounds: int, a_round: float, other: str = "") -> None:

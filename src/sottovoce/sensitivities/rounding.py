@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA, ROOM, TINY, spread
+from sottovoce.filtering import GAMMA, ROOM, TINY, power_sum, spread
 from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from sottovoce.filtering import ClosedLoop, FilteredResponse, Step
+    from sottovoce.sensitivities.long_horizons.insertion import Insertion
     from sottovoce.sensitivities.long_horizons.model import TargetModel
 
 __all__ = [
@@ -30,12 +31,14 @@ __all__ = [
     "definiteness_margin",
     "followed_error",
     "form_error",
+    "inserted_error",
     "length_above",
     "matrix_power",
     "norm",
     "power_norms",
     "root_less",
     "settled_residual",
+    "signed_share",
     "slack_error",
     "squared",
     "summed",
@@ -177,6 +180,18 @@ def settled_residual(
     )
 
 
+def signed_share(frequency: np.ndarray) -> np.ndarray:
+    """The share of what vectors attain that turn by ω each round which the signs of one of their components attain.
+
+        8/π² for the signs of cos(ωt + θ), for some θ; 1 where ω is 0 or π and the vectors are signs.
+
+    Guarantee: a lower bound for every form M ⪰ 0.
+    Source: docs/proofs/streams.md, Claim 4; Nesterov, Optim. Methods Softw. 9 (1998), has 2/π for all vectors.
+    """
+    signs = (frequency == 0) | (frequency == math.pi)
+    return np.asarray(np.where(signs, 1.0, 8 / math.pi**2 * (1 - 8 * GAMMA)))
+
+
 def length_above(states: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """√(z*Gz) for each column z, from above.
 
@@ -246,6 +261,39 @@ def matrix_power(closed: ClosedLoop, exponent: int) -> tuple[np.ndarray, float]:
         exponent >>= 1
         power = product(power, power) if exponent else power
     return found
+
+
+def inserted_error(
+    closed: ClosedLoop, sources: np.ndarray, plan: Insertion, *, shows: float, built: float
+) -> np.ndarray:
+    """Σ|M_st − M̃_st| from above, for each column b of `sources`: what inserting rounds into a short form is off by.
+
+        2σ²(Sβ_e + ζ‖B^e‖‖B^w‖)² + 4σ²(Sβ_e)² + 4σ²K Sβ_e‖B^e‖β_w + 2σ²‖b‖(T Sβ_w + ζS‖B^w‖)
+
+    β_k ≥ ‖B^k b‖, S ≥ Σ‖B^k‖, σ = `shows` is the most that a state of norm 1 can show, and ζ ≥ Σ_{s<c} of the norms
+    to which unit contributions of the first c rounds have been built up in round c, each at most 1.05·`built`‖b‖.
+
+    Guarantee: upper bounds for M of the model as stored and M̃ put together from exact M⁰, but for entries of the
+    two blocks of M⁰ that are farther than w off the diagonal. `built`² is ‖P‖ of the settled filter.
+    Source: docs/proofs/insertion.md.
+    """
+    c, w, e = plan.start, plan.width, plan.rest
+    lengths = np.linalg.norm(sources, axis=0)
+    total = power_sum(closed.loop, closed.off)
+
+    def after(count: int) -> tuple[float, np.ndarray]:
+        power, off = matrix_power(closed, count)
+        size = norm(power)
+        off += GAMMA * (closed.size + 2) * size
+        return size + off, np.linalg.norm(power @ sources, axis=0) + off * lengths + TINY
+
+    (rest, near), (width, far) = after(e), after(w)
+    early = 1.05 * c * built * lengths
+    faded = total * near
+    head = 2 * (faded + early * rest * width) ** 2
+    middle = 4 * faded**2 + 4 * plan.inserted * faded * rest * far
+    beyond = 2 * lengths * total * (plan.rounds * far + early * width)
+    return np.asarray(ROOM**2 * shows**2 * (head + middle + beyond))
 
 
 def root_less(squared: np.ndarray, shift: float | np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ late ones do, and a bound that is absolute would drown the small ones.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,32 @@ class Sight:
             ) from None
         return lower
 
+    @cached_property
+    def size_of_gram(self) -> float:
+        """An upper bound of ‖|N||N|ᵀ‖, which rounding in K is relative to: K itself where nothing is negative."""
+        same = self.sizes[-1] is self.responses[-1]
+        P = self.gram if same else _gram(np.stack(self.sizes), self.rounds)
+        return _nonnegative_norm(lambda v: np.asarray(P @ v), len(P))
+
+    @cached_property
+    def size_of_factor(self) -> float:
+        """An upper bound of ‖|L||L|ᵀ‖, which rounding in the factorisation is relative to."""
+        size = np.abs(self.factor)
+        return _nonnegative_norm(lambda v: np.asarray(size @ (v @ size)), len(size))
+
+
+def _nonnegative_norm(applied: Callable[[NDArray[np.float64]], NDArray[np.float64]], dimension: int) -> float:
+    """An upper bound of ‖P‖₂ for a symmetric P with entries ≥ 0, of which only products Pv are at hand.
+
+        ‖P‖₂ = ρ(P) ≤ max_i (Pv)_i/v_i   for every v > 0;   v = P1 here, and rows of zeros do not count.
+
+    Guarantee: upper bound, but for the rounding of the products, γ of their length, which callers' 1.01 covers.
+    Source: Collatz and Wielandt; Horn and Johnson, Matrix Analysis, Cor. 8.1.31.
+    """
+    first = applied(np.ones(dimension))
+    alive = first > 0
+    return float((applied(first)[alive] / first[alive]).max(initial=0.0))
+
 
 def sight_of(hidden: HiddenNodes, rounds: int) -> Sight:
     """The part of `dense_form` that all targets of an observer share.
@@ -124,24 +151,25 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
 
     `sight` is what `sight_of` found for the same observer and rounds, if it is at hand.
 
-    Guarantee: M_true ⪯ M + margin·D² with nothing left out, D = diag(scale). With E = L Lᵀ − K_true, ‖E‖ ≤ e
-    (`error_K`), K_true ⪰ 1/κ² and θ = κ²e ≤ 1/100, L Lᵀ ⪯ (1 + θ)K_true, so that
+    Guarantee: M_true ⪯ M + margin·D² with nothing left out, D = diag(scale). With L Lᵀ ⪯ (1 + θ)K_true, θ ≤ 1/100,
 
         D⁻¹ M_true D⁻¹ ⪯ (1 + θ) Hᵀ H,   H = L⁻¹ G_true D⁻¹ = F D⁻¹ + X,   Hᵀ H ⪯ D⁻¹ Fᵀ F D⁻¹ + 2φx + x²,
 
-    φ ≥ ‖F D⁻¹‖ (`phi`) and x ≥ ‖X‖ (`beside`). The terms, w² being the number of rounds alive:
+    φ ≥ ‖F D⁻¹‖ (`phi`) and x ≥ ‖X‖ (`beside`). The terms, with K_true ⪰ 1/κ² and w² rounds alive:
 
-    * `error_K` has γ_{kept+2}·tr K for the factorisation and γ·`whole` for K: two responses of `steps` operations
-      each, sums over u nodes and T rounds. `whole` is the trace of |N||N|ᵀ. Rows that rounding turned enter, too.
-    * x = κ(‖δG D⁻¹‖ + γ_kept·√(tr K)·w), and a per cent for ‖L⁻¹‖ ≤ κ/√(1 − θ): entry by entry δG is γ_steps of
-      `absolute`, and each column f of F solves (L + δL)f = g with |δL| ≤ γ_kept|L| and ‖L‖_F = √(tr K).
+    * θ = 2ν + ν² + κ²e. ν = κ‖δN‖_F (`off`): entry by entry block k of the computed N is off by γ of k·(longest +
+      relative + 1) + relative operations, and K_true^{−1/2}N has norm 1, so that the error is not
+      multiplied by ‖N‖. Rows that rounding turned move N by `turned`·powers.
+    * e (`error_K`) is what is lost after N: γ|N||N|ᵀ for the products (`_gram`) and γ_{kept+1}|L||L|ᵀ for the factor,
+      both symmetric with entries ≥ 0, whose norm `_nonnegative_norm` bounds.
+    * x = κ(‖δG D⁻¹‖_F + γ_kept·‖|L||F|D⁻¹‖_F) and a per cent for ‖L⁻¹‖ ≤ κ/√(1 − θ): δG is the column of δN, and each
+      column f of F solves (L + δL)f = g with |δL| ≤ γ_kept|L|.
     * γ_{kept+2}·w²: the product FᵀF, whose columns have norm at most 1 after scaling.
 
     σ_min(N) ≥ σ_min(C)/‖I − Z ⊗ A‖ gives κ; leaving out rows of the last round can only raise σ_min.
     Source: docs/proofs/checks.md, "The form"; Higham, Accuracy and Stability, Thms 8.5, 10.3 and Eq. 3.13.
     """
-    A, rows, target = hidden.transition, hidden.rows, hidden.target
-    r, u = rows.shape
+    (r, u), target = hidden.rows.shape, hidden.target
     seen = sight or sight_of(hidden, rounds)
     first, powers, kept, sizes = seen.first_power, seen.powers, seen.kept, seen.sizes
     if not r:
@@ -152,7 +180,7 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
     alive = np.asarray(_toeplitz([each[:, target] for each in seen.reached])[:kept].any(axis=0))
     if not alive.any():
         return still(rounds)
-    K, L = seen.gram, seen.factor
+    L = seen.factor
     F = linalg.solve_triangular(L, G, lower=True)
     M = F.T @ F
     # Where signs cancel M_tt can be 0 although its parts are not; the scale stays above their rounding. Any scale is
@@ -165,25 +193,37 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
     # φ² = ‖D⁻¹MD⁻¹‖₂ ≤ its largest absolute row sum.
     phi = float(np.sqrt(1.01 * (scaled.sum(axis=1).max() + product)))
     kappa = 1.0001 * (1 + first) / hidden.smallest
-    longest = int(np.diff(A.tocsc().indptr).max(initial=1))
-    steps = rounds * (longest + hidden.relative + 1) + hidden.relative
-    trace = float(np.trace(K))
-    # tr |N||N|ᵀ: block k stands T − k times in the Toeplitz matrix.
-    whole = float(sum((rounds - k) * np.square(size).sum() for k, size in enumerate(sizes)))
-    error_K = 1.01 * (gamma(kept + 2) * trace + gamma(2 * steps + u + rounds + 4) * whole)
-    error_G = gamma(steps) * float(np.linalg.norm(absolute / scale))
+    losses = _response_losses(hidden, rounds)
+    # ‖δN‖_F: block k stands T − k times in the Toeplitz matrix.
+    off = float(
+        np.sqrt(
+            sum(
+                (rounds - k) * np.square(loss * size).sum()
+                for k, (loss, size) in enumerate(zip(losses, sizes, strict=True))
+            )
+        )
+    )
+    error_G = float(
+        np.linalg.norm(
+            _toeplitz([loss * size[:, target] for loss, size in zip(losses, sizes, strict=True)])[:kept]
+            / scale
+        )
+    )
     if hidden.turned:
         # The rows are off by at most `turned`, on the columns that they touch, and N = C (I − Z ⊗ A)⁻¹ by so much more.
-        error_K += 2.02 * hidden.turned * (1 + hidden.turned) * powers**2
+        off += 1.01 * hidden.turned * powers
         error_G += 1.01 * hidden.turned * float(np.linalg.norm(_toeplitz(_arriving(hidden, rounds)) / scale))
-    if kappa**2 * error_K > 0.01:
+    error_K = gamma(_gram_steps(u, rounds)) * seen.size_of_gram + gamma(kept + 1) * seen.size_of_factor
+    moved = 1.01 * kappa * off
+    theta = 2 * moved + moved**2 + 1.01 * kappa**2 * error_K
+    if theta > 0.01:
         raise NotCertified(
             "rounding may hide too much: the observer's rows are so close to dependent that this claim "
-            f"cannot be checked in double precision (error {kappa**2 * error_K:.1e})"
+            f"cannot be checked in double precision (error {theta:.1e})"
         )
+    solved = gamma(kept) * float(np.linalg.norm(np.abs(L) @ np.abs(F) / scale))
     # Numbers that underflow are off by less than 1e-300, and the scale is at least 1e-140.
-    beside = 1.01 * kappa * (error_G + gamma(kept) * wide * float(np.sqrt(trace)) + 1e-150)
-    theta = kappa**2 * error_K
+    beside = 1.01 * kappa * (error_G + solved + 1e-150)
     margin = 1.01 * (theta * phi**2 + (1 + theta) * (2 * phi * beside + beside**2 + product))
     return Form(
         matrix=M,
@@ -193,6 +233,15 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
         most=1.0,
         attains=lambda contributions: _attained(hidden, seen, G, contributions),
     )
+
+
+def _response_losses(hidden: HiddenNodes, rounds: int) -> list[float]:
+    """What part of |C| |A|ᵏ the computed C Aᵏ may be off by, for each k: γ of the operations that `sight_of` counts.
+
+    Guarantee: upper bounds for the responses of `sight_of`, entry by entry, and 1 per cent for sizes that are computed.
+    """
+    longest = int(np.diff(hidden.transition.tocsc().indptr).max(initial=1))
+    return [1.01 * gamma(k * (longest + hidden.relative + 1) + hidden.relative) for k in range(rounds)]
 
 
 def dominating(
@@ -331,15 +380,32 @@ def _power_norms(A: Any, rounds: int) -> tuple[float, float]:  # noqa: ANN401
 
 
 def _gram(responses: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
-    """K from the recurrence K(t, s) = K(t−1, s−1) + V_t V_sᵀ over rounds."""
-    r = responses.shape[1]
-    flat = responses.reshape(rounds * r, -1)
-    K = flat @ flat.T
+    """K from the recurrence K(t, s) = K(t−1, s−1) + V_t V_sᵀ over rounds.
+
+    Guarantee: |K − N Nᵀ| ≤ γ_{`_gram_steps`} |N||N|ᵀ: products are summed over as many hidden nodes as there are parts,
+    then over the parts and the rounds; a mean and its symmetric twin take two more.
+    Source: Higham, Sec. 4.2, blocked summation.
+    """
+    r, u = responses.shape[1:]
+    flat, wide = responses.reshape(rounds * r, u), _part(u)
+    K = flat[:, :wide] @ flat[:, :wide].T
+    for start in range(wide, u, wide):
+        K += flat[:, start : start + wide] @ flat[:, start : start + wide].T
     # K(t, s) += K(t−1, s−1), block row by block row; K + Kᵀ halved removes what BLAS left unsymmetric.
     for t in range(1, rounds):
         here, before = slice(t * r, (t + 1) * r), slice((t - 1) * r, t * r)
         K[here, r:] += K[before, :-r]
     return (K + K.T) / 2
+
+
+def _part(nodes: int) -> int:
+    """Over how many hidden nodes `_gram` sums at once: about as many as there are parts, so that both are few."""
+    return max(1, math.isqrt(nodes))
+
+
+def _gram_steps(nodes: int, rounds: int) -> int:
+    """How many roundings a term of K meets in `_gram`."""
+    return _part(nodes) + -(-nodes // _part(nodes)) + rounds + 4
 
 
 def _toeplitz(blocks: Sequence[NDArray[Any]]) -> NDArray[np.float64]:

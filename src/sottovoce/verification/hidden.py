@@ -263,8 +263,9 @@ def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64
     a QR factorisation, whose rows are orthonormal to far more than the six digits that are claimed.
 
     Guarantee: the sine of the angle between the spans of B and of the exact rows is at most `turned`. If
-    rows = X B + E, then ‖rows (I − P_B)‖ ≤ ‖E‖, and dividing by σ_min(rows) gives the sine. ‖E‖ is measured; its
-    own rounding, that of rows (4u an entry) and that of σ_min as computed stay below `rounding`.
+    rows = X B + E for any X, then ‖rows (I − P_B)‖ ≤ ‖E‖, and dividing by σ_min(rows) gives the sine. E is measured
+    at X as computed: X B is off by γ_m|X||B|, in norm m·γ_m as rows of X and B have norm 1, and the difference by a
+    part of itself; rows are off by two roundings an entry. σ_min as computed is off by less than `rounding`.
     Source: Higham, Thm 19.4 for the orthonormality of Householder QR; Wedin's sin Θ theorem (1972).
     """
     rows = np.zeros((len(lines), columns))
@@ -282,7 +283,11 @@ def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64
     basis[:, ~rows.any(axis=0)] = 0.0
     least = float(np.linalg.svd(rows, compute_uv=False)[-1])
     residual = float(np.linalg.norm(rows - (rows @ basis.T) @ basis))
-    rounding = 4 * (columns + len(lines) + 4) * UNIT_ROUNDOFF * float(np.sqrt(len(lines)))
+    many = len(lines)
+    # rows = X B + E with X as computed; a unit more than the two roundings of rows covers what they multiply to.
+    long = float(np.sqrt(many))
+    measured = 1.01 * (gamma(many) * many + 3 * UNIT_ROUNDOFF * long)
+    rounding = 4 * (columns + many + 4) * UNIT_ROUNDOFF * long
     # The basis spans what the rows span up to (residual and its rounding) over the least singular value.
-    turned = (residual + rounding) / max(least - rounding, 1e-300)
+    turned = (1.01 * residual + measured) / max(least - rounding, 1e-300)
     return basis, 0.999999, turned, 0

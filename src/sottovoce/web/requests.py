@@ -18,7 +18,9 @@ __all__ = [
     "GraphRequest",
     "NamedGraph",
     "PageRequest",
+    "ReportRequest",
     "Request",
+    "SampledRequest",
     "Source",
     "content_hash",
 ]
@@ -54,6 +56,24 @@ ProgramText = Annotated[
         min_length=1,
         max_length=10_000,
         description="A program of one's own, as the text of a TOML file; protocol is left out then.",
+    ),
+]
+Damping = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        description="Gradient steps on quadratic losses: what 1 - step * curvature is, as a number for all nodes, "
+        "or as the text of a CSV file of nodes and numbers.",
+        examples=["0.9"],
+    ),
+]
+Updates = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=100,
+        description="Training: the slopes of every node's update map, or any where nothing is known of them.",
+        examples=["0.9,1", "any"],
     ),
 ]
 ViewName = Literal[
@@ -96,9 +116,15 @@ class _Run(GraphRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     own_noise: Literal["known", "hidden"] = "known"
     observers: Names | None = None
     targets: Names | None = None
-    contribution: Literal["vector", "scalar"] = "vector"
+    damping: Damping | None = None
+    updates: Updates | None = None
+    step_smoothness: Positive | None = None
+    losses: Literal["convex", "clipped", "smooth"] | None = None
+    contribution: Literal["vector", "scalar", "energy"] = "vector"
     participation: Participation = "full"
     relation: Relation = "add-remove"
+    engine: Literal["auto", "filter", "reduced"] = "auto"
+    effort: Literal["auto", "fine", "bulk"] = "auto"
 
 
 class PageRequest(_Run, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -121,6 +147,17 @@ class CalibrateRequest(_Run, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     target_epsilon: Positive
     target_delta: Probability = 1e-5
+
+
+class SampledRequest(AccountRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """ε of the worst pair where records take part by coins, as `sottovoce account --json` writes it."""
+
+
+class ReportRequest(AccountRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The report of an account, as `sottovoce account --report` writes it, perhaps with another view beside it."""
+
+    other_view: ViewName | None = None
+    max_epsilon: Positive | None = None
 
 
 Request = GraphRequest | PageRequest | CurveRequest | AccountRequest | CalibrateRequest

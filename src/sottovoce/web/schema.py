@@ -20,6 +20,8 @@ SUMMARIES = {
     "account": "(ε, δ) of every pair",
     "calibrate": "The noise that is enough for a budget",
     "curve": "Δ² against rounds",
+    "sampled": "ε where records take part by coins",
+    "report": "The report of an account, as a file",
 }
 ERRORS = {
     "400": "The request is not what is described here",

@@ -5,23 +5,35 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace as replaced
 
 from sottovoce import documents
-from sottovoce.accounting import account_all, view_curve
+from sottovoce.accounting import account_all, sampled_account, view_curve
 from sottovoce.documents import (
     AccountDocument,
     CalibrationDocument,
     CurveDocument,
     NetworkDocument,
     PageDocument,
+    SampledDocument,
 )
 from sottovoce.errors import FileError, InputError
+from sottovoce.feedback import gradient_steps
 from sottovoce.forms import Form, plain
 from sottovoce.graphs import generate_graph, graph_size, parse_graph, spectrum, weights_by_rule
-from sottovoce.protocols import Protocol, parse_program, parse_protocol
-from sottovoce.scenarios import Scenario
+from sottovoce.protocols import (
+    Protocol,
+    checked_updates,
+    gossip,
+    parse_program,
+    parse_protocol,
+    parse_updates,
+)
+from sottovoce.scenarios import Effort, Scenario
+from sottovoce.web.reports import ReportFile, report_of
 from sottovoce.web.requests import (
     AccountRequest,
     CalibrateRequest,
@@ -29,11 +41,16 @@ from sottovoce.web.requests import (
     GraphFile,
     GraphRequest,
     PageRequest,
+    ReportRequest,
+    SampledRequest,
     Source,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Graph, Spectrum
@@ -112,6 +129,30 @@ def _curve(request: CurveRequest, limits: Limits, progress: Report) -> CurveDocu
     return documents.curve_document(view_curve(_scenario(request, network, limits), progress=progress))
 
 
+def _sampled(request: SampledRequest, limits: Limits, progress: Report) -> SampledDocument:
+    network = _network(request, limits)
+    found = sampled_account(
+        _scenario(request, network, limits),
+        noise_multiplier=request.noise_multiplier,
+        delta=request.delta,
+        effort=_effort(request),
+        progress=progress,
+    )
+    return documents.sampled_document(found, network.graph, network.spectrum)
+
+
+def _report(request: ReportRequest, limits: Limits, progress: Report) -> ReportFile:
+    network = _network(request, limits)
+    views = [request.view, *([] if request.other_view in (None, request.view) else [request.other_view])]
+    tables = [
+        _table(
+            replaced(request, view=view), network, limits, request.noise_multiplier, request.delta, progress
+        )
+        for view in views
+    ]
+    return report_of(request, tables, network.graph, network.spectrum, progress)
+
+
 class Kind(NamedTuple):
     """A kind of request: its type, what answers it, and the type of that answer."""
 
@@ -126,6 +167,8 @@ KINDS = {
     "account": Kind(AccountRequest, _account, AccountDocument),
     "calibrate": Kind(CalibrateRequest, _calibrate, CalibrationDocument),
     "curve": Kind(CurveRequest, _curve, CurveDocument),
+    "sampled": Kind(SampledRequest, _sampled, SampledDocument),
+    "report": Kind(ReportRequest, _report, ReportFile),
 }
 """Each kind of request, by its name."""
 
@@ -168,7 +211,11 @@ def _table(
 ) -> AccountTable:
     """The pairs that a request asks for."""
     asked = _scenario(request, network, limits)
-    return account_all(asked, noise_multiplier=noise, delta=delta, progress=progress)
+    return account_all(asked, noise_multiplier=noise, delta=delta, effort=_effort(request), progress=progress)
+
+
+def _effort(request: Run) -> Effort:
+    return Effort(engine=request.engine, depth=request.effort)
 
 
 def _scenario(request: Run, network: _Network, limits: Limits) -> Scenario:
@@ -198,18 +245,52 @@ def _protocol(request: Run, network: _Network) -> Protocol:
         raise LimitError(
             "this server takes numbers with exponents of at most 3 digits (write the number out)"
         )
+    told = _told(request, network.weights)
     if request.program is not None:
         if request.protocol != "gossip":
             raise InputError("protocol must be left out beside a program of one's own; got both")
         program, more = parse_program(request.program, "the program")
-        return Protocol(weights=network.weights, program=program, rounds=request.rounds, **more)
+        return Protocol(weights=network.weights, program=program, rounds=request.rounds, **{**more, **told})
     if request.protocol.lower().endswith(".toml"):
         raise InputError(
             f"protocol must be spelled out; got the file {request.protocol!r} (send its text as program)"
         )
     for steps in _STEPS.findall(request.protocol):
         _within(int(steps[:9]), STEPS, "steps", "take fewer steps, or the command line")
-    return parse_protocol(request.protocol, network.weights, rounds=request.rounds)
+    if "damping" in told:
+        return gossip(network.weights, rounds=request.rounds, **told)
+    parsed = parse_protocol(request.protocol, network.weights, rounds=request.rounds)
+    return replace(parsed, **told) if told else parsed
+
+
+def _told(request: Run, weights: GossipWeights) -> dict[str, Any]:
+    """What a request says of damping and update maps, beside its protocol."""
+    told: dict[str, Any] = {}
+    if request.damping is not None:
+        if request.protocol != "gossip" or request.program is not None:
+            raise InputError(
+                f"damping must be left out with the protocol {request.protocol!r} "
+                "(write the coefficients into a program)"
+            )
+        told["damping"] = _damping(request.damping, weights)
+    if request.losses is not None and request.step_smoothness is None:
+        raise InputError(
+            f"losses {request.losses} says what steps are on, and their size is missing (give step_smoothness)"
+        )
+    if request.updates is not None and request.step_smoothness is not None:
+        raise InputError("updates and step_smoothness say the same thing twice (leave one of them out)")
+    if request.updates is not None:
+        told["updates"] = checked_updates(parse_updates(request.updates), weights.n)
+    if request.step_smoothness is not None:
+        told["updates"] = gradient_steps(request.step_smoothness, request.losses, weights.n)
+    return told
+
+
+def _damping(text: str, weights: GossipWeights) -> float | NDArray[np.float64]:
+    try:
+        return float(text)
+    except ValueError:
+        return documents.parse_damping(text, "the damping", weights)
 
 
 def _check_size(request: Run, network: _Network, limits: Limits) -> None:

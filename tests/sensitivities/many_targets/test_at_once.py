@@ -168,3 +168,14 @@ def test_a_view_of_nothing_with_known_noise_has_a_lower_end_of_0() -> None:
     view = View(observation=np.zeros((1, 3)), known_noise=[0])
     found = sensitivity(gossip(np.full((3, 3), 1 / 3), rounds=3), view)
     assert found.squared_lower.tolist() == [0, 0]
+
+
+def test_lower_ends_of_numbers_are_those_of_signs_that_turn() -> None:
+    protocol = gossip(graphs.metropolis_weights("torus:rows=6,cols=6"), rounds=3000)
+    view = View.secure_sum(0)
+    found = sensitivity(protocol, view, contribution="scalar", effort="bulk")
+    assert (found.squared_upper <= 1.6 * found.squared_lower).all()
+    response = whitened_response(hidden_system(protocol, observe(protocol, view)), coarse=True)
+    for place in (0, 13, 20):
+        shown = response.respond(place, found.witness_of(place))
+        assert found.squared_lower[place] <= float((shown**2).sum()) * (1 + 1e-3)

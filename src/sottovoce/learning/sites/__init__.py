@@ -16,7 +16,7 @@ except ImportError:
 from sottovoce.learning.sites.accountants import Accountant
 from sottovoce.learning.sites.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from sottovoce.learning.sites.losses import ModuleLoss
-from sottovoce.learning.sites.modules import check_module
+from sottovoce.learning.sites.modules import check_module, filled, layout_of
 from sottovoce.learning.sites.tasks import module_task
 from sottovoce.learning.sites.training import ModuleRun, Training
 from sottovoce.learning.sites.verbs import ModuleWords, begin, train_module
@@ -30,6 +30,8 @@ __all__ = [
     "Training",
     "begin",
     "check_module",
+    "filled",
+    "layout_of",
     "module_task",
     "read_checkpoint",
     "train_module",

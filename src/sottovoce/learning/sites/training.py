@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -121,7 +122,9 @@ class Training:
         if state.round % max(1, self.rounds // MOMENTS) == 0 or state.round == self.rounds:
             loss = np.nan if info.loss is None else info.loss
             spent = self.plan.spent(state.round)
-            history = history.extended(state.round, loss, info.consensus_distance, info.clipped, *spent)
+            history = history.extended(
+                state.round, loss, info.consensus_distance, info.clipped, *spent, math.nan
+            )
         self._begun = Begun(state, begun.state.registers, history, begun.zeroed + info.zeroed)
         return info
 

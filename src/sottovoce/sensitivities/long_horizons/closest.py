@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Contribution
     from sottovoce.sensitivities.ends import Problem
 
-__all__ = ["long_ends", "plain_stream", "together", "turning_stream"]
+__all__ = ["long_ends", "plain_stream", "together", "turning_signs", "turning_stream"]
 
 # Speed alone: a bound this far (relatively) above what a stream of vectors attains is worth another way.
 WEAK = 0.01
@@ -48,6 +48,8 @@ WEAK = 0.01
 FOLLOWED_IN_ALL = 200_000
 # Speed alone: the stream behind a lower end within a pattern contributes in this many first rounds only.
 EARLY = 512
+# Speed alone: so many phases are tried for signs that turn.
+PHASES = 8
 
 
 def long_ends(
@@ -140,6 +142,17 @@ def turning_stream(frequency: float, rounds: int, contribution: Contribution) ->
     if frequency == 0 or contribution == "scalar":
         return np.asarray(np.cos(angles).round())
     return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def turning_signs(response: FilteredResponse, position: int, frequency: float) -> np.ndarray:
+    """The signs of cos(ωt + θ), (T,), with the best of a few phases for the target at `position`.
+
+    Some phase attains the lower end (`rounding.signed_share`); which does is found by following the rounds.
+    """
+    phases = (np.arange(PHASES) + 0.5) * np.pi / PHASES
+    signs = np.where(np.cos(frequency * np.arange(response.rounds)[:, None] + phases) < 0, -1.0, 1.0)
+    values = [float((response.respond(position, stream) ** 2).sum()) for stream in signs.T]
+    return np.asarray(signs[:, int(np.argmax(values))])
 
 
 def _widened(

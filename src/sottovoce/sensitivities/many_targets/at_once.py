@@ -28,6 +28,7 @@ from sottovoce.sensitivities.many_targets.peak import peak_bound
 from sottovoce.sensitivities.many_targets.projection import BLOCKS, projection_bound, projection_tables
 from sottovoce.sensitivities.many_targets.streams import constant_stream, turning_value
 from sottovoce.sensitivities.many_targets.units import balanced
+from sottovoce.sensitivities.rounding import signed_share
 from sottovoce.views import METHOD_NAMES
 
 if TYPE_CHECKING:
@@ -138,14 +139,17 @@ def _turn(
     better = places[found < bound[places]]
     bound[places] = np.minimum(bound[places], found)
     method[better] = "peak"
-    # Signs that turn are constant or alternate.
-    peak = np.full(len(peak), np.pi) if contribution == "scalar" else peak
-    untried = (method[places] == "peak") & (peak != frequency[places])
-    doubtful = np.flatnonzero(untried & (bound[places] > (1 + NARROW) * attained[places]))
-    reached = turning_value(response, response.columns(positions[places[doubtful]]), peak[doubtful])
-    higher = doubtful[reached > attained[places[doubtful]]]
-    attained[places[doubtful]] = np.maximum(reached, attained[places[doubtful]])
-    frequency[places[higher]] = peak[higher]
+    # Signs that turn alternate, or are those of vectors that turn.
+    tried = (np.full(len(peak), np.pi), peak) if contribution == "scalar" else (peak,)
+    for angles in tried:
+        untried = (method[places] == "peak") & (angles != frequency[places])
+        doubtful = np.flatnonzero(untried & (bound[places] > (1 + NARROW) * attained[places]))
+        reached = turning_value(response, response.columns(positions[places[doubtful]]), angles[doubtful])
+        if contribution == "scalar":
+            reached = reached * signed_share(angles[doubtful])
+        higher = doubtful[reached > attained[places[doubtful]]]
+        attained[places[doubtful]] = np.maximum(reached, attained[places[doubtful]])
+        frequency[places[higher]] = angles[higher]
 
 
 def _table_bytes(response: FilteredResponse, start: int, reach: int) -> int:

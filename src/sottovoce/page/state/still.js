@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.still = (() => {
-  const { state, model, dom } = sottovoce;
+  const { state, model, dom, gaussian } = sottovoce;
   let parts = [];
 
   /** Show the account of a report; false if it holds none. */
@@ -29,15 +29,16 @@ sottovoce.still = (() => {
     }
     if (!words.has("noise")) state.noise = content.noise_multiplier;
     if (!words.has("delta")) state.delta = content.delta;
+    if (content.occasion?.max_epsilon) dom.byId("target-epsilon").value = gaussian.given(content.occasion.max_epsilon);
     look(offered[0]);
     return true;
   }
 
   /** Let a view of the report be what is asked, which it answers. */
   function look(sight) {
-    const [{ graph, rounds, own_noise, view, observers }] = parts;
+    const [{ graph, rounds, own_noise, view, observers, contribution, participation, relation }] = parts;
     const pooled = view.startsWith("coalition") ? observers[0] : null;
-    state.change({ source: { name: "GRAPH" }, weights: graph.rule, rounds, sight, own_noise, pooled });
+    state.change({ source: { name: "GRAPH" }, weights: graph.rule, rounds, sight, own_noise, pooled, contribution, participation, relation });
     if (model.known().key === null) model.takeNetwork(state.question, graph);
     const before = model.lastChosen();
     for (const part of parts) {

@@ -4,10 +4,11 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.network = (() => {
-  const { state, model, scale, dom, layout, gaussian, messages } = sottovoce;
+  const { state, model, scale, dom, layout, labels, legend, gaussian, messages } = sottovoce;
   const LARGE = 1000;
   const PART = 160;
   const OVERVIEW = 300;
+  const pen = document.createElement("canvas").getContext("2d");
   let cy = null;
   let shown = "";
   let drawn = null;
@@ -26,7 +27,7 @@ sottovoce.network = (() => {
       shown = signature;
       build(nodes ?? model.labels.map((_, node) => node));
     } else paint();
-    legend();
+    legend.draw(dom.byId("legend"), dom.el("span", { className: "key" }, dom.el("span", { className: "diamond", "aria-hidden": "true" }), "observer"));
     note(nodes);
     return undefined;
   }
@@ -59,9 +60,7 @@ sottovoce.network = (() => {
   function build(nodes) {
     const index = new Map(nodes.map((node, k) => [node, k]));
     const inner = nodes.map((node) => model.neighbours[node].filter((next) => index.has(next)).map((next) => index.get(next)));
-    const sampled = nodes.length < model.labels.length && scope === "degrees";
-    const axes = sampled ? layout.shape(model.neighbours).map((axis) => nodes.map((node) => axis[node])) : null;
-    const places = layout.positions(inner, axes);
+    const places = lying(nodes) ?? layout.circle(inner) ?? layout.positions(inner, sampledAxes(nodes));
     const links = model.links.filter(([a, b]) => index.has(a) && index.has(b));
     const elements = [
       ...nodes.map((node, k) => ({
@@ -79,6 +78,13 @@ sottovoce.network = (() => {
     cy.edges().style({ ...shape, width: nodes.length > 200 ? 0.9 : 1.2 });
     fit();
   }
+
+  /** Where nodes lie if the graph says so, north up; null if it does not. */
+  const lying = (nodes) => model.positions && nodes.map((node) => [model.positions[node][0], -model.positions[node][1]]);
+
+  /** The shape of the whole network where a sample of it is drawn. */
+  const sampledAxes = (nodes) =>
+    nodes.length < model.labels.length && scope === "degrees" ? layout.shape(model.neighbours).map((axis) => nodes.map((node) => axis[node])) : null;
 
   /** Where networks are drawn. One is enough: to destroy it would leave frames behind that look for it. */
   function canvas(container) {
@@ -154,12 +160,10 @@ sottovoce.network = (() => {
           width: watching ? size + 10 : size,
           height: watching ? size + 10 : size,
           label: named === null || named.has(k) ? node.data("name") : "",
+          ...sideways(inside ? "center" : named.get(k) ?? "bottom"),
           "font-size": 11,
           "font-family": "system-ui, sans-serif",
           color: inside ? (unknown ? scale.theme("--text") : scale.ink(place)) : scale.theme("--text"),
-          "text-valign": inside ? "center" : "bottom",
-          "text-halign": "center",
-          "text-margin-y": inside ? 0 : 3,
           "text-outline-width": inside ? 0 : 2,
           "text-outline-color": scale.theme("--panel"),
           "z-index": watching ? 3 : k === cursor ? 4 : 1,
@@ -168,25 +172,29 @@ sottovoce.network = (() => {
     });
   }
 
-  /** The nodes whose names fit without covering each other: first observers and what is chosen, then the most exposed. */
+  /** How a name stands at its node. */
+  const sideways = (side) => ({
+    "text-valign": ["top", "bottom"].includes(side) ? side : "center",
+    "text-halign": ["left", "right"].includes(side) ? side : "center",
+    "text-margin-x": { left: -3, right: 3 }[side] ?? 0,
+    "text-margin-y": { top: -3, bottom: 3 }[side] ?? 0,
+  });
+
+  /** The sides of the names that find room: first observers and what is chosen, then the most exposed. */
   function labelled(seen, observers, size) {
     const first = (k) => (k === cursor ? 3 : observers.has(k) ? 2 : k === model.target ? 1 : 0);
-    const order = cy.nodes().map((node) => node).sort((a, b) => {
-      const [j, k] = [a.data("node"), b.data("node")];
-      return first(k) - first(j) || (seen[k] ?? -1) - (seen[j] ?? -1);
+    const order = cy.nodes().map((node) => node.data("node")).sort((j, k) => first(k) - first(j) || (seen[k] ?? -1) - (seen[j] ?? -1));
+    const nodes = order.map((k) => {
+      const node = cy.getElementById(String(k));
+      return { ...node.position(), half: (observers.has(k) ? size + 10 : size) / 2 + 1, wide: textWidth(node.data("name")) + 2, must: first(k) > 0 };
     });
-    const taken = [];
-    const kept = new Set();
-    for (const node of order) {
-      const { x, y } = node.position();
-      const half = 3.3 * node.data("name").length + 2;
-      const top = y + size / 2 + 2;
-      const free = taken.every((box) => x + half < box[0] || x - half > box[1] || top + 13 < box[2] || top > box[2] + 13);
-      if ((!free || size < 14) && first(node.data("node")) === 0) continue;
-      taken.push([x - half, x + half, top]);
-      kept.add(node.data("node"));
-    }
-    return kept;
+    const sides = labels.place(size < 14 ? nodes.map((node) => (node.must ? node : { ...node, wide: Infinity })) : nodes, { width: cy.width(), height: cy.height() });
+    return new Map([...sides].map(([place, side]) => [order[place], side]));
+  }
+
+  function textWidth(text) {
+    pen.font = "11px system-ui, sans-serif";
+    return pen.measureText(text).width;
   }
 
   /** One node in words. */
@@ -197,22 +205,6 @@ sottovoce.network = (() => {
     if (place < 0) return `${model.name(node)}: not computed`;
     const { epsilon, method } = model.pair(found, place);
     return `${model.name(node)}: ε ≤ ${gaussian.roundUp(epsilon.upper)}, at least ${gaussian.roundDown(epsilon.lower)} (${method})`;
-  }
-
-  function legend() {
-    const bar = dom.el("span", { className: "ramp", role: "img", "aria-label": "Colours from small to large ε" });
-    const stops = Array.from({ length: 9 }, (_, k) => scale.css(k / 8));
-    bar.style.background = `linear-gradient(to right, ${stops.join(",")})`;
-    const ticks = [0, 0.25, 0.5, 0.75, 1].map((place) => {
-      const tick = dom.el("span", { textContent: gaussian.roundUp(model.most * place * place, 2) });
-      tick.style.left = `${100 * place}%`;
-      return tick;
-    });
-    dom.byId("legend").replaceChildren(
-      dom.el("span", { className: "legend-name", textContent: "ε at most" }),
-      dom.el("span", { className: "ramp-box" }, bar, dom.el("span", { className: "ticks" }, ...ticks)),
-      dom.el("span", { className: "key" }, dom.el("span", { className: "diamond", "aria-hidden": "true" }), "observer"),
-    );
   }
 
   function note(nodes) {

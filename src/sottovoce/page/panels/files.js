@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.files = (() => {
-  const { state, model, dom, network } = sottovoce;
+  const { state, model, dom, network, tabs } = sottovoce;
   const COLUMNS = ["view", "observer", "target", "sensitivity_squared_lower", "sensitivity_squared_upper", "method", "mu_lower", "mu_upper", "epsilon_lower", "epsilon_upper", "weights"];
   const FORMATS = { edgelist: "edgelist", edges: "edgelist", txt: "edgelist", tsv: "tsv", csv: "csv", graphml: "graphml", gml: "gml" };
 
@@ -79,7 +79,10 @@ sottovoce.files = (() => {
   function begin(opened) {
     dom.byId("save-csv").addEventListener("click", () => save(csv(), called("sottovoce-pairs", "csv"), "text/csv"));
     dom.byId("save-json").addEventListener("click", () => save(json(), called("sottovoce-account", "json"), "application/json"));
-    dom.byId("save-png").addEventListener("click", async () => save(await network.picture(), "sottovoce-network.png", "image/png"));
+    dom.byId("save-png").addEventListener("click", async () => {
+      tabs.show("network");
+      save(await network.picture(), "sottovoce-network.png", "image/png");
+    });
     dom.byId("open-file").addEventListener("click", () => dom.byId("file").click());
     dom.byId("file").addEventListener("change", (event) => {
       if (event.target.files.length) opened(event.target.files[0]);
@@ -106,5 +109,5 @@ sottovoce.files = (() => {
     });
   }
 
-  return { begin, read, csv, json };
+  return { begin, read, save, csv, json };
 })();

@@ -12,13 +12,15 @@ sottovoce.asking = (() => {
   const RULES = [...document.getElementById("weights").options].map((option) => option.value);
   let redraw = () => {};
   let filling = { key: null };
+  let waiting = { key: null };
 
   /** A graph as the server reads it. */
   const graphOf = ({ name, text, format, file }) => (name ? { kind: "name", name } : { kind: "text", text, format, name: file ?? null });
 
   /** A question about one view and some observers (positions, or null for all) as the server reads it. */
-  const request = ({ source, weights, rounds, own_noise, protocol, program }, view, observers) => ({
-    graph: graphOf(source), weights, rounds, own_noise, protocol, program, view,
+  const request = (question, view, observers) => ({
+    graph: graphOf(question.source), rounds: question.rounds, view,
+    ...Object.fromEntries(state.TERMS.map(({ term }) => [term, question[term]])),
     observers: view === "everyone" || observers === null ? null : observers.map((node) => model.raw[node]),
   });
   const pages = (question, observers) => state.viewsOf(question).map((view) => ["api/page", request(question, view, observers)]);
@@ -40,6 +42,7 @@ sottovoce.asking = (() => {
     state.change(changes);
     const asked = state.key();
     if (asked === before && names === null && (jobs.running("front") || model.document !== null)) return redraw();
+    waiting = { key: asked, observers: names?.observers ?? [], target: names?.target ?? null };
     jobs.sweep();
     redraw();
     const { source } = state.question;
@@ -156,6 +159,9 @@ sottovoce.asking = (() => {
     redraw();
   }
 
+  /** Whom the question that is under way is to look at, by name. */
+  const meant = () => (waiting.key === state.key() ? waiting : { observers: [], target: null });
+
   const tooLarge = () => model.document !== null && model.document.pairs_possible > state.limits.pairs;
   const wholeViews = () => state.question.pooled === null && state.question.sight !== "everyone";
 
@@ -164,22 +170,25 @@ sottovoce.asking = (() => {
 
   /** What the command line is to be asked where the page cannot know. */
   function command(verb = "account") {
-    const { source, weights, rounds, sight, own_noise, protocol, program } = state.question;
+    const { question } = state;
+    const { source, rounds, sight, program } = question;
     const quoted = (word) => (/^[\w.:=,/+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
     const words = ["sottovoce", verb, quoted(source.name ?? source.file ?? "GRAPH"), "--rounds", String(rounds)];
     words.push(...(verb === "account" ? ["--noise-multiplier", gaussian.given(state.noise), "--delta", gaussian.given(state.delta)] : []));
     if (sight !== state.BOTH || verb !== "account") words.push("--view", model.document.view);
-    if (weights !== "auto" && RULES.includes(weights)) words.push("--weights", weights);
+    for (const { term, option, usual } of state.TERMS) {
+      // What a report calls the rule of its weights is no option.
+      if (question[term] === usual || term === "program" || (term === "weights" && !RULES.includes(question[term]))) continue;
+      words.push(`--${option}`, term === "damping" && String(question[term]).includes(",") ? "damping.csv" : quoted(String(question[term])));
+    }
     if (program !== null) words.push("--protocol", "program.toml");
-    else if (protocol !== "gossip") words.push("--protocol", quoted(protocol));
-    if (own_noise !== "known") words.push("--own-noise", own_noise);
     return words.join(" ");
   }
 
   /** The curve of what is looked at, in the background. */
   async function curve() {
     const { chosen } = model;
-    if (!state.live || model.document === null || model.curves.has(model.keyOf(chosen))) return;
+    if (!state.live || state.tab !== "curves" || model.document === null || model.curves.has(model.keyOf(chosen))) return;
     const { question } = state;
     const [key, who] = [state.key(), model.keyOf(chosen)];
     const { view } = model.document;
@@ -196,7 +205,7 @@ sottovoce.asking = (() => {
 
   return {
     begin: (onRedraw) => (redraw = onRedraw),
-    ask, observe, more, fill, curve, request, tooLarge, wholeViews, progress, command,
+    ask, observe, more, fill, curve, request, tooLarge, wholeViews, progress, command, meant,
     stop: () => jobs.cancel("back"),
   };
 })();

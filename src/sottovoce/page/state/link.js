@@ -4,18 +4,21 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.link = (() => {
-  const { state, model, dom, gaussian, kept, messages } = sottovoce;
+  const { state, model, dom, gaussian, kept, messages, asking, compare } = sottovoce;
   const { byId } = dom;
   const LINK_TEXT = 1500;
   const POOLED = "coalition";
+  let begun = false;
   const carried = ({ name, text }) => Boolean(name) || text.length <= LINK_TEXT;
 
   const write = dom.later(() => {
-    if (model.document !== null) {
+    // What is asked is in the link before it is answered: a reload asks the same, and finds the job that computes it.
+    if (begun && (state.live || model.document !== null)) {
       const words = new URLSearchParams();
       if (state.live) question(words);
-      for (const node of model.chosen) words.append("observer", model.name(node));
-      if (model.target !== null) words.set("target", model.name(model.target));
+      const { observers, target } = looked();
+      for (const name of observers) words.append("observer", name);
+      if (target !== null) words.set("target", target);
       words.set("noise", gaussian.given(state.noise));
       words.set("delta", gaussian.given(state.delta));
       history.replaceState(null, "", `#${words}`);
@@ -24,8 +27,17 @@ sottovoce.link = (() => {
     document.body.dataset.settled = "yes";
   }, 80);
 
+  /** Who is looked at, by name; until there is an answer, who was to be looked at. */
+  function looked() {
+    const { pooled } = state.question;
+    if (model.document !== null) return { observers: model.chosen.map(model.name), target: model.target === null ? null : model.name(model.target) };
+    if (pooled !== null && model.labels.length) return { observers: pooled.map(model.name), target: null };
+    return asking.meant();
+  }
+
   function question(words) {
-    const { source, sight, pooled, own_noise, rounds, weights, protocol, program } = state.question;
+    const asked = state.question;
+    const { source, sight, pooled, rounds } = asked;
     if (source.name) words.set("graph", source.name);
     else {
       words.set("file", source.file ?? "a file of your own");
@@ -36,16 +48,16 @@ sottovoce.link = (() => {
     }
     if (sight !== state.BOTH) words.set("view", state.viewsOf()[0]);
     else if (pooled !== null) words.set("view", POOLED);
-    words.set("own-noise", own_noise);
     words.set("rounds", String(rounds));
-    words.set("weights", weights);
-    if (protocol !== "gossip") words.set("protocol", protocol);
-    if (program !== null) words.set("program", program);
+    for (const { term, option, usual } of state.TERMS) if (asked[term] !== usual) words.set(option, String(asked[term]));
+    if (state.tab !== state.TABS[0]) words.set("tab", state.tab);
+    if (state.tab === "compare") compare.write(words);
   }
 
   /** The settings of the link: changes to the question, names for when the graph is known, and what to say about it. */
   async function read() {
     const words = new URLSearchParams(location.hash.slice(1));
+    begun = true;
     const [noise, delta] = [Number(words.get("noise")), Number(words.get("delta"))];
     if (noise > 0 && Number.isFinite(noise)) state.noise = noise;
     if (delta > 0 && delta < 1) state.delta = delta;
@@ -54,14 +66,22 @@ sottovoce.link = (() => {
     const view = words.get("view");
     const changes = { pooled: null, sight: state.byView.get(view)?.sight ?? state.BOTH };
     names.pooled = view === POOLED || (view ?? "").startsWith("coalition-");
-    if (["known", "hidden"].includes(words.get("own-noise"))) changes.own_noise = words.get("own-noise");
     if (Number.isInteger(Number(words.get("rounds"))) && Number(words.get("rounds")) > 0) changes.rounds = Number(words.get("rounds"));
-    if ([...byId("weights").options].some((option) => option.value === words.get("weights"))) changes.weights = words.get("weights");
-    changes.protocol = words.get("protocol") ?? "gossip";
-    changes.program = words.get("program");
+    for (const { term, option, usual } of state.TERMS) changes[term] = allowed(term, option, words.get(option)) ?? usual;
+    state.tab = state.TABS.includes(words.get("tab")) ? words.get("tab") : state.TABS[0];
+    compare.read(words);
     const { source, notice } = await sourceOf(words);
     if (source !== null) changes.source = source;
     return { changes, names, words, notice };
+  }
+
+  /** What a link says of one term, null where it says nothing that can be asked. */
+  function allowed(term, option, said) {
+    const control = byId(option);
+    if (said === null || (term === "step_smoothness" && !(Number(said) > 0))) return null;
+    if (term === "step_smoothness") return Number(said);
+    if (term === "own_noise") return ["known", "hidden"].includes(said) ? said : null;
+    return term !== "protocol" && control?.tagName === "SELECT" && ![...control.options].some(({ value }) => value === said) ? null : said;
   }
 
   async function sourceOf(words) {

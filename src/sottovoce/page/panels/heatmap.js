@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers down, targets across, ε as colour. Where pairs outnumber what can be drawn, a tile shows its largest.
+// Observers down, targets across, both by cluster, ε as colour. Where pairs outnumber what can be drawn, a tile shows its largest.
 "use strict";
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.heatmap = (() => {
-  const { model, scale, dom, gaussian, messages } = sottovoce;
+  const { model, scale, dom, gaussian, messages, clusters, legend } = sottovoce;
   const TILES = 60;
   let rows = [];
+  /** The nodes in the order of the columns, and the column of each. */
+  let order = { of: null, by: null, nodes: [], place: [] };
+  let by = "cluster";
   let part = null;
   let frame = null;
   let cursor = null;
@@ -14,7 +17,9 @@ sottovoce.heatmap = (() => {
 
   function draw() {
     if (model.document === null) return;
-    rows = [...model.rows.values()].sort((a, b) => (a.members[0] ?? 0) - (b.members[0] ?? 0) || a.members.length - b.members.length);
+    arrange();
+    const { place } = order;
+    rows = [...model.rows.values()].sort((a, b) => (place[a.members[0]] ?? 0) - (place[b.members[0]] ?? 0) || a.members.length - b.members.length);
     const whole = { top: 0, bottom: rows.length, left: 0, right: model.labels.length };
     if (part === null || part.bottom > rows.length || part.right > model.labels.length || part.of !== model.document.graph.hash) {
       part = { ...whole, of: model.document.graph.hash };
@@ -23,6 +28,21 @@ sottovoce.heatmap = (() => {
     dom.byId("main").classList.toggle("one-row", rows.length === 1);
     paint();
     dom.byId("heat-back").hidden = !part.zoomed;
+  }
+
+  /** Put the nodes in order, once for a network. */
+  function arrange() {
+    if (!dom.byId("heat-order").childElementCount) {
+      dom.segments(dom.byId("heat-order"), [["cluster", "By cluster"], ["given", "As given"]], by, (value) => {
+        by = value;
+        cursor = null;
+        draw();
+      });
+    }
+    if (order.of === model.known() && order.by === by) return;
+    const nodes = by === "cluster" ? clusters.order(model.neighbours) : model.labels.map((_, node) => node);
+    order = { of: model.known(), by, nodes, place: [] };
+    nodes.forEach((node, k) => (order.place[node] = k));
   }
 
   /** How many observers and targets share a tile. */
@@ -64,6 +84,7 @@ sottovoce.heatmap = (() => {
     axes(context, foot, named);
     marks(context);
     note();
+    legend.draw(dom.byId("heat-legend"));
   }
 
   /** The largest Δ² of each tile, −1 where there is none. */
@@ -73,8 +94,9 @@ sottovoce.heatmap = (() => {
       const line = Math.floor((r - part.top) / down);
       const { targets, upper } = rows[r];
       for (let k = 0; k < targets.length; k++) {
-        const column = Math.floor((targets[k] - part.left) / across);
-        if (column < 0 || targets[k] >= part.right) continue;
+        const at = order.place[targets[k]];
+        const column = Math.floor((at - part.left) / across);
+        if (column < 0 || at >= part.right) continue;
         const place = line * columns + column;
         if (upper[k] > values[place]) values[place] = upper[k];
       }
@@ -93,7 +115,7 @@ sottovoce.heatmap = (() => {
   const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
   function footHeight(context) {
-    const longest = Math.max(...model.labels.slice(part.left, part.right).map((label) => context.measureText(cut(label, 14)).width));
+    const longest = Math.max(...order.nodes.slice(part.left, part.right).map((node) => context.measureText(cut(model.name(node), 14)).width));
     return Math.min(84, longest + 12);
   }
 
@@ -123,7 +145,7 @@ sottovoce.heatmap = (() => {
         context.save();
         context.translate(margin + (column + 0.5) * cell, lines * tall + 6);
         context.rotate(-Math.PI / 2);
-        context.fillText(cut(model.name(part.left + column), 14), 0, 0);
+        context.fillText(cut(model.name(order.nodes[part.left + column]), 14), 0, 0);
         context.restore();
       }
     } else {
@@ -140,8 +162,9 @@ sottovoce.heatmap = (() => {
     if (line !== null) {
       context.strokeStyle = scale.theme("--mark");
       context.strokeRect(margin + 0.5, line * tall + 0.5, columns * cell - 1, tall - 0.5);
-      if (model.target !== null && model.target >= part.left && model.target < part.right) {
-        context.strokeRect(margin + Math.floor((model.target - part.left) / across) * cell, line * tall, cell, tall);
+      const target = model.target === null ? -1 : order.place[model.target];
+      if (target >= part.left && target < part.right) {
+        context.strokeRect(margin + Math.floor((target - part.left) / across) * cell, line * tall, cell, tall);
       }
     }
     if (cursor !== null) {
@@ -180,14 +203,15 @@ sottovoce.heatmap = (() => {
       let most = -1;
       for (let r = part.top + line * down; r < Math.min(part.bottom, part.top + (line + 1) * down); r++) {
         rows[r].targets.forEach((node, k) => {
-          if (Math.floor((node - part.left) / across) === column) most = Math.max(most, rows[r].upper[k]);
+          if (Math.floor((order.place[node] - part.left) / across) === column) most = Math.max(most, rows[r].upper[k]);
         });
       }
       return most < 0 ? "no pair here" : `largest ε ≤ ${gaussian.roundUp(model.upperOf(most))}`;
     }
     const row = rows[part.top + line];
-    const place = row.targets.indexOf(part.left + column);
-    const name = model.name(part.left + column);
+    const node = order.nodes[part.left + column];
+    const place = row.targets.indexOf(node);
+    const name = model.name(node);
     if (place < 0) return `${rowName(row)} knows the noise of ${name}`;
     const { epsilon, method } = model.pair(row, place);
     return `${rowName(row)} about ${name}: ε ≤ ${gaussian.roundUp(epsilon.upper)}, at least ${gaussian.roundDown(epsilon.lower)} (${method})`;
@@ -213,7 +237,7 @@ sottovoce.heatmap = (() => {
       return;
     }
     const row = rows[part.top + cell.line * down];
-    const target = part.left + cell.column;
+    const target = order.nodes[part.left + cell.column];
     choose(row.members, cell.named || down > 1 || across > 1 || !row.targets.includes(target) ? null : target);
   }
 
@@ -266,5 +290,11 @@ sottovoce.heatmap = (() => {
     draw();
   }
 
-  return { begin, draw, cellBox: (line, column) => ({ ...frame, x: frame.margin + (column + 0.5) * frame.cell, y: (line + 0.5) * frame.tall }) };
+  /** Where the pair of two nodes is on the canvas, for those who drive the page from outside. */
+  function cellOf(observer, target) {
+    const [line, column] = [lineOf(String(observer)), Math.floor((order.place[target] - part.left) / frame.across)];
+    return { line, column, x: frame.margin + (column + 0.5) * frame.cell, y: (line + 0.5) * frame.tall, margin: frame.margin };
+  }
+
+  return { begin, draw, cellOf, orderedNodes: () => order.nodes };
 })();

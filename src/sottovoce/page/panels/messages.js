@@ -39,11 +39,11 @@ sottovoce.messages = (() => {
     byId("work-progress").removeAttribute("value");
   }
 
-  function advance({ done, total }) {
+  function advance({ done, total }, words = "pairs") {
     if (total === 0) return;
     byId("work-progress").max = total;
     byId("work-progress").value = done;
-    byId("work-text").textContent = `${done} of ${total} pairs`;
+    byId("work-text").textContent = `${done} of ${total} ${words}`;
   }
 
   function begin() {

@@ -57,6 +57,21 @@ sottovoce.layout = (() => {
     return axes;
   }
 
+  /** The places of a ring on a circle, in the order in which it is gone round; null if the network is no ring. */
+  function circle(neighbours) {
+    const n = neighbours.length;
+    if (n < 3 || neighbours.some((list) => new Set(list).size !== 2)) return null;
+    const round = [0];
+    for (let [before, node] = [0, Math.min(...neighbours[0])]; node !== 0; ) {
+      round.push(node);
+      [before, node] = [node, neighbours[node].find((next) => next !== before)];
+    }
+    if (round.length !== n) return null;
+    const places = [];
+    round.forEach((node, k) => (places[node] = [Math.sin((2 * Math.PI * k) / n), -Math.cos((2 * Math.PI * k) / n)]));
+    return places;
+  }
+
   /**
    * Positions as [x, y] for each node. `axes` are the shape of a larger network that these nodes are a part of,
    * so that nodes far apart there stay apart.
@@ -144,5 +159,5 @@ sottovoce.layout = (() => {
     return kept;
   }
 
-  return { positions, shape, around, byDegree };
+  return { circle, positions, shape, around, byDegree };
 })();

@@ -14,8 +14,8 @@ sottovoce.scale = (() => {
   };
   const channels = (text) => [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16));
 
-  /** Position from 0 to 1 of ε on a scale that ends at `most`; the square root spreads the small ones. */
-  const position = (epsilon, most) => (epsilon === Infinity ? 1 : most > 0 ? Math.sqrt(Math.min(1, Math.max(0, epsilon / most))) : 0);
+  /** Position from 0 to 1 of ε on a linear scale that ends at `most`. */
+  const position = (epsilon, most) => (epsilon === Infinity ? 1 : most > 0 ? Math.min(1, Math.max(0, epsilon / most)) : 0);
 
   function rgb(place) {
     const stops = isDark() ? DARK : LIGHT;

@@ -4,9 +4,10 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.controls = (() => {
-  const { state, model, dom, gaussian, asking, find, files, kept, link, messages, protocol } = sottovoce;
+  const { state, model, dom, gaussian, asking, find, files, kept, link, messages, protocol, training, coins } = sottovoce;
   const { byId } = dom;
   const { say, quiet } = messages;
+  const CHOICES = ["contribution", "relation", "effort", "engine"];
   let redraw = () => {};
   let turn = 0;
 
@@ -27,6 +28,10 @@ sottovoce.controls = (() => {
     observers(pooled);
     members();
     protocol.draw();
+    training.draw();
+    coins.draw();
+    for (const id of CHOICES) byId(id).value = question[id];
+    if (document.activeElement !== byId("participation")) byId("participation").value = question.participation;
     find.draw();
     byId("heat-all").hidden = !state.live || !asking.wholeViews() || !asking.tooLarge() || model.rows.size >= Math.floor(state.limits.pairs / model.labels.length);
   }
@@ -165,6 +170,14 @@ sottovoce.controls = (() => {
     files.begin(opened);
     find.begin(onRedraw);
     protocol.begin();
+    training.begin();
+    coins.begin(onRedraw);
+    for (const id of CHOICES) byId(id).addEventListener("change", (event) => asking.ask({ [id]: event.target.value }));
+    byId("participation").addEventListener("change", (event) => {
+      const participation = event.target.value.replace(/\s/g, "") || "full";
+      return coins.asked(participation) ? coins.ask(participation) : asking.ask({ participation });
+    });
+    byId("participation").addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), event.target.blur()));
     dom.segments(byId("own-noise"), [["known", "known to it"], ["hidden", "hidden"]], "known", (value) => asking.ask({ own_noise: value }));
     field("noise", setNoise, "the noise multiplier must be a finite number above 0");
     field("delta", setDelta, "δ must lie strictly between 0 and 1");

@@ -18,10 +18,30 @@ sottovoce.state = (() => {
   const sights = new Map(SIGHTS.map((each) => [each.sight, each]));
   const byView = new Map(SIGHTS.flatMap((each) => [[each.alone, each], [each.pooled, each]]).filter(([view]) => view));
 
+  /** What a question says beside graph, rounds and view: as a request names it, as the command line and a link do, and what is meant if nothing is said. */
+  const TERMS = [
+    { term: "weights", option: "weights", usual: "auto" },
+    { term: "own_noise", option: "own-noise", usual: "known" },
+    { term: "protocol", option: "protocol", usual: "gossip" },
+    { term: "program", option: "program", usual: null },
+    { term: "damping", option: "damping", usual: null },
+    { term: "updates", option: "updates", usual: null },
+    { term: "step_smoothness", option: "step-smoothness", usual: null },
+    { term: "losses", option: "losses", usual: null },
+    { term: "contribution", option: "contribution", usual: "vector" },
+    { term: "participation", option: "participation", usual: "full" },
+    { term: "relation", option: "relation", usual: "add-remove" },
+    { term: "engine", option: "engine", usual: "auto" },
+    { term: "effort", option: "effort", usual: "auto" },
+  ];
+  const usual = Object.fromEntries(TERMS.map(({ term, usual: value }) => [term, value]));
+
   const state = {
+    TABS: ["network", "ranking", "compare", "curves"],
+    tab: "network",
     live: document.getElementById("data") === null,
     limits: { body: 1000000, pairs: 100000, rounds: 10000 },
-    question: Object.freeze({ source: Object.freeze({ name: "florentine" }), weights: "auto", rounds: 20, sight: BOTH, own_noise: "known", pooled: null, protocol: "gossip", program: null }),
+    question: Object.freeze({ ...usual, source: Object.freeze({ name: "florentine" }), rounds: 20, sight: BOTH, pooled: null }),
     noise: 4,
     delta: 1e-5,
   };
@@ -40,7 +60,7 @@ sottovoce.state = (() => {
 
   const networkKey = ({ source, weights } = state.question) => JSON.stringify([source.name ?? source.number, weights]);
   const key = (question = state.question) =>
-    JSON.stringify([networkKey(question), question.rounds, question.protocol, question.program, question.sight, question.own_noise, question.pooled && [...question.pooled].sort((a, b) => a - b)]);
+    JSON.stringify([networkKey(question), question.rounds, question.sight, ...TERMS.map(({ term }) => question[term]), question.pooled && [...question.pooled].sort((a, b) => a - b)]);
 
   /** The views that answer a question, as the server calls them; the first is the one that is shown if they tie. */
   function viewsOf({ sight, pooled } = state.question) {
@@ -51,6 +71,12 @@ sottovoce.state = (() => {
   /** Everything that a sentence on the page may rest on. */
   const inputs = () =>
     JSON.stringify([key(), state.noise, state.delta, sottovoce.model.chosen, sottovoce.model.target, ...["target-epsilon", "find-scope"].map((id) => document.getElementById(id).value)]);
+
+  /** The ε that is allowed, or null if none is said. */
+  function budget() {
+    const value = Number(document.getElementById("target-epsilon").value);
+    return value > 0 && Number.isFinite(value) ? value : null;
+  }
 
   // Sentences that were derived once, by the place where they stand.
   const claims = new Map();
@@ -66,5 +92,5 @@ sottovoce.state = (() => {
     return null;
   }
 
-  return Object.assign(state, { BOTH, SIGHTS, byView, ownGraph, change, networkKey, key, viewsOf, inputs, claim, forget, standing });
+  return Object.assign(state, { BOTH, SIGHTS, TERMS, byView, budget, ownGraph, change, networkKey, key, viewsOf, inputs, claim, forget, standing });
 })();

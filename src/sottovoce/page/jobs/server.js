@@ -50,14 +50,43 @@ sottovoce.server = (() => {
     return content;
   }
 
+  // Jobs under way, by what was asked to the letter: after a reload the page goes on with them, and can end them. What is
+  // too long to be kept is asked again, and shares the work on the server.
+  const LONGEST = 20000;
+  const PREFIX = "job ";
+  const named = (path, body) => {
+    const text = `${PREFIX}${path} ${JSON.stringify(body)}`;
+    return text.length <= LONGEST ? text : null;
+  };
+  /** What was under way when the page before this one was left; each is taken up once. */
+  const left = new Map(attempt(() => Object.keys(sessionStorage).filter((key) => key.startsWith(PREFIX)).map((key) => [key, sessionStorage.getItem(key)])) ?? []);
+  function takeUp(name) {
+    const id = left.get(name) ?? null;
+    left.delete(name);
+    return id;
+  }
+  const remember = (name, id) => name !== null && attempt(() => sessionStorage.setItem(name, id));
+  const forget = (name) => name !== null && attempt(() => sessionStorage.removeItem(name));
+
+  /** A browser may keep nothing at all, or have no room left. */
+  function attempt(action) {
+    try {
+      return action() ?? null;
+    } catch {
+      return null;
+    }
+  }
+
   /** Run one job; `task.cancel()` ends it here at once, and on the server after the question that is under way. */
   function run(path, body, progress) {
     const task = { cancelled: false, id: null, asking: false };
+    const name = named(path, body);
     const giveBack = () => call("DELETE", `api/jobs/${task.id}`).catch(() => {});
     const ended = new Promise((_, reject) => {
       task.cancel = () => {
         if (task.cancelled || task.over) return;
         task.cancelled = true;
+        forget(name);
         if (task.id !== null && !task.asking) giveBack();
         reject(new Cancelled("cancelled"));
       };
@@ -72,17 +101,37 @@ sottovoce.server = (() => {
       }
       return job;
     };
+    /** The job that was under way before a reload, or a new one. */
+    const begun = async () => {
+      const before = takeUp(name);
+      if (before !== null) {
+        try {
+          const job = await ask("GET", `api/jobs/${encodeURIComponent(before)}`);
+          if (["waiting", "running", "done"].includes(job.state)) return job;
+        } catch (error) {
+          if (!(error instanceof Refused)) throw error;
+        }
+      }
+      return ask("POST", path, body);
+    };
     const work = (async () => {
-      let job = await ask("POST", path, body);
+      let job = await begun();
+      remember(name, job.id);
       for (let wait = 40; ; wait = Math.min(400, wait * 1.5)) {
-        if (job.state === "done") return job.result;
+        if (job.state === "done") break;
         if (job.state === "failed") throw new Refused(job.error.message);
         progress(job.progress);
         await pause(wait);
         if (task.cancelled) throw new Cancelled("cancelled");
         job = await ask("GET", `api/jobs/${task.id}`);
       }
-    })().finally(() => (task.over = true));
+      forget(name);
+      return job.result;
+    })().catch((error) => {
+      // Whoever leaves the page breaks off what it asks: the job goes on, and is found again.
+      if (!(error instanceof Gone)) forget(name);
+      throw error;
+    }).finally(() => (task.over = true));
     task.result = Promise.race([work, ended]);
     return task;
   }

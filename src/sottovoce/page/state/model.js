@@ -9,24 +9,25 @@ sottovoce.model = (() => {
   const keyOf = (members) => [...members].sort((a, b) => a - b).join(",");
 
   const model = { most: 0, largest: 0 };
-  let network = { key: null, labels: [], raw: [], links: [], neighbours: [] };
+  const NOTHING = { key: null, labels: [], raw: [], links: [], neighbours: [], positions: null };
+  let network = NOTHING;
   let answer = null;
-  let ordered = { only: null, rows: null, size: 0, places: [] };
+  let ordered = { only: null, rows: null, size: 0, places: [], first: [] };
 
   /** The answer to what is asked, or null. */
   const current = () => (answer !== null && answer.key === state.key() ? answer : null);
 
   /** The network of what is asked, empty until it is known. */
-  const known = () => (network.key === state.networkKey() ? network : { key: null, labels: [], raw: [], links: [], neighbours: [] });
+  const known = () => (network.key === state.networkKey() ? network : NOTHING);
 
   /** Take the network that a question is about. */
-  function takeNetwork(question, { labels, links }) {
+  function takeNetwork(question, { labels, links, positions }) {
     const neighbours = labels.map(() => []);
     for (const [a, b] of links) {
       neighbours[a].push(b);
       neighbours[b].push(a);
     }
-    network = { key: state.networkKey(question), raw: labels, labels: labels.map(String), links, neighbours };
+    network = { key: state.networkKey(question), raw: labels, labels: labels.map(String), links, neighbours, positions: positions ?? null };
   }
 
   /** Take the pairs of one view; those of an older question are left alone. `chosen` is for the first pairs of an answer. */
@@ -195,8 +196,8 @@ sottovoce.model = (() => {
     return seen;
   }
 
-  /** The most exposed pairs of all rows or of one, worst first. Δ² gives the order, whatever the noise. */
-  function exposed(count, only = null) {
+  /** The pairs of all rows or of one, worst first, once for each set of rows. Δ² gives the order, whatever the noise. */
+  function inOrder(only) {
     const { rows } = leading();
     if (ordered.only !== only || ordered.rows !== rows || ordered.size !== rows.size) {
       const places = [];
@@ -204,17 +205,30 @@ sottovoce.model = (() => {
         each.upper.forEach((upper, place) => places.push([upper, each, place]));
       }
       places.sort((a, b) => b[0] - a[0]);
-      ordered = { only, rows, size: rows.size, places };
+      const targets = new Set();
+      // In this order the first pair of a target is its worst.
+      const first = places.filter(([, { targets: nodes }, place]) => !targets.has(nodes[place]) && targets.add(nodes[place]));
+      ordered = { only, rows, size: rows.size, places, first };
     }
-    const { places } = ordered;
-    return { total: places.length, pairs: places.slice(0, count).map(([, each, place]) => pair(each, place)) };
+    return ordered;
+  }
+  const some = (places, count) => ({ total: places.length, pairs: places.slice(0, count).map(([, each, place]) => pair(each, place)) });
+
+  /** The most exposed pairs of all rows or of one, worst first. */
+  const exposed = (count, only = null) => some(inOrder(only).places, count);
+
+  /** The most exposed targets, each with its worst pair. */
+  const ranking = (count, only = null) => some(inOrder(only).first, count);
+
+  /** The views that are shown, the one that leads first. */
+  function parts() {
+    const first = leading();
+    return [...current().parts.values()].sort((a, b) => (b === first) - (a === first));
   }
 
-  /** Every pair of every view that is shown, the view that leads first. */
+  /** Every pair of every view that is shown. */
   function tables() {
-    const first = leading();
-    const parts = [...current().parts.values()].sort((a, b) => (b === first) - (a === first));
-    return parts.map((part) => ({
+    return parts().map((part) => ({
       part,
       document: part.document,
       pairs: [...part.rows.values()].flatMap((row) => row.upper.map((_, place) => pair(row, place, part))),
@@ -238,10 +252,10 @@ sottovoce.model = (() => {
     document: { get: () => leading()?.document ?? null },
     rows: { get: () => leading()?.rows ?? new Map() },
     curves: { get: () => leading()?.curves ?? new Map() },
-    ...Object.fromEntries(["labels", "raw", "links", "neighbours"].map((each) => [each, { get: () => known()[each] }])),
+    ...Object.fromEntries(["labels", "raw", "links", "neighbours", "positions"].map((each) => [each, { get: () => known()[each] }])),
   });
   return Object.assign(model, {
     take, takeCurve, takeNetwork, settle, goBack, lastChosen, known, anchor, keyOf, peak, row, pair, worst, looked, coverage, missing, exposure,
-    exposed, tables, measure, epsilonOf, upperOf, name, names,
+    exposed, ranking, parts, tables, measure, epsilonOf, upperOf, name, names,
   });
 })();

@@ -61,7 +61,8 @@ sottovoce.dom = (() => {
     new ResizeObserver(() => {
       if (Math.abs(element.clientWidth - width) < 1) return;
       width = element.clientWidth;
-      soon();
+      // What is hidden has no width, and is drawn when it is seen again.
+      if (width > 0) soon();
     }).observe(element);
   }
 

@@ -19,10 +19,6 @@ instructions = [
 
   const nameOf = ({ protocol, program }) => (program === null ? protocol.split(":")[0] : OWN);
   const parametersOf = ({ protocol }) => protocol.split(":").slice(1).join(":");
-  /** The slopes of training are one of the parameters of gossip, with + in place of a comma. */
-  const UPDATES = /(?:^|,)updates=([^,]*)/;
-  const updatesOf = (parameters) => (UPDATES.exec(parameters)?.[1] ?? "").replace("+", ",");
-  const withUpdates = (parameters, updates) => [parameters.replace(UPDATES, "").replace(/^,/, ""), updates && `updates=${updates.replace(/\s/g, "").replace(",", "+")}`].filter(Boolean).join(",");
   const spelled = (name, parameters) => (parameters ? `${name}:${parameters}` : name);
 
   /** Let the controls say what is asked. */
@@ -37,9 +33,6 @@ instructions = [
     byId("parameters-row").hidden = own || !state.live || possible === "";
     byId("parameters").placeholder = possible;
     byId("program-row").hidden = !own;
-    byId("updates-row").hidden = !state.live || name !== "gossip";
-    if (document.activeElement !== byId("updates")) byId("updates").value = updatesOf(parametersOf(question));
-    byId("updates-hint").textContent = name === "gossip" && state.live ? trained(model.document) : "";
     byId("use-program").hidden = !own;
     if (opened === null && document.activeElement !== byId("parameters")) byId("parameters").value = parametersOf(question);
     if (opened === null && document.activeElement !== byId("program")) byId("program").value = question.program ?? START;
@@ -49,12 +42,6 @@ instructions = [
 
   /** The protocol in one sentence, as every output says it. */
   const sentence = ({ program }) => (program === undefined ? "message = model + contribution + u; exchange message → model" : program);
-
-  /** What training asks of those who train. */
-  function trained(found) {
-    if (found === null || found.updates === undefined) return "Nodes average what they receive. Where they train on it, give the slopes of a step: 1 − step × smoothness and 1 for convex losses.";
-    return found.updates.lower === null ? "Nothing is known of the maps by which nodes train." : `Nodes train. Clipping: ${found.updates.clipping}. Records: ${found.updates.records}.`;
-  }
 
   /** Choose a protocol: with the parameters that its entry proposes, and one round where it has no more. */
   function choose(name) {
@@ -82,11 +69,6 @@ instructions = [
     byId("protocol").addEventListener("change", (event) => choose(event.target.value));
     byId("parameters").addEventListener("change", () => ask(byId("protocol").value));
     byId("parameters").addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), event.target.blur()));
-    byId("updates").addEventListener("change", (event) => {
-      byId("parameters").value = withUpdates(parametersOf(state.question), event.target.value.trim());
-      ask("gossip");
-    });
-    byId("updates").addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), event.target.blur()));
     byId("use-program").addEventListener("click", use);
   }
 

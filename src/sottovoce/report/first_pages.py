@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first page of any report, which somebody signs: question, verdict, numbers, what to check, and where it is from.
+
+It is a function of what the report carries as data, so that whoever verifies a report can write it again and compare.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from sottovoce.explanations import EXPLANATIONS
+from sottovoce.interval import rounded_up
+from sottovoce.report.drawings import view_drawing
+from sottovoce.views import ASSUMPTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sottovoce.documents import Occasion
+
+__all__ = [
+    "ALWAYS",
+    "SHEET_END",
+    "SHEET_START",
+    "Sheet",
+    "Size",
+    "Verdict",
+    "checks_of",
+    "first_page",
+    "odds",
+    "origin_rows",
+]
+
+SHEET_START, SHEET_END = '<section id="sheet" aria-label="To be signed">', "</section><!-- sheet -->"
+
+ALWAYS = (
+    "Every node adds fresh Gaussian noise of the stated multiplier (times a stated level) and tells nobody.",
+    "What a record adds to a contribution is clipped to the norm that the multiplier refers to.",
+    "Nodes mix by the weights whose hash stands below.",
+)
+_VIEWS = {
+    "everyone": ("Nothing else: whoever listens may see every message.",),
+    "neighbourhood": (
+        "Messages between two nodes are read by nobody else: links are encrypted.",
+        "No two nodes pool what they see; if they may, ask for a coalition.",
+    ),
+    "secure-sum": (
+        "A node learns the sum that it receives and no single message: a secure aggregation, or a party that adds.",
+        "No two nodes pool what they see; if they may, ask for a coalition.",
+    ),
+    "single-node": ("Of all messages, the observer sees those that it sends itself.",),
+    "coalition-sums": ("Nobody but the members pools what is seen, and they see sums alone.",),
+    "coalition-messages": ("Nobody but the members pools what is seen.",),
+}
+
+
+class Size(NamedTuple):
+    """A certified number, what it rests on, and what it is about."""
+
+    shown: str
+    rests: str
+    about: str
+
+    @classmethod
+    def epsilon(cls, upper: float | None, assumption: str, about: str) -> Size:
+        """An ε at most; None stands for infinity."""
+        rests = "without any assumption" if assumption == "none" else f"assuming {assumption}"
+        return cls(f"ε ≤ {rounded_up(math.inf if upper is None else upper)}", rests, about)
+
+
+class Verdict(NamedTuple):
+    """Pass or fail and why, or neither."""
+
+    kind: Literal["pass", "fail", ""]
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """What stands on a first page; `views` are drawn, each with what it is called."""
+
+    asked: str
+    verdict: Verdict
+    sizes: Sequence[Size]
+    meaning: str
+    checks: Sequence[str]
+    views: Sequence[tuple[str, str]]
+    origin: Mapping[str, str]
+
+
+def first_page(sheet: Sheet) -> str:
+    """The first page as markup, everything on it escaped."""
+    kind, words = sheet.verdict
+    stated = f"<strong>{kind.capitalize()}</strong>: " if kind else ""
+    sizes = "".join(
+        f'<div class="claim"><p class="size">{html.escape(each.shown)}</p>'
+        f"<p>{html.escape(each.rests)}</p><p>{html.escape(each.about)}</p></div>"
+        for each in sheet.sizes
+    )
+    ticks = "".join(
+        f'<li><span class="tickbox" aria-hidden="true"></span>{html.escape(item)}</li>'
+        for item in sheet.checks
+    )
+    drawn = "".join(
+        f"<figure>{view_drawing(view)}<figcaption>{html.escape(named)}: "
+        f"{html.escape(EXPLANATIONS[view].sentences[0])}</figcaption></figure>"
+        for view, named in sheet.views
+        if view in EXPLANATIONS
+    )
+    lines = "".join(
+        f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in sheet.origin.items()
+    )
+    blocks = [
+        f"<h2>What was asked</h2><p>{html.escape(sheet.asked)}</p>",
+        f'<p class="budget{f" {kind}" if kind else ""}">{stated}{html.escape(words)}</p>',
+        f'<div class="claims">{sizes}</div>' if sizes else "",
+        f"<p>{html.escape(sheet.meaning)}</p>" if sheet.meaning else "",
+        f'<div class="columns"><div><h2>To be checked before signing</h2><ul class="checks">{ticks}</ul></div><div>'
+        + (f"<h2>Who sees what</h2>{drawn}" if drawn else "")
+        + "</div></div>",
+        f"<h2>Where it comes from</h2><dl>{lines}</dl>",
+        '<div class="sign"><p>Name</p><p>Date</p><p>Signature</p></div>',
+    ]
+    return f"{SHEET_START}{''.join(blocks)}{SHEET_END}"
+
+
+def checks_of(view: str, assumption: str, always: Sequence[str] = ALWAYS) -> list[str]:
+    """What must be true of a run for its numbers to hold, to be ticked."""
+    items = [*always, *_VIEWS.get(view, ())]
+    if assumption != "none" and assumption in EXPLANATIONS:
+        said = EXPLANATIONS[assumption].sentences
+        items.append(f"{assumption}: {ASSUMPTIONS[assumption]}. {' '.join(said[1:])}")  # type: ignore[index]
+    return items
+
+
+def odds(epsilon: float | None, delta: float, whose: str) -> str:
+    """What an (ε, δ) means as odds: at most e^ε to 1 from 1 to 1, and guesses right at most (e^ε + δ)/(e^ε + 1)."""
+    if epsilon is None or math.isinf(epsilon):
+        return "No noise hides some of what is contributed: it is seen as it is."
+    ratio = math.exp(min(epsilon, 700.0))
+    right = min(100.0, 100 * (ratio + delta) / (ratio + 1))
+    return (
+        f"Whoever believed that the odds of {whose} being there were 1 to 1 may come to believe "
+        f"{rounded_up(ratio, 3)} to 1, or 1 to {rounded_up(ratio, 3)}, and no more (but for a probability of "
+        f"{delta:g}). The best guess is right at most {rounded_up(right, 3)}% of the time, where a coin is right 50%."
+    )
+
+
+def origin_rows(occasion: Occasion, facts: Mapping[str, str], verify: str) -> dict[str, str]:
+    """Date, command, files, what the numbers are bound to, and versions."""
+    return {
+        "date": occasion.date,
+        "command": occasion.command,
+        **{f"file {each.name}": f"SHA-256 {each.sha256}" for each in occasion.inputs},
+        **facts,
+        "versions": ", ".join(f"{name} {version}" for name, version in occasion.versions.items()),
+        "to verify": verify,
+    }

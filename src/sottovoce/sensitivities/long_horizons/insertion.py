@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""M of T rounds from M of a few: once the filter has settled, rounds are inserted in the middle of a short form.
+
+After round c the gains are steady and M_st depends on t − s alone, up to what has faded in as many rounds: beyond w
+rounds apart next to nothing is left, and e rounds before the end the end is not felt. So M over T₀ = c + w + e + 1
+rounds, written out as M⁰, tells M over T = T₀ + K rounds:
+
+    M̃_st = M⁰_st               both before c + w
+         = M⁰_{s−K, t−K}       both from c + K on
+         = M⁰_{c, c+|t−s|}     else;   and 0 where |s − t| > w.
+
+`inserted_error` bounds Σ|M − M̃|. Sums of sizes and plain streams grow by K times a row. For the dual bound a form of
+T₁ = T₀ + 2w rounds is solved; y is continued by φ = M̃_cc + 2Σ_d M̃_{c,c+d} cos ωd, the most that a turning stream
+shows a round, and diag(y) ⪰ M̃ is proved by a Cholesky factor of a band. The stream turns by ω exactly in the middle
+2w rounds, so that K' more of them add K'φ to what it attains. Nothing costs more than T·w².
+
+Soundness: `inserted_error`, `is_dominated`, and what `_Turned.attained` takes off. Speed: w, e and T₁.
+Source: docs/proofs/insertion.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import fft, linalg
+from scipy.linalg.lapack import dpbtrf
+
+from sottovoce.filtering import GAMMA, ROOM, power_sum
+from sottovoce.sensitivities.capacity import room_for_forms
+from sottovoce.sensitivities.ends import Ends
+from sottovoce.sensitivities.one_form.dual import solve_dual
+from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs
+from sottovoce.sensitivities.rounding import (
+    definiteness_margin,
+    inserted_error,
+    summed,
+    value_error,
+    widened,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sottovoce.filtering import FilteredResponse, QuadraticForms
+    from sottovoce.sensitivities.ends import Problem
+
+__all__ = ["Insertion", "inserted_ends", "inserted_stream", "insertion_of"]
+
+# Speed alone: what may be lost beyond w rounds, as a share of the tolerance and of what a round of an average target
+# shows; the widths that are tried; and up to how many states powers of the loop are worth their time.
+GOAL, STEP, MOST_STATES = 5e-3, 8, 512
+# Speed alone: how often a stream is repeated with its middle held, the points of the grid for ω, and by which
+# multiples of the tolerance y is lifted.
+REPEATED, POINTS, LIFTS = 6, 4096, (0.5, 1.0, 1.5, 2.0, 4.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Insertion:
+    """Where rounds are inserted: c = `start`, w = `width`, e = `rest`; T = `rounds`, T₀ = `short`, K = `inserted`."""
+
+    start: int
+    width: int
+    rest: int
+    rounds: int
+
+    @property
+    def short(self) -> int:
+        """T₀, the rounds that are written out."""
+        return self.start + self.width + self.rest + 1
+
+    @property
+    def inserted(self) -> int:
+        """K, the rounds that are not."""
+        return self.rounds - self.short
+
+    def band(self, form: np.ndarray, count: int) -> np.ndarray:
+        """M̃ with `count` ≥ w rounds inserted into M⁰, as the lower band that LAPACK takes: (w + 1, T₀ + count)."""
+        c, w, size = self.start, self.width, len(form) + count
+        found = np.zeros((w + 1, size))
+        for lag in range(w + 1):
+            line = np.diagonal(form, lag)
+            found[lag, : size - lag] = form[c, c + lag]
+            found[lag, : c + w - lag] = line[: c + w - lag]
+            found[lag, c + count : size - lag] = line[c:]
+        return found
+
+    def whole(self, form: np.ndarray, count: int) -> np.ndarray:
+        """The same written out."""
+        c, w, size = self.start, self.width, len(form) + count
+        near = np.abs(np.subtract.outer(np.arange(len(form)), np.arange(len(form)))) <= w
+        row = np.concatenate([form[c, c : c + w + 1], np.zeros(size - w - 1)])
+        found, masked = linalg.toeplitz(row), form * near
+        found[: c + w, : c + w] = masked[: c + w, : c + w]
+        found[c + count :, c + count :] = masked[c:, c:]
+        return np.asarray(found)
+
+
+def insertion_of(response: FilteredResponse, tolerance: float) -> Insertion | None:
+    """Where to insert rounds into the response of a view, or None if its filter has not settled soon enough.
+
+    Speed alone: any choice with K ≥ w can be used, and `inserted_error` says what it costs.
+    """
+    start = response.gains.steady_from(response.rounds)
+    if not response.gains.frozen or response.size > MOST_STATES:
+        return None
+    closed = response.closed_loop(start)
+    total = power_sum(closed.loop, closed.off)
+    step = np.linalg.matrix_power(closed.loop, STEP)
+    power, goal = step @ step, GOAL * tolerance / max(response.inputs.shape[1], 1)
+    width = 2 * STEP
+    while (chosen := _of_width(response, start, width)).inserted >= width:
+        if 2 * total * float(np.linalg.norm(power)) <= goal:
+            return chosen
+        power, width = power @ step, width + STEP
+    return None
+
+
+def _of_width(response: FilteredResponse, start: int, width: int) -> Insertion:
+    """The end is half as far away as the band is wide: what it changes is a square."""
+    return Insertion(start=start, width=width, rest=width // 2, rounds=response.rounds)
+
+
+def inserted_ends(
+    response: FilteredResponse,
+    plan: Insertion,
+    positions: np.ndarray,
+    problem: Problem,
+    progress: Callable[[int, int], None] | None,
+) -> Ends:
+    """The ends of the targets at `positions`, which contribute vectors in all rounds.
+
+    Guarantee: lower ≤ Δ² ≤ upper for the true forms, rounding included.
+    Source: docs/proofs/insertion.md, docs/proofs/widening.md.
+    """
+    ends, done, short = Ends.unknown(len(positions), problem.cap), 0, _short(response, plan)
+    for forms in short.forms(positions, room_for_forms(short)):
+        error = _errors(response, plan, forms)
+        attained, bound = _plain(plan, forms.matrices)
+        method = np.full(len(bound), "abs", dtype=ends.method.dtype)
+        apart = bound - attained > np.maximum(problem.tolerance / 4 * attained, error)
+        for place in np.flatnonzero(apart):
+            found = _Turned.of(plan, forms.matrices[place], problem.tolerance)
+            attained[place] = max(attained[place], found.attained)
+            if found.bound < bound[place]:
+                bound[place], method[place] = found.bound, "dual"
+        lower, upper = widened(
+            attained - error,
+            bound + error,
+            distortion=response.distortion,
+            missing=response.gains.missing,
+            rounds=problem.cap,
+        )
+        places = slice(done, done + len(forms.positions))
+        ends.method[places] = np.where(upper > problem.cap, "cap", method)
+        ends.lower[places] = np.minimum(lower, problem.cap)
+        ends.upper[places] = np.minimum(upper, problem.cap)
+        done += len(forms.positions)
+        if progress is not None:
+            progress(done, len(positions))
+    return ends
+
+
+def inserted_stream(
+    response: FilteredResponse, plan: Insertion, position: int, problem: Problem
+) -> np.ndarray:
+    """The stream behind the lower end of `inserted_ends`, found again: shape (T,) or (T, d)."""
+    (forms,) = _short(response, plan).forms(np.array([position]))
+    (attained,), (bound,) = _plain(plan, forms.matrices)
+    if bound - attained > max(problem.tolerance / 4 * attained, _errors(response, plan, forms)[0]):
+        found = _Turned.of(plan, forms.matrices[0], problem.tolerance)
+        if found.attained > attained:
+            return found.stream(plan)
+    plain = (constant_signs(plan.rounds), alternating_signs(plan.rounds))
+    return plain[int(np.argmax(_plain_values(plan, forms.matrices)[:2, 0]))]
+
+
+def _short(response: FilteredResponse, plan: Insertion) -> FilteredResponse:
+    """The same response over T₀ rounds: its gains are steady by then, so that the rows of the last round are too."""
+    return replace(response, rounds=plan.short)
+
+
+def _errors(response: FilteredResponse, plan: Insertion, forms: QuadraticForms) -> np.ndarray:
+    """A bound of Σ|M_st − M̃_st| for each target, M̃ as stored: `inserted_error`, and rounding in M⁰.
+
+    Rows of F that are off by d₀ in norm move M by at most (2‖F‖ + d₀)d₀ and a part of one of its rows of w + 1
+    entries by √(w + 1) times that, in the sum of sizes; `rounding` is a sum of sizes over all of M⁰.
+
+    Guarantee: upper bounds for |Σ (M − M̃)_st⟨c_s, c_t⟩|, ‖c_t‖ ≤ 1.
+    Source: docs/proofs/insertion.md.
+    """
+    closed = response.closed_loop(plan.start)
+    shows = (1 + response.distortion) / (1 - response.gains.missing) ** 0.5 + response.distortion
+    cut = inserted_error(
+        closed,
+        response.columns(forms.positions),
+        plan,
+        shows=shows,
+        built=response.gains.covariance_norm**0.5,
+    )
+    followed = response.recursion_error(plan.short)
+    moved = (2 * shows + followed) * followed
+    lags = np.abs(np.subtract.outer(np.arange(plan.short), np.arange(plan.short)))
+    far = 2 * np.abs(forms.matrices[:, lags > plan.width]).sum(axis=1) * summed(plan.short**2)
+    copies = 2 * (plan.inserted + 1)
+    spread_out = moved * (2 * plan.short + 2 * plan.inserted * (plan.width + 1) ** 0.5)
+    return np.asarray(ROOM * (cut + far + copies * forms.rounding + spread_out))
+
+
+def _plain_values(plan: Insertion, forms: np.ndarray) -> np.ndarray:
+    """What constant and alternating signs attain of M̃, and the sum of its sizes, as computed: (3, targets).
+
+    M̃ is two blocks of M⁰ and K − w + d entries M⁰_{c,c+d} on either side of the diagonal, d rounds off it.
+    """
+    c, w, steps = plan.start, plan.width, np.arange(plan.width + 1)
+    count = np.where(steps, 2, 1) * (plan.inserted - w + steps)
+    lags = np.abs(np.subtract.outer(np.arange(plan.short), np.arange(plan.short)))
+    inside = np.arange(plan.short) < c + w, np.arange(plan.short) >= c
+    # How often an entry of M⁰ stands in the two blocks, as a vector that all entries of a target are multiplied by.
+    often = sum(np.outer(block, block).astype(np.float64) for block in inside) * (lags <= w)
+    weights = np.column_stack([often.ravel(), (often * (-1.0) ** lags).ravel()])
+    row, flat = forms[:, c, c : c + w + 1], forms.reshape(len(forms), -1)
+    plain = (flat @ weights).T + np.array([row @ count, row @ (count * (-1.0) ** steps)])
+    return np.vstack([plain, np.abs(flat) @ weights[:, 0] + np.abs(row) @ count])
+
+
+def _plain(plan: Insertion, forms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The better of constant and alternating signs, and the sum of sizes, of M̃ as stored.
+
+    Guarantee: attained ≤ max Σ M̃_st⟨c_s, c_t⟩ ≤ bound; each is a sum of fewer than 4T₀² numbers.
+    Source: docs/proofs/sums.md.
+    """
+    constant, alternating, sizes = _plain_values(plan, forms)
+    room = summed(4 * plan.short**2)
+    bound = sizes * room
+    return np.maximum(constant, alternating) - 2 * (room - 1) * bound, bound
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Turned:
+    """A stream of T₁ rounds that turns by `frequency` in the 2w rounds around `middle`, and y that goes with it.
+
+    `attained` and `bound` are ends for M̃ over T rounds as stored; `plane` has the one or two directions in which it
+    turns, as columns.
+    """
+
+    attained: float
+    bound: float
+    streams: np.ndarray
+    plane: np.ndarray
+    frequency: float
+    middle: int
+
+    @classmethod
+    def of(cls, plan: Insertion, form: np.ndarray, tolerance: float) -> _Turned:
+        """The ends for one target from its M⁰.
+
+        Guarantee: attained ≤ max Σ M̃_st⟨c_s, c_t⟩ ≤ bound, rounding included.
+        Source: docs/proofs/insertion.md, "Streams" and "Domination".
+        """
+        c, w = plan.start, plan.width
+        before = min(2 * w, plan.inserted)
+        inner, left = plan.whole(form, before), plan.inserted - before
+        middle = c + w + (before - w) // 2
+        row = form[c, c : c + w + 1]
+        frequency, level = _peak(row)
+        dual = solve_dual(inner, tolerance=tolerance)
+        streams, plane = _held(inner, dual.streams, frequency, slice(middle - w, middle + w))
+        product = inner @ streams
+        sizes = float(np.abs(inner).sum())
+        skew = float(np.abs(plane.T @ plane - np.eye(plane.shape[1])).sum()) + 8 * GAMMA * len(plane)
+        # The rows of the middle and cos(ωd) differ by rounding of angles, and by what the plane is off.
+        angle = ROOM * (8 * GAMMA * (math.pi * len(inner) + w + 64) + 4 * skew)
+        attained = float(np.sum(streams * product)) + left * level
+        attained -= value_error(inner, sizes, streams.shape[1])
+        attained -= angle * (left + 4 * w) * 2 * float(np.abs(row).sum()) + 8 * GAMMA * left * abs(level)
+        attained = float(max(0.0, attained) * (1 - 8 * skew - 64 * GAMMA))
+        base = np.linalg.norm(product, axis=1)
+        y = np.concatenate([base[:middle], np.full(left, level), base[middle:]])
+        bound, band = math.inf, plan.band(form, plan.inserted)
+        for lift in LIFTS:
+            room = (attained * (1 + lift * tolerance) - float(y.sum())) / len(y)
+            if room > 0 and is_dominated(band, y + room):
+                bound = math.nextafter(math.fsum(y + room), math.inf)
+                break
+        return cls(
+            attained=attained, bound=bound, streams=streams, plane=plane, frequency=frequency, middle=middle
+        )
+
+    def stream(self, plan: Insertion) -> np.ndarray:
+        """The stream over T rounds: what comes after the rounds that are put in is turned as far as they turn."""
+        left = plan.rounds - len(self.streams)
+        before, after = self.streams[: self.middle], self.streams[self.middle :]
+        if self.plane.shape[1] == 1:
+            sign = math.cos(self.frequency)
+            put = np.outer(sign ** np.arange(1, left + 1), before[-1])
+            return np.concatenate([before, put, after * sign**left])
+        angles = self.frequency * (self.middle + np.arange(left))
+        put = np.column_stack([np.cos(angles), np.sin(angles)]) @ self.plane.T
+        turn, flat = self.frequency * left, after @ self.plane
+        rotation = np.array([[math.cos(turn), math.sin(turn)], [-math.sin(turn), math.cos(turn)]])
+        return np.concatenate([before, put, after + (flat @ rotation - flat) @ self.plane.T])
+
+
+def _peak(row: np.ndarray) -> tuple[float, float]:
+    """ω where r_0 + 2Σ r_d cos ωd is largest, next to a grid, and the value there."""
+    symbol = 2 * fft.rfft(row, 2 * POINTS).real - row[0]
+    best = int(np.argmax(symbol))
+    frequency = math.pi * best / POINTS
+    if 0 < best < POINTS:
+        before, here, after = symbol[best - 1 : best + 2]
+        curve = before - 2 * here + after
+        frequency += (before - after) / (2 * curve) * math.pi / POINTS if curve < 0 else 0.0
+    return frequency, float(row[0] + 2 * np.cos(frequency * np.arange(1, len(row))) @ row[1:])
+
+
+def _held(
+    form: np.ndarray, streams: np.ndarray, frequency: float, middle: slice
+) -> tuple[np.ndarray, np.ndarray]:
+    """The stream after a few more steps of the fixed point, each with its middle turned by ω exactly; the plane."""
+    angles = frequency * np.arange(middle.start, middle.stop)
+    turns = np.column_stack([np.cos(angles), np.sin(angles)])
+    if frequency in (0.0, math.pi):
+        turns = turns[:, :1].round()
+
+    def turned(found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        left, _, right = np.linalg.svd(found[middle].T @ turns, full_matrices=False)
+        found[middle] = turns @ (left @ right).T
+        return found, left @ right
+
+    found, plane = turned(streams.copy())
+    for _ in range(REPEATED):
+        found = form @ found
+        norms = np.linalg.norm(found, axis=1, keepdims=True)
+        first = np.eye(1, found.shape[1])
+        found, plane = turned(np.where(norms > 0, found / np.where(norms > 0, norms, 1.0), first))
+    return found, plane
+
+
+def is_dominated(band: np.ndarray, y: np.ndarray) -> bool:
+    """Whether diag(y) ⪰ M, proved for a banded M as stored, given by its lower band.
+
+    Guarantee: True is a proof, by the margin of `definiteness_margin`: a Cholesky factor of a band is one of the
+    matrix. False says nothing.
+    Source: docs/proofs/spectra.md, "One matrix above another".
+
+    >>> is_dominated(np.array([[2.0, 2.0], [-1.0, 0.0]]), np.array([3.1, 3.1]))
+    True
+    """
+    if (y < 0).any() or not np.isfinite(y).all():
+        return False
+    margin = definiteness_margin(len(y), float(y.sum() + np.abs(band[0]).sum()))
+    rest = np.negative(band)
+    rest[0] += y - margin
+    return bool(dpbtrf(rest, lower=1, overwrite_ab=1)[1] == 0)

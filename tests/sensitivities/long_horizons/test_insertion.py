@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds that are inserted into a short form: against whole forms, in floats and in 256 bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import mpmath
+import numpy as np
+import pytest
+
+from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
+from sottovoce.graphs import metropolis_weights
+from sottovoce.participation import Participation
+from sottovoce.protocols import gossip
+from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities.ends import Problem
+from sottovoce.sensitivities.long_horizons import insertion
+from sottovoce.sensitivities.long_horizons.insertion import (
+    Insertion,
+    inserted_ends,
+    inserted_stream,
+    insertion_of,
+    is_dominated,
+)
+from sottovoce.sensitivities.one_form import dual
+from sottovoce.sensitivities.one_form.batches import batch_ends
+from sottovoce.sensitivities.rounding import inserted_error
+from sottovoce.views import View, observe
+
+RANDOM = "erdos-renyi:n=30,p=0.3,seed=1"
+
+
+def response_of(graph: str, view: View, rounds: int) -> FilteredResponse:
+    protocol = gossip(metropolis_weights(graph), rounds=rounds)
+    return whitened_response(hidden_system(protocol, observe(protocol, view)))
+
+
+def problem_of(rounds: int) -> Problem:
+    return Problem(
+        contribution="vector",
+        participation=Participation.full(),
+        engine="auto",
+        in_bulk=False,
+        tolerance=2e-4,
+        cap=rounds,
+    )
+
+
+def exact_form(response: FilteredResponse, position: int) -> np.ndarray:
+    """M = FᵀF of the model as stored, in 256 bits, round by round from its definition."""
+    gains, rounds, m = response.gains, response.rounds, len(response.rows)
+    exact = np.vectorize(mpmath.mpf, otypes=[object])
+    dense = (
+        response.transition if isinstance(response.transition, np.ndarray) else response.transition.toarray()
+    )
+    transition, rows, source = exact(dense), exact(response.rows), exact(response.source(position))
+    kept = [(exact(gain), exact(whitener)) for gain, whitener in zip(gains.gain, gains.whitener, strict=True)]
+    last = exact(gains.last_whitener) if len(gains.last_whitener) else np.zeros((0, len(dense)), dtype=object)
+    columns = np.full(((rounds - 1) * m + len(last), rounds), mpmath.mpf(0), dtype=object)
+    for begin in range(rounds):
+        state = source
+        for t in range(begin, rounds):
+            gain, whitener = kept[gains.at(t)]
+            columns[t * m : (t + 1) * m, begin] = (last if t == rounds - 1 else whitener) @ state
+            state = transition @ (state - gain @ (rows @ state))
+    return np.asarray(columns.T @ columns)
+
+
+@pytest.mark.parametrize(
+    ("graph", "view", "width"),
+    [
+        ("path:n=3", View.secure_sum(0), 6),
+        ("path:n=3", View.single_node(0), 6),
+        ("path:n=3", View.neighbourhood(0), 4),
+    ],
+)
+def test_what_insertion_is_off_by_is_allowed_for_in_256_bits(graph: str, view: View, width: int) -> None:
+    long = response_of(graph, view, 200)
+    start = long.gains.steady_from(200)
+    assert long.gains.frozen
+    plan = Insertion(start=start, width=width, rest=width // 2, rounds=start + 4 * width)
+    long, short = replace(long, rounds=plan.rounds), replace(long, rounds=plan.short)
+    with mpmath.workprec(256):
+        whole, part = exact_form(long, 0), exact_form(short, 0)
+        c, w, K = plan.start, plan.width, plan.inserted
+        off = mpmath.mpf(0)
+        for s in range(plan.rounds):
+            for t in range(plan.rounds):
+                low, high = min(s, t), max(s, t)
+                if high < c + w:
+                    put = part[s, t]
+                elif low >= c + K:
+                    put = part[s - K, t - K]
+                else:
+                    put = part[c, c + high - low] if high - low <= w else mpmath.mpf(0)
+                off += abs(whole[s, t] - put)
+    allowed = inserted_error(
+        long.closed_loop(start),
+        long.columns(np.array([0])),
+        plan,
+        shows=(1 + long.distortion) / (1 - long.gains.missing) ** 0.5 + long.distortion,
+        built=long.gains.covariance_norm**0.5,
+    )
+    assert 1e-3 * allowed[0] < off <= allowed[0]
+
+
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0), View.single_node(0)])
+def test_inserted_ends_hold_what_whole_forms_hold(view: View) -> None:
+    rounds = 300
+    response = response_of(RANDOM, view, rounds)
+    plan, problem = insertion_of(response, 2e-4), problem_of(rounds)
+    assert plan is not None
+    positions = np.arange(0, 29, 4)
+    ends = inserted_ends(response, plan, positions, problem, None)
+    whole = [batch_ends(forms, problem) for forms in response.forms(positions)]
+    lower, upper = (np.concatenate([each[k] for each in whole]) for k in (0, 1))
+    assert (ends.lower <= upper).all()
+    assert (lower <= ends.upper).all()
+    assert (ends.upper <= 1.001 * ends.lower).all()
+    assert (np.maximum(ends.upper, upper) <= 1.001 * np.minimum(ends.lower, lower)).all()
+
+
+def test_a_band_put_together_is_the_form_written_out() -> None:
+    response = response_of(RANDOM, View.secure_sum(0), 400)
+    plan = insertion_of(response, 2e-4)
+    assert plan is not None
+    (forms,) = replace(response, rounds=plan.short).forms(np.array([3]))
+    for count in (plan.width, plan.width + 7, plan.inserted):
+        whole, band = plan.whole(forms.matrices[0], count), plan.band(forms.matrices[0], count)
+        for lag in range(plan.width + 1):
+            assert np.array_equal(np.diagonal(whole, lag), band[lag, : len(whole) - lag])
+        assert np.array_equal(whole, whole.T)
+        assert not np.diagonal(whole, plan.width + 1).any()
+
+
+def test_the_stream_behind_a_lower_end_attains_it() -> None:
+    rounds = 400
+    response = response_of(RANDOM, View.secure_sum(0), rounds)
+    plan, problem = insertion_of(response, 2e-4), problem_of(rounds)
+    assert plan is not None
+    positions = np.arange(0, 29, 3)
+    ends = inserted_ends(response, plan, positions, problem, None)
+    dimensions = set()
+    for place, position in enumerate(positions):
+        stream = inserted_stream(response, plan, int(position), problem).reshape(rounds, -1)
+        assert np.linalg.norm(stream, axis=1).max() <= 1 + 1e-12
+        shown = float((response.respond(int(position), stream) ** 2).sum())
+        assert ends.lower[place] <= shown * (1 + 1e-9)
+        dimensions.add(stream.shape[1])
+    assert len(dimensions) > 1
+
+
+def test_a_band_is_dominated_where_the_whole_form_is() -> None:
+    response = response_of(RANDOM, View.secure_sum(0), 400)
+    plan = insertion_of(response, 2e-4)
+    assert plan is not None
+    (forms,) = replace(response, rounds=plan.short).forms(np.array([3]))
+    whole, band = plan.whole(forms.matrices[0], plan.width), plan.band(forms.matrices[0], plan.width)
+    top = float(np.linalg.eigvalsh(whole)[-1])
+    for factor, held in ((1 + 1e-9, True), (1 - 1e-9, False)):
+        y = np.full(len(whole), factor * top)
+        assert is_dominated(band, y) is dual.is_dominated(whole, y) is held
+
+
+def test_a_filter_that_settles_late_has_nothing_inserted() -> None:
+    assert insertion_of(response_of("ring:n=60", View.secure_sum(0), 300), 2e-4) is None
+
+
+def test_ends_that_insertion_leaves_apart_are_solved_from_the_whole_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    protocol = gossip(metropolis_weights(RANDOM), rounds=200)
+    whole = sensitivity(protocol, View.secure_sum(0), [3, 4])
+    monkeypatch.setattr(insertion, "LIFTS", ())
+    found = sensitivity(protocol, View.secure_sum(0), [3, 4])
+    assert (found.squared_upper <= 1.001 * found.squared_lower).all()
+    assert (found.squared_lower <= whole.squared_upper).all()
+    assert (whole.squared_lower <= found.squared_upper).all()
+    assert np.isfinite(found.witness_of(0)).all()
