@@ -26,6 +26,7 @@ EDGES: dict[str, set[str]] = {
     "folders": {"errors", "files"},
     "spellings": {"errors"},
     "interval": {"errors"},
+    "markup": {"interval"},
     "forms": {"errors"},
     "gaussian": {"errors", "interval"},
     "krylov": {"errors", "interval"},
@@ -69,6 +70,7 @@ EDGES: dict[str, set[str]] = {
     },
     "sensitivities": {
         "errors",
+        "markup",
         "interval",
         "protocols",
         "views",
@@ -83,6 +85,7 @@ EDGES: dict[str, set[str]] = {
     "theory": {"errors", "gaussian", "graphs"},
     "accounting": {
         "errors",
+        "markup",
         "interval",
         "gaussian",
         "protocols",
@@ -120,6 +123,7 @@ EDGES: dict[str, set[str]] = {
     },
     "learning": {
         "errors",
+        "markup",
         "files",
         "spellings",
         "interval",
@@ -135,6 +139,7 @@ EDGES: dict[str, set[str]] = {
     },
     "frontiers": {
         "errors",
+        "markup",
         "crews",
         "folders",
         "forms",
@@ -283,6 +288,7 @@ OUTSIDE["crews"] = set()
 OUTSIDE["folders"] = set()
 OUTSIDE["spellings"] = set()
 OUTSIDE["interval"] = set()
+OUTSIDE["markup"] = set()
 OUTSIDE["page"] = set()
 for room in ("forms", "certificates", "sweeps", "peers", "documents", "web"):
     OUTSIDE[room] |= {"msgspec"}

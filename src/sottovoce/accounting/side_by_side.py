@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,11 @@ class Contender:
     name: str
     table: AccountTable
     refused: str | None = None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table under its name, and what was refused."""
+        why = "" if self.refused is None else f"<p>{html.escape(self.refused)}</p>"
+        return f"<div><p>{html.escape(self.name)}</p>{self.table._repr_html_()}{why}</div>"
 
 
 def compare(

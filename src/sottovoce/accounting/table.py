@@ -13,7 +13,8 @@ import numpy as np
 from sottovoce import gaussian
 from sottovoce.accounting.values import Account, epsilon_below, mu_ends
 from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, positive, probability
-from sottovoce.interval import Interval
+from sottovoce.interval import Interval, rounded_up
+from sottovoce.markup import MOST_ROWS, ends, shown
 from sottovoce.protocols import missing_noise
 from sottovoce.scenarios import RELATIONS, Answer
 from sottovoce.views import ASSUMPTIONS, View, rests_on
@@ -199,6 +200,30 @@ class AccountTable(Answer):
     def with_noise(self, noise_multiplier: float) -> AccountTable:
         """The same pairs at another noise level."""
         return replace(self, noise_multiplier=noise_multiplier)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the most exposed nodes, each with who learns most about it."""
+        rows = [
+            (
+                account.target,
+                ends(account.epsilon()),
+                ", ".join(map(str, account.observers)) or "everyone",
+                account.method,
+            )
+            for _, account in self.most_exposed(MOST_ROWS)
+        ]
+        worst = rounded_up(float(self.epsilon_upper.max()))
+        # Up: with what is read here, ε is no larger.
+        noise = rounded_up(self.noise_multiplier, 6)
+        return shown(
+            f"ε ≤ {worst} at δ = {self.delta:g}, view {self.view}, noise multiplier {noise}",
+            ("target", "ε", "observer", "method"),
+            rows,
+            [
+                f"{len(self)} pairs; of each target shown the observer that learns most, the most exposed first.",
+                f"Assumption {self.assumption}: {ASSUMPTIONS[self.assumption]}.",
+            ],
+        )
 
     def calibrated_noise(self, target_epsilon: float, target_delta: float) -> float:
         """The smallest noise multiplier at which every pair is (target_epsilon, target_delta)-private.

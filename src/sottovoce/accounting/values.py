@@ -11,7 +11,8 @@ import numpy as np
 
 from sottovoce import gaussian
 from sottovoce.errors import InputError, at_least, needs, one_of, positive, probability
-from sottovoce.interval import UNIT_ROUNDOFF, Interval
+from sottovoce.interval import UNIT_ROUNDOFF, Interval, rounded_up
+from sottovoce.markup import ends, shown
 from sottovoce.scenarios import CONTRIBUTIONS, RELATIONS, Relation
 from sottovoce.views import ASSUMPTIONS, Assumption
 
@@ -148,6 +149,25 @@ class Account:
         return Interval(
             float(epsilon_below(self.mu.lower, chosen)), gaussian.epsilon(self.mu.upper, float(chosen))
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        delta = self.default_delta
+        rows: list[tuple[str, str]] = [
+            ("observer", ", ".join(map(str, self.observers)) or "everyone"),
+            ("target", str(self.target)),
+        ]
+        if self.sensitivity_squared is not None:
+            rows.append(("Δ²", ends(self.sensitivity_squared)))
+        rows.append(("μ", ends(self.mu)))
+        if delta is not None:
+            rows.append((f"ε at δ = {delta:g}", ends(self.epsilon())))
+        rows += [("relation", self.relation), ("method", self.method)]
+        caption = (
+            "An account" if delta is None else f"ε ≤ {rounded_up(self.epsilon().upper)} at δ = {delta:g}"
+        )
+        note = f"Assumption {self.assumption}: {ASSUMPTIONS[self.assumption]}."
+        return shown(f"{caption}, view {self.view}", ("", ""), rows, [note])
 
     def delta(self, epsilon: float) -> Interval:
         """The smallest δ for which the view is (ε, δ)-private.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
+from sottovoce.markup import shown
 from sottovoce.views import Assumption  # noqa: TC001 - forms read these annotations
 
 if TYPE_CHECKING:
@@ -65,6 +66,25 @@ class Frontier:
     settings: dict[str, Any]
     computed: int = 0
     kept: int = 0
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each line of the picture, a column for each ε."""
+        columns = [f"ε = {point.epsilon:g}" for point in self.arms[0].points if point.epsilon is not None]
+        rows = [
+            (
+                ", ".join(filter(None, (arm.network, arm.protocol, arm.view, kind))),
+                *(f"{point.accuracy:.3f} ± {point.deviation:.3f}" for point in arm.points),
+                *(point.assumption or "none" for point in arm.points[:1]),
+            )
+            for kind, arms in (("", self.arms), ("trusted server", self.central))
+            for arm in arms
+        ]
+        return shown(
+            "Accuracy against ε, mean ± standard deviation over the repeats",
+            ("", *columns, "assumption"),
+            rows,
+            [self.tuning, "Accuracies are measured without noise and are not private."],
+        )
 
     @property
     def networks(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from sottovoce.errors import InputError
 from sottovoce.interval import Interval, rounded_up
 from sottovoce.learning.descent import consensus_distance
+from sottovoce.markup import ends, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,6 +97,20 @@ class Run:
     average_excess_risk: float | None = None
     accuracy: float | None = None
     node_accuracies: tuple[float, float] | None = None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: both numbers, the one without assumption too, and what was measured."""
+        measured = (("loss", self.loss), ("accuracy", self.accuracy))
+        rows = [
+            (f"ε of the view {self.account.view}, assuming {self.account.assumption}", ends(self.epsilon)),
+            ("ε without any assumption (local DP)", ends(self.unconditional.epsilon())),
+            ("rounds", f"{self.state.round} of {self.rounds}"),
+            ("noise multiplier", rounded_up(self.noise_multiplier, 6)),
+            *((name, f"{value:.4g}") for name, value in measured if value is not None),
+            ("noise", self.randomness),
+        ]
+        note = "Loss and accuracy are measured without noise and are not private."
+        return shown(f"A run: ε ≤ {rounded_up(self.epsilon.upper)} in the view", ("", ""), rows, [note])
 
     @property
     def finished(self) -> bool:

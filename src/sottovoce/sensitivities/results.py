@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.interval import Interval
+from sottovoce.markup import MOST_ROWS, ends, shown
 from sottovoce.scenarios import Answer
 from sottovoce.views import place_among
 
@@ -74,6 +75,24 @@ class Sensitivities(Answer):
     squared_upper: np.ndarray
     method: np.ndarray
     witness_of: Callable[[int], np.ndarray]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the targets of which most is seen."""
+        order = np.argsort(-self.squared_upper, kind="stable")[:MOST_ROWS]
+        rows = [
+            (
+                self.targets[k],
+                ends(Interval(float(self.squared_lower[k]), float(self.squared_upper[k]))),
+                self.method[k],
+            )
+            for k in order
+        ]
+        return shown(
+            f"Δ² of {len(self.indices)} targets, view {self.view.name}, {self.scenario.protocol.rounds} rounds",
+            ("target", "Δ²", "method"),
+            rows,
+            [f"Assumption: {self.scenario.assumption}."],
+        )
 
     @property
     def view(self) -> View:
