@@ -92,7 +92,7 @@ def test_the_headline_says_what_the_command_line_says(page: Page, families: Acco
 
 
 def test_sections_are_text_and_not_markup(page: Page) -> None:
-    assert "ε ≤ 4.934 <b>bold</b>" in page.inner_text("#sections pre")
+    assert "ε ≤ 4.934 <b>bold</b>" in page.inner_text("#sections p >> nth=0")
     assert "</script>" in page.inner_text("#sections table")
     assert page.locator("#sections b").count() == 0
 
