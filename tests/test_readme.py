@@ -232,9 +232,13 @@ def test_the_demo_needs_the_first_list_of_versions_and_the_tests_the_second() ->
 def test_the_demo_is_what_the_readme_says() -> None:
     recipe = re.search(r"^demo:.*\n\t(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert recipe is not None
-    assert "account erdos-renyi:n=100," in recipe[1]
+    assert "account florentine " in recipe[1]
     assert "--observer" not in recipe[1]
-    assert f"all {100 * 99} pairs of a random graph of 100 nodes" in README.read_text(encoding="utf-8")
+    assert "--view" not in recipe[1]
+    assert recipe[1].endswith(" --report demo.html")
+    said = " ".join(README.read_text(encoding="utf-8").split())
+    assert f"`make demo` accounts for all {15 * 14} pairs of the families above" in said
+    assert "ends in a report, `demo.html`" in said
 
 
 MEASURED = re.findall(
