@@ -44,7 +44,7 @@ def test_plain_gossip_says_what_it_said(sottovoce: Run) -> None:
 def test_reports_and_plots_of_programs(sottovoce: Run, tmp_path: Path) -> None:
     words = ("account", *RING, "--noise-multiplier", "2", "--protocol", "repeated:steps=2")
     code, _, err = sottovoce(*words, "--report", "r.html", "--plot", "p.svg", "--output", "p.csv")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "sottovoce: wrote p.svg\nsottovoce: wrote r.html\n")
     assert {path.name for path in tmp_path.iterdir()} >= {"r.html", "p.svg", "p.csv"}
 
 

@@ -239,7 +239,9 @@ def _show(found: Frontier, output: Path | None, report: Path | None, *, json: bo
 
         title = f"The price of privacy on {found.settings['data']}"
         write_report(report, title=title, sections=frontier_sections(found))
-        say_written(report)
+        if json:
+            # The text names its files itself.
+            say_written(report)
     if json:
         from sottovoce.documents import as_json
         from sottovoce.documents.frontiers import frontier_document
