@@ -69,9 +69,12 @@ def test_a_budget_that_is_not_kept_says_which_noise_would_do(here: Path) -> None
         target_delta=1e-5,
     )
     assert "Fail : ε ≤ 0.5 is not certified under the assumption oblivious." in said
-    assert f"A noise multiplier of {rounded_up(enough, 5)} gives ε ≤ 0.5." in said
+    noise = f"{rounded_up(enough, 5)} in the view secure-sum"
+    assert f"For ε ≤ 0.5 it takes a noise multiplier of {noise}." in said
     assert main([*ACCOUNT, "--view", "secure-sum", "--report", "r.html"]) == 0
-    assert "No budget was set (--max-epsilon). A noise multiplier of" in sheet(here / "r.html")
+    assert "No budget was set (--max-epsilon). For ε ≤ 1 it takes a noise multiplier of" in sheet(
+        here / "r.html"
+    )
 
 
 def test_a_part_of_the_pairs_and_an_infinite_number_are_said(here: Path) -> None:

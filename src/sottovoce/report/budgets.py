@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["noise_sentence"]
 
 
-def noise_sentence(parts: Sequence[PagePart], accounts: Sequence[Account], epsilon: float = 1.0) -> str:
+def noise_sentence(parts: Sequence[PagePart], accounts: Sequence[Account], epsilon: float) -> str:
     """The noise multiplier that keeps each view within ε; nothing of a view whose worst pair is not at hand.
 
     Guarantee: every multiplier is rounded up, and suffices for every pair of its view that was computed.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sottovoce.accounting import Account, noise_enough
+from sottovoce.accounting import Account
 from sottovoce.documents import Occasion
 from sottovoce.interval import Interval, rounded_up
 from sottovoce.report.budgets import noise_sentence
@@ -34,14 +34,15 @@ def sheet_html(page: PageDocument) -> str:
     parts = (page, *page.beside)
     accounts = [_worst(part, page.graph.labels) for part in parts]
     unconditional = _unconditional(page)
-    noise = noise_sentence(parts, [account for account, _, _ in accounts])
+    target = 1.0 if told.max_epsilon is None else told.max_epsilon
+    noise = noise_sentence(parts, [account for account, _, _ in accounts], target)
     weights = {"weights": f"{page.graph.rule}, hash {page.graph.hash}"}
     return first_page(
         Sheet(
             asked=_question(page),
-            verdict=_verdict(page, told, unconditional),
+            verdict=_verdict(page, told, unconditional, noise),
             sizes=_sizes(parts, accounts, unconditional),
-            meaning=f"{_meaning(page, accounts[0])} {noise}".strip(),
+            meaning=_meaning(page, accounts[0]),
             checks=checks_of(page.view, page.assumption),
             views=[(part.view, _named(part)) for part in parts],
             origin=origin_rows(told, weights, "sottovoce verify THIS-FILE --graph GRAPH"),
@@ -109,30 +110,20 @@ def _question(page: PageDocument) -> str:
     )
 
 
-def _verdict(page: PageDocument, told: Occasion, unconditional: float | None) -> Verdict:
-    """Pass or fail against the budget, or that there was none."""
+def _verdict(page: PageDocument, told: Occasion, unconditional: float | None, noise: str) -> Verdict:
+    """Pass or fail against the budget, or that there was none; and `noise`, which says how much would keep it."""
     most = told.max_epsilon
     epsilon = math.inf if page.epsilon_upper is None else page.epsilon_upper
-    noise = "" if math.isinf(epsilon) else f" {_enough(page, 1.0 if most is None else most)}"
     if most is None:
-        return Verdict("", f"No budget was set (--max-epsilon).{noise}")
+        return Verdict("", f"No budget was set (--max-epsilon). {noise}".strip())
     under = "" if page.assumption == "none" else f" under the assumption {page.assumption}"
     partly = "" if page.pairs_computed >= page.pairs_possible else ", for the pairs that were computed"
     if epsilon > most:
-        return Verdict("fail", f"ε ≤ {most:g} is not certified{under}{partly}.{noise}")
+        return Verdict("fail", f"ε ≤ {most:g} is not certified{under}{partly}. {noise}".strip())
     without = ""
     if unconditional is not None:
         without = " Without it, too." if unconditional <= most else " Without it, it is not."
-    return Verdict("pass", f"the budget ε ≤ {most:g} is kept{under}{partly}.{without}")
-
-
-def _enough(page: PageDocument, target: float) -> str:
-    """The noise that keeps every computed pair of the view that leads within a target: factor·Δ/μ(ε, δ)."""
-    largest = max(math.inf if end is None else end for end in page.pairs.upper)
-    if largest == 0:
-        return ""
-    noise = noise_enough(largest, target, page.delta, factor=page.factor)
-    return f"A noise multiplier of {rounded_up(noise, 5)} gives ε ≤ {target:g}."
+    return Verdict("pass", f"the budget ε ≤ {most:g} is kept{under}{partly}.{without} {noise}".strip())
 
 
 def _meaning(page: PageDocument, worst: tuple[Account, str, str]) -> str:
