@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation as a site: built without a warning, found by searching, readable for everyone."""
 
+import fcntl
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,17 +27,30 @@ COLOURS = """axe.run({exclude: ['.doc-object ~ .doc-object']},
 
 
 @pytest.fixture(scope="module")
-def site() -> Path:
-    """The site, whose links and anchors all lead somewhere: else building it fails."""
-    built = subprocess.run(
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, whose links and anchors all lead somewhere: else building it fails.
+
+    Tests that run side by side share one: building it again would take it from under the other.
+    """
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    built = tmp_path_factory.getbasetemp().parent / f"site-{run}"
+    with built.open("a+", encoding="utf-8") as mark:
+        fcntl.flock(mark, fcntl.LOCK_EX)
+        if not built.stat().st_size:
+            build()
+            mark.write("built")
+    return SITE
+
+
+def build() -> None:
+    done = subprocess.run(
         [sys.executable, "-m", "scripts.site", "--without-pictures"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (built.returncode, built.stderr) == (0, ""), built.stderr
-    return SITE
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
 
 
 def test_every_document_is_a_page_of_the_site(site: Path) -> None:
