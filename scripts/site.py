@@ -71,14 +71,25 @@ def lay_out() -> None:
             shutil.copytree(source, PAGES / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, PAGES / name)
-    for extra in ("site.css", "vendor/iframe-worker.js", "vendor/iframe-worker.LICENSE.txt"):
+    for extra in ("site.css", "site.js", "vendor/iframe-worker.js", "vendor/iframe-worker.LICENSE.txt"):
         shutil.copy(ROOT / "scripts" / extra, PAGES)
     (PAGES / "docs" / "reference.md").write_text(reference(), encoding="utf-8")
 
 
 def on_post_page(output: str, **_: object) -> str:
-    """Let a page take the script that searches pages on disk from beside it: called by mkdocs, page by page."""
-    return re.sub(r'src="[^"]*/iframe-worker/shim"', f'src="{_up(output)}iframe-worker.js"', output)
+    """Mend what the theme writes, called by mkdocs page by page.
+
+    The script that searches pages on disk is taken from beside them, the search has a name, and lists inside a table of
+    contents are no landmarks of their own, which would bear the same name twice.
+    """
+    output = re.sub(r'src="[^"]*/iframe-worker/shim"', f'src="{_up(output)}iframe-worker.js"', output)
+    output = output.replace('role="dialog">', 'role="dialog" aria-label="Search">', 1)
+    return re.sub(r'<nav class="md-nav" aria-label="[^"]*">', '<nav class="md-nav" role="none">', output)
+
+
+def on_post_template(output_content: str, template_name: str, **_: object) -> str:
+    """Leave out the page for what is not found: it takes its style from the root of a server, and here is none."""
+    return "" if template_name == "404.html" else output_content
 
 
 def _up(page: str) -> str:

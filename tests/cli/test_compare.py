@@ -2,6 +2,7 @@
 """`sottovoce compare`: several questions side by side."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,12 +64,21 @@ def test_a_protocol_that_no_noise_helps_is_said_so_and_does_not_stop_the_rest(so
     assert "∞" in at_noise
 
 
-def test_a_picture_is_drawn(sottovoce: Run, tmp_path: Path) -> None:
-    asked = ("compare", "ring:n=6", "--rounds", "3", "--plot", "c.svg", *VIEWS)
+def test_a_picture_and_a_report_are_drawn(sottovoce: Run, tmp_path: Path) -> None:
+    asked = ("compare", "ring:n=6", "--rounds", "3", "--plot", "c.svg", "--report", "c.html", *VIEWS)
     for measure in (("--noise-multiplier", "2"), ("--target-epsilon", "1")):
-        assert sottovoce(*asked, *measure).code == 0
+        code, out, err = sottovoce(*asked, *measure)
+        assert (code, err) == (0, "sottovoce: wrote c.svg\nsottovoce: wrote c.html\n")
         text = (tmp_path / "c.svg").read_text(encoding="utf-8")
         assert text.startswith("<?xml")
+        page = (tmp_path / "c.html").read_text(encoding="utf-8")
+        number = re.search(r" (?:ε ≤|of) (\d[\d.]*\d)", out)
+        assert number is not None
+        assert f"<td>{number[1]}</td>" in page
+        assert f"<td>sottovoce {' '.join(asked)} {' '.join(measure)}</td>" in page
+    code, out, err = sottovoce("verify", "c.html")
+    assert (code, out.splitlines()[0]) == (3, "Nothing in this report can be checked.")
+    assert "on trust are every number" in err
 
 
 @pytest.mark.parametrize(

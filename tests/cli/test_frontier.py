@@ -43,6 +43,12 @@ def test_text_json_picture_and_report_say_the_same(sottovoce: Run) -> None:
     assert "The price of privacy on breast-cancer" in page
     assert "the records themselves had no say in it" in page
     assert "data:image/svg+xml;base64," in page
+    code, out, err = sottovoce("verify", "price.html")
+    assert (code, out.splitlines()[0]) == (3, "Nothing in this report can be checked.")
+    assert err == (
+        "sottovoce: not verified: on trust are every number: it carries no certificate (ask again what it asks, and "
+        "compare)\n"
+    )
 
 
 def test_an_interrupt_keeps_what_is_finished(tmp_path: Path, sottovoce: Run) -> None:

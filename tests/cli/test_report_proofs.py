@@ -359,6 +359,16 @@ def test_tricks_with_the_markup_are_errors(
         read_report(report)
 
 
+def test_a_report_without_its_data_proves_nothing(sottovoce: Run, report: Path) -> None:
+    put(report, "data", None)
+    code, _, err = sottovoce(*VERIFY)
+    assert (code, "certificates must be those of its answer" in err) == (2, True)
+    put(report, "certificates", [])
+    code, out, err = sottovoce(*VERIFY)
+    assert (code, out.splitlines()[0]) == (3, "Nothing in this report can be checked.")
+    assert "on trust are every number" in err
+
+
 def test_a_report_says_how_to_check_it_or_why_not(sottovoce: Run, report: Path) -> None:
     assert "sottovoce verify FILE --graph GRAPH checks it by other code" in report.read_text(encoding="utf-8")
     # Patterns are gone through one by one here, which no certificate holds.

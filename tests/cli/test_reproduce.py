@@ -79,3 +79,4 @@ def test_a_report_holds_pictures_and_findings(sottovoce: Run, tmp_path: Path) ->
     assert (code, err) == (0, f"sottovoce: wrote {report}\n")
     assert page.count("data:image/svg+xml") == 2
     assert "does not hold" in page
+    assert sottovoce("verify", str(report)).code == 3

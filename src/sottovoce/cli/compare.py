@@ -19,12 +19,14 @@ from sottovoce.cli.options import (
     Json,
     Maps,
     OwnNoise,
+    ReportOption,
     Sight,
     ViewName,
     network,
     scenario_of,
 )
 from sottovoce.cli.printing import progress, result_page, typed_command, write_result
+from sottovoce.cli.reporting import check_report, say_written
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ def compare(
     ] = None,
     delta: Delta = 1e-5,
     json: Json = False,
+    report: ReportOption = None,
     plot: Annotated[
         Path | None,
         Parameter(help="Draw the comparison to this .svg, .png or .pdf file.", show_default=False),
@@ -80,6 +83,11 @@ def compare(
     from sottovoce.documents import as_json, comparison_document
     from sottovoce.scenarios import Effort
 
+    if report is not None:
+        from sottovoce.report import needs_matplotlib
+
+        check_report(report)
+        needs_matplotlib()
     if plot is not None:
         from sottovoce.report import check_plot_path
 
@@ -124,5 +132,12 @@ def compare(
     if plot is not None:
         from sottovoce.report import plot_comparison
 
-        plot_comparison(found, plot, target_epsilon=target_epsilon)
+        say_written(plot_comparison(found, plot, target_epsilon=target_epsilon))
+    if report is not None:
+        from sottovoce.documents import occasion
+        from sottovoce.report import comparison_sections, write_report
+
+        said = occasion(typed_command(), (*graphs, *weights, *protocol), None)
+        sections = comparison_sections(found, said, target_epsilon=target_epsilon)
+        say_written(write_report(report, title="Side by side", sections=sections))
     return 0

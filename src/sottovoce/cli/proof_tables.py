@@ -90,6 +90,8 @@ def report_verification_text(console: Console, document: ReportVerificationDocum
         if view.certificate is not None:
             console.print()
             console.print(facts(_claim(view.certificate)))
+    if not document.views:
+        paragraph(console, "Nothing in this report can be checked.", style="bold")
     _on_trust(console, document.trusted)
 
 

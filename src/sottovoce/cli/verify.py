@@ -205,6 +205,8 @@ def _report(file: Path, meant: GossipWeights | None, report: Path | None, *, jso
             complain(f"not verified: {view.view}: {view.reason}")
     if not read.proved:
         complain(f"not verified: on trust are {'; '.join(read.trusted)}")
+    if read.page is None and read.result is None:
+        return 3
     agrees = _page_agrees(says=says_what_it_carries(read))
     return 0 if document.verified and agrees else 3
 

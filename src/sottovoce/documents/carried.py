@@ -106,9 +106,10 @@ def read_result(text: str) -> Result:
 class ReadReport:
     """A report: its views, the one that leads first, the data they were read from, and all of its text.
 
-    `page` is what its map of pairs shows and `result` what its command answered; one of them is there. `alone` are
-    certificates that stand for no view of a page. `trusted` says what beside the pairs nothing in it can prove, and
-    `proved` whether every bound of its answer follows from pairs or certificates once these are verified.
+    `page` is what its map of pairs shows and `result` what its command answered; a comparison, a frontier and a
+    reproduction have neither, and nothing to check. `alone` are certificates that stand for no view of a page.
+    `trusted` says what beside the pairs nothing in it can prove, and `proved` whether every bound of its answer follows
+    from pairs or certificates once these are verified.
     """
 
     views: tuple[Carried, ...]
@@ -131,8 +132,7 @@ def read_report(path: str | os.PathLike[str]) -> ReadReport:
         text = content.decode()
         answered = _opening(RESULT) in text
         data = strict_json(_element(text, DATA), "what a report holds")
-        bare = data is None and answered
-        page = None if bare else read_form(data, PageDocument, "what a report holds")
+        page = None if data is None else read_form(data, PageDocument, "what a report holds")
         held: object = []
         if page is not None or _opening(CERTIFICATES) in text:
             held = strict_json(_element(text, CERTIFICATES), "what a report carries")
@@ -163,9 +163,9 @@ def _answered(
     result: Result | None, page: PageDocument | None, alone: tuple[Certificate, ...]
 ) -> tuple[tuple[str, ...], bool]:
     """What of an answer is on trust, and whether all of its bounds follow from what the report carries."""
-    if result is None:
+    if result is None and page is not None:
         return (), True
-    document = result.document
+    document = None if result is None else result.document
     if isinstance(document, RunDocument) and page is not None:
         trusted, proved = check_run(document, page)
         return tuple(trusted), proved

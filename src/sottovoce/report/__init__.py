@@ -2,7 +2,7 @@
 """Pictures and pages of what accounts, runs and studies found: matplotlib figures and self-contained HTML."""
 
 from sottovoce.report.accounts import check_plot_path, needs_matplotlib, plot_account
-from sottovoce.report.comparisons import plot_comparison
+from sottovoce.report.comparisons import comparison_sections, plot_comparison
 from sottovoce.report.drawings import DRAWN, program_drawing, view_drawing
 from sottovoce.report.frontiers import frontier_picture, frontier_sections
 from sottovoce.report.html import (
@@ -24,6 +24,7 @@ __all__ = [
     "Section",
     "check_plot_path",
     "check_report_path",
+    "comparison_sections",
     "frontier_picture",
     "frontier_sections",
     "needs_matplotlib",

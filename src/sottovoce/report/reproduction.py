@@ -89,10 +89,11 @@ def reproduce(
 def reproduction_sections(done: Reproduction) -> list[Section]:
     """The parts of a report on the studies asked for: an overview that leads to each, with its picture and findings."""
     findings = [finding for record in done.records for finding in record.findings]
+    studies = "1 study" if len(done.records) == 1 else f"{len(done.records)} studies"
     overview = Section(
         heading="Overview",
         text=f"{PAPER}.\n\nClaims of the paper, with what was measured about each. "
-        f"{len(findings)} findings in {len(done.records)} studies; statement numbers are those of the compiled paper. "
+        f"{len(findings)} findings in {studies}; statement numbers are those of the compiled paper. "
         "Studies of other protocols name their sources.",
         columns=("study", "findings", "verdicts"),
         rows=[
