@@ -52,6 +52,7 @@ __all__ = [
 ]
 
 DATA, CERTIFICATES, RESULT = "data", "certificates", "result"
+TITLE = "its title, the origin of its graph, date, command, hashes of files, and names of data"
 _END = "</script>"
 
 Texts = list[str | Annotated[list[str], Meta(min_length=1)] | None]
@@ -145,7 +146,7 @@ def read_report(path: str | os.PathLike[str]) -> ReadReport:
             page=page,
             result=result,
             alone=certificates,
-            trusted=trusted,
+            trusted=(*trusted, TITLE),
             proved=proved,
             text=text,
         )
