@@ -143,6 +143,22 @@ FORGERIES: list[tuple[Callable[[str], str], int, str]] = [
         3,
         "the page is not, to the letter",
     ),
+    # What contradicts the rest of the page.
+    (lambda text: text.replace('"nodes":5,', '"nodes":5000,', 1), 2, "as many nodes and edges as it draws"),
+    (
+        lambda text: re.sub(r'"lower":\[[^]]*\],"upper":\[', '"lower":[9.0],"upper":[', text, count=1),
+        2,
+        "a lower end of Δ² must not be above",
+    ),
+    (
+        lambda text: re.sub(
+            r'"worst":\[[^]]*\]',
+            '"worst":[' + '{"lower":0,"upper":0.01},' * 5 + '{"lower":0,"upper":0.01}]',
+            text,
+        ),
+        2,
+        "a curve must end near Δ² of its observer",
+    ),
     # Words that nothing binds would let averaging pass for training, and one protocol for another.
     (
         lambda text: text.replace('"rounds":6,', '"rounds":6,"updates":{"lower":0.9,"upper":1.0},', 1),
