@@ -159,6 +159,11 @@ FORGERIES: list[tuple[Callable[[str], str], int, str]] = [
         2,
         "a curve must end near Δ² of its observer",
     ),
+    (
+        lambda text: text.replace('"rounds":6,', '"rounds":6,"infinite":"ε is 0.01",', 1),
+        2,
+        "beside a finite ε",
+    ),
     # Words that nothing binds would let averaging pass for training, and one protocol for another.
     (
         lambda text: text.replace('"rounds":6,', '"rounds":6,"updates":{"lower":0.9,"upper":1.0},', 1),

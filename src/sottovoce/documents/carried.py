@@ -56,7 +56,7 @@ DATA, CERTIFICATES, RESULT = "data", "certificates", "result"
 # Curves and pairs may be bounded with different effort.
 CURVED = 0.5
 TITLE = "its title, the origin of its graph, date, command, hashes of files, and names of data"
-BESIDE = "Δ² of fewer rounds in curves, and of a server that all trust"
+BESIDE = "Δ² of fewer rounds in curves and of a server that all trust, and the names of bounds"
 _END = "</script>"
 
 Texts = list[str | Annotated[list[str], Meta(min_length=1)] | None]
@@ -236,6 +236,10 @@ def _check_shown(page: PageDocument) -> None:
         both = zip(part.pairs.lower, part.pairs.upper, strict=False)
         if any(upper is not None and (lower is None or lower > upper) for lower, upper in both):
             raise InputError("a lower end of Δ² must not be above the upper end; got one that is")
+        if part.infinite is not UNSET and part.epsilon_upper is not None:
+            raise InputError(
+                f"words on what is infinite must not stand beside a finite ε; got {part.infinite!r}"
+            )
     for curve in page.curves:
         places = {k for k, names in enumerate(page.observers) if names == list(curve.observers)}
         pairs = zip(page.pairs.observer, page.pairs.upper, strict=False)
