@@ -14,7 +14,7 @@ from sottovoce.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DIGITS", "UNIT_ROUNDOFF", "Interval", "rounded_down", "rounded_near", "rounded_up"]
+__all__ = ["DIGITS", "UNIT_ROUNDOFF", "Interval", "as_given", "rounded_down", "rounded_near", "rounded_up"]
 
 UNIT_ROUNDOFF = 2.0**-53
 """u: a sum, product, quotient or square root of floats is within a factor 1 ± u of the true one, but for underflow."""
@@ -114,6 +114,16 @@ def rounded_near(value: float, digits: int = DIGITS) -> str:
     '0.6667'
     """
     return _rounded(value, digits, decimal.ROUND_HALF_EVEN)
+
+
+def as_given(value: float) -> str:
+    """A number that somebody chose, such as a budget or δ, to its last digit: it must be neither more nor less.
+
+    >>> as_given(1.0), as_given(1e-5), as_given(1.0000004)
+    ('1', '1e-05', '1.0000004')
+    """
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
 
 
 def _rounded(value: float, digits: int, direction: str) -> str:

@@ -9,12 +9,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from sottovoce.cli import main
-from sottovoce.documents import RunDocument, read_report
+from sottovoce.documents import RunDocument, claimed, read_report
 from sottovoce.interval import rounded_up
 from sottovoce.report import says_what_it_carries
 from sottovoce.report.first_pages import SHEET_END, SHEET_START
+from sottovoce.report.runs import run_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,6 +135,15 @@ def test_the_curves_of_a_run_come_first_with_what_they_are_compared_with(reports
     )
 
 
+def test_a_bound_that_is_read_out_is_rounded_up(reports: dict[str, Path]) -> None:
+    read = read_report(reports["train"]).result
+    assert read is not None
+    run: Any = read.document
+    history = {**run.history, "epsilon": [1.0] * 7 + [5.43801], "unconditional": [1.0] * 7 + [None]}
+    (curves,) = run_answer(replace(run, history=history), read.occasion).lead
+    assert "assuming smooth ends at 5.439, local DP, without any assumption ends at ∞" in curves.charts[3]
+
+
 FORGERIES: list[tuple[str, str, str]] = [
     ("account.epsilon.upper", "0.5", "ε of its view must be at least"),
     ("unconditional.epsilon.upper", "0.5", "ε of local DP must be at least"),
@@ -142,6 +153,15 @@ FORGERIES: list[tuple[str, str, str]] = [
     ("rounds", "800", "the rounds of its run must be that of its pairs"),
     ("delta", "0.5", "the δ of its run must be that of its pairs"),
     ("account.assumption", '"none"', "the assumption of its run must be that of its pairs"),
+    ("account.sensitivity_squared.upper", "0.1", "Δ² of its view must be at least"),
+    ("unconditional.sensitivity_squared.upper", "0.1", "Δ² of local DP must be at least"),
+    ("program", '"nothing is sent"', "the program of its run must be that of its pairs"),
+    # A last entry that is of fewer rounds would leave ε of all rounds to whoever writes the file.
+    ("history.rounds", "[2, 3, 4, 5, 6, 7, 8, 1]", "for whole rounds that grow up to 8"),
+    ("history.rounds", "[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 8]", "for whole rounds that grow up to 8"),
+    ("history.rounds", "[1, 2, 3, 4, 5, 6, 7, 9]", "for whole rounds that grow up to 8"),
+    ("history.epsilon", "[4.0]", "got lengths [8, 8, 8, 8, 1, 8]"),
+    ("history", "{}", "got lengths [0, 0, 0, 0, 0, 0]"),
 ]
 
 
@@ -169,6 +189,37 @@ def test_a_run_that_claims_less_than_its_pairs_is_refused(
     capsys.readouterr()
     assert main(["verify", str(file), "--graph", "ring:n=5"]) == 2
     assert reason in capsys.readouterr().err
+
+
+def test_words_of_a_run_that_nothing_proves_are_named(
+    reports: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["verify", str(reports["train"]), "--graph", "ring:n=5", "--json"]) == 0
+    trusted = " ".join(json.loads(capsys.readouterr().out)["trusted"])
+    for word in (
+        "whether records or nodes are protected",
+        "clipping",
+        "shard size",
+        "a seed",
+        "title",
+        "command",
+    ):
+        assert word in trusted
+
+
+@pytest.mark.parametrize(
+    ("sentence", "plain"),
+    [
+        (", 2 weight matrices in turn", True),
+        ("; each node then updates its model by a map with slopes in [0.5, 0.9]", True),
+        ("; noise encoded by 1, 1/2", False),
+    ],
+)
+def test_local_dp_is_counted_by_rounds_in_plain_gossip_alone(sentence: str, plain: bool) -> None:
+    gossip = "message = model + contribution + u; exchange message → model"
+    assert bool(claimed._GOSSIP.fullmatch(f"{gossip}; 8 rounds{sentence}")) == plain
+    assert not claimed._GOSSIP.fullmatch(f"{gossip}, the first of 2 programs in turn; 8 rounds")
 
 
 def test_a_certificate_cannot_be_shown_as_another_claim(

@@ -138,6 +138,32 @@ FORGERIES: list[tuple[Callable[[str], str], int, str]] = [
         3,
         "the page is not, to the letter",
     ),
+    (
+        lambda text: re.sub("<h2>Proof</h2><p>[^<]*", "<h2>Proof</h2><p>Proved is ε ≤ 0.01", text),
+        3,
+        "the page is not, to the letter",
+    ),
+    # What contradicts the rest of the page.
+    (lambda text: text.replace('"nodes":5,', '"nodes":5000,', 1), 2, "as many nodes and edges as it draws"),
+    (
+        lambda text: re.sub(r'"lower":\[[^]]*\],"upper":\[', '"lower":[9.0],"upper":[', text, count=1),
+        2,
+        "a lower end of Δ² must not be above",
+    ),
+    (
+        lambda text: re.sub(
+            r'"worst":\[[^]]*\]',
+            '"worst":[' + '{"lower":0,"upper":0.01},' * 5 + '{"lower":0,"upper":0.01}]',
+            text,
+        ),
+        2,
+        "a curve must end near Δ² of its observer",
+    ),
+    (
+        lambda text: text.replace('"rounds":6,', '"rounds":6,"infinite":"ε is 0.01",', 1),
+        2,
+        "beside a finite ε",
+    ),
     # Words that nothing binds would let averaging pass for training, and one protocol for another.
     (
         lambda text: text.replace('"rounds":6,', '"rounds":6,"updates":{"lower":0.9,"upper":1.0},', 1),
@@ -150,6 +176,14 @@ FORGERIES: list[tuple[Callable[[str], str], int, str]] = [
         "its words on the assumption 'oblivious'",
     ),
 ]
+
+
+def test_a_budget_is_told_to_its_last_digit(here: Path) -> None:
+    """Of 1.0000004 to six digits, a reader would take it that ε ≤ 1 is kept."""
+    assert main([*ACCOUNT, "--view", "secure-sum", "--max-epsilon", "9.0000004", "--report", "r.html"]) == 0
+    assert "the budget ε ≤ 9.0000004 is kept" in sheet(here / "r.html")
+    assert main([*ACCOUNT, "--delta", "1.0000004e-5", "--report", "r.html"]) == 0
+    assert "at δ = 1.0000004e-05" in sheet(here / "r.html")
 
 
 @pytest.mark.parametrize(("forge", "code", "reason"), FORGERIES)

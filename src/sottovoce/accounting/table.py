@@ -13,7 +13,7 @@ import numpy as np
 from sottovoce import gaussian
 from sottovoce.accounting.values import Account, epsilon_below, mu_ends
 from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, positive, probability
-from sottovoce.interval import Interval, rounded_up
+from sottovoce.interval import Interval, as_given, rounded_up
 from sottovoce.markup import MOST_ROWS, ends, shown
 from sottovoce.protocols import missing_noise
 from sottovoce.scenarios import RELATIONS, Answer
@@ -216,7 +216,7 @@ class AccountTable(Answer):
         # Up: with what is read here, ε is no larger.
         noise = rounded_up(self.noise_multiplier, 6)
         return shown(
-            f"ε ≤ {worst} at δ = {self.delta:g}, view {self.view}, noise multiplier {noise}",
+            f"ε ≤ {worst} at δ = {as_given(self.delta)}, view {self.view}, noise multiplier {noise}",
             ("target", "ε", "observer", "method"),
             rows,
             [

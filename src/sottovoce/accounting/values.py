@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce import gaussian
 from sottovoce.errors import InputError, at_least, needs, one_of, positive, probability
-from sottovoce.interval import UNIT_ROUNDOFF, Interval, rounded_up
+from sottovoce.interval import UNIT_ROUNDOFF, Interval, as_given, rounded_up
 from sottovoce.markup import ends, shown
 from sottovoce.scenarios import CONTRIBUTIONS, RELATIONS, Relation
 from sottovoce.views import ASSUMPTIONS, Assumption
@@ -161,10 +161,12 @@ class Account:
             rows.append(("Δ²", ends(self.sensitivity_squared)))
         rows.append(("μ", ends(self.mu)))
         if delta is not None:
-            rows.append((f"ε at δ = {delta:g}", ends(self.epsilon())))
+            rows.append((f"ε at δ = {as_given(delta)}", ends(self.epsilon())))
         rows += [("relation", self.relation), ("method", self.method)]
         caption = (
-            "An account" if delta is None else f"ε ≤ {rounded_up(self.epsilon().upper)} at δ = {delta:g}"
+            "An account"
+            if delta is None
+            else f"ε ≤ {rounded_up(self.epsilon().upper)} at δ = {as_given(delta)}"
         )
         note = f"Assumption {self.assumption}: {ASSUMPTIONS[self.assumption]}."
         return shown(f"{caption}, view {self.view}", ("", ""), rows, [note])

@@ -88,7 +88,7 @@ def calibrate(
         [table],
         chosen,
         found,
-        title=f"Noise for ε = {target_epsilon:g} on {Path(graph).name}",
+        title=f"Noise that keeps a budget on {Path(graph).name}",
         inputs=(graph, *files_of(sight.doing)),
         max_epsilon=target_epsilon,
     )

@@ -7,6 +7,7 @@ first tag, which must stand in the file once; no markup is interpreted.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,10 @@ __all__ = [
 ]
 
 DATA, CERTIFICATES, RESULT = "data", "certificates", "result"
+# Curves and pairs may be bounded with different effort.
+CURVED = 0.5
+TITLE = "its title, the origin of its graph, date, command, hashes of files, and names of data"
+BESIDE = "Δ² of fewer rounds in curves and of a server that all trust, and the names of bounds"
 _END = "</script>"
 
 Texts = list[str | Annotated[list[str], Meta(min_length=1)] | None]
@@ -145,7 +150,7 @@ def read_report(path: str | os.PathLike[str]) -> ReadReport:
             page=page,
             result=result,
             alone=certificates,
-            trusted=trusted,
+            trusted=(*trusted, TITLE) if page is None else (*trusted, TITLE, BESIDE),
             proved=proved,
             text=text,
         )
@@ -201,6 +206,7 @@ def _views(page: PageDocument, held: object) -> tuple[Carried, ...]:
     """Each view of a page's data with its certificate."""
     texts = read_form(held, Texts, "what a report carries")
     parts = (page, *page.beside)
+    _check_shown(page)
     if len(texts) != len(parts):
         raise InputError(
             f"a report carries one certificate (or null) a view; got {len(texts)} for {len(parts)}"
@@ -218,6 +224,32 @@ def _views(page: PageDocument, held: object) -> tuple[Carried, ...]:
             )
         )
     return tuple(views)
+
+
+def _check_shown(page: PageDocument) -> None:
+    """Refuse counts of nodes and edges, lower ends and curves that contradict the rest of a page."""
+    graph = page.graph
+    counts, told = (len(graph.labels), len(graph.links)), (graph.nodes, graph.edges)
+    if told != counts:
+        raise InputError(f"its graph must have as many nodes and edges as it draws, {counts}; got {told}")
+    for part in (page, *page.beside):
+        both = zip(part.pairs.lower, part.pairs.upper, strict=False)
+        if any(upper is not None and (lower is None or lower > upper) for lower, upper in both):
+            raise InputError("a lower end of Δ² must not be above the upper end; got one that is")
+        if part.infinite is not UNSET and part.epsilon_upper is not None:
+            raise InputError(
+                f"words on what is infinite must not stand beside a finite ε; got {part.infinite!r}"
+            )
+    for curve in page.curves:
+        places = {k for k, names in enumerate(page.observers) if names == list(curve.observers)}
+        pairs = zip(page.pairs.observer, page.pairs.upper, strict=False)
+        shown = max(
+            (math.inf if upper is None else upper for who, upper in pairs if who in places), default=0.0
+        )
+        ends = zip(curve.rounds, curve.worst, strict=False)
+        for last in (worst.interval.upper for rounds, worst in ends if rounds == page.rounds):
+            if last < CURVED * shown:
+                raise InputError(f"a curve must end near Δ² of its observer, {shown!r}; got {last!r}")
 
 
 def _check_words(part: PagePart, certificate: Certificate | None) -> None:

@@ -19,7 +19,7 @@ from sottovoce.documents import (
     Summary,
     VerificationDocument,
 )
-from sottovoce.interval import rounded_down, rounded_up
+from sottovoce.interval import as_given, rounded_down, rounded_up
 from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, odds, origin_rows
 from sottovoce.report.html import Section
 from sottovoce.scenarios import RELATION_SENTENCES
@@ -138,7 +138,11 @@ def _coalition(document: CoalitionDocument, told: Occasion) -> Answer:
     return Answer(
         sheet=Sheet(
             asked=f"Which {document.size} of {_network(graph)} learn most about node {target}? {_run_words(document)}"
-            + ("" if noise is None else f" Noise multiplier {noise:g}, at δ = {document.delta:g}."),
+            + (
+                ""
+                if noise is None
+                else f" Noise multiplier {as_given(noise)}, at δ = {as_given(document.delta)}."
+            ),
             verdict=Verdict("", f"The worst of all that were looked at: {found}. {proved} {searched}"),
             sizes=sizes,
             meaning=meaning,
@@ -188,8 +192,9 @@ def _audit(document: AuditDocument, told: Occasion) -> Answer:
     return Answer(
         sheet=Sheet(
             asked=f"Does the number stand against the best attack on {_network(document.graph)}? "
-            f"{_run_words(document)} Noise multiplier {document.noise_multiplier:g}, at δ = {document.delta:g}. "
-            f"{document.trials} runs were simulated, with confidence {document.confidence:g}"
+            f"{_run_words(document)} Noise multiplier {as_given(document.noise_multiplier)}, at δ = "
+            f"{as_given(document.delta)}. {document.trials} runs were simulated, with confidence "
+            f"{document.confidence:g}"
             + (f", by the seed {document.seed}." if document.seed is not None else "."),
             verdict=verdict,
             sizes=[
@@ -263,7 +268,8 @@ def _claim_rows(claim: Claim) -> list[tuple[str, object]]:
             "mechanism",
             ""
             if mechanism is None
-            else f"noise multiplier {mechanism.noise_multiplier:g}, δ = {mechanism.delta:g}, {mechanism.relation}",
+            else f"noise multiplier {as_given(mechanism.noise_multiplier)}, δ = {as_given(mechanism.delta)}, "
+            f"{mechanism.relation}",
         ),
         ("weights", f"{claim.graph.origin or claim.graph.rule}, hash {claim.graph.hash}"),
         ("protocol", f"hash {claim.protocol_hash}"),
@@ -331,7 +337,9 @@ def _verification(document: VerificationDocument, told: Occasion) -> Answer:
     mechanism = document.mechanism
     if document.epsilon is not None and mechanism is not None:
         sizes.append(
-            Size.epsilon(document.epsilon, document.assumption, f"proved at δ = {mechanism.delta:g}: {pair}")
+            Size.epsilon(
+                document.epsilon, document.assumption, f"proved at δ = {as_given(mechanism.delta)}: {pair}"
+            )
         )
     again = f"sottovoce verify {document.certificate} --graph GRAPH (this file only tells of it)"
     return Answer(
@@ -438,8 +446,8 @@ def _summary(document: AccountDocument, told: Occasion) -> Answer:
     return Answer(
         sheet=Sheet(
             asked=f"What can the observers of a sweep learn, on {_network(graph)}? {_run_words(document)} Noise "
-            f"multiplier {document.noise_multiplier:g}, at δ = {document.delta:g}. {document.pairs_computed} of "
-            f"{document.pairs_possible} pairs were computed.",
+            f"multiplier {as_given(document.noise_multiplier)}, at δ = {as_given(document.delta)}. "
+            f"{document.pairs_computed} of {document.pairs_possible} pairs were computed.",
             verdict=kept(epsilon, document.assumption, told),
             sizes=[
                 Size.epsilon(
@@ -472,8 +480,8 @@ def kept(epsilon: float | None, assumption: str, told: Occasion) -> Verdict:
         return Verdict("", "No budget was set (--max-epsilon).")
     under = "" if assumption == "none" else f" under the assumption {assumption}"
     if shown > most:
-        return Verdict("fail", f"ε ≤ {most:g} is not certified{under}.")
-    return Verdict("pass", f"the budget ε ≤ {most:g} is kept{under}.")
+        return Verdict("fail", f"ε ≤ {as_given(most)} is not certified{under}.")
+    return Verdict("pass", f"the budget ε ≤ {as_given(most)} is kept{under}.")
 
 
 def _pair(pair: Pair) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from sottovoce.accounting import noise_enough
-from sottovoce.interval import rounded_up
+from sottovoce.interval import as_given, rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,4 +31,4 @@ def noise_sentence(parts: Sequence[PagePart], accounts: Sequence[Account], epsil
         if squared is not None and 0 < squared.upper < math.inf and whole:
             noise = noise_enough(squared.upper, epsilon, part.delta, factor=part.factor)
             said.append(f"{rounded_up(noise, 5)} in the view {part.view}")
-    return f"For ε ≤ {epsilon:g} it takes a noise multiplier of {', '.join(said)}." if said else ""
+    return f"For ε ≤ {as_given(epsilon)} it takes a noise multiplier of {', '.join(said)}." if said else ""

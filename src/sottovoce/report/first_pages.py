@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sottovoce.explanations import EXPLANATIONS
-from sottovoce.interval import rounded_up
+from sottovoce.interval import as_given, rounded_up
 from sottovoce.report.drawings import view_drawing
 from sottovoce.views import ASSUMPTIONS
 
@@ -145,7 +145,8 @@ def odds(epsilon: float | None, delta: float, whose: str) -> str:
     return (
         f"Whoever believed that the odds of {whose} being there were 1 to 1 may come to believe "
         f"{rounded_up(ratio, 3)} to 1, or 1 to {rounded_up(ratio, 3)}, and no more (but for a probability of "
-        f"{delta:g}). The best guess is right at most {rounded_up(right, 3)}% of the time, where a coin is right 50%."
+        f"{as_given(delta)}). The best guess is right at most {rounded_up(right, 3)}% of the time, "
+        "where a coin is right 50%."
     )
 
 

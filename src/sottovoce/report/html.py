@@ -39,7 +39,10 @@ __all__ = [
 
 # Where there is no page of pairs, sections are what a reader came for.
 _SECTIONS = {False: '<div id="sections">', True: '<div id="sections" role="main">'}
-_PROOF = '<section class="panel" aria-label="Proof"><h2>Proof</h2>(?:<p>[^<]*</p>)*</section>'
+HOW = (
+    "This file carries a certificate of the worst pair of each view it shows. sottovoce verify FILE --graph GRAPH "
+    "checks it by other code, and proves as many of the other pairs no worse as it can."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +161,9 @@ def _result_parts(result: Result) -> tuple[str, str]:
 def says_what_it_carries(report: ReadReport) -> bool:
     """Whether a report is, to the letter, what this version writes of the data and the certificates that it carries.
 
-    The words on the proof may be any, as they say why a certificate is missing. Everything else that a reader sees
-    follows from the data; a report with sections of its own, or of another version, is not what is written here.
+    Why a certificate is missing may be said in any words, as such a view is not verified. Everything else that a reader
+    sees but the title follows from the data; a report with sections of its own, or of another version, is not what is
+    written here.
     """
     text, page = report.text, report.page
     title = re.search("<title>([^<]*)</title>", text)
@@ -171,7 +175,7 @@ def says_what_it_carries(report: ReadReport) -> bool:
     if report.result is None and page is not None:
         lead = sheet_html(page)
     sections = text[start + len(opening) : end]
-    if not re.fullmatch(f"{re.escape(below)}(?:{_PROOF})?", sections):
+    if not re.fullmatch(f"{re.escape(below)}(?:{_proof_pattern(report)})?", sections):
         return False
     carried = _data(page)
     for name in (RESULT, CERTIFICATES):
@@ -179,6 +183,17 @@ def says_what_it_carries(report: ReadReport) -> bool:
         element = re.search(rf'<script type="application/json" id="{name}">[^<]*</script>\n', text)
         carried += "" if element is None else element[0]
     return text == _page(html.unescape(title[1]), lead, sections, carried, bare=page is None)
+
+
+def _proof_pattern(report: ReadReport) -> str:
+    """What the section on proofs may be: how to check them, and a reason for each view without a certificate."""
+    lacking = [each.stated.view for each in report.views if each.certificate is None]
+    said = f"<p>{re.escape(html.escape(HOW))}</p>" if len(lacking) < len(report.views) else ""
+    said += "".join(
+        f"<p>No certificate is carried for the view {re.escape(html.escape(view))}: [^<]*</p>"
+        for view in lacking
+    )
+    return f'<section class="panel" aria-label="Proof"><h2>Proof</h2>{said}</section>'
 
 
 def _data(account: PageDocument | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sottovoce.report.html import Section, report_html
+from sottovoce.report.html import HOW, Section, report_html
 from sottovoce.report.sheet import sheet_html
 
 if TYPE_CHECKING:
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from sottovoce.documents import PageDocument
 
 __all__ = ["page_report", "proof_section"]
-
-HOW = (
-    "This file carries a certificate of the worst pair of each view it shows. sottovoce verify FILE --graph GRAPH "
-    "checks it by other code, and proves as many of the other pairs no worse as it can."
-)
 
 
 def proof_section(proofs: Sequence[CarriedProof]) -> Section:

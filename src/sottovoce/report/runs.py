@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.documents import Ends
 from sottovoce.errors import InputError
-from sottovoce.interval import rounded_up
+from sottovoce.interval import as_given, rounded_up
 from sottovoce.report.answers import Answer, ends, facts, kept, nodes
 from sottovoce.report.charts import Line, line_chart
 from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, odds, origin_rows
@@ -105,8 +105,8 @@ def _sheet(document: RunDocument, told: Occasion) -> Sheet:
     whose = "a record" if document.unit == "record" else "a node's data"
     checks = [
         "Every node adds fresh Gaussian noise of the stated multiplier and tells nobody.",
-        f"Gradients are clipped to norm {document.clip:g} and divided by the public number {data.shard_size}, and no "
-        "node holds more records than that.",
+        f"Gradients are clipped to norm {as_given(document.clip)} and divided by the public number {data.shard_size}, "
+        "and no node holds more records than that.",
         "Nodes mix by the weights whose hash stands below.",
     ]
     if document.seeded:
@@ -118,9 +118,9 @@ def _sheet(document: RunDocument, told: Occasion) -> Sheet:
         f"parameters, {graph.nodes} nodes and {graph.edges} edges ({graph.origin}). Each round: {document.program}; "
         f"{document.rounds} rounds"
         + (", where the budget ended the run" if document.stopped_by_budget else "")
-        + f". Noise multiplier {rounded_up(document.noise_multiplier, 6)}. Protected: one {document.unit}, "
+        + f". Noise multiplier {as_given(document.noise_multiplier)}. Protected: one {document.unit}, "
         f"{RELATION_SENTENCES[document.relation].rstrip('.')}, participation {view.participation}, at δ = "
-        f"{document.delta:g}.",
+        f"{as_given(document.delta)}.",
         verdict=_verdict(document, told),
         sizes=sizes,
         meaning=odds(_bound(view), document.delta, whose),
@@ -178,13 +178,14 @@ def _curves(document: RunDocument) -> Section:
         name = f"{document.view}, assuming {document.account.assumption}"
         spent.insert(0, Line(name, "run", rounds, history["epsilon"], True))
     last = ", ".join(
-        f"{line.name} ends at {line.values[-1]:.4g}" for line in spent if line.values[-1] is not None
+        f"{line.name} ends at {rounded_up(math.inf if line.values[-1] is None else line.values[-1])}"
+        for line in spent
     )
     charts = [
         chart("Accuracy on held-out records", "accuracy"),
         chart("Loss of the mean model", "loss"),
         chart("Distance of models from their mean", "consensus_distance"),
-        line_chart(f"ε at most, at δ = {document.delta:g}", spent, shown=last),
+        line_chart(f"ε at most, at δ = {as_given(document.delta)}", spent, shown=last),
     ]
     every = "every round" if len(rounds) == document.rounds else f"{len(rounds)} of {document.rounds} rounds"
     return Section(
@@ -217,7 +218,7 @@ def _given_away(document: RunDocument) -> Section:
                 rounded_up(math.inf if (upper := _bound(each)) is None else upper),
                 f"{each.assumption}: {ASSUMPTIONS[each.assumption]}",
                 each.view,
-                f"{document.delta:g}",
+                f"{as_given(document.delta)}",
                 "" if each.sensitivity_squared is None else ends(each.sensitivity_squared),
                 each.method,
             )
@@ -274,7 +275,7 @@ def _settings(document: RunDocument) -> Section:
             ("shard size", f"{data.shard_size}, the public number that sums are divided by"),
             ("loss", f"{document.objective}, l2 {document.l2:g}"),
             ("step", document.step),
-            ("clip", f"{document.clip:g}"),
+            ("clip", f"{as_given(document.clip)}"),
             ("batches", "" if document.batches == 1 else f"{document.batches} an epoch"),
             ("batch fraction", "" if document.batch_fraction == 1 else f"{document.batch_fraction:g}"),
             ("local steps", "" if document.local_steps == 1 else str(document.local_steps)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sottovoce.accounting import Account
 from sottovoce.documents import Occasion
-from sottovoce.interval import Interval, rounded_up
+from sottovoce.interval import Interval, as_given, rounded_up
 from sottovoce.report.budgets import noise_sentence
 from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, first_page, origin_rows
 from sottovoce.scenarios import RELATION_SENTENCES
@@ -103,9 +103,9 @@ def _question(page: PageDocument) -> str:
     damped = f", damped by factors of hash {page.damping.hash}" if page.damping else ""
     return (
         f"{graph.nodes} nodes and {graph.edges} edges ({graph.origin}). "
-        f"Each round: {protocol}{damped}. Noise multiplier {page.noise_multiplier:g}. "
+        f"Each round: {protocol}{damped}. Noise multiplier {as_given(page.noise_multiplier)}. "
         f"Protected: {RELATION_SENTENCES[page.relation].rstrip('.')}, participation "
-        f"{page.participation}, at δ = {page.delta:g}. "
+        f"{page.participation}, at δ = {as_given(page.delta)}. "
         f"{page.pairs_computed} of {page.pairs_possible} pairs of observer and target were computed."
     )
 
@@ -119,11 +119,13 @@ def _verdict(page: PageDocument, told: Occasion, unconditional: float | None, no
     under = "" if page.assumption == "none" else f" under the assumption {page.assumption}"
     partly = "" if page.pairs_computed >= page.pairs_possible else ", for the pairs that were computed"
     if epsilon > most:
-        return Verdict("fail", f"ε ≤ {most:g} is not certified{under}{partly}. {noise}".strip())
+        return Verdict("fail", f"ε ≤ {as_given(most)} is not certified{under}{partly}. {noise}".strip())
     without = ""
     if unconditional is not None:
         without = " Without it, too." if unconditional <= most else " Without it, it is not."
-    return Verdict("pass", f"the budget ε ≤ {most:g} is kept{under}{partly}.{without} {noise}".strip())
+    return Verdict(
+        "pass", f"the budget ε ≤ {as_given(most)} is kept{under}{partly}.{without} {noise}".strip()
+    )
 
 
 def _meaning(page: PageDocument, worst: tuple[Account, str, str]) -> str:
@@ -136,7 +138,7 @@ def _meaning(page: PageDocument, worst: tuple[Account, str, str]) -> str:
     return (
         f"Whoever believed that the odds of a record of node {target} being there were 1 to 1 may come to "
         f"believe {rounded_up(ratio, 3)} to 1, or 1 to {rounded_up(ratio, 3)}, and no more (but for a probability of "
-        f"{page.delta:g}). The best guess is right at most {right}% of the time, where a coin is right 50%."
+        f"{as_given(page.delta)}). The best guess is right at most {right}% of the time, where a coin is right 50%."
     )
 
 

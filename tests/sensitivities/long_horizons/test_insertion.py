@@ -8,9 +8,10 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
+from tests.dense import dense_response
 
 from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
-from sottovoce.graphs import metropolis_weights
+from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.participation import Participation
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
@@ -178,3 +179,31 @@ def test_ends_that_insertion_leaves_apart_are_solved_from_the_whole_form(
     assert (found.squared_lower <= whole.squared_upper).all()
     assert (whole.squared_lower <= found.squared_upper).all()
     assert np.isfinite(found.witness_of(0)).all()
+
+
+@pytest.mark.parametrize("width", [2, 8])
+@pytest.mark.parametrize(
+    ("matrix", "damping"),
+    [
+        ([[0.75, 0.25], [0.25, 0.75]], [0.999, -0.999]),
+        ([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]], [1.0, 1.0, 1.0]),
+        ([[0.75, 0.25, 0.0], [0.25, 0.5, 0.25], [0.0, 0.25, 0.75]], [0.5, 0.0, 1 - 2.0**-30]),
+    ],
+)
+def test_ends_hold_however_narrow_the_band_and_odd_the_network(
+    matrix: list[list[float]], damping: list[float], width: int
+) -> None:
+    """Damping next to ±1 or 0 (then nothing gets through), two nodes, no weight of one's own; w that is too small."""
+    rounds = 70
+    protocol = gossip(matrix_weights(np.array(matrix)), rounds=rounds, damping=np.array(damping))
+    system = hidden_system(protocol, observe(protocol, View.secure_sum(0)))
+    response = whitened_response(system)
+    assert response.gains.frozen
+    plan = Insertion(start=response.gains.steady_from(rounds), width=width, rest=0, rounds=rounds)
+    assert plan.inserted >= width
+    positions, problem = np.arange(len(system.unknown)), problem_of(rounds)
+    ends = inserted_ends(response, plan, positions, problem, None)
+    for place, forms in enumerate(dense_response(system).forms(positions)):
+        lower, upper, _ = batch_ends(forms, problem)
+        assert ends.lower[place] <= upper[0]
+        assert lower[0] <= ends.upper[place]
