@@ -55,12 +55,33 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "rate": ["ring:n=5", *view],
         "summary": [pairs, "--noise-multiplier", "4", "--max-epsilon", "0.5"],
         "train": train,
+        "compare": ["ring:n=5", "star:n=6", "--rounds", "6", *view, "--noise-multiplier", "4"],
+        "frontier": [
+            "breast-cancer",
+            "--graph",
+            "star:n=3",
+            "--rounds",
+            "3",
+            "--epsilons",
+            "1",
+            "--step",
+            "1",
+            "--repeats",
+            "1",
+        ],
     }
     codes = {"summary": 3}
     for command, rest in words.items():
         report = str(folder / f"{command}.html")
         assert main([command, *rest, "--report", report]) == codes.get(command, 0), command
-    return {command: folder / f"{command}.html" for command in words}
+    from sottovoce.studies import catalogue
+
+    paper = folder / "paper"
+    with pytest.MonkeyPatch.context() as patch:
+        few = tuple(study for study in catalogue.STUDIES if study.name in {"errata-e", "errata-g"})
+        patch.setattr(catalogue, "STUDIES", few)
+        assert main(["reproduce", "errata", "--quick", "--output", str(paper)]) == 0
+    return {command: folder / f"{command}.html" for command in words} | {"reproduce": paper / "index.html"}
 
 
 @pytest.hookimpl(tryfirst=True)
