@@ -59,14 +59,14 @@ class History:
         lists = [held.get((t, i)) or () for held in (self.opened, self.closed) for i in nodes]
         return frozenset(i for i in nodes if (t, i) in self.sent).union(*lists)
 
-    def row(self, t: int, i: int, *, observer: bool) -> Row | None:
+    def row(self, t: int, i: int, *, observers: Collection[int]) -> Row | None:
         """What node i received in a round, or, if it is an observer, all that it can have seen; None if not known.
 
-        An observer is not believed: its senders say what it saw. A hidden node follows the program, and says itself
-        what it took up.
+        An observer is not believed: its senders say what it saw, those that are no observers themselves. A hidden node
+        follows the program, and says itself what it took up.
         """
-        seen = self.opened.get((t, i), frozenset() if self._shut(t, i) else None)
-        if not observer:
+        seen = self.opened.get((t, i), frozenset() if self._shut(t, i, observers) else None)
+        if i not in observers:
             # What was not opened was not taken up either.
             seen = self.closed.get((t, i), None if seen else seen)
         return None if seen is None else self.mixing(i, seen)
@@ -79,12 +79,13 @@ class History:
         """The row that was agreed on."""
         return self.mixing(i, self.network.senders(i))
 
-    def _shut(self, t: int, i: int) -> bool:
-        """Whether so many senders say that they gave nothing that the sum of a node cannot have been opened."""
+    def _shut(self, t: int, i: int, observers: Collection[int]) -> bool:
+        """Whether so many hidden senders say that they gave nothing that the sum of a node cannot have been opened."""
         network = self.network
         if len(network.senders(i)) < 2 or network.settings.sums != "masked":
             return False
-        return len(network.senders(i)) - len(self.nothing[t, i]) < network.threshold(i)
+        believed = self.nothing[t, i].difference(observers)
+        return len(network.senders(i)) - len(believed) < network.threshold(i)
 
 
 def history_of(
