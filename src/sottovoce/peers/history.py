@@ -255,7 +255,9 @@ class Told:
         steps = self._network.run.round_of(header.round)[1].instructions
         count = sum(isinstance(each, Exchange) for each in steps)
         if header.exchange >= count or len(letter.body) > self._longest:
-            raise Refused(f"node {header.sender} tells of an exchange that there is not, or more than there is")
+            raise Refused(
+                f"node {header.sender} tells of an exchange that there is not, or more than there is"
+            )
         known = self._known[header.kind, header.sender, header.round, header.exchange]
         if header.digest in known:
             return False

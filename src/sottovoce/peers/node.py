@@ -157,7 +157,7 @@ class Node:
         waits = self.network.settings.deadlines
         if self.phase == "joining" and (not self._lost or now - self._since > waits.join):
             return actions + self._begin_round(now)
-        if self.phase == "pausing" and (self._gone >= self._peers or now - self._since > waits.join):
+        if self.phase == "pausing" and (self._left.keys() >= self._peers or now - self._since > waits.join):
             return actions + self._finish("alone")
         return actions + self._settle(now)
 
