@@ -342,3 +342,45 @@ def test_wrong_rounds_and_second_messages_are_refused() -> None:
         node.received(0.0, letter(0, body[::-1]))
     with pytest.raises(Refused, match="sends no 'to-sum'"):
         node.received(0.0, letter(0, b"", "to-sum"))
+
+
+def test_a_neighbour_cannot_fill_memory_with_what_it_tells() -> None:
+    run = network(3, edges=complete(3), rounds=2)
+    swarm = Swarm(run, Fixed(run))
+    for i in range(3):
+        swarm.start(i)
+    node, noted = swarm.nodes[0], swarm.nodes[0].noted
+
+    def tell(kind: Kind, exchange: int, body: bytes) -> None:
+        wire = swarm.offices[1].sealed(0, kind, 0, exchange, body)
+        try:
+            node.received(0.0, swarm.offices[0].opened(1, wire))
+        except Refused as error:
+            swarm.refused.append(str(error))
+
+    for k in range(50):
+        tell("receipt", 0, k.to_bytes(33, "big"))
+        tell("receipt", k + 1, bytes(33))
+        tell("farewell", 0, (9).to_bytes(4, "big") + bytes(1000 + k))
+    assert node.noted - noted == 2
+    assert len(swarm.refused) == 48 + 50 + 50
+
+
+def test_who_comes_back_to_neighbours_that_have_ended_does_not_wait_for_them() -> None:
+    waits = Deadlines(join=600.0, round=5.0, lost=0.5)
+    run = network(3, edges=complete(3), rounds=6, deadlines=waits)
+    swarm, events = Swarm(run, Fixed(run)), iter(range(10**6))
+    for i in range(3):
+        swarm.start(i)
+    swarm.run(lambda: swarm.kill(0) if next(events) == 3 else None)
+    assert swarm.done == {1: "finished", 2: "finished"}
+    # They are there for a moment, with nothing to send again, and then their processes are over.
+    swarm.outbox = {i: {} for i in range(3)}
+    began = swarm.now
+    swarm.start(0)
+    while swarm.queue:
+        swarm.event()
+    for i in (1, 2):
+        swarm.kill(i)
+    swarm.run(until=began + 60)
+    assert swarm.done[0] == "alone"

@@ -96,3 +96,11 @@ def test_a_policy_that_is_none_is_refused(tmp_path: Path) -> None:
             read_policy(file)
     file.write_text("node = 2\ncoalition = 3.5\nsize = 3\n")
     assert read_policy(file) == Policy(node=2.0, coalition=3.5, size=3)
+
+
+def test_a_coalition_of_one_is_held_to_its_limit_when_a_run_has_deviated() -> None:
+    run = network(4, edges=complete(4), sums="masked", unit="node", rounds=4)
+    free = Budget.of(run, "site-0", Policy())
+    most = min(epsilon for _, epsilon in free.known(0, 2))
+    kept = Budget.of(run, "site-0", Policy(coalition=0.9 * most, size=1))
+    assert not kept.allows(1, deviated=True, clean=0)

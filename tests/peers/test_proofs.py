@@ -13,14 +13,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.peers.networks import complete, identities, network
+from tests.peers.networks import complete, identities, joined, network
 from tests.peers.swarm import Swarm
 
 from sottovoce.accounting import account
 from sottovoce.cli import main
 from sottovoce.errors import SottovoceError
 from sottovoce.peers import Network, Policy, Problem, known_after
-from sottovoce.peers.history import history_of
+from sottovoce.peers.exchanges import masked_by
+from sottovoce.peers.history import History, history_of
 from sottovoce.peers.proofs import (
     _CONTEXT,
     RunCertificate,
@@ -440,3 +441,20 @@ def test_verify_knows_the_certificate_of_a_run(
     (tmp_path / "other.json").write_text("{}")
     assert main(["verify", str(tmp_path / "other.json"), "--network", "network.toml"]) == 2
     assert "other.json is none (leave them out)" in capsys.readouterr().err
+
+
+def test_who_was_killed_does_not_say_that_it_gave_nothing() -> None:
+    run = joined(network(3, edges=complete(3), sums="masked", unit="node", colluders=0))
+    # As a node is that comes back: it may have opened this sum before it was killed.
+    exchange = masked_by(identities(3)[0].signing)(run, 0, 0, 0, np.zeros((1, run.dimension)))
+    assert not exchange.busy
+    assert exchange.end() == []
+    assert exchange.notes == []
+
+
+def test_observers_are_not_believed_that_they_gave_nothing_to_each_other() -> None:
+    run = joined(network(3, edges=complete(3), sums="masked", unit="node", colluders=0))
+    history = History(network=run, authors=frozenset({0, 2}))
+    history.nothing[0, 1].add(2)
+    assert history.row(0, 1, observers=(1,)) == run.row(1, ())
+    assert history.row(0, 1, observers=(1, 2)) is None

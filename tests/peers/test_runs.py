@@ -152,6 +152,39 @@ def test_an_old_copy_of_a_folder_is_refused_before_anything_is_sent(tmp_path: Pa
     assert "missing or an old copy" in str(wires.errors[0])
 
 
+@pytest.mark.parametrize("knows", ["neighbours", "file"])
+def test_a_folder_from_before_a_run_does_not_begin_it_again(knows: str, tmp_path: Path) -> None:
+    run = three(rounds=8, quorum=1)
+    spent = tmp_path / "spent" if knows == "file" else None
+    if spent is not None:
+        spent.mkdir()
+    wires, steps, copies = Wires(run, tmp_path, spent=spent), 0, tmp_path / "copies"
+    copied = set()
+
+    def before(i: int) -> None:
+        nonlocal steps
+        if i not in copied:
+            # The part is drawn and kept, and nothing has been said.
+            copied.add(i)
+            shutil.copytree(tmp_path / f"site-{i}", copies / f"site-{i}")
+        steps += i == 1
+        if i == 1 and steps == 22 and knows == "neighbours":
+            shutil.rmtree(tmp_path / "site-1")
+            shutil.copytree(copies / "site-1", tmp_path / "site-1")
+            raise Killed
+
+    wires.before = before
+    wires.all(again=1)
+    if knows == "file":
+        # All three go back to before the run, so that it would have the same name again.
+        for i in range(3):
+            shutil.rmtree(tmp_path / f"site-{i}")
+            shutil.copytree(copies / f"site-{i}", tmp_path / f"site-{i}")
+        wires.all()
+    assert isinstance(wires.errors[1], FileError)
+    assert "the state is of before the run" in str(wires.errors[1])
+
+
 def test_a_certificate_of_one_run_does_not_fit_another(tmp_path: Path) -> None:
     run, wires = three(), []
     for name in ("first", "second"):

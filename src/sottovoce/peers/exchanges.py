@@ -185,7 +185,12 @@ class Masking(Clear):
     @property
     def busy(self) -> bool:
         """Whether sums of others still need this node."""
-        return any(sender.phase != "done" for sender in self._senders.values())
+        return bool(self._answering)
+
+    @property
+    def _answering(self) -> dict[int, Sender]:
+        """Sums that still need this node; after a restart none does, and what was given before is not known here."""
+        return {node: each for node, each in self._senders.items() if each.phase not in {"new", "done"}}
 
     @property
     def survivors(self) -> tuple[int, ...]:
@@ -229,7 +234,7 @@ class Masking(Clear):
         """Answer nobody any more."""
         return [
             post
-            for node, sender in self._senders.items()
+            for node, sender in self._answering.items()
             for post in self._carried(sender.expire(sender.phase), "to-sum", node)
         ]
 

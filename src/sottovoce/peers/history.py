@@ -21,17 +21,21 @@ from sottovoce.peers.exchanges import group_of
 from sottovoce.peers.letters import checked_header
 from sottovoce.peers.lists import by_sender
 from sottovoce.peers.messages import Agreed, Refused
+from sottovoce.protocols import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from sottovoce.peers.letters import Header
+    from sottovoce.peers.letters import Header, Letter
     from sottovoce.peers.network import Network
 
-__all__ = ["Clean", "History", "Row", "history_of", "names_in"]
+__all__ = ["Clean", "History", "Row", "Told", "history_of", "names_in"]
 
 Row = dict[int, int]
 """Whole weights over their sum, by sender; all of them with the node itself where it heard nobody."""
+
+# What is noted of a letter is so long at most, besides names; two that differ of one exchange tell a liar.
+_LONGEST, _VERSIONS = 64, 2
 
 _LETTERS = {"receipt": "receipt", "told": "closed", "farewell": "farewell"}
 
@@ -59,14 +63,14 @@ class History:
         lists = [held.get((t, i)) or () for held in (self.opened, self.closed) for i in nodes]
         return frozenset(i for i in nodes if (t, i) in self.sent).union(*lists)
 
-    def row(self, t: int, i: int, *, observer: bool) -> Row | None:
+    def row(self, t: int, i: int, *, observers: Collection[int]) -> Row | None:
         """What node i received in a round, or, if it is an observer, all that it can have seen; None if not known.
 
-        An observer is not believed: its senders say what it saw. A hidden node follows the program, and says itself
-        what it took up.
+        An observer is not believed: its senders say what it saw, those that are no observers themselves. A hidden node
+        follows the program, and says itself what it took up.
         """
-        seen = self.opened.get((t, i), frozenset() if self._shut(t, i) else None)
-        if not observer:
+        seen = self.opened.get((t, i), frozenset() if self._shut(t, i, observers) else None)
+        if i not in observers:
             # What was not opened was not taken up either.
             seen = self.closed.get((t, i), None if seen else seen)
         return None if seen is None else self.mixing(i, seen)
@@ -79,12 +83,13 @@ class History:
         """The row that was agreed on."""
         return self.mixing(i, self.network.senders(i))
 
-    def _shut(self, t: int, i: int) -> bool:
-        """Whether so many senders say that they gave nothing that the sum of a node cannot have been opened."""
+    def _shut(self, t: int, i: int, observers: Collection[int]) -> bool:
+        """Whether so many hidden senders say that they gave nothing that the sum of a node cannot have been opened."""
         network = self.network
         if len(network.senders(i)) < 2 or network.settings.sums != "masked":
             return False
-        return len(network.senders(i)) - len(self.nothing[t, i]) < network.threshold(i)
+        believed = self.nothing[t, i].difference(observers)
+        return len(network.senders(i)) - len(believed) < network.threshold(i)
 
 
 def history_of(
@@ -232,6 +237,33 @@ class Clean:
         self._known[round_].add((what, node))
         if len(self._known[round_]) == 2 * network.n - 1:
             self.rounds.add(round_)
+        return True
+
+
+class Told:
+    """What neighbours told a node, so that each of their letters is noted once, and no more than there is to tell."""
+
+    def __init__(self, network: Network) -> None:
+        """Nobody has told anything."""
+        self._network = network
+        self._longest = _LONGEST + sum(len(name.encode()) + 5 for name in network.names)
+        self._known: dict[tuple[str, int, int, int], set[bytes]] = defaultdict(set)
+
+    def new(self, letter: Letter) -> bool:
+        """Whether a letter is to be noted; `Refused` if no honest neighbour would write it."""
+        header = letter.header
+        steps = self._network.run.round_of(header.round)[1].instructions
+        count = sum(isinstance(each, Exchange) for each in steps)
+        if header.exchange >= count or len(letter.body) > self._longest:
+            raise Refused(
+                f"node {header.sender} tells of an exchange that there is not, or more than there is"
+            )
+        known = self._known[header.kind, header.sender, header.round, header.exchange]
+        if header.digest in known:
+            return False
+        if len(known) >= _VERSIONS:
+            raise Refused(f"node {header.sender} tells too many stories of one exchange")
+        known.add(header.digest)
         return True
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Phase, Settle, Stopped
 from sottovoce.peers.exchanges import Post
-from sottovoce.peers.history import Clean, names_in
+from sottovoce.peers.history import Clean, Told, names_in
 from sottovoce.peers.messages import Refused
 from sottovoce.protocols import CONTRIBUTION, Exchange, exact, run_to_exchange
 
@@ -65,9 +65,11 @@ class Node:
         self._owed: Actions = []
         self._clean = Clean(network)
         self._used: set[tuple[int, int, int]] = set()
+        self._told = Told(network)
         self.notes: list[dict[str, Any]] = []
         self.noted = 0
         self.phase: Phase = "joining"
+        self._reason: Stopped = "finished"
         self.round, self.sent, self.deviated = 0, 0, False
         self._place = 0
         width = network.dimension
@@ -111,6 +113,8 @@ class Node:
         header, sender = letter.header, letter.header.sender
         if header.round >= self.network.settings.rounds:
             raise Refused(f"node {sender} writes of round {header.round}, and the run has no such round")
+        if header.kind in {"receipt", "closed", "farewell"} and not self._told.new(letter):
+            return []
         match header.kind:
             case "receipt":
                 self._note("receipt", peer=self._name(sender), signed=letter.signed, body=letter.body)
@@ -139,7 +143,8 @@ class Node:
     def found(self, now: float, peer: int) -> Actions:
         """A neighbour shows a sign of life."""
         self._lost.pop(peer, None)
-        return self._heard_again(now, peer)
+        # Who comes back was not there when goodbye was said, and would wait.
+        return [self._farewell(peer)] if self.phase == "done" else self._heard_again(now, peer)
 
     def ticked(self, now: float) -> Actions:
         """Time has passed."""
@@ -152,7 +157,7 @@ class Node:
         waits = self.network.settings.deadlines
         if self.phase == "joining" and (not self._lost or now - self._since > waits.join):
             return actions + self._begin_round(now)
-        if self.phase == "pausing" and (self._gone >= self._peers or now - self._since > waits.join):
+        if self.phase == "pausing" and (self._left.keys() >= self._peers or now - self._since > waits.join):
             return actions + self._finish("alone")
         return actions + self._settle(now)
 
@@ -243,7 +248,7 @@ class Node:
             try:
                 actions += exchange.take(letter)
             except Refused as error:
-                self._note("refused", peer=self._name(letter.sender), reason=str(error))
+                self._note("refused", peer=self._name(letter.sender), reason=str(error)[:200])
         for later in self._early.values():
             self._fallen |= {letter.sender for letter in later if self._passed(letter)}
         return actions + self._settle(now)
@@ -423,13 +428,14 @@ class Node:
         self._tidy()
         self._note("stopped", reason=reason, round=self.round)
         owed, self._owed = self._owed, []
-        # From which round on it takes no part; what it began it still brings to an end.
-        body = self.round.to_bytes(4, "big") + reason.encode()
-        goodbye: Actions = [
-            Post(receiver=peer, kind="farewell", round=0, exchange=0, body=body)
-            for peer in sorted(self._peers)
-        ]
+        self._reason = reason
+        goodbye = [self._farewell(peer) for peer in sorted(self._peers)]
         return [Keep(), *owed, *goodbye, Done(reason=reason)]
+
+    def _farewell(self, peer: int) -> Post:
+        """From which round on the node takes no part; what it began it still brings to an end."""
+        body = self.round.to_bytes(4, "big") + self._reason.encode()
+        return Post(receiver=peer, kind="farewell", round=0, exchange=0, body=body)
 
     def _heard_again(self, now: float, peer: int) -> Actions:
         """A neighbour that was away is there."""

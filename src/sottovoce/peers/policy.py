@@ -215,7 +215,8 @@ class Budget:
             return True
         if not deviated and self.planned is not None:
             return following <= self.planned.rounds
-        limits = {False: self.policy.node, True: self.policy.coalition}
+        # Who knows too much for a coalition knows too much alone.
+        limits = {False: min(self.policy.node, self.policy.coalition), True: self.policy.coalition}
         return bool(self.costs) and all(
             epsilon <= limits[len(cost.observers) > 1] for cost, epsilon in self.known(clean, following)
         )

@@ -107,7 +107,7 @@ class _Running:
         self.transcript = Transcript(folder / "transcript.jsonl", identity.signing)
         check_newest(folder, kept, self.transcript.number)
         name = "" if kept is None or not kept.parts else network.joined(kept.parts).run_name.hex()
-        self.written = earlier.of_run(name)
+        self.earlier, self.written = earlier, earlier.of_run(name)
         self.budget = Budget.of(network, identity.name, policy, earlier.without(name))
         self.spent: Lines | None = None
         self.lobby = Lobby(network, identity, own=None if kept is None else kept.own)
@@ -214,6 +214,7 @@ class _Running:
             hello = read_hello(letter.body)
             if self.node is None:
                 own = self.lobby.own
+                self._check_unheard(peer, hello)
                 more = self.lobby.received(peer, hello)
                 if self.lobby.own != own:
                     self._keep()
@@ -250,9 +251,26 @@ class _Running:
                 "from the folder as it was last, or agree on a new run, and add up the accounts of both)"
             )
 
+    def _check_unheard(self, peer: int, hello: Hello) -> None:
+        """Refuse to begin a run in which a neighbour has a letter of this node: the folder is of before that."""
+        if not (hello.heard and hello.begun and self.lobby.own in hello.parts):
+            return
+        header = checked_header(hello.heard, self.identity.card.signing_key)
+        if (header.run, header.sender) == (self.network.joined(hello.parts).run_name, self.me):
+            raise FileError(
+                f"{self.folder}: is older than what was sent: {self.network.names[peer]} has a letter of round "
+                f"{header.round + 1}, which this node signed, and the state is of before the run (go on from the "
+                "folder as it was last, or agree on a new run, and add up the accounts of both)"
+            )
+
     def _enter(self, parts: tuple[bytes, ...], memory: Memory | None) -> None:
         """Be a node of the run of these parts, from its beginning or from what was kept."""
         self.network = self.network.joined(parts)
+        if memory is None and self.earlier.of_run(self.network.run_name.hex()) is not None:
+            raise FileError(
+                f"{self.folder}: is older than what was sent: rounds of this run are written down as spent, and the "
+                "state is of before the run (go on from the folder as it was last, or agree on a new run)"
+            )
         self.office = PostOffice(self.network, self.identity)
         masked = self.network.settings.sums == "masked"
         opening = masked_by(self.identity.signing) if masked else in_the_clear

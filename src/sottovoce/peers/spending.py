@@ -284,7 +284,7 @@ class _Rounds:
     def _known(self, t: int, sure: bool, later: set[int]) -> list[Row] | None:
         found = []
         for i in range(self.network.n):
-            row = self.history.row(t, i, observer=i in self.observers)
+            row = self.history.row(t, i, observers=self.observers)
             if row is None and sure and i not in self.observers and i not in later:
                 # What is received in the last round nobody hears of.
                 last = t + 1 == self.network.settings.rounds
