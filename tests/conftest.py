@@ -63,7 +63,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             "--rounds",
             "3",
             "--epsilons",
-            "1",
+            "1,8",
             "--step",
             "1",
             "--repeats",

@@ -70,6 +70,13 @@ def test_weights_may_be_given_as_integers() -> None:
             {"task": Problem(loss="logistic", features=3, classes=3, shard_size=20)},
             "the loss logistic does not fit",
         ),
+        (
+            {
+                "protocol": "momentum:beta=0.9,noise=message",
+                "task": Problem(loss="logistic", features=3, classes=2, shard_size=20, step="0.5/sqrt(t)"),
+            },
+            "change their step only where noise enters beside each contribution",
+        ),
     ],
 )
 def test_what_makes_no_run_is_refused(changes: dict[str, Any], sentence: str) -> None:

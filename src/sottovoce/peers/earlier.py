@@ -76,7 +76,7 @@ class Earlier:
         """
         held = None if keys is None else frozenset(keys)
         mus = [each.mu if held is None else each.mu_of(held) for each in self.runs]
-        return math.fsum(mu * mu for mu in mus) * (1 + 2**-52)
+        return math.fsum(mu * mu for mu in mus) * (1 + 2**-50)
 
     def of_run(self, run: str) -> Run | None:
         """What is written of one run."""

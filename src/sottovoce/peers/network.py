@@ -111,6 +111,7 @@ class Network:
         denominator, numerators = whole_weights(protocol.schedule[0])
         found = cls(settings=settings, protocol=protocol, denominator=denominator, numerators=numerators)
         _ = found._whole
+        found._check_steps()
         if settings.sums == "masked":
             found._check_masks()
         return found
@@ -119,6 +120,18 @@ class Network:
     def _whole(self) -> Plan:
         """What all messages give away, and all that follows from public numbers on the way there."""
         return self.plan("everyone")
+
+    def _check_steps(self) -> None:
+        """Refuse steps that change where what a register holds meets the noise of a later round, perhaps a smaller one.
+
+        An account presumes that all rounds happen in order; a node that misses some would send it with less noise.
+        """
+        if not self.ported and float(self.steps.min()) < float(self.steps.max()):
+            raise InputError(
+                f"peers change their step only where noise enters beside each contribution; in {self.protocol.name!r} "
+                f"it does not, and got the step {self.settings.task.step!r} (take a constant step, or "
+                "another protocol)"
+            )
 
     def _check_masks(self) -> None:
         """Refuse masks where messages are not whole numbers, or do not fit."""
