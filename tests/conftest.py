@@ -80,8 +80,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     with pytest.MonkeyPatch.context() as patch:
         few = tuple(study for study in catalogue.STUDIES if study.name in {"errata-e", "errata-g"})
         patch.setattr(catalogue, "STUDIES", few)
-        assert main(["reproduce", "errata", "--quick", "--output", str(paper)]) == 0
-    return {command: folder / f"{command}.html" for command in words} | {"reproduce": paper / "index.html"}
+        report = str(folder / "reproduce.html")
+        assert main(["reproduce", "errata", "--quick", "--output", str(paper), "--report", report]) == 0
+    return {command: folder / f"{command}.html" for command in (*words, "reproduce")}
 
 
 @pytest.hookimpl(tryfirst=True)
