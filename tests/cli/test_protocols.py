@@ -167,7 +167,7 @@ def test_an_infinite_sensitivity_is_said_and_which_noise_is_missing(
     words = ("account", "ring:n=6", "--rounds", rounds, "--view", "neighbourhood", "--observer", "0")
     asked = (*words, "--noise-multiplier", "2", "--protocol", protocol)
     code, out, err = sottovoce(*asked, "--output", "p.csv", "--report", "r.html")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "sottovoce: wrote r.html\n")
     text = " ".join(out.split())
     assert text.startswith(
         "An infinite ε at every δ: of the 5 pairs looked at, out of 30, node 0 can learn most"

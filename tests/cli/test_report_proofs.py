@@ -139,6 +139,12 @@ def test_reports_of_programs_carry_proofs_too(protocol: str, sottovoce: Run, tmp
     assert [certificates.from_text(text).rounds for text in texts] == [6, 6]
 
 
+def lower_to(pairs: dict[str, list[float]], end: float) -> None:
+    """Both ends of all pairs that are above one."""
+    for column in ("lower", "upper"):
+        pairs[column] = [min(each, end) for each in pairs[column]]
+
+
 def test_forged_reports_of_programs_are_found_out(sottovoce: Run, tmp_path: Path) -> None:
     report, asked = tmp_path / "r.html", ("--protocol", "momentum:beta=0.5")
     assert sottovoce(*SUMS, *asked).code == 0
@@ -176,7 +182,7 @@ def test_forged_reports_of_programs_are_found_out(sottovoce: Run, tmp_path: Path
     )
     pair = ("--observer", str(observer), "--target", str(data["pairs"]["target"][place]))
     assert sottovoce("certify", GRAPH, *words, *pair).code == 0
-    data["pairs"]["upper"] = [min(end, lesser) for end in data["pairs"]["upper"]]
+    lower_to(data["pairs"], lesser)
     put(report, "data", data)
     put(report, "certificates", [(tmp_path / "other.json").read_text(encoding="utf-8")])
     refused(sottovoce, "as its largest; Δ² of ")
@@ -240,7 +246,9 @@ def test_a_lowered_headline_is_refused(sottovoce: Run, report: Path) -> None:
     data["epsilon_upper"] *= 0.99
     put(report, "data", data)
     refused(sottovoce, "; from its Δ² follows ε ≤ ")
-    pairs = dict(whole["pairs"], upper=[0.9 * end for end in whole["pairs"]["upper"]])
+    pairs = dict(
+        whole["pairs"], **{end: [0.9 * each for each in whole["pairs"][end]] for end in ("lower", "upper")}
+    )
     put(report, "data", whole | {"pairs": pairs, "epsilon_upper": 0.5})
     refused(sottovoce, "for its worst pair; proved is Δ² ≤ ")
 
@@ -255,7 +263,7 @@ def test_a_worse_pair_that_is_lowered_is_found(sottovoce: Run, report: Path, tmp
     target = str(data["graph"]["labels"][data["pairs"]["target"][place]])
     assert sottovoce("certify", GRAPH, *words, "--observer", str(names[0]), "--target", target).code == 0
     # Whoever lowers the worst pairs to the next one has an honest certificate for that one.
-    data["pairs"]["upper"] = [min(end, lesser) for end in data["pairs"]["upper"]]
+    lower_to(data["pairs"], lesser)
     put(report, "data", data)
     put(report, "certificates", [(tmp_path / "other.json").read_text(encoding="utf-8")])
     refused(sottovoce, "as its largest; Δ² of ")

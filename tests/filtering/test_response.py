@@ -158,12 +158,11 @@ def test_no_form_exceeds_that_of_seeing_everything(graph: str, view: str) -> Non
         assert np.linalg.eigvalsh(forms.matrices)[:, 0].min() >= -1e-12
 
 
-def test_batches_cover_all_targets_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_cover_all_targets_in_order() -> None:
     response, _ = respond(GRAPHS["ring"], VIEWS["sum"], 20, "filter")
     positions = np.array([7, 2, 9, 0, 4])
     (whole,) = response.forms(positions)
-    monkeypatch.setattr("sottovoce.filtering.response.BATCH_BYTES", 8 * 20 * 130)
-    batches = list(response.forms(positions))
+    batches = list(response.forms(positions, 8 * 20 * 130))
     assert len(batches) > 1
     assert np.concatenate([b.positions for b in batches]).tolist() == positions.tolist()
     assert np.allclose(np.concatenate([b.matrices for b in batches]), whole.matrices, atol=1e-14)

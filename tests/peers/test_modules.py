@@ -114,10 +114,12 @@ start = "{task.start}"
 
 def test_three_peers_train_one_module_over_real_links(tmp_path: Path) -> None:
     path, found = written(tmp_path), dict[int, Trained]()
+    # Threads share torch's seed, so that modules are made one after the other.
+    modules = [small() for _ in range(3)]
 
     def one(k: int) -> None:
         peer = Peer(path, f"site-{k}", policy=Policy(everyone=50.0))
-        found[k] = peer.train(small(), DataLoader(records(k), batch_size=5), nn.functional.cross_entropy)
+        found[k] = peer.train(modules[k], DataLoader(records(k), batch_size=5), nn.functional.cross_entropy)
 
     threads = [threading.Thread(target=one, args=(k,)) for k in range(3)]
     for each in threads:

@@ -19,6 +19,8 @@ MORE = {
     "curve": RUN,
     "account": {**RUN, "noise_multiplier": 2.0},
     "calibrate": {**RUN, "target_epsilon": 1.0},
+    "sampled": {**RUN, "noise_multiplier": 2.0, "participation": "poisson:0.5"},
+    "report": {**RUN, "noise_multiplier": 2.0},
 }
 
 
@@ -29,6 +31,8 @@ OPTIONAL = {
     "curve": set(),
     "account": {"kind", "pairs"},
     "calibrate": {"kind"},
+    "sampled": {"kind"},
+    "report": set(),
 }
 
 

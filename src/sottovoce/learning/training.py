@@ -148,7 +148,9 @@ def _run(
                 loss = _risk(chosen.task, state)
                 refuse_runaway(state, info.step, loss, limit)
                 spent = chosen.spent(state.round)
-                right = right_share(chosen.task, state.models.mean(axis=0))
+                with np.errstate(over="ignore", invalid="ignore"):
+                    # Models that run away have no mean; the next round says so.
+                    right = right_share(chosen.task, state.models.mean(axis=0))
                 history = history.extended(
                     state.round, loss, info.consensus_distance, info.clipped, *spent, right
                 )
