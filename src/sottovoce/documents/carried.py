@@ -234,8 +234,8 @@ def _check_shown(page: PageDocument) -> None:
         raise InputError(f"its graph must have as many nodes and edges as it draws, {counts}; got {told}")
     for part in (page, *page.beside):
         # Columns of different lengths are refused with the claim that they make.
-        pairs, alike = part.pairs, len(part.pairs.lower) == len(part.pairs.upper)
-        both = zip(pairs.lower, pairs.upper, strict=True) if alike else ()
+        lowers, uppers = part.pairs.lower, part.pairs.upper
+        both = zip(lowers, uppers, strict=True) if len(lowers) == len(uppers) else ()
         if any(upper is not None and (lower is None or lower > upper) for lower, upper in both):
             raise InputError("a lower end of Δ² must not be above the upper end; got one that is")
         if part.infinite is not UNSET and part.epsilon_upper is not None:
