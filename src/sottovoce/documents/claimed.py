@@ -54,7 +54,7 @@ def check_run(run: RunDocument, page: PageDocument) -> tuple[list[str], bool]:
         "relation": (run.relation, page.relation),
         "participation": (said.participation, page.participation),
         "contribution": (said.contribution, page.contribution),
-        "assumption": (said.assumption, page.assumption),
+        "assumption": (page.assumption if _is_local(run) else said.assumption, page.assumption),
         "δ": (run.delta, page.delta),
         "noise multiplier": (run.noise_multiplier, page.noise_multiplier),
         "graph": (run.graph.hash, page.graph.hash),
@@ -74,6 +74,16 @@ def check_run(run: RunDocument, page: PageDocument) -> tuple[list[str], bool]:
         trusted.append("the number of averaging, which is no guarantee for training")
     known = _check_unassumed(run, page)
     return (trusted if known else [*trusted, UNASSUMED]), known
+
+
+def _is_local(run: RunDocument) -> bool:
+    """Whether a view is given no less than local DP, which rests on nothing and is looked at by itself.
+
+    Other pairs may rest on an assumption then, and the worst on none.
+    """
+    return run.account.assumption == "none" and _upper(run.account.epsilon) >= _upper(
+        run.unconditional.epsilon
+    )
 
 
 def _check_program(run: RunDocument, page: PageDocument) -> None:
