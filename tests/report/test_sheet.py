@@ -148,6 +148,13 @@ FORGERIES: list[tuple[Callable[[str], str], int, str]] = [
     (
         lambda text: re.sub(r'"lower":\[[^]]*\],"upper":\[', '"lower":[9.0],"upper":[', text, count=1),
         2,
+        "the columns of its pairs must have the same length",
+    ),
+    (
+        lambda text: re.sub(
+            r'(?<="lower":\[)[^]]*', lambda ends: re.sub("[^,]+", "9.0", ends[0]), text, count=1
+        ),
+        2,
         "a lower end of Δ² must not be above",
     ),
     (

@@ -233,9 +233,11 @@ def _check_shown(page: PageDocument) -> None:
     if told != counts:
         raise InputError(f"its graph must have as many nodes and edges as it draws, {counts}; got {told}")
     for part in (page, *page.beside):
-        # Columns of different lengths are refused with the claim that they make.
-        lowers, uppers = part.pairs.lower, part.pairs.upper
-        both = zip(lowers, uppers, strict=True) if len(lowers) == len(uppers) else ()
+        if len(part.pairs.lower) != len(part.pairs.upper):
+            raise InputError(
+                "the columns of its pairs must have the same length; lower and upper ends do not"
+            )
+        both = zip(part.pairs.lower, part.pairs.upper, strict=True)
         if any(upper is not None and (lower is None or lower > upper) for lower, upper in both):
             raise InputError("a lower end of Δ² must not be above the upper end; got one that is")
         if part.infinite is not UNSET and part.epsilon_upper is not None:

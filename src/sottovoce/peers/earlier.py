@@ -72,7 +72,7 @@ class Earlier:
 
         >>> runs = [Run(run=r, unit="node", relation="add-remove", sent=1, mu=0.5, nodes=("a",)) for r in "12"]
         >>> Earlier(runs=tuple(runs)).squared(None), Earlier(runs=tuple(runs)).squared(["b"])
-        (0.5000000000000001, 0.0)
+        (0.5000000000000004, 0.0)
         """
         held = None if keys is None else frozenset(keys)
         mus = [each.mu if held is None else each.mu_of(held) for each in self.runs]
