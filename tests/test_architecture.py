@@ -26,7 +26,7 @@ EDGES: dict[str, set[str]] = {
     "folders": {"errors", "files"},
     "spellings": {"errors"},
     "interval": {"errors"},
-    "markup": {"interval"},
+    "markup": set(),
     "forms": {"errors"},
     "gaussian": {"errors", "interval"},
     "krylov": {"errors", "interval"},

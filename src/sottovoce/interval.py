@@ -14,7 +14,16 @@ from sottovoce.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DIGITS", "UNIT_ROUNDOFF", "Interval", "as_given", "rounded_down", "rounded_near", "rounded_up"]
+__all__ = [
+    "DIGITS",
+    "UNIT_ROUNDOFF",
+    "Interval",
+    "as_given",
+    "both_ends",
+    "rounded_down",
+    "rounded_near",
+    "rounded_up",
+]
 
 UNIT_ROUNDOFF = 2.0**-53
 """u: a sum, product, quotient or square root of floats is within a factor 1 ± u of the true one, but for underflow."""
@@ -107,6 +116,16 @@ def rounded_down(value: float, digits: int = DIGITS) -> str:
     return _rounded(value, digits, decimal.ROUND_FLOOR)
 
 
+def both_ends(value: Interval, digits: int = DIGITS) -> str:
+    """An interval with both ends rounded outward; one number where they are shown alike.
+
+    >>> both_ends(Interval(1.23456, 1.23457))
+    '1.234–1.235'
+    """
+    lower, upper = rounded_down(value.lower, digits), rounded_up(value.upper, digits)
+    return upper if lower == upper else f"{lower}–{upper}"
+
+
 def rounded_near(value: float, digits: int = DIGITS) -> str:
     """A number that is no bound, rounded to nearest.
 
@@ -122,8 +141,7 @@ def as_given(value: float) -> str:
     >>> as_given(1.0), as_given(1e-5), as_given(1.0000004)
     ('1', '1e-05', '1.0000004')
     """
-    short = f"{value:g}"
-    return short if float(short) == value else repr(float(value))
+    return repr(float(value)).removesuffix(".0")
 
 
 def _rounded(value: float, digits: int, direction: str) -> str:

@@ -6,28 +6,13 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from sottovoce.interval import rounded_down, rounded_up
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sottovoce.interval import Interval
-
-__all__ = ["MOST_ROWS", "ends", "shown"]
+__all__ = ["MOST_ROWS", "shown"]
 
 MOST_ROWS = 10
 """How many rows a table has in a notebook; a note says how many there are."""
-
-
-def ends(value: Interval) -> str:
-    """An interval with both ends rounded outward; one number where they are shown alike.
-
-    >>> from sottovoce.interval import Interval
-    >>> ends(Interval(1.23456, 1.23457))
-    '1.234–1.235'
-    """
-    lower, upper = rounded_down(value.lower), rounded_up(value.upper)
-    return upper if lower == upper else f"{lower}–{upper}"
 
 
 def shown(

@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from tests.cli.test_commands import Run
 
 from sottovoce.cli.layout import facts, plain_table
-from sottovoce.cli.printing import interval, readable, rounded_down, rounded_up
+from sottovoce.cli.printing import both_ends, readable, rounded_down, rounded_up
 from sottovoce.interval import Interval
 
 
@@ -56,9 +56,9 @@ def test_how_numbers_look(value: float, up: str, down: str) -> None:
 
 
 def test_an_interval_shows_both_ends_unless_they_are_one() -> None:
-    assert interval(Interval(1.23456, 2.34567)) == "1.234–2.346"
-    assert interval(Interval.exactly(20.0)) == "20"
-    assert interval(Interval(0.5, math.inf)) == "0.5–∞"
+    assert both_ends(Interval(1.23456, 2.34567)) == "1.234–2.346"
+    assert both_ends(Interval.exactly(20.0)) == "20"
+    assert both_ends(Interval(0.5, math.inf)) == "0.5–∞"
 
 
 def test_names_cannot_steer_the_terminal() -> None:
@@ -68,7 +68,7 @@ def test_names_cannot_steer_the_terminal() -> None:
 
 WORDS = st.text(st.characters(categories=["Ll", "Lu"]), min_size=1, max_size=60)
 SHOWN = st.builds(
-    lambda lower, more: interval(Interval(lower, lower + more)),
+    lambda lower, more: both_ends(Interval(lower, lower + more)),
     st.floats(0, 1e9, allow_subnormal=False),
     st.floats(0, 1e9),
 )

@@ -13,7 +13,7 @@ import pytest
 
 from sottovoce import accounting, documents, graphs
 from sottovoce.accounting import AccountTable, Interrupted, account_all
-from sottovoce.cli.printing import interval, rounded_up
+from sottovoce.cli.printing import both_ends, rounded_up
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
 
@@ -42,9 +42,9 @@ def test_without_a_view_the_larger_leads_and_both_are_shown(sottovoce: Run) -> N
     lines = [line.split("  ") for line in out.splitlines()]
     rows = {line[0]: [cell.strip() for cell in line[1:] if cell] for line in lines}
     assert rows["--view"] == list(BOTH)
-    assert rows["ε"] == [interval(clear.epsilon()), interval(sums.epsilon())]
+    assert rows["ε"] == [both_ends(clear.epsilon()), both_ends(sums.epsilon())]
     assert rows["Δ²"] == [
-        interval(each.sensitivity_squared) for each in (clear, sums) if each.sensitivity_squared
+        both_ends(each.sensitivity_squared) for each in (clear, sums) if each.sensitivity_squared
     ]
     assert "view           neighbourhood and secure-sum, own noise known; 14 pairs each\n" in out
     assert max(map(len, out.splitlines())) <= 80

@@ -13,8 +13,8 @@ import numpy as np
 from sottovoce import gaussian
 from sottovoce.accounting.values import Account, epsilon_below, mu_ends
 from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, positive, probability
-from sottovoce.interval import Interval, as_given, rounded_up
-from sottovoce.markup import MOST_ROWS, ends, shown
+from sottovoce.interval import Interval, as_given, both_ends, rounded_up
+from sottovoce.markup import MOST_ROWS, shown
 from sottovoce.protocols import missing_noise
 from sottovoce.scenarios import RELATIONS, Answer
 from sottovoce.views import ASSUMPTIONS, View, rests_on
@@ -206,7 +206,7 @@ class AccountTable(Answer):
         rows = [
             (
                 account.target,
-                ends(account.epsilon()),
+                both_ends(account.epsilon()),
                 ", ".join(map(str, account.observers)) or "everyone",
                 account.method,
             )

@@ -11,8 +11,8 @@ import numpy as np
 
 from sottovoce import gaussian
 from sottovoce.errors import InputError, at_least, needs, one_of, positive, probability
-from sottovoce.interval import UNIT_ROUNDOFF, Interval, as_given, rounded_up
-from sottovoce.markup import ends, shown
+from sottovoce.interval import UNIT_ROUNDOFF, Interval, as_given, both_ends, rounded_up
+from sottovoce.markup import shown
 from sottovoce.scenarios import CONTRIBUTIONS, RELATIONS, Relation
 from sottovoce.views import ASSUMPTIONS, Assumption
 
@@ -158,10 +158,10 @@ class Account:
             ("target", str(self.target)),
         ]
         if self.sensitivity_squared is not None:
-            rows.append(("Δ²", ends(self.sensitivity_squared)))
-        rows.append(("μ", ends(self.mu)))
+            rows.append(("Δ²", both_ends(self.sensitivity_squared)))
+        rows.append(("μ", both_ends(self.mu)))
         if delta is not None:
-            rows.append((f"ε at δ = {as_given(delta)}", ends(self.epsilon())))
+            rows.append((f"ε at δ = {as_given(delta)}", both_ends(self.epsilon())))
         rows += [("relation", self.relation), ("method", self.method)]
         caption = (
             "An account"

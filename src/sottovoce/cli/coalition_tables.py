@@ -15,7 +15,7 @@ from sottovoce.cli.layout import (
     paragraph,
     who,
 )
-from sottovoce.cli.printing import as_given, interval, readable, rounded_up
+from sottovoce.cli.printing import as_given, both_ends, readable, rounded_up
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,10 +66,10 @@ def _findings(
     rows = [
         ("coalition", members(search.coalition)),
         ("target", readable(search.target)),
-        ("Δ²", f"{interval(search.sensitivity)} ({search.method})"),
+        ("Δ²", f"{both_ends(search.sensitivity)} ({search.method})"),
     ]
     if document.epsilon is not None:
-        rows.append(("ε", interval(document.epsilon.interval)))
+        rows.append(("ε", both_ends(document.epsilon.interval)))
     gap = "∞" if math.isinf(search.gap) else f"{rounded_up(100 * search.gap, 3)}%"
     rows.append(("any other", f"Δ² ≤ {rounded_up(search.upper_bound)}, a gap of at most {gap}"))
     if search.exact:

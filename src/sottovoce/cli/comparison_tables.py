@@ -9,7 +9,7 @@ from rich.text import Text
 
 from sottovoce._version import __version__
 from sottovoce.cli.layout import asked_words, facts, members, paragraph, plain_table
-from sottovoce.cli.printing import as_given, interval, readable, rounded_up
+from sottovoce.cli.printing import as_given, both_ends, readable, rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,13 +39,13 @@ def comparison_text(console: Console, found: Sequence[Contender], target_epsilon
         if one.refused is not None:
             number = "none"
         elif same_noise:
-            number = interval(worst.epsilon(one.table.delta))
+            number = both_ends(worst.epsilon(one.table.delta))
         else:
             number = rounded_up(one.table.noise_multiplier)
         table.add_row(
             Text(readable(one.name)),
             number,
-            "" if squared is None else interval(squared),
+            "" if squared is None else both_ends(squared),
             Text(members(worst.observers)),
             Text(readable(worst.target)),
             str(one.table.assumption),

@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from sottovoce.errors import FileError
-from sottovoce.interval import DIGITS, rounded_down, rounded_up
+from sottovoce.interval import as_given, both_ends, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sottovoce.interval import Interval
-
 __all__ = [
     "as_given",
+    "both_ends",
     "complain",
-    "interval",
     "prepare_streams",
     "progress",
     "readable",
@@ -111,26 +109,6 @@ def within_budget(epsilon: float, most: float) -> int:
 def readable(text: object) -> str:
     """Text without characters that could steer a terminal; they are shown as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
-
-
-def as_given(value: float) -> str:
-    """A number that the user chose, with every digit.
-
-    >>> as_given(4.0), as_given(1e-5), as_given(2.123456789)
-    ('4', '1e-05', '2.123456789')
-    """
-    return repr(float(value)).removesuffix(".0")
-
-
-def interval(value: Interval, digits: int = DIGITS) -> str:
-    """An interval, both ends rounded outward; one number where they are shown alike.
-
-    >>> from sottovoce.interval import Interval
-    >>> interval(Interval(1.23456, 1.23457))
-    '1.234–1.235'
-    """
-    lower, upper = rounded_down(value.lower, digits), rounded_up(value.upper, digits)
-    return upper if lower == upper else f"{lower}–{upper}"
 
 
 @contextlib.contextmanager

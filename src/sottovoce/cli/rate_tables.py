@@ -20,7 +20,7 @@ from sottovoce.cli.layout import (
     plain_table,
     who,
 )
-from sottovoce.cli.printing import interval, readable, rounded_up
+from sottovoce.cli.printing import both_ends, readable, rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -75,7 +75,7 @@ def _pairs(chosen: Mapping[str, RatePair], table: RateTable) -> Table:
     rows: dict[str, list[str]] = {
         "observer": [members(pair.observer) for pair in chosen.values()],
         "target": [readable(pair.target) for pair in chosen.values()],
-        "Δ² a round": [interval(pair.rate) for pair in chosen.values()],
+        "Δ² a round": [both_ends(pair.rate) for pair in chosen.values()],
         "frequency": [f"{pair.frequency:.4g}" for pair in chosen.values()],
         "constant": [f"{pair.constant:.4g}" for pair in chosen.values()],
     }

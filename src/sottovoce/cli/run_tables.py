@@ -14,7 +14,7 @@ from sottovoce.cli.layout import (
     paragraph,
     who,
 )
-from sottovoce.cli.printing import as_given, interval, rounded_up
+from sottovoce.cli.printing import as_given, both_ends, rounded_up
 from sottovoce.cli.sampled import coin_rows
 from sottovoce.scenarios import RELATION_SENTENCES, protocol_sentences
 from sottovoce.views import ASSUMPTIONS
@@ -196,7 +196,7 @@ def _terms(
             f"{UNITS[settings['unit']]}; {settings['relation']}: {RELATION_SENTENCES[settings['relation']]}",
         ),
         ("view", f"{account.view}, own noise {settings['own_noise']}"),
-        ("Δ²", "" if squared is None else f"{interval(squared)}{every} (bound: {account.always.method})"),
+        ("Δ²", "" if squared is None else f"{both_ends(squared)}{every} (bound: {account.always.method})"),
         *([] if coins is None else coin_rows(coins, account.always.epsilon().upper)),
         ("δ", as_given(settings["target_delta"])),
         ("assumption", f"{account.assumption}: {ASSUMPTIONS[account.assumption]}"),

@@ -21,7 +21,7 @@ from sottovoce.cli.layout import (
     plain_table,
     who,
 )
-from sottovoce.cli.printing import as_given, interval, readable, rounded_up
+from sottovoce.cli.printing import as_given, both_ends, readable, rounded_up
 from sottovoce.documents import MOST_EXPOSED, pairs_possible
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _telling(tables: Sequence[AccountTable], *, many: bool) -> Table:
     if len(tables) > 1:
         shown = pairs_table({HEADINGS[each.view]: each.worst() for each in tables}, table.delta)
         if many:
-            middle = (interval(each.median().epsilon(each.delta)) for each in tables)
+            middle = (both_ends(each.median().epsilon(each.delta)) for each in tables)
             shown.add_row("median ε", *map(Text, middle))
         shown.add_row("--view", *(Text(each.view) for each in tables))
         return shown
@@ -215,9 +215,9 @@ def pairs_table(accounts: Mapping[str, Account], delta: float) -> Table:
         squared = account.sensitivity_squared
         rows["observer"].append(members(account.observers))
         rows["target"].append(readable(account.target))
-        rows["Δ²"].append("" if squared is None else interval(squared))
-        rows["μ"].append(interval(account.mu))
-        rows["ε"].append(interval(account.epsilon(delta)))
+        rows["Δ²"].append("" if squared is None else both_ends(squared))
+        rows["μ"].append(both_ends(account.mu))
+        rows["ε"].append(both_ends(account.epsilon(delta)))
         rows["bound"].append(account.method)
     for name, values in rows.items():
         table.add_row(name, *map(Text, values))
@@ -232,7 +232,7 @@ def exposed_table(accounts: Iterable[Account], delta: float) -> Table:
     table.add_column("observer", overflow="fold")
     table.add_column("bound", no_wrap=True)
     for account in accounts:
-        epsilon = interval(account.epsilon(delta))
+        epsilon = both_ends(account.epsilon(delta))
         table.add_row(
             Text(readable(account.target)), epsilon, Text(members(account.observers)), account.method
         )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sottovoce.errors import InputError
-from sottovoce.interval import Interval, rounded_up
+from sottovoce.interval import Interval, both_ends, rounded_up
 from sottovoce.learning.descent import consensus_distance
-from sottovoce.markup import ends, shown
+from sottovoce.markup import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,8 +102,11 @@ class Run:
         """What a notebook shows: both numbers, the one without assumption too, and what was measured."""
         measured = (("loss", self.loss), ("accuracy", self.accuracy))
         rows = [
-            (f"ε of the view {self.account.view}, assuming {self.account.assumption}", ends(self.epsilon)),
-            ("ε without any assumption (local DP)", ends(self.unconditional.epsilon())),
+            (
+                f"ε of the view {self.account.view}, assuming {self.account.assumption}",
+                both_ends(self.epsilon),
+            ),
+            ("ε without any assumption (local DP)", both_ends(self.unconditional.epsilon())),
             ("rounds", f"{self.state.round} of {self.rounds}"),
             ("noise multiplier", rounded_up(self.noise_multiplier, 6)),
             *((name, f"{value:.4g}") for name, value in measured if value is not None),

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sottovoce.documents import (
     AccountDocument,
@@ -19,13 +18,13 @@ from sottovoce.documents import (
     Summary,
     VerificationDocument,
 )
-from sottovoce.interval import as_given, rounded_down, rounded_up
-from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, odds, origin_rows
+from sottovoce.interval import as_given, both_ends, rounded_down, rounded_up
+from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, kept, odds, origin_rows
 from sottovoce.report.html import Section
 from sottovoce.scenarios import RELATION_SENTENCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sottovoce.documents import (
         CheckForm,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
         Terms,
     )
 
-__all__ = ["AGAIN", "Answer", "answer", "ends", "facts", "kept", "nodes"]
+__all__ = ["AGAIN", "Answer", "answer", "ends", "facts", "nodes"]
 
 _PAIRS = 20
 AGAIN = "nothing here proves the numbers: run the command again"
@@ -62,20 +61,7 @@ def answer(result: Result) -> Answer:
         from sottovoce.report.runs import run_answer
 
         return run_answer(document, told)
-    if isinstance(document, CoalitionDocument):
-        return _coalition(document, told)
-    if isinstance(document, AuditDocument):
-        return _audit(document, told)
-    if isinstance(document, VerificationDocument):
-        return _verification(document, told)
-    if isinstance(document, ReportVerificationDocument):
-        return _report_verification(document, told)
-    if isinstance(document, CertificateDocument):
-        return _certificate(document, told)
-    if isinstance(document, RateDocument):
-        return _rate(document, told)
-    assert isinstance(document, AccountDocument)
-    return _summary(document, told)
+    return _WRITTEN[type(document)](document, told)
 
 
 def nodes(labels: Iterable[object]) -> str:
@@ -88,9 +74,7 @@ def nodes(labels: Iterable[object]) -> str:
 
 def ends(interval: Ends) -> str:
     """Both ends, rounded outward; null stands for infinity."""
-    found = interval.interval
-    lower, upper = rounded_down(found.lower), rounded_up(found.upper)
-    return upper if lower == upper else f"{lower}–{upper}"
+    return both_ends(interval.interval)
 
 
 def facts(heading: str, rows: Iterable[tuple[str, object]]) -> Section:
@@ -448,7 +432,7 @@ def _summary(document: AccountDocument, told: Occasion) -> Answer:
             asked=f"What can the observers of a sweep learn, on {_network(graph)}? {_run_words(document)} Noise "
             f"multiplier {as_given(document.noise_multiplier)}, at δ = {as_given(document.delta)}. "
             f"{document.pairs_computed} of {document.pairs_possible} pairs were computed.",
-            verdict=kept(epsilon, document.assumption, told),
+            verdict=kept(epsilon, document.assumption, told.max_epsilon),
             sizes=[
                 Size.epsilon(
                     epsilon,
@@ -473,17 +457,17 @@ def _summary(document: AccountDocument, told: Occasion) -> Answer:
     )
 
 
-def kept(epsilon: float | None, assumption: str, told: Occasion) -> Verdict:
-    """Whether an ε keeps the budget."""
-    most, shown = told.max_epsilon, math.inf if epsilon is None else epsilon
-    if most is None:
-        return Verdict("", "No budget was set (--max-epsilon).")
-    under = "" if assumption == "none" else f" under the assumption {assumption}"
-    if shown > most:
-        return Verdict("fail", f"ε ≤ {as_given(most)} is not certified{under}.")
-    return Verdict("pass", f"the budget ε ≤ {as_given(most)} is kept{under}.")
-
-
 def _pair(pair: Pair) -> tuple[object, ...]:
     squared = pair.sensitivity_squared
     return (pair.target, nodes(pair.observer), ends(pair.epsilon), ends(squared), squared.method)
+
+
+_WRITTEN: dict[type, Callable[[Any, Occasion], Answer]] = {
+    CoalitionDocument: _coalition,
+    AuditDocument: _audit,
+    VerificationDocument: _verification,
+    ReportVerificationDocument: _report_verification,
+    CertificateDocument: _certificate,
+    RateDocument: _rate,
+    AccountDocument: _summary,
+}

@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["Line", "line_chart"]
 
@@ -76,11 +76,9 @@ def line_chart(title: str, lines: Sequence[Line], *, shown: str) -> str:
     )
 
 
-def _path(line: Line, across: object, down: object) -> str:
-    """The line as a path."""
+def _path(line: Line, across: Callable[[float], str], down: Callable[[float], str]) -> str:
+    """The line as a path, by where rounds and values stand."""
     parts, joined = [], False
-    assert callable(across)
-    assert callable(down)
     for round_, value in zip(line.rounds, line.values, strict=True):
         if value is None:
             joined = False

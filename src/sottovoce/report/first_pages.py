@@ -30,6 +30,7 @@ __all__ = [
     "Verdict",
     "checks_of",
     "first_page",
+    "kept",
     "odds",
     "origin_rows",
 ]
@@ -136,12 +137,39 @@ def checks_of(view: str, assumption: str, always: Sequence[str] = ALWAYS) -> lis
     return items
 
 
-def odds(epsilon: float | None, delta: float, whose: str) -> str:
-    """What an (ε, δ) means as odds: at most e^ε to 1 from 1 to 1, and guesses right at most (e^ε + δ)/(e^ε + 1)."""
+def kept(
+    epsilon: float | None,
+    assumption: str,
+    most: float | None,
+    *,
+    partly: str = "",
+    without: float | None = None,
+) -> Verdict:
+    """Whether an ε, of which None stands for infinity, keeps the budget `most`, if there was one.
+
+    `partly` says of which pairs; `without` is the ε that rests on nothing, where there is one besides.
+    """
+    if most is None:
+        return Verdict("", "No budget was set (--max-epsilon).")
+    under = "" if assumption == "none" else f" under the assumption {assumption}"
+    if epsilon is None or epsilon > most:
+        return Verdict("fail", f"ε ≤ {as_given(most)} is not certified{under}{partly}.")
+    words = f"the budget ε ≤ {as_given(most)} is kept{under}{partly}."
+    if without is not None:
+        words += " Without it, too." if without <= most else " Without it, it is not."
+    return Verdict("pass", words)
+
+
+def odds(epsilon: float | None, delta: float, whose: str, *, right: float | None = None) -> str:
+    """What an (ε, δ) means as odds: at most e^ε to 1 from 1 to 1.
+
+    `right` is how often the best guess is right at most, in per cent: (e^ε + δ)/(e^ε + 1) unless less is known.
+    """
     if epsilon is None or math.isinf(epsilon):
         return "No noise hides some of what is contributed: it is seen as it is."
     ratio = math.exp(min(epsilon, 700.0))
-    right = min(100.0, 100 * (ratio + delta) / (ratio + 1))
+    if right is None:
+        right = min(100.0, 100 * (ratio + delta) / (ratio + 1))
     return (
         f"Whoever believed that the odds of {whose} being there were 1 to 1 may come to believe "
         f"{rounded_up(ratio, 3)} to 1, or 1 to {rounded_up(ratio, 3)}, and no more (but for a probability of "

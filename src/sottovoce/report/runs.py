@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from sottovoce.documents import Ends
 from sottovoce.errors import InputError
 from sottovoce.interval import as_given, rounded_up
-from sottovoce.report.answers import Answer, ends, facts, kept, nodes
+from sottovoce.report.answers import Answer, ends, facts, nodes
 from sottovoce.report.charts import Line, line_chart
-from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, odds, origin_rows
+from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, kept, odds, origin_rows
 from sottovoce.report.html import Section
 from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import ASSUMPTIONS
@@ -140,14 +140,9 @@ def _sheet(document: RunDocument, told: Occasion) -> Sheet:
 
 def _verdict(document: RunDocument, told: Occasion) -> Verdict:
     """Pass or fail against the ε that was asked for, and whether that needs the assumption."""
-    found = kept(_bound(document.account), document.account.assumption, told)
-    local = _bound(document.unconditional)
-    if found.kind != "pass" or document.account.assumption == "none" or told.max_epsilon is None:
-        return found
-    without = (
-        "Without it, too." if local is not None and local <= told.max_epsilon else "Without it, it is not."
-    )
-    return Verdict(found.kind, f"{found.words} {without}")
+    assumption, local = document.account.assumption, _bound(document.unconditional)
+    without = None if assumption == "none" else math.inf if local is None else local
+    return kept(_bound(document.account), assumption, told.max_epsilon, without=without)
 
 
 def _curves(document: RunDocument) -> Section:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from sottovoce.accounting import Account
 from sottovoce.documents import Occasion
-from sottovoce.interval import Interval, as_given, rounded_up
+from sottovoce.interval import Interval, as_given
 from sottovoce.report.budgets import noise_sentence
-from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, first_page, origin_rows
+from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, first_page, kept, odds, origin_rows
 from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import seen_part
 
@@ -112,34 +112,16 @@ def _question(page: PageDocument) -> str:
 
 def _verdict(page: PageDocument, told: Occasion, unconditional: float | None, noise: str) -> Verdict:
     """Pass or fail against the budget, or that there was none; and `noise`, which says how much would keep it."""
-    most = told.max_epsilon
-    epsilon = math.inf if page.epsilon_upper is None else page.epsilon_upper
-    if most is None:
-        return Verdict("", f"No budget was set (--max-epsilon). {noise}".strip())
-    under = "" if page.assumption == "none" else f" under the assumption {page.assumption}"
     partly = "" if page.pairs_computed >= page.pairs_possible else ", for the pairs that were computed"
-    if epsilon > most:
-        return Verdict("fail", f"ε ≤ {as_given(most)} is not certified{under}{partly}. {noise}".strip())
-    without = ""
-    if unconditional is not None:
-        without = " Without it, too." if unconditional <= most else " Without it, it is not."
-    return Verdict(
-        "pass", f"the budget ε ≤ {as_given(most)} is kept{under}{partly}.{without} {noise}".strip()
-    )
+    found = kept(page.epsilon_upper, page.assumption, told.max_epsilon, partly=partly, without=unconditional)
+    return found._replace(words=f"{found.words} {noise}".strip())
 
 
 def _meaning(page: PageDocument, worst: tuple[Account, str, str]) -> str:
     """What the number means as odds."""
     account, _, target = worst
-    if math.isinf(account.mu.upper):
-        return "No noise hides some of what is contributed: it is seen as it is."
-    right = rounded_up(account.best_guess(), 3)
-    ratio = math.exp(min(account.epsilon().upper, 700.0))
-    return (
-        f"Whoever believed that the odds of a record of node {target} being there were 1 to 1 may come to "
-        f"believe {rounded_up(ratio, 3)} to 1, or 1 to {rounded_up(ratio, 3)}, and no more (but for a probability of "
-        f"{as_given(page.delta)}). The best guess is right at most {right}% of the time, where a coin is right 50%."
-    )
+    right = account.best_guess()
+    return odds(account.epsilon().upper, page.delta, f"a record of node {target}", right=right)
 
 
 def _named(part: PagePart) -> str:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.interval import Interval
-from sottovoce.markup import MOST_ROWS, ends, shown
+from sottovoce.interval import Interval, both_ends
+from sottovoce.markup import MOST_ROWS, shown
 from sottovoce.scenarios import Answer
 from sottovoce.views import place_among
 
@@ -82,7 +82,7 @@ class Sensitivities(Answer):
         rows = [
             (
                 self.targets[k],
-                ends(Interval(float(self.squared_lower[k]), float(self.squared_upper[k]))),
+                both_ends(Interval(float(self.squared_lower[k]), float(self.squared_upper[k]))),
                 self.method[k],
             )
             for k in order
