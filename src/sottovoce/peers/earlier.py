@@ -8,7 +8,6 @@ the node, whatever records it had in them: nobody can tell records that stayed f
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import math
 import os
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import msgspec
 
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, read_form, strict_json
+from sottovoce.peers.keeping import opened_alone
 from sottovoce.peers.transcript import Lines
 
 if TYPE_CHECKING:
@@ -125,16 +125,14 @@ def read_earlier(path: Path, network: Network) -> Earlier:
 def open_earlier(path: Path) -> Iterator[Lines]:
     """The file to add lines to, for one process alone: two runs at a time would not know of each other."""
     try:
-        opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        opened = opened_alone(path)
+    except BlockingIOError:
+        raise FileError(f"{path}: another run of this node is going on (end it first)") from None
     except OSError as error:
         raise FileError(
             f"{path}: cannot be written: {error.strerror or error} (choose another file)"
         ) from None
     try:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FileError(f"{path}: another run of this node is going on (end it first)") from None
         yield Lines(path)
     finally:
         os.close(opened)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Kept", "check_newest", "locked", "read_kept", "write_kept"]
+__all__ = ["Kept", "check_newest", "locked", "opened_alone", "read_kept", "write_kept"]
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,16 +73,25 @@ def locked(folder: Path) -> Iterator[None]:
     """The folder, for one process alone: two that go on from the same state would send unlike things."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        opened = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        opened = opened_alone(folder / "lock")
+    except BlockingIOError:
+        raise FileError(f"{folder}: another process runs this node (end it first)") from None
     except OSError as error:
         raise FileError(
             f"{folder}: cannot be used: {error.strerror or error} (choose another folder)"
         ) from None
     try:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FileError(f"{folder}: another process runs this node (end it first)") from None
         yield
     finally:
         os.close(opened)
+
+
+def opened_alone(path: Path) -> int:
+    """A file, made if there is none, that no other process holds until it is closed; BlockingIOError if one does."""
+    opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(opened)
+        raise
+    return opened

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.earlier import Earlier
     from sottovoce.peers.identity import Identity
     from sottovoce.peers.joining import Hello
-    from sottovoce.peers.letters import Letter
+    from sottovoce.peers.letters import Header, Letter
     from sottovoce.peers.network import Network
     from sottovoce.peers.outcomes import Links
     from sottovoce.peers.policy import Policy
@@ -80,9 +80,7 @@ def run_peer(
         stack.enter_context(locked(folder))
         lines = None if spent is None else stack.enter_context(open_earlier(spent))
         earlier = NOTHING if spent is None else read_earlier(spent, network)
-        running = _Running(network, identity, contributor, links, folder, policy, earlier, progress)
-        running.spent = lines
-        return running.run()
+        return _Running(network, identity, contributor, links, folder, policy, earlier, lines, progress).run()
 
 
 class _Running:
@@ -97,9 +95,10 @@ class _Running:
         folder: Path,
         policy: Policy,
         earlier: Earlier,
+        spent: Lines | None,
         progress: Callable[[Moment], None] | None,
     ) -> None:
-        self.network, self.links, self.folder = network, links, folder
+        self.network, self.links, self.folder, self.spent = network, links, folder, spent
         self.contributor, self.progress, self.identity = contributor, progress, identity
         self.lobby_office = PostOffice(network, identity)
         self.me, self.name = self.lobby_office.me, identity.name
@@ -109,7 +108,6 @@ class _Running:
         name = "" if kept is None or not kept.parts else network.joined(kept.parts).run_name.hex()
         self.earlier, self.written = earlier, earlier.of_run(name)
         self.budget = Budget.of(network, identity.name, policy, earlier.without(name))
-        self.spent: Lines | None = None
         self.lobby = Lobby(network, identity, own=None if kept is None else kept.own)
         self.letters: dict[tuple[int, int, int], bytes] = {}
         self.last_sent: dict[tuple[int, int, int], float] = {}
@@ -239,29 +237,32 @@ class _Running:
 
     def _check_heard(self, peer: int, hello: Hello) -> None:
         """Refuse to go on from a state that is older than what a neighbour has of this node, signed by it."""
-        if not hello.heard or self.node is None:
-            return
-        header = checked_header(hello.heard, self.identity.card.signing_key)
-        if (header.run, header.sender) == (self.network.run_name, self.me) and self.node.before(
-            header.round, header.exchange
-        ):
-            raise FileError(
-                f"{self.folder}: is older than what was sent: {self.network.names[peer]} has a letter of round "
-                f"{header.round + 1}, which this node signed, and the state is of round {self.node.round + 1} (go on "
-                "from the folder as it was last, or agree on a new run, and add up the accounts of both)"
-            )
+        header = self._own_header(hello, self.network)
+        if header is not None and self.node is not None and self.node.before(header.round, header.exchange):
+            raise self._older(peer, header, f"of round {self.node.round + 1}")
 
     def _check_unheard(self, peer: int, hello: Hello) -> None:
         """Refuse to begin a run in which a neighbour has a letter of this node: the folder is of before that."""
         if not (hello.heard and hello.begun and self.lobby.own in hello.parts):
             return
+        header = self._own_header(hello, self.network.joined(hello.parts))
+        if header is not None:
+            raise self._older(peer, header, "of before the run")
+
+    def _own_header(self, hello: Hello, run: Network) -> Header | None:
+        """The header, signed by this node, of the last letter in a run that a neighbour has of it, if it has one."""
+        if not hello.heard:
+            return None
         header = checked_header(hello.heard, self.identity.card.signing_key)
-        if (header.run, header.sender) == (self.network.joined(hello.parts).run_name, self.me):
-            raise FileError(
-                f"{self.folder}: is older than what was sent: {self.network.names[peer]} has a letter of round "
-                f"{header.round + 1}, which this node signed, and the state is of before the run (go on from the "
-                "folder as it was last, or agree on a new run, and add up the accounts of both)"
-            )
+        return header if (header.run, header.sender) == (run.run_name, self.me) else None
+
+    def _older(self, peer: int, header: Header, state: str) -> FileError:
+        """What a node says that was started from a state before one of its own letters."""
+        return FileError(
+            f"{self.folder}: is older than what was sent: {self.network.names[peer]} has a letter of round "
+            f"{header.round + 1}, which this node signed, and the state is {state} (go on from the folder as it was "
+            "last, or agree on a new run, and add up the accounts of both)"
+        )
 
     def _enter(self, parts: tuple[bytes, ...], memory: Memory | None) -> None:
         """Be a node of the run of these parts, from its beginning or from what was kept."""
