@@ -367,7 +367,9 @@ class TestAccountOfAllObservers:
     @pytest.mark.parametrize("view", ["neighbourhood", "secure-sum", "single-node"])
     @pytest.mark.parametrize("own_noise", ["known", "hidden"])
     def test_it_is_one_account_after_the_other(self, view: str, own_noise: OwnNoise) -> None:
-        protocol = ring(n=4, rounds=3)
+        # No two of these nodes are alike, so that none is given what was found of another.
+        uneven = [[0.5, 0.5, 0, 0], [0.5, 0.25, 0.25, 0], [0, 0.25, 0.5, 0.25], [0, 0, 0.25, 0.75]]
+        protocol = gossip(graphs.matrix_weights(uneven), rounds=3)
         settings: Any = {"noise_multiplier": 2.0, "delta": DELTA}
         table = account_all(protocol, view, own_noise=own_noise, **settings)
         assert len(table) == (12 if own_noise == "known" else 16)

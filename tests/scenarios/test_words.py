@@ -171,7 +171,9 @@ def test_a_rate_is_of_every_round() -> None:
 
 
 def test_a_table_knows_the_question_of_each_pair() -> None:
-    table = account_all(RING, "secure-sum", observers=[3, 0], targets=[1, 4], **HALVED, **MECHANISM)
+    # Nodes of a ring would share one answer; these are all unlike.
+    path = gossip(graphs.metropolis_weights("path:n=5"), rounds=8, damping=[1, 0.75, 0.5, 0.25, 0])
+    table = account_all(path, "secure-sum", observers=[3, 0], targets=[1, 4], **HALVED, **MECHANISM)
     for place, (observer, target) in enumerate(((3, 1), (3, 4), (0, 1), (0, 4))):
         one = table.question(place)
         assert (one.one_view.observers, one.one_target) == ((observer,), target)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from sottovoce.accounting.table import AccountTable
 from sottovoce.errors import positive, probability
 from sottovoce.scenarios import Words, asked
-from sottovoce.sensitivities import sensitivity, sharpened_views, solves_each
+from sottovoce.sensitivities import carried_views, is_shared, sensitivity, sharpened_views, solves_each
 from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def account_all(
     try:
         seen_by_all = scenario.view_name == "everyone"
         if scenario.protocol.updates is None or seen_by_all or solves_each(effort.depth, total):
-            _one_by_one(questions, effort, total, progress, found)
+            _one_by_one(questions, effort, total, progress, found, shared=is_shared(scenario))
         else:
             _together(questions, effort, progress, found)
     except KeyboardInterrupt:
@@ -131,14 +132,23 @@ def _one_by_one(
     total: int,
     progress: Callable[[int, int], None] | None,
     found: list[Sensitivities],
+    *,
+    shared: bool,
 ) -> None:
     """Put what each view gives away into `found`, where it stays if an interrupt comes."""
-    done = 0
-    for one in questions:
-        found.append(sensitivity(one, effort=effort, progress=_portion(progress, done, one.pairs, total)))
-        done += one.pairs
+    before = [0, *itertools.accumulate(one.pairs for one in questions)]
+
+    def portion(number: int) -> Callable[[int, int], None] | None:
+        return _portion(progress, before[number], questions[number].pairs, total)
+
+    if shared:
+        answers = carried_views(questions, effort, portion)
+    else:
+        answers = (sensitivity(one, effort=effort, progress=portion(k)) for k, one in enumerate(questions))
+    for number, answer in enumerate(answers):
+        found.append(answer)
         if progress is not None:
-            progress(done, total)
+            progress(before[number + 1], total)
 
 
 def _together(

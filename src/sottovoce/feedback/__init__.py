@@ -14,7 +14,7 @@ In the order of an answer:
 5. `attacks` searches the ball for the linear loop that tells most: the lower end.
 6. `pairs` does this for many pairs, the worst first; `verbs` are the functions that others call.
 7. `recursions` and `general` do the same for trainings that remember more than a model; `programs` says which protocols
-   these are, and `symmetries` which pairs are alike.
+   these are, and which pairs are alike.
 
 Nothing here is believed: a solution becomes a bound when `sottovoce.verification.shift` has proved it, rounding
 counted. The theorem and its proof are in docs/training.md.

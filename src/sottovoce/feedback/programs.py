@@ -17,7 +17,6 @@ from sottovoce.errors import InputError, NotCertified
 from sottovoce.feedback.general import recursion_cost
 from sottovoce.feedback.problem import training
 from sottovoce.feedback.recursions import heavy_ball, several_exchanges
-from sottovoce.feedback.symmetries import Symmetries
 from sottovoce.protocols import Combine, Exchange, exact, momentum, repeated
 
 if TYPE_CHECKING:
@@ -111,7 +110,6 @@ def _alike(protocol: Protocol, work: Sequence[tuple[Training, int]]) -> list[int
     Guarantee: pairs that are put together have the same Δ²: weights are equal after relabelling, slopes and noise are
     the same for all nodes, and a view of that name sees what the relabelled one sees.
     """
-    symmetries = Symmetries(protocol.schedule[0])
     firsts: list[tuple[str, str, tuple[int, ...], int]] = []
     groups: list[int] = []
     for number, (case, position) in enumerate(work):
@@ -125,7 +123,7 @@ def _alike(protocol: Protocol, work: Sequence[tuple[Training, int]]) -> list[int
                 for name, noise, other, place in firsts
                 if alone
                 and (name, noise) == (case.view.name, case.view.own_noise)
-                and symmetries.carries(other, nodes)
+                and protocol.symmetries.carries(other, nodes)
             ),
             number,
         )

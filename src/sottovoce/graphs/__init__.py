@@ -11,6 +11,7 @@ from sottovoce.graphs.model import GossipWeights, Graph, canonical_matrix, is_sy
 from sottovoce.graphs.rationals import Quotients, quotients
 from sottovoce.graphs.reading import GRAPH_SUFFIXES, as_graph, parse_graph, read_graph
 from sottovoce.graphs.spectra import Spectrum, spectrum
+from sottovoce.graphs.symmetries import Orbits, Symmetries
 from sottovoce.graphs.topologies import topology_names
 from sottovoce.graphs.validation import check_entries, check_weights, uneven_row
 from sottovoce.graphs.weights import (
@@ -33,8 +34,10 @@ __all__ = [
     "WEIGHT_RULES",
     "GossipWeights",
     "Graph",
+    "Orbits",
     "Quotients",
     "Spectrum",
+    "Symmetries",
     "as_graph",
     "as_weights",
     "canonical_matrix",

@@ -141,6 +141,12 @@ class Program:
         """Every register, the kept ones first."""
         return tuple(dict.fromkeys((*self.keeps, *(step.into for step in self.instructions))))
 
+    @property
+    def numbers(self) -> list[PerNode]:
+        """Every level and coefficient, in order: one number for all nodes, or one a node."""
+        combined = [step for step in self.instructions if isinstance(step, Combine)]
+        return [draw.level for draw in self.draws] + [x for step in combined for x in step.terms.values()]
+
     @cached_property
     def shows_model(self) -> bool:
         """Whether whoever sees all messages can tell every model, so that gradients depend on nothing that is hidden.

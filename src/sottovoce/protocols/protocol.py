@@ -24,14 +24,14 @@ import numpy as np
 from scipy import sparse
 
 from sottovoce.errors import InputError, at_least, at_most
-from sottovoce.graphs import GossipWeights, as_weights
+from sottovoce.graphs import GossipWeights, Symmetries, as_weights
 from sottovoce.protocols.compiled import edges_of
 from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program, told_by
 from sottovoce.protocols.rationals import Number, PerNode, exact, plain_number, spread
 from sottovoce.protocols.updates import Slopes, checked_updates
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from scipy.sparse import csr_array
 
@@ -258,6 +258,15 @@ class Protocol:
         return hash_of_protocol(
             [weights.hash for weights in self.schedule], self.programs, self.rounds, self.code, self.updates
         )
+
+    @cached_property
+    def symmetries(self) -> Symmetries:
+        """The relabellings of the nodes that leave the protocol as it is: weights, levels, coefficients and slopes."""
+        given = [value for program in self.programs for value in program.numbers if isinstance(value, tuple)]
+        marks: list[Iterable[Hashable]] = [map(exact, value) for value in given]
+        if isinstance(self.updates, Slopes):
+            marks += [self.updates.lower.tolist(), self.updates.upper.tolist()]
+        return Symmetries(self.schedule, zip(*marks, strict=True) if marks else None)
 
     @property
     def n(self) -> int:

@@ -12,7 +12,8 @@ In the order of an account:
 4. `long_horizons`: no T × T matrix; a recursion proves the bound.
 5. `rounding` holds what proofs allow for floating point; `ends` and `results` hold what is found, and `widened` of
    `rounding` makes ends that hold for the model as stored into ends of the true Δ².
-6. `certify`, and `certify_training` for training, turn what was found into a file that the verifier accepts.
+6. `sharing` looks at one observer of each orbit of the network's symmetries, and carries what it sees to the others.
+7. `certify`, and `certify_training` for training, turn what was found into a file that the verifier accepts.
 
 `assessment` calls all three storeys; `long_horizons` asks `many_targets` for bounds and `one_form` for the first
 rounds; `many_targets` stands on nothing but the filter. No storey imports what stands above it.
@@ -25,6 +26,7 @@ from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, alternating_s
 from sottovoce.sensitivities.policy import sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
 from sottovoce.sensitivities.rounding import widened
+from sottovoce.sensitivities.sharing import carried, carried_views, is_shared
 from sottovoce.sensitivities.training import largest_training_bound, sharpened_views, solves_each
 
 __all__ = [
@@ -33,9 +35,12 @@ __all__ = [
     "Sensitivity",
     "absolute_bound",
     "alternating_signs",
+    "carried",
+    "carried_views",
     "certify",
     "check_rounds",
     "constant_signs",
+    "is_shared",
     "largest_training_bound",
     "sensitivity",
     "sharpened_views",

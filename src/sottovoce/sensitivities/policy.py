@@ -36,13 +36,13 @@ from sottovoce.views import METHOD_NAMES, observe, target_indices
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-    from sottovoce.participation import Participation
     from sottovoce.protocols import Protocol
-    from sottovoce.scenarios import Depth, Engine, Scenario
+    from sottovoce.scenarios import Effort, Engine, Scenario
     from sottovoce.views import View
 
 __all__ = [
     "TOLERANCE",
+    "bounds_together",
     "sensitivity",
 ]
 
@@ -103,9 +103,9 @@ def sensitivity(
     by_program = partial(
         program_sensitivity, scenario, indices, engine=engine, tolerance=tolerance, progress=progress
     )
+    in_bulk = _in_bulk(scenario, effort, len(indices))
     if contribution == "energy" or not protocol.plain:
-        return by_program(in_bulk=_program_in_bulk(effort.depth, engine, protocol.rounds, len(indices)))
-    in_bulk = _in_bulk(effort.depth, chosen, protocol.rounds, len(indices))
+        return by_program(in_bulk=in_bulk)
     problem = Problem(
         contribution=contribution,
         participation=chosen,
@@ -156,18 +156,21 @@ def _is_followed_whole(protocol: Protocol, engine: Engine) -> bool:
     return small and engine in {"auto", "filter"}
 
 
-def _in_bulk(depth: Depth, participation: Participation, rounds: int, count: int) -> bool:
-    """Whether targets, if they contribute in all rounds, are bounded together: on request, or if there are many."""
-    if participation.kind != "full" or rounds < FEWEST_ROUNDS or depth == "fine":
-        return False
-    return depth == "bulk" or count * min(rounds, EXPLICIT_ROUNDS) ** 2 > MOST_ENTRIES
+def bounds_together(scenario: Scenario, effort: Effort) -> bool:
+    """Whether the targets of one view are bounded together: on request, or if there are many."""
+    return _in_bulk(scenario, effort, scenario.pairs)
 
 
-def _program_in_bulk(depth: Depth, engine: Engine, rounds: int, count: int) -> bool:
-    """Whether targets of a program are bounded together, whatever the rounds in which they contribute."""
-    if rounds < FEWEST_ROUNDS or engine == "filter" or depth == "fine":
+def _in_bulk(scenario: Scenario, effort: Effort, count: int) -> bool:
+    """Whether so many targets are bounded together; of plain gossip only where they contribute in all rounds."""
+    protocol, rounds = scenario.protocol, scenario.protocol.rounds
+    if rounds < FEWEST_ROUNDS or effort.depth == "fine":
         return False
-    return depth == "bulk" or count * rounds**2 > MOST_ENTRIES
+    if scenario.contribution == "energy" or not protocol.plain:
+        together, longest = effort.engine != "filter", rounds
+    else:
+        together, longest = scenario.participation.kind == "full", min(rounds, EXPLICIT_ROUNDS)
+    return together and (effort.depth == "bulk" or count * longest**2 > MOST_ENTRIES)
 
 
 def _closed_form(scenario: Scenario, indices: np.ndarray, squared: float, method: str) -> Sensitivities:

@@ -3,27 +3,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sottovoce.errors import InputError, ViewError, one_of
 from sottovoce.scenarios import Answer
-from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities import carried, is_shared, sensitivity
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.views import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sottovoce.graphs import Orbits
     from sottovoce.scenarios import Effort, Scenario
+    from sottovoce.sensitivities import Sensitivities
 
 __all__ = ["VIEWS", "Work", "arrow_schema", "default_tile", "expected_pairs", "read_tile", "tile_bytes"]
 
 VIEWS = ("neighbourhood", "secure-sum", "single-node")
 PART_ROWS = 100_000
 FEWEST_PARTS = 32
+# So many pairs of answers that are carried to others are kept: 60 bytes each.
+KEPT_PAIRS = 10**6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,11 +59,47 @@ class Work(Answer):
                 f"{self.effort.tolerance!r} (ask account_all for closer ends)"
             )
 
+    @cached_property
+    def _orbits(self) -> Orbits:
+        """Which observers share their answers, the same in every process."""
+        return self.protocol.symmetries.orbits(range(self.protocol.n))
+
+    @cached_property
+    def _lent(self) -> dict[int, Sensitivities | None]:
+        """The observers whose answers are carried to others, and what was found of those that came last."""
+        firsts = map(self._orbits.first, range(self.protocol.n))
+        return {first: None for node, first in enumerate(firsts) if first != node}
+
+    def answer_of(self, observer: int, progress: Callable[[int, int], None] | None = None) -> Sensitivities:
+        """What the node at an index sees: if others are like it, what the first of them sees, carried to it."""
+        question = self.question_of(observer)
+        if not is_shared(self.scenario):
+            return sensitivity(question, effort=self.effort, progress=progress)
+        first = self._orbits.first(observer)
+        found = self._lent.get(first)
+        if found is None:
+            found = sensitivity(self.question_of(first), effort=self.effort, progress=progress)
+            if first in self._lent:
+                self._keep(first, found)
+        return carried(found, question, self._orbits.images(observer), question.target_indices)
+
+    def _keep(self, first: int, found: Sensitivities) -> None:
+        """Keep the ends of an answer for others, and as many of those before it as may be kept."""
+        # Nobody asks for streams here, which would keep the whole filter.
+        self._lent[first] = replace(found, witness_of=_no_stream)
+        kept = [node for node, answer in self._lent.items() if answer is not None and node != first]
+        for node in kept[: max(0, len(kept) + 1 - KEPT_PAIRS // self.protocol.n)]:
+            self._lent[node] = None
+
     def question_of(self, observer: int) -> Scenario:
         """What is asked about the node at an index."""
         label = self.protocol.labels[observer]
         view = View(name=self.scenario.view_name, observers=(label,), own_noise=self.scenario.own_noise)
         return self.scenario.of(view)
+
+
+def _no_stream(place: int) -> np.ndarray:
+    raise AssertionError(f"a sweep keeps no streams; that of place {place} was asked for")
 
 
 def default_tile(nodes: int) -> int:
@@ -94,19 +135,15 @@ def tile_bytes(
 ) -> bytes:
     """The pairs of the observers in `span` as an Arrow stream; `progress` hears (pairs done, pairs in all).
 
-    The numbers are those of `sensitivity` for each observer, and so of `account_all`; in training every observer's
-    own worst target is sharpened.
+    The numbers are those of `sensitivity` for the first observer of each orbit, and so of `account_all`; in training
+    every observer's own worst target is sharpened.
     """
     pa = pyarrow()
     found = []
     targets = work.protocol.n - (work.scenario.own_noise == "known")
     for place, observer in enumerate(span):
         found.append(
-            sensitivity(
-                work.question_of(observer),
-                effort=work.effort,
-                progress=_portion(progress, place * targets, targets, len(span) * targets),
-            )
+            work.answer_of(observer, _portion(progress, place * targets, targets, len(span) * targets))
         )
         if progress is not None:
             progress((place + 1) * targets, len(span) * targets)
