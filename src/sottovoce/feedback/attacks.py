@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,6 +57,8 @@ MOST_DENSE = 400
 RANDOM_BELOW, RANDOM = 48, 16
 # Rounds that are gone through one by one before λ has settled, for one target and for all of a large view.
 LONGEST, LONGEST_OF_MANY = 4096, 256
+# So many attacks on small networks stay.
+MOST_ATTACKS = 256
 # θ and −θ tell the same: half a turn is enough.
 ANGLES = np.pi * np.arange(9) / 8
 
@@ -124,6 +127,11 @@ def best_attack(case: Training, target: int) -> Attack:
     counted as for a certificate.
     Source: Neyman–Pearson for a shift of a Gaussian statistic.
     """
+    return (_kept if case.is_kept else _searched)(case, target)
+
+
+def _searched(case: Training, target: int) -> Attack:
+    """`best_attack`, worked out."""
     pattern = _pattern(case)
     rounds = case.charged
     C = case.rows.shape
@@ -142,6 +150,15 @@ def best_attack(case: Training, target: int) -> Attack:
     found.append(_changing(case, target, delta, found))
     best = max(found, key=lambda attack: attack.squared)
     return replace(best, squared=float(attained_by_each(best.stored(case), case.anyone)[target]))
+
+
+@lru_cache(maxsize=MOST_ATTACKS)
+def _kept(case: Training, target: int) -> Attack:
+    """`best_attack`, which stays and cannot be changed."""
+    found = _searched(case, target)
+    for part in (found.slopes, found.statistic, found.contributions):
+        part.flags.writeable = False
+    return found
 
 
 def statistic_value(

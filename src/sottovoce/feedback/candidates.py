@@ -15,6 +15,7 @@ whether it holds.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -40,6 +41,8 @@ LAYERED = {"quick": 0, "auto": 500, "fine": 10**9}
 # How close to the optimum the search goes, as a part of it, and in how many columns it looks.
 GAPS = {"auto": 1e-4, "quick": 1e-3, "fine": 1e-6}
 COLUMNS = {"auto": MOST_COLUMNS, "quick": 14, "fine": MOST_COLUMNS + 8}
+# So many proofs for small networks stay.
+MOST_PROOFS = 256
 
 
 def stages_of(effort: Effort) -> tuple[Effort, ...]:
@@ -64,7 +67,15 @@ def best_proved(case: Training, place: int, effort: Effort) -> Proved:
     >>> found.proof.method, round(found.squared_upper, 3)
     ('shift', 1.3)
     """
+    return (_kept if case.is_kept else _smallest)(case, place, effort)
+
+
+def _smallest(case: Training, place: int, effort: Effort) -> Proved:
+    """`best_proved`, worked out. A proof cannot be changed, so it may be handed out again."""
     return min(_candidates(case, place, effort), key=lambda found: found.squared_upper)
+
+
+_kept = lru_cache(maxsize=MOST_PROOFS)(_smallest)
 
 
 def _candidates(case: Training, place: int, effort: Effort) -> list[Proved]:

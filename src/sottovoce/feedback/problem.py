@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Slopes", "Training", "training", "training_of"]
 
+# So many questions stay, of networks of at most so many nodes, and what was found for them: a few megabytes. A run of
+# training asks the same again for its noise, its table, its report and its certificate.
+MOST_KEPT, LARGEST_KEPT = 64, 128
+_KEPT: dict[object, Training] = {}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Training:
@@ -70,6 +75,11 @@ class Training:
     def weights(self) -> GossipWeights:
         """The gossip weights."""
         return self.protocol.weights
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether an equal question gets this very object, so that what is found for it is worth keeping."""
+        return self.protocol.n <= LARGEST_KEPT
 
     def about(self, target: int) -> TrainingQuestion:
         """What is asked about the node of index `target`, as the verifier takes it.
@@ -242,19 +252,39 @@ def _training(
 
     Where a view knows a node's noise without seeing what flows into it, `hidden_loop` adds that inflow to what is seen:
     the loop is then closed, and shows more than the view does, so that upper bounds carry over and lower ends do not.
+
+    Equal questions about a small network are one object.
     """
     observation = observe(protocol, view)
     exact = [observation.exact(k) for k in range(observation.rows.shape[0])]
-    return Training(
-        protocol=protocol,
-        view=view,
-        participation=participation,
-        slopes=updates if isinstance(updates, Slopes) else None,
-        levels=levels,
-        loop=hidden_loop(protocol.weights, observation=exact, known=observation.known),
-        alone=frozenset(j for row in exact if len(row) == 1 for j in row),
-        known=observation.known,
+    slopes = updates if isinstance(updates, Slopes) else None
+
+    def made() -> Training:
+        return Training(
+            protocol=protocol,
+            view=view,
+            participation=participation,
+            slopes=slopes,
+            levels=levels,
+            loop=hidden_loop(protocol.weights, observation=exact, known=observation.known),
+            alone=frozenset(j for row in exact if len(row) == 1 for j in row),
+            known=observation.known,
+        )
+
+    if protocol.n > LARGEST_KEPT:
+        return made()
+    # All that a `Training` holds, so that no other question is taken for this one.
+    key = (
+        *(protocol.weights.hash, tuple(map(repr, protocol.labels)), protocol.rounds, participation),
+        *(view.name, view.own_noise, tuple(map(repr, view.observers)), observation.known.tobytes()),
+        *(tuple(tuple(row.items()) for row in exact), levels.tobytes()),
+        slopes and (slopes.lower.tobytes(), slopes.upper.tobytes(), slopes.step_smoothness, slopes.losses),
     )
+    # Those that were asked for last stand last; the first goes where there is no room.
+    _KEPT[key] = found = _KEPT.pop(key, None) or made()
+    while len(_KEPT) > MOST_KEPT:
+        _KEPT.pop(next(iter(_KEPT)), None)
+    return found
 
 
 def _levels(given: ArrayLike | None, n: int, labels: Hashable) -> np.ndarray:
