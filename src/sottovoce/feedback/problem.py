@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -48,6 +49,7 @@ __all__ = ["Slopes", "Training", "training", "training_of"]
 # training asks the same again for its noise, its table, its report and its certificate.
 MOST_KEPT, LARGEST_KEPT = 64, 128
 _KEPT: dict[object, Training] = {}
+_ONE_AT_A_TIME = Lock()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -281,9 +283,10 @@ def _training(
         slopes and (slopes.lower.tobytes(), slopes.upper.tobytes(), slopes.step_smoothness, slopes.losses),
     )
     # Those that were asked for last stand last; the first goes where there is no room.
-    _KEPT[key] = found = _KEPT.pop(key, None) or made()
-    while len(_KEPT) > MOST_KEPT:
-        _KEPT.pop(next(iter(_KEPT)), None)
+    with _ONE_AT_A_TIME:
+        _KEPT[key] = found = _KEPT.pop(key, None) or made()
+        if len(_KEPT) > MOST_KEPT:
+            del _KEPT[next(iter(_KEPT))]
     return found
 
 
