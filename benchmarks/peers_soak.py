@@ -19,6 +19,7 @@ import os
 import random
 import signal
 import struct
+import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -39,6 +40,7 @@ from sottovoce.peers import (
     read_network,
     read_run,
     read_transcript,
+    running,
     verify_run,
     write_identity,
 )
@@ -46,15 +48,18 @@ from sottovoce.peers.exchanges import Clear, Masking
 from sottovoce.peers.history import History, history_of
 from sottovoce.peers.identity import create_identity
 from sottovoce.peers.local import _child, free_ports, process_context
+from sottovoce.peers.node import Node
 from sottovoce.peers.spending import spent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from sottovoce.peers.exchanges import Post
 
 WIDTH, NOISE = 3, 40.0
-SENT, RECEIVED, DELTA = 0, 1, 1e-5
+SENT, RECEIVED, CLOSED, DELTA = 0, 1, 2, 1e-5
+# Seconds between two words on how it goes.
+EVERY = 10.0
 
 
 def main() -> None:
@@ -138,11 +143,15 @@ def soak(
         due = [
             (rng.uniform(0.02, 0.9) * rounds, name) for name in victims for _ in range(rng.choice((1, 1, 2)))
         ]
+        said = began
         while going.running or going.restarts:
             now = time.monotonic()
             assert now - began < limit, f"a node hangs: {going.moments}"
             going.listen()
             ahead = max((moment.round for moment in going.moments.values()), default=0)
+            if now - said >= EVERY:
+                said = now
+                print(f"{now - began:.0f} s: round {ahead}, {len(going.running)} nodes", file=sys.stderr)
             for place, name in [each for each in due if each[0] <= ahead]:
                 due.remove((place, name))
                 going.kill(name)
@@ -174,23 +183,31 @@ def child(place: Place, pipe: Connection) -> None:
     """A node that also writes down what it sends and receives."""
     log = os.open(place.folder.with_suffix(".log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
-    def note(what: int, exchange: Clear, values: np.ndarray, survivors: tuple[int, ...] = ()) -> None:
+    def note(what: int, round_: int, values: np.ndarray, survivors: Iterable[int] = ()) -> None:
         set_ = sum(1 << peer for peer in survivors)
-        os.write(log, struct.pack("<BIQ", what, exchange.round, set_) + values.astype("<f8").tobytes())
+        os.write(log, struct.pack("<BIQ", what, round_, set_) + values.astype("<f8").tobytes())
 
     for kind in (Clear, Masking):
         begin, received = kind.begin, kind.received
 
         def begun(self: Clear, begin: Callable[..., list[Post]] = begin) -> list[Post]:
-            note(SENT, self, self.message[0])
+            note(SENT, self.round, self.message[0])
             return begin(self)
 
         def ended(self: Clear, received: Callable[..., np.ndarray] = received) -> np.ndarray:
             found = received(self)
-            note(RECEIVED, self, found[0], self.survivors)
+            note(RECEIVED, self.round, found[0], self.survivors)
             return found
 
         kind.begin, kind.received = begun, ended  # type: ignore[method-assign]
+
+    class Watched(Node):
+        def _note(self, what: str, **facts: Any) -> None:  # noqa: ANN401
+            if what == "closed":
+                note(CLOSED, facts["round"], self.model[0], map(self.network.index, facts["survivors"]))
+            super()._note(what, **facts)
+
+    running.Node = Watched  # type: ignore[attr-defined]
     _child(place, pipe)
 
 
@@ -198,14 +215,18 @@ def checked(network: Network, held: dict[str, Place], outcomes: Mapping[str, obj
     """Add up every sum again, read every transcript, and prove every certificate."""
     sent: dict[tuple[int, int], np.ndarray] = {}
     heard: dict[tuple[int, int], list[int]] = {}
+    taken: dict[tuple[int, int], list[int]] = {}
     lists: dict[tuple[int, str], set[tuple[str, ...]]] = defaultdict(set)
     left_out, lines = 0, dict[str, list[dict[str, Any]]]()
     for name, place in held.items():
         me = network.index(name)
-        for what, t, _, values in logged(place, network.dimension):
+        for what, t, survivors, values in logged(place, network.dimension):
             # A node that was killed before it had kept a message makes another: the last is the one that was sent.
             if what == SENT:
                 sent[me, t] = values
+            # Nor does it know any more what it had received: it closes the round again, with nothing.
+            if what == CLOSED:
+                taken[me, t] = survivors
         lines[name] = read_transcript(
             place.folder / "transcript.jsonl", network.settings.nodes[me].signing_key
         )
@@ -232,7 +253,7 @@ def checked(network: Network, held: dict[str, Place], outcomes: Mapping[str, obj
         "terms left out": left_out,
         "sums opened, each over one list": len(lists),
         "lines of transcripts, all signed": sum(map(len, lines.values())),
-        **proved(network, held, lines, heard, outcomes),
+        **proved(network, held, lines, Schedule(taken=taken, opened=lists), outcomes),
     }
 
 
@@ -240,7 +261,7 @@ def proved(
     network: Network,
     held: dict[str, Place],
     lines: dict[str, list[dict[str, Any]]],
-    heard: dict[tuple[int, int], list[int]],
+    schedule: Schedule,
     outcomes: Mapping[str, object],
 ) -> dict[str, object]:
     """Every certificate again, and the account of all transcripts against one from what nodes wrote down."""
@@ -260,7 +281,7 @@ def proved(
                 gains.append(known.epsilon / spent(history, me, (), delta=DELTA).epsilon)
                 # Rounds in which nobody is missing may have a smaller account together, by smooth updates.
                 if not known.together:
-                    ratios.append(known.epsilon / offline(network, heard, history, me, observer))
+                    ratios.append(known.epsilon / offline(network, schedule, history, me, observer))
                     assert 1 - 1e-9 <= ratios[-1] <= 1.01, (
                         f"{name} and {network.names[observer]}: {ratios[-1]}"
                     )
@@ -272,17 +293,29 @@ def proved(
     }
 
 
-def offline(
-    network: Network, heard: dict[tuple[int, int], list[int]], history: History, me: int, observer: int
-) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """What happened: whose messages each node took up, by (node, round), and over whom each sum was opened."""
+
+    taken: dict[tuple[int, int], list[int]]
+    opened: dict[tuple[int, str], set[tuple[str, ...]]]
+
+    def rows(self, network: Network, t: int, observer: int) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Weights of a round: what hidden nodes took up, and what the observer may have seen."""
+        for i in range(network.n):
+            heard = self.taken.get((i, t), [])
+            if i == observer:
+                names = next(iter(self.opened.get((t, network.names[i]), {()})))
+                heard = [network.index(name) for name in names]
+            yield tuple(sorted(network.row(i, heard).items()))
+
+
+def offline(network: Network, schedule: Schedule, history: History, me: int, observer: int) -> float:
     """ε of the schedule that nodes wrote down: each round costs what no twin of the target hides."""
     squared = 0.0
     for t in range(network.settings.rounds):
         if (t, me) in history.sent:
-            rows = tuple(
-                tuple(sorted(network.row(i, heard.get((i, t), ())).items())) for i in range(network.n)
-            )
-            squared += _cost(rows, me, observer)
+            squared += _cost(tuple(schedule.rows(network, t, observer)), me, observer)
     return float(gaussian.epsilon(math.sqrt(squared) / network.settings.noise_multiplier, DELTA))
 
 

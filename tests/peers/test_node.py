@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from tests.peers.networks import complete, network
@@ -233,6 +234,29 @@ def test_a_masked_node_that_went_on_is_not_waited_for_in_a_round_that_it_cannot_
     assert swarm.now < run.settings.deadlines.round
 
 
+def test_a_masked_node_that_wrote_ahead_and_died_is_not_waited_for_when_it_is_back_at_once() -> None:
+    run = network(3, edges=complete(3), rounds=6, sums="masked", quorum=2)
+    swarm = Swarm(run, lambda *_: (np.zeros((1, run.dimension)), {"u": np.zeros((1, run.dimension))}))
+    for i in range(3):
+        swarm.start(i)
+    killed = False
+
+    def after_it_wrote_ahead() -> None:
+        nonlocal killed
+        # What site-2 says to site-0 travels slowly, so that site-1 is ahead.
+        swarm.queue.sort(key=lambda each: each[:2] == (2, 0))
+        if not killed and any(each.header.round == 1 for each in swarm.nodes[0]._early):
+            swarm.kill(1)
+            killed = True
+        elif killed and 1 not in swarm.nodes and {node.round for node in swarm.nodes.values()} == {1}:
+            swarm.start(1)
+
+    swarm.run(after_it_wrote_ahead)
+    assert killed
+    assert set(swarm.done.values()) == {"finished"}
+    assert swarm.now < run.settings.deadlines.round
+
+
 def test_nodes_that_gave_each_other_up_find_together_again() -> None:
     run = network(3, edges=complete(3), rounds=6, quorum=2)
     swarm = Swarm(run, Fixed(run))
@@ -376,6 +400,7 @@ def test_who_comes_back_to_neighbours_that_have_ended_does_not_wait_for_them() -
     assert swarm.done == {1: "finished", 2: "finished"}
     # They are there for a moment, with nothing to send again, and then their processes are over.
     swarm.outbox = {i: {} for i in range(3)}
+    memory = swarm.kept[0]
     began = swarm.now
     swarm.start(0)
     while swarm.queue:
@@ -383,4 +408,12 @@ def test_who_comes_back_to_neighbours_that_have_ended_does_not_wait_for_them() -
     for i in (1, 2):
         swarm.kill(i)
     swarm.run(until=began + 60)
+    assert swarm.done[0] == "alone"
+    # Who was killed after that knows that they said goodbye, and asks nobody.
+    assert swarm.kept[0][0].left == {1: 6, 2: 6}
+    swarm.kept[0] = msgspec.structs.replace(memory[0], left=swarm.kept[0][0].left), memory[1]
+    del swarm.nodes[0], swarm.done[0]
+    swarm.start(0)
+    assert swarm.nodes[0].deserted
+    swarm.run(until=swarm.now + 4 * waits.lost)
     assert swarm.done[0] == "alone"

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from scipy.linalg import null_space
 from tests.peers.networks import complete, identities, joined, network
 from tests.peers.swarm import Swarm
 
@@ -20,7 +21,7 @@ from sottovoce.accounting import account
 from sottovoce.cli import main
 from sottovoce.errors import SottovoceError
 from sottovoce.peers import Network, Policy, Problem, known_after
-from sottovoce.peers.exchanges import masked_by
+from sottovoce.peers.exchanges import Masking, masked_by
 from sottovoce.peers.history import History, history_of
 from sottovoce.peers.proofs import (
     _CONTEXT,
@@ -452,9 +453,87 @@ def test_who_was_killed_does_not_say_that_it_gave_nothing() -> None:
     assert exchange.notes == []
 
 
+def costs(run: Network, swarm: Swarm, me: int, observer: int) -> dict[int, float]:
+    """What each round in which a node sent costs it alone, from what all nodes noted, by a kernel in floats."""
+    notes = {
+        (note["round"], note["what"], note.get("receiver", run.names[i])): note["survivors"]
+        for i, several in swarm.notes.items()
+        for note in several
+        if note["what"] in {"closed", "given"}
+    }
+    found = {}
+    for t in sorted(note["round"] for note in swarm.notes[me] if note["what"] == "sent"):
+        matrix = np.zeros((run.n, run.n))
+        for i, name in enumerate(run.names):
+            heard = notes.get((t, "given" if i == observer else "closed", name), ())
+            for j, weight in run.row(i, map(run.index, heard)).items():
+                matrix[i, j] = weight
+        kernel = null_space(np.delete(matrix, observer, axis=1))
+        found[t] = 1 - float(kernel[me - (me > observer)] @ kernel[me - (me > observer)])
+    return found
+
+
+def test_a_round_costs_what_hides_no_more_where_its_observer_received_nothing(tmp_path: Path) -> None:
+    run = masked("logistic", rounds=8, missing="survivors")
+    swarm, files = lived(run, tmp_path, {1: (190, 900)})
+    away = {note["round"] for note in swarm.notes[1] if note["what"] == "sent"} ^ set(range(8))
+    lines = {
+        name: read_transcript(path, identities(5)[run.index(name)].card.signing_key)
+        for name, path in files.items()
+    }
+    history = history_of(swarm.network, lines)
+    true = costs(run, swarm, 0, 1)
+    found = spent(history, 0, (1,), delta=1e-5)
+    # A node that sends nothing in a round says so, and what it did not receive shows nothing; but it is not free.
+    assert len(away) > 1
+    assert all(0.2 < true[t] < 0.5 for t in away)
+    assert found.seen == 0
+    assert found.squared == pytest.approx(sum(true.values()), rel=1e-9)
+    made = certify_run(run, identities(5)[0], files, delta=1e-5)
+    assert all(each.holds for each in verify_run(made, run, files))
+    (stated,) = [each for each in made.known if each.observers == ["site-1"]]
+    assert stated.squared == found.squared
+
+
+def test_a_sum_that_too_few_opened_shows_nothing_even_if_masked_messages_were_sent(tmp_path: Path) -> None:
+    """The receiver dies with all masked messages in its hands; no sender shows a share, so that they stay masked."""
+    run = masked("logistic", rounds=4, missing="survivors")
+    swarm = Swarm(run, Noisy(run))
+    for i in range(run.n):
+        swarm.start(i)
+    killed = False
+
+    def when_all_is_masked() -> None:
+        nonlocal killed
+        exchange = swarm.nodes[1]._exchange if 1 in swarm.nodes else None
+        if isinstance(exchange, Masking) and exchange.round == 1:
+            machine = exchange._receiver
+            if machine is not None and machine.phase == "agreed":
+                swarm.kill(1)
+                killed = True
+
+    swarm.run(when_all_is_masked)
+    assert killed
+    for node in swarm.nodes.values():
+        node.ended()
+    lines = {run.names[i]: swarm.notes[i] + swarm.nodes[i].notes for i in swarm.nodes}
+    failed = [line for line in lines["site-0"] if line["what"] == "failed" and line["receiver"] == "site-1"]
+    assert len(failed[0]["dealers"]) == 4
+    files = {name: tmp_path / name for name in lines}
+    for name, said in lines.items():
+        Transcript(files[name], identities(5)[run.index(name)].signing).add(said)
+    keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
+    history = history_of(swarm.network, {name: read_transcript(files[name], keys[name]) for name in files})
+    assert history.row(1, 1, observers=(1,)) == run.row(1, ())
+    # A receiver and two of its senders need one more, and with three might have opened it without the fourth.
+    assert history.row(1, 1, observers=(1, 2, 3)) == run.row(1, ())
+    assert history.row(1, 1, observers=(1, 2, 3, 4)) is None
+    assert spent(history, 0, (1,), delta=1e-5).seen == 0
+
+
 def test_observers_are_not_believed_that_they_gave_nothing_to_each_other() -> None:
     run = joined(network(3, edges=complete(3), sums="masked", unit="node", colluders=0))
     history = History(network=run, authors=frozenset({0, 2}))
-    history.nothing[0, 1].add(2)
+    history.silent[0, 1].add(2)
     assert history.row(0, 1, observers=(1,)) == run.row(1, ())
     assert history.row(0, 1, observers=(1, 2)) is None

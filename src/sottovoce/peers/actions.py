@@ -68,5 +68,6 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     registers: dict[str, bytes]
     sources: dict[str, bytes]
     used: list[tuple[int, int, int]]
+    left: dict[int, int]
     noted: int
     notes: list[dict[str, Any]]

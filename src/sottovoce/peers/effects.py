@@ -71,8 +71,9 @@ class Summed:
 class Failed:
     """The end of a machine without a sum; `phase` is what it had waited for.
 
-    A sender whose masked message had gone out must count its term as given in a sum over some list of at least as many
-    `dealers` as the threshold: it cannot know whether the others opened one. Without dealers nothing was given.
+    It has shown no share, and never will. By its own word alone, a sender whose masked message had gone out must count
+    its term as given in a sum over some list of at least as many `dealers` as the threshold: it cannot know whether the
+    others opened one. Without dealers nothing was given.
     """
 
     phase: Phase

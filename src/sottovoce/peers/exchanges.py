@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[np.float64]
     Opening: TypeAlias = Callable[["Network", int, int, int, Array], "Exchanging"]
 
-__all__ = ["Clear", "Exchanging", "Masking", "Post", "group_of", "in_the_clear", "masked_by"]
+__all__ = ["Clear", "Exchanging", "Masking", "Post", "group_of", "in_the_clear", "masked_by", "receipt"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,18 @@ class Post:
     exchange: int
     body: bytes
     lasting: bool = False
+
+
+def receipt(letter: Letter, *, used: bool) -> Post:
+    """That a letter came, and whether it is in what the node received."""
+    header = letter.header
+    return Post(
+        receiver=header.sender,
+        kind="receipt",
+        round=header.round,
+        exchange=header.exchange,
+        body=header.digest + (b"\x01" if used else b"\x00"),
+    )
 
 
 class Clear:
@@ -108,8 +120,9 @@ class Clear:
         """Wait no longer for what is missing."""
         return []
 
-    def end(self) -> list[Post]:
-        """Give up all that others wait for."""
+    def end(self, receiver: int | None = None) -> list[Post]:
+        """Give up what a receiver waits for, or all of them."""
+        del receiver
         return []
 
     def received(self) -> Array:
@@ -230,11 +243,12 @@ class Masking(Clear):
             return []
         return self._carried(self._receiver.expire(self._receiver.phase), "of-sum", self.me)
 
-    def end(self) -> list[Post]:
-        """Answer nobody any more."""
+    def end(self, receiver: int | None = None) -> list[Post]:
+        """Answer a receiver, or anybody, no more."""
         return [
             post
             for node, sender in self._answering.items()
+            if receiver in {None, node}
             for post in self._carried(sender.expire(sender.phase), "to-sum", node)
         ]
 

@@ -45,8 +45,8 @@ class History:
     """What transcripts say of a run; keys are (round, node), rounds from 0.
 
     `sent` says who sent. `closed` holds by its own word whose messages a node took up, `opened` by its senders' words
-    over whom its sum was opened; None where lists contradict each other. `nothing` holds the senders that say that
-    nothing of theirs can be opened in the sum of a node. `finished` are authors that were there until the last round.
+    over whom its sum was opened; None where lists contradict each other. `silent` holds the senders that say that
+    they showed no share in the sum of a node. `finished` are authors that were there until the last round.
     """
 
     network: Network
@@ -54,7 +54,7 @@ class History:
     sent: set[tuple[int, int]] = field(default_factory=set)
     closed: dict[tuple[int, int], frozenset[int] | None] = field(default_factory=dict)
     opened: dict[tuple[int, int], frozenset[int] | None] = field(default_factory=dict)
-    nothing: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    silent: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
     finished: set[int] = field(default_factory=set)
 
     def acting(self, t: int) -> frozenset[int]:
@@ -84,12 +84,12 @@ class History:
         return self.mixing(i, self.network.senders(i))
 
     def _shut(self, t: int, i: int, observers: Collection[int]) -> bool:
-        """Whether so many hidden senders say that they gave nothing that the sum of a node cannot have been opened."""
-        network = self.network
-        if len(network.senders(i)) < 2 or network.settings.sums != "masked":
+        """Whether so many hidden senders showed no share that a node cannot have opened its sum, over any list."""
+        network, senders = self.network, self.network.senders(i)
+        if len(senders) < 2 or network.settings.sums != "masked":
             return False
-        believed = self.nothing[t, i].difference(observers)
-        return len(network.senders(i)) - len(believed) < network.threshold(i)
+        believed = self.silent.get((t, i), set()).difference(observers)
+        return len(set(senders) - believed) < network.threshold(i)
 
 
 def history_of(
@@ -126,9 +126,11 @@ class _Reader:
                     f"line {line.get('number')} of the transcript of {name} cannot be: {error} (take the original file)"
                 ) from None
         for t in range(network.settings.rounds):
-            for receiver in network.receivers(self.author):
-                if (t, self.author) not in self.history.sent:
-                    self.history.nothing[t, receiver].add(self.author)
+            if (t, self.author) not in self.history.sent:
+                # In a round in which it sends nothing a node shows no shares, and takes nothing up.
+                self._close((t, self.author), ())
+                for receiver in network.receivers(self.author):
+                    self.history.silent[t, receiver].add(self.author)
 
     def _line(self, line: dict[str, Any]) -> None:
         what, history = line["what"], self.history
@@ -148,8 +150,9 @@ class _Reader:
                 self._given(line)
             case "failed":
                 receiver = self.network.index(line["receiver"])
-                if receiver != self.author and not line["dealers"]:
-                    history.nothing[self._round(line), receiver].add(self.author)
+                if receiver != self.author:
+                    # Even if its masked message had gone out: who ends so has shown no share, and never will.
+                    history.silent[self._round(line), receiver].add(self.author)
             case "stopped":
                 if line["reason"] == "finished":
                     history.finished.add(self.author)

@@ -11,14 +11,14 @@ from what was kept, it sends the same letters again, or nothing.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
 
 from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Phase, Settle, Stopped
-from sottovoce.peers.exchanges import Post
+from sottovoce.peers.early import Early
+from sottovoce.peers.exchanges import Post, receipt
 from sottovoce.peers.history import Clean, Told, names_in
 from sottovoce.peers.messages import Refused
 from sottovoce.protocols import CONTRIBUTION, Exchange, exact, run_to_exchange
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Node"]
 
-# Letters that come before their time are kept, so many of a sender at most.
-_EARLY = 32
-
 
 class Node:
     """One node of a network, from its first round or from what it kept."""
@@ -57,7 +54,7 @@ class Node:
         self._fallen: set[int] = set()
         self._spoke: set[int] = set()
         self._lost: dict[int, float] = {}
-        self._early: dict[tuple[int, int], list[Letter]] = defaultdict(list)
+        self._early = Early()
         self._lingering: list[tuple[float, Exchanging]] = []
         self._exchange: Exchanging | None = None
         self._since = 0.0
@@ -84,8 +81,9 @@ class Node:
     def started(self, now: float) -> Actions:
         """The node is up."""
         self._since, waits = now, self.network.settings.deadlines
-        # Who comes back may have to find its neighbours first.
-        self._lost = dict.fromkeys(self._peers, now + waits.round - waits.lost)
+        # Who comes back may have to find its neighbours first, but for those that said goodbye.
+        later = now + waits.round - waits.lost
+        self._lost = {peer: now if peer in self._left else later for peer in self._peers}
         if not self._resumed:
             network = self.network
             self._note("begun", run=network.run_name, me=network.names[self.me], parts=network.parts)
@@ -122,11 +120,13 @@ class Node:
             case "closed":
                 self.deviated |= not self._clean.closed(header.round, sender, names_in(letter.body))
                 self._note("told", peer=self._name(sender), signed=letter.signed, body=letter.body)
+                self._give_up(sender, (header.round, header.exchange))
                 return []
             case "farewell":
                 self._left[sender] = int.from_bytes(letter.body[:4], "big")
                 self._note("farewell", peer=self._name(sender), signed=letter.signed, body=letter.body)
-                return self._settle(now)
+                self._give_up(sender)
+                return [Keep(), *self._settle(now)]
             case "of-sum":
                 return self._answered(now, letter)
         actions = self._heard_again(now, sender) if header.round >= self.round - 1 else []
@@ -136,9 +136,20 @@ class Node:
         """A neighbour's sign of life is gone."""
         if peer in self._peers:
             self._lost.setdefault(peer, now)
-            # Frames of a sum are not sent again: even if it comes back at once, it has no part in this one.
-            self._fallen |= {peer} if self._masked else set()
+            if self._masked:
+                # Secrets of sums die with their node, and frames are not sent again. Even if it comes back at once it
+                # has no part in this sum, nor in those of which it wrote ahead, and its own sums are over.
+                self._fallen.add(peer)
+                self._early.forget_sums(peer)
+                self._give_up(peer)
         return self._settle(now)
+
+    def _give_up(self, receiver: int, place: tuple[int, int] | None = None) -> None:
+        """A receiver will say no more in one of its sums, or in any: what this node has not given it never gives."""
+        for exchange in self._exchanges:
+            if place in {None, (exchange.round, exchange.number)}:
+                exchange.end(receiver)
+        self._tidy()
 
     def found(self, now: float, peer: int) -> Actions:
         """A neighbour shows a sign of life."""
@@ -157,7 +168,7 @@ class Node:
         waits = self.network.settings.deadlines
         if self.phase == "joining" and (not self._lost or now - self._since > waits.join):
             return actions + self._begin_round(now)
-        if self.phase == "pausing" and (self._left.keys() >= self._peers or now - self._since > waits.join):
+        if self.phase == "pausing" and (self.deserted or now - self._since > waits.join):
             return actions + self._finish("alone")
         return actions + self._settle(now)
 
@@ -165,6 +176,11 @@ class Node:
     def busy(self) -> bool:
         """Whether sums of others still need this node."""
         return any(exchange.busy for _, exchange in self._lingering)
+
+    @property
+    def _exchanges(self) -> list[Exchanging]:
+        """Exchanges in which others may still need this node, or it others."""
+        return [each for _, each in self._lingering] + ([self._exchange] if self._exchange else [])
 
     @property
     def clean(self) -> int:
@@ -197,6 +213,7 @@ class Node:
             registers={name: value.tobytes() for name, value in self._registers.items()},
             sources={name: value.tobytes() for name, value in self._sources.items()},
             used=sorted(self._used),
+            left=self._left,
             noted=self.noted,
             notes=self.notes,
         )
@@ -207,6 +224,11 @@ class Node:
     def _gone(self) -> set[int]:
         """Neighbours that take no part in this round or later ones."""
         return {peer for peer, first in self._left.items() if self.round >= first}
+
+    @property
+    def deserted(self) -> bool:
+        """Whether all neighbours have said goodbye."""
+        return self._left.keys() >= self._peers
 
     def _begin_round(self, now: float) -> Actions:
         """Ask for the contribution of the next round, unless the run is over or nobody is there."""
@@ -243,14 +265,13 @@ class Node:
     def _take_early(self, now: float, exchange: Exchanging) -> Actions:
         """Letters that came before their exchange was open."""
         actions: Actions = []
-        for letter in self._early.pop((self.round, exchange.number), []):
+        for letter in self._early.taken((self.round, exchange.number)):
             self._spoke.add(letter.sender)
             try:
                 actions += exchange.take(letter)
             except Refused as error:
                 self._note("refused", peer=self._name(letter.sender), reason=str(error)[:200])
-        for later in self._early.values():
-            self._fallen |= {letter.sender for letter in later if self._passed(letter)}
+        self._fallen |= {letter.sender for letter in self._early if self._passed(letter)}
         return actions + self._settle(now)
 
     def _passed(self, letter: Letter) -> bool:
@@ -295,15 +316,8 @@ class Node:
             return [*exchange.take(letter), *self._settle(now)]
         if place < (self.round, 0 if current is None else current[1]):
             used = (header.sender, *place) in self._used
-            return [self._receipt(letter, used=used)] if header.kind == "values" else []
-        waiting = self._early[place]
-        if (
-            sum(each.sender == header.sender for several in self._early.values() for each in several)
-            >= _EARLY
-        ):
-            raise Refused(f"node {header.sender} sends too far ahead")
-        if all(each.header != header for each in waiting):
-            waiting.append(letter)
+            return [receipt(letter, used=used)] if header.kind == "values" else []
+        self._early.keep(letter)
         if current is not None and self._passed(letter):
             self._fallen.add(header.sender)
         if header.round >= self.round + 2:
@@ -313,8 +327,7 @@ class Node:
     def _answered(self, now: float, letter: Letter) -> Actions:
         """A frame of the receiver of a sum that this node sends to."""
         place = (letter.header.round, letter.header.exchange)
-        open_ = [each for _, each in self._lingering] + ([self._exchange] if self._exchange else [])
-        for exchange in open_:
+        for exchange in self._exchanges:
             if (exchange.round, exchange.number) == place:
                 posts = exchange.take(letter)
                 self._tidy()
@@ -372,7 +385,7 @@ class Node:
             denominator=sum(row.values()),
             weights={self._name(peer): weight for peer, weight in row.items()},
         )
-        self._owed += [self._receipt(letter, used=letter.sender in survivors) for letter in exchange.letters]
+        self._owed += [receipt(letter, used=letter.sender in survivors) for letter in exchange.letters]
         # Who was killed before it had kept a receipt asks for it again.
         self._used |= {(peer, self.round, exchange.number) for peer in survivors}
         self._used = {each for each in self._used if each[1] >= self.round - 2}
@@ -387,6 +400,9 @@ class Node:
             ]
         self._lingering.append((now, exchange))
         self._exchange = None
+        for peer in {*self._lost, *self._gone}:
+            # Who was away all the time, or left before, receives nothing.
+            exchange.end(peer)
         self._tidy()
         self._place = self._combined(program, self._place + 1)
         return self._open(now) if self._place < len(program.instructions) else self._end_round(now)
@@ -414,9 +430,7 @@ class Node:
             self.deviated = True
             following = self._target
         self.round, self._place, self.phase = following, 0, "asking"
-        self._early = defaultdict(
-            list, {place: letters for place, letters in self._early.items() if place[0] >= following}
-        )
+        self._early.forget_before(following)
         return self._begin_round(now)
 
     def _finish(self, reason: Stopped) -> Actions:
@@ -452,20 +466,9 @@ class Node:
             exchange.end()
         self._tidy()
 
-    def _receipt(self, letter: Letter, *, used: bool) -> Post:
-        """That a letter came, and whether it is in what the node received."""
-        header = letter.header
-        return Post(
-            receiver=header.sender,
-            kind="receipt",
-            round=header.round,
-            exchange=header.exchange,
-            body=header.digest + (b"\x01" if used else b"\x00"),
-        )
-
     def _tidy(self) -> None:
         """Note how sums ended, and let go of exchanges in which nobody needs this node."""
-        for exchange in [each for _, each in self._lingering] + ([self._exchange] if self._exchange else []):
+        for exchange in self._exchanges:
             for what, facts in exchange.notes:
                 self._note(what, **facts)
             for receiver, names in exchange.given.items():
@@ -492,5 +495,5 @@ class Node:
             {name: np.frombuffer(value)[None, :].copy() for name, value in kept.items()}
             for kept in (memory.registers, memory.sources)
         )
-        self._used = set(memory.used)
+        self._used, self._left = set(memory.used), dict(memory.left)
         self.noted, self.notes = memory.noted, list(memory.notes)

@@ -164,6 +164,8 @@ class _Running:
         """
         waits, early = self.network.settings.deadlines, list[Happening]()
         until = _now() + (waits.join if self.node is None else waits.round)
+        if self.node is not None and self.node.deserted:
+            until = _now() + waits.lost
         answered: set[int] = set()
         if self.node is None:
             self._keep()

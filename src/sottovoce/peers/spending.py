@@ -193,7 +193,7 @@ def layout_of(history: History, me: int, observers: tuple[int, ...], *, together
     groups: dict[str, list[int]] = {}
     for t in sent:
         if t < first and t in found.rows:
-            groups.setdefault(found.weights(t).hash, []).append(t)
+            groups.setdefault(found.shown(t).hash, []).append(t)
     often = sorted(groups.values(), key=len, reverse=True)[:MOST_PARTS]
     parts = [found.alone(tuple(rounds)) for rounds in often]
     if first < network.settings.rounds:
@@ -271,8 +271,9 @@ class _Rounds:
     def __init__(self, history: History, me: int, observers: tuple[int, ...]) -> None:
         self.history, self.network, self.me, self.observers = history, history.network, me, observers
         self.rows: dict[int, list[Row]] = {}
-        self._made: dict[int, GossipWeights] = {}
-        # From the end: who never sends again need not say what it received, if all later rounds are known.
+        self._made: dict[str, GossipWeights] = {}
+        # From the end: who never sends again need not say what it received. That it does not, it says itself, or all
+        # later rounds are known.
         sure, later = me in history.finished, set[int]()
         for t in reversed(range(self.network.settings.rounds)):
             found = self._known(t, sure, later)
@@ -285,7 +286,8 @@ class _Rounds:
         found = []
         for i in range(self.network.n):
             row = self.history.row(t, i, observers=self.observers)
-            if row is None and sure and i not in self.observers and i not in later:
+            ended = i not in later and (sure or i in self.history.authors)
+            if row is None and ended and i not in self.observers:
                 # What is received in the last round nobody hears of.
                 last = t + 1 == self.network.settings.rounds
                 row = self.history.planned(i) if last else {i: self.network.denominator}
@@ -296,14 +298,33 @@ class _Rounds:
 
     def weights(self, t: int) -> GossipWeights:
         """The weights that really were."""
-        if t not in self._made:
-            self._made[t] = _weights(self.rows[t], self.network)
-        return self._made[t]
+        return self._weights(self.rows[t])
+
+    def shown(self, t: int) -> GossipWeights:
+        """The weights of a round that is to stand alone."""
+        return self._weights(self._shown(t))
+
+    def _shown(self, t: int) -> list[Row]:
+        """What really was; observers who received nothing of hidden nodes count as if they had what the target had.
+
+        Nobody's input moves in a round alone, the target's neither, so that to show it costs nothing.
+        """
+        rows, observers = self.rows[t], self.observers
+        if any(j not in observers for i in observers for j in rows[i]):
+            return rows
+        return [rows[self.me] if i == observers[0] else row for i, row in enumerate(rows)]
+
+    def _weights(self, rows: list[Row]) -> GossipWeights:
+        key = str(rows)
+        if key not in self._made:
+            self._made[key] = _weights(rows, self.network)
+        return self._made[key]
 
     def alone(self, rounds: tuple[int, ...]) -> Part:
         """Rounds with the same weights, each for itself, whatever nodes make of what they received."""
-        protocol = gossip(self.weights(rounds[0]), rounds=len(rounds), updates="any")
-        return Part(protocol=protocol, rounds=rounds, sights=tuple(self._sight(t, None) for t in rounds))
+        protocol = gossip(self.shown(rounds[0]), rounds=len(rounds), updates="any")
+        sights = tuple(self._sight(t, self._shown(t), None) for t in rounds)
+        return Part(protocol=protocol, rounds=rounds, sights=sights)
 
     @cached_property
     def first(self) -> int:
@@ -339,7 +360,7 @@ class _Rounds:
             hull = network.exposure.reaction.hull(first, network.settings.rounds)
             planned = network.protocol.schedule[0]
             protocol = gossip(planned, rounds=len(rounds), updates="any" if hull is None else hull)
-        sights = tuple(self._sight(t, network.lipschitz) for t in rounds)
+        sights = tuple(self._sight(t, self.rows[t], network.lipschitz) for t in rounds)
         counted = tuple(t for t in rounds if (t, self.me) in self.history.sent)
         return Part(protocol=protocol, rounds=counted, sights=sights, together=True)
 
@@ -368,9 +389,9 @@ class _Rounds:
             ),
         )
 
-    def _sight(self, t: int, lipschitz: float | None) -> Sight:
+    def _sight(self, t: int, rows: list[Row], lipschitz: float | None) -> Sight:
         idle = not self.history.acting(t) >= set(range(self.network.n)) - set(self.observers)
-        return replace(_sight(self.rows[t], self.observers, lipschitz), idle=idle)
+        return replace(_sight(rows, self.observers, lipschitz), idle=idle)
 
 
 def _sight(rows: list[Row], observers: tuple[int, ...], lipschitz: float | None) -> Sight:
