@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On how many examples laws are tried: the same ones in every run, or ten times as many new ones.
+"""On how many examples laws are tried: the same ones in every run, or twenty times as many new ones.
 
 `HYPOTHESIS_PROFILE=thorough` asks for the latter.
 """
@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, settings
 __all__ = ["examples"]
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "everyday")
-FACTOR = 10 if PROFILE == "thorough" else 1
+FACTOR = 20 if PROFILE == "thorough" else 1
 
 settings.register_profile(
     "everyday",
-    max_examples=100,
+    max_examples=50,
     derandomize=True,
     database=None,
     deadline=None,
@@ -25,11 +25,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
-    "thorough", settings.get_profile("everyday"), max_examples=100 * FACTOR, derandomize=False
+    "thorough", settings.get_profile("everyday"), max_examples=50 * FACTOR, derandomize=False
 )
 settings.load_profile(PROFILE)
 
 
 def examples(count: int) -> settings:
-    """A law with so many examples in place of the profile's 100: fewer where one costs much, more where it is cheap."""
+    """A law with so many examples in place of the profile's 50: fewer where one costs much, more where it is cheap."""
     return settings(max_examples=count * FACTOR)

@@ -19,7 +19,7 @@ pairs = st.tuples(numbers, numbers).map(lambda ends: Interval(min(ends), max(end
 factors = st.floats(1e-100, 1e100)
 
 
-@examples(150)
+@examples(60)
 @given(pairs, pairs, st.floats(0, 1), st.floats(0, 1))
 def test_a_sum_of_members_lies_in_the_sum(a: Interval, b: Interval, p: float, q: float) -> None:
     x = Fraction(a.lower) + Fraction(p) * (Fraction(a.upper) - Fraction(a.lower))
@@ -28,7 +28,7 @@ def test_a_sum_of_members_lies_in_the_sum(a: Interval, b: Interval, p: float, q:
     assert Fraction(total.lower) <= x + y <= Fraction(total.upper)
 
 
-@examples(150)
+@examples(60)
 @given(pairs, factors)
 def test_a_multiple_of_a_member_lies_in_the_multiple(a: Interval, factor: float) -> None:
     scaled = a.scaled(factor)
@@ -36,7 +36,7 @@ def test_a_multiple_of_a_member_lies_in_the_multiple(a: Interval, factor: float)
         assert Fraction(scaled.lower) <= Fraction(factor) * Fraction(x) <= Fraction(scaled.upper)
 
 
-@examples(150)
+@examples(60)
 @given(pairs, factors)
 def test_rounding_costs_no_more_than_two_units_an_end(a: Interval, factor: float) -> None:
     scaled = a.scaled(factor)
@@ -44,7 +44,7 @@ def test_rounding_costs_no_more_than_two_units_an_end(a: Interval, factor: float
         assert abs(Fraction(end) - Fraction(factor) * Fraction(exact)) <= 2 * Fraction(math.ulp(end))
 
 
-@examples(150)
+@examples(60)
 @given(st.floats(0, 1e12), st.floats(0, 1e12))
 def test_a_square_root_is_held_between_the_mapped_ends(a: float, b: float) -> None:
     x = Interval(min(a, b), max(a, b))

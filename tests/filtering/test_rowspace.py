@@ -33,21 +33,21 @@ def spanned(rows: Any) -> RowSpace:
     return RowSpace.spanned_by(as_row(row) for row in rows)
 
 
-@examples(150)
+@examples(60)
 @given(matrices())
 def test_the_rank_is_that_of_the_matrix(rows: list[list[int]]) -> None:
     # Whole numbers this small leave float ranks no room for doubt.
     assert spanned(rows).rank == np.linalg.matrix_rank(np.array(rows))
 
 
-@examples(150)
+@examples(60)
 @given(matrices(), st.lists(entries, min_size=6, max_size=6))
 def test_every_combination_is_in_the_span(rows: list[list[int]], factors: list[int]) -> None:
     combination = np.array(factors[: len(rows)]) @ np.array(rows)
     assert spanned(rows).contains(as_row(combination.tolist()))
 
 
-@examples(150)
+@examples(60)
 @given(matrices(), matrices())
 def test_a_row_is_contained_just_if_it_does_not_raise_the_rank(
     rows: list[list[int]], others: list[list[int]]
@@ -58,7 +58,7 @@ def test_a_row_is_contained_just_if_it_does_not_raise_the_rank(
         assert space.contains(row) == (space.extended([row]).rank == space.rank)
 
 
-@examples(150)
+@examples(60)
 @given(matrices())
 def test_extending_leaves_the_space_itself_as_it_was(rows: list[list[int]]) -> None:
     space = spanned(rows[:1])
@@ -68,7 +68,7 @@ def test_extending_leaves_the_space_itself_as_it_was(rows: list[list[int]]) -> N
     assert grown.rank == spanned(rows).rank
 
 
-@examples(150)
+@examples(60)
 @given(matrices())
 def test_later_pivot_rows_are_0_in_earlier_pivot_columns(rows: list[list[int]]) -> None:
     pivots = list(spanned(rows).pivots.items())
@@ -77,7 +77,7 @@ def test_later_pivot_rows_are_0_in_earlier_pivot_columns(rows: list[list[int]]) 
         assert all(pivot not in later for _, later in pivots[place + 1 :])
 
 
-@examples(150)
+@examples(60)
 @given(matrices())
 def test_independent_rows_are_an_orthonormal_basis_of_the_span(rows: list[list[int]]) -> None:
     matrix = np.array(rows, dtype=float)

@@ -64,7 +64,6 @@ def loops(draw: Any, most_rounds: int = 6) -> Loop:
     return Loop(scene, tuple(draw(st.lists(st.sampled_from(DAMPINGS), min_size=n, max_size=n))))
 
 
-@examples(120)
 @given(loops(most_rounds=6), st.sampled_from(ENGINES))
 def test_the_exact_maximum_over_signs_lies_in_the_interval(loop: Loop, engine: Any) -> None:
     exact = loop.form.scalar_maximum()
@@ -94,14 +93,12 @@ def test_the_semidefinite_maximum_lies_in_the_vector_interval(loop: Loop) -> Non
     assert value <= found.squared_upper[0] * (1 + 1e-6)
 
 
-@examples(120)
 @given(loops(most_rounds=6))
 def test_no_loop_gives_away_more_than_one_a_round(loop: Loop) -> None:
     # Noise enters where contributions do, so M is a part of a projector whatever A is.
     assert np.linalg.eigvalsh(loop.form.floats)[-1] <= 1 + 1e-12
 
 
-@examples(120)
 @given(loops(most_rounds=5))
 def test_certificates_of_closed_loops_are_verified(loop: Loop) -> None:
     seen = sensitivity(loop.protocol, loop.scene.view, [loop.scene.target])
@@ -170,7 +167,6 @@ def test_a_rule_and_a_damping_are_measured_as_the_fractions_they_stand_for(rule:
             assert found.squared_upper[0] <= float(exact) * (1 + 1e-8) + 1e-9
 
 
-@examples(120)
 @given(loops(), st.floats(0.05, np.pi))
 def test_the_response_spectrum_is_that_of_the_definition(loop: Loop, frequency: float) -> None:
     protocol = loop.protocol
@@ -191,7 +187,6 @@ def test_the_response_spectrum_is_that_of_the_definition(loop: Loop, frequency: 
     assert expected <= limit.upper * (1 + 1e-9) + 1e-9
 
 
-@examples(120)
 @given(scenes(most_rounds=6))
 def test_turning_every_sign_in_every_round_changes_nothing(scene: Scene) -> None:
     # With D = −I messages are (−1)ᵗ times those of the open loop with contributions (−1)ᵗ x_t.

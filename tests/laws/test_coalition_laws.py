@@ -76,7 +76,7 @@ def growing(draw: Any) -> tuple[int, int, Any]:
     return n, draw(st.integers(1, n)), measure
 
 
-@examples(150)
+@examples(60)
 @given(growing(), st.integers(0, 80))
 def test_the_bound_holds_wherever_the_search_stops(case: tuple[int, int, Any], stop: int) -> None:
     n, size, measure = case

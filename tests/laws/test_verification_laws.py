@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.profiles import examples
 from tests.reference import gossip_program
 
 from sottovoce.certificates import Certificate, DenseProof, StatedView
@@ -81,7 +80,6 @@ def _result(scene: Any, y: Any, witness: Any = None, lower: Any = 0.0, upper: An
     return found
 
 
-@examples(120)
 @given(scenes(), st.floats(-0.2, 0.5), st.integers(0, 2**32 - 1))
 def test_y_is_accepted_exactly_where_the_least_eigenvalue_allows_it(scene: Any, room: Any, seed: Any) -> None:
     M = _form(*scene)
@@ -94,7 +92,6 @@ def test_y_is_accepted_exactly_where_the_least_eigenvalue_allows_it(scene: Any, 
     assert _result(scene, y).upper_holds == (room > 0)
 
 
-@examples(120)
 @given(scenes(), st.integers(0, 2**32 - 1))
 def test_the_proved_interval_holds_the_value_of_every_stream(scene: Any, seed: Any) -> None:
     M = _form(*scene)
@@ -109,7 +106,6 @@ def test_the_proved_interval_holds_the_value_of_every_stream(scene: Any, seed: A
     assert result.squared.upper >= value - 1e-8
 
 
-@examples(120)
 @given(scenes(), st.integers(0, 2**32 - 1))
 def test_relabelling_the_nodes_changes_nothing(scene: Any, seed: Any) -> None:
     W, C, known, target, rounds = scene
@@ -127,7 +123,6 @@ def test_relabelling_the_nodes_changes_nothing(scene: Any, seed: Any) -> None:
     assert abs(one.squared.upper - other.squared.upper) < 1e-8
 
 
-@examples(120)
 @given(scenes())
 def test_what_bounds_an_observer_bounds_one_who_sees_less(scene: Any) -> None:
     W, C, known, target, rounds = scene

@@ -52,7 +52,7 @@ sizes = st.integers(1, 7)
 seeds = st.integers(0, 2**32 - 1)
 
 
-@examples(150)
+@examples(60)
 @given(seeds, sizes, sizes, st.integers(0, 2), st.sampled_from([0.5, 1 - 1e-3, 1 - 1e-6, 1 - 1e-12]))
 def test_a_scaled_down_boundary_is_never_accepted(
     seed: int, rounds: int, rank: int, zeros: int, share: float
@@ -65,7 +65,7 @@ def test_a_scaled_down_boundary_is_never_accepted(
     assert not is_dominated(form, share * boundary * (1 - 1e-13))
 
 
-@examples(150)
+@examples(60)
 @given(seeds, sizes, sizes, st.floats(-1e-13, 1e-13))
 def test_what_is_accepted_is_positive_semidefinite_in_rationals(
     seed: int, rounds: int, rank: int, nudge: float
@@ -79,7 +79,7 @@ def test_what_is_accepted_is_positive_semidefinite_in_rationals(
     assert is_semidefinite(form, comfortable)
 
 
-@examples(150)
+@examples(60)
 @given(seeds, sizes, sizes)
 def test_row_sums_with_a_little_room_are_accepted(seed: int, rounds: int, rank: int) -> None:
     form = random_form(seed, rounds, rank)
@@ -131,7 +131,7 @@ def test_the_semidefinite_maximum_lies_between_them(form: np.ndarray) -> None:
     assert solution.bound <= value * (1 + 2e-5)
 
 
-@examples(150)
+@examples(60)
 @given(seeds, st.integers(2, 7), sizes)
 def test_any_form_gets_a_proved_bound_or_none(seed: int, rounds: int, rank: int) -> None:
     form = random_form(seed, rounds, rank)
