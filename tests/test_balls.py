@@ -24,6 +24,7 @@ from sottovoce import View, certify, gossip, verify
 from sottovoce.certificates import Certificate, DenseProof, HorizonProof, StatedView, from_text
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.graphs import matrix_weights, metropolis_weights
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.participation import Participation
 from sottovoce.protocols import Draw, Program, Protocol
 from sottovoce.protocols.rationals import float_above, float_below
@@ -31,8 +32,8 @@ from sottovoce.verification import Verification, balls
 from sottovoce.verification.balls import averaging
 from sottovoce.verification.balls.numbers import decided, fraction, largest_sum, positive, proved_below
 from sottovoce.verification.balls.seen import seen
-from sottovoce.verification.forms import dense_form
-from sottovoce.verification.hidden import hidden_nodes
+from sottovoce.verification.forms import Form, _toeplitz, dense_form, sight_of
+from sottovoce.verification.hidden import HiddenNodes, hidden_nodes
 from sottovoce.verification.meaning import program_question, question
 
 RING = metropolis_weights("ring:n=5")
@@ -86,7 +87,7 @@ def test_a_number_is_rounded_down_to_a_float(number: Fraction) -> None:
     assert proved_below(lambda: arb("nan")) == -np.inf
 
 
-@examples(200)
+@examples(80)
 @given(
     st.sampled_from(
         [
@@ -371,6 +372,42 @@ def test_what_is_too_long_for_balls_is_left_to_floats() -> None:
     assert (found.verdict, found.arithmetic) == ("verified", "float")
 
 
+def one_rounding_each(hidden: HiddenNodes, form: Form, rounds: int) -> float:
+    """How far D⁻¹ M D⁻¹ moves, to first order, when every number is rounded once, each the way that does most.
+
+    With x = D⁻¹v, w = K⁻¹ G x and h = L⁻¹ G x the value is f = ‖h‖² for a direction v, an eigenvector of M. One unit u for
+    each entry of C, A and the products A·Aᵏ⁻¹ makes 2k + 1 for block k of N; K, L, F = L⁻¹G and M are rounded once:
+
+        u (2|w|ᵀ (2k + 1)|N| |x_j − Nᵀw| + |w|ᵀ(|K| + |L||L|ᵀ)|w| + 2|h|ᵀ|F||x| + |x|ᵀ|M||x|),  x_j at the target's columns.
+    """
+    sight = sight_of(hidden, rounds)
+    L, G = sight.factor, _toeplitz([each[:, hidden.target] for each in sight.responses])[: sight.kept]
+    F = np.linalg.solve(L, G)
+    rounded = [(2 * k + 1) * np.abs(each) for k, each in enumerate(sight.responses)]
+    nodes = range(hidden.rows.shape[1])
+    N, sizes = (
+        np.stack([_toeplitz([each[:, k] for each in blocks])[: sight.kept] for k in nodes])
+        for blocks in (sight.responses, rounded)
+    )
+    scaled = (form.matrix / np.outer(form.scale, form.scale))[np.ix_(form.alive, form.alive)]
+    moved = []
+    for v in np.linalg.eigh(scaled)[1].T:
+        x = np.zeros(rounds)
+        x[form.alive] = v / form.scale[form.alive]
+        h = F @ x
+        w = np.linalg.solve(L.T, h)
+        slopes = -np.einsum("kai,a->ki", N, w)
+        slopes[hidden.target] += x
+        X, W = np.abs(x), np.abs(w)
+        moved.append(
+            2 * np.einsum("a,kai,ki->", W, sizes, np.abs(slopes))
+            + W @ (np.abs(sight.gram) + np.abs(L) @ np.abs(L).T) @ W
+            + 2 * np.abs(h) @ np.abs(F) @ X
+            + X @ np.abs(form.matrix) @ X
+        )
+    return float(max(moved)) * UNIT_ROUNDOFF
+
+
 @pytest.mark.parametrize(
     ("graph", "view", "rounds"),
     [
@@ -381,11 +418,15 @@ def test_what_is_too_long_for_balls_is_left_to_floats() -> None:
     ],
 )
 def test_the_margin_of_floats_covers_the_form_in_balls(graph: str, view: View, rounds: int) -> None:
-    """M_true ⪯ M + margin·D² against 256 bits, with no room but the margin, which is not a thousand times too large."""
+    """M_true ⪯ M + margin·D² against 256 bits, with no room but the margin, which is not a thousand times too large.
+
+    The second is held against what one rounding of each number may do, not against what those of this run happened to.
+    """
     weights = metropolis_weights(graph)
     protocol = gossip(weights, rounds=rounds)
     certificate = certify(protocol, view, weights.labels[2])
-    form = dense_form(hidden_nodes(question(certificate, weights), complete=True), rounds)
+    hidden = hidden_nodes(question(certificate, weights), complete=True)
+    form = dense_form(hidden, rounds)
     before, ctx.prec = ctx.prec, 256
     exact = averaging._form(seen(program_question(certificate, protocol), range(rounds)))
     off = np.array(
@@ -397,5 +438,5 @@ def test_the_margin_of_floats_covers_the_form_in_balls(graph: str, view: View, r
     ctx.prec = before
     scaled = (off / np.outer(form.scale, form.scale))[np.ix_(form.alive, form.alive)]
     errors = np.linalg.eigvalsh((scaled + scaled.T) / 2)
-    assert 0 < errors[-1] <= form.margin < 1e-12
-    assert form.margin <= 1000 * np.abs(errors).max()
+    assert errors[-1] <= form.margin < 1e-12
+    assert form.margin <= 1000 * one_rounding_each(hidden, form, rounds)
