@@ -375,10 +375,11 @@ def test_what_is_too_long_for_balls_is_left_to_floats() -> None:
 def one_rounding_each(hidden: HiddenNodes, form: Form, rounds: int) -> float:
     """How far D⁻¹ M D⁻¹ moves, to first order, when every number is rounded once, each the way that does most.
 
-    With x = D⁻¹v, w = K⁻¹ G x and h = L⁻¹ G x the value is f = ‖h‖² for a direction v, an eigenvector of M. One unit u for
-    each entry of C, A and the products A·Aᵏ⁻¹ makes 2k + 1 for block k of N; K, L, F = L⁻¹G and M are rounded once:
+    With x = D⁻¹v, w = K⁻¹ G x and h = L⁻¹ G x the value is f = ‖h‖² for a direction v, an eigenvector of M. One unit u
+    for each entry of C, A and the products A·Aᵏ⁻¹ makes 2k + 1 for block k of N; K, L, F = L⁻¹G and M are rounded
+    once; x_j stands at the columns of the target:
 
-        u (2|w|ᵀ (2k + 1)|N| |x_j − Nᵀw| + |w|ᵀ(|K| + |L||L|ᵀ)|w| + 2|h|ᵀ|F||x| + |x|ᵀ|M||x|),  x_j at the target's columns.
+        u (2|w|ᵀ (2k + 1)|N| |x_j − Nᵀw| + |w|ᵀ(|K| + |L||L|ᵀ)|w| + 2|h|ᵀ|F||x| + |x|ᵀ|M||x|).
     """
     sight = sight_of(hidden, rounds)
     L, G = sight.factor, _toeplitz([each[:, hidden.target] for each in sight.responses])[: sight.kept]
