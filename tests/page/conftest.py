@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import sync_playwright
+from tests.page.acts import opened
+from tests.servers import serving
 
 from sottovoce.accounting import account_all
 from sottovoce.accounting.curves import table_curves
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Browser, ConsoleMessage, Page
+    from tests.servers import Server
 
     from sottovoce.accounting import AccountTable
 
@@ -88,6 +91,19 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
 
         yield open_page
         assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server with the limits that it has by itself."""
+    with serving() as found:
+        yield found
+
+
+@pytest.fixture
+def page(visit: Callable[..., Page], server: Server) -> Page:
+    """The served page with its first network, in a window of its own."""
+    return opened(visit, server.address)
 
 
 @pytest.fixture(scope="session")

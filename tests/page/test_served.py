@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.page.acts import choose, drop, everyone, idle, looked, opened, press_node, shown, until, words
 from tests.page.test_accessibility import violations
 from tests.servers import Server, serving
 
-from sottovoce.accounting import AccountTable, account, account_all, local_account
-from sottovoce.cli.printing import rounded_down, rounded_up
+from sottovoce.accounting import account, account_all, local_account
+from sottovoce.cli.printing import rounded_up
 from sottovoce.graphs import metropolis_weights, parse_graph, weights_by_rule
 from sottovoce.protocols import gossip, momentum
 from sottovoce.views import View
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Page
-
-    from sottovoce.accounting import Account
 
     Visit = Callable[..., Page]
 
@@ -37,67 +35,9 @@ GRAPHML = """<?xml version='1.0' encoding='utf-8'?>
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
+    """A server whose limits are soon reached."""
     with serving("--max-pairs", "6000", "--time-limit", "40") as found:
         yield found
-
-
-def shown(page: Page) -> tuple[str, str]:
-    return page.inner_text("#headline-epsilon"), page.inner_text("#headline-least")
-
-
-def words(account: Account) -> tuple[str, str]:
-    ends = account.epsilon()
-    return f"ε ≤ {rounded_up(ends.upper)}", f"at least {rounded_down(ends.lower)}"
-
-
-def idle(page: Page) -> None:
-    """Wait until nothing is computed in the foreground and everything is drawn."""
-    page.wait_for_timeout(30)
-    page.wait_for_selector("#work", state="hidden", timeout=60_000)
-    page.wait_for_selector("body[data-settled=yes]")
-
-
-def until(page: Page, expression: str, seconds: float = 60.0) -> None:
-    """Wait for an expression to hold; the policy of the page forbids it to wait by itself."""
-    end = time.monotonic() + seconds
-    while not page.evaluate(expression):
-        assert time.monotonic() < end, expression
-        page.wait_for_timeout(20)
-
-
-def opened(visit: Visit, address: str, **settings: Any) -> Page:
-    page = visit(address, **settings)
-    until(page, "sottovoce.model.document !== null")
-    idle(page)
-    return page
-
-
-def everyone(
-    graph: str = "florentine", rounds: int = 20, view: str = "neighbourhood", **settings: Any
-) -> AccountTable:
-    protocol = gossip(metropolis_weights(graph), rounds=rounds)
-    return account_all(protocol, view, noise_multiplier=4.0, delta=1e-5, **settings)
-
-
-def looked(page: Page) -> str:
-    """The second line: the chosen observer."""
-    return page.inner_text("#headline-observer")
-
-
-def press_node(page: Page, name: str, **settings: Any) -> None:
-    place = page.evaluate(
-        "(name) => sottovoce.network.positionOf(sottovoce.model.labels.indexOf(name))", name
-    )
-    page.click("#network", position=place, **settings)
-
-
-def choose(page: Page, group: str, text: str) -> None:
-    page.click(f"#{group} label:has-text('{text}')")
-
-
-@pytest.fixture
-def page(visit: Visit, server: Server) -> Page:
-    return opened(visit, server.address)
 
 
 def test_the_first_network_is_computed_by_itself(page: Page) -> None:
@@ -208,19 +148,6 @@ def test_a_graph_is_dropped_on_the_page(name: str, text: str, page: Page) -> Non
     table = account_all(protocol, "neighbourhood", noise_multiplier=4.0, delta=1e-5)
     assert shown(page) == words(table.worst())
     assert page.input_value("#graph") == name
-
-
-def drop(page: Page, name: str, text: str) -> None:
-    """Drag a file over the page and let it go."""
-    transfer = page.evaluate_handle(
-        "([name, text]) => { const t = new DataTransfer(); t.items.add(new File([text], name)); return t; }",
-        [name, text],
-    )
-    page.dispatch_event("body", "dragenter", {"dataTransfer": transfer})
-    assert page.is_visible("#drop")
-    page.dispatch_event("body", "dragover", {"dataTransfer": transfer})
-    page.dispatch_event("body", "drop", {"dataTransfer": transfer})
-    assert page.is_hidden("#drop")
 
 
 @pytest.mark.parametrize(

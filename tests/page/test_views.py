@@ -10,9 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.page.acts import choose, drop, everyone, idle, load, opened, shown, until, words
 from tests.page.test_accessibility import violations
-from tests.page.test_served import choose, drop, everyone, idle, opened, shown, until, words
-from tests.servers import Server, serving
 
 from sottovoce.accounting import Account, account_all, calibrate, compared, local_account, sampled_account
 from sottovoce.cli import main
@@ -23,27 +22,17 @@ from sottovoce.page import FOLDER, SCRIPTS
 from sottovoce.protocols import gossip, parse_protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from playwright.sync_api import Page
+    from tests.servers import Server
 
     from sottovoce.interval import Interval
 
     Visit = Callable[..., Page]
 
 TABS = ("network", "ranking", "compare", "curves")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving() as found:
-        yield found
-
-
-@pytest.fixture
-def page(visit: Visit, server: Server) -> Page:
-    return opened(visit, server.address)
 
 
 def both(ends: Interval) -> str:
@@ -379,10 +368,7 @@ def test_the_report_that_is_saved_is_verified(page: Page, tmp_path: Path, capsys
 
 
 def test_a_ring_is_a_circle_and_coordinates_are_where_they_say(page: Page) -> None:
-    page.fill("#graph", "ring:n=12")
-    page.click("#load-graph")
-    until(page, "sottovoce.model.labels.length === 12")
-    idle(page)
+    load(page, "ring:n=12", 12)
     places = page.evaluate("[...Array(12).keys()].map((node) => sottovoce.network.positionOf(node))")
     xs, ys = sorted(place["x"] for place in places), sorted(place["y"] for place in places)
     centre = ((xs[0] + xs[-1]) / 2, (ys[0] + ys[-1]) / 2)
@@ -489,10 +475,7 @@ def cover(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
 
 
 def test_nodes_of_a_cluster_stand_together(page: Page) -> None:
-    page.fill("#graph", "cliques:base=ring,n=5,size=4")
-    page.click("#load-graph")
-    until(page, "sottovoce.model.labels.length === 20")
-    idle(page)
+    load(page, "cliques:base=ring,n=5,size=4", 20)
     order = page.evaluate("sottovoce.heatmap.orderedNodes()")
     assert sorted(order) == list(range(20))
     neighbours = page.evaluate("sottovoce.model.neighbours")
