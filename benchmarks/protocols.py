@@ -25,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,10 +60,11 @@ def protocols(weights: GossipWeights, rounds: int) -> list[tuple[str, Protocol]]
     square_root = [1.0]
     for k in range(1, rounds):
         square_root.append(square_root[-1] * (2 * k - 1) / (2 * k))
-    columns = weights.matrix.T.tocsr()
+    columns, levels = weights.matrix.T.tocsr(), tuple(1 + Fraction(k % 5, 4) for k in range(weights.n))
     return [
         ("gossip", gossip(weights, rounds=rounds)),
-        ("gossip, noise levels", gossip(weights, rounds=rounds, noise_levels=2)),
+        ("gossip, one level", gossip(weights, rounds=rounds, noise_levels=2)),
+        ("gossip, noise levels", gossip(weights, rounds=rounds, noise_levels=levels)),
         ("gossip, square-root encoder", gossip(weights, rounds=rounds, encoder=square_root)),
         ("pairwise noise", pairwise_noise(weights, rounds=rounds, local=1, shared=2)),
         ("push-sum", push_sum(columns, rounds=rounds)),

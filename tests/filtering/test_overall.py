@@ -105,7 +105,8 @@ def test_noise_that_misses_a_direction_gives_no_norm() -> None:
 
 def test_dear_views_are_bounded_without_rows_and_hold_what_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = metropolis_weights("random-regular:n=200,d=4,seed=1")
-    protocol, view, targets = gossip(weights, rounds=64, noise_levels=2), View.secure_sum(0), range(1, 20)
+    view, targets = View.secure_sum(0), range(1, 20)
+    protocol = gossip(weights, rounds=64, noise_levels=(2, 1) * 100)
     fine = sensitivity(protocol, view, targets, effort="fine")
     cheap = sensitivity(protocol, view, targets, effort="bulk")
     monkeypatch.setattr(program_forms, "DEAR", 0)

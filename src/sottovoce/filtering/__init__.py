@@ -59,7 +59,7 @@ from sottovoce.filtering.rounding import (
     transform_error,
     transform_units,
 )
-from sottovoce.filtering.stages import float_row
+from sottovoce.filtering.stages import SMALLEST, float_row
 
 __all__ = [
     "BATCH_BYTES",
@@ -67,6 +67,7 @@ __all__ = [
     "EXPLICIT_ROUNDS",
     "GAMMA",
     "ROOM",
+    "SMALLEST",
     "TINY",
     "UNIT",
     "UNIT_ROUNDOFF",

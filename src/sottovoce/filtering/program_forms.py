@@ -60,7 +60,7 @@ __all__ = ["Accuracy", "ProgramForm", "ProgramResponse", "program_response"]
 # Speed alone: responses are made together while they take no more memory than this.
 BATCH_BYTES = 256 * 2**20
 # Speed alone: on a Krylov space gains are kept sooner: what that costs is counted like what is cut.
-SOON_SETTLED, COARSELY_SETTLED = 1e-9, 1e-9
+SOON_SETTLED, COARSELY_SETTLED = 1e-9, 1e-7
 # Speed alone: rounds times (kept numbers)², which a filter holds until it settles; more is reduced or refused.
 LARGEST = 300_000_000
 # Speed alone: above so many products a pass over all rows O_ts is too dear for bounds of many targets.

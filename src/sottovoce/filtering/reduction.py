@@ -57,7 +57,7 @@ __all__ = ["Cut", "reduced_stages"]
 FEW_STATES, MOST_STATES = 64, 1500
 # Speed alone: what a space may cost behind bounds of a per cent or so. It is small enough for what is left out to be
 # bounded in open loop (`Cut.echo`), which spares following all rows of the filter.
-COARSE = 1e-9
+COARSE = 1e-7
 # Speed alone: states that may grow by more than this leave too much open of what is cut: a filter over all of them
 # does not.
 WILD = 1e5

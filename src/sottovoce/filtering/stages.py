@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering.decorrelation import SeenRound, SeenView
     from sottovoce.protocols import Form
 
-__all__ = ["UNIT", "Noise", "Stage", "float_row", "stages_of"]
+__all__ = ["SMALLEST", "UNIT", "Noise", "Stage", "float_row", "stages_of"]
 
 # Needed by a proof (docs/proofs/programs.md, products): smaller entries, and those larger than its inverse, are
 # refused, so that nothing underflows unseen.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -161,7 +161,7 @@ class Protocol:
 
     def _check_updates(self) -> None:
         """Refuse maps between rounds where the program is not s_t = g(W s_{t−1}) + x_t + u_t."""
-        if self._damping_of(levels=None) != 1:
+        if self.encoded or self._damping_of(levels=None) != 1:
             raise InputError(
                 f"updates are worked out for gossip that averages once a round, undamped, with fresh noise in each "
                 f"round; got the protocol {self.name!r}: {self.programs[0]} (leave out updates, or the rest)"
@@ -170,11 +170,26 @@ class Protocol:
     @cached_property
     def _gossip_damping(self) -> PerNode | None:
         """The coefficients D of a plain protocol; None for any other."""
-        return self._damping_of(levels={Fraction(1)})
+        return None if self.encoded else self._damping_of(levels={Fraction(1)})
+
+    @cached_property
+    def kernel(self) -> tuple[Protocol, Fraction] | None:
+        """Plain gossip and ℓ, where this is s_t = D W s_{t−1} + x_t + ℓ(C⁻¹ξ)_t with one level ℓ ≠ 0; None elsewhere.
+
+        With M the form of that plain gossip, the form of this protocol is CᵀMC/ℓ²: C commutes with rounds that are
+        all alike.
+        """
+        if self.updates is not None or self._damping_of(levels=None) is None:
+            return None
+        (draw,) = self.programs[0].draws
+        if len(levels := _values(draw.level)) > 1 or not (level := next(iter(levels))):
+            return None
+        fresh = replace(self.programs[0], draws=(replace(draw, level=1),))
+        return replace(self, program=fresh, encoder=(1,)), level
 
     def _damping_of(self, *, levels: set[Fraction] | None) -> PerNode | None:
-        """The coefficients D of s_t = D W s_{t−1} + x_t + u_t with noise of these levels; None for other programs."""
-        if self.varies or self.encoded or len(self.programs[0].keeps) != 1:
+        """D of s_t = D W s_{t−1} + x_t + u_t with noise of these levels, encoded or not; None for other programs."""
+        if self.varies or len(self.programs[0].keeps) != 1:
             return None
         program, weights = self.programs[0], self.schedule[0]
         if len(program.draws) != 1 or len(program.instructions) != 2:

@@ -5,6 +5,7 @@
     training (`updates`)                   `training`                   a bound for all maps in a ball
     energy, or another program             `programs`                   M from the compiled maps
     plain gossip                           `assessment`                 M from the hidden system's filter
+    the same with one level, an encoder    `encoded`                    CᵀMC/ℓ² from that filter
 
 Where a node's noise is known but its inflow is not, the upper end gives the observer that inflow and the lower
 end takes the noise as unknown: one is more than the view, the other less, so that Δ² lies between. Nothing in
@@ -14,6 +15,7 @@ Source: docs/mathematics.md, sections 3, 4 and 10.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -25,10 +27,11 @@ from sottovoce.filtering import (
 )
 from sottovoce.scenarios import StreamWords, asked
 from sottovoce.sensitivities.assessment import assess
+from sottovoce.sensitivities.encoded import encoded_sensitivity, rescaled
 from sottovoce.sensitivities.ends import BULK_TOLERANCE, Problem
 from sottovoce.sensitivities.many_targets.at_once import FEWEST_ROUNDS
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern
-from sottovoce.sensitivities.programs import program_sensitivity
+from sottovoce.sensitivities.programs import held, program_sensitivity
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.training import training_view_sensitivity
 from sottovoce.views import METHOD_NAMES, observe, target_indices
@@ -92,6 +95,11 @@ def sensitivity(
     array([3.36, 1.02])
     """
     scenario, effort = asked(question, view, words, StreamWords, targets=targets)
+    return _answer(scenario, effort, progress)
+
+
+def _answer(scenario: Scenario, effort: Effort, progress: Callable[[int, int], None] | None) -> Sensitivities:
+    """`sensitivity` of one view, by the room that serves the question."""
     protocol, view, chosen = scenario.protocol, scenario.one_view, scenario.participation
     contribution, engine = scenario.contribution, effort.engine
     tolerance = TOLERANCE if effort.tolerance is None else effort.tolerance
@@ -105,7 +113,8 @@ def sensitivity(
     )
     in_bulk = _in_bulk(scenario, effort, len(indices))
     if contribution == "energy" or not protocol.plain:
-        return by_program(in_bulk=in_bulk)
+        found = _by_kernel(scenario, indices, effort, in_bulk, progress) if contribution != "energy" else None
+        return found if found is not None else by_program(in_bulk=in_bulk)
     problem = Problem(
         contribution=contribution,
         participation=chosen,
@@ -145,6 +154,34 @@ def sensitivity(
         # A filter over all nodes is given nothing beyond the view, but may be unsure of what nothing excites.
         return found.closer(by_program())
     return found
+
+
+def _by_kernel(
+    scenario: Scenario,
+    indices: np.ndarray,
+    effort: Effort,
+    in_bulk: bool,
+    progress: Callable[[int, int], None] | None,
+) -> Sensitivities | None:
+    """What is known from plain gossip, where a protocol differs from it by one level and an encoder; None elsewhere."""
+    if (kernel := scenario.protocol.kernel) is None or not held(kernel[1]):
+        return None
+    plain, level = kernel
+    if not scenario.protocol.encoded:
+        return rescaled(_answer(replace(scenario, protocol=plain), effort, progress), scenario, level)
+    if scenario.view_name == "everyone":
+        return None
+    tolerance = TOLERANCE if effort.tolerance is None else effort.tolerance
+    found = encoded_sensitivity(
+        scenario,
+        indices,
+        plain,
+        engine=effort.engine,
+        tolerance=tolerance,
+        in_bulk=in_bulk,
+        progress=progress,
+    )
+    return None if found is None else rescaled(found, scenario, level)
 
 
 def _is_followed_whole(protocol: Protocol, engine: Engine) -> bool:

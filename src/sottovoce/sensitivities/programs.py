@@ -18,6 +18,7 @@ Source: docs/protocols.md, How it is computed; docs/proofs/programs.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering import EXPLICIT_ROUNDS, program_response
+from sottovoce.filtering import EXPLICIT_ROUNDS, SMALLEST, program_response
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import compiled_rounds, float_above, unencoded
 from sottovoce.sensitivities.capacity import memory_at_hand
@@ -42,7 +43,6 @@ from sottovoce.views import METHOD_NAMES, observe, seen_exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from fractions import Fraction
 
     from sottovoce.filtering import ProgramForm, ProgramResponse
     from sottovoce.participation import Participation
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sottovoce.scenarios import Engine, Scenario
     from sottovoce.views import View
 
-__all__ = ["program_sensitivity", "program_solution"]
+__all__ = ["Question", "encoder_matrix", "held", "program_sensitivity", "program_solution", "solve_question"]
 
 # Soundness: squares of larger numbers, and sums of them, may overflow; of a form with
 # such entries nothing is claimed.
@@ -66,7 +66,7 @@ FEWEST_BLOCKS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Question:
+class Question:
     """What is maximised over, and how closely: the ends of a form may stay `tolerance` apart, relatively."""
 
     contribution: Contribution
@@ -98,12 +98,12 @@ def program_sensitivity(
     _check_memory(run, view)
     response = program_response(run, view, engine=engine, coarse=in_bulk)
     together = in_bulk and response.cut is not None
-    question = _Question(
+    question = Question(
         contribution=contribution,
         participation=participation,
         tolerance=max(tolerance, BULK_TOLERANCE) if together else tolerance,
     )
-    code = _encoder(run)
+    code = encoder_matrix(run)
     count = len(indices)
     lower, upper = np.zeros(count), np.zeros(count)
     method = np.full(count, "unreached", dtype=METHOD_NAMES)
@@ -182,11 +182,11 @@ def program_solution(
     response = program_response(_run(protocol), view)
     if _is_bare(response, target, participation):
         return None
-    question = _Question(contribution=contribution, participation=participation, tolerance=tolerance)
+    question = Question(contribution=contribution, participation=participation, tolerance=tolerance)
     (form,) = response.forms(
-        np.array([target]), energy=contribution == "energy", encoder=_encoder(response.protocol)
+        np.array([target]), energy=contribution == "energy", encoder=encoder_matrix(response.protocol)
     )
-    return form.matrix, _solve(form.matrix, question)
+    return form.matrix, solve_question(form.matrix, question)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -206,7 +206,7 @@ def _together(
     response: ProgramResponse,
     targets: np.ndarray,
     direct: np.ndarray,
-    question: _Question,
+    question: Question,
     code: np.ndarray | None,
     progress: Callable[[int, int], None] | None,
 ) -> _Together:
@@ -245,7 +245,7 @@ def _together(
     )
 
 
-def _stream_at(frequency: float, rounds: int, question: _Question) -> np.ndarray:
+def _stream_at(frequency: float, rounds: int, question: Question) -> np.ndarray:
     """The stream that turns by `frequency`; for NaN the constant one in the earliest pattern, of energy 1 if asked."""
     if not np.isnan(frequency):
         return turning_stream(float(frequency), rounds, question.contribution)
@@ -299,13 +299,33 @@ def _check_memory(protocol: Protocol, view: View) -> None:
         )
 
 
-def _encoder(protocol: Protocol) -> np.ndarray | None:
-    """C as a lower-triangular Toeplitz matrix, T × T, its rational coefficients rounded; None for the identity."""
+def encoder_matrix(protocol: Protocol) -> np.ndarray | None:
+    """C as a lower-triangular Toeplitz matrix, T × T, its rational coefficients rounded; None for the identity.
+
+    Refused, with NotCertified, where squares of the first or of the largest number could leave the range of floats.
+    Later ones may be as small as they like: what is lost of them is nothing beside the rounding of the first.
+    """
     if not protocol.encoded:
         return None
+    first, largest = abs(protocol.code[0]), max(map(abs, protocol.code))
+    if not held(first) or not held(largest):
+        raise NotCertified(
+            f"the encoder of the protocol {protocol.name!r} has numbers that floats do not hold: the first and the "
+            f"largest must be between {SMALLEST} and {1 / SMALLEST} (scale it, or take levels of noise instead)"
+        )
     column = np.zeros(protocol.rounds)
     column[: len(protocol.code)] = [float(value) for value in protocol.code]
     return np.asarray(linalg.toeplitz(column, np.zeros(protocol.rounds)))
+
+
+def held(size: Fraction) -> bool:
+    """Whether floats hold a number > 0 and its square, with room for sums of them.
+
+    >>> from fractions import Fraction
+    >>> held(Fraction(1, 3)), held(Fraction(1, 10**120)), held(Fraction(10**400))
+    (True, False, False)
+    """
+    return Fraction(SMALLEST) < size < 1 / Fraction(SMALLEST)
 
 
 def _is_bare(response: ProgramResponse, node: int, participation: Participation) -> bool:
@@ -321,7 +341,7 @@ def _is_bare(response: ProgramResponse, node: int, participation: Participation)
     return bool(rounds.any() and participation.largest_sum(rounds) > 0)
 
 
-def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> np.ndarray:
+def _caps(protocol: Protocol, question: Question, code: np.ndarray | None) -> np.ndarray:
     """For each node what its own noise alone guarantees; infinite where that is nothing.
 
     With M ⪯ diag(κ_t²) no stream exceeds the largest Σ κ_t² over a pattern; one of energy 1 not the largest κ_t².
@@ -359,7 +379,7 @@ def _caps(protocol: Protocol, question: _Question, code: np.ndarray | None) -> n
 
 
 def _solved(
-    forms: Iterable[ProgramForm], question: _Question, *, alike: bool
+    forms: Iterable[ProgramForm], question: Question, *, alike: bool
 ) -> Iterator[tuple[FormSolution, float, float]]:
     """Each form's solution, and the ends of Δ² that it gives; where forms are alike one's best streams start the next.
 
@@ -367,12 +387,12 @@ def _solved(
     """
     start: np.ndarray | None = None
     for form in forms:
-        solution = _solve(form.matrix, question, start)
+        solution = solve_question(form.matrix, question, start)
         yield solution, *_ends(solution, form)
         start = solution.witness if alike and solution.witness.ndim == 2 else start
 
 
-def _solve(form: np.ndarray, question: _Question, start: np.ndarray | None = None) -> FormSolution:
+def solve_question(form: np.ndarray, question: Question, start: np.ndarray | None = None) -> FormSolution:
     """The ends for one form; for vectors in all rounds plain streams serve where they leave little apart.
 
     Else the search begins at `start`, if that is given.
@@ -409,7 +429,7 @@ def _solve(form: np.ndarray, question: _Question, start: np.ndarray | None = Non
 def _witness(
     response: ProgramResponse,
     target: np.ndarray,
-    question: _Question,
+    question: Question,
     code: np.ndarray | None,
     method: str,
 ) -> np.ndarray:
@@ -424,7 +444,7 @@ def _witness(
             stream[:] = np.isin(np.arange(rounds), seen)
         return stream
     (form,) = response.forms(target, energy=question.contribution == "energy", encoder=code)
-    return _solve(form.matrix, question).witness
+    return solve_question(form.matrix, question).witness
 
 
 def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:

@@ -312,7 +312,7 @@ def root_less(squared: np.ndarray, shift: float | np.ndarray) -> np.ndarray:
 
 
 def widened(
-    attained: np.ndarray, bound: np.ndarray, *, distortion: float, missing: float, rounds: int
+    attained: np.ndarray, bound: np.ndarray, *, distortion: float, missing: float, rounds: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of Δ² that hold for the true form, from ends that hold for the model as stored.
 

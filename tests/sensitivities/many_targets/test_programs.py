@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=60,d=4,seed=3"), 64
 DIRECTED = np.roll(np.eye(60), 1, axis=0) / 2 + np.roll(np.eye(60), 7, axis=0) / 4 + np.eye(60) / 4
 PROTOCOLS = [
-    gossip(WEIGHTS, rounds=ROUNDS, noise_levels=2),
+    gossip(WEIGHTS, rounds=ROUNDS, noise_levels=(2, 1) * 30),
     gossip(WEIGHTS, rounds=ROUNDS, encoder=(1, "1/2", "3/8")),
     pairwise_noise(WEIGHTS, rounds=ROUNDS, local=1, shared=2),
     clean_state(WEIGHTS, rounds=ROUNDS, keep="1/2"),

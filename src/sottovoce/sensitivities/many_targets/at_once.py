@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
     from sottovoce.protocols import Contribution
 
-__all__ = ["FEWEST_ROUNDS", "MOST_STATES", "NARROW", "EndsAtOnce", "ends_at_once"]
+__all__ = ["FEWEST_ROUNDS", "MOST_STATES", "NARROW", "EndsAtOnce", "ends_at_once", "far_bounds"]
 
 # Speed alone, all of these. Shorter horizons are cheap in other ways, and larger systems are dear in this one.
 FEWEST_ROUNDS, MOST_STATES = 64, 600

@@ -117,13 +117,15 @@ def projection_tables(response: FilteredResponse, *, blocks: int = BLOCKS) -> Pr
     )
 
 
-def projection_bound(tables: ProjectionTables, sources: np.ndarray) -> np.ndarray:
-    """An upper bound of Δ² for each column b of `sources`.
+def projection_bound(
+    tables: ProjectionTables, sources: np.ndarray, sizes: np.ndarray | None = None
+) -> np.ndarray:
+    """An upper bound of Δ² for each column b of `sources`, over streams whose norms are at most `sizes`, or 1.
 
         Δ² ≤ Σ_I max((1 + η)(Σ_J N_IJ + ζ² h_I), (1 + 1/η) σ² h_I),
 
     N_IJ = √(h_I h_J)·‖(F̂ᵀF̂)_IJ‖, ζ = ‖(I − Π)FΠ‖, σ = ‖F(I − Π)‖, all Frobenius norms, h_I the length of block I,
-    for the best of several η.
+    or the sum of the squares of the sizes in it, for the best of several η.
 
     Guarantee: an upper bound for vectors of every dimension. A stream puts a share a_I² ≤ 1 of the norm √h_I of its
     block I into Π, and then Σ N_IJ a_I a_J ≤ Σ a_I² Σ_J N_IJ; a sum linear in a_I² is largest at 0 or 1. What the
@@ -131,6 +133,9 @@ def projection_bound(tables: ProjectionTables, sources: np.ndarray) -> np.ndarra
     Source: docs/mathematics.md, section 7.
     """
     lengths = np.diff(tables.edges).astype(np.float64)
+    if sizes is not None:
+        # A sum of that many squares errs by less than twice as many units.
+        lengths = np.add.reduceat(sizes**2, tables.edges[:-1]) * (1 + 4 * GAMMA * (lengths + 2))
     height, width, size = tables.coarse.shape
     flat = tables.coarse.reshape(-1, size)
     reached = np.flatnonzero(np.abs(flat).max(axis=1) > 0)

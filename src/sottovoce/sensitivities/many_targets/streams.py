@@ -138,8 +138,10 @@ class ConstantStream:
         return np.asarray(total * (1 - 16 * GAMMA * (len(sources) + 16)))
 
 
-def constant_stream(response: FilteredResponse) -> ConstantStream:
+def constant_stream(response: FilteredResponse, sizes: np.ndarray | None = None) -> ConstantStream:
     """The sums of `turning_value` at the frequency 0, for the r basis inputs at once.
+
+    With `sizes` the stream is that of these numbers, one a round, over rounds that are all followed.
 
     Guarantee: `form` is off by at most `margin` for what is shown as computed. With V_t of m rows shown in round t,
     the sum G of V_tᵀV_t over τ rounds errs by at most γ_{m+τ} of Σ |V_t|ᵀ|V_t|, whose norm is at most Σ ‖V_t‖² = tr
@@ -152,7 +154,7 @@ def constant_stream(response: FilteredResponse) -> ConstantStream:
     followed = _followed(response)
     for t in range(followed):
         # Z_t = AΦ_{t−1}Z_{t−1} + I, the state that a constant contribution has made of each basis input
-        state.flat[:: size + 1] += 1.0
+        state.flat[:: size + 1] += 1.0 if sizes is None else sizes[t]
         shown = response.whitener(t) @ state
         form += shown.T @ shown
         if t < response.rounds - 1:
