@@ -77,6 +77,31 @@ def program(**changes: Any) -> Program:
             "an instruction needs 'combine'",
         ),
         (lambda: Program.from_json(WRONG), "a program must be a table of"),
+        (
+            lambda: program(
+                instructions=(Combine("message", {"model": 1, "contribution": 1, "u": 0}), RECEIVE)
+            ),
+            "nobody adds 'u' .*by a number other than 0",
+        ),
+        (
+            lambda: program(instructions=(Combine("message", {"model": 1, "u": (0, "0/3")}), RECEIVE)),
+            "nobody adds 'u'",
+        ),
+        (lambda: program(keeps=("model", "model")), "'model' stands twice"),
+        (lambda: program(keeps={"model": 1}), r"keeps of a program must be a tuple .*\(names such as"),
+        (lambda: program(draws=3), "draws of a program must be a tuple of its values; got 3"),
+        *(
+            (
+                lambda key=key, value=value: Program.from_json({**PLAIN.to_json(), key: value}),
+                f"{key} of a program must be a list; got",
+            )
+            for key in ("keeps", "draws", "instructions")
+            for value in (3, "model", {"model": 1})
+        ),
+        (lambda: Draw("u", level="1e999999999"), "must have at most 4000 digits; got '1e999999999'"),
+        (lambda: Draw("u", level="1/" + "9" * 5000), "must have at most 4000 digits"),
+        (lambda: Combine("y", {"model": Fraction(1, 3**9000)}), "must have at most 4000 digits"),
+        (lambda: Combine("y", {"model": "1e-9999_9"}), "must have at most 4000 digits"),
     ],
 )
 def test_a_program_that_cannot_run_is_refused(build: Any, complaint: str) -> None:

@@ -7,6 +7,7 @@ It has registers, draws and two kinds of instruction: combine (a linear combinat
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,13 @@ from sottovoce.errors import InputError, one_of
 from sottovoce.protocols.rationals import PerNode, exact, plain_numbers, written
 
 __all__ = ["CONTRIBUTION", "Combine", "Draw", "Exchange", "Program", "told_by"]
+
+# What the parts of a program look like, for whoever got one wrong.
+_FORMS = {
+    "keeps": 'names such as "model"',
+    "draws": 'as in Draw("u"), or { name = "u" } in a file',
+    "instructions": 'as in Exchange("y", "model"), or { exchange = "y", into = "model" } in a file',
+}
 
 CONTRIBUTION = "contribution"
 """The source that stands for what a node contributes in a round."""
@@ -114,8 +122,11 @@ class Program:
         """Refuse a program that cannot run: names out of order, nothing sent, noise that nobody adds."""
         for name, kinds in (("keeps", str), ("draws", Draw), ("instructions", (Combine, Exchange))):
             value = getattr(self, name)
-            if isinstance(value, str) or not all(isinstance(each, kinds) for each in value):
-                raise InputError(f"{name} of a program must be a tuple of its values; got {value!r}")
+            listed = isinstance(value, tuple | list) and all(isinstance(each, kinds) for each in value)
+            if not listed:
+                raise InputError(
+                    f"{name} of a program must be a tuple of its values; got {value!r} ({_FORMS[name]})"
+                )
             object.__setattr__(self, name, tuple(value))
         for register in self.keeps:
             _check_name(register, "a register")
@@ -180,8 +191,8 @@ class Program:
         """Refuse names that stand for two things."""
         names = [draw.name for draw in self.draws]
         for several in (names, self.keeps):
-            for name in several:
-                if list(several).count(name) > 1:
+            for name, count in Counter(several).items():
+                if count > 1:
                     raise InputError(f"names of a program must differ; {name!r} stands twice (rename one)")
         for name in names:
             if name in self.registers:
@@ -204,13 +215,14 @@ class Program:
                         f"has set it (set it earlier in the round, or add it to keeps; known here: "
                         f"{', '.join(sorted(known))})"
                     )
-            added.update(read)
+            if isinstance(step, Combine):
+                added.update(name for name, value in step.terms.items() if _is_some(value))
             held.add(step.into)
         for draw in self.draws:
             if draw.name not in added:
                 raise InputError(
-                    f"every draw must be added somewhere; nobody adds {draw.name!r} "
-                    "(put it among the terms of a Combine, or leave the draw out)"
+                    f"every draw must be added somewhere; nobody adds {draw.name!r} (put it among the terms of a "
+                    "Combine, by a number other than 0, or leave the draw out)"
                 )
 
     def __str__(self) -> str:
@@ -244,6 +256,9 @@ class Program:
     def from_json(cls, data: Mapping[str, Any]) -> Program:
         """The program that plain data describe, checked."""
         _check_keys(data, {"keeps", "draws", "instructions", "model"}, {"keeps", "instructions"}, "a program")
+        for name in ("keeps", "draws", "instructions"):
+            if not isinstance(data.get(name, []), list | tuple):
+                raise InputError(f"{name} of a program must be a list; got {data[name]!r} ({_FORMS[name]})")
         draws = []
         for entry in data.get("draws", ()):
             _check_keys(entry, {"name", "level", "each"}, {"name"}, "a draw")
@@ -289,6 +304,11 @@ def _check_name(name: object, what: str) -> None:
         raise InputError(
             f"{what} must have a name of letters, digits and _, and not 'contribution'; got {name!r} (rename it)"
         )
+
+
+def _is_some(value: PerNode) -> bool:
+    """Whether a coefficient is other than 0 at some node."""
+    return any(map(exact, value)) if isinstance(value, tuple) else bool(exact(value))
 
 
 def _loudness(draw: Draw) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -26,18 +27,27 @@ __all__ = [
 Number: TypeAlias = int | float | Fraction | str
 """A float counts as the rational that it is; "1/3" and "0.9" are the rationals that they say."""
 
+# Longer numbers take minutes to write out, if they can be written at all; no float comes near.
+MOST_DIGITS = 4000
+
 PerNode: TypeAlias = Number | tuple[Number, ...]
 """One number for all nodes, or one a node in index order."""
 
 
 def plain_number(value: object, name: str) -> Number:
-    """`value` as a number of a program; anything that is no finite number is refused."""
+    """`value` as a number of a program; what is no finite number, or has thousands of digits, is refused.
+
+    >>> plain_number("1e999999999", "a level")
+    Traceback (most recent call last):
+    sottovoce.errors.InputError: a level must have at most 4000 digits; got '1e999999999' (round it)
+    """
     number = value.item() if isinstance(value, np.generic) else value
-    if isinstance(number, int | Fraction) and not isinstance(number, bool):
-        return number
     if isinstance(number, float) and math.isfinite(number):
         return number
-    if isinstance(number, str):
+    if isinstance(number, int | Fraction | str) and not isinstance(number, bool):
+        if _is_long(number):
+            shown = repr(value) if isinstance(value, str) and len(value) < 40 else "more"
+            raise InputError(f"{name} must have at most {MOST_DIGITS} digits; got {shown} (round it)")
         try:
             Fraction(number)
         except (ValueError, ZeroDivisionError):
@@ -45,6 +55,16 @@ def plain_number(value: object, name: str) -> Number:
         else:
             return number
     raise InputError(f"{name} must be a finite number, or a rational such as '1/3'; got {value!r}")
+
+
+def _is_long(number: int | Fraction | str) -> bool:
+    """Whether a number has, or would have if it were written out, more digits than are taken."""
+    if isinstance(number, str):
+        exponents = re.findall(r"[eE][+-]?([\d_]+)", number)
+        powers = sum(MOST_DIGITS if len(digits) > 4 else int(digits) for digits in exponents)
+        return len(number) + powers > MOST_DIGITS
+    # log10(2) is below 0.3011.
+    return max(number.numerator.bit_length(), number.denominator.bit_length()) * 0.3011 > MOST_DIGITS
 
 
 def plain_numbers(value: object, name: str) -> PerNode:
