@@ -107,6 +107,7 @@ def test_a_program_in_a_file(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         ("keeps = [", r"mine\.toml: is no TOML file"),
+        ("keeps = " + "[" * 3000 + "]" * 3000, r"mine\.toml: is no TOML file: maximum recursion"),
         ('keeps = ["x"]', r"mine\.toml: a program needs 'instructions'"),
         (PROGRAM.replace("model = 1", "theta = 1"), r"mine\.toml: .*'theta' is read for 'message'"),
         (None, r"mine\.toml: cannot be read: No such file"),

@@ -115,8 +115,8 @@ def parse_program(text: str, where: str) -> tuple[Program, dict[str, Any]]:
     """
     try:
         data = tomllib.loads(text)
-    # A number of thousands of digits is a ValueError too.
-    except ValueError as error:
+    # A number of thousands of digits is a ValueError too, and so many brackets are too deep to follow.
+    except (ValueError, RecursionError) as error:
         raise FileError(f"{where}: is no TOML file: {error} (mend it there)") from None
     more: dict[str, Any] = {key: data.pop(key) for key in ("encoder", "name") if key in data}
     try:
