@@ -35,15 +35,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sottovoce.learning import Data
+    from sottovoce.peers.contributing import Contributor
+    from sottovoce.peers.identity import Identity
     from sottovoce.peers.network import Network
 
 __all__ = [
     "Place",
     "free_ports",
+    "own_identity",
     "places_beside",
     "read_records",
     "run_all",
     "run_here",
+    "run_linked",
     "spent_beside",
     "write_example",
 ]
@@ -67,25 +71,48 @@ class Place:
 def run_here(place: Place, progress: Callable[[Moment], None] | None = None) -> Outcome:
     """Run one node in this process, with all that it finds in its place."""
     network = read_network(place.network)
-    identity = read_identity(place.keys)
-    _ = network.index(place.name)
-    if identity.name != place.name:
-        raise InputError(
-            f"{place.keys}: holds the keys of {identity.name!r}, not of {place.name!r} (give --keys)"
-        )
-    delta = network.settings.delta
-    policy = Policy(delta=delta) if place.policy is None else read_policy(place.policy)
+    identity = own_identity(network, place.name, place.keys)
+    policy = None if place.policy is None else read_policy(place.policy)
     contributor = Local(network, network.local_task(read_records(network, place.data, place.label)))
-    with Transport(network, identity, listen=place.listen) as links:
+    return run_linked(
+        network,
+        identity,
+        contributor,
+        place.folder,
+        policy=policy,
+        spent=place.spent or spent_beside(place.keys),
+        listen=place.listen,
+        progress=progress,
+    )
+
+
+def own_identity(network: Network, name: str, keys: Path) -> Identity:
+    """The identity in a file of keys, which must be that of the node of this name."""
+    identity = read_identity(keys)
+    _ = network.index(name)
+    if identity.name != name:
+        raise InputError(
+            f"{keys}: holds the keys of {identity.name!r}, not of {name!r} (give the keys of {name})"
+        )
+    return identity
+
+
+def run_linked(
+    network: Network,
+    identity: Identity,
+    contributor: Contributor,
+    folder: Path,
+    *,
+    policy: Policy | None,
+    spent: Path,
+    listen: str | None,
+    progress: Callable[[Moment], None] | None,
+) -> Outcome:
+    """Open the links of a node, and run it over them."""
+    chosen = Policy(delta=network.settings.delta) if policy is None else policy
+    with Transport(network, identity, listen=listen) as links:
         return run_peer(
-            network,
-            identity,
-            contributor,
-            links,
-            place.folder,
-            policy=policy,
-            spent=place.spent or spent_beside(place.keys),
-            progress=progress,
+            network, identity, contributor, links, folder, policy=chosen, spent=spent, progress=progress
         )
 
 

@@ -15,12 +15,8 @@ import numpy as np
 
 from sottovoce.errors import InputError
 from sottovoce.peers.contributing import Local
-from sottovoce.peers.identity import read_identity
-from sottovoce.peers.local import spent_beside
+from sottovoce.peers.local import own_identity, run_linked, spent_beside
 from sottovoce.peers.network import Network, Problem, read_network
-from sottovoce.peers.policy import Policy
-from sottovoce.peers.running import run_peer
-from sottovoce.peers.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +26,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from sottovoce.peers.outcomes import Moment, Outcome
+    from sottovoce.peers.policy import Policy
 
 __all__ = ["Peer", "Trained", "module_problem"]
 
@@ -88,24 +85,20 @@ class Peer:
         Guarantee: what others know of the node is what `known_after` says of the network, given that nodes follow it:
         no record, or no node, moves what is sent by more than the clip, and noise is that of the network.
         """
-        agreed = read_network(self.network)
-        folder = self.network.parent
+        agreed, folder = read_network(self.network), self.network.parent
         keys = self.keys or folder / f"{self.me}.keys"
-        identity = read_identity(keys)
-        if identity.name != self.me:
-            raise InputError(f"{keys}: holds the keys of {identity.name!r}, not of {self.me!r} (give keys)")
+        identity = own_identity(agreed, self.me, keys)
         own, fill = _own(agreed, module, loader, criterion, device=device, chunk=chunk)
-        with Transport(agreed, identity, listen=self.listen) as links:
-            outcome = run_peer(
-                agreed,
-                identity,
-                own,
-                links,
-                self.folder or folder / f"{self.me}.run",
-                policy=self.policy or Policy(delta=agreed.settings.delta),
-                spent=self.spent or spent_beside(keys),
-                progress=progress,
-            )
+        outcome = run_linked(
+            agreed,
+            identity,
+            own,
+            self.folder or folder / f"{self.me}.run",
+            policy=self.policy,
+            spent=self.spent or spent_beside(keys),
+            listen=self.listen,
+            progress=progress,
+        )
         return Trained(module=fill(outcome.model), outcome=outcome)
 
 

@@ -14,6 +14,7 @@ import ipaddress
 import json
 import queue
 import secrets
+import threading
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import zenoh
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from sottovoce.errors import InputError
 from sottovoce.peers.identity import host_and_port
+from sottovoce.peers.letters import most_bytes
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,11 +30,12 @@ if TYPE_CHECKING:
     from sottovoce.peers.identity import Identity
     from sottovoce.peers.network import Network
 
-__all__ = ["Happening", "Transport", "configuration", "listening_at"]
+__all__ = ["Happening", "Transport", "Waiting", "configuration", "listening_at"]
 
 # Microseconds that a full link may hold up a sender before the link counts as broken.
 _BLOCKED = 2_000_000
-_LINES = 10_000
+# What may wait in the name of a neighbour: letters, signs of life besides, and letters of the largest size, or bytes.
+_LINES, _SIGNS, _LETTERS, _LEAST = 4096, 64, 8, 2**20
 
 
 class Happening(NamedTuple):
@@ -43,6 +46,44 @@ class Happening(NamedTuple):
     wire: bytes = b""
 
 
+class Waiting:
+    """What came and was not looked at yet: of each neighbour no more than a fixed count and a fixed number of bytes.
+
+    Guarantee: whatever neighbours send, in whose name ever, memory stays bounded. What is beyond the bound
+    is let go of, as if the link had lost it: letters that matter are sent again, and every wait has an end.
+    """
+
+    def __init__(self, longest: int) -> None:
+        """`longest` is the most bytes of a letter."""
+        self._most = max(_LEAST, _LETTERS * longest)
+        self._queue: queue.SimpleQueue[Happening] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._held: dict[int, tuple[int, int]] = {}
+
+    def put(self, happening: Happening) -> None:
+        """Take what came, unless it is beyond the bound of its neighbour."""
+        size = len(happening.wire)
+        with self._lock:
+            count, total = self._held.get(happening.peer, (0, 0))
+            # A flood of letters leaves room for the sign that who sent them is gone.
+            room = _LINES if happening.what == "wire" else _LINES + _SIGNS
+            if count >= room or total + size > self._most:
+                return
+            self._held[happening.peer] = count + 1, total + size
+        self._queue.put(happening)
+
+    def get(self, timeout: float) -> Happening | None:
+        """What came first; None if nothing does in time."""
+        try:
+            found = self._queue.get(timeout=timeout) if timeout > 0 else self._queue.get_nowait()
+        except queue.Empty:
+            return None
+        with self._lock:
+            count, total = self._held[found.peer]
+            self._held[found.peer] = count - 1, total - len(found.wire)
+        return found
+
+
 class Transport:
     """The links of one node; `next` waits for what comes, and never longer than it is told."""
 
@@ -50,8 +91,7 @@ class Transport:
         """Open the links; neighbours that are not there yet are tried again and again."""
         self.me = network.index(identity.name)
         self._root = f"sottovoce/{network.hash.hex()}"
-        # A peer that floods is slowed down, and does not fill the memory.
-        self._queue: queue.Queue[Happening] = queue.Queue(maxsize=_LINES)
+        self._waiting = Waiting(most_bytes(network))
         self._neighbours = set(network.neighbours(self.me))
         self._lives: dict[int, str] = {}
         # RUST_LOG=info shows what Zenoh does.
@@ -83,10 +123,7 @@ class Transport:
 
     def next(self, timeout: float) -> Happening | None:
         """What came next; None if nothing does in time."""
-        try:
-            return self._queue.get(timeout=timeout) if timeout > 0 else self._queue.get_nowait()
-        except queue.Empty:
-            return None
+        return self._waiting.get(timeout)
 
     def close(self) -> None:
         """Close all links."""
@@ -106,8 +143,7 @@ class Transport:
     def _came(self, sample: zenoh.Sample) -> None:
         peer = _last(sample.key_expr)
         if peer in self._neighbours:
-            with contextlib.suppress(queue.Full):
-                self._queue.put(Happening("wire", peer, sample.payload.to_bytes()), timeout=1.0)
+            self._waiting.put(Happening("wire", peer, sample.payload.to_bytes()))
 
     def _changed(self, sample: zenoh.Sample) -> None:
         peer = _last(sample.key_expr)
@@ -116,16 +152,12 @@ class Transport:
         life, known = str(sample.key_expr).split("/")[-2], self._lives.get(peer)
         if sample.kind == zenoh.SampleKind.PUT:
             if known not in {None, life}:
-                self._tell("lost", peer)
+                self._waiting.put(Happening("lost", peer))
             self._lives[peer] = life
-            self._tell("found", peer)
+            self._waiting.put(Happening("found", peer))
         elif life == known:
             del self._lives[peer]
-            self._tell("lost", peer)
-
-    def _tell(self, what: Literal["found", "lost"], peer: int) -> None:
-        with contextlib.suppress(queue.Full):
-            self._queue.put(Happening(what, peer), timeout=1.0)
+            self._waiting.put(Happening("lost", peer))
 
 
 def configuration(network: Network, identity: Identity, *, listen: str | None = None) -> zenoh.Config:
