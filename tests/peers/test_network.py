@@ -64,6 +64,7 @@ def test_weights_may_be_given_as_integers() -> None:
         ({"protocol": "pairwise-noise:local=1,shared=1"}, "noise every node draws by itself"),
         ({"protocol": "clean-state:keep=1/2"}, "training cannot run the protocol"),
         ({"protocol": "waves"}, "protocol must be one of"),
+        ({"weights": (Weighting(denominator=1, rows={}),) * 2}, "same in all rounds.*got a schedule of 2"),
         ({"nodes": (identities(4)[0].card,) * 4}, "nodes must differ in their name"),
         ({"nodes": (identities(4)[0].card,)}, "nodes must be at least two"),
         (
@@ -92,6 +93,7 @@ def test_what_makes_no_run_is_refused(changes: dict[str, Any], sentence: str) ->
         ("rounds = 5", "rounds = 5\nround = 5", "a network has an unknown field round"),
         ("rounds = 5", "rounds = ", "is no TOML file"),
         ('"logistic"', '"magic"', "task.loss must be one of"),
+        ('"uniform"', "[{ denominator = 1, rows = {} }]", "got a schedule of 1"),
     ],
 )
 def test_a_file_that_is_not_right_says_where(tmp_path: Path, old: str, new: str, sentence: str) -> None:

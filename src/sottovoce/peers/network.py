@@ -73,7 +73,7 @@ class Settings(Form, frozen=True, kw_only=True):
     task: Problem
     nodes: tuple[Card, ...]
     edges: tuple[tuple[str, str], ...] = ()
-    weights: str | Weighting = "metropolis"
+    weights: str | Weighting | tuple[Weighting, ...] = "metropolis"
     protocol: str = "gossip"
     sums: Literal["plain", "masked"] = "plain"
     clip: float = 1.0

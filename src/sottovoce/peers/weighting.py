@@ -34,6 +34,11 @@ def weights_of(settings: Settings) -> GossipWeights:
     """The gossip weights: by rule from edges, or given as integers."""
     names = [node.name for node in settings.nodes]
     place = {name: k for k, name in enumerate(names)}
+    if isinstance(settings.weights, tuple):
+        raise InputError(
+            "weights must be the same in all rounds, as sums, thresholds and transcripts are of one set of senders; "
+            f"got a schedule of {len(settings.weights)} (give one; who drops out is left out by itself)"
+        )
     if isinstance(settings.weights, Weighting):
         if settings.edges:
             raise InputError(
