@@ -16,7 +16,8 @@ from sottovoce.errors import InputError, NotCertified
 from sottovoce.feedback import training, training_sensitivity
 from sottovoce.feedback.chains import steady
 from sottovoce.feedback.general import recursion_cost
-from sottovoce.feedback.recursions import (
+from sottovoce.verification.moves import Recursion, proved_cost
+from sottovoce.verification.recursions import (
     correlated_noise,
     drop_out,
     falling_steps,
@@ -25,7 +26,6 @@ from sottovoce.feedback.recursions import (
     plain_steps,
     several_exchanges,
 )
-from sottovoce.verification.moves import Recursion, proved_cost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,13 +214,14 @@ def test_a_changed_proof_proves_nothing() -> None:
     for wrong in (
         replace(proof, kappas=proof.kappas * 1.001),
         replace(proof, kappas=-proof.kappas),
-        replace(proof, kappas=np.array([np.nan])),
         replace(proof, factors=(factor * 1.05,)),
         replace(proof, factors=(factor * 0.95,)),
         replace(proof, multipliers=(beta * 1.1,)),
         replace(proof, multipliers=(-beta,)),
     ):
         assert proved_cost(recursion, wrong) == np.inf
+    with pytest.raises(InputError, match="finite numbers"):
+        replace(proof, kappas=np.array([np.nan]))
     steeper = heavy_ball(case, 0, momentum=0.51)
     assert proved_cost(steeper, proof) == np.inf
 

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.certificates import Mechanism, to_text
+from sottovoce.certificates import Mechanism, MovesProof, ShiftProof, to_text
 from sottovoce.errors import SottovoceError
 from sottovoce.sensitivities import certify
-from sottovoce.verification import MOST_FURTHER, question, reached, simple_bound, training_question
+from sottovoce.verification import (
+    MOST_FURTHER,
+    AlikePairs,
+    question,
+    reached,
+    simple_bound,
+    training_question,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +30,8 @@ __all__ = ["CarriedProof", "carried_proofs"]
 
 # Speed alone: pairs that are looked at one by one for a proof of their own.
 MOST_LOOKED_AT = 2000
+# The tolerance that asks for a step that recurs.
+QUICK = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,8 +85,8 @@ def _certified(table: AccountTable) -> list[Certificate]:
             "one of a pair whose energy is bounded)"
         )
     place = int(np.argmax(table.squared_upper))
-    certificate = _of_pair(table, place)
     shown = float(table.squared_upper.max())
+    certificate = _of_pair(table, place, shown)
     if not reached(certificate.squared_upper, shown, table.protocol.rounds):
         raise SottovoceError(
             f"what can be certified is Δ² ≤ {certificate.squared_upper:.6g}, and the Δ² ≤ {shown:.6g} that is shown "
@@ -89,14 +98,21 @@ def _certified(table: AccountTable) -> list[Certificate]:
     ]
 
 
-def _of_pair(table: AccountTable, place: int) -> Certificate:
-    """The certificate of one pair of a table."""
-    return certify(
-        table.question(place),
-        mechanism=Mechanism(
-            noise_multiplier=float(table.noise_multiplier), delta=float(table.delta), relation=table.relation
-        ),
+def _of_pair(table: AccountTable, place: int, shown: float) -> Certificate:
+    """The certificate of one pair of a table that comes down to what is shown of the worst, if there is one.
+
+    Of training a step that recurs is tried first: it is what tables of many rounds are made of, and costs the same in
+    every round, so that fewer rounds follow from it.
+    """
+    mechanism = Mechanism(
+        noise_multiplier=float(table.noise_multiplier), delta=float(table.delta), relation=table.relation
     )
+    asked = table.question(place)
+    if table.protocol.updates is not None and table.protocol.gossips:
+        found = certify(asked, mechanism=mechanism, tolerance=QUICK)
+        if reached(found.squared_upper, shown, table.protocol.rounds):
+            return found
+    return certify(asked, mechanism=mechanism)
 
 
 def _further(table: AccountTable, first: Certificate, worst: int, shown: float) -> list[Certificate]:
@@ -104,7 +120,9 @@ def _further(table: AccountTable, first: Certificate, worst: int, shown: float) 
     found: list[Certificate] = []
     if len(table) > MOST_LOOKED_AT:
         return found
-    weights = table.protocol.weights
+    weights = table.protocol.schedule[0]
+    if not isinstance(first.proof, ShiftProof):
+        return _unlike(table, first, worst)
     for place in np.argsort(-table.squared_upper, kind="stable").tolist():
         if place == worst or len(found) == MOST_FURTHER:
             continue
@@ -114,5 +132,33 @@ def _further(table: AccountTable, first: Certificate, worst: int, shown: float) 
         asked = training_question(claim, question(claim, weights), table.participation)
         if simple_bound(asked) > shown:
             # The weights stand in the first certificate.
-            found.append(replace(_of_pair(table, place), weights=None))
+            found.append(replace(_of_pair(table, place, shown), weights=None))
     return found
+
+
+def _unlike(table: AccountTable, first: Certificate, worst: int) -> list[Certificate]:
+    """Certificates of training with memory, one for all pairs that are alike; hearing every message bounds the rest."""
+    if not isinstance(first.proof, MovesProof):
+        return []
+    alike = AlikePairs(first, table.protocol.schedule[0])
+    found: list[Certificate] = []
+    certified = [_pair(table, worst)]
+    for place in np.argsort(-table.squared_upper, kind="stable").tolist():
+        pair = _pair(table, place)
+        hidden = str(table.method[place]) == "shift"
+        if (
+            hidden
+            and len(found) < MOST_FURTHER
+            and pair not in certified
+            and not alike.holds(pair, certified)
+        ):
+            found.append(replace(_of_pair(table, place, np.inf), weights=None))
+            certified.append(pair)
+    return found
+
+
+def _pair(table: AccountTable, place: int) -> tuple[tuple[int, ...], int]:
+    """The observers of a pair, ascending, and its target, by their indices."""
+    index = table.protocol.index
+    observers = table.view_of(int(table.observer_of[place])).observers
+    return tuple(sorted(map(index, observers))), int(table.target_indices[place])

@@ -7,7 +7,7 @@ Nothing is proved here: `sottovoce.verification` does that.
 from sottovoce.certificates.files import MOST_BYTES, from_text, load, save, to_text
 from sottovoce.certificates.forms import MechanismForm
 from sottovoce.certificates.numbers import Floats
-from sottovoce.certificates.shifts import LoopAttack, Method, ShiftProof, ShiftStep
+from sottovoce.certificates.shifts import LoopAttack, Method, MovesProof, ShiftProof, ShiftStep
 from sottovoce.certificates.values import (
     SCHEMA,
     Certificate,
@@ -30,6 +30,7 @@ __all__ = [
     "Mechanism",
     "MechanismForm",
     "Method",
+    "MovesProof",
     "ShiftProof",
     "ShiftStep",
     "StatedView",

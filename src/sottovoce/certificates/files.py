@@ -22,11 +22,12 @@ from sottovoce.certificates.forms import (
     CustomViewForm,
     DenseForm,
     ExchangeForm,
+    MovesForm,
     NamedViewForm,
     ShiftForm,
 )
 from sottovoce.certificates.numbers import exact, written
-from sottovoce.certificates.shifts import LoopAttack, ShiftProof, ShiftStep
+from sottovoce.certificates.shifts import LoopAttack, MovesProof, ShiftProof, ShiftStep
 from sottovoce.certificates.values import (
     MOST_LABEL_DEPTH,
     SCHEMA,
@@ -34,6 +35,7 @@ from sottovoce.certificates.values import (
     DenseProof,
     HorizonProof,
     Mechanism,
+    Proof,
     StatedView,
     StatedWeights,
     StoredWeights,
@@ -260,7 +262,9 @@ def _view(document: dict[str, Any]) -> StatedView:
     )
 
 
-def _proof(form: DenseForm | HorizonForm | ShiftForm) -> DenseProof | HorizonProof | ShiftProof:
+def _proof(form: DenseForm | HorizonForm | ShiftForm | MovesForm) -> Proof:
+    if isinstance(form, MovesForm):
+        return MovesProof(**asdict(form))
     if isinstance(form, ShiftForm):
         steps = {
             name: tuple(ShiftStep(**asdict(step)) for step in getattr(form, name))

@@ -23,6 +23,7 @@ __all__ = [
     "Label",
     "MatrixForm",
     "MechanismForm",
+    "MovesForm",
     "NamedViewForm",
     "Number",
     "Numbers",
@@ -183,6 +184,14 @@ class ShiftForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="shift"):
     attack: AttackForm | None
 
 
+class MovesForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="moves"):
+    """Hints for a claim on training that remembers more than a model."""
+
+    factors: list[list[list[float]]]
+    multipliers: list[list[float]]
+    kappas: list[float]
+
+
 class MechanismForm(Form, frozen=True, kw_only=True):
     """What turns a sensitivity into an (ε, δ)."""
 
@@ -204,6 +213,6 @@ class CertificateForm(Form, frozen=True, kw_only=True):
     contribution: str
     participation: str
     claim: ClaimForm
-    proof: DenseForm | HorizonForm | ShiftForm
+    proof: DenseForm | HorizonForm | ShiftForm | MovesForm
     mechanism: MechanismForm | None
     hash: str

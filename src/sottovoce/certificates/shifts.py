@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sottovoce.certificates.numbers import Floats, float_array, whole_array
 from sottovoce.errors import InputError, one_of
 
-__all__ = ["METHODS", "LoopAttack", "Method", "ShiftProof", "ShiftStep"]
+__all__ = ["METHODS", "LoopAttack", "Method", "MovesProof", "ShiftProof", "ShiftStep"]
 
 Integers = NDArray[np.int64]
 
@@ -142,6 +142,34 @@ class ShiftProof:
                 f"do not fill {rounds} rounds"
             )
         return middle
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MovesProof:
+    """Hints for a bound on Δ² of training that remembers more than a model, for all update maps in a ball.
+
+    A factor X of Π = X Xᵀ for each state, multipliers β for each move, and every κ. `sottovoce.verification.moves`
+    checks it.
+    """
+
+    factors: tuple[Floats, ...]
+    multipliers: tuple[Floats, ...]
+    kappas: Floats
+    kind: Literal["moves"] = "moves"
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that are none."""
+        _freeze(
+            self,
+            factors=tuple(float_array("factors", each, 2) for each in self.factors),
+            multipliers=tuple(float_array("multipliers", each, 1) for each in self.multipliers),
+            kappas=float_array("kappas", self.kappas, 1),
+        )
+
+    @property
+    def method(self) -> Method:
+        """The name of what the upper end rests on."""
+        return "shift"
 
 
 def _freeze(value: object, **parts: object) -> None:

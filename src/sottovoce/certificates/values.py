@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from sottovoce.certificates.numbers import exact, float_array, whole_array, written
-from sottovoce.certificates.shifts import ShiftProof
+from sottovoce.certificates.shifts import MovesProof, ShiftProof
 from sottovoce.errors import InputError, one_of, positive, probability
 from sottovoce.graphs import GossipWeights, check_entries, is_symmetric, quotients, row_indices, uneven_row
 from sottovoce.protocols import (
@@ -43,6 +43,7 @@ __all__ = [
     "DenseProof",
     "HorizonProof",
     "Mechanism",
+    "Proof",
     "StatedView",
     "StatedWeights",
     "StoredWeights",
@@ -249,6 +250,10 @@ class HorizonProof:
         return "horizon"
 
 
+Proof = DenseProof | HorizonProof | ShiftProof | MovesProof
+"""What proves a claim, by its kind."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
     """What turns a sensitivity into an (ε, δ): noise in units of the clipping norm, δ, neighbouring relation."""
@@ -275,7 +280,8 @@ class Certificate:
     weights are said to have been built, for whoever has to build them again: the hash decides. In a schedule these are
     the weights of the first round, and `further` those of the next ones until it repeats; a tuple of programs takes
     turns, too. `mechanism` is there if an (ε, δ) is asked for. With `updates` it is training: the slopes of every
-    node's map, or "any", and a proof of kind shift.
+    node's map, or "any", and a proof of kind shift or moves; one of kind dense is then about an observer that hears
+    every message.
     """
 
     weights_hash: str
@@ -291,7 +297,7 @@ class Certificate:
     participation: str
     squared_lower: float
     squared_upper: float
-    proof: DenseProof | HorizonProof | ShiftProof
+    proof: Proof
     mechanism: Mechanism | None = None
     updates: Slopes | Literal["any"] | None = None
 
@@ -316,9 +322,14 @@ class Certificate:
             raise InputError(
                 f"the claim needs 0 ≤ lower ≤ upper; got {self.squared_lower!r} and {self.squared_upper!r}"
             )
-        if (self.updates is None) == isinstance(self.proof, ShiftProof):
+        if isinstance(self.proof, ShiftProof | MovesProof) and self.updates is None:
             raise InputError(
-                "a proof of kind shift speaks of training, with updates; any other of averaging, without"
+                f"a proof of kind {self.proof.kind} speaks of training, with updates; there are none"
+            )
+        if self.updates is not None and not self._about_training:
+            raise InputError(
+                "training, with updates, needs a proof of kind shift or moves, or one of kind dense without a witness, "
+                f"as if every message were heard; got kind {self.proof.kind}"
             )
         if self.updates is not None and self.contribution != "vector":
             raise InputError(f"contributions to training are vectors; got {self.contribution!r}")
@@ -335,6 +346,18 @@ class Certificate:
             raise InputError(
                 f"the start of {self.proof.start.size} rounds must be shorter than the horizon of {self.rounds}"
             )
+
+    @property
+    def _about_training(self) -> bool:
+        """Whether the proof is one that speaks of training."""
+        return isinstance(self.proof, ShiftProof | MovesProof) or (
+            isinstance(self.proof, DenseProof) and self.proof.witness is None
+        )
+
+    @property
+    def as_heard(self) -> bool:
+        """Whether this is about training and proved as if the observer heard every message, whatever the maps."""
+        return self.updates is not None and isinstance(self.proof, DenseProof)
 
     @property
     def schedule(self) -> tuple[StatedWeights, ...]:
@@ -379,8 +402,8 @@ class Certificate:
     @property
     def assumption(self) -> Assumption:
         """What a claim of this kind rests on: nothing where all messages are seen, else how contributions arise."""
-        if isinstance(self.proof, ShiftProof):
-            return training_assumption([self.proof.method])
+        if self.updates is not None:
+            return "none" if self.as_heard else training_assumption([self.proof.method])
         damping = self.damping
         if damping is None:
             return "oblivious"

@@ -115,7 +115,7 @@ def _meanings(run: Run) -> list[str]:
         f"The first is the most that any observer of the {account.view} view learns: {who(account.observers)} about "
         f"{named(account.target)}. {said[account.assumption]}"
     )
-    gossips = run.table is None or run.table.protocol.updates is not None
+    gossips = run.table is None or run.table.protocol.gossips
     if account.view == "everyone":
         first = "The first is for whoever hears every message, but is told no draw that two nodes share."
     elif account.assumption == "none" and not gossips:
@@ -227,7 +227,7 @@ def _batches(run: Run) -> list[tuple[str, str]]:
 
 def _program(run: Run) -> list[tuple[str, str]]:
     """The program of a run on another protocol than plain gossip."""
-    if run.table is None or run.table.protocol.updates is not None:
+    if run.table is None or run.table.protocol.gossips:
         return []
     return list(protocol_sentences(run.table.protocol).items())
 

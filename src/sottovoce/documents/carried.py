@@ -144,9 +144,10 @@ def read_report(path: str | os.PathLike[str]) -> ReadReport:
         alone = read_form(held, list[str], "what a report carries") if page is None else []
         certificates = tuple(map(from_text, alone))
         result = read_result(_element(text, RESULT)) if answered else None
-        trusted, proved = _answered(result, page, certificates)
+        views = () if page is None else _views(page, held)
+        trusted, proved = _answered(result, page, views, certificates)
         return ReadReport(
-            views=() if page is None else _views(page, held),
+            views=views,
             page=page,
             result=result,
             alone=certificates,
@@ -165,14 +166,19 @@ def read_report(path: str | os.PathLike[str]) -> ReadReport:
 
 
 def _answered(
-    result: Result | None, page: PageDocument | None, alone: tuple[Certificate, ...]
+    result: Result | None,
+    page: PageDocument | None,
+    views: tuple[Carried, ...],
+    alone: tuple[Certificate, ...],
 ) -> tuple[tuple[str, ...], bool]:
     """What of an answer is on trust, and whether all of its bounds follow from what the report carries."""
     if result is None and page is not None:
         return (), True
     document = None if result is None else result.document
     if isinstance(document, RunDocument) and page is not None:
-        trusted, proved = check_run(document, page)
+        lead = views[0]
+        held = () if lead.certificate is None else (lead.certificate, *lead.further)
+        trusted, proved = check_run(document, page, held)
         return tuple(trusted), proved
     if type(document) is CertificateDocument and len(alone) == 1 and page is None:
         check_certified(document, alone[0])

@@ -13,11 +13,14 @@ from msgspec.structs import replace
 
 from sottovoce.documents.pairs import Ends
 from sottovoce.documents.proofs import certificate_document
-from sottovoce.errors import InputError
+from sottovoce.errors import InputError, SottovoceError
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
+from sottovoce.verification import own_price, price_of, stored_weights
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sottovoce.certificates import Certificate
     from sottovoce.documents.pages import PageDocument
     from sottovoce.documents.proofs import CertificateDocument
@@ -25,8 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["check_certified", "check_run"]
 
+# The room that verification leaves for its own rounding, as a part of ε.
+CLOSE = 1e-3
+
 MEASURED = "accuracies, losses and distances, which were measured without noise: nothing here proves them"
-EARLIER = "ε of the view before the last round: what is proved is that of all rounds"
+EARLIER = "ε of the view before the last round, which does not follow from what is proved of all rounds"
 SETTING = (
     "what was trained on what: data, loss and steps, whether records or nodes are protected, clipping and shard size, "
     "the hash of the protocol without its updates, and whether a seed made the noise"
@@ -41,8 +47,10 @@ def check_certified(document: CertificateDocument, certificate: Certificate) -> 
         raise InputError("what it says must be what its certificate claims; got something else")
 
 
-def check_run(run: RunDocument, page: PageDocument) -> tuple[list[str], bool]:
-    """What of a run's report is on trust, and whether all its bounds over all rounds follow from its pairs.
+def check_run(
+    run: RunDocument, page: PageDocument, certificates: Sequence[Certificate]
+) -> tuple[list[str], bool]:
+    """What of a run's report is on trust, and whether all its bounds follow from its pairs and their certificates.
 
     Refused is a run that is not that of the pairs, or whose ε is below theirs.
     """
@@ -69,11 +77,14 @@ def check_run(run: RunDocument, page: PageDocument) -> tuple[list[str], bool]:
         _no_less("Δ² of its view", said.sensitivity_squared.interval.upper, max(map(_end, page.pairs.upper)))
     _no_less("ε of its view", _upper(said.epsilon), _end(page.epsilon_upper))
     _no_less("ε of its view after all rounds", _end(run.history["epsilon"][-1]), _end(page.epsilon_upper))
-    trusted = [MEASURED, EARLIER, SETTING]
+    trusted = [MEASURED, SETTING]
     if run.averaging is not None:
         trusted.append("the number of averaging, which is no guarantee for training")
-    known = _check_unassumed(run, page)
-    return (trusted if known else [*trusted, UNASSUMED]), known
+    price = _own_price(page, certificates)
+    known = _check_unassumed(run, page, price)
+    drawn = _earlier_holds(run, page, certificates, price if known else math.inf)
+    open_ = [said for said, holds in ((UNASSUMED, known), (EARLIER, drawn)) if not holds]
+    return [*trusted, *open_], not open_
 
 
 def _is_local(run: RunDocument) -> bool:
@@ -111,41 +122,87 @@ def _check_history(run: RunDocument) -> None:
         )
 
 
-def _check_unassumed(run: RunDocument, page: PageDocument) -> bool:
-    """Whether local DP of a run can be checked; refused if it is less than the rounds in which a record takes part.
+def _own_price(page: PageDocument, certificates: Sequence[Certificate]) -> float:
+    """What a contribution costs at most whoever sees whatever; infinite where that is not known.
 
-    In gossip with noise of level 1 each such round is a Gaussian mechanism of sensitivity 1, whatever else is known.
+    In gossip with noise of level 1 each contribution is a Gaussian mechanism of sensitivity 1. Of other programs it is
+    what the certificate says of the noise of a node's own.
     """
+    program = page.program if isinstance(page.program, str) else None
+    # Programs that take turns, and levels and encoders of noise, stand in the sentence too: they are not counted here.
+    if _GOSSIP.fullmatch(program) if program is not None else page.damping is UNSET:
+        return 1.0
+    try:
+        return own_price(certificates[0], stored_weights(certificates[0])) if certificates else math.inf
+    except SottovoceError:
+        return math.inf
+
+
+def _least(page: PageDocument, squared: float) -> float:
+    """ε that a Gaussian mechanism of this Δ² has at least, with the noise of a page."""
     from sottovoce.accounting import Account
 
-    program = page.program if isinstance(page.program, str) else ""
-    # Programs that take turns, and levels and encoders of noise, stand in the sentence too: they are not counted here.
-    if run.protocol != "gossip" or not _GOSSIP.fullmatch(program):
-        return False
-    taken = Participation.parse(page.participation)
     relation: Any = page.relation
+    found = Account.of(
+        Interval(squared, squared),
+        method="local DP",
+        relation=relation,
+        noise_multiplier=page.noise_multiplier,
+        delta=page.delta,
+    )
+    return found.epsilon().lower
 
-    def squared(rounds: int) -> float:
-        return 1.0 if page.contribution == "energy" else float(taken.largest_count(rounds))
 
-    def least(rounds: int) -> float:
-        found = Account.of(
-            Interval(squared(rounds), squared(rounds)),
-            method="local DP",
-            relation=relation,
-            noise_multiplier=page.noise_multiplier,
-            delta=page.delta,
-        )
-        return found.epsilon().lower
+def _local(page: PageDocument, price: float, rounds: int) -> float:
+    """Δ² of local DP after so many rounds."""
+    count = Participation.parse(page.participation).largest_count(rounds)
+    return price if page.contribution == "energy" else price * count
 
-    shown = run.history["unconditional"]
-    for rounds, epsilon in zip(run.history["rounds"], shown, strict=True):
-        _no_less(f"ε of local DP after {rounds:g} rounds", _end(epsilon), least(int(rounds or 0)))
+
+def _check_unassumed(run: RunDocument, page: PageDocument, price: float) -> bool:
+    """Whether local DP of a run is no less than its own noise gives; of gossip, where that is all, less is refused."""
     local = run.unconditional
-    _no_less("ε of local DP", _upper(local.epsilon), least(run.rounds))
-    if local.sensitivity_squared is not None:
-        _no_less("Δ² of local DP", local.sensitivity_squared.interval.upper, squared(run.rounds))
-    return (local.assumption, local.view) == ("none", "everyone")
+    if math.isinf(price) or (local.assumption, local.view) != ("none", "everyone"):
+        return False
+    squared = math.inf if local.sensitivity_squared is None else local.sensitivity_squared.interval.upper
+    shown = [
+        *(
+            (
+                f"ε of local DP after {rounds:g} rounds",
+                _end(epsilon),
+                _least(page, _local(page, price, int(rounds or 0))),
+            )
+            for rounds, epsilon in zip(run.history["rounds"], run.history["unconditional"], strict=True)
+        ),
+        ("ε of local DP", _upper(local.epsilon), _least(page, _local(page, price, run.rounds))),
+        ("Δ² of local DP", squared, _local(page, price, run.rounds)),
+    ]
+    if run.protocol == "gossip":
+        for name, number, least in shown:
+            _no_less(name, number, least)
+    # What was computed for all messages together may be less than the cap, and nothing here proves it then.
+    return all(number >= least * (1 - CLOSE) for _, number, least in shown)
+
+
+def _earlier_holds(
+    run: RunDocument, page: PageDocument, certificates: Sequence[Certificate], price: float
+) -> bool:
+    """Whether the line of ε is nowhere below what follows for fewer rounds: from the prices of rounds, or of all.
+
+    Every pair without a certificate of its own is proved by a bound that costs the same in each round, so that its Δ²
+    of fewer rounds is in proportion to how often a record takes part.
+    """
+    taken, worst = Participation.parse(page.participation), max(map(_end, page.pairs.upper))
+    whole = taken.largest_count(run.rounds)
+    trained = [each for each in certificates if each.updates is not None]
+    for rounds, epsilon in zip(run.history["rounds"], run.history["epsilon"], strict=True):
+        first = int(rounds or 0)
+        prices = [price_of(each, first, taken) for each in trained] or [math.inf]
+        line = max(worst * taken.largest_count(first) / whole, *prices)
+        squared = min(line, _local(page, price, first), worst)
+        if _end(epsilon) < _least(page, squared) * (1 - CLOSE):
+            return False
+    return True
 
 
 _GOSSIP = re.compile(

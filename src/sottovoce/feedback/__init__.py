@@ -13,8 +13,8 @@ In the order of an answer:
 4. `candidates` tries what suits the question; the smallest bound that was proved is the upper end.
 5. `attacks` searches the ball for the linear loop that tells most: the lower end.
 6. `pairs` does this for many pairs, the worst first; `verbs` are the functions that others call.
-7. `recursions` and `general` do the same for trainings that remember more than a model; `programs` says which protocols
-   these are, and which pairs are alike.
+7. `general` does the same for trainings that remember more than a model, as `sottovoce.verification.recursions`
+   writes them down; `programs` does it for all pairs that are not alike.
 
 Nothing here is believed: a solution becomes a bound when `sottovoce.verification.shift` has proved it, rounding
 counted. The theorem and its proof are in docs/training.md.
@@ -23,6 +23,7 @@ counted. The theorem and its proof are in docs/training.md.
 from sottovoce.feedback.attacks import Attack, best_attack
 from sottovoce.feedback.balls import composed_growth, composed_slopes, gradient_steps, update_slopes
 from sottovoce.feedback.candidates import stages_of
+from sottovoce.feedback.general import recursion_cost
 from sottovoce.feedback.pairs import Sharpening, check_size
 from sottovoce.feedback.problem import Slopes, Training, protocol_levels, training, training_of
 from sottovoce.feedback.programs import program_costs
@@ -49,6 +50,7 @@ __all__ = [
     "gradient_steps",
     "program_costs",
     "protocol_levels",
+    "recursion_cost",
     "stages_of",
     "training",
     "training_of",

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
+from sottovoce.certificates import MovesProof
 from sottovoce.errors import NotCertified
-from sottovoce.verification import MovesProof, kernel, proved_cost
+from sottovoce.verification import kernel, proved_cost
 
 if TYPE_CHECKING:
     from sottovoce.verification import ExactRow, Recursion
@@ -71,7 +72,7 @@ def recursion_cost(recursion: Recursion, *, gap: float = 1e-5) -> ProvedCost:
 
     >>> from sottovoce import View, graphs
     >>> from sottovoce.feedback.problem import training
-    >>> from sottovoce.feedback.recursions import plain_steps
+    >>> from sottovoce.verification.recursions import plain_steps
     >>> star = training(graphs.metropolis_weights("star:n=3"), View.secure_sum(0), rounds=9, updates=(0, 1))
     >>> round(recursion_cost(plain_steps(star, 0)).squared_upper, 3)
     0.9

@@ -228,6 +228,7 @@ def training_of(protocol: Protocol, view: View, participation: Participation) ->
         raise InputError(
             f"the protocol {protocol.name!r} has no updates (give gossip(…, updates=(lower, upper)))"
         )
+    protocol.require_gossip()
     squares = squares_below(protocol_levels(protocol))
     levels = _levels(squares, protocol.n, protocol.labels)
     return _training(protocol, view, protocol.updates, levels, participation)

@@ -2,13 +2,12 @@
 """What a contribution costs in training on programs that remember more than a model, or exchange several times.
 
 A program is recognised by what it does, not by its name: its instructions are compared with those of the builders whose
-differences `sottovoce.feedback.recursions` has worked out. For each pair of a view and a target the general inequality
-is solved and proved; pairs that a relabelling of the network carries onto each other have one proof.
+differences `sottovoce.verification.recursions` has worked out. For each pair of a view and a target the general
+inequality is solved and proved; pairs that a relabelling of the network carries onto each other have one proof.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,18 +15,14 @@ import numpy as np
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.feedback.general import recursion_cost
 from sottovoce.feedback.problem import training
-from sottovoce.feedback.recursions import heavy_ball, several_exchanges
-from sottovoce.protocols import Combine, Exchange, exact, momentum, repeated
+from sottovoce.verification import worked_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sottovoce.feedback.problem import Training
     from sottovoce.protocols import Protocol
-    from sottovoce.verification import Recursion
     from sottovoce.views import View
-
-    Maker = Callable[[Training, int], Recursion]
 
 __all__ = ["program_costs"]
 
@@ -56,11 +51,12 @@ def program_costs(
     Source: Theorem 2 of docs/training.md.
 
     >>> from sottovoce import View, graphs
+    >>> from sottovoce.protocols import momentum
     >>> heavy = momentum(graphs.metropolis_weights("ring:n=6"), rounds=9, beta="1/2")
     >>> program_costs(heavy, [View.secure_sum(0)], (0.9, 1.0))[0].round(2).tolist()
     [inf, 0.54, 0.23, 0.2, 0.23, 0.54]
     """
-    maker = _maker(protocol)
+    maker = worked_out(protocol)
     if maker is None or (protocol.n / 2) ** 5 > MOST_WORK:
         return None
     try:
@@ -87,21 +83,6 @@ def program_costs(
     for (case, position), first in zip(work, groups, strict=True):
         found[places[id(case)]][case.loop.unknown[position]] = costs[first]
     return found
-
-
-def _maker(protocol: Protocol) -> Maker | None:
-    """The recursion of a program's differences; None where none is worked out."""
-    if len(protocol.programs) > 1 or len(protocol.schedule) > 1 or protocol.encoded:
-        return None
-    program, weights = protocol.programs[0], protocol.schedule[0]
-    first, count = program.instructions[0], sum(isinstance(step, Exchange) for step in program.instructions)
-    beta = first.terms.get("v") if isinstance(first, Combine) else None
-    if beta is not None and not isinstance(beta, tuple):
-        heavy = momentum(weights, rounds=1, beta=beta).programs[0]
-        return partial(heavy_ball, momentum=exact(beta)) if program == heavy else None
-    if program == repeated(weights, rounds=1, steps=count).programs[0]:
-        return partial(several_exchanges, steps=count, fresh=False)
-    return None
 
 
 def _alike(protocol: Protocol, work: Sequence[tuple[Training, int]]) -> list[int]:

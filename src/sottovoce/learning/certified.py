@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sottovoce.sensitivities import Sensitivities
     from sottovoce.views import View
 
-__all__ = ["certified_table", "remembered", "worst_share"]
+__all__ = ["SHORT", "certified_table", "remembered", "worst_share"]
 
 # Up to so many rounds each gets a step of its own, which is where that pays.
 SHORT = 8

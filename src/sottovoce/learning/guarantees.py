@@ -13,7 +13,7 @@ D = 1 − ηh, and steps that vary scale the rounds unlike each other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from sottovoce.accounting import (
     table_of,
 )
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
-from sottovoce.learning.certified import certified_table, remembered
+from sottovoce.learning.certified import SHORT, certified_table, remembered
 from sottovoce.learning.coins import Certified
 from sottovoce.learning.descent import check_protocol
 from sottovoce.learning.programs import heard, noised_at_once, stepped, unshared
@@ -136,7 +136,7 @@ class Exposure(Answer):
             return self._always.table(**words, progress=progress)
         protocol = self._first(rounds, noise_multiplier, delta)
         if self.unconditional:
-            return self._seen_by_all(protocol, noise_multiplier, delta)
+            return self._trained(self._seen_by_all(protocol, noise_multiplier, delta))
         if self.state_free:
             found = self._linear(protocol, noise_multiplier, delta, progress)
             plain = bool((self._factors(protocol.rounds) == 1).all())
@@ -146,7 +146,7 @@ class Exposure(Answer):
             seen = remembered(heard(asked, progress), asked, self.reaction, progress)
             found = table_of(asked, seen, noise_multiplier=noise_multiplier, delta=delta)
             hidden = bool((found.method == "shift").any())
-            return self._told(replace(found, assumption="smooth" if hidden else "none"))
+            return self._trained(replace(found, assumption="smooth" if hidden else "none"))
         # Of what is zeroed out the ball of training takes care; the accountant need not ask for the identity in it.
         relation = self.scenario.relation
         unzeroed = replace(self, scenario=replace(self.scenario, relation="add-remove"))
@@ -160,6 +160,22 @@ class Exposure(Answer):
                 later, noise_multiplier, delta, progress, depth
             ),
         )
+
+    def costs_alike(self, table: AccountTable) -> bool:
+        """Whether Δ² of fewer rounds is in proportion to how often a record takes part in them, for all pairs.
+
+        Caps, twins, one round of memory, steps that recur and the moves of a program cost the same in every round;
+        steps of single rounds, which few rounds have, and what was computed for all rounds together do not.
+
+        Guarantee: if so, the first t rounds have Δ² at most Δ²·count(t)/count(T).
+        Source: Theorems 1 and 2 of docs/training.md with one κ.
+        """
+        if self.by_coins or self.unconditional or self.state_free or self.scenario.contribution == "energy":
+            return False
+        if not self.protocol.plain:
+            return not np.ptp(self.steps) and bool((table.method == "shift").all())
+        listed = self.scenario.participation.kind in {"full", "epochs", "at-most"}
+        return listed and not self.reaction.varies and table.protocol.rounds > SHORT
 
     def averaging(
         self,
@@ -215,6 +231,18 @@ class Exposure(Answer):
             return found
         named = replace(self.protocol, rounds=found.protocol.rounds)
         return replace(found, scenario=replace(found.scenario, protocol=named))
+
+    def _trained(self, found: AccountTable) -> AccountTable:
+        """A table of another program than gossip that says how its nodes update, as far as its bounds use that.
+
+        Steps that vary have bounds of their own, which no certificate holds.
+        """
+        if self.protocol.plain or np.ptp(self.steps):
+            return self._told(found)
+        ball = self.reaction.hull(0, found.protocol.rounds) if found.assumption == "smooth" else None
+        updates: Any = "any" if ball is None else ball
+        trained = replace(found.protocol, updates=updates)
+        return replace(found, scenario=replace(found.scenario, protocol=trained))
 
     def _linear(
         self, protocol: Protocol, noise: float, delta: float, progress: Callable[[int, int], None] | None

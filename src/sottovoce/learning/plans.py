@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from sottovoce.accounting import Account
 from sottovoce.errors import InputError
+from sottovoce.interval import Interval
 from sottovoce.learning.descent import Descent, check_counts, gradient_sensitivity
 from sottovoce.learning.fingerprints import loss_fingerprint, made_with
 from sottovoce.learning.guarantees import Exposure, check_question
@@ -24,7 +26,7 @@ from sottovoce.sensitivities import check_rounds
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from sottovoce.accounting import Account, AccountTable
+    from sottovoce.accounting import AccountTable
     from sottovoce.learning.losses import Loss
     from sottovoce.learning.noise import NoiseSource
     from sottovoce.learning.reactions import Reaction
@@ -84,7 +86,23 @@ class Plan:
             return ends[0].upper, ends[1].upper
         later = min(epsilon for horizon, epsilon in self.ledger if horizon >= rounds)
         unconditional = self._seen_by_all(rounds)
-        return min(later, unconditional), unconditional
+        return min(later, self._on_line(rounds), unconditional), unconditional
+
+    def _on_line(self, rounds: int) -> float:
+        """ε of the view where every round in which a record takes part costs the same; infinite where it does not."""
+        if not self.exposure.costs_alike(self.table):
+            return math.inf
+        taken, whole = self.exposure.scenario.participation, self.protocol.rounds
+        share = taken.largest_count(rounds) / taken.largest_count(whole)
+        squared = math.nextafter(float(self.table.squared_upper.max()) * share, math.inf)
+        found = Account.of(
+            Interval(0.0, squared),
+            method="shift",
+            relation=self.table.relation,
+            noise_multiplier=self.noise_multiplier,
+            delta=self.recipe.target_delta,
+        )
+        return found.epsilon().upper
 
     def _seen_by_all(self, rounds: int) -> float:
         """ε of local DP after so many rounds; programs and coins, which take their time, at a few horizons alone."""

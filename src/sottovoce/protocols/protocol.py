@@ -95,7 +95,6 @@ class Protocol:
             self._check_streams()
         if self.updates is not None:
             object.__setattr__(self, "updates", checked_updates(self.updates, self.n))
-            self._check_updates()
 
     @property
     def schedule(self) -> tuple[GossipWeights, ...]:
@@ -159,9 +158,14 @@ class Protocol:
                 "encoder)"
             )
 
-    def _check_updates(self) -> None:
-        """Refuse maps between rounds where the program is not s_t = g(W s_{t−1}) + x_t + u_t."""
-        if self.encoded or self._damping_of(levels=None) != 1:
+    @cached_property
+    def gossips(self) -> bool:
+        """Whether nodes average once a round, undamped, with fresh noise: s_t = g(W s_{t−1}) + x_t + u_t."""
+        return not self.encoded and self._damping_of(levels=None) == 1
+
+    def require_gossip(self) -> None:
+        """Refuse maps between rounds of a program for which the accountant has not worked them out."""
+        if not self.gossips:
             raise InputError(
                 f"updates are worked out for gossip that averages once a round, undamped, with fresh noise in each "
                 f"round; got the protocol {self.name!r}: {self.programs[0]} (leave out updates, or the rest)"

@@ -34,7 +34,7 @@ from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
 from sottovoce.protocols import check_zero_out
 from sottovoce.scenarios import Scenario, StreamWords, asked
 from sottovoce.sensitivities.assessment import Assessment, assess
-from sottovoce.sensitivities.certify_training import certify_training
+from sottovoce.sensitivities.certify_training import certify_memory, certify_training
 from sottovoce.sensitivities.ends import Problem
 from sottovoce.sensitivities.long_horizons.start_and_rate import solve_horizon
 from sottovoce.sensitivities.one_form.batches import solve_problem
@@ -77,7 +77,8 @@ def certify(
     nothing with this but the meaning of programs and participation, has accepted it. The claim can be looser than
     `sensitivity`, which may also go through patterns one by one. Above `EXPLICIT_ROUNDS` rounds the certificate is
     of kind "horizon": it claims an upper end only, of plain gossip. With `updates` it is of kind "shift": what
-    proves the upper end for all maps in the ball, and a loop in it that attains the lower.
+    proves the upper end for all maps in the ball, and a loop in it that attains the lower; of other programs than
+    gossip it is of kind "moves", or of kind "dense" as if every message were heard, whichever proves less.
     Source: weak duality; the bounded-real lemma for long horizons.
 
     Raises NotCertified where Δ is infinite, or where no proof is affordable.
@@ -100,12 +101,16 @@ def certify(
     indices = target_indices(protocol, view, observation.known, [scenario.one_target])
     if protocol.updates is not None:
         check_zero_out(protocol.updates, None if mechanism is None else mechanism.relation)
-        return certify_training(
+        stated = {**_stated_protocol(protocol), "view": _stated(protocol, view, observation)}
+        index = int(indices[0])
+        if protocol.gossips:
+            return certify_training(scenario, index, stated=stated, mechanism=mechanism, tolerance=tolerance)
+        return certify_memory(
             scenario,
-            int(indices[0]),
-            stated={**_stated_protocol(protocol), "view": _stated(protocol, view, observation)},
+            index,
+            stated=stated,
             mechanism=mechanism,
-            tolerance=tolerance,
+            dense=lambda heard: _program_proof(heard, index, tolerance)["proof"],
         )
     problem = Problem(
         contribution=contribution,

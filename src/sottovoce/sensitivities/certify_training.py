@@ -11,24 +11,43 @@ Source: docs/training.md, Theorem 1, Corollaries 2 and 3, and A certificate of i
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.certificates import Certificate
+from sottovoce.certificates import Certificate, DenseProof
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.feedback import training_of, training_sensitivities
-from sottovoce.verification import question, stored_form, training_question, verify
+from sottovoce.feedback import recursion_cost, training_of, training_sensitivities
+from sottovoce.protocols import Slopes
+from sottovoce.verification import (
+    as_if_heard,
+    memory_recursion,
+    program_question,
+    question,
+    require_affordable,
+    stored_form,
+    stored_moves,
+    training_question,
+    verify,
+)
+from sottovoce.views import View
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sottovoce.certificates import Mechanism
     from sottovoce.scenarios import Scenario
 
-__all__ = ["certify_training"]
+__all__ = ["certify_memory", "certify_training"]
 
 # Speed alone: a tolerance below this asks for the optimum of the inequality to six digits.
 _FINE = 1e-5
+# And one from this on for a step that recurs, whose price is the same in every round.
+_QUICK = 1e-3
+# The same of training with memory, as a part of the bound: below what tables are computed with.
+_GAP = 1e-4
 
 
 def certify_training(
@@ -61,7 +80,7 @@ def certify_training(
         view,
         np.array([index]),
         participation=participation,
-        effort="fine" if tolerance < _FINE else "auto",
+        effort="fine" if tolerance < _FINE else "auto" if tolerance < _QUICK else "quick",
     )
     if found.squared.upper == 0:
         raise NotCertified(f"{view!r} shows nothing at all, so Δ² = 0 and there is nothing to certify")
@@ -87,3 +106,59 @@ def certify_training(
     if not np.isfinite(proved.squared.upper):
         raise NotCertified(f"the proof that was found does not stand the verifier: {proved.reason}")
     return replace(certificate, squared_lower=proved.squared.lower, squared_upper=proved.squared.upper)
+
+
+def certify_memory(
+    scenario: Scenario,
+    index: int,
+    *,
+    stated: dict[str, Any],
+    mechanism: Mechanism | None,
+    dense: Callable[[Scenario], DenseProof],
+) -> Certificate:
+    """A certificate of training on another program than gossip: the least that moves and hearing every message prove.
+
+    `dense` finds a y for a view of averaging.
+
+    Guarantee: Δ² ≤ squared_upper as `verify` has found it in floats; no lower end is claimed.
+    Source: Theorems 2 and 5 of docs/training.md.
+
+    Raises NotCertified where the verifier finds no finite bound.
+    """
+    protocol, participation = scenario.protocol, scenario.participation
+    claim = Certificate(
+        **stated,
+        updates=protocol.updates,
+        target=protocol.labels[index],
+        contribution="vector",
+        participation=str(participation),
+        squared_lower=0.0,
+        squared_upper=float(np.finfo(np.float64).max),
+        proof=DenseProof(),
+        mechanism=mechanism,
+    )
+    tried = [claim]
+    with contextlib.suppress(NotCertified):
+        averaging = replace(protocol, updates=None)
+        require_affordable(program_question(as_if_heard(claim, protocol.schedule), averaging))
+        found = dense(replace(scenario.of(_hears_all(scenario)), protocol=averaging))
+        tried.append(replace(claim, proof=DenseProof(y=found.y)))
+    if isinstance(protocol.updates, Slopes):
+        with contextlib.suppress(NotCertified):
+            recursion, _ = memory_recursion(claim, protocol.schedule, participation)
+            proof = stored_moves(recursion, recursion_cost(recursion, gap=_GAP).proof)
+            tried.append(replace(claim, proof=proof))
+    checked = [(verify(each, protocol.schedule, arithmetic="float"), each) for each in tried]
+    proved, best = min(checked, key=lambda one: one[0].squared.upper)
+    if not np.isfinite(proved.squared.upper):
+        raise NotCertified(f"no finite bound could be proved: {proved.reason} (take fewer rounds)")
+    return replace(best, squared_upper=proved.squared.upper)
+
+
+def _hears_all(scenario: Scenario) -> View:
+    """A view in which the observer hears every message, and knows the draws that it knows in its own."""
+    view = scenario.one_view
+    if view.name == "everyone":
+        return view
+    known = view.observers if view.own_noise == "known" else ()
+    return View(observation=np.eye(scenario.protocol.n), known_noise=known)

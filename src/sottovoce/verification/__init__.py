@@ -28,8 +28,8 @@ bound of its rounding, stated where it is used:
 | programs, dense | `programs`: `backwards`, `fresh`, `definition`, `ports`, `forms`, `ends` | `definition` |
 | gossip, horizon | `hidden`, `reduction` (a small model), `horizon` (bounded-real inequalities) | none |
 | training, shift | `training`: `asked`, `loops` (what is hidden), `shift` (steps that contract) | `attacks` |
-
-`moves` checks trainings with memory, which have no file format of their own.
+| training, moves | `memory`: `recursions` (differences of a program), `moves` (an inequality for each) | none |
+| training, dense | `memory` (as if every message were heard), then as averaging | none |
 
 Notation of the room: u = 2⁻⁵³ is `UNIT_ROUNDOFF`, and γ_k = ku/(1 − ku) is `hidden.gamma(k)`. A sum of k products,
 done in whatever order, is off by at most γ_k times the same sum with absolute values (Higham, Accuracy and
@@ -48,11 +48,13 @@ from sottovoce.verification.accounts import (
 )
 from sottovoce.verification.asked import TrainingQuestion, squares_below, training_question
 from sottovoce.verification.attacks import attained_by_each, rates_by_each
-from sottovoce.verification.checking import Check, Verdict, Verification, verify
+from sottovoce.verification.checking import Check, Verdict, Verification, stored_weights, verify
 from sottovoce.verification.loops import ExactRow, HiddenLoop, hidden_loop, kernel
 from sottovoce.verification.meaning import program_question, question
-from sottovoce.verification.moves import Exact, Move, MovesProof, Recursion, exact_array, proved_cost
+from sottovoce.verification.memory import AlikePairs, as_if_heard, memory_recursion, own_price, price_of
+from sottovoce.verification.moves import Recursion, proved_cost, stored_moves
 from sottovoce.verification.programs import require_affordable
+from sottovoce.verification.recursions import worked_out
 from sottovoce.verification.shift import check_shift, stored_form
 from sottovoce.verification.stated import StatedAccount
 from sottovoce.verification.training import simple_bound
@@ -60,22 +62,23 @@ from sottovoce.verification.training import simple_bound
 __all__ = [
     "MOST_FURTHER",
     "AccountVerification",
+    "AlikePairs",
     "Check",
-    "Exact",
     "ExactRow",
     "HiddenLoop",
-    "Move",
-    "MovesProof",
     "Recursion",
     "StatedAccount",
     "TrainingQuestion",
     "Verdict",
     "Verification",
+    "as_if_heard",
     "attained_by_each",
     "check_shift",
-    "exact_array",
     "hidden_loop",
     "kernel",
+    "memory_recursion",
+    "own_price",
+    "price_of",
     "program_question",
     "proved_cost",
     "question",
@@ -85,7 +88,10 @@ __all__ = [
     "simple_bound",
     "squares_below",
     "stored_form",
+    "stored_moves",
+    "stored_weights",
     "training_question",
     "verify",
     "verify_account",
+    "worked_out",
 ]

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sottovoce.certificates import DenseProof, ShiftProof
 from sottovoce.errors import InputError
 from sottovoce.gaussian import delta, epsilon
 from sottovoce.participation import Participation
@@ -32,6 +33,7 @@ from sottovoce.protocols import Slopes, hash_of_damping, spread
 from sottovoce.verification.checking import Check, stored_weights, verify
 from sottovoce.verification.floats import is_gossip
 from sottovoce.verification.meaning import certified_protocol, pair_of, program_question, question
+from sottovoce.verification.memory import AlikePairs, as_if_heard
 from sottovoce.verification.others import Others, ProgramPair, no_worse, no_worse_in_programs
 from sottovoce.verification.training import no_worse_in_training
 from sottovoce.views import ONE_OBSERVER
@@ -331,6 +333,9 @@ def _others(
     for row, about in targets.items():
         watching = tuple(weights.labels[node] for node in stated.observers[row])
         claims.append((replace(certificate, view=replace(certificate.view, observers=watching)), about))
+    proved = _proved_further(certificate, weights, further, limit)
+    if certificate.updates is not None and not isinstance(certificate.proof, ShiftProof):
+        return _others_heard(stated, certificate, weights, {certified, *proved}, limit, progress)
     if certificate.updates is None and not is_gossip(certificate, (weights,)):
         several = stored_weights(certificate) if certificate.further else (weights,)
         protocol = certified_protocol(certificate, several)
@@ -347,11 +352,44 @@ def _others(
         (question(replace(claim, target=weights.labels[about[0]]), weights), about) for claim, about in claims
     ]
     if certificate.updates is not None:
-        proved = _proved_further(certificate, weights, further, limit)
         count = no_worse_in_training(certificate, asked, proved, participation, limit, progress=progress)
         return Others(proved=count + 1, open=stated.targets.size - count - 1)
     found = no_worse(asked, participation, limit, attained=attained, progress=progress)
     return replace(found, proved=found.proved + 1)
+
+
+def _others_heard(
+    stated: StatedAccount,
+    certificate: Certificate,
+    weights: GossipWeights,
+    proved: set[tuple[tuple[int, ...], int]],
+    limit: float,
+    progress: Callable[[int, int], None] | None,
+) -> Others:
+    """The pairs of training on another program than gossip: proved, like a proved one, or as if all were heard.
+
+    Guarantee: as for `_others`.
+    """
+    alike = AlikePairs(certificate, weights)
+    held = [stated.pair(place) for place in np.argsort(-stated.squared_upper, kind="stable").tolist()]
+    rest = [pair for pair in held if pair not in proved and not alike.holds(pair, proved)]
+    several = stored_weights(certificate) if certificate.further else (weights,)
+    pairs = []
+    for observers, target in rest:
+        view = replace(certificate.view, observers=tuple(weights.labels[node] for node in observers))
+        claim = replace(certificate, view=view, target=weights.labels[target], proof=DenseProof())
+        averaging = as_if_heard(claim, several)
+        asked = program_question(averaging, certified_protocol(averaging, several))
+        pairs.append(ProgramPair(observers=observers, target=target, question=asked))
+    found = no_worse_in_programs(
+        certificate,
+        pairs,
+        Participation.parse(stated.participation),
+        limit,
+        attained=False,
+        progress=progress,
+    )
+    return replace(found, proved=found.proved + len(held) - len(rest))
 
 
 def _program_pair(claim: Certificate, protocol: Protocol) -> ProgramPair:

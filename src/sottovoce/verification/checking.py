@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sottovoce.certificates import ShiftProof
 from sottovoce.errors import InputError, NotCertified, needs, one_of
 from sottovoce.gaussian import epsilon as epsilon_of
 from sottovoce.graphs import GossipWeights
@@ -116,7 +115,9 @@ def verify(
     diag(y) ⪰ M is proved by Cholesky with margins for all rounding, y is summed over the worst pattern, and the
     witness is evaluated. For kind "horizon" a small model is made from the graph, what it leaves out is bounded,
     and bounded-real inequalities are proved on it. For kind "shift", about training, the hidden loop is rebuilt,
-    each step of the proof is shown not to stretch, and the attack is evaluated.
+    each step of the proof is shown not to stretch, and the attack is evaluated. For kind "moves", about training with
+    memory, the differences of the program are written down and the inequality of each move is proved; training with a
+    proof of kind "dense" is proved as if the observer heard every message.
 
     Without `network` the weights in the file are taken, and the verdict is at best "consistent".
 
@@ -312,7 +313,7 @@ def _conclude(
     failed = [check for check in checks if not check.holds]
     top = math.inf if upper is None else upper
     if upper is not None:
-        if isinstance(certificate.proof, ShiftProof):
+        if certificate.updates is not None:
             trusted = [*trusted, _NOISE]
         if certificate.assumption != "none":
             trusted = [_TRUST[certificate.assumption], *trusted]

@@ -8,7 +8,7 @@ before any work, and hands rationals to the module that knows the argument.
 * kind dense, any other program: `programs`;
 * kind horizon, plain gossip of very many rounds: a model of few states (`reduction`), its filter and bounded-real
   inequalities (`horizon`), then the sum over the worst pattern, here;
-* kind shift: `training`.
+* kind shift: `training`; kind moves, and training as if every message were heard: `memory`.
 
 Plain gossip is s_t = D W s_{t−1} + x_t + u_t. Fresh noise enters at the node at which the contribution does, so the
 contribution c_t is never better seen than beside u_t alone: M ⪯ I. That is the cap, Δ² ≤ the number of rounds in
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.certificates import DenseProof, HorizonProof, ShiftProof
+from sottovoce.certificates import DenseProof, HorizonProof, MovesProof, ShiftProof
 from sottovoce.errors import NotCertified
 from sottovoce.graphs import uneven_row
 from sottovoce.protocols import spread
@@ -31,6 +31,7 @@ from sottovoce.verification.forms import dense_form
 from sottovoce.verification.hidden import hidden_nodes
 from sottovoce.verification.horizon import affordable, dominates, filtered
 from sottovoce.verification.meaning import certified_protocol, program_question, question
+from sottovoce.verification.memory import as_if_heard, verify_memory
 from sottovoce.verification.programs import verify_program
 from sottovoce.verification.reduction import distortion, models
 from sottovoce.verification.training import verify_training
@@ -76,6 +77,10 @@ def ends_in_floats(
     if isinstance(certificate.proof, ShiftProof):
         asked = question(certificate, schedule[0])
         return *verify_training(certificate, certificate.proof, asked, participation, checks), []
+    if isinstance(certificate.proof, MovesProof):
+        return *verify_memory(certificate, certificate.proof, schedule, participation, checks), []
+    if certificate.as_heard:
+        certificate = as_if_heard(certificate, schedule)
     if is_gossip(certificate, schedule):
         return _verify_gossip(certificate, question(certificate, schedule[0]), participation, checks)
     program = program_question(certificate, certified_protocol(certificate, schedule))

@@ -21,7 +21,7 @@ Source: Theorem 2 of docs/training.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from sottovoce.protocols import float_above
 from sottovoce.verification.hidden import UNIT_ROUNDOFF
 from sottovoce.verification.loops import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from sottovoce.certificates import MovesProof
     from sottovoce.verification.loops import ExactRow
 
-__all__ = ["Exact", "Move", "MovesProof", "Recursion", "exact_array", "proved_cost"]
+__all__ = ["Exact", "Move", "Recursion", "exact_array", "proved_cost", "stored_moves", "surely_positive"]
 
 Floats = NDArray[np.float64]
 Exact = NDArray[Any]
@@ -77,15 +79,6 @@ class Recursion:
     counts: tuple[int, ...] = (1,)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MovesProof:
-    """A factor X of Π = X Xᵀ for each state, multipliers β for each move, and every κ."""
-
-    factors: tuple[Floats, ...]
-    multipliers: tuple[Floats, ...]
-    kappas: Floats
-
-
 def exact_array(values: object) -> Exact:
     """Numbers as the rationals that they are.
 
@@ -97,8 +90,23 @@ def exact_array(values: object) -> Exact:
     )
 
 
-def proved_cost(recursion: Recursion, proof: MovesProof) -> float:
+def stored_moves(recursion: Recursion, proof: MovesProof) -> MovesProof:
+    """The proof with 0 where a factor follows from the rest: a file holds no number that no check reads."""
+    factors = []
+    for factor, rows, size in zip(proof.factors, recursion.seen, recursion.sizes, strict=True):
+        kept = factor.copy()
+        kept[kernel(rows, np.arange(size)).pivots] = 0.0
+        factors.append(kept)
+    return replace(proof, factors=tuple(factors))
+
+
+def proved_cost(
+    recursion: Recursion, proof: MovesProof, *, positive: Callable[[Exact], bool] | None = None
+) -> float:
     """What a run costs at most, Σ counts/κ rounded up, if the proof holds for every move; else infinity.
+
+    `positive` decides whether a symmetric matrix of rationals is positive semidefinite; floats with margins do by
+    default.
 
     Guarantee: the view is μ-GDP with μ² the cost over σ², in both orders. Π is rational with C Π = 0 exactly, F is
     built in rationals and rounded entry by entry, and a Cholesky factorisation with the margin of Rump (2006)
@@ -116,10 +124,10 @@ def proved_cost(recursion: Recursion, proof: MovesProof) -> float:
         if not (np.isfinite(beta).all() and (beta >= 0).all()):
             return np.inf
         F = _inequality(move, spread[move.before], spread[move.after], exact_array(beta), kappas[move.charge])
-        if not _positive(F):
+        if not (positive or surely_positive)(F):
             return np.inf
     cost = sum(count / kappa for count, kappa in zip(recursion.counts, kappas, strict=True))
-    return float(np.nextafter(float(cost), np.inf))
+    return float_above(Fraction(cost))
 
 
 def _completed(factor: Floats, rows: Sequence[ExactRow], size: int) -> Exact:
@@ -171,7 +179,7 @@ def _inequality(move: Move, before: Exact, after: Exact, beta: Exact, kappa: Fra
     return np.asarray(F)
 
 
-def _positive(F: Exact) -> bool:
+def surely_positive(F: Exact) -> bool:
     """Whether a symmetric matrix of rationals is surely positive semidefinite.
 
     Guarantee: True is proved. u‖F‖_F for rounding the entries, (n + 1)u of the trace for the factorisation (n + 4

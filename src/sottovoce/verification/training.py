@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sottovoce.verification.meaning import Question
     from sottovoce.verification.shift import ShiftCheck
 
-__all__ = ["no_worse_in_training", "simple_bound", "verify_training"]
+__all__ = ["no_worse_in_training", "relation_checks", "simple_bound", "verify_training"]
 
 # Pairs that are looked at one by one, and numbers of a view that is solved densely.
 MOST_PAIRS = 20_000
@@ -62,7 +62,7 @@ def verify_training(
     claim = training_question(certificate, asked, participation)
     _check_fit(proof, claim)
     rows, hidden = claim.seen.pivots.size, claim.loop.unknown.size
-    checks += _relation(certificate, claim)
+    checks += relation_checks(certificate, claim)
     found = f"what is seen of {hidden} hidden nodes has rank {rows}, decided exactly"
     checks.append(Check("rationals", True, found))
     proved = check(proof, claim)
@@ -110,7 +110,7 @@ def _check_fit(proof: ShiftProof, claim: TrainingQuestion) -> None:
         )
 
 
-def _relation(certificate: Certificate, claim: TrainingQuestion) -> list[Check]:
+def relation_checks(certificate: Certificate, claim: TrainingQuestion) -> list[Check]:
     """Where a node is zeroed out, it sends on what it received: the identity has to lie in its ball.
 
     H4 asks for one map in the ball from which both runs differ by at most 1; for a whole node that map is h(z) = z.

@@ -20,11 +20,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sottovoce.certificates import ShiftProof
+from sottovoce.certificates import MovesProof, ShiftProof
 from sottovoce.errors import NotCertified
 from sottovoce.verification.balls.averaging import averaging_ends, averaging_work
-from sottovoce.verification.balls.training import training_ends, training_work
+from sottovoce.verification.balls.training import memory_ends, memory_work, training_ends, training_work
 from sottovoce.verification.meaning import certified_protocol, program_question, question
+from sottovoce.verification.memory import as_if_heard
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
@@ -52,7 +53,11 @@ def work(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> float
         return math.inf
     if isinstance(proof, ShiftProof):
         return training_work(proof, n, rounds)
+    if isinstance(proof, MovesProof):
+        return memory_work(proof)
     try:
+        if certificate.as_heard:
+            certificate = as_if_heard(certificate, schedule)
         return averaging_work(program_question(certificate, certified_protocol(certificate, schedule)))
     except NotCertified:
         return math.inf
@@ -74,5 +79,9 @@ def ends_in_balls(
     if isinstance(certificate.proof, ShiftProof):
         asked = question(certificate, schedule[0])
         return *training_ends(certificate, certificate.proof, asked, participation, checks), []
+    if isinstance(certificate.proof, MovesProof):
+        return *memory_ends(certificate, certificate.proof, schedule, participation, checks), []
+    if certificate.as_heard:
+        certificate = as_if_heard(certificate, schedule)
     program = program_question(certificate, certified_protocol(certificate, schedule))
     return *averaging_ends(certificate, program, participation, checks), []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainings that remember more than a model, or change, as recursions of differences for `recursion_cost`.
+"""Trainings that remember more than a model, or change, as recursions of differences for `moves.proved_cost`.
 
 Each takes a view as `training` sets it up and the position of a target among the hidden nodes. It says what the
 difference ξ of two runs holds, and writes
@@ -22,18 +22,26 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from typing import Protocol as Structure
 
 import numpy as np
 
 from sottovoce.errors import InputError, at_least
-from sottovoce.verification import Move, Recursion, exact_array
+from sottovoce.protocols import Combine, Exchange, exact, momentum, repeated
+from sottovoce.verification.moves import Move, Recursion, exact_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from sottovoce.feedback.problem import Training
-    from sottovoce.verification import Exact, ExactRow
+    from sottovoce.certificates import Floats
+    from sottovoce.protocols import Protocol, Slopes
+    from sottovoce.verification.loops import ExactRow, HiddenLoop
+    from sottovoce.verification.moves import Exact
+    from sottovoce.views import View
+
+    Maker = Callable[["Case", int], Recursion]
 
 __all__ = [
     "correlated_noise",
@@ -43,7 +51,55 @@ __all__ = [
     "local_steps",
     "plain_steps",
     "several_exchanges",
+    "worked_out",
 ]
+
+
+# Speed alone: exchanges of a round beyond which powers of A in rationals take long.
+MOST_EXCHANGES = 64
+
+
+class Case(Structure):
+    """What is asked of a view of training: the hidden loop, the levels of noise and the slopes of all nodes."""
+
+    @property
+    def loop(self) -> HiddenLoop:
+        """Hidden nodes, how messages move between them, and what is seen."""
+
+    @property
+    def levels(self) -> Floats:
+        """The variance of every node's noise."""
+
+    @property
+    def slopes(self) -> Slopes | None:
+        """The ball of every node's map; None where nothing is known."""
+
+
+class Viewed(Case, Structure):
+    """The same, and the view itself."""
+
+    @property
+    def view(self) -> View:
+        """Who sees what."""
+
+
+def worked_out(protocol: Protocol) -> Maker | None:
+    """The recursion of the differences of a program, recognised by what it does; None where none is worked out.
+
+    Instructions, draws and registers are compared with those of `momentum` and `repeated`, so a program of another
+    name that does the same counts, and one that does anything else does not.
+    """
+    if len(protocol.programs) > 1 or len(protocol.schedule) > 1 or protocol.encoded:
+        return None
+    program, weights = protocol.programs[0], protocol.schedule[0]
+    first, count = program.instructions[0], sum(isinstance(step, Exchange) for step in program.instructions)
+    beta = first.terms.get("v") if isinstance(first, Combine) else None
+    if beta is not None and not isinstance(beta, tuple):
+        heavy = momentum(weights, rounds=1, beta=beta).programs[0]
+        return partial(heavy_ball, momentum=exact(beta)) if program == heavy else None
+    if 0 < count <= MOST_EXCHANGES and program == repeated(weights, rounds=1, steps=count).programs[0]:
+        return partial(several_exchanges, steps=count, fresh=False)
+    return None
 
 
 class _Parts:
@@ -54,7 +110,7 @@ class _Parts:
     round shows nothing or rows that others do not, are refused: the recursions below are not written for them.
     """
 
-    def __init__(self, case: Training, target: int, rough: Iterable[int] = ()) -> None:
+    def __init__(self, case: Case, target: int, rough: Iterable[int] = ()) -> None:
         loop = case.loop
         self.m = loop.unknown.size
         if any(level != 1 for level in case.levels[loop.unknown].tolist()):
@@ -93,14 +149,14 @@ def eye(n: int) -> Exact:
     return exact_array(np.eye(n, dtype=int))
 
 
-def plain_steps(case: Training, target: int, *, rough: Iterable[int] = ()) -> Recursion:
+def plain_steps(case: Case, target: int, *, rough: Iterable[int] = ()) -> Recursion:
     """Training as `training_sensitivity` has it; `rough` are positions of nodes with maps of any kind.
 
     ξ = e, the differences of the messages:
 
         e⁺ = c A e + p + b δ + a,     |p_k| ≤ r_k |(A e)_k|.
 
-    Guarantee: exact; with `recursion_cost` this is one step of Theorem 1 that recurs. Of a rough node nothing is
+    Guarantee: exact; this is one step of Theorem 1 that recurs. Of a rough node nothing is
     asked, as its input counts as seen: Corollary 3 for these nodes, Theorem 1 for the others.
     Source: Theorems 1 and 2 of docs/training.md.
 
@@ -124,7 +180,7 @@ def plain_steps(case: Training, target: int, *, rough: Iterable[int] = ()) -> Re
     return Recursion(sizes=(p.m,), seen=(p.rows,), moves=(move,))
 
 
-def heavy_ball(case: Training, target: int, *, momentum: float | Fraction) -> Recursion:
+def heavy_ball(case: Case, target: int, *, momentum: float | Fraction) -> Recursion:
     """Momentum with the noise inside: w⁺ = γ w − η∇f(z) + u, s = z + w⁺.
 
     ξ = (e, w), and of w nothing is seen. A step −η∇f has the slopes of the update less 1, centre c − 1 and the same
@@ -157,7 +213,7 @@ def heavy_ball(case: Training, target: int, *, momentum: float | Fraction) -> Re
     return Recursion(sizes=(2 * p.m,), seen=(p.rows,), moves=(move,))
 
 
-def correlated_noise(case: Training, target: int, *, share: float) -> Recursion:
+def correlated_noise(case: Case, target: int, *, share: float) -> Recursion:
     """Noise u_t − λ u_{t−1}: ξ = (e, a), the shift of the last round being remembered.
 
     A shift a of u_t moves the message of round t by a and that of round t + 1 by −λ a, so with a₋ for the shift
@@ -184,7 +240,7 @@ def correlated_noise(case: Training, target: int, *, share: float) -> Recursion:
     return Recursion(sizes=(2 * p.m,), seen=(p.rows,), moves=(move,))
 
 
-def several_exchanges(case: Training, target: int, *, steps: int, fresh: bool) -> Recursion:
+def several_exchanges(case: Case, target: int, *, steps: int, fresh: bool) -> Recursion:
     """K exchanges a round: with `fresh` noise in each, or with that of the first alone, carried on.
 
     With fresh noise there are K states, one after each exchange. The first move of a round updates, the others only
@@ -239,7 +295,7 @@ def several_exchanges(case: Training, target: int, *, steps: int, fresh: bool) -
     return Recursion(sizes=(p.m,), seen=(tuple(rows),), moves=(move,))
 
 
-def local_steps(case: Training, target: int, *, steps: int) -> Recursion:
+def local_steps(case: Case, target: int, *, steps: int) -> Recursion:
     """H local steps between exchanges, noise in each, the last of them seen; the cost is that of one local step.
 
     State k holds the differences after local step k of a round, k = 0 … H − 1. The first step starts from what the
@@ -270,7 +326,7 @@ def local_steps(case: Training, target: int, *, steps: int) -> Recursion:
     return Recursion(sizes=(p.m,) * steps, seen=seen, moves=tuple(moves))
 
 
-def drop_out(case: Training, target: int, *, away: Iterable[Iterable[int]]) -> Recursion:
+def drop_out(case: Viewed, target: int, *, away: Iterable[Iterable[int]]) -> Recursion:
     """Rounds from which nodes may be missing: all are there, or those of one set of `away` (node indices) are not.
 
     Who is missing is fixed beforehand or tossed, and does not look at the run. A node that is missed keeps its weight,
@@ -292,9 +348,10 @@ def drop_out(case: Training, target: int, *, away: Iterable[Iterable[int]]) -> R
     not hold where who is missing depends on models or data.
     Source: Theorem 2 of docs/training.md.
     """
-    if case.view.name not in {"secure-sum", "coalition-sums"} or case.view.own_noise != "known":
+    view = case.view
+    if view.name not in {"secure-sum", "coalition-sums"} or view.own_noise != "known":
         raise InputError(
-            f"nodes that drop out are worked out for observers of sums who know their noise; got {case.view!r}"
+            f"nodes that drop out are worked out for observers of sums who know their noise; got {view!r}"
         )
     p = _Parts(case, target)
     modes = [_thinned(case, set(absent)) for absent in ((), *away)]
@@ -314,7 +371,7 @@ def drop_out(case: Training, target: int, *, away: Iterable[Iterable[int]]) -> R
     return Recursion(sizes=(p.m,) * len(modes), seen=tuple(rows for _, rows in modes), moves=moves)
 
 
-def _thinned(case: Training, absent: set[int]) -> tuple[Exact, tuple[ExactRow, ...]]:
+def _thinned(case: Case, absent: set[int]) -> tuple[Exact, tuple[ExactRow, ...]]:
     """A and the rows that are seen while some nodes are away.
 
     W_ij of a pair of which one is missing goes to W_ii, so every row keeps its sum. The rows of the observers are
@@ -322,8 +379,8 @@ def _thinned(case: Training, absent: set[int]) -> tuple[Exact, tuple[ExactRow, .
     """
     hidden = {int(node): k for k, node in enumerate(case.loop.unknown)}
     A, seen = zeros(len(hidden), len(hidden)), []
-    for node in range(case.weights.n):
-        row = case.weights.exact_row(node)
+    for node in range(case.loop.weights.n):
+        row = case.loop.weights.exact_row(node)
         there = {j: x for j, x in row.items() if j == node or not absent & {j, node}}
         there[node] = there.get(node, Fraction(0)) + sum(row.values()) - sum(there.values())
         within = {hidden[j]: x for j, x in there.items() if j in hidden and x}
@@ -335,7 +392,7 @@ def _thinned(case: Training, absent: set[int]) -> tuple[Exact, tuple[ExactRow, .
     return A, tuple(row for row in seen if row)
 
 
-def falling_steps(case: Training, target: int, *, steps: Sequence[float]) -> Recursion:
+def falling_steps(case: Case, target: int, *, steps: Sequence[float]) -> Recursion:
     """A run whose step falls from round to round, its noise with it; the slopes of `case` are those of the first step.
 
     Divided by its step a message has noise of level 1, and the slopes of round t are η_{t−1}/η_t times those of the

@@ -1,0 +1,110 @@
+"""Reports of training on other programs than gossip: proved by what they carry, and no forged line of ε passes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from sottovoce.documents import read_report
+from sottovoce.documents.carried import Result
+from sottovoce.forms import strict_json
+from sottovoce.report import proof_section, result_html
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., Any]
+
+TRAIN = (
+    "train",
+    "breast-cancer",
+    "--graph",
+    "ring:n=4",
+    "--rounds",
+    "10",
+    "--noise-multiplier",
+    "4",
+    "--seed",
+    "1",
+)
+
+
+@pytest.fixture
+def report(sottovoce: Run, tmp_path: Path) -> Path:
+    """Momentum behind sums, under smoothness."""
+    asked = ("--protocol", "momentum:beta=0.5", "--view", "secure-sum", "--report", "run.html")
+    assert sottovoce(*TRAIN, *asked).code == 0
+    return tmp_path / "run.html"
+
+
+def rewritten(file: Path, change: Callable[[Any], Any]) -> None:
+    """The same report of another document, as somebody would write it who knows this program well."""
+    read = read_report(file)
+    assert read.result is not None
+    texts: Any = strict_json(
+        file.read_text().partition('id="certificates">')[2].partition("<")[0], "certificates"
+    )
+    result = Result(occasion=read.result.occasion, document=change(read.result.document))
+    held: Any = [_Held()]
+    title = file.read_text().partition("<title>")[2].partition("<")[0]
+    text = result_html(result, title=title, account=read.page, proofs=texts, proof=proof_section(held))
+    file.write_text(text, encoding="utf-8")
+
+
+class _Held:
+    """Stands for a proof that is carried."""
+
+    certificates = (None,)
+
+
+def lowered(document: Any, column: str, share: float) -> Any:
+    """A run whose line lies lower by this share before the last round."""
+    values = document.history[column]
+    line = [value * share for value in values[:-1]]
+    return msgspec.structs.replace(document, history={**document.history, column: [*line, values[-1]]})
+
+
+def test_a_run_with_memory_is_verified_and_its_line_with_it(sottovoce: Run, report: Path) -> None:
+    code, out, err = sottovoce("verify", "run.html", "--graph", "ring:n=4")
+    assert (code, err) == (0, "")
+    assert "12 of 12 pairs are proved no worse" in " ".join(out.split())
+    assert "before the last round" not in out
+    rewritten(report, lambda document: document)
+    assert sottovoce("verify", "run.html", "--graph", "ring:n=4").code == 0
+
+
+def test_a_line_that_lies_too_low_is_not_verified(sottovoce: Run, report: Path) -> None:
+    for column, said in (
+        ("epsilon", "ε of the view before the last round, which does not follow"),
+        ("unconditional", "the number without any assumption"),
+    ):
+        before = report.read_text()
+        rewritten(report, partial(lowered, column=column, share=0.6))
+        code, _, err = sottovoce("verify", "run.html", "--graph", "ring:n=4")
+        assert code == 3
+        assert said in err
+        report.write_text(before)
+
+
+def test_a_run_whose_worst_pair_needs_no_assumption_is_verified(sottovoce: Run) -> None:
+    asked = ("--protocol", "momentum:beta=0.5", "--view", "neighbourhood", "--report", "r.html")
+    assert sottovoce(*TRAIN, *asked).code == 0
+    assert sottovoce("verify", "r.html", "--graph", "ring:n=4").code == 0
+
+
+@pytest.mark.parametrize("view", ["everyone", "secure-sum"])
+def test_shared_noise_is_proved_for_whoever_hears_every_message(sottovoce: Run, view: str) -> None:
+    asked = ("--protocol", "pairwise-noise:local=0.5,shared=1", "--view", view, "--report", "r.html")
+    assert sottovoce(*TRAIN, *asked).code == 0
+    code, out, _ = sottovoce("verify", "r.html", "--graph", "ring:n=4")
+    assert code == 0
+    assert "not verified" not in out
+
+
+def test_everyone_of_plain_gossip_is_verified_with_local_dp(sottovoce: Run) -> None:
+    assert sottovoce(*TRAIN, "--view", "everyone", "--report", "r.html").code == 0
+    assert sottovoce("verify", "r.html", "--graph", "ring:n=4").code == 0
