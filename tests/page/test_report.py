@@ -508,7 +508,9 @@ def test_a_report_may_hold_sections_alone(visit: Visit, tmp_path: Path) -> None:
     assert page.is_hidden("#verdict")
     assert page.inner_text("h1") == "A study"
     assert page.locator("#sections p").all_inner_texts() == ["First.", "Second."]
-    assert page.evaluate("document.querySelector('#sections img').naturalWidth") == 40
+    assert page.locator("#sections svg.plot").get_attribute("viewBox") == "0 0 40 30"
+    assert page.locator("#sections svg.plot").get_attribute("aria-label") == "a red square"
+    assert page.locator("#sections svg.plot style, #sections img").count() == 0
 
 
 def test_names_cannot_break_out_of_the_report(visit: Visit, tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def _figure(found: Sequence[Contender], target_epsilon: float | None) -> Figure:
     """The figure of a comparison."""
     from matplotlib.figure import Figure
 
+    from sottovoce.report.figures.style import GREY, RED
+
     figure = Figure(figsize=(7.0, 1.6 + 0.42 * len(found)), layout="constrained")
     ax = figure.subplots()
     for place, one in enumerate(found):
@@ -114,16 +116,16 @@ def _figure(found: Sequence[Contender], target_epsilon: float | None) -> Figure:
             worst, median = (each.epsilon(table.delta) for each in (table.worst(), table.median()))
             upper = worst.upper
             if math.isfinite(upper):
-                ax.hlines(place, worst.lower, upper, color="#8a2b4f", lw=2)
+                ax.hlines(place, worst.lower, upper, color=RED, lw=2)
             if math.isfinite(median.upper):
-                ax.plot(median.upper, place, "o", mfc="none", color="#8a2b4f", ms=5)
+                ax.plot(median.upper, place, "o", mfc="none", color=RED, ms=5)
             local = compared(table)["local"]
             if isinstance(local, Account) and math.isfinite(local.epsilon().upper):
-                ax.plot(local.epsilon().upper, place, "|", color="#5d5867", ms=14, mew=1.5)
+                ax.plot(local.epsilon().upper, place, "|", color=GREY, ms=14, mew=1.5)
         else:
             upper = math.inf if one.refused else table.noise_multiplier
         if math.isfinite(upper):
-            ax.plot(upper, place, "o", color="#521649", ms=6)
+            ax.plot(upper, place, "o", color=RED, ms=6)
         else:
             ax.annotate(
                 "none" if one.refused else "∞", (0.98, place), xycoords=("axes fraction", "data"), ha="right"

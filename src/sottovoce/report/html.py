@@ -18,6 +18,7 @@ from sottovoce.forms import plain
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
 from sottovoce.report.first_pages import first_page as to_be_signed
 from sottovoce.report.sheet import sheet_html
+from sottovoce.report.themes import themed
 
 if TYPE_CHECKING:
     import os
@@ -251,10 +252,8 @@ def _section(section: Section) -> str:
     if section.charts:
         parts.append(f'<div class="charts">{"".join(section.charts)}</div>')
     if section.figure:
-        # As an image a figure can neither run scripts nor need styles of its own to be let through.
-        content = base64.b64encode(section.figure.encode()).decode()
-        alt = html.escape(section.figure_text)
-        parts.append(f'<img src="data:image/svg+xml;base64,{content}" alt="{alt}">')
+        name = section.anchor or re.sub(r"\W+", "-", section.heading.lower())
+        parts.append(f'<div class="plots">{themed(section.figure, name, section.figure_text)}</div>')
     if section.columns:
         label = html.escape(f"{section.heading}: table")
         parts.append(

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import html
-import re
 from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
 from sottovoce.documents.studies import read_study_table
+from sottovoce.report.themes import themed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,22 +23,27 @@ __all__ = ["MARKS", "PAPER", "results_page"]
 MOST_ROWS = 40
 MARKS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗"}
 STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; margin: 0 auto; padding: 1.5rem;
-  max-width: 68rem; }
+:root { color-scheme: light dark; --panel: #fff; --text: #1a1a1a; --quiet: #555; --line: #ddd; --link: #0b5394;
+  --line-local: #6b6672; --line-worst: #b3352f; --line-median: #0b5fa5; --line-best: #00604a; --line-central: #7a4b00;
+  --line-sky: #2f86bd; --line-purple: #a8447b; }
+@media screen and (prefers-color-scheme: dark) { :root { --panel: #1e1a26; --text: #ece8f2; --quiet: #aaa3b6;
+  --line: #383143; --link: #7cc4ff; --line-local: #a9a3b3; --line-worst: #ff8f7d; --line-median: #7cc4ff;
+  --line-best: #5fd3ad; --line-central: #e0b354; --line-sky: #b9e2ff; --line-purple: #eba6d0; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--text); background: var(--panel); margin: 0 auto;
+  padding: 1.5rem; max-width: 68rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; } h2 { font-size: 1.25rem; margin-top: 3rem; }
-a { color: #0b5394; }
+a { color: var(--link); }
 figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid #ddd; }
-th { border-bottom: 2px solid #888; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid var(--line); }
+th { border-bottom: 2px solid var(--quiet); }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .verdict { white-space: nowrap; font-weight: 600; }
-.holds { color: #00604a; } .in-part { color: #7a4b00; } .not { color: #a33b00; }
+.holds { color: var(--line-best); } .in-part { color: var(--line-central); } .not { color: var(--line-worst); }
 .scroll { overflow-x: auto; } .scroll table { min-width: 44rem; }
-.size { color: #555; font-weight: normal; font-size: .9rem; }
+.size { color: var(--quiet); font-weight: normal; font-size: .9rem; }
 details { margin: .6rem 0; } summary { cursor: pointer; }
-footer { margin-top: 3rem; color: #555; font-size: .85rem; }
+footer { margin-top: 3rem; color: var(--quiet); font-size: .85rem; }
 @media print { details { display: none; } h2 { break-before: page; } }
 """
 # fmt: off
@@ -87,7 +92,7 @@ def _section(record: StudyRecord, folder: Path) -> str:
     )
     return (
         f'<section>\n<h2 id="{record.study}">{html.escape(record.title)}{_size(record)}</h2>\n'
-        f"<figure>{_inline(svg, record.study, record.title)}</figure>\n"
+        f"<figure>{themed(svg, record.study, record.title)}</figure>\n"
         '<div class="scroll"><table><thead><tr><th scope="col">statement</th><th scope="col">claim</th>'
         '<th scope="col">measured</th><th scope="col">verdict</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>\n"
@@ -143,12 +148,3 @@ def _cell(value: str | int | float) -> str:
 
 def _listed(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _inline(svg: str, study: str, title: str) -> str:
-    """An SVG picture for use within a page: without prologue, with a label, and with names that are its own."""
-    body = svg[svg.index("<svg") :]
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{study}-", body)
-    label = html.escape(title, quote=True)
-    return body.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
