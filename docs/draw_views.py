@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from sottovoce import graphs, protocols
-from sottovoce.report import DRAWN, program_drawing, view_drawing
+from sottovoce.report import DRAWN, program_drawing, view_drawing, view_tree
 
 INK, MARK = "#6b6672", "#0b78c2"
 WEIGHTS = graphs.metropolis_weights("ring:n=6")
@@ -31,6 +31,7 @@ PROTOCOLS = (
 def pictures() -> dict[str, str]:
     """Every file of the two folders, by its name below docs."""
     views = {f"views/{view}.svg": view_drawing(view) for view in DRAWN}
+    views["views/tree.svg"] = view_tree()
     programs = {f"programs/{spelling.partition(':')[0]}.svg": _program(spelling) for spelling in PROTOCOLS}
     return {name: _file(drawn) for name, drawn in (views | programs).items()}
 

@@ -8,7 +8,8 @@ from sottovoce.report.themes import themed
 EVIL = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 4 4"
  onload="alert(1)"><script>alert(1)</script><style>*{display:none}</style><foreignObject><p>x</p></foreignObject>
 <a href="javascript:alert(1)"><rect/></a><image href="https://example.org/x.png"/><use xlink:href="other.svg#x"/>
-<g id="a" style="fill: #FFFFFF; background: url(https://example.org)" onclick="x"><path clip-path="url(#a)" d="M0 0"/></g>
+<g id="a" style="fill: #FFFFFF; background: url(https://example.org)" onclick="x"><path clip-path="url(#a)"
+ d="M0 0"/></g>
 <text x="1">&lt;script&gt;</text></svg>"""
 
 
@@ -30,7 +31,10 @@ def test_nothing_but_shapes_is_taken_over() -> None:
     assert 'aria-label="a &quot;drawing&quot; &lt;b&gt;"' in found
 
 
-@pytest.mark.parametrize("wrong", ["", "<p/>", "<svg>", "<svg/>", '<svg viewBox="&quot;&gt;"/>'])
+@pytest.mark.parametrize(
+    "wrong",
+    ["", "<p/>", "<svg>", "<svg/>", '<svg viewBox="&quot;&gt;"/>', "<!DOCTYPE svg [<!ENTITY a 'b'>]><svg/>"],
+)
 def test_what_is_no_figure_is_refused(wrong: str) -> None:
     with pytest.raises(InputError, match="a figure must be an SVG file"):
         themed(wrong, "x", "y")

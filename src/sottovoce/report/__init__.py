@@ -3,7 +3,7 @@
 
 from sottovoce.report.accounts import check_plot_path, needs_matplotlib, plot_account
 from sottovoce.report.comparisons import comparison_sections, plot_comparison
-from sottovoce.report.drawings import DRAWN, program_drawing, view_drawing
+from sottovoce.report.drawings import DRAWN, program_drawing, view_drawing, view_tree
 from sottovoce.report.frontiers import frontier_picture, frontier_sections
 from sottovoce.report.html import (
     Section,
@@ -41,5 +41,6 @@ __all__ = [
     "says_what_it_carries",
     "sheet_html",
     "view_drawing",
+    "view_tree",
     "write_report",
 ]

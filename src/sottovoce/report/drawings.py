@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from sottovoce.protocols import Program
 
-__all__ = ["DRAWN", "program_drawing", "view_drawing"]
+__all__ = ["DRAWN", "program_drawing", "view_drawing", "view_tree"]
 
 _WIDTH, _HEIGHT = 300, 150
 _HIDDEN = ((40, 30), (40, 75), (40, 120))
@@ -26,6 +26,67 @@ DRAWN = {
     "coalition-messages": "Arrows to each of two observers are seen one by one, and pooled.",
 }
 """What each drawing shows, in words."""
+
+
+_QUESTIONS = (
+    ("May somebody see every message?", "a wire, a provider, a log", ("everyone",)),
+    (
+        "May nodes pool what they see?",
+        "one owner, a break-in, friends",
+        ("coalition-messages", "coalition-sums"),
+    ),
+    ("Do nodes learn single messages?", "unless something adds up first", ("neighbourhood",)),
+    ("Do nodes learn sums alone?", "secure aggregation, or a party adds", ("secure-sum",)),
+    ("Is it the paper's figures?", "to compare with them", ("single-node",)),
+)
+_TREE_WIDTH, _STOREY, _BOX = 470, 78, 46
+
+
+def view_tree() -> str:
+    """Which view applies, as a drawing: questions from top to bottom, the view of a yes beside each.
+
+    >>> view_tree().count("<rect") == 5 + 6
+    True
+    """
+    parts, said = [], []
+    for place, (asked, such, views) in enumerate(_QUESTIONS):
+        y = 4 + _STOREY * place
+        middle = y + _BOX / 2
+        parts.append(_box(4, y, 236, _BOX))
+        parts.append(_words(122, y + 19, asked, "bold") + _words(122, y + 36, such))
+        parts.append(_way(240, middle, 300, middle) + _words(268, middle - 6, "yes"))
+        # Of two views the one that shows more stands first.
+        high = _BOX / len(views) - (0 if len(views) == 1 else 2)
+        for k, view in enumerate(views):
+            top = y + k * (high + 4)
+            parts.append(_box(300, top, 166, high, seen=True) + _words(383, top + high / 2 + 4, view, "bold"))
+        if place < len(_QUESTIONS) - 1:
+            parts.append(_way(122, y + _BOX, 122, y + _STOREY) + _words(138, y + _BOX + 20, "no"))
+        said.append(f"{asked} If yes, {' where messages are in the clear, or else '.join(views)}.")
+    high = _STOREY * len(_QUESTIONS) - (_STOREY - _BOX) + 8
+    told = html.escape(" If no: ".join(said))
+    return (
+        f'<svg class="drawing" viewBox="0 0 {_TREE_WIDTH} {high}" role="img" aria-label="{told}">'
+        f'<g fill="none" stroke="currentColor" stroke-width="1.5">{"".join(parts)}</g></svg>'
+    )
+
+
+def _box(x: float, y: float, wide: float, high: float, *, seen: bool = False) -> str:
+    kind = ' class="seen"' if seen else ""
+    return f'<rect{kind} x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" rx="7"/>'
+
+
+def _words(x: float, y: float, words: str, weight: str = "normal") -> str:
+    return (
+        f'<text x="{x:g}" y="{y:g}" text-anchor="middle" font-size="12" font-weight="{weight}" fill="currentColor" '
+        f'stroke="none">{html.escape(words)}</text>'
+    )
+
+
+def _way(x: float, y: float, x2: float, y2: float) -> str:
+    """A line with a head, to the right or down."""
+    head = "m-6 -4l6 4l-6 4" if y == y2 else "m-4 -6l4 6l4 -6"
+    return f'<path d="M{x:g} {y:g}L{x2:g} {y2:g}{head}"/>'
 
 
 def view_drawing(view: str) -> str:

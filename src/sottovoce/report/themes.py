@@ -1,76 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures as parts of a page: SVG that matplotlib wrote, in the colours of the page, light or dark, and in print.
 
-Only shapes are taken over, with a short list of attributes: a figure brings no script, style, link or font along, so that
-the page's policy need not let any through.
+Only shapes are taken over, with a short list of attributes: a figure brings no script, style, link or font along, so
+that the page's policy need not let any through.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from sottovoce.errors import InputError
 
 __all__ = ["themed"]
 
 _WORDS = frozenset({"text", "tspan", "title"})
-_SHAPES = _WORDS | set(
-    [
-        "g",
-        "path",
-        "use",
-        "defs",
-        "clipPath",
-        "rect",
-        "circle",
-        "ellipse",
-        "line",
-        "polyline",
-        "polygon",
-        "image",
-    ]
-)
-_PLACES = frozenset(
-    [
-        "x",
-        "y",
-        "width",
-        "height",
-        "d",
-        "cx",
-        "cy",
-        "r",
-        "rx",
-        "ry",
-        "x1",
-        "y1",
-        "x2",
-        "y2",
-        "points",
-        "transform",
-        "text-anchor",
-        "font-size",
-        "font-weight",
-    ]
-)
-_STYLES = frozenset(
-    [
-        "fill",
-        "fill-opacity",
-        "fill-rule",
-        "opacity",
-        "stroke",
-        "stroke-dasharray",
-        "stroke-dashoffset",
-        "stroke-linecap",
-        "stroke-linejoin",
-        "stroke-opacity",
-        "stroke-width",
-        "clip-path",
-    ]
-)
+_SHAPES = _WORDS | {"g", "path", "use", "defs", "clipPath", "rect", "circle", "ellipse", "line", "polyline"}
+_SHAPES |= {"polygon", "image"}
+_PLACES = frozenset({"x", "y", "width", "height", "d", "cx", "cy", "r", "rx", "ry", "x1", "y1", "x2", "y2"})
+_PLACES |= {"points", "transform", "text-anchor", "font-size", "font-weight"}
+_STROKES = {"dasharray", "dashoffset", "linecap", "linejoin", "opacity", "width"}
+_STYLES = frozenset({"fill", "fill-opacity", "fill-rule", "opacity", "stroke", "clip-path"})
+_STYLES |= {f"stroke-{name}" for name in _STROKES}
 # The colours of `figures.style` and of comparisons; what is not here, as a colour scale, stays as it is.
 _COLOURS = {
     "#000000": "currentColor",
@@ -96,9 +48,13 @@ def themed(svg: str, name: str, told: str) -> str:
     >>> themed(drawn, "first", "A line.").partition(">")[2]
     '<path id="first-a" stroke="currentColor"/></svg>'
     """
+    if "<!ENTITY" in svg:
+        raise InputError(
+            "a figure must be an SVG file without entities, which can grow without end; got one that has some"
+        )
     try:
-        root = ElementTree.fromstring(svg)
-    except ElementTree.ParseError as error:
+        root = ET.fromstring(svg)  # noqa: S314 - it has no entities
+    except ET.ParseError as error:
         raise InputError(f"a figure must be an SVG file; this one is none: {error} (draw it again)") from None
     box = root.get("viewBox") or f"0 0 {root.get('width', '')} {root.get('height', '')}"
     if _local(root) != "svg" or not re.fullmatch(r"(?:-?[\d.]{1,20} ){3}[\d.]{1,20}", box):
@@ -114,11 +70,11 @@ def themed(svg: str, name: str, told: str) -> str:
     )
 
 
-def _local(element: ElementTree.Element) -> str:
+def _local(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 
-def _written(element: ElementTree.Element, name: str) -> str:
+def _written(element: ET.Element, name: str) -> str:
     """One shape and what it holds; nothing of any other element."""
     kind = _local(element)
     if kind not in _SHAPES:
@@ -132,7 +88,7 @@ def _written(element: ElementTree.Element, name: str) -> str:
     return f"<{kind}{given}>{within}</{kind}>" if within else f"<{kind}{given}/>"
 
 
-def _attributes(element: ElementTree.Element, name: str) -> dict[str, str]:
+def _attributes(element: ET.Element, name: str) -> dict[str, str]:
     """The attributes of a shape: its place, its styles as attributes, and names that are its own."""
     found = {}
     for key, value in element.attrib.items():
