@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sottovoce import View, account, gossip, graphs, rate, sensitivity
 from sottovoce.errors import InputError, ViewError
 from sottovoce.feedback import training_pairs, training_sensitivity
 from sottovoce.graphs import matrix_weights
+from sottovoce.protocols import momentum
 
 SUM = View.secure_sum(0)
 GRAPH = "random-regular:n=9,d=4,seed=5"
@@ -207,8 +209,16 @@ def test_a_protocol_with_updates_is_what_every_verb_asks_about() -> None:
     assert gossip(weights, rounds=2, updates=(0.5, 0.5)).damping == pytest.approx([0.5] * 3)
     open_loop = gossip(weights, rounds=2, updates=(1, 1))
     assert len({gossip(weights, rounds=2, updates=(low, 1)).hash for low in (0, 0.5)} | {open_loop.hash}) == 3
-    with pytest.raises(InputError, match="undamped"):
-        gossip(weights, rounds=2, updates=(0, 1), encoder=(1, 1))
+    # An encoder moves noise between rounds: three rounds of (1, 1) give away 9, not 3.
+    for other in (
+        gossip(weights, rounds=3, updates=(0, 1), encoder=(1, 1)),
+        replace(momentum(weights, beta=0.5, rounds=3), updates=(0, 1)),
+    ):
+        for view in (View.secure_sum(0), View.neighbourhood(0), View.everyone):
+            with pytest.raises(InputError, match="undamped"):
+                sensitivity(other, view)
+            with pytest.raises(InputError, match="undamped"):
+                rate(other, view)
     table = account(
         gossip(weights, rounds=2, updates=(0, 1)), View.secure_sum(0), noise_multiplier=1, delta=1e-5
     )

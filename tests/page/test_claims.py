@@ -8,7 +8,6 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from tests.page.acts import choose, drop, idle, looked, opened, press_node, shown, until, words
 from tests.page.test_accessibility import violations
 

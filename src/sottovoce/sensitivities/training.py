@@ -107,6 +107,7 @@ def _seen_by_all(scenario: Scenario, indices: np.ndarray) -> Sensitivities:
     Guarantee: exact, each end rounded outward.
     Source: docs/training.md, Where every message is seen.
     """
+    scenario.protocol.require_gossip()
     rounds, participation = scenario.protocol.rounds, scenario.participation
     count = participation.largest_count(rounds)
     levels = protocol_levels(scenario.protocol)
