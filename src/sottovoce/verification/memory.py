@@ -22,8 +22,7 @@ import numpy as np
 
 from sottovoce.certificates import MovesProof, ShiftProof, StatedView
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.graphs import Symmetries
-from sottovoce.protocols import Combine, Slopes, float_above
+from sottovoce.protocols import Slopes, float_above
 from sottovoce.verification.asked import TrainingQuestion
 from sottovoce.verification.backwards import Round
 from sottovoce.verification.ends import Check, no_lower_end
@@ -177,18 +176,17 @@ def as_if_heard(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -
 
 
 class AlikePairs:
-    """Which pairs have the Δ² of another: a relabelling of the network carries one onto the other.
+    """Which pairs have the Δ² of another: a relabelling that keeps the protocol carries one onto the other.
 
-    Programs must treat all nodes alike, with one number for each coefficient, level and slope, and the view must have
-    one observer: members of a coalition have no order that a relabelling would keep.
+    The view must have one observer, or none: members of a coalition have no order that a relabelling would keep.
     """
 
     def __init__(self, certificate: Certificate, weights: GossipWeights) -> None:
-        slopes = certificate.updates
-        alike = not isinstance(slopes, Slopes) or not (np.ptp(slopes.lower) or np.ptp(slopes.upper))
         single = certificate.view.name in {*ONE_OBSERVER, "everyone"} and len(certificate.schedule) == 1
-        usable = alike and single and weights.n <= MOST_RELABELLED and _same_at_all_nodes(certificate)
-        self._symmetries = Symmetries((weights,)) if usable else None
+        self._symmetries = None
+        if single and weights.n <= MOST_RELABELLED:
+            protocol = certified_protocol(certificate, (weights,))
+            self._symmetries = replace(protocol, updates=certificate.updates).symmetries
 
     def holds(self, pair: Pair, proved: Iterable[Pair]) -> bool:
         """Whether one of the proved pairs is carried onto this one.
@@ -201,15 +199,6 @@ class AlikePairs:
             len(others) == len(observers) and found.carries((*others, other), (*observers, target))
             for others, other in proved
         )
-
-
-def _same_at_all_nodes(certificate: Certificate) -> bool:
-    """Whether no number of the programs is a node's own."""
-    numbers = [draw.level for program in certificate.programs for draw in program.draws]
-    for program in certificate.programs:
-        for step in program.instructions:
-            numbers += step.terms.values() if isinstance(step, Combine) else ()
-    return not any(isinstance(number, tuple) for number in numbers)
 
 
 def own_price(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> float:
