@@ -39,7 +39,7 @@ _QUESTIONS = (
     ("Do nodes learn sums alone?", "secure aggregation, or a party adds", ("secure-sum",)),
     ("Is it the paper's figures?", "to compare with them", ("single-node",)),
 )
-_TREE_WIDTH, _STOREY, _BOX = 470, 78, 46
+_TREE_WIDTH, _STOREY, _BOX = 504, 78, 46
 
 
 def view_tree() -> str:
@@ -52,16 +52,16 @@ def view_tree() -> str:
     for place, (asked, such, views) in enumerate(_QUESTIONS):
         y = 4 + _STOREY * place
         middle = y + _BOX / 2
-        parts.append(_box(4, y, 236, _BOX))
-        parts.append(_words(122, y + 19, asked, "bold") + _words(122, y + 36, such))
-        parts.append(_way(240, middle, 300, middle) + _words(268, middle - 6, "yes"))
+        parts.append(_box(4, y, 270, _BOX))
+        parts.append(_words(139, y + 19, asked, "bold") + _words(139, y + 36, such))
+        parts.append(_way(274, middle, 334, middle) + _words(302, middle - 6, "yes"))
         # Of two views the one that shows more stands first.
         high = _BOX / len(views) - (0 if len(views) == 1 else 2)
         for k, view in enumerate(views):
             top = y + k * (high + 4)
-            parts.append(_box(300, top, 166, high, seen=True) + _words(383, top + high / 2 + 4, view, "bold"))
+            parts.append(_box(334, top, 166, high, seen=True) + _words(417, top + high / 2 + 4, view, "bold"))
         if place < len(_QUESTIONS) - 1:
-            parts.append(_way(122, y + _BOX, 122, y + _STOREY) + _words(138, y + _BOX + 20, "no"))
+            parts.append(_way(139, y + _BOX, 139, y + _STOREY) + _words(155, y + _BOX + 20, "no"))
         said.append(f"{asked} If yes, {' where messages are in the clear, or else '.join(views)}.")
     high = _STOREY * len(_QUESTIONS) - (_STOREY - _BOX) + 8
     told = html.escape(" If no: ".join(said))
