@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.certificates import DenseProof, ShiftProof
+from sottovoce.certificates import DenseProof, MovesProof, ShiftProof
 from sottovoce.errors import InputError
 from sottovoce.gaussian import delta, epsilon
 from sottovoce.participation import Participation
@@ -34,7 +34,7 @@ from sottovoce.verification.checking import Check, stored_weights, verify
 from sottovoce.verification.floats import is_gossip
 from sottovoce.verification.meaning import certified_protocol, pair_of, program_question, question
 from sottovoce.verification.memory import AlikePairs, as_if_heard
-from sottovoce.verification.others import Others, ProgramPair, no_worse, no_worse_in_programs
+from sottovoce.verification.others import MOST_WORK, Others, ProgramPair, no_worse, no_worse_in_programs
 from sottovoce.verification.training import no_worse_in_training
 from sottovoce.views import ONE_OBSERVER
 
@@ -387,6 +387,8 @@ def _others_heard(
         Participation.parse(stated.participation),
         limit,
         attained=False,
+        # Beside moves, whose rounds cost alike, only caps count, whose do too: a report's line of ε rests on that.
+        most_work=0.0 if isinstance(certificate.proof, MovesProof) else MOST_WORK,
         progress=progress,
     )
     return replace(found, proved=found.proved + len(held) - len(rest))
