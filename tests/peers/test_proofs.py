@@ -495,6 +495,17 @@ def test_a_round_costs_what_hides_no_more_where_its_observer_received_nothing(tm
     assert stated.squared == found.squared
 
 
+def test_an_old_copy_of_a_transcript_is_not_believed_about_later_rounds(tmp_path: Path) -> None:
+    """Who is said to have sent nothing would be said to have taken nothing up, and to have opened nothing."""
+    run = masked("logistic", rounds=4)
+    swarm, files = lived(run, tmp_path, {})
+    keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
+    lines = {name: read_transcript(path, keys[name]) for name, path in files.items()}
+    lines["site-2"] = [line for line in lines["site-2"] if line.get("round", 0) < 2]
+    with pytest.raises(SottovoceError, match="transcript of site-2 knows nothing of round 3.*is an old copy"):
+        history_of(swarm.network, {name: lines[name] for name in ("site-0", "site-2")})
+
+
 def test_a_sum_that_too_few_opened_shows_nothing_even_if_masked_messages_were_sent(tmp_path: Path) -> None:
     """The receiver dies with all masked messages in its hands; no sender shows a share, so that they stay masked."""
     run = masked("logistic", rounds=4, missing="survivors")

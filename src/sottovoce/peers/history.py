@@ -105,7 +105,19 @@ def history_of(
     found = History(network=network, authors=frozenset(map(network.index, transcripts)))
     for name, lines in transcripts.items():
         _Reader(found, network.index(name), checked=checked).read(lines)
+    _check_complete(found)
     return found
+
+
+def _check_complete(history: History) -> None:
+    """Refuse a transcript that ends before rounds in which others, by what was signed, have its author."""
+    for t in range(history.network.settings.rounds):
+        for i in sorted(history.authors & history.acting(t)):
+            if (t, i) not in history.sent:
+                raise InputError(
+                    f"the transcript of {history.network.names[i]} knows nothing of round {t + 1}, and others have its "
+                    "message there: it is an old copy (take the file as it was at the end of the run)"
+                )
 
 
 class _Reader:
