@@ -43,7 +43,7 @@ swarm: $(TESTABLE)  ## eight sites as processes of this machine, which learn tog
 test: check browser  ## lint, types, architecture, documentation and every test
 	$(BIN)/python -m pytest $(TOGETHER)
 
-quick: check  ## the same without what needs a browser or loads a server
+quick: check  ## the same without what needs a browser, or many clients and processes, or kills some
 	$(BIN)/python -m pytest $(TOGETHER) -m "not browser and not load"
 
 check: $(TESTABLE)

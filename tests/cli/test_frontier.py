@@ -51,6 +51,7 @@ def test_text_json_picture_and_report_say_the_same(sottovoce: Run) -> None:
     )
 
 
+@pytest.mark.load
 def test_an_interrupt_keeps_what_is_finished(tmp_path: Path, sottovoce: Run) -> None:
     words = (*ALONE, "--folder", str(tmp_path / "price"))
     code, err = interrupted_after("sottovoce.frontiers.run:read_form", *words, folder=tmp_path)

@@ -95,6 +95,7 @@ def test_a_stream_without_greek_letters_is_no_error() -> None:
     assert done.stdout.startswith("\\u03b5 \\u2264 ")
 
 
+@pytest.mark.load
 def test_an_interrupt_is_quiet() -> None:
     with subprocess.Popen(
         [*DRIVEN, *LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -107,6 +108,7 @@ def test_an_interrupt_is_quiet() -> None:
     assert (process.returncode, out, err) == (130, "", "sottovoce: interrupted\n")
 
 
+@pytest.mark.load
 def test_an_interrupt_gives_the_terminal_back() -> None:
     pty = pytest.importorskip("pty")
     above, below = pty.openpty()

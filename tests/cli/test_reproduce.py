@@ -56,6 +56,7 @@ def test_bad_input_is_one_line(sottovoce: Run) -> None:
         assert err.count("\n") == 1
 
 
+@pytest.mark.load
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path, sottovoce: Run) -> None:
     write, words = "sottovoce.report.reproduction:write_study_record", ("reproduce", "figure-2", "--quick")
     code, err = interrupted_after(write, *words, "--output", "paper", folder=tmp_path)

@@ -90,6 +90,7 @@ def test_bad_input_is_one_line(words: tuple[str, ...], complaint: str, sottovoce
     assert err.count("\n") == 1
 
 
+@pytest.mark.load
 @pytest.mark.parametrize("where", [(), ("--cluster", "local")])
 def test_an_interrupt_says_how_to_go_on(where: tuple[str, ...], tmp_path: Path, sottovoce: Run) -> None:
     write = "sottovoce.sweeps.folder:Folder.write_part"

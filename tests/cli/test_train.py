@@ -230,6 +230,7 @@ def test_a_run_is_kept_where_only_its_owner_reads_it(sottovoce: Run, tmp_path: P
     assert "the run is finished: all of its 8 rounds are done" in err
 
 
+@pytest.mark.load
 def test_an_interrupted_run_is_kept_and_goes_on_bit_for_bit(sottovoce: Run, tmp_path: Path) -> None:
     asked = ("--target-epsilon", "4", "--batch-fraction", "0.5", "--view", "secure-sum")
     words = (*TRAIN[:3], "path:n=3", *TRAIN[4:], *asked)
@@ -403,6 +404,7 @@ def killed(words: tuple[str, ...], where: Path, at: int) -> dict[int, str]:
     return sent
 
 
+@pytest.mark.load
 @pytest.mark.parametrize(
     ("at", "protocol"),
     [(1, "gossip"), (5, "gossip"), (5, "pairwise-noise:local=1,shared=2"), (5, "gossip:encoder=1+1/2+3/8")],

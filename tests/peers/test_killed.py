@@ -15,6 +15,7 @@ from sottovoce.peers import Moment, places_beside, read_network, read_transcript
 from sottovoce.peers.letters import checked_header
 from sottovoce.peers.local import Place, _child, process_context
 
+pytestmark = pytest.mark.load
 CONTEXT = process_context()
 ROUNDS = 12
 

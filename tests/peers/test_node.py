@@ -161,6 +161,7 @@ def test_the_weight_of_who_is_missing_is_spread_if_the_network_says_so(sums: str
     assert np.allclose(models[0], models[2], rtol=1e-12)
 
 
+@pytest.mark.load
 @pytest.mark.parametrize(("sums", "seed"), [("plain", 0), ("plain", 1), ("masked", 2)])
 def test_whoever_is_killed_and_whenever_nobody_hangs_and_nothing_is_sent_twice(sums: str, seed: int) -> None:
     waits = Deadlines(join=5.0, round=2.0, lost=0.3)

@@ -13,6 +13,8 @@ from sottovoce.errors import InputError
 from sottovoce.protocols import Protocol
 from sottovoce.sweeps import clusters, sweep
 
+pytestmark = pytest.mark.load
+
 
 def test_a_local_cluster_gives_the_same_pairs(protocol: Protocol, pairs: Any, tmp_path: Path) -> None:
     sweep(protocol, "secure-sum", tmp_path / "one", tile=4)

@@ -222,6 +222,7 @@ def test_settings_are_checked_before_the_work(
     assert not (tmp_path / "pairs").exists()
 
 
+@pytest.mark.load
 def test_a_killed_sweep_goes_on_where_it_was(protocol: Protocol, pairs: Any, tmp_path: Path) -> None:
     folder, notes = tmp_path / "pairs", tmp_path / "notes"
     process = started(folder, notes, 1)
@@ -239,6 +240,7 @@ def test_a_killed_sweep_goes_on_where_it_was(protocol: Protocol, pairs: Any, tmp
     assert not list(folder.glob(".*"))
 
 
+@pytest.mark.load
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see whether a process lives")
 def test_workers_end_with_a_sweep_that_is_killed(protocol: Protocol, pairs: Any, tmp_path: Path) -> None:
     folder, notes = tmp_path / "pairs", tmp_path / "notes"

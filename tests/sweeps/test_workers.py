@@ -13,6 +13,8 @@ from sottovoce.errors import InputError
 from sottovoce.protocols import Protocol
 from sottovoce.sweeps import sweep
 
+pytestmark = pytest.mark.load
+
 
 def content(folder: Path) -> dict[str, bytes]:
     return {entry.name: entry.read_bytes() for entry in folder.iterdir()}

@@ -16,6 +16,7 @@ from sottovoce.web.jobs import Busy, Jobs
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.load
 PYTHON = sys.executable
 
 
