@@ -7,6 +7,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+import networkx as nx
 import pytest
 
 from sottovoce import graphs
@@ -112,6 +113,62 @@ def test_most_coalitions_are_ruled_out_together() -> None:
     assert search.exact
     assert search.coalitions == math.comb(15, 3)
     assert search.evaluated < 0.7 * search.coalitions
+
+
+def test_coalitions_that_a_relabelling_carries_onto_each_other_are_looked_at_once() -> None:
+    """Of C(24, 2) pairs on a torus, and of C(29, 4) coalitions of a complete graph."""
+    torus = worst_coalition(protocol_of("torus:rows=5,cols=5", 6), 7, size=2)
+    assert (torus.exact, torus.coalitions) == (True, 276)
+    assert torus.evaluated < 100
+    whole = worst_coalition(protocol_of("complete:n=30", 4), 3, size=4)
+    assert (whole.exact, whole.coalitions) == (True, 23751)
+    # One set of each size up to four, and the unions that rule the others out.
+    assert whole.evaluated <= 30
+
+
+def test_a_coalition_on_a_long_ring_is_proved_the_worst() -> None:
+    search = worst_coalition(protocol_of("ring:n=30", 12), 15, size=2)
+    assert search.exact
+    assert search.coalitions == 406
+    assert set(search.coalition) in ({13, 14}, {16, 17})
+    assert search.evaluated < 150
+
+
+TREES = [
+    ([(0, 1), (0, 2), (0, 3), (3, 4), (4, 5), (2, 6)], 0),
+    ([(0, 1), (1, 2), (2, 3), (2, 4), (4, 5), (4, 6), (6, 7)], 2),
+    ([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)], 0),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize(("edges", "target"), TREES)
+def test_who_stands_behind_another_member_is_not_needed(edges: Any, target: int, size: int) -> None:
+    protocol = gossip(graphs.metropolis_weights(nx.Graph(edges)), rounds=5)
+    view: CoalitionView = "coalition-messages"
+    table = every_one(protocol, target, size, view)
+    search = worst_coalition(protocol, target, size=size, view=view)
+    agrees(search, table)
+    assert search.exact
+    assert search.sensitivity.upper >= max(squared.lower for squared in table.values())
+    # Named candidates stand behind those alone that are named.
+    far = [node for node in protocol.labels if node != target and target not in nx.Graph(edges)[node]]
+    if len(far) >= size:
+        named = worst_coalition(protocol, target, size=size, view=view, candidates=far)
+        theirs = {members: ends for members, ends in table.items() if set(members) <= set(far)}
+        assert named.exact
+        assert named.sensitivity.upper >= max(squared.lower for squared in theirs.values())
+        assert set(named.coalition) <= set(far)
+
+
+def test_a_hub_of_a_tree_is_searched_among_its_neighbours_alone() -> None:
+    tree = nx.balanced_tree(4, 3)
+    protocol = gossip(graphs.metropolis_weights(tree), rounds=6)
+    search = worst_coalition(protocol, 0, size=3, view="coalition-messages")
+    assert search.exact
+    assert search.coalitions == math.comb(84, 3)
+    assert set(search.coalition) <= {1, 2, 3, 4}
+    assert search.evaluated <= 4
 
 
 @pytest.fixture

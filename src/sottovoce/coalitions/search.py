@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sottovoce.interval import Interval
 
-__all__ = ["OutOfTime", "Search", "Step"]
+__all__ = ["Group", "OutOfTime", "Search", "Step"]
 
 # Greedy choice and swaps look at this many candidates, or twice the size if that is more. Where there are no more
 # coalitions than that, a first guess would cost as much as looking at all of them.
@@ -47,7 +47,9 @@ class Search:
     """The search for the coalition of `size` candidates with the largest measure, and its state.
 
     `measure` must grow with the set, and its intervals must hold; `cap` bounds it for every set. `candidates` come
-    in the order in which they promise most.
+    in the order in which they promise most. `first` names a group that was asked about before and has, coalition by
+    coalition, the same measures, or the group itself; `coalitions` is how many there are where the candidates stand
+    for more nodes than these.
 
     Guarantee: `upper_bound` holds for every coalition of that size, at any time, so that `run` may be stopped.
     """
@@ -58,6 +60,8 @@ class Search:
     cap: float
     deadline: float
     progress: Callable[[int, int], None] | None = None
+    first: Callable[[Group], Group] = tuple
+    coalitions: int | None = None
     trace: list[Step] = field(default_factory=list)
     _ceiling: float = field(init=False)
     _known: dict[Members, Interval] = field(default_factory=dict)
@@ -71,7 +75,7 @@ class Search:
     @property
     def total(self) -> int:
         """How many coalitions there are."""
-        return math.comb(len(self.candidates), self.size)
+        return math.comb(len(self.candidates), self.size) if self.coalitions is None else self.coalitions
 
     @property
     def evaluated(self) -> int:
@@ -91,7 +95,8 @@ class Search:
     def run(self) -> None:
         """Search until it is proved that no coalition exceeds the found one's upper end."""
         self.ends(frozenset(self.candidates[: self.size]))
-        guesses = (self._grow, self._swap) if self.total > SHORTLIST else ()
+        several = math.comb(len(self.candidates), self.size)
+        guesses = (self._grow, self._swap) if several > SHORTLIST else ()
         for phase in (*guesses, self._rule_out):
             if self._floor < self._ceiling:
                 phase()
@@ -101,7 +106,7 @@ class Search:
 
     def ends(self, members: Members) -> Interval:
         """The measure of a set, computed once; a coalition of the right size may become the best."""
-        found = self._known.get(members)
+        found = self._known.get(members) or self._known.get(members := self._first(members))
         if found is not None:
             return found
         if self.trace and time.monotonic() >= self.deadline:
@@ -114,6 +119,11 @@ class Search:
         if self.progress is not None:
             self.progress(max(self._tried, self._settled), self.total)
         return found
+
+    def _first(self, members: Members) -> Members:
+        """A set that was asked about before and has the same measure, or the set itself."""
+        ((nodes, _),) = self.first(((tuple(sorted(members)), len(members)),))
+        return frozenset(nodes)
 
     @property
     def _shortlist(self) -> Sequence[int]:
@@ -143,31 +153,28 @@ class Search:
         """Divide groups of coalitions, the one with the largest bound first, until none can hold a better one.
 
         A group lies within the union of its blocks, whose measure bounds all its coalitions; a part of a group keeps
-        the bound of the whole until its own is known.
+        the bound of the whole until its own is known. A group that is like one that was divided before holds nothing
+        better, by induction over the number of coalitions in a group; one alone is like one that was measured.
         """
         fresh = itertools.count(0, -1)
         groups: list[tuple[float, int, Group]] = [
-            (-self._ceiling, next(fresh), ((self._by_promise(), self.size),))
+            (-self._ceiling, next(fresh), ((tuple(self.candidates), self.size),))
         ]
         while groups and -groups[0][0] > self._floor:
             # The largest bound that is left holds for every coalition that is not settled yet.
             self._ceiling = -groups[0][0]
             negative, _, group = heapq.heappop(groups)
             count = _count(group)
+            if self.first(group) != group:
+                # Its coalitions are as good as those of a group that was divided before.
+                self._settled += count
+                continue
             bound = min(-negative, self.ends(frozenset().union(*(block for block, _ in group))).upper)
             if count == 1 or bound <= self._floor:
                 self._settled += count
                 continue
             for part in _divided(group):
-                heapq.heappush(groups, (-bound, next(fresh), part))
-
-    def _by_promise(self) -> Nodes:
-        """The candidates by what each of them sees alone, where that is known, and the others as they came."""
-        alone = {node: self._known.get(frozenset({node})) for node in self.candidates}
-        known = [node for node, ends in alone.items() if ends is not None]
-        # Sorting is stable, so equals keep their order.
-        known.sort(key=lambda node: -self._known[frozenset({node})].upper)
-        return (*known, *(node for node, ends in alone.items() if ends is None))
+                heapq.heappush(groups, (-bound, next(fresh), _gathered(part)))
 
 
 def _count(group: Group) -> int:
@@ -175,16 +182,24 @@ def _count(group: Group) -> int:
     return math.prod(math.comb(len(block), members) for block, members in group)
 
 
+def _gathered(group: Group) -> Group:
+    """The same group, with all blocks whose nodes are members for certain in one, behind those that are open.
+
+    >>> _gathered((((1,), 1), ((4, 5, 6), 2), ((3, 2), 2)))
+    (((4, 5, 6), 2), ((1, 2, 3), 3))
+    """
+    certain = sorted(node for block, members in group if len(block) == members for node in block)
+    still = tuple((block, members) for block, members in group if len(block) > members)
+    return (*still, (tuple(certain), len(certain))) if certain else still
+
+
 def _divided(group: Group) -> Iterator[Group]:
-    """The group in parts: its largest open block is halved, with every division of that block's members.
+    """The group in parts: its first open block, of those who promise most, is halved, with every division of members.
 
     >>> list(_divided((((1, 2, 3, 4), 1),)))
     [(((3, 4), 1),), (((1, 2), 1),)]
     """
-    place = max(
-        (k for k, (block, members) in enumerate(group) if len(block) > members),
-        key=lambda k: len(group[k][0]),
-    )
+    place = next(k for k, (block, members) in enumerate(group) if len(block) > members)
     block, members = group[place]
     first, second = block[: len(block) // 2], block[len(block) // 2 :]
     for some in range(max(0, members - len(second)), min(members, len(first)) + 1):

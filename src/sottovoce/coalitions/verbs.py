@@ -18,7 +18,7 @@ from sottovoce.coalitions.results import (
     ObserverView,
     Stopped,
 )
-from sottovoce.coalitions.search import OutOfTime, Search
+from sottovoce.coalitions.search import Group, OutOfTime, Search
 from sottovoce.errors import InputError, at_least, one_of
 from sottovoce.interval import Interval
 from sottovoce.scenarios import Scenario, StreamWords, asked
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["worst_coalition", "worst_observer"]
 
+
+# Speed alone: in larger networks neither symmetries nor who stands behind whom are looked for.
+MOST_NODES = 2000
 
 # Alone, with its own noise known, an observer sees what a coalition of one sees: in its neighbourhood only its own
 # messages come on top, and those it can compute.
@@ -58,8 +61,10 @@ def worst_coalition(
         max over A, |A| = size, target ∉ A, of Δ²(A),   with Δ²(A) ≤ Δ²(B) for every B ⊇ A.
 
     A greedy coalition and single swaps come first; then all coalitions are divided into groups, each of them within
-    a set of nodes whose own Δ² bounds it, until no group can hold a better one. Among equals by the upper end of Δ²
-    the first that was found is kept.
+    a set of nodes whose own Δ² bounds it, until no group can hold a better one. Coalitions that a relabelling of the
+    network carries onto each other, the target onto itself, are looked at once; and where each message is seen, nobody
+    who stands behind another candidate is looked at. Among equals by the upper end of Δ² the first that was found is
+    kept.
 
     Args:
         question: a `Scenario` of one target and a coalition's view by name, whose observers are the candidates; or a
@@ -76,7 +81,8 @@ def worst_coalition(
 
     Guarantee: `sensitivity` encloses Δ² of the found coalition, and `upper_bound` is an upper bound for every
     coalition of this size, whenever the search stops; `exact` only if nothing exceeds the found one's upper end.
-    Source: seeing more never lowers Δ (data processing, as the larger coalition can compute what the smaller sees).
+    Source: seeing more never lowers Δ (data processing, as the larger coalition can compute what the smaller sees);
+    docs/mathematics.md, section 2, for relabellings and for who stands behind whom.
 
     >>> from sottovoce import gossip, graphs
     >>> star = gossip(graphs.metropolis_weights("star:n=6"), rounds=10)
@@ -144,9 +150,12 @@ def _searched(
     if not protocol.plain or scenario.contribution == "energy":
         # All candidates together see whatever any coalition of them sees.
         cap = measured(frozenset(nodes)).upper
+    kept = _undominated(protocol, centre, nodes, view, int(size))
     search = Search(
-        candidates=nodes,
+        candidates=kept,
         size=int(size),
+        first=_alike(protocol, centre),
+        coalitions=math.comb(len(nodes), int(size)),
         measure=measured,
         cap=cap,
         deadline=math.inf if time_limit is None else time.monotonic() + time_limit,
@@ -221,6 +230,58 @@ def _nearest_first(protocol: Protocol, target: int, candidates: Iterable[Hashabl
     received = np.asarray(squares.sum(axis=1)).ravel() - squares.diagonal()
     share = np.divide(direct, received, out=np.zeros_like(direct), where=received > 0)
     return tuple(sorted((i for i in named if i != target), key=lambda i: (hops[i], -share[i], i)))
+
+
+def _undominated(
+    protocol: Protocol, target: int, nodes: tuple[int, ...], view: str, size: int
+) -> tuple[int, ...]:
+    """The candidates among whose coalitions a worst one is: where messages are seen, none that stands behind another.
+
+    A node stands behind a if every way from the target to it passes a.
+
+    Guarantee: for plain gossip and programs, Δ² of no coalition of `size` candidates exceeds that of all those of the
+    ones that are returned.
+    Source: docs/mathematics.md, section 2.
+    """
+    if view != "coalition-messages" or protocol.updates is not None or protocol.n > MOST_NODES:
+        return nodes
+    W = sum((weights.matrix for weights in protocol.schedule[1:]), protocol.schedule[0].matrix)
+    behind: set[int] = set()
+    for node in nodes:
+        if node not in behind:
+            others = np.delete(np.arange(protocol.n), node)
+            parts = csgraph.connected_components(W[others][:, others], directed=False)[1]
+            cut = others[parts != parts[np.searchsorted(others, target)]]
+            behind.update(cut.tolist())
+    front = tuple(node for node in nodes if node not in behind)
+    if len(front) >= size:
+        return front
+    # All of them together see the most; who fills the places that are left does not matter.
+    return (*front, *[node for node in nodes if node not in front][: size - len(front)])
+
+
+def _alike(protocol: Protocol, target: int) -> Callable[[Group], Group]:
+    """For each group the first that was asked about and that a relabelling which keeps the target carries to it.
+
+    Guarantee: both groups have the same Δ², coalition by coalition.
+    Source: docs/mathematics.md, section 2.
+    """
+    if protocol.n > MOST_NODES or protocol.symmetries.tells_apart([[target]]):
+        return tuple
+    symmetries = protocol.symmetries
+    known: dict[tuple[int, ...], list[Group]] = {}
+
+    def first(group: Group) -> Group:
+        blocks = [[target], *(block for block, _ in group)]
+        counts = [members for _, members in group]
+        others = known.setdefault((symmetries.look(blocks), *counts), [])
+        for other in others:
+            if symmetries.carrying_groups([[target], *(block for block, _ in other)], blocks) is not None:
+                return other
+        others.append(group)
+        return group
+
+    return first
 
 
 def _labels(protocol: Protocol, members: frozenset[int]) -> tuple[Hashable, ...]:

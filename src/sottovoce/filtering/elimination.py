@@ -130,9 +130,13 @@ def _eliminate(
         raise ViewError("the observer knows the noise of every node, so nothing is hidden (leave a node out)")
     position[unknown] = np.arange(unknown.size)
 
+    # A known node of whose senders none is unknown has no inflow to speak of. The diagonal does not count, so that
+    # floats show what rationals would.
+    hidden = position >= 0
+    fed = _holds(protocol.schedule[0].matrix, hidden)
     fresh: list[ExactRow] = []
     delayed: list[ExactRow] = []
-    for k in range(observation.rows.shape[0]):
+    for k in np.flatnonzero(_holds(observation.rows, hidden | fed)).tolist():
         row = observation.exact(k)
         seen = _restrict(row, position)
         if seen:
@@ -140,7 +144,7 @@ def _eliminate(
         elif row:
             # A row of known nodes alone tells, one round later, what flowed into them: v_A A_AU s_{t−1}.
             delayed.append(_restrict(_inflow(protocol, row), position))
-    inflows = {int(a): _restrict(protocol.exact_row(int(a)), position) for a in known}
+    inflows = {int(a): _restrict(protocol.exact_row(int(a)), position) for a in known if fed[a]}
 
     now = RowSpace.spanned_by(fresh)
     soon = now.extended(delayed)
@@ -165,6 +169,12 @@ def _eliminate(
         read=np.isin(np.arange(unknown.size), [j for row in soon.pivots.values() for j in row]),
     )
     return system, undetermined
+
+
+def _holds(rows: csr_array, nodes: np.ndarray) -> np.ndarray:
+    """Which rows have an entry in the columns of some nodes."""
+    found = np.concatenate([[0], np.cumsum(nodes[rows.indices])])[rows.indptr]
+    return np.asarray(found[1:] > found[:-1])
 
 
 def _among(matrix: csr_array, position: np.ndarray, size: int) -> csr_array:

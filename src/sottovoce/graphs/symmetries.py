@@ -94,6 +94,10 @@ class Symmetries:
         """A number that is the same for groups of nodes that a relabelling carries onto each other."""
         return int(_mixed(self._spread(self._marked(groups))).sum())
 
+    def tells_apart(self, groups: Sequence[Iterable[int]]) -> bool:
+        """Whether no relabelling but the one that changes nothing keeps these groups, as colours show."""
+        return np.unique(self._spread(self._marked(groups))).size == self.n
+
     def orbits(self, nodes: Iterable[int]) -> Orbits:
         """Which of `nodes` are found to be carried onto each other, and how.
 
