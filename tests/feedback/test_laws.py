@@ -14,7 +14,7 @@ from sottovoce import View, account, gossip, graphs, rate, sensitivity
 from sottovoce.errors import InputError, ViewError
 from sottovoce.feedback import training_pairs, training_sensitivity
 from sottovoce.graphs import matrix_weights
-from sottovoce.protocols import momentum
+from sottovoce.protocols import checked_updates, momentum
 
 SUM = View.secure_sum(0)
 GRAPH = "random-regular:n=9,d=4,seed=5"
@@ -212,7 +212,7 @@ def test_a_protocol_with_updates_is_what_every_verb_asks_about() -> None:
     # An encoder moves noise between rounds: three rounds of (1, 1) give away 9, not 3.
     for other in (
         gossip(weights, rounds=3, updates=(0, 1), encoder=(1, 1)),
-        replace(momentum(weights, beta=0.5, rounds=3), updates=(0, 1)),
+        replace(momentum(weights, beta=0.5, rounds=3), updates=checked_updates((0, 1), 3)),
     ):
         for view in (View.secure_sum(0), View.neighbourhood(0), View.everyone):
             with pytest.raises(InputError, match="undamped"):

@@ -502,7 +502,9 @@ def test_an_old_copy_of_a_transcript_is_not_believed_about_later_rounds(tmp_path
     keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
     lines = {name: read_transcript(path, keys[name]) for name, path in files.items()}
     lines["site-2"] = [line for line in lines["site-2"] if line.get("round", 0) < 2]
-    with pytest.raises(SottovoceError, match=r"transcript of site-2 knows nothing of round 3.*is an old copy"):
+    with pytest.raises(
+        SottovoceError, match=r"transcript of site-2 knows nothing of round 3.*is an old copy"
+    ):
         history_of(swarm.network, {name: lines[name] for name in ("site-0", "site-2")})
 
 
