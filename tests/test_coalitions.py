@@ -122,8 +122,35 @@ def test_coalitions_that_a_relabelling_carries_onto_each_other_are_looked_at_onc
     assert torus.evaluated < 100
     whole = worst_coalition(protocol_of("complete:n=30", 4), 3, size=4)
     assert (whole.exact, whole.coalitions) == (True, 23751)
-    # One set of each size up to four, and the unions that rule the others out.
-    assert whole.evaluated <= 30
+    # All nodes are twins: one set of each size up to four.
+    assert whole.evaluated == 4
+
+
+@EITHER_VIEW
+@pytest.mark.parametrize(("target", "size"), [(5, 3), (0, 2)])
+def test_one_choice_of_twins_stands_for_all(view: CoalitionView, target: int, size: int) -> None:
+    """Two leaves at one node, three at the next, and three that all know each other: three kinds of twins."""
+    edges = [
+        (0, 1),
+        (1, 2),
+        (0, 3),
+        (0, 4),
+        (1, 5),
+        (1, 6),
+        (1, 7),
+        (2, 8),
+        (2, 9),
+        (2, 10),
+        (8, 9),
+        (9, 10),
+        (8, 10),
+    ]
+    protocol = gossip(graphs.metropolis_weights(nx.Graph(edges)), rounds=4)
+    search = worst_coalition(protocol, target, size=size, view=view)
+    table = every_one(protocol, target, size, view)
+    agrees(search, table)
+    assert search.exact
+    assert search.evaluated < len(table) / 2
 
 
 def test_a_coalition_on_a_long_ring_is_proved_the_worst() -> None:

@@ -46,8 +46,10 @@ def test_orbits_of_networks_that_are_alike_all_over(name: str) -> None:
 def compared(weights: GossipWeights, marks: Any, order: Any) -> None:
     kept = all_that_keep(weights, marks)
     found = Symmetries([weights], marks)
-    orbits = found.orbits(order)
+    orbits, twins = found.orbits(order), found.twins(order)
     for one, two in itertools.combinations(range(weights.n), 2):
+        swapped = tuple({one: two, two: one}.get(k, k) for k in range(weights.n))
+        assert (twins[one] == twins[two]) == (swapped in kept)
         carried = any(images[one] == two for images in kept)
         assert (orbits.first(one) == orbits.first(two)) == carried
         for onto in itertools.combinations(range(weights.n), 2):

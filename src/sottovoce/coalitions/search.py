@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sottovoce.interval import Interval
 
@@ -48,8 +48,9 @@ class Search:
 
     `measure` must grow with the set, and its intervals must hold; `cap` bounds it for every set. `candidates` come
     in the order in which they promise most. `first` names a group that was asked about before and has, coalition by
-    coalition, the same measures, or the group itself; `coalitions` is how many there are where the candidates stand
-    for more nodes than these.
+    coalition, the same measures, or the group itself; `twins` names for each candidate one that can take its place in
+    any set without a change of the measure, the same for all of these; `coalitions` is how many there are where the
+    candidates stand for more nodes than these.
 
     Guarantee: `upper_bound` holds for every coalition of that size, at any time, so that `run` may be stopped.
     """
@@ -61,6 +62,7 @@ class Search:
     deadline: float
     progress: Callable[[int, int], None] | None = None
     first: Callable[[Group], Group] = tuple
+    twins: Mapping[int, int] = field(default_factory=dict)
     coalitions: int | None = None
     trace: list[Step] = field(default_factory=list)
     _ceiling: float = field(init=False)
@@ -157,9 +159,8 @@ class Search:
         better, by induction over the number of coalitions in a group; one alone is like one that was measured.
         """
         fresh = itertools.count(0, -1)
-        groups: list[tuple[float, int, Group]] = [
-            (-self._ceiling, next(fresh), ((tuple(self.candidates), self.size),))
-        ]
+        everything = self._narrowed(((tuple(self.candidates), self.size),))
+        groups: list[tuple[float, int, Group]] = [(-self._ceiling, next(fresh), everything)]
         while groups and -groups[0][0] > self._floor:
             # The largest bound that is left holds for every coalition that is not settled yet.
             self._ceiling = -groups[0][0]
@@ -174,7 +175,14 @@ class Search:
                 self._settled += count
                 continue
             for part in _divided(group):
-                heapq.heappush(groups, (-bound, next(fresh), _gathered(part)))
+                heapq.heappush(groups, (-bound, next(fresh), _gathered(self._narrowed(part))))
+
+    def _narrowed(self, group: Group) -> Group:
+        """The group with one choice in place of all from a block of twins, which have one measure."""
+        return tuple(
+            (block[:members] if len({self.twins.get(node, node) for node in block}) == 1 else block, members)
+            for block, members in group
+        )
 
 
 def _count(group: Group) -> int:

@@ -155,6 +155,7 @@ def _searched(
         candidates=kept,
         size=int(size),
         first=_alike(protocol, centre),
+        twins=protocol.symmetries.twins(kept) if protocol.n <= MOST_NODES else {},
         coalitions=math.comb(len(nodes), int(size)),
         measure=measured,
         cap=cap,

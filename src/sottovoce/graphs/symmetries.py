@@ -6,7 +6,8 @@ Searched for by colours that spread along the edges, and believed only after all
 
 from __future__ import annotations
 
-from collections import deque
+import itertools
+from collections import defaultdict, deque
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,36 @@ class Symmetries:
             classes.setdefault(int(self._kinds[node]), []).append(node)
         for members in classes.values():
             self._put_together(members, found)
+        return found
+
+    def twins(self, nodes: Iterable[int]) -> dict[int, int]:
+        """For each of `nodes` the first one that can change places with it while all others stay.
+
+        Guarantee: each such exchange keeps all weights and marks; those of one first node can be reordered at will.
+
+        >>> from sottovoce.graphs import metropolis_weights
+        >>> Symmetries([metropolis_weights("star:n=4")]).twins(range(4))
+        {0: 0, 1: 1, 2: 1, 3: 1}
+        """
+        near = np.zeros(self.n, dtype=np.uint64)
+        own = _mixed(np.arange(self.n, dtype=np.uint64))
+        np.add.at(near, self._places // self.n, own[self._others])
+        closed = near + own
+        firsts: dict[tuple[bool, int], list[int]] = defaultdict(list)
+        found: dict[int, int] = {}
+        for node in nodes:
+            # Twins have the same neighbours; with themselves, if they are neighbours of each other.
+            looks = ((False, int(near[node])), (True, int(closed[node])))
+            for first in itertools.chain.from_iterable(firsts[look] for look in looks):
+                images = np.arange(self.n)
+                images[[node, first]] = first, node
+                if self._keeps(images):
+                    found[node] = first
+                    break
+            else:
+                found[node] = node
+                for look in looks:
+                    firsts[look].append(node)
         return found
 
     @cached_property
