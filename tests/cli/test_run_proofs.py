@@ -108,3 +108,18 @@ def test_shared_noise_is_proved_for_whoever_hears_every_message(sottovoce: Run, 
 def test_everyone_of_plain_gossip_is_verified_with_local_dp(sottovoce: Run) -> None:
     assert sottovoce(*TRAIN, "--view", "everyone", "--report", "r.html").code == 0
     assert sottovoce("verify", "r.html", "--graph", "ring:n=4").code == 0
+
+
+@pytest.mark.parametrize("graph", ["ring:n=4", "star:n=5"])
+def test_the_line_of_quadratic_losses_follows_from_the_proof_of_all_rounds(
+    sottovoce: Run, tmp_path: Path, graph: str
+) -> None:
+    asked = ("train", "synthetic", "--graph", graph, *TRAIN[4:], "--view", "secure-sum", "--report", "r.html")
+    assert sottovoce(*asked).code == 0
+    code, out, err = sottovoce("verify", "r.html", "--graph", graph)
+    assert (code, err) == (0, "")
+    assert "before the last round" not in out
+    rewritten(tmp_path / "r.html", partial(lowered, column="epsilon", share=0.6))
+    code, _, err = sottovoce("verify", "r.html", "--graph", graph)
+    assert code == 3
+    assert "ε of the view before the last round, which does not follow" in err

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plan"]
 
-# At how many horizons the ε of a network view is computed, and how many pairs and rounds make that worth its time.
-_LEDGER = 5
-_LEDGER_WORK = 20_000
+# At how many horizons local DP is computed where that takes its time.
+_HORIZONS = 5
 # Bytes for the steps and dampings of a round, measured as 24 and rounded up; accounts ask for theirs by themselves.
 _A_ROUND = 32
 
@@ -50,8 +49,8 @@ class Plan:
 
     `account` is what is certified of the worst pair in the view, `unconditional` that of everyone's messages: local DP.
     `averaging`, if it was asked for, is the number of the same view as if gradients did not depend on models. `table`
-    has all pairs, as if records took part in every round where they do so by coins. `ledger` holds (rounds, ε of the
-    view) for growing horizons. `cut` says that a budget left fewer rounds than were asked for.
+    has all pairs, as if records took part in every round where they do so by coins. `cut` says that a budget left fewer
+    rounds than were asked for.
     """
 
     task: Task
@@ -63,7 +62,6 @@ class Plan:
     account: Account
     table: AccountTable
     unconditional: Account
-    ledger: tuple[tuple[int, float], ...]
     cut: bool
     settings: dict[str, Any]
     averaging: Account | None = None
@@ -77,16 +75,24 @@ class Plan:
         return replace(self.account, observers=found.observers, target=found.target)
 
     def spent(self, rounds: int) -> tuple[float, float]:
-        """Upper bounds of ε after so many rounds: that of the chosen view, and that of everyone's."""
+        """Upper bounds of ε after so many rounds: that of the chosen view, and that of everyone's.
+
+        Before the last round the first is what follows from the account of all rounds, so that whatever proves that
+        account proves the line: what is seen of fewer rounds is a part of what is seen of all.
+        """
         if rounds == 0:
             return 0.0, 0.0
         target = self.recipe.target_epsilon
         if rounds == self.protocol.rounds:
             ends = shown_epsilons(self.account, self.unconditional, target)
             return ends[0].upper, ends[1].upper
-        later = min(epsilon for horizon, epsilon in self.ledger if horizon >= rounds)
         unconditional = self._seen_by_all(rounds)
-        return min(later, self._on_line(rounds), unconditional), unconditional
+        return min(self._whole, self._on_line(rounds), unconditional), unconditional
+
+    @cached_property
+    def _whole(self) -> float:
+        """ε of the view after all rounds."""
+        return self.account.epsilon().upper
 
     def _on_line(self, rounds: int) -> float:
         """ε of the view where every round in which a record takes part costs the same; infinite where it does not."""
@@ -106,7 +112,7 @@ class Plan:
 
     def _seen_by_all(self, rounds: int) -> float:
         """ε of local DP after so many rounds; programs and coins, which take their time, at a few horizons alone."""
-        whole, share = self.protocol.rounds, max(1, self.protocol.rounds // _LEDGER)
+        whole, share = self.protocol.rounds, max(1, self.protocol.rounds // _HORIZONS)
         quick = self.protocol.plain and not self.exposure.by_coins
         horizon = rounds if quick else min(whole, math.ceil(rounds / share) * share)
         if horizon not in self._asked:
@@ -206,7 +212,6 @@ def plan(
         table=found.table,
         unconditional=exposure.everyone(noise_multiplier=noise, delta=delta),
         averaging=exposure.averaged(noise_multiplier=noise, delta=delta) if recipe.averaging else None,
-        ledger=_ledger(exposure, noise, delta, worst),
         cut=rounds < protocol.rounds,
         settings=_settings(task, scenario, recipe, schedule, reaction),
     )
@@ -291,23 +296,6 @@ def _exposure(task: Task, scenario: Scenario, schedule: Schedule, local_steps: i
         damping=damping,
         state_free=task.loss.state_free and even,
     )
-
-
-def _ledger(exposure: Exposure, noise: float, delta: float, worst: Account) -> tuple[tuple[int, float], ...]:
-    """ε of the view at growing horizons; the last alone where more would take long."""
-    rounds, n = exposure.protocol.rounds, exposure.protocol.n
-    whole = (rounds, worst.epsilon().upper)
-    if exposure.unconditional or not exposure.state_free or n * n * rounds > _LEDGER_WORK:
-        return (whole,)
-    horizons = sorted({max(1, rounds * part // _LEDGER) for part in range(1, _LEDGER)} - {rounds})
-    found = [
-        (
-            horizon,
-            exposure.certified(noise_multiplier=noise, delta=delta, rounds=horizon).epsilon,
-        )
-        for horizon in horizons
-    ]
-    return (*found, whole)
 
 
 def _told(loss: Loss) -> str | None:
