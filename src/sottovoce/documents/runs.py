@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -274,8 +274,15 @@ def run_document(
     cost: StepCost | None = None,
     compared: Sequence[Baseline] = (),
 ) -> RunDocument:
-    """The document of a finished run."""
+    """The document of a finished run.
+
+    Its program is that of its pairs, but for maps of training: the loop that quadratic losses close is another than was
+    asked for, and so are steps that vary and fewer rounds.
+    """
     accuracies, settings = run.node_accuracies, run.settings
+    ran = replace(protocol, rounds=run.rounds)
+    if run.table is not None and not run.table.protocol.plain:
+        ran = replace(run.table.protocol, updates=None)
     return RunDocument(
         **HEAD,
         graph=graph_facts(protocol.weights, graph, spectrum),
@@ -295,7 +302,7 @@ def run_document(
         },
         **{name: settings[name] for name in ("relation", "view", "own_noise")},
         protocol=protocol.name,
-        program=protocol.sentence,
+        program=ran.sentence,
         protocol_hash=protocol.hash,
         rounds=run.rounds,
         stopped_by_budget=run.cut,

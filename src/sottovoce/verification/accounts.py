@@ -32,7 +32,13 @@ from sottovoce.participation import Participation
 from sottovoce.protocols import Slopes, hash_of_damping, spread
 from sottovoce.verification.checking import Check, stored_weights, verify
 from sottovoce.verification.floats import is_gossip
-from sottovoce.verification.meaning import certified_protocol, pair_of, program_question, question
+from sottovoce.verification.meaning import (
+    certified_protocol,
+    closes_loop,
+    pair_of,
+    program_question,
+    question,
+)
 from sottovoce.verification.memory import AlikePairs, as_if_heard
 from sottovoce.verification.others import MOST_WORK, Others, ProgramPair, no_worse, no_worse_in_programs
 from sottovoce.verification.training import no_worse_in_training
@@ -177,10 +183,15 @@ def _same_run(stated: StatedAccount, certificate: Certificate) -> list[Check]:
 def _assumption(stated: StatedAccount, certificate: Certificate) -> str:
     """What the certificate rests on; in training it may prove its pair without what the account needs for others.
 
-    An account that assumes more than its worst pair's proof is the weaker statement, and that proof serves it.
+    An account that assumes more than its worst pair's proof is the weaker statement, and that proof serves it. A
+    program that holds the pull of quadratic losses speaks of these where the account says so.
     """
-    weaker = certificate.updates is not None and certificate.assumption == "none"
-    return stated.assumption if weaker and stated.assumption == "smooth" else certificate.assumption
+    rests, n = certificate.assumption, len(stated.labels)
+    weaker = certificate.updates is not None and (rests, stated.assumption) == ("none", "smooth")
+    closed = (rests, stated.assumption) == ("oblivious", "quadratic") and all(
+        closes_loop(program, n) for program in certificate.programs
+    )
+    return stated.assumption if weaker or closed else rests
 
 
 def _damping_hash(certificate: Certificate, n: int) -> str | None:

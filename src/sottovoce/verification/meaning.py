@@ -25,7 +25,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.protocols import Protocol, spread
+from sottovoce.protocols import CONTRIBUTION, Combine, Protocol, spread
 from sottovoce.verification.backwards import Round
 
 if TYPE_CHECKING:
@@ -33,12 +33,14 @@ if TYPE_CHECKING:
 
     from sottovoce.certificates import Certificate, StatedView
     from sottovoce.graphs import GossipWeights
+    from sottovoce.protocols import Program
 
 __all__ = [
     "ExactRow",
     "ProgramQuestion",
     "Question",
     "certified_protocol",
+    "closes_loop",
     "pair_of",
     "program_question",
     "question",
@@ -149,6 +151,32 @@ def certified_protocol(certificate: Certificate, schedule: tuple[GossipWeights, 
         program=certificate.program,
         rounds=certificate.rounds,
         encoder=certificate.encoder,
+    )
+
+
+def closes_loop(program: Program, n: int) -> bool:
+    """Whether contributions come with −q times the model before the round, as gradients of quadratic losses do.
+
+    Its first step keeps the model, and wherever a contribution is added, what was kept is too, −q times as often with
+    one q in (0, 1] for each of the n nodes.
+
+    Guarantee: if so, contributions that are fixed in advance make this the loop of such losses, whatever the rest is.
+    """
+    kept, *rest = program.instructions
+    if not isinstance(kept, Combine) or set(kept.terms) != {program.model}:
+        return False
+    added = [step.terms for step in rest if isinstance(step, Combine) and CONTRIBUTION in step.terms]
+    pulls = set()
+    for terms in added:
+        moved, pulled = spread(terms[CONTRIBUTION], n), spread(terms.get(kept.into, 0), n)
+        if 0 in moved or not len(moved) == len(pulled) == n:
+            return False
+        pulls.add(tuple(a / b for a, b in zip(pulled, moved, strict=True)))
+    return (
+        set(spread(kept.terms[program.model], n)) == {1}
+        and kept.into not in {step.into for step in rest}
+        and len(pulls) == 1
+        and all(-1 <= pull < 0 for pull in next(iter(pulls)))
     )
 
 
