@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 SIGNED = ("account", "calibrate", "coalition", "audit", "certify", "verify", "rate", "summary", "train")
 KINDS = (*SIGNED, "compare", "frontier", "reproduce")
 MARGIN = 14 / 25.4 * 72
+# Numbers that stand on two lines, each with the words around it.
+BROKEN = r"""() => {
+  const found = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const node = texts.currentNode;
+    if (["SCRIPT", "STYLE"].includes(node.parentElement.tagName)) continue;
+    for (const number of node.data.matchAll(/(?<![\w.])\d[\d.]*(?:e[-+]?\d+|(?:-\d+){2})(?!\w)/g)) {
+      const range = document.createRange();
+      range.setStart(node, number.index);
+      range.setEnd(node, number.index + number[0].length);
+      const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+      if (lines.size > 1) found.push(`${number[0]} in ${node.data.slice(0, 60)}`);
+    }
+  }
+  return found;
+}"""
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -40,6 +56,9 @@ def test_a_report_is_accessible_in_both_themes_and_fits_a_phone(
     settle(page)
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for width in range(320, 391, 5):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate(BROKEN) == [], f"numbers that {width} pixels break in two"
     empty = page.evaluate(
         "[...document.querySelectorAll('.empty')].filter((e) => e.checkVisibility()).length"
     )

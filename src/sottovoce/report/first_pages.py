@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from sottovoce.explanations import EXPLANATIONS
 from sottovoce.interval import as_given, rounded_up
 from sottovoce.report.drawings import view_drawing
+from sottovoce.report.prose import prose
 from sottovoce.views import ASSUMPTIONS
 
 if TYPE_CHECKING:
@@ -98,12 +99,11 @@ def first_page(sheet: Sheet) -> str:
     stated = f"<strong>{kind.capitalize()}</strong>: " if kind else ""
     sizes = "".join(
         f'<div class="claim"><p class="size">{html.escape(each.shown)}</p>'
-        f"<p>{html.escape(each.rests)}</p><p>{html.escape(each.about)}</p></div>"
+        f"<p>{prose(each.rests)}</p><p>{prose(each.about)}</p></div>"
         for each in sheet.sizes
     )
     ticks = "".join(
-        f'<li><span class="tickbox" aria-hidden="true"></span>{html.escape(item)}</li>'
-        for item in sheet.checks
+        f'<li><span class="tickbox" aria-hidden="true"></span>{prose(item)}</li>' for item in sheet.checks
     )
     drawn = "".join(
         f"<figure>{view_drawing(view)}<figcaption>{html.escape(named)}: "
@@ -112,13 +112,13 @@ def first_page(sheet: Sheet) -> str:
         if view in EXPLANATIONS
     )
     lines = "".join(
-        f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in sheet.origin.items()
+        f"<dt>{html.escape(name)}</dt><dd>{prose(value)}</dd>" for name, value in sheet.origin.items()
     )
     blocks = [
-        f"<h2>What was asked</h2><p>{html.escape(sheet.asked)}</p>",
-        f'<p class="budget{f" {kind}" if kind else ""}">{stated}{html.escape(words)}</p>',
+        f"<h2>What was asked</h2><p>{prose(sheet.asked)}</p>",
+        f'<p class="budget{f" {kind}" if kind else ""}">{stated}{prose(words)}</p>',
         f'<div class="claims">{sizes}</div>' if sizes else "",
-        f"<p>{html.escape(sheet.meaning)}</p>" if sheet.meaning else "",
+        f"<p>{prose(sheet.meaning)}</p>" if sheet.meaning else "",
         f'<div class="columns"><div><h2>To be checked before signing</h2><ul class="checks">{ticks}</ul></div><div>'
         + (f"<h2>Who sees what</h2>{drawn}" if drawn else "")
         + "</div></div>",

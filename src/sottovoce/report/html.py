@@ -17,6 +17,7 @@ from sottovoce.errors import InputError
 from sottovoce.forms import plain
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
 from sottovoce.report.first_pages import first_page as to_be_signed
+from sottovoce.report.prose import prose
 from sottovoce.report.sheet import sheet_html
 from sottovoce.report.themes import themed
 
@@ -40,6 +41,8 @@ __all__ = [
 
 # Where there is no page of pairs, sections are what a reader came for.
 _SECTIONS = {False: '<div id="sections">', True: '<div id="sections" role="main">'}
+# Any words, as `prose` writes them.
+_WORDS = '(?:[^<]|<span class="whole">|</span>)*'
 HOW = (
     "This file carries a certificate of the worst pair of each view it shows. sottovoce verify FILE --graph GRAPH "
     "checks it by other code, and proves as many of the other pairs no worse as it can."
@@ -189,9 +192,9 @@ def says_what_it_carries(report: ReadReport) -> bool:
 def _proof_pattern(report: ReadReport) -> str:
     """What the section on proofs may be: how to check them, and a reason for each view without a certificate."""
     lacking = [each.stated.view for each in report.views if each.certificate is None]
-    said = f"<p>{re.escape(html.escape(HOW))}</p>" if len(lacking) < len(report.views) else ""
+    said = f"<p>{re.escape(prose(HOW))}</p>" if len(lacking) < len(report.views) else ""
     said += "".join(
-        f"<p>No certificate is carried for the view {re.escape(html.escape(view))}: [^<]*</p>"
+        f"<p>No certificate is carried for the view {re.escape(html.escape(view))}: {_WORDS}</p>"
         for view in lacking
     )
     return f'<section class="panel" aria-label="Proof"><h2>Proof</h2>{said}</section>'
@@ -248,7 +251,7 @@ def _hash(text: str) -> str:
 def _section(section: Section) -> str:
     """One section as markup, everything in it escaped."""
     parts = [f"<h2>{html.escape(section.heading)}</h2>"]
-    parts += [f"<p>{html.escape(part)}</p>" for part in section.text.split("\n\n") if part]
+    parts += [f"<p>{prose(part)}</p>" for part in section.text.split("\n\n") if part]
     if section.charts:
         parts.append(f'<div class="charts">{"".join(section.charts)}</div>')
     if section.figure:
@@ -300,7 +303,7 @@ def _entry(entry: object) -> str:
     if isinstance(entry, Linked):
         return f'<a href="#{html.escape(entry.anchor)}">{html.escape(entry.text)}</a>'
     if isinstance(entry, Judged):
-        return f'<span class="{entry.kind}">{html.escape(entry.text)}</span>'
+        return f'<span class="{entry.kind}">{prose(entry.text)}</span>'
     if isinstance(entry, list):
         return ", ".join(map(_entry, entry))
-    return html.escape(str(entry))
+    return prose(str(entry))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
 from sottovoce.documents.studies import read_study_table
+from sottovoce.report.prose import prose
 from sottovoce.report.themes import themed
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid var(--line); }
 th { border-bottom: 2px solid var(--quiet); }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.whole { white-space: nowrap; }
 .verdict { white-space: nowrap; font-weight: 600; }
 .holds { color: var(--line-best); } .in-part { color: var(--line-central); } .not { color: var(--line-worst); }
 .scroll { overflow-x: auto; } .scroll table { min-width: 44rem; }
@@ -107,9 +109,7 @@ def _size(record: StudyRecord) -> str:
 
 
 def _finding_row(finding: Finding) -> str:
-    cells = "".join(
-        f"<td>{html.escape(x)}</td>" for x in (finding.statement, finding.claim, finding.measured)
-    )
+    cells = "".join(f"<td>{prose(x)}</td>" for x in (finding.statement, finding.claim, finding.measured))
     return f"<tr>{cells}<td>{_verdict(finding.verdict)}</td></tr>"
 
 

@@ -34,5 +34,5 @@ sottovoce.coins = (() => {
     redraw();
   }
 
-  return { begin: (onRedraw) => (redraw = onRedraw), draw: () => (byId("coins-answer").textContent = state.standing("coins")?.text ?? ""), ask, asked };
+  return { begin: (onRedraw) => (redraw = onRedraw), draw: () => dom.say(byId("coins-answer"), state.standing("coins")?.text ?? ""), ask, asked };
 })();

@@ -74,7 +74,7 @@ sottovoce.find = (() => {
     const absent = !state.live && !(model.coverage()?.complete ?? false);
     for (const part of document.querySelectorAll(".find")) part.hidden = absent;
     byId("find-scope").hidden = !state.live || !asking.wholeViews();
-    byId("find-answer").textContent = absent ? reason() : state.standing("find")?.text ?? "";
+    dom.say(byId("find-answer"), absent ? reason() : state.standing("find")?.text ?? "");
   }
 
   function reason() {

@@ -19,7 +19,7 @@ sottovoce.controls = (() => {
     views();
     dom.pick(byId("own-noise"), question.own_noise);
     byId("weights").value = question.weights;
-    byId("weights-hint").textContent = model.document === null ? "" : `Used: ${model.document.graph.origin}.`;
+    dom.say(byId("weights-hint"), model.document === null ? "" : `Used: ${model.document.graph.origin}.`);
     if (document.activeElement !== byId("graph")) byId("graph").value = question.source.name ?? question.source.file ?? "a file of your own";
     for (const [id, value] of [["rounds", question.rounds], ["noise", state.noise], ["delta", state.delta]]) {
       if (document.activeElement !== byId(id)) byId(id).value = gaussian.given(value);
@@ -64,7 +64,7 @@ sottovoce.controls = (() => {
     dom.pick(host, sight);
     const found = state.SIGHTS.find((each) => each.sight === sight);
     const panels = sight === state.BOTH && model.document !== null ? ` The panels show ${state.byView.get(model.document.view).title}.` : "";
-    byId("view-hint").textContent = `Seen: ${found.words}.${panels}`;
+    dom.say(byId("view-hint"), `Seen: ${found.words}.${panels}`);
   }
 
   /** Another view of those that a report holds. */

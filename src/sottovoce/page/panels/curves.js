@@ -29,7 +29,7 @@ sottovoce.curves = (() => {
     host.parentElement.hidden = !state.live && model.curves.size === 0;
     if (curve === undefined || curve.rounds.length === 0) {
       host.replaceChildren(dom.el("p", { className: "empty", textContent: absent() }));
-      byId("curves-note").textContent = state.standing("curve")?.text ?? "";
+      dom.say(byId("curves-note"), state.standing("curve")?.text ?? "");
       return;
     }
     const lines = series(curve);
@@ -48,7 +48,7 @@ sottovoce.curves = (() => {
     });
     host.replaceChildren(picture, chart.table("rounds", curve.rounds, lines, "Table of ε against rounds"));
     const beside = curve.counts.length ? " Local DP: every message is seen. Central: only each round's total is seen." : "";
-    byId("curves-note").textContent = `What ${model.names(model.chosen)} can learn. Every point is a certified upper end, the bar below it ends at what is attained; lines only join them.${beside}${outside(rules, top)}`;
+    dom.say(byId("curves-note"), `What ${model.names(model.chosen)} can learn. Every point is a certified upper end, the bar below it ends at what is attained; lines only join them.${beside}${outside(rules, top)}`);
   }
 
   const outside = (rules, top) => rules.filter(({ value }) => value > top).map(({ value }) => ` The budget of ${gaussian.given(value)} lies above what is shown.`).join("");
@@ -105,7 +105,7 @@ sottovoce.curves = (() => {
     });
     host.replaceChildren(picture, chart.table("noise multiplier", noises, lines, "Table of ε against noise"));
     const part = model.coverage().complete ? "" : ", the worst of the pairs that are computed; others may give away more";
-    byId("noises-note").textContent = `What ${model.names(worst.members)} can learn about ${model.name(worst.target)}${part}, at δ = ${gaussian.given(state.delta)}. Every point is a certified upper end, the bar below it ends at what is attained.`;
+    dom.say(byId("noises-note"), `What ${model.names(worst.members)} can learn about ${model.name(worst.target)}${part}, at δ = ${gaussian.given(state.delta)}. Every point is a certified upper end, the bar below it ends at what is attained.`);
   }
 
   function begin() {

@@ -185,7 +185,7 @@ sottovoce.heatmap = (() => {
     if (down > 1 || across > 1) text.push(`Each tile shows the largest ε of up to ${down} × ${across} pairs. Click one to look inside.`);
     else text.push("Rows observe, columns are observed. Click a row to choose its observer.");
     if (left) text.push(`${left} more observers are left out; they learn less than the worst that are shown.`);
-    dom.byId("heat-note").textContent = text.join(" ");
+    dom.say(dom.byId("heat-note"), text.join(" "));
   }
 
   /** Line and column under a point of the canvas, or null. */

@@ -4,8 +4,8 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.messages = (() => {
-  const { state } = sottovoce;
-  const { byId } = sottovoce.dom;
+  const { state, dom } = sottovoce;
+  const { byId } = dom;
 
   /** Show a notice until something changes; with `again` it offers to try once more, `refused` is the graph it speaks of. */
   function say(text, more = {}) {
@@ -28,14 +28,14 @@ sottovoce.messages = (() => {
     byId("announce").textContent = state.standing("announce")?.text ?? "";
     const notice = state.standing("notice");
     byId("notice").hidden = notice === null;
-    byId("notice-text").textContent = notice?.text ?? "";
+    dom.say(byId("notice-text"), notice?.text ?? "");
     byId("notice-action").hidden = (notice?.again ?? null) === null;
   }
 
   function busy(text) {
     byId("work").hidden = text === null;
     byId("main").setAttribute("aria-busy", String(text !== null));
-    byId("work-text").textContent = text ?? "";
+    dom.say(byId("work-text"), text ?? "");
     byId("work-progress").removeAttribute("value");
   }
 
@@ -43,7 +43,7 @@ sottovoce.messages = (() => {
     if (total === 0) return;
     byId("work-progress").max = total;
     byId("work-progress").value = done;
-    byId("work-text").textContent = `${done} of ${total} ${words}`;
+    dom.say(byId("work-text"), `${done} of ${total} ${words}`);
   }
 
   function begin() {

@@ -210,7 +210,7 @@ sottovoce.network = (() => {
   function note(nodes) {
     const total = model.labels.length;
     const how = nodes === null ? `${total} nodes, ${model.document.graph.edges} edges.` : `${nodes.length} of ${total} nodes are drawn${scope === "around" ? ", those nearest to the observer" : ", spread over all degrees"}.`;
-    dom.byId("network-note").textContent = `${how} Click a node to let it observe${state.question.pooled !== null ? "; click again to leave the coalition" : ""}. Colours show what ${model.names(model.chosen)} can learn.`;
+    dom.say(dom.byId("network-note"), `${how} Click a node to let it observe${state.question.pooled !== null ? "; click again to leave the coalition" : ""}. Colours show what ${model.names(model.chosen)} can learn.`);
   }
 
   /** The next node from the cursor in a direction, as seen on the screen. */

@@ -37,7 +37,7 @@ instructions = [
     if (opened === null && document.activeElement !== byId("parameters")) byId("parameters").value = parametersOf(question);
     if (opened === null && document.activeElement !== byId("program")) byId("program").value = question.program ?? START;
     const found = model.document;
-    byId("protocol-hint").textContent = own && opened !== null ? "Write the program, then use it." : found === null ? "" : sentence(found);
+    dom.say(byId("protocol-hint"), own && opened !== null ? "Write the program, then use it." : found === null ? "" : sentence(found));
   }
 
   /** The protocol in one sentence, as every output says it. */

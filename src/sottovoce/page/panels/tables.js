@@ -80,7 +80,7 @@ sottovoce.tables = (() => {
       ["Weights hash", graph.hash],
       ["Version", document.version],
     ];
-    dom.byId("facts").replaceChildren(...rows.flatMap(([name, value]) => [dom.el("dt", { textContent: name }), dom.el("dd", { textContent: String(value) })]));
+    dom.byId("facts").replaceChildren(...rows.flatMap(([name, value]) => [dom.el("dt", { textContent: name }), dom.say(dom.el("dd"), String(value))]));
   }
 
   return { begin: (onChoose) => (choose = onChoose), draw };

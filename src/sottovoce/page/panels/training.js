@@ -25,7 +25,7 @@ sottovoce.training = (() => {
       }
       byId("losses").value = question.losses ?? "";
     }
-    byId("training-hint").textContent = !state.live ? "" : opened === null ? said(model.document) : "Give the number, then Enter.";
+    dom.say(byId("training-hint"), !state.live ? "" : opened === null ? said(model.document) : "Give the number, then Enter.");
   }
 
   /** What training asks of those who train. */

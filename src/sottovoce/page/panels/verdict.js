@@ -32,7 +32,7 @@ sottovoce.verdict = (() => {
     byId("verdict").classList.toggle("answer", whole);
     byId("verdict").classList.toggle("partial", !whole);
     const texts = worst === null ? waiting() : words(worst, covered);
-    for (const place of PLACES) byId(`headline-${place}`).textContent = texts[place] ?? "";
+    for (const place of PLACES) dom.say(byId(`headline-${place}`), texts[place] ?? "");
     sides(worst);
     coverage(covered);
     for (const id of ["copy-link", "save-csv", "save-json", "save-png"]) byId(id).disabled = worst === null;
@@ -101,7 +101,7 @@ sottovoce.verdict = (() => {
     host.replaceChildren(...(host.hidden ? [] : views).flatMap((view) => {
       const found = model.worst(view);
       const number = found === null ? "…" : `${atMost(found.epsilon)}, ${atLeast(found.epsilon)}`;
-      return [dom.el("dt", { textContent: title(view) }), dom.el("dd", { textContent: number, className: found !== null && found.view === worst.view ? "strong" : "" })];
+      return [dom.el("dt", { textContent: title(view) }), dom.say(dom.el("dd", { className: found !== null && found.view === worst.view ? "strong" : "" }), number)];
     }));
   }
 
@@ -113,7 +113,7 @@ sottovoce.verdict = (() => {
     const { done, possible } = covered;
     const { ahead, error, stopped } = asking.progress();
     const each = state.viewsOf().length > 1 ? " in each view" : "";
-    byId("coverage-text").textContent = `${done} of ${possible} pairs computed${each}; the worst may be higher.${reason(error)}`;
+    dom.say(byId("coverage-text"), `${done} of ${possible} pairs computed${each}; the worst may be higher.${reason(error)}`);
     const running = state.live && !stopped;
     byId("coverage-progress").hidden = !running;
     byId("coverage-progress").max = possible;

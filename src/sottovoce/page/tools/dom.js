@@ -14,6 +14,15 @@ sottovoce.dom = (() => {
     return made;
   }
 
+  /** A number after its symbol, one with an exponent or a date, a negative one, and one with a unit. */
+  const WHOLE = /((?:Δ²|[εδμσ]) [=≤≥] [-−]?\d[\d.]*(?:e[-+]?\d+)?|(?<![\p{L}\p{N}_.])[-−]?\d[\d.]*(?:e?[-+]\d+){1,2}|(?<![\p{L}\p{N}_.)])[-−]\d[\d.]*|(?<![\p{L}\p{N}_.])\d[\d.]* (?:%|ms|s|MB|GB)(?![\p{L}\p{N}_]))/u;
+
+  /** Set the text of an element so that no line breaks a number in two, as browsers do after the hyphen of 1e-5. */
+  function say(host, text) {
+    host.replaceChildren(...text.split(WHOLE).map((part, k) => (k % 2 ? el("span", { className: "whole", textContent: part }) : part)));
+    return host;
+  }
+
   function svg(name, settings = {}, ...children) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(settings)) made.setAttribute(key, value);
@@ -82,5 +91,5 @@ sottovoce.dom = (() => {
     },
   };
 
-  return { byId, el, svg, segments, pick, later, onResize, tip };
+  return { byId, el, say, svg, segments, pick, later, onResize, tip };
 })();

@@ -26,7 +26,7 @@ sottovoce.strips = (() => {
     }));
     const head = dom.el("tr", {},
       dom.el("th", { scope: "col", textContent: heads[0] }),
-      dom.el("th", { scope: "col", className: "axis" }, dom.el("span", { textContent: unit }), ticks),
+      dom.el("th", { scope: "col", className: "axis" }, dom.say(dom.el("span"), unit), ticks),
       dom.el("th", { scope: "col", className: "number", textContent: heads[1] }));
     const body = rows.map((row) => dom.el("tr", { className: row.current ? "current" : "" },
       dom.el("th", { scope: "row" }, row.name, row.under ? dom.el("span", { className: "under", textContent: row.under }) : null),
