@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-__all__ = ["EXPLANATIONS", "KINDS", "Explanation"]
+__all__ = ["EXPLANATIONS", "KINDS", "VIEW_QUESTIONS", "Explanation", "either"]
 
 Kind = Literal["view", "assumption", "method", "number"]
 KINDS: dict[Kind, str] = {
@@ -14,6 +14,25 @@ KINDS: dict[Kind, str] = {
     "method": "what proved an upper end",
     "number": "what a number means",
 }
+
+
+VIEW_QUESTIONS = (
+    ("May somebody see every message?", "a wire, a provider, a log", ("everyone",)),
+    (
+        "May nodes pool what they see?",
+        "one owner, a break-in, friends",
+        ("coalition-messages", "coalition-sums"),
+    ),
+    ("Do nodes learn single messages?", "unless something adds up first", ("neighbourhood",)),
+    ("Do nodes learn sums alone?", "secure aggregation, or a party adds", ("secure-sum",)),
+    ("Is it the paper's figures?", "to compare with them", ("single-node",)),
+)
+"""Which view applies: questions in order, what is meant, and the views that a yes leads to; the first yes decides."""
+
+
+def either(views: tuple[str, ...]) -> str:
+    """The views that a yes leads to, in words: of two, the one that shows more stands first."""
+    return " where messages are in the clear, or else ".join(views)
 
 
 class Explanation(NamedTuple):

@@ -59,6 +59,12 @@ def test_a_word_a_kind_or_everything_can_be_asked(sottovoce: Run) -> None:
     assert out.startswith("smooth: what a guarantee rests on\nEvery node updates what it received")
     of_kind = sottovoce("explain", "view").out
     assert all(f"{name}: what an observer sees" in of_kind for name in VIEW_NAMES)
+    tree = of_kind.partition("\n\n")[0]
+    assert all(name in tree for name in VIEW_NAMES if name != "custom")
+    asked = re.findall(r"^\d\. (.*\?)", tree.replace(".  ", ". "), re.MULTILINE)
+    words = (ROOT / "docs" / "views.md").read_text(encoding="utf-8")
+    assert [each.removesuffix("?") in words for each in asked] == [True] * 5
+    assert "Which view applies?" not in out
     everything = sottovoce("explain").out
     assert all(name in everything for name in (*KINDS, *EXPLANATIONS))
     document = json.loads(sottovoce("explain", "--json").out)

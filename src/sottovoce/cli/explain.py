@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from sottovoce.cli.options import Json  # noqa: TC001 - the parser reads the annotations
 from sottovoce.cli.printing import result_page, write_result
 from sottovoce.errors import one_of
-from sottovoce.explanations import EXPLANATIONS, KINDS
+from sottovoce.explanations import EXPLANATIONS, KINDS, VIEW_QUESTIONS, either
 
 __all__ = ["EXAMPLE", "USAGE", "explain"]
 
@@ -59,8 +59,16 @@ def explain(
             of_kind = {kind: [name for name, each in chosen.items() if each.kind == kind] for kind in KINDS}
             console.print(facts((kind, f"{', '.join(of_kind[kind])} ({KINDS[kind]})") for kind in KINDS))
             return 0
+        if word == "view":
+            paragraph(console, "Which view applies? Ask from the top: the first yes decides.", style="bold")
+            console.print(
+                facts(
+                    (f"{place}.", f"{asked} ({such})\n→ {either(views)}")
+                    for place, (asked, such, views) in enumerate(VIEW_QUESTIONS, start=1)
+                )
+            )
         for place, (name, each) in enumerate(chosen.items()):
-            if place:
+            if place or word == "view":
                 console.print()
             paragraph(console, f"{name}: {KINDS[each.kind]}", style="bold")
             paragraph(console, " ".join(each.sentences))

@@ -6,6 +6,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
+from sottovoce.explanations import VIEW_QUESTIONS, either
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,17 +30,6 @@ DRAWN = {
 """What each drawing shows, in words."""
 
 
-_QUESTIONS = (
-    ("May somebody see every message?", "a wire, a provider, a log", ("everyone",)),
-    (
-        "May nodes pool what they see?",
-        "one owner, a break-in, friends",
-        ("coalition-messages", "coalition-sums"),
-    ),
-    ("Do nodes learn single messages?", "unless something adds up first", ("neighbourhood",)),
-    ("Do nodes learn sums alone?", "secure aggregation, or a party adds", ("secure-sum",)),
-    ("Is it the paper's figures?", "to compare with them", ("single-node",)),
-)
 _TREE_WIDTH, _STOREY, _BOX = 504, 78, 46
 
 
@@ -49,7 +40,7 @@ def view_tree() -> str:
     True
     """
     parts, said = [], []
-    for place, (asked, such, views) in enumerate(_QUESTIONS):
+    for place, (asked, such, views) in enumerate(VIEW_QUESTIONS):
         y = 4 + _STOREY * place
         middle = y + _BOX / 2
         parts.append(_box(4, y, 270, _BOX))
@@ -60,10 +51,10 @@ def view_tree() -> str:
         for k, view in enumerate(views):
             top = y + k * (high + 4)
             parts.append(_box(334, top, 166, high, seen=True) + _words(417, top + high / 2 + 4, view, "bold"))
-        if place < len(_QUESTIONS) - 1:
+        if place < len(VIEW_QUESTIONS) - 1:
             parts.append(_way(139, y + _BOX, 139, y + _STOREY) + _words(155, y + _BOX + 20, "no"))
-        said.append(f"{asked} If yes, {' where messages are in the clear, or else '.join(views)}.")
-    high = _STOREY * len(_QUESTIONS) - (_STOREY - _BOX) + 8
+        said.append(f"{asked} If yes, {either(views)}.")
+    high = _STOREY * len(VIEW_QUESTIONS) - (_STOREY - _BOX) + 8
     told = html.escape(" If no: ".join(said))
     return (
         f'<svg class="drawing" viewBox="0 0 {_TREE_WIDTH} {high}" role="img" aria-label="{told}">'
