@@ -7,6 +7,7 @@ import json
 import math
 import random
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -506,6 +507,30 @@ def test_an_old_copy_of_a_transcript_is_not_believed_about_later_rounds(tmp_path
         SottovoceError, match=r"transcript of site-2 knows nothing of round 3.*is an old copy"
     ):
         history_of(swarm.network, {name: lines[name] for name in ("site-0", "site-2")})
+
+
+def test_a_copy_that_ends_too_early_says_nothing_of_what_came_later(tmp_path: Path) -> None:
+    """The observer keeps its list from the target alone: the others opened it, and old copies do not know of that."""
+    linked = [(0, 1), (1, 2), (1, 3), (1, 4), (2, 3), (3, 4)]
+    run = masked("logistic", rounds=4, edges=tuple((f"site-{i}", f"site-{j}") for i, j in linked))
+    swarm, files = lived(run, tmp_path, {})
+    keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
+    whole = {name: read_transcript(path, keys[name]) for name, path in files.items() if name != "site-1"}
+    heard = [line for line in whole["site-0"] if line["what"] not in {"told", "receipt"}]
+    mine = [line for line in heard if line["what"] != "given" or line["round"] < 2]
+    failed = [{"what": "failed", "round": t, "receiver": "site-1", "dealers": ["site-0"]} for t in (2, 3)]
+    others = {name: lines for name, lines in whole.items() if name != "site-0"}
+    early = {
+        name: list(takewhile(lambda line: line.get("round", 0) < 2, lines)) for name, lines in others.items()
+    }
+    told = history_of(swarm.network, {"site-0": [*mine, *failed], **others})
+    stale = history_of(swarm.network, {"site-0": [*mine, *failed], **early})
+    assert [told.row(t, 1, observers=(1,)) for t in (2, 3)] == [told.planned(1)] * 2
+    assert [stale.row(t, 1, observers=(1,)) for t in (2, 3)] == [None] * 2
+    # Who says that it took part no more, opened nothing later.
+    gone = {name: [*lines, {"what": "stopped", "reason": "policy"}] for name, lines in early.items()}
+    history = history_of(swarm.network, {"site-0": [*mine, *failed], **gone})
+    assert [history.row(t, 1, observers=(1,)) for t in (2, 3)] == [run.row(1, ())] * 2
 
 
 def test_a_sum_that_too_few_opened_shows_nothing_even_if_masked_messages_were_sent(tmp_path: Path) -> None:

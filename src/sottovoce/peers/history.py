@@ -46,7 +46,8 @@ class History:
 
     `sent` says who sent. `closed` holds by its own word whose messages a node took up, `opened` by its senders' words
     over whom its sum was opened; None where lists contradict each other. `silent` holds the senders that say that
-    they showed no share in the sum of a node. `finished` are authors that were there until the last round.
+    they showed no share in the sum of a node. `ended` are authors whose transcripts say that they take part no more,
+    `finished` those of them that were there until the last round.
     """
 
     network: Network
@@ -55,6 +56,7 @@ class History:
     closed: dict[tuple[int, int], frozenset[int] | None] = field(default_factory=dict)
     opened: dict[tuple[int, int], frozenset[int] | None] = field(default_factory=dict)
     silent: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    ended: set[int] = field(default_factory=set)
     finished: set[int] = field(default_factory=set)
 
     def acting(self, t: int) -> frozenset[int]:
@@ -137,8 +139,11 @@ class _Reader:
                 raise InputError(
                     f"line {line.get('number')} of the transcript of {name} cannot be: {error} (take the original file)"
                 ) from None
-        for t in range(network.settings.rounds):
-            if (t, self.author) not in self.history.sent:
+        sent = [t for t, i in self.history.sent if i == self.author]
+        # A file that was copied too early says nothing of what came after its last round.
+        ended = self.author in self.history.ended
+        for t in range(network.settings.rounds if ended else max(sent, default=0)):
+            if t not in sent:
                 # In a round in which it sends nothing a node shows no shares, and takes nothing up.
                 self._close((t, self.author), ())
                 for receiver in network.receivers(self.author):
@@ -166,6 +171,7 @@ class _Reader:
                     # Even if its masked message had gone out: who ends so has shown no share, and never will.
                     history.silent[self._round(line), receiver].add(self.author)
             case "stopped":
+                history.ended.add(self.author)
                 if line["reason"] == "finished":
                     history.finished.add(self.author)
             case "receipt" | "told" | "farewell":

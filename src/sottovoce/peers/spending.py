@@ -286,7 +286,7 @@ class _Rounds:
         found = []
         for i in range(self.network.n):
             row = self.history.row(t, i, observers=self.observers)
-            ended = i not in later and (sure or i in self.history.authors)
+            ended = i not in later and (sure or i in self.history.ended)
             if row is None and ended and i not in self.observers:
                 # What is received in the last round nobody hears of.
                 last = t + 1 == self.network.settings.rounds
