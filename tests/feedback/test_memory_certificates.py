@@ -1,16 +1,17 @@
 """Certificates of training on programs with memory, and as if every message were heard: what is true, nothing more."""
 
 import contextlib
+import itertools
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sottovoce import View, certify, graphs, verify
+from sottovoce import View, account_all, certify, graphs, verify
 from sottovoce.certificates import Certificate, DenseProof, Mechanism, MovesProof, from_text, to_text
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.protocols import Combine, Exchange, Program, Protocol, chebyshev, momentum, repeated
+from sottovoce.protocols import Combine, Exchange, Program, Protocol, chebyshev, momentum, repeated, scheduled
 from sottovoce.verification import AlikePairs, price_of
 
 RING = graphs.metropolis_weights("ring:n=5")
@@ -41,6 +42,36 @@ def test_a_proof_of_moves_survives_its_file_in_both_arithmetics(heavy: Certifica
     assert (found.verdict, found.arithmetic, again.assumption) == ("verified", arithmetic, "smooth")
     assert found.squared.upper == heavy.squared_upper < 8
     assert any("slopes in the ball" in said for said in found.trusted)
+
+
+@pytest.mark.parametrize(("slope", "beta"), [(0.7, 0.5), (-1.0, 0.2)])
+def test_what_a_certificate_of_momentum_says_is_what_it_proves(slope: float, beta: float) -> None:
+    """Steps are contributed, and so enter the memory; maps beside the memory would tell the observer more."""
+    protocol, rounds = trained(momentum(RING, rounds=10, beta=beta), (slope, slope)), 10
+    W, seen, told = RING.matrix.toarray(), np.eye(5)[0], []
+    for inside in (True, False):
+        memory, sent, shown = np.zeros((5, 50)), np.zeros((5, 50)), []
+        for t in range(rounds):
+            model = W @ sent
+            step = (slope - 1) * model
+            memory = beta * memory + np.eye(50)[5 * t : 5 * t + 5] + inside * step
+            sent = model + memory + (not inside) * step
+            shown.append(seen @ W @ sent)
+        H = np.array(shown)
+        noise = H[:, [k for k in range(50) if k % 5]]
+        form = np.linalg.pinv(noise, rcond=1e-10) @ H[:, 2::5]
+        signs = np.array(list(itertools.product((-1, 1), repeat=rounds)))
+        told.append(float(((signs @ form.T) ** 2).sum(axis=1).max()))
+    found = certify(protocol, View.secure_sum(0), 2)
+    assert told[0] <= found.squared_upper < told[1]
+    assert "each node also contributes the step of its model by a map with slopes" in found.sentence
+
+
+@pytest.mark.parametrize("view", ["everyone", "secure-sum", "neighbourhood"])
+def test_training_that_is_not_worked_out_is_refused_by_tables(view: Any) -> None:
+    for protocol in (scheduled([RING, RING], rounds=4), HEAVY, chebyshev(RING, rounds=3, steps=2)):
+        with pytest.raises(InputError, match="updates are worked out for gossip"):
+            account_all(trained(protocol), view, noise_multiplier=4.0, delta=1e-5)
 
 
 def test_two_exchanges_a_round_are_certified_too() -> None:

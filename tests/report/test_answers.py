@@ -212,7 +212,7 @@ def test_words_of_a_run_that_nothing_proves_are_named(
     ("sentence", "plain"),
     [
         (", 2 weight matrices in turn", True),
-        ("; each node then updates its model by a map with slopes in [0.5, 0.9]", True),
+        ("; each node also contributes the step of its model by a map with slopes in [0.5, 0.9]", True),
         ("; noise encoded by 1, 1/2", False),
     ],
 )

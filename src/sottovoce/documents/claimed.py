@@ -207,7 +207,7 @@ def _earlier_holds(
 
 _GOSSIP = re.compile(
     r"message = model \+ contribution \+ u; exchange message → model; \d+ rounds?(, \d+ weight matrices in turn)?"
-    r"(; each node then updates its model by a map (of any kind|with slopes in [^;]*))?"
+    r"(; each node also contributes the step of its model by a map (of any kind|with slopes in [^;]*))?"
 )
 _COLUMNS = ("rounds", "accuracy", "loss", "consensus_distance", "epsilon", "unconditional")
 

@@ -61,8 +61,9 @@ class Protocol:
     `encoder` is the first column of a lower-triangular Toeplitz matrix C: every draw over the rounds is C⁻¹ξ with
     fresh ξ. `name` is what people call it, and decides nothing.
 
-    With `updates` every node passes what it received through a map g of its own before the next round begins, as
-    training does: slopes of all such maps, or "any" if nothing is known of them. None for averaging.
+    With `updates` every node contributes, besides, the step g(z) − z of its model z by a map g of its own, as training
+    does: slopes of all such maps, or "any" if nothing is known of them. None for averaging. In gossip that is to pass
+    what was received through g; with momentum the step enters the memory.
     """
 
     # A tuple of weights is left to `schedule`: what reads `weights` itself is worked out for one matrix.
@@ -334,7 +335,9 @@ def sentence_of(
     several = f", the first of {len(programs)} programs in turn" if len(programs) > 1 else ""
     code = "" if code_of(encoder, rounds) == (Fraction(1),) else f"; noise encoded by {_listed(encoder)}"
     known = "of any kind" if isinstance(updates, str) else f"with slopes in {updates}"
-    updated = "" if updates is None else f"; each node then updates its model by a map {known}"
+    updated = (
+        "" if updates is None else f"; each node also contributes the step of its model by a map {known}"
+    )
     return f"{programs[0]}{several}; {lasting}{scheduled}{code}{updated}"
 
 

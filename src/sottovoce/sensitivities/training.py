@@ -166,6 +166,7 @@ def sharpened_views(
     protocol; what is not worked out for training is refused with an InputError.
     """
     protocol = questions[0].protocol
+    protocol.require_gossip()
     _check_settings(questions[0], effort)
     check_size(protocol.n, protocol.weights.matrix.nnz, len(questions))
     cases = [training_of(protocol, one.one_view, one.participation) for one in questions]
