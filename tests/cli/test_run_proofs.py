@@ -81,13 +81,14 @@ def test_a_run_with_memory_is_verified_and_its_line_with_it(sottovoce: Run, repo
     assert sottovoce("verify", "run.html", "--graph", "ring:n=4").code == 0
 
 
-def test_a_line_that_lies_too_low_is_not_verified(sottovoce: Run, report: Path) -> None:
+@pytest.mark.parametrize("share", [0.6, 0.9995])
+def test_a_line_that_lies_too_low_is_not_verified(sottovoce: Run, report: Path, share: float) -> None:
     for column, said in (
         ("epsilon", "ε of the view before the last round, which does not follow"),
         ("unconditional", "the number without any assumption"),
     ):
         before = report.read_text()
-        rewritten(report, partial(lowered, column=column, share=0.6))
+        rewritten(report, partial(lowered, column=column, share=share))
         code, _, err = sottovoce("verify", "run.html", "--graph", "ring:n=4")
         assert code == 3
         assert said in err

@@ -16,10 +16,10 @@ from sottovoce.documents.proofs import certificate_document
 from sottovoce.errors import InputError, SottovoceError
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
-from sottovoce.verification import own_price, price_of, stored_weights
+from sottovoce.verification import own_price, price_of, roomy, stored_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sottovoce.certificates import Certificate
     from sottovoce.documents.pages import PageDocument
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from sottovoce.documents.runs import RunDocument
 
 __all__ = ["check_certified", "check_run"]
-
-# The room that verification leaves for its own rounding, as a part of ε.
-CLOSE = 1e-3
 
 MEASURED = "accuracies, losses and distances, which were measured without noise: nothing here proves them"
 EARLIER = "ε of the view before the last round, which does not follow from what is proved of all rounds"
@@ -165,23 +162,21 @@ def _check_unassumed(run: RunDocument, page: PageDocument, price: float) -> bool
     if math.isinf(price) or (local.assumption, local.view) != ("none", "everyone"):
         return False
     squared = math.inf if local.sensitivity_squared is None else local.sensitivity_squared.interval.upper
-    shown = [
-        *(
-            (
-                f"ε of local DP after {rounds:g} rounds",
-                _end(epsilon),
-                _least(page, _local(page, price, int(rounds or 0))),
-            )
-            for rounds, epsilon in zip(run.history["rounds"], run.history["unconditional"], strict=True)
-        ),
-        ("ε of local DP", _upper(local.epsilon), _least(page, _local(page, price, run.rounds))),
-        ("Δ² of local DP", squared, _local(page, price, run.rounds)),
-    ]
+
+    def told(price: float) -> Iterator[tuple[str, float, float]]:
+        """Each number, and the least that it may be at such a price of a contribution."""
+        for rounds, epsilon in zip(run.history["rounds"], run.history["unconditional"], strict=True):
+            least = _least(page, _local(page, price, int(rounds or 0)))
+            yield f"ε of local DP after {rounds:g} rounds", _end(epsilon), least
+        whole = _local(page, price, run.rounds)
+        yield "ε of local DP", _upper(local.epsilon), _least(page, whole)
+        yield "Δ² of local DP", squared, whole
+
     if run.protocol == "gossip":
-        for name, number, least in shown:
+        for name, number, least in told(price):
             _no_less(name, number, least)
     # What was computed for all messages together may be less than the cap, and nothing here proves it then.
-    return all(number >= least * (1 - CLOSE) for _, number, least in shown)
+    return all(number >= least for _, number, least in told(price / roomy(1.0, run.rounds)))
 
 
 def _earlier_holds(
@@ -200,7 +195,7 @@ def _earlier_holds(
         prices = [price_of(each, first, taken) for each in trained] or [math.inf]
         line = max(worst * taken.largest_count(first) / whole, *prices)
         squared = min(line, _local(page, price, first), worst)
-        if _end(epsilon) < _least(page, squared) * (1 - CLOSE):
+        if _end(epsilon) < _least(page, squared / roomy(1.0, run.rounds)):
             return False
     return True
 

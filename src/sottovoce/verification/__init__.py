@@ -44,6 +44,7 @@ from sottovoce.verification.accounts import (
     MOST_FURTHER,
     AccountVerification,
     reached,
+    roomy,
     verify_account,
 )
 from sottovoce.verification.asked import TrainingQuestion, squares_below, training_question
@@ -85,6 +86,7 @@ __all__ = [
     "rates_by_each",
     "reached",
     "require_affordable",
+    "roomy",
     "simple_bound",
     "squares_below",
     "stored_form",

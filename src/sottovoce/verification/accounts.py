@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from sottovoce.verification.checking import Verdict, Verification
     from sottovoce.verification.stated import StatedAccount
 
-__all__ = ["AccountVerification", "reached", "verify_account"]
+__all__ = ["AccountVerification", "reached", "roomy", "verify_account"]
 
 # Certificates of further pairs that are checked, each of which may take as long as the first.
 MOST_FURTHER = 64
@@ -101,7 +101,7 @@ def reached(squared_proved: float, squared_shown: float, rounds: int) -> bool:
     >>> reached(1.0000009, 1.0, 50), reached(1.000002, 1.0, 50)
     (True, False)
     """
-    return squared_proved <= _roomy(squared_shown, rounds)
+    return squared_proved <= roomy(squared_shown, rounds)
 
 
 def verify_account(
@@ -328,13 +328,13 @@ def _others(
     the certificate, with observers and target of the pair put in; so nothing of the page enters but which pair is
     meant.
 
-    Guarantee: `proved` counts pairs with Δ² ≤ `_roomy(stated.squared)`, that of the certificate among them.
+    Guarantee: `proved` counts pairs with Δ² ≤ `roomy(stated.squared)`, that of the certificate among them.
     """
     if certificate.updates is not None and stated.assumption == "none":
         # What the page says of all pairs must not need the slopes for any.
         certificate = replace(certificate, updates="any")
     certified = pair_of(certificate, weights)
-    limit = _roomy(stated.squared, stated.rounds)
+    limit = roomy(stated.squared, stated.rounds)
     targets: dict[int, list[int]] = {}
     for place in np.argsort(-stated.squared_upper, kind="stable").tolist():
         if stated.pair(place) != certified:
@@ -465,7 +465,7 @@ def _concluded(
     )
 
 
-def _roomy(squared: float, rounds: int) -> float:
+def roomy(squared: float, rounds: int) -> float:
     """Δ² with the room that `reached` leaves.
 
         Δ²·(1 + min(10⁻³, 10⁻⁶·max(1, rounds/50)²))
