@@ -12,7 +12,7 @@ from sottovoce import View, account_all, certify, graphs, verify
 from sottovoce.certificates import Certificate, DenseProof, Mechanism, MovesProof, from_text, to_text
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.protocols import Combine, Exchange, Program, Protocol, chebyshev, momentum, repeated, scheduled
-from sottovoce.verification import AlikePairs, price_of
+from sottovoce.verification import AlikePairs, price_of, worked_out
 
 RING = graphs.metropolis_weights("ring:n=5")
 NOISE = Mechanism(noise_multiplier=4.0, delta=1e-5)
@@ -72,6 +72,19 @@ def test_training_that_is_not_worked_out_is_refused_by_tables(view: Any) -> None
     for protocol in (scheduled([RING, RING], rounds=4), HEAVY, chebyshev(RING, rounds=3, steps=2)):
         with pytest.raises(InputError, match="updates are worked out for gossip"):
             account_all(trained(protocol), view, noise_multiplier=4.0, delta=1e-5)
+
+
+def test_a_file_cannot_make_the_verifier_multiply_rationals_without_end() -> None:
+    wide = graphs.metropolis_weights("random-regular:n=40,d=6,seed=1")
+    assert worked_out(trained(repeated(wide, rounds=3, steps=12))) is not None
+    assert worked_out(trained(repeated(wide, rounds=3, steps=13))) is None
+    found = certify(trained(repeated(RING, rounds=3, steps=2)), View.secure_sum(0), 1)
+    long = trained(repeated(wide, rounds=3, steps=32))
+    forged = replace(found, program=long.program, updates=long.updates, weights_hash=wide.hash, weights=None)
+    with pytest.raises(
+        NotCertified, match="several exchanges a round are worked out, of at most 512 exchanges"
+    ):
+        verify(forged, long)
 
 
 def test_two_exchanges_a_round_are_certified_too() -> None:

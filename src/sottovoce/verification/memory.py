@@ -30,7 +30,7 @@ from sottovoce.verification.loops import hidden_loop
 from sottovoce.verification.meaning import certified_protocol, question
 from sottovoce.verification.moves import proved_cost, stored_moves
 from sottovoce.verification.ports import port
-from sottovoce.verification.recursions import worked_out
+from sottovoce.verification.recursions import MOST_EXCHANGES, worked_out
 from sottovoce.verification.training import relation_checks
 from sottovoce.views import ONE_OBSERVER
 
@@ -68,8 +68,8 @@ def memory_recursion(
     made = worked_out(certified_protocol(certificate, schedule))
     if made is None:
         raise NotCertified(
-            "of training with memory only momentum with its noise inside and several exchanges a round are worked out; "
-            f"got {certificate.sentence[:200]}"
+            "of training with memory only momentum with its noise inside and several exchanges a round are worked out, "
+            f"of at most {MOST_EXCHANGES} exchanges of all nodes in a round; got {certificate.sentence[:200]}"
         )
     asked = question(certificate, weights)
     claim = TrainingQuestion(

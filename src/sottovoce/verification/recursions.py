@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     Maker = Callable[["Case", int], Recursion]
 
 __all__ = [
+    "MOST_EXCHANGES",
     "correlated_noise",
     "drop_out",
     "falling_steps",
@@ -55,8 +56,8 @@ __all__ = [
 ]
 
 
-# Speed alone: exchanges of a round beyond which powers of A in rationals take long.
-MOST_EXCHANGES = 64
+# Speed alone: exchanges of a round times nodes, beyond which powers of A in rationals take minutes.
+MOST_EXCHANGES = 512
 
 
 class Case(Structure):
@@ -97,7 +98,10 @@ def worked_out(protocol: Protocol) -> Maker | None:
     if beta is not None and not isinstance(beta, tuple):
         heavy = momentum(weights, rounds=1, beta=beta).programs[0]
         return partial(heavy_ball, momentum=exact(beta)) if program == heavy else None
-    if 0 < count <= MOST_EXCHANGES and program == repeated(weights, rounds=1, steps=count).programs[0]:
+    if (
+        0 < count * protocol.n <= MOST_EXCHANGES
+        and program == repeated(weights, rounds=1, steps=count).programs[0]
+    ):
         return partial(several_exchanges, steps=count, fresh=False)
     return None
 
