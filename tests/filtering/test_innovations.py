@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import mpmath as mp
@@ -27,6 +28,7 @@ from sottovoce.protocols import (
     scheduled,
 )
 from sottovoce.protocols.compiled import GIVEN, STATE
+from sottovoce.sensitivities.programs import encoder_matrix
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -43,6 +45,10 @@ PROTOCOLS = [
     gradient_tracking(RING, rounds=ROUNDS),
     gradient_tracking(RING, rounds=ROUNDS, noise="messages"),
     exact_diffusion(RING, rounds=ROUNDS),
+]
+ENCODED = [
+    gossip(RING, rounds=ROUNDS, encoder=("1/3",) * ROUNDS),
+    replace(momentum(RING, rounds=ROUNDS, beta="9/10"), encoder=(1, "-1/3", "2/7")),
 ]
 VIEWS = [View.neighbourhood(0), View.secure_sum(0)]
 
@@ -120,14 +126,27 @@ def forms_in_256_bits(protocol: Protocol, view: View) -> dict[int, Any]:
                 for i, row in enumerate(rows):
                     rest = row.get(("c", t, target), mp.mpf(0)) - mp.fsum(L[i, k] * F[k, t] for k in range(i))
                     F[i, t] = rest / L[i, i]
+            F = F * _encoder_in_256_bits(protocol)
             forms[int(target)] = F.T * F
         return forms
 
 
-def allowances(protocol: Protocol, view: View, engine: Engine) -> list[tuple[float, float]]:
+def _encoder_in_256_bits(protocol: Protocol) -> Any:
+    """C of a protocol."""
+    C = mp.matrix(protocol.rounds, protocol.rounds)
+    for k, x in enumerate(protocol.code):
+        for t in range(k, protocol.rounds):
+            C[t, t - k] = mp.mpf(x.numerator) / x.denominator
+    return C
+
+
+def allowances(
+    protocol: Protocol, view: View, engine: Engine, *, energy: bool = False
+) -> list[tuple[float, float]]:
     """(what rounding did, what was allowed for it) for streams that a rounding error would like."""
     measured, truth = [], forms_in_256_bits(protocol, view)
-    for form in program_response(protocol, view, engine=engine).forms(targets_of(protocol)):
+    response, encoder = program_response(protocol, view, engine=engine), encoder_matrix(protocol)
+    for form in response.forms(targets_of(protocol), energy=energy, encoder=encoder):
         exact = truth[form.target]
         with mp.workprec(256):
             rounds = range(protocol.rounds)
@@ -135,6 +154,8 @@ def allowances(protocol: Protocol, view: View, engine: Engine) -> list[tuple[flo
         vectors = np.linalg.eigh((off + off.T) / 2)[1]
         liked = (np.where(vectors[:, k] < 0, -1.0, 1.0) for k in (0, 1, 2, -1, -2, -3))
         streams = [np.ones(len(off)), (-1.0) ** np.arange(len(off)), *liked]
+        if energy:
+            streams = [c * (1 - 1e-14) for c in vectors.T]
         measured += [(abs(float(c @ off @ c)), _allowed(form, c)) for c in streams]
     return measured
 
@@ -145,10 +166,11 @@ def _allowed(form: ProgramForm, stream: np.ndarray) -> float:
     return float((np.sqrt(value + form.rounding) + form.shift) ** 2 / (1 - form.unwhite) - value)
 
 
+@pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
 @pytest.mark.parametrize("view", VIEWS, ids=str)
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
-def test_allowances_hold_and_are_not_far_too_large(protocol: Protocol, view: View) -> None:
-    measured = allowances(protocol, view, "filter")
+@pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
+def test_allowances_hold_and_are_not_far_too_large(protocol: Protocol, view: View, energy: bool) -> None:
+    measured = allowances(protocol, view, "filter", energy=energy)
     assert all(error <= allowed for error, allowed in measured)
     assert min(allowed / max(error, 1e-300) for error, allowed in measured) < 500
 
@@ -159,7 +181,7 @@ def test_a_hundredth_of_the_allowance_would_not_do() -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+@pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
 def test_allowances_hold_on_a_smaller_space(protocol: Protocol, view: View) -> None:
     assert all(error <= allowed < 1e-7 for error, allowed in allowances(protocol, view, "reduced"))
 

@@ -17,6 +17,7 @@ from sottovoce.filtering.growth import _mixing, growth
 from sottovoce.filtering.program_forms import program_response
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.graphs import lazy_weights, metropolis_weights
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import (
     Combine,
     Draw,
@@ -65,6 +66,23 @@ def test_a_round_read_backwards_is_the_transpose_of_its_exact_rows(protocol: Pro
         assert each.before(block) == pytest.approx(matrix.T @ block, abs=1e-13)
         touched = each.touched(np.ones(each.kept, dtype=bool))
         assert (touched | (matrix == 0).all(axis=0)).all()
+
+
+@EVERY_PROTOCOL
+def test_a_round_read_backwards_errs_by_no_more_units_than_it_says(protocol: Protocol) -> None:
+    rng, shares = np.random.default_rng(2), []
+    for t, each in enumerate(backward(protocol, NOBODY).rounds):
+        state = compile_round(*protocol.round_of(t)).state
+        for column in rng.uniform(-1, 1, (8, each.kept)):
+            exact = [Fraction(0)] * each.size
+            for x, form in zip(column, state.forms, strict=True):
+                for key, value in form.items():
+                    exact[each.place(key)] += Fraction(x) * Fraction(value, state.denominator)
+            found = each.before(column[:, None])[:, 0]
+            off = [float(Fraction(x) - y) for x, y in zip(found, exact, strict=True)]
+            shares.append(np.linalg.norm(off) / (each.units * UNIT_ROUNDOFF * np.linalg.norm(column)))
+    # Weights of one half round nothing.
+    assert max(shares) == 0 or 1e-3 < max(shares) <= 1
 
 
 def faint(size: int) -> Protocol:

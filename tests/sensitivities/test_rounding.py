@@ -18,7 +18,8 @@ from scipy import fft
 from sottovoce.filtering import ClosedLoop, FilteredResponse, hidden_system, whitened_response
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
-from sottovoce.sensitivities import absolute_bound, rounding
+from sottovoce.sensitivities import absolute_bound, rounding, sensitivity
+from sottovoce.sensitivities.encoded import _Code, rescaled
 from sottovoce.sensitivities.long_horizons import bounded_real
 from sottovoce.sensitivities.long_horizons.bounded_real import backward_step
 from sottovoce.sensitivities.long_horizons.model import TargetModel, dense_transition, whole_model
@@ -288,3 +289,63 @@ def test_signs_of_turning_vectors_attain_their_share_and_little_more() -> None:
     assert share <= best <= 1.01 * share
     assert others == [1.0, 1.0]
     assert Fraction(float(share)) < Fraction(8) / Fraction(str(mpmath.pi)) ** 2
+
+
+def random_code(rng: np.random.Generator, rounds: int) -> tuple[_Code, Any]:
+    """A code of random rationals in floats, and C itself."""
+    column = [
+        Fraction(int(x), int(y)) for x, y in rng.integers(1, 1000, (rounds, 2)) * (rng.choice([-1, 1]), 1)
+    ]
+    C = mpmath.matrix(rounds, rounds)
+    for t in range(rounds):
+        for s in range(t + 1):
+            C[t, s] = mpmath.mpf(column[t - s].numerator) / column[t - s].denominator
+    return _Code.of(gossip(metropolis_weights("ring:n=3"), rounds=rounds, encoder=tuple(column))), C
+
+
+def test_sizes_of_codes_are_above_the_truth() -> None:
+    rng, shares = np.random.default_rng(5), dict[str, list[Any]](w=[], cap=[])
+    for rounds in (1, 2, 3) * 40:
+        code, C = random_code(rng, rounds)
+        plain = np.abs(code.matrix).sum(axis=1)
+        truth = [mpmath.fsum(abs(C[t, s]) for s in range(rounds)) for t in range(rounds)]
+        shares["w"] += [
+            (w - p) / (mpmath.mpf(r) - p) for w, p, r in zip(truth, plain, code.sizes, strict=True)
+        ]
+        whole, near = mpmath.fsum(w * w for w in truth), float((plain**2).sum())
+        shares["cap"].append((whole - near) / (code.cap - near))
+    for each in shares.values():
+        check(each)
+
+
+def test_coded_forms_and_streams_are_off_by_no_more_than_is_said() -> None:
+    rng, shares = np.random.default_rng(6), dict[str, list[Any]](form=[], stream=[])
+    for rounds in (1, 2, 3) * 40:
+        code, C = random_code(rng, rounds)
+        root = rng.uniform(-1, 1, (rounds, rounds))
+        form = root.T @ root
+        form = (form + form.T) / 2
+        coded, off = code.form(form)
+        error = exact(coded) - C.T * exact(form) * C
+        shares["form"].append(mpmath.fsum(abs(x) for x in error) / off)
+        stream = rng.integers(0, 2, rounds) + (np.arange(rounds) == 0.0)
+        sent, slip = code.sent(stream)
+        shares["stream"].append(mpmath.norm(exact(sent) - C * exact(stream)) / slip)
+    for each in shares.values():
+        check(each)
+
+
+@pytest.mark.parametrize("level", ["1/3", "3/7", "1e-90", "7e90"])
+def test_other_levels_move_ends_outwards_by_a_few_units(level: str) -> None:
+    found = sensitivity(gossip(metropolis_weights("ring:n=5"), rounds=4), View.neighbourhood(0))
+    moved, share = rescaled(found, found.scenario, Fraction(level)), 1 / Fraction(level) ** 2
+    for before, after, sign in (
+        (found.squared_lower, moved.squared_lower, -1),
+        (found.squared_upper, moved.squared_upper, 1),
+    ):
+        off = [
+            sign * (Fraction(b) - Fraction(a) * share) / Fraction(b)
+            for a, b in zip(before, after, strict=True)
+        ]
+        assert min(off) >= 0
+        assert max(off) <= 8 * Fraction(2) ** -53

@@ -77,8 +77,8 @@ class ProgramForm:
 
         (Δ̂ − `shift`)² / (1 + η) ≤ cᵀMc ≤ (Δ̂ + `shift`)² / (1 − η).
 
-    `target` is a node index and `matrix` M̂, (T, T). Where `energy` was asked for, `shift` is for streams with
-    Σ‖c_t‖² ≤ 1 instead.
+    `target` is a node index and `matrix` M̂, (T, T). Where `energy` was asked for, `rounding` and `shift` are for
+    streams with Σ‖c_t‖² ≤ 1 instead.
     """
 
     target: int
@@ -297,7 +297,7 @@ class ProgramResponse:
     ) -> Iterator[ProgramForm]:
         """M = FᵀF, or CᵀMC with an encoder C, for each of the targets (node indices).
 
-        With `energy` the shift is that of streams with Σ‖c_t‖² ≤ 1. `encoder` is C as a (T, T) matrix.
+        With `energy` allowances are those of streams with Σ‖c_t‖² ≤ 1. `encoder` is C as a (T, T) matrix.
 
         Guarantee: that of `ProgramForm` (docs/proofs/programs.md).
         """
@@ -319,17 +319,20 @@ class ProgramResponse:
         each = found.units * float(np.linalg.norm(found.sizes.sum(axis=0))) + found.rest
         shift = at_once if energy else followed * float(np.sqrt(rounds)) + each
         if encoder is not None:
-            longest = np.abs(encoder).sum(axis=1).max() * (1 + UNIT * rounds)
-            shift = at_once * longest * (1 if energy else np.sqrt(rounds))
-            products = np.abs(encoder).sum(axis=1) @ np.abs(response)
-            shift += UNIT * (rounds + 6) * float(np.linalg.norm(products))
+            sums = np.abs(encoder).sum(axis=1)
+            longest = float(sums.max()) * (1 + UNIT * rounds)
+            shift = at_once * longest * (1 if energy else float(np.sqrt(rounds)))
+            # ‖|F̂||C||c|‖, which what rounding does to F̂C is in proportion to.
+            spread = longest * np.linalg.norm(response) if energy else np.linalg.norm(sums @ np.abs(response))
+            shift += UNIT * (rounds + 6) * float(spread)
             response = encoder.T @ response
-        sums = np.abs(response).sum(axis=0)
+        # ‖|F̂C||c|‖² at most.
+        sizes = (response**2).sum() if energy else (np.abs(response).sum(axis=0) ** 2).sum()
         return ProgramForm(
             target=target,
             matrix=response @ response.T,
             # The products, and what sums of the entries of M add when it is valued.
-            rounding=float(UNIT * (height + 3 * rounds + 8) * (sums**2).sum()),
+            rounding=float(UNIT * (height + 3 * rounds + 8) * sizes),
             shift=float(1.01 * shift),
             unwhite=accuracy.unwhite,
         )

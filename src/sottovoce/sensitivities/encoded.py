@@ -30,7 +30,7 @@ from sottovoce.sensitivities.many_targets.units import balanced
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern
 from sottovoce.sensitivities.programs import Question, encoder_matrix, solve_question
 from sottovoce.sensitivities.results import Sensitivities
-from sottovoce.sensitivities.rounding import root_less, widened
+from sottovoce.sensitivities.rounding import root_less, summed, widened
 from sottovoce.views import METHOD_NAMES, observe
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ def encoded_sensitivity(
 class _Code:
     """C in floats, (T, T), and w, one number a round, from above; `cap` ≥ Σ w_t² ≥ ‖C c‖².
 
-    Rationals are rounded once, and a sum of T numbers ≥ 0 errs by γ_T of itself: the factor 1 + 1e-12 covers both up
-    to `EXPLICIT_ROUNDS`.
+    Rationals are rounded once, a sum of T numbers ≥ 0 errs by γ_T of itself, and its raise rounds, too: `summed` of
+    T + 4 covers w_t, and a square more each of their sum.
     """
 
     matrix: np.ndarray
@@ -153,11 +153,12 @@ class _Code:
         """The encoder of a protocol."""
         matrix = encoder_matrix(protocol)
         coded = np.eye(protocol.rounds) if matrix is None else matrix
-        sizes = np.abs(coded).sum(axis=1) * (1 + 1e-12)
-        return cls(matrix=coded, sizes=sizes, cap=float((sizes**2).sum() * (1 + 1e-12)))
+        raised = summed(protocol.rounds + 4)
+        sizes = np.abs(coded).sum(axis=1) * raised
+        return cls(matrix=coded, sizes=sizes, cap=float((sizes**2).sum() * raised))
 
     def form(self, form: np.ndarray) -> tuple[np.ndarray, float]:
-        """CᵀMC, and what Σ_st |error| of it is at most: γ_{2T+4} of wᵀ|M|w, C as rounded included.
+        """CᵀMC, and what Σ_st |error| of it is at most: γ_{2T+8} of wᵀ|M|w, C as rounded included.
 
         Guarantee: the bound holds for the exact C and the form as stored.
         Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5.
@@ -165,6 +166,15 @@ class _Code:
         coded = self.matrix.T @ form @ self.matrix
         off = ROOM * GAMMA * (2 * len(form) + 8) * float(self.sizes @ np.abs(form) @ self.sizes)
         return (coded + coded.T) / 2, off
+
+    def sent(self, stream: np.ndarray) -> tuple[np.ndarray, float]:
+        """C c, and how far it is off in norm at most: γ_{T+6} of ‖|C||c|‖, C as rounded included.
+
+        Guarantee: the bound holds for the exact C and the stream as stored.
+        Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5.
+        """
+        sizes = np.linalg.norm(np.abs(self.matrix) @ np.abs(stream))
+        return self.matrix @ stream, ROOM * GAMMA * (len(stream) + 6) * float(sizes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -217,12 +227,13 @@ class _Encoded:
     def together(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ends of Δ² for many targets: what a constant stream attains; `projection` for norms w_t, and w²·`lags`.
 
-        Guarantee: lower ≤ Δ² ≤ upper. C c as computed is off by at most 2(T + 6)u‖|C|c‖ in norm, and ‖F‖ ≤ 1; states
-        are followed over all rounds, which `recursion_error` counts.
+        Guarantee: lower ≤ Δ² ≤ upper. What C c is off by shows no larger, as ‖F‖ ≤ 1; states are followed over all
+        rounds, which `recursion_error` counts.
         """
         response, code = self.response, self.code
         own, units = balanced(response)
-        followed = constant_stream(own, code.matrix @ self.stream)
+        sent, slip = code.sent(self.stream)
+        followed = constant_stream(own, sent)
         sources = response.columns(positions) / units[:, None]
         bound = projection_bound(projection_tables(own), sources, code.sizes)
         lags = far_bounds(own, len(positions)).get("lags")
@@ -235,5 +246,4 @@ class _Encoded:
             missing=response.gains.missing,
             rounds=code.cap,
         )
-        slip = 2 * GAMMA * (response.rounds + 6) * float(np.linalg.norm(np.abs(code.matrix) @ self.stream))
         return root_less(lower, slip) ** 2 * (1 - 4 * GAMMA), upper

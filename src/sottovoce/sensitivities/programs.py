@@ -38,7 +38,7 @@ from sottovoce.sensitivities.one_form.patterns import earliest_pattern, solve_pa
 from sottovoce.sensitivities.one_form.solution import FormSolution, plain_ends, solve_form
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, value_of
 from sottovoce.sensitivities.results import Sensitivities
-from sottovoce.sensitivities.rounding import root_less
+from sottovoce.sensitivities.rounding import root_less, summed
 from sottovoce.views import METHOD_NAMES, observe, seen_exchanges
 
 if TYPE_CHECKING:
@@ -215,8 +215,8 @@ def _together(
     `direct` marks those that are heard directly.
 
     With an encoder C round t of C c has a norm of at most Σ_k≤t |C_k|, and ‖C‖ is at most the largest of these
-    sums. The factors 1 + 1e-12 cover sums of up to `EXPLICIT_ROUNDS` numbers, which lose 2.3e-13 of themselves at
-    most, and the rounding of C itself; `off` is what C c as computed may be off by, in norm.
+    sums, which `summed` raises by what they and C as rounded may lose; `off` is what C c as computed may be off by,
+    in norm.
 
     Guarantee: lower ≤ Δ² ≤ upper, rounding included (see `program_bulk`, `block_ends`).
     """
@@ -231,7 +231,7 @@ def _together(
     stream = _stream_at(np.nan, rounds, question)
     weights, coded, off = np.ones(rounds), stream, 0.0
     if code is not None:
-        weights, coded = np.abs(code) @ weights * (1 + 1e-12), code @ stream
+        weights, coded = np.abs(code) @ weights * summed(rounds + 4), code @ stream
         off = 2 * UNIT_ROUNDOFF * (rounds + 6) * float(np.linalg.norm(np.abs(code) @ stream))
     ends = block_ends(response, targets, weights, coded, stream_error=off)
     upper = ends.upper
