@@ -211,10 +211,35 @@ def test_an_infinite_rate_is_said(sottovoce: Run, tmp_path: Path) -> None:
     words = ("rate", "ring:n=6", "--view", "everyone", "--protocol", "clean-state:keep=1")
     code, out, err = sottovoce(*words, "--output", "rates.csv")
     assert (code, err) == (0, "")
-    assert "Δ² grows without bound a round: it is infinite, or grows faster than the rounds" in out
+    assert "Δ² grows without bound a round, as it grows faster than the rounds" in out
+    assert "constant ∞" in " ".join(out.split())
     document = json.loads(sottovoce(*words, "--json").out)
+    assert "infinite" not in document
     assert document["pairs"][0]["rate"]["lower"] is None
     assert (tmp_path / "rates.csv").read_text().splitlines()[1].split(",")[3:5] == ["inf", "inf"]
+
+
+MISSING = (
+    "the draw 'u' has level 0 at node 0, so that some of what it contributes is seen beside no noise at all"
+)
+EVERY_VERB = {
+    "rate ring:n=6 --view everyone": "Δ² grows without bound a round, as it is infinite:",
+    "coalition ring:n=6 --rounds 6 --target 0 --size 2 --view coalition-messages": (
+        "No coalition of 2 learns more about node 0 than the coalition 1, 5: Δ² ≤ ∞."
+    ),
+    "train synthetic --graph ring:n=6 --rounds 2 --noise-multiplier 3 --view everyone": "ε ≤ ∞ at δ = 1e-05",
+}
+
+
+@pytest.mark.parametrize("words", EVERY_VERB, ids=lambda words: words.split()[0])
+def test_every_verb_says_which_noise_is_missing(sottovoce: Run, words: str) -> None:
+    spelled = (*words.split(), "--protocol", "pairwise-noise:local=0,shared=2")
+    code, out, err = sottovoce(*spelled)
+    assert (code, err) == (0, "")
+    assert EVERY_VERB[words] in " ".join(out.split())
+    assert f"infinite Δ and ε: {MISSING}" in " ".join(out.split())
+    if not words.startswith("train"):
+        assert json.loads(sottovoce(*spelled, "--json").out)["infinite"] == MISSING
 
 
 def test_rates_that_are_not_certified_are_refused(sottovoce: Run) -> None:
@@ -289,6 +314,7 @@ def test_an_infinite_sensitivity_is_not_certified(sottovoce: Run, tmp_path: Path
     code, out, err = sottovoce(*words, "--protocol", "pairwise-noise:local=0,shared=1")
     assert (code, out) == (3, "")
     assert "Δ is infinite, so there is nothing to certify" in err
+    assert f"as {MISSING.replace('node 0', 'node 2')} (add a draw of that node to what it sends" in err
     assert not (tmp_path / "c.json").exists()
 
 

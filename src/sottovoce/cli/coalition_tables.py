@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sottovoce.cli.layout import (
     asked_words,
     facts,
+    infinite_words,
     members,
     named,
     network_words,
@@ -95,5 +96,6 @@ def _terms(search: CoalitionSearch, document: CoalitionDocument) -> list[tuple[s
         *([] if noise is None else asked.relation),
         *asked.stream,
         *asked.protocol,
+        *infinite_words(search.bare),
         *asked.assumption,
     ]

@@ -28,6 +28,7 @@ __all__ = [
     "epsilon_words",
     "estimate",
     "facts",
+    "infinite_words",
     "members",
     "named",
     "network_words",
@@ -117,6 +118,11 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
     for name, value in rows:
         table.add_row(name, Text(value))
     return table
+
+
+def infinite_words(bare: str | None) -> list[tuple[str, str]]:
+    """The row that says which noise is missing, where one is."""
+    return [] if bare is None else [("infinite", f"Δ and ε: {bare}")]
 
 
 def paragraph(console: Console, text: str, style: str = "") -> None:

@@ -13,6 +13,7 @@ from sottovoce.cli.layout import (
     asked_words,
     estimate,
     facts,
+    infinite_words,
     members,
     named,
     network_words,
@@ -59,7 +60,8 @@ def _headline(table: RateTable, worst: RatePair) -> str:
     """The largest rate and whose it is."""
     bound = f"In the long run Δ² grows by at most {rounded_up(worst.rate.upper)} a round"
     if math.isinf(worst.rate.lower):
-        bound = "Δ² grows without bound a round: it is infinite, or grows faster than the rounds"
+        why = "is infinite" if worst.bare else "grows faster than the rounds"
+        bound = f"Δ² grows without bound a round, as it {why}"
     if len(table) == 1 or not worst.observer:
         return f"{bound}: that is what {who(worst.observer)} learns about {named(worst.target)}."
     return f"{bound}: of {len(table)} pairs, {who(worst.observer)} learns most, about {named(worst.target)}."
@@ -77,7 +79,9 @@ def _pairs(chosen: Mapping[str, RatePair], table: RateTable) -> Table:
         "target": [readable(pair.target) for pair in chosen.values()],
         "Δ² a round": [both_ends(pair.rate) for pair in chosen.values()],
         "frequency": [f"{pair.frequency:.4g}" for pair in chosen.values()],
-        "constant": [f"{pair.constant:.4g}" for pair in chosen.values()],
+        "constant": [
+            "∞" if math.isinf(pair.constant) else f"{pair.constant:.4g}" for pair in chosen.values()
+        ],
     }
     if averages:
         rows["average"] = [averages[pair.observer] for pair in chosen.values()]
@@ -124,6 +128,7 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
         ("view", f"{asked.view}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
         asked.stream[0],
         *asked.protocol,
+        *infinite_words(table.bare),
         *asked.assumption,
         *asked.hash,
         ("version", __version__),

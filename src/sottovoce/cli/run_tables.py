@@ -9,6 +9,7 @@ from sottovoce._version import __version__
 from sottovoce.cli.layout import (
     estimate,
     facts,
+    infinite_words,
     named,
     network_words,
     paragraph,
@@ -226,10 +227,10 @@ def _batches(run: Run) -> list[tuple[str, str]]:
 
 
 def _program(run: Run) -> list[tuple[str, str]]:
-    """The program of a run on another protocol than plain gossip."""
+    """The program of a run on another protocol than plain gossip, and which noise it misses."""
     if run.table is None or run.table.protocol.gossips:
         return []
-    return list(protocol_sentences(run.table.protocol).items())
+    return [*protocol_sentences(run.table.protocol).items(), *infinite_words(run.table.bare)]
 
 
 def _local_steps(run: Run) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sottovoce.accounting import Account
 from sottovoce.interval import Interval
+from sottovoce.protocols import missing_noise
 from sottovoce.scenarios import Answer
 from sottovoce.views import rests_on
 
@@ -71,6 +72,13 @@ class CoalitionSearch(Answer):
     def largest(self) -> Interval:
         """Where the largest Δ² of any coalition of this size lies."""
         return Interval(self.sensitivity.lower, self.upper_bound)
+
+    @property
+    def bare(self) -> str | None:
+        """Which noise is missing where the found coalition's Δ is infinite; None where it is finite."""
+        if self.method != "infinite":
+            return None
+        return missing_noise(self.protocol, self.protocol.index(self.target))
 
     @property
     def gap(self) -> float:

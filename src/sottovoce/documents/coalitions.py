@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET, UnsetType
+
 from sottovoce.documents.accounts import HEAD, GraphFacts, Terms, graph_facts, protocol_facts
 from sottovoce.documents.pairs import BoundedEnds, Ends, Label, finite_or_null, plain_label
 from sottovoce.forms import Form
@@ -30,7 +32,8 @@ class CoalitionDocument(Terms, frozen=True, kw_only=True, tag="coalition"):
     """The coalition that was found, and what holds for every one of its size.
 
     `epsilon` is that of the found coalition, `epsilon_upper_bound` holds for any; both are null without noise, the
-    latter also where it is infinite. An infinite `gap` (nothing was attained) is null too.
+    latter also where it is infinite. An infinite `gap` (nothing was attained) is null too. `infinite` says which noise
+    is missing where Δ of the found coalition is infinite.
     """
 
     graph: GraphFacts
@@ -49,6 +52,7 @@ class CoalitionDocument(Terms, frozen=True, kw_only=True, tag="coalition"):
     epsilon: Ends | None
     epsilon_upper_bound: float | None
     trace: tuple[SearchStep, ...]
+    infinite: str | UnsetType = UNSET
 
 
 def coalition_document(
@@ -88,6 +92,7 @@ def coalition_document(
         gap=finite_or_null(search.gap),
         exact=search.exact,
         stopped=search.stopped,
+        infinite=UNSET if search.bare is None else search.bare,
         evaluated=search.evaluated,
         coalitions=search.coalitions,
         epsilon=epsilon,

@@ -46,9 +46,13 @@ class RateSummary(Form, frozen=True, kw_only=True):
 
 
 class RateDocument(Sight, frozen=True, kw_only=True, tag="rate"):
-    """The limit of Δ²/T of every pair; or, of very many, a summary and the file that holds them."""
+    """The limit of Δ²/T of every pair; or, of very many, a summary and the file that holds them.
+
+    `infinite` says which noise is missing where Δ itself is infinite.
+    """
 
     graph: GraphFacts
+    infinite: str | UnsetType = UNSET
     pairs: tuple[RatePairForm, ...] | UnsetType = UNSET
     summary: RateSummary | UnsetType = UNSET
     pairs_file: str | UnsetType | None = UNSET
@@ -71,6 +75,7 @@ def rate_document(
         contribution=first.contribution,
         assumption=table.assumption,
         **protocol_facts(first.protocol),
+        infinite=UNSET if table.bare is None else table.bare,
         **held,
     )
 

@@ -166,6 +166,7 @@ def _of_program(
         upper=found.upper,
         frequency=found.frequency,
         constant=found.constant,
+        bare=found.bare,
     )
 
 

@@ -33,7 +33,7 @@ from sottovoce.rates.sign_streams import sign_patterns
 from sottovoce.rates.stationary import LAGS, reaches, stationary_round, system_of, whitener_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from sottovoce.protocols import Contribution, Form, Protocol
     from sottovoce.rates.modes import ExactRound
@@ -53,7 +53,8 @@ LEVELS, STEPS = 8, 32
 class ProgramRates:
     """Ends of lim Δ²/T, the frequency behind the lower end, and φ(0): arrays, one entry a target.
 
-    Arrays are filled in place; targets that no row reaches keep their zeros.
+    Arrays are filled in place; targets that no row reaches keep their zeros. `bare` holds the nodes of which a
+    contribution is seen beside no noise.
     """
 
     lower: np.ndarray
@@ -61,6 +62,7 @@ class ProgramRates:
     frequency: np.ndarray
     constant: np.ndarray
     method: str
+    bare: frozenset[int]
 
 
 def program_rates(
@@ -82,7 +84,7 @@ def program_rates(
     _refuse_schedule(protocol)
     seen, bare = stationary_round(protocol, view)
     count = len(indices)
-    found = _nothing(count, f"filter of {protocol.n * len(protocol.programs[0].keeps)} kept numbers")
+    found = _nothing(count, f"filter of {protocol.n * len(protocol.programs[0].keeps)} kept numbers", bare)
     exact = exact_round(seen)
     reached = reaches(exact)[indices]
     places = np.flatnonzero(reached & ~np.isin(indices, sorted(bare)))
@@ -122,7 +124,7 @@ def program_spectrum(protocol: Protocol, view: View, target: int, frequencies: n
         return np.full(frequencies.shape, np.inf)
     if not reaches(exact)[target]:
         return np.zeros(frequencies.shape)
-    found = _nothing(1, "")
+    found = _nothing(1, "", bare)
     filters = _filters(exact, np.array([target]), np.zeros(1, dtype=np.int64), found)
     if not filters:
         return np.full(frequencies.shape, np.inf)
@@ -132,10 +134,17 @@ def program_spectrum(protocol: Protocol, view: View, target: int, frequencies: n
     return np.asarray((np.abs(turned) ** 2).sum(axis=-1))
 
 
-def _nothing(count: int, method: str) -> ProgramRates:
+def _nothing(count: int, method: str, bare: Iterable[int]) -> ProgramRates:
     """Rates of 0, to be filled in: right as they are for targets whose contributions no row shows."""
     lower, upper, frequency, constant = np.zeros((4, count))
-    return ProgramRates(lower=lower, upper=upper, frequency=frequency, constant=constant, method=method)
+    return ProgramRates(
+        lower=lower,
+        upper=upper,
+        frequency=frequency,
+        constant=constant,
+        method=method,
+        bare=frozenset(bare),
+    )
 
 
 def _put_infinite(found: ProgramRates, places: np.ndarray) -> None:

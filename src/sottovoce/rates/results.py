@@ -46,7 +46,8 @@ class Rates:
     """The limits of Δ²/T of one view for many targets, arrays in index order; `rates[label]` is one `Rate`.
 
     `targets` holds node names and `indices` their positions in the protocol. `method` says on which system
-    the filter was solved. Targets whose noise the observer knows are left out.
+    the filter was solved. Targets whose noise the observer knows are left out. `bare` holds the indices of nodes of
+    which a contribution is seen beside no noise: their Δ² is infinite, not only their rate.
 
     Guarantee: lower ≤ limit ≤ upper, entry by entry; an upper end may be infinite for programs other than plain
     gossip. `frequency` and `constant` are those of `Rate`.
@@ -62,6 +63,7 @@ class Rates:
     upper: np.ndarray
     frequency: np.ndarray
     constant: np.ndarray
+    bare: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         """How many targets there are."""

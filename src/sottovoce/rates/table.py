@@ -16,6 +16,7 @@ import numpy as np
 
 from sottovoce.errors import InputError
 from sottovoce.interval import Interval
+from sottovoce.protocols import missing_noise
 from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class RatePair:
     """One observer (or coalition) and one target, with the limit of Δ²/T.
 
     `rate` is the certified interval, `method` says on which system its filter was solved; `frequency` and
-    `constant` are those of `sottovoce.rates.Rate`.
+    `constant` are those of `sottovoce.rates.Rate`. Of a `bare` pair Δ itself is infinite.
     """
 
     observer: tuple[Hashable, ...]
@@ -43,6 +44,7 @@ class RatePair:
     method: str
     frequency: float
     constant: float
+    bare: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,6 +102,14 @@ class RateTable:
         return self._pair(self.found[row], place - int(self._starts[row]))
 
     @property
+    def bare(self) -> str | None:
+        """Which noise is missing where Δ itself is infinite, said of the first such pair; None if none is."""
+        for rates in self.found:
+            for index in rates.indices[np.isin(rates.indices, sorted(rates.bare))]:
+                return missing_noise(rates.protocol, int(index))
+        return None
+
+    @property
     def assumption(self) -> Assumption:
         """What the rates rest on, by all the methods that observers needed."""
         first = self.found[0]
@@ -126,4 +136,5 @@ class RateTable:
             method=rates.method,
             frequency=float(rates.frequency[k]),
             constant=float(rates.constant[k]),
+            bare=int(rates.indices[k]) in rates.bare,
         )

@@ -31,7 +31,7 @@ from sottovoce.certificates import (
 )
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
-from sottovoce.protocols import check_zero_out
+from sottovoce.protocols import check_zero_out, missing_noise
 from sottovoce.scenarios import Scenario, StreamWords, asked
 from sottovoce.sensitivities.assessment import Assessment, assess
 from sottovoce.sensitivities.certify_training import certify_memory, certify_training
@@ -222,8 +222,8 @@ def _program_proof(scenario: Scenario, target: int, tolerance: float) -> dict[st
     if solved is None:
         raise NotCertified(
             f"Δ is infinite, so there is nothing to certify: {scenario.one_view!r} shows something of what "
-            f"{protocol.labels[target]!r} contributes beside none of the noise that the observer does not know "
-            f"({protocol.sentence}; add noise where contributions enter)"
+            f"{protocol.labels[target]!r} contributes beside none of the noise that the observer does not know, as "
+            f"{missing_noise(protocol, target)} (add a draw of that node to what it sends, at a level above 0)"
         )
     form, solution = solved
     y = solution.y
