@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from tests.scenes import CHOICES, EVERY_CHOICE, EVERY_PROTOCOL, EVERY_VIEW, VIEW
 from sottovoce import sensitivity
 from sottovoce.graphs import Graph, metropolis_weights
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip, round_weights
+from sottovoce.protocols.program import unsent_draws
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -119,7 +121,7 @@ def _view(case: dict[str, Any]) -> View:
 
 @st.composite
 def programs(draw: Any) -> Program:
-    """Any program of up to two kept registers, two draws and five instructions."""
+    """Any program of up to two kept registers, two draws that are sent, and seven instructions."""
     keeps = ("a", "b")[: draw(st.integers(1, 2))]
     draws = [Draw("u", level=draw(st.sampled_from([1, 2, "1/2"])))]
     if draw(st.booleans()):
@@ -138,7 +140,17 @@ def programs(draw: Any) -> Program:
         if draw(st.booleans()):
             steps.append(Exchange(draw(st.sampled_from(held)), draw(st.sampled_from(held))))
     steps.append(Exchange(held[-1], held[0]))
-    return Program(keeps=keeps, draws=tuple(draws), instructions=tuple(steps), model="a")
+    made = Program(keeps=keeps, draws=tuple(draws), instructions=tuple(steps), model="a")
+    unsent = unsent_draws((made,))
+    sent = (
+        step
+        if isinstance(step, Exchange)
+        else Combine(step.into, {name: x for name, x in step.terms.items() if name not in unsent})
+        for step in steps
+    )
+    return replace(
+        made, draws=tuple(each for each in draws if each.name not in unsent), instructions=tuple(sent)
+    )
 
 
 @given(st.data())

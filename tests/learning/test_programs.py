@@ -173,9 +173,8 @@ def test_the_trainer_answers_impulses_as_the_compiled_maps_do(
 
 def test_programs_that_take_turns_count_their_draws_on() -> None:
     one, two = (momentum(RING, rounds=1, beta=beta).programs[0] for beta in (0.5, 0.25))
-    more = replace(
-        two, draws=(Draw("u"), Draw("w")), instructions=(Combine("y", {"w": 1}), *two.instructions)
-    )
+    adding, exchange = Combine("message", {"model": 1, "v": 1, "w": 1}), two.instructions[-1]
+    more = replace(two, draws=(Draw("u"), Draw("w")), instructions=(two.instructions[0], adding, exchange))
     protocol = Protocol(weights=RING, program=(one, more, two), rounds=8)
     numbers: list[int] = []
 

@@ -24,6 +24,17 @@ def program(**changes: Any) -> Program:
     return Program(**{**parts, **changes})
 
 
+UNSENT = Program(
+    keeps=("model", "aside"),
+    draws=(Draw("u"),),
+    instructions=(
+        Combine("aside", {"aside": 1, "u": 1}),
+        Combine("model", {"model": 1}),
+        Exchange("model", "model"),
+    ),
+)
+
+
 @pytest.mark.parametrize(
     ("build", "complaint"),
     [
@@ -54,7 +65,7 @@ def program(**changes: Any) -> Program:
         (lambda: Draw("u", level="a lot"), "level of the draw 'u' must be a finite number"),
         (
             lambda: Draw("u", level=float("nan")),
-            "must be a finite number, or a rational such as '1/3'; got nan",
+            r"must be a finite number, or a rational such as '1/3'; got nan \(write 0.5 or '1/3', say\)",
         ),
         (lambda: Draw("u", level=True), "must be a finite number"),
         (
@@ -64,6 +75,8 @@ def program(**changes: Any) -> Program:
         (lambda: Draw("w", each=WRONG), "must be one of node, edge; got 3"),
         (lambda: Draw("contribution"), "and not 'contribution'; got 'contribution'"),
         (lambda: Draw("u v"), "a name of letters, digits and _"),
+        (lambda: Exchange("ﬁ", "fi"), r"looks like no other; got 'ﬁ', which reads as 'fi' \(write 'fi'\)"),
+        (lambda: Draw("ｃontribution"), "which reads as 'contribution'"),
         (lambda: Combine("y", {"model": "1/0"}), "coefficient of 'model' in 'y' must be a finite number"),
         (lambda: Combine("y", WRONG), "terms of 'y' must map sources to coefficients"),
         (lambda: Exchange("y", WRONG), "a register must have a name"),
@@ -112,7 +125,10 @@ def test_a_program_that_cannot_run_is_refused(build: Any, complaint: str) -> Non
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"program": program(draws=(Draw("u", level=(1, 2)),))}, "one for each of the 4 nodes; got 2"),
+        (
+            {"program": program(draws=(Draw("u", level=(1, 2)),))},
+            r"each of the 4 nodes; got 2 \(give one a node",
+        ),
         (
             {"program": program(instructions=(Combine("message", {"model": (1, 2, 3), "u": 1}), RECEIVE))},
             "coefficient of 'model' in 'message' must be one number .* each of the 4 nodes; got 3",
@@ -124,6 +140,11 @@ def test_a_program_that_cannot_run_is_refused(build: Any, complaint: str) -> Non
         ({"rounds": 0}, "rounds must be a whole number of at least 1; got 0"),
         ({"program": "gossip"}, "program must be a Program, or a tuple of them; got 'gossip'"),
         ({"program": (PLAIN, program(keeps=("model", "v")))}, "must keep the same registers"),
+        (
+            {"program": UNSENT},
+            r"must reach a message; 'u' is added to registers that are never sent.*\(add it to",
+        ),
+        ({"program": (UNSENT, UNSENT)}, "'u' is added to registers that are never sent"),
         ({"program": ()}, "program must hold at least one Program"),
         ({"weights": (RING, metropolis_weights("ring:n=5"))}, "must be on the same nodes; got 4 nodes and 5"),
         ({"weights": ()}, "weights must hold at least one matrix"),
@@ -132,6 +153,21 @@ def test_a_program_that_cannot_run_is_refused(build: Any, complaint: str) -> Non
 def test_parts_that_do_not_fit_are_refused(changes: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         Protocol(**{"weights": RING, "program": PLAIN, "rounds": 3, **changes})
+
+
+def test_a_draw_may_wait_for_a_later_round_or_another_program() -> None:
+    sends = Program(
+        keeps=("model", "aside"),
+        draws=(),
+        instructions=(Combine("y", {"model": 1, "aside": 1}), Exchange("y", "model")),
+    )
+    assert Protocol(weights=RING, program=(UNSENT, sends), rounds=4).varies
+    later = Program(
+        keeps=("model", "aside"),
+        draws=(Draw("u"),),
+        instructions=(*sends.instructions, Combine("aside", {"u": 1, "contribution": 1})),
+    )
+    assert Protocol(weights=RING, program=later, rounds=4).program == later
 
 
 def test_a_program_survives_its_file() -> None:

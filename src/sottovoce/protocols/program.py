@@ -7,6 +7,7 @@ It has registers, draws and two kinds of instruction: combine (a linear combinat
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any, Literal
 from sottovoce.errors import InputError, one_of
 from sottovoce.protocols.rationals import PerNode, exact, plain_numbers, written
 
-__all__ = ["CONTRIBUTION", "Combine", "Draw", "Exchange", "Program", "told_by"]
+__all__ = ["CONTRIBUTION", "Combine", "Draw", "Exchange", "Program", "told_by", "unsent_draws"]
 
 # What the parts of a program look like, for whoever got one wrong.
 _FORMS = {
@@ -187,6 +188,17 @@ class Program:
                 told.discard(step.into)
         return told
 
+    def needed_for(self, kept: set[str]) -> set[str]:
+        """What messages of a round tell something of, or registers of `kept` at its end: sources, as it begins."""
+        needed = set(kept)
+        for step in reversed(self.instructions):
+            if isinstance(step, Exchange):
+                needed = needed - {step.into} | {step.message}
+            elif step.into in needed:
+                needed.remove(step.into)
+                needed.update(name for name, value in step.terms.items() if _is_some(value))
+        return needed
+
     def _check_names(self) -> None:
         """Refuse names that stand for two things."""
         names = [draw.name for draw in self.draws]
@@ -279,6 +291,31 @@ def told_by(programs: Sequence[Program]) -> set[str]:
     return told
 
 
+def unsent_draws(programs: Sequence[Program]) -> list[str]:
+    """The draws of which no message of any round tells anything, however long the programs run.
+
+    >>> idle = Program(
+    ...     keeps=("x", "y"),
+    ...     draws=(Draw("u"),),
+    ...     instructions=(Combine("y", {"y": 1, "u": 1}), Exchange("x", "x")),
+    ... )
+    >>> unsent_draws((idle,))
+    ['u']
+    """
+    kept: set[str] = set()
+    while (
+        more := set[str]().union(*(program.needed_for(kept) & {*program.keeps} for program in programs))
+        - kept
+    ):
+        kept |= more
+    return [
+        draw.name
+        for program in programs
+        for draw in program.draws
+        if draw.name not in program.needed_for(kept)
+    ]
+
+
 def _instruction(entry: Mapping[str, Any]) -> Combine | Exchange:
     """The instruction that plain data describe."""
     if isinstance(entry, Mapping) and "exchange" in entry:
@@ -303,6 +340,11 @@ def _check_name(name: object, what: str) -> None:
     if not isinstance(name, str) or not name.isidentifier() or name == CONTRIBUTION:
         raise InputError(
             f"{what} must have a name of letters, digits and _, and not 'contribution'; got {name!r} (rename it)"
+        )
+    if (plain := unicodedata.normalize("NFKC", name)) != name:
+        raise InputError(
+            f"{what} must have a name that looks like no other; got {name!r}, which reads as {plain!r} "
+            f"(write {plain!r})"
         )
 
 

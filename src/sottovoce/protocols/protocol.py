@@ -26,7 +26,7 @@ from scipy import sparse
 from sottovoce.errors import InputError, at_least, at_most
 from sottovoce.graphs import GossipWeights, Symmetries, as_weights
 from sottovoce.protocols.compiled import edges_of
-from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program, told_by
+from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program, told_by, unsent_draws
 from sottovoce.protocols.rationals import Number, PerNode, exact, plain_number, spread
 from sottovoce.protocols.updates import Slopes, checked_updates
 
@@ -91,6 +91,11 @@ class Protocol:
                 )
         if not self.programs:
             raise InputError("program must hold at least one Program; got an empty schedule")
+        for name in unsent_draws(self.programs):
+            raise InputError(
+                f"every draw must reach a message; {name!r} is added to registers that are never sent, and hides "
+                "nothing (add it to what an exchange sends, or leave the draw out)"
+            )
         object.__setattr__(self, "encoder", _checked_encoder(self.encoder))
         if self.varies and self.encoded:
             self._check_streams()
@@ -426,7 +431,8 @@ def _check_lengths(program: Program, n: int) -> None:
     for name, value in given:
         if isinstance(value, tuple) and len(value) != n:
             raise InputError(
-                f"{name} must be one number for all nodes or one for each of the {n} nodes; got {len(value)}"
+                f"{name} must be one number for all nodes or one for each of the {n} nodes; got {len(value)} "
+                "(give one a node, in index order)"
             )
 
 

@@ -54,7 +54,9 @@ def plain_number(value: object, name: str) -> Number:
             pass
         else:
             return number
-    raise InputError(f"{name} must be a finite number, or a rational such as '1/3'; got {value!r}")
+    raise InputError(
+        f"{name} must be a finite number, or a rational such as '1/3'; got {value!r} (write 0.5 or '1/3', say)"
+    )
 
 
 def _is_long(number: int | Fraction | str) -> bool:
