@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sottovoce._version import __version__
@@ -230,7 +231,10 @@ def _program(run: Run) -> list[tuple[str, str]]:
     """The program of a run on another protocol than plain gossip, and which noise it misses."""
     if run.table is None or run.table.protocol.gossips:
         return []
-    return [*protocol_sentences(run.table.protocol).items(), *infinite_words(run.table.bare)]
+    protocol = run.table.protocol
+    # Any maps are what the account allows for, not what nodes run: the assumption says so.
+    ran = replace(protocol, updates=None) if protocol.updates == "any" else protocol
+    return [*protocol_sentences(ran).items(), *infinite_words(run.table.bare)]
 
 
 def _local_steps(run: Run) -> list[tuple[str, str]]:
