@@ -358,7 +358,7 @@ def _own_level(protocol: Protocol) -> float | None:
     In s_t = g(W s_{t−1}) + x_t + u_t all that a node carries on is made of messages, so who sees these sees each
     contribution once, beside that round's draw. Whoever knows other nodes' draws knows nothing of this one.
     """
-    if not protocol.plain and protocol.updates is None:
+    if not protocol.plain and (protocol.updates is None or not protocol.gossips):
         return None
     (draw,) = protocol.programs[0].draws
     levels = [float(level) for level in np.atleast_1d(np.asarray(draw.level, dtype=object))]

@@ -139,7 +139,7 @@ class _Reader:
                 raise InputError(
                     f"line {line.get('number')} of the transcript of {name} cannot be: {error} (take the original file)"
                 ) from None
-        sent = [t for t, i in self.history.sent if i == self.author]
+        sent = {t for t, i in self.history.sent if i == self.author}
         # A file that was copied too early says nothing of what came after its last round.
         ended = self.author in self.history.ended
         for t in range(network.settings.rounds if ended else max(sent, default=0)):
