@@ -213,11 +213,17 @@ def test_a_masked_node_that_is_back_at_once_is_not_waited_for_in_the_sum_that_it
     assert swarm.now < run.settings.deadlines.round
 
 
-def test_a_masked_node_that_went_on_is_not_waited_for_in_a_round_that_it_cannot_join_any_more() -> None:
+def three_masked() -> Swarm:
+    """Three nodes that are up, masked, and have six rounds before them."""
     run = network(3, edges=complete(3), rounds=6, sums="masked", quorum=2)
     swarm = Swarm(run, lambda *_: (np.zeros((1, run.dimension)), {"u": np.zeros((1, run.dimension))}))
     for i in range(3):
         swarm.start(i)
+    return swarm
+
+
+def test_a_masked_node_that_went_on_is_not_waited_for_in_a_round_that_it_cannot_join_any_more() -> None:
+    swarm = three_masked()
     killed = False
 
     def between_two_rounds() -> None:
@@ -232,14 +238,11 @@ def test_a_masked_node_that_went_on_is_not_waited_for_in_a_round_that_it_cannot_
     swarm.run(between_two_rounds)
     assert killed
     assert set(swarm.done.values()) == {"finished"}
-    assert swarm.now < run.settings.deadlines.round
+    assert swarm.now < swarm.network.settings.deadlines.round
 
 
 def test_a_masked_node_that_wrote_ahead_and_died_is_not_waited_for_when_it_is_back_at_once() -> None:
-    run = network(3, edges=complete(3), rounds=6, sums="masked", quorum=2)
-    swarm = Swarm(run, lambda *_: (np.zeros((1, run.dimension)), {"u": np.zeros((1, run.dimension))}))
-    for i in range(3):
-        swarm.start(i)
+    swarm = three_masked()
     killed = False
 
     def after_it_wrote_ahead() -> None:
@@ -255,7 +258,7 @@ def test_a_masked_node_that_wrote_ahead_and_died_is_not_waited_for_when_it_is_ba
     swarm.run(after_it_wrote_ahead)
     assert killed
     assert set(swarm.done.values()) == {"finished"}
-    assert swarm.now < run.settings.deadlines.round
+    assert swarm.now < swarm.network.settings.deadlines.round
 
 
 def test_nodes_that_gave_each_other_up_find_together_again() -> None:

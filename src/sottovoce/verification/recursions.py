@@ -142,6 +142,18 @@ class _Parts:
         self.one = eye(self.m)
         self.b = self.one[target]
 
+    def update(self, before: int = 0) -> Move:
+        """A round of one exchange, e⁺ = c A e + p + b δ + a with |p_k| ≤ r_k |(A e)_k|, into the first place."""
+        return Move(
+            before=before,
+            after=0,
+            transition=self.c @ self.A,
+            bends=self.one,
+            reach=self.r @ self.A,
+            noise=self.one,
+            entry=self.b,
+        )
+
 
 def zeros(*shape: int) -> Exact:
     """Rationals that are 0."""
@@ -172,16 +184,7 @@ def plain_steps(case: Case, target: int, *, rough: Iterable[int] = ()) -> Recurs
     ['1/3', '0', '0', '1/3']
     """
     p = _Parts(case, target, rough)
-    move = Move(
-        before=0,
-        after=0,
-        transition=p.c @ p.A,
-        bends=p.one,
-        reach=p.r @ p.A,
-        noise=p.one,
-        entry=p.b,
-    )
-    return Recursion(sizes=(p.m,), seen=(p.rows,), moves=(move,))
+    return Recursion(sizes=(p.m,), seen=(p.rows,), moves=(p.update(),))
 
 
 def heavy_ball(case: Case, target: int, *, momentum: float | Fraction) -> Recursion:
@@ -268,20 +271,13 @@ def several_exchanges(case: Case, target: int, *, steps: int, fresh: bool) -> Re
     p = _Parts(case, target)
     if fresh:
         none = zeros(p.m, 0)
-        first = Move(
-            before=steps - 1,
-            after=0,
-            transition=p.c @ p.A,
-            bends=p.one,
-            reach=p.r @ p.A,
-            noise=p.one,
-            entry=p.b,
-        )
         later = tuple(
             Move(before=k - 1, after=k, transition=p.A, bends=none, reach=none.T, noise=p.one)
             for k in range(1, steps)
         )
-        return Recursion(sizes=(p.m,) * steps, seen=(p.rows,) * steps, moves=(first, *later))
+        return Recursion(
+            sizes=(p.m,) * steps, seen=(p.rows,) * steps, moves=(p.update(before=steps - 1), *later)
+        )
     # After k rounds of the loop `rows` are C, C A, …, C A^k and `power` is A^{k+1}.
     rows, power = list(p.rows), p.A
     for _ in range(steps - 1):
