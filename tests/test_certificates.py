@@ -227,7 +227,7 @@ for _ in range(900):
         ),
         ("schema", 4, r"schema must be 3; got 4 \(another version of sottovoce wrote it\)"),
         ("schema", True, "schema must be 3; got True"),
-        ("proof.kind", "sketch", "proof.kind must be one of dense, horizon, shift; got 'sketch'"),
+        ("proof.kind", "sketch", "proof.kind must be one of dense, horizon, shift, moves; got 'sketch'"),
         ("proof", None, "proof must be a JSON object; got None"),
         ("proof.kind", ..., "proof lacks the field kind"),
         ("contribution", "tensor", "contribution must be one of vector, scalar"),

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from sottovoce import accounting, documents, graphs
+from sottovoce import documents, graphs
 from sottovoce.accounting import AccountTable, Interrupted, account_all
 from sottovoce.cli.printing import both_ends, rounded_up
 from sottovoce.protocols import gossip
-from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities import sensitivity, sharing
 
 Run = Callable[..., Any]
 FAMILIES = ("account", "florentine", "--rounds", "20", "--noise-multiplier", "4")
@@ -153,7 +153,7 @@ class TestInterrupts:
                 raise KeyboardInterrupt
             return sensitivity(*arguments, **settings)
 
-        monkeypatch.setattr(accounting.verbs, "sensitivity", measured)
+        monkeypatch.setattr(sharing, "sensitivity", measured)
 
     def test_the_library_hands_over_what_is_finished(self, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = table_of("secure-sum")
@@ -235,18 +235,18 @@ class TestInterrupts:
         # Says when the first observer is finished; a shell may have started the tests with interrupts ignored.
         driver = """
 import signal, sys
-from sottovoce.accounting import verbs
 from sottovoce.cli import main
+from sottovoce.sensitivities import sharing
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-work = verbs.sensitivity
+work = sharing.sensitivity
 
 def measured(*arguments, **settings):
     found = work(*arguments, **settings)
     print("one", file=sys.stderr, flush=True)
     return found
 
-verbs.sensitivity = measured
+sharing.sensitivity = measured
 sys.exit(main(sys.argv[1:]))
 """
         long = ("account", "erdos-renyi:n=100,p=0.1,seed=1", "--rounds", "100", "--noise-multiplier", "4")

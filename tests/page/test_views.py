@@ -337,7 +337,7 @@ def test_a_job_survives_a_reload_and_can_be_cancelled_after_it(page: Page) -> No
     until(page, "Object.keys(sessionStorage).filter((key) => key.includes('9000')).length === 2")
     assert page.evaluate("Object.values(sessionStorage).sort()") == tickets
     assert not any(each.startswith("POST") and each.endswith("api/page") for each in asked)
-    assert page.input_value("#rounds") == "9000"
+    until(page, "document.getElementById('rounds').value === '9000'")
     page.click("#cancel")
     idle(page)
     until(page, "fetch('api/status').then((r) => r.json()).then((s) => s.workers.running === 0)", 20)

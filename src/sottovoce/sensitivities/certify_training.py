@@ -12,6 +12,7 @@ Source: docs/training.md, Theorem 1, Corollaries 2 and 3, and A certificate of i
 from __future__ import annotations
 
 import contextlib
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,7 @@ def certify_memory(
         contribution="vector",
         participation=str(participation),
         squared_lower=0.0,
-        squared_upper=float(np.finfo(np.float64).max),
+        squared_upper=sys.float_info.max,
         proof=DenseProof(),
         mechanism=mechanism,
     )
