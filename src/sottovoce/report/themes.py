@@ -37,6 +37,7 @@ _COLOURS = {
     "#cc79a7": "var(--line-purple)",
 }
 _NAMED = re.compile(r"url\(#([\w.-]+)\)")
+_BOX = re.compile(r"(?:-?\d{1,19}(?:\.\d{1,19})? ){3}\d{1,19}(?:\.\d{1,19})?")
 _PICTURE = "data:image/png;base64,"
 PIXELS_PER_POINT = 4 / 3
 
@@ -57,11 +58,16 @@ def themed(svg: str, name: str, told: str) -> str:
     except ET.ParseError as error:
         raise InputError(f"a figure must be an SVG file; this one is none: {error} (draw it again)") from None
     box = root.get("viewBox") or f"0 0 {root.get('width', '')} {root.get('height', '')}"
-    if _local(root) != "svg" or not re.fullmatch(r"(?:-?[\d.]{1,20} ){3}[\d.]{1,20}", box):
+    if _local(root) != "svg" or not _BOX.fullmatch(box):
         raise InputError(
             "a figure must be an SVG file with a viewBox, or a width and a height; this one is none (draw it again)"
         )
-    parts = "".join(_written(child, name) for child in root)
+    try:
+        parts = "".join(_written(child, name) for child in root)
+    except RecursionError:
+        raise InputError(
+            "the shapes of a figure must not lie so deep in each other that they cannot be followed (draw it again)"
+        ) from None
     # Widths of figures are points; words in them are then as large as those beside them.
     wide = float(box.split()[2]) * PIXELS_PER_POINT
     return (
@@ -100,15 +106,18 @@ def _attributes(element: ET.Element, name: str) -> dict[str, str]:
         elif plain == "href" and value.startswith(_PICTURE) and _local(element) == "image":
             found["href"] = value
         elif plain in _PLACES | _STYLES:
-            found[plain] = _value(value, name)
+            found |= _style(plain, value, name)
         elif plain == "style":
             for said in value.split(";"):
                 style, _, what = said.partition(":")
                 if style.strip() in _STYLES:
-                    found[style.strip()] = _value(what.strip(), name)
+                    found |= _style(style.strip(), what.strip(), name)
     return found
 
 
-def _value(value: str, name: str) -> str:
-    """A value with its colour looked up, and what it refers to under its own name."""
-    return _COLOURS.get(value.lower(), _NAMED.sub(rf"url(#{name}-\1)", value))
+def _style(key: str, value: str, name: str) -> dict[str, str]:
+    """A value with its colour looked up, or what it refers to under its own name; none if that is not in the figure."""
+    if "url" in value.lower():
+        inside = _NAMED.fullmatch(value)
+        return {} if inside is None else {key: f"url(#{name}-{inside[1]})"}
+    return {key: _COLOURS.get(value.lower(), value)}
