@@ -115,6 +115,8 @@ UNSENT = Program(
         (lambda: Draw("u", level="1/" + "9" * 5000), "must have at most 4000 digits"),
         (lambda: Combine("y", {"model": Fraction(1, 3**9000)}), "must have at most 4000 digits"),
         (lambda: Combine("y", {"model": "1e-9999_9"}), "must have at most 4000 digits"),
+        (lambda: Draw("u", level="1e_"), "a finite number, or a rational such as '1/3'; got '1e_'"),
+        (lambda: Draw("u", level="1e__5"), "a finite number, or a rational such as '1/3'; got '1e__5'"),
     ],
 )
 def test_a_program_that_cannot_run_is_refused(build: Any, complaint: str) -> None:

@@ -62,7 +62,7 @@ def plain_number(value: object, name: str) -> Number:
 def _is_long(number: int | Fraction | str) -> bool:
     """Whether a number has, or would have if it were written out, more digits than are taken."""
     if isinstance(number, str):
-        exponents = re.findall(r"[eE][+-]?([\d_]+)", number)
+        exponents = re.findall(r"[eE][+-]?(\d+)", number.replace("_", ""))
         powers = sum(MOST_DIGITS if len(digits) > 4 else int(digits) for digits in exponents)
         return len(number) + powers > MOST_DIGITS
     # log10(2) is below 0.3011.
