@@ -10,7 +10,7 @@ import numpy as np
 
 from sottovoce.certificates import Mechanism, MovesProof, ShiftProof, to_text
 from sottovoce.errors import SottovoceError
-from sottovoce.sensitivities import certify
+from sottovoce.sensitivities import QUICK, certify
 from sottovoce.verification import (
     MOST_FURTHER,
     AlikePairs,
@@ -30,8 +30,6 @@ __all__ = ["CarriedProof", "carried_proofs"]
 
 # Speed alone: pairs that are looked at one by one for a proof of their own.
 MOST_LOOKED_AT = 2000
-# The tolerance that asks for a step that recurs.
-QUICK = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -28,6 +28,8 @@ from sottovoce.views import View
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
+    from scipy.sparse import csr_array
+
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Effort
 
@@ -218,13 +220,18 @@ def _run(search: Search) -> Stopped:
     return "closed"
 
 
+def _all_weights(protocol: Protocol) -> csr_array:
+    """The sum of the matrices of a schedule: who ever sends to whom."""
+    return sum((weights.matrix for weights in protocol.schedule[1:]), protocol.schedule[0].matrix)
+
+
 def _nearest_first(protocol: Protocol, target: int, candidates: Iterable[Hashable] | None) -> tuple[int, ...]:
     """The candidates without the target: those it reaches first come first, by the share it has in what they receive.
 
     W_ij² / Σ_{k ≠ i} W_ik² is what candidate i learns of one fresh contribution of target j from one sum.
     """
     named = range(protocol.n) if candidates is None else {protocol.index(label) for label in candidates}
-    W = sum((weights.matrix for weights in protocol.schedule[1:]), protocol.schedule[0].matrix)
+    W = _all_weights(protocol)
     hops = csgraph.dijkstra(W.T, unweighted=True, indices=target)
     squares = W.power(2)
     direct = squares[:, [target]].toarray().ravel()
@@ -246,7 +253,7 @@ def _undominated(
     """
     if view != "coalition-messages" or protocol.updates is not None or protocol.n > MOST_NODES:
         return nodes
-    W = sum((weights.matrix for weights in protocol.schedule[1:]), protocol.schedule[0].matrix)
+    W = _all_weights(protocol)
     behind: set[int] = set()
     for node in nodes:
         if node not in behind:

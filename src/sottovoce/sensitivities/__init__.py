@@ -21,6 +21,7 @@ rounds; `many_targets` stands on nothing but the filter. No storey imports what 
 
 from sottovoce.sensitivities.capacity import check_rounds
 from sottovoce.sensitivities.certify import certify
+from sottovoce.sensitivities.certify_training import QUICK
 from sottovoce.sensitivities.one_form.bounds import absolute_bound, spectral_bound
 from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, alternating_signs, constant_signs
 from sottovoce.sensitivities.policy import sensitivity
@@ -31,6 +32,7 @@ from sottovoce.sensitivities.training import largest_training_bound, sharpened_v
 
 __all__ = [
     "ENUMERABLE",
+    "QUICK",
     "Sensitivities",
     "Sensitivity",
     "absolute_bound",

@@ -38,15 +38,15 @@ from sottovoce.views import View
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sottovoce.certificates import Mechanism
+    from sottovoce.certificates import Mechanism, Proof
     from sottovoce.scenarios import Scenario
 
-__all__ = ["certify_memory", "certify_training"]
+__all__ = ["QUICK", "certify_memory", "certify_training"]
 
 # Speed alone: a tolerance below this asks for the optimum of the inequality to six digits.
 _FINE = 1e-5
 # And one from this on for a step that recurs, whose price is the same in every round.
-_QUICK = 1e-3
+QUICK = 1e-3
 # The same of training with memory, as a part of the bound: below what tables are computed with.
 _GAP = 1e-4
 
@@ -81,22 +81,12 @@ def certify_training(
         view,
         np.array([index]),
         participation=participation,
-        effort="fine" if tolerance < _FINE else "auto" if tolerance < _QUICK else "quick",
+        effort="fine" if tolerance < _FINE else "auto" if tolerance < QUICK else "quick",
     )
     if found.squared.upper == 0:
         raise NotCertified(f"{view!r} shows nothing at all, so Δ² = 0 and there is nothing to certify")
     weights = protocol.weights
-    certificate = Certificate(
-        **stated,
-        updates=protocol.updates,
-        target=protocol.labels[index],
-        contribution="vector",
-        participation=str(participation),
-        squared_lower=0.0,
-        squared_upper=found.squared.upper,
-        proof=found.proof,
-        mechanism=mechanism,
-    )
+    certificate = _claim(scenario, index, stated, mechanism, upper=found.squared.upper, proof=found.proof)
     asked = training_question(certificate, question(certificate, weights), participation)
     proof = stored_form(found.proof, asked.loop)
     if found.squared.lower > 0:
@@ -127,17 +117,7 @@ def certify_memory(
     Raises NotCertified where the verifier finds no finite bound.
     """
     protocol, participation = scenario.protocol, scenario.participation
-    claim = Certificate(
-        **stated,
-        updates=protocol.updates,
-        target=protocol.labels[index],
-        contribution="vector",
-        participation=str(participation),
-        squared_lower=0.0,
-        squared_upper=sys.float_info.max,
-        proof=DenseProof(),
-        mechanism=mechanism,
-    )
+    claim = _claim(scenario, index, stated, mechanism, upper=sys.float_info.max, proof=DenseProof())
     tried = [claim]
     with contextlib.suppress(NotCertified):
         averaging = replace(protocol, updates=None)
@@ -154,6 +134,30 @@ def certify_memory(
     if not np.isfinite(proved.squared.upper):
         raise NotCertified(f"no finite bound could be proved: {proved.reason} (take fewer rounds)")
     return replace(best, squared_upper=proved.squared.upper)
+
+
+def _claim(
+    scenario: Scenario,
+    index: int,
+    stated: dict[str, Any],
+    mechanism: Mechanism | None,
+    *,
+    upper: float,
+    proof: Proof,
+) -> Certificate:
+    """A claim about training on the target of this index, with nothing attained yet."""
+    protocol = scenario.protocol
+    return Certificate(
+        **stated,
+        updates=protocol.updates,
+        target=protocol.labels[index],
+        contribution="vector",
+        participation=str(scenario.participation),
+        squared_lower=0.0,
+        squared_upper=upper,
+        proof=proof,
+        mechanism=mechanism,
+    )
 
 
 def _hears_all(scenario: Scenario) -> View:

@@ -96,9 +96,11 @@ class TrainingQuestion:
 
 
 def training_question(
-    certificate: Certificate, asked: Question, participation: Participation
+    certificate: Certificate, asked: Question, participation: Participation, *, levels: Floats | None = None
 ) -> TrainingQuestion:
-    """What a certificate of kind shift asks, from its program, its slopes and the view that `asked` rebuilt.
+    """What a certificate about training asks, from its program, its slopes and the view that `asked` rebuilt.
+
+    `levels` are variances of noise for a program that is read elsewhere; without them it must be gossip.
 
     Guarantee: rows and weights are rationals of the graph; squares of noise levels are rounded down, which never
     hides more.
@@ -114,7 +116,7 @@ def training_question(
         target=asked.target,
         rounds=certificate.rounds,
         participation=participation,
-        levels=squares_below(noise_of(certificate, n)),
+        levels=squares_below(noise_of(certificate, n)) if levels is None else levels,
         slopes=updates if isinstance(updates, Slopes) else None,
         alone=frozenset(j for row in asked.rows if len(row) == 1 for j in row),
     )

@@ -23,10 +23,9 @@ import numpy as np
 from sottovoce.certificates import MovesProof, ShiftProof, StatedView
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.protocols import Slopes, float_above
-from sottovoce.verification.asked import TrainingQuestion
+from sottovoce.verification.asked import training_question
 from sottovoce.verification.backwards import Round
 from sottovoce.verification.ends import Check, no_lower_end
-from sottovoce.verification.loops import hidden_loop
 from sottovoce.verification.meaning import certified_protocol, question
 from sottovoce.verification.moves import proved_cost, stored_moves
 from sottovoce.verification.ports import port
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
     from sottovoce.graphs import GossipWeights
     from sottovoce.participation import Participation
+    from sottovoce.verification.asked import TrainingQuestion
     from sottovoce.verification.moves import Exact, Recursion
 
 __all__ = ["AlikePairs", "as_if_heard", "memory_recursion", "own_price", "price_of", "verify_memory"]
@@ -72,17 +72,7 @@ def memory_recursion(
             f"of at most {MOST_EXCHANGES} exchanges of all nodes in a round; got {certificate.sentence[:200]}"
         )
     asked = question(certificate, weights)
-    claim = TrainingQuestion(
-        loop=hidden_loop(
-            weights, observation=asked.rows, known=np.array(sorted(asked.known), dtype=np.int64)
-        ),
-        target=asked.target,
-        rounds=certificate.rounds,
-        participation=participation,
-        levels=np.ones(weights.n),
-        slopes=slopes,
-        alone=frozenset(j for row in asked.rows if len(row) == 1 for j in row),
-    )
+    claim = training_question(certificate, asked, participation, levels=np.ones(weights.n))
     if 2 * claim.loop.unknown.size > MOST_NUMBERS:
         raise NotCertified(
             f"training with memory is checked for at most {MOST_NUMBERS // 2} hidden nodes; got "

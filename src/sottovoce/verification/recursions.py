@@ -142,14 +142,14 @@ class _Parts:
         self.one = eye(self.m)
         self.b = self.one[target]
 
-    def update(self, before: int = 0) -> Move:
-        """A round of one exchange, e⁺ = c A e + p + b δ + a with |p_k| ≤ r_k |(A e)_k|, into the first place."""
+    def update(self, mixing: Exact, *, before: int = 0, after: int = 0) -> Move:
+        """An update of what `mixing` Z makes of messages: e⁺ = c Z e + p + b δ + a with |p_k| ≤ r_k |(Z e)_k|."""
         return Move(
             before=before,
-            after=0,
-            transition=self.c @ self.A,
+            after=after,
+            transition=self.c @ mixing,
             bends=self.one,
-            reach=self.r @ self.A,
+            reach=self.r @ mixing,
             noise=self.one,
             entry=self.b,
         )
@@ -184,7 +184,7 @@ def plain_steps(case: Case, target: int, *, rough: Iterable[int] = ()) -> Recurs
     ['1/3', '0', '0', '1/3']
     """
     p = _Parts(case, target, rough)
-    return Recursion(sizes=(p.m,), seen=(p.rows,), moves=(p.update(),))
+    return Recursion(sizes=(p.m,), seen=(p.rows,), moves=(p.update(p.A),))
 
 
 def heavy_ball(case: Case, target: int, *, momentum: float | Fraction) -> Recursion:
@@ -276,23 +276,14 @@ def several_exchanges(case: Case, target: int, *, steps: int, fresh: bool) -> Re
             for k in range(1, steps)
         )
         return Recursion(
-            sizes=(p.m,) * steps, seen=(p.rows,) * steps, moves=(p.update(before=steps - 1), *later)
+            sizes=(p.m,) * steps, seen=(p.rows,) * steps, moves=(p.update(p.A, before=steps - 1), *later)
         )
     # After k rounds of the loop `rows` are C, C A, …, C A^k and `power` is A^{k+1}.
     rows, power = list(p.rows), p.A
     for _ in range(steps - 1):
         rows += [_row(_dense(row, p.m) @ power) for row in p.rows]
         power = p.A @ power
-    move = Move(
-        before=0,
-        after=0,
-        transition=p.c @ power,
-        bends=p.one,
-        reach=p.r @ power,
-        noise=p.one,
-        entry=p.b,
-    )
-    return Recursion(sizes=(p.m,), seen=(tuple(rows),), moves=(move,))
+    return Recursion(sizes=(p.m,), seen=(tuple(rows),), moves=(p.update(power),))
 
 
 def local_steps(case: Case, target: int, *, steps: int) -> Recursion:
@@ -310,20 +301,9 @@ def local_steps(case: Case, target: int, *, steps: int) -> Recursion:
     """
     at_least(1, steps=steps)
     p = _Parts(case, target)
-    moves = [
-        Move(
-            before=(k - 1) % steps,
-            after=k,
-            transition=p.c @ (p.A if k == 0 else p.one),
-            bends=p.one,
-            reach=p.r @ (p.A if k == 0 else p.one),
-            noise=p.one,
-            entry=p.b,
-        )
-        for k in range(steps)
-    ]
+    moves = tuple(p.update(p.A if k == 0 else p.one, before=(k - 1) % steps, after=k) for k in range(steps))
     seen = tuple(p.rows if k == steps - 1 else () for k in range(steps))
-    return Recursion(sizes=(p.m,) * steps, seen=seen, moves=tuple(moves))
+    return Recursion(sizes=(p.m,) * steps, seen=seen, moves=moves)
 
 
 def drop_out(case: Viewed, target: int, *, away: Iterable[Iterable[int]]) -> Recursion:
@@ -355,19 +335,7 @@ def drop_out(case: Viewed, target: int, *, away: Iterable[Iterable[int]]) -> Rec
         )
     p = _Parts(case, target)
     modes = [_thinned(case, set(absent)) for absent in ((), *away)]
-    moves = tuple(
-        Move(
-            before=i,
-            after=j,
-            transition=p.c @ A,
-            bends=p.one,
-            reach=p.r @ A,
-            noise=p.one,
-            entry=p.b,
-        )
-        for i, (A, _) in enumerate(modes)
-        for j in range(len(modes))
-    )
+    moves = tuple(p.update(A, before=i, after=j) for i, (A, _) in enumerate(modes) for j in range(len(modes)))
     return Recursion(sizes=(p.m,) * len(modes), seen=tuple(rows for _, rows in modes), moves=moves)
 
 
