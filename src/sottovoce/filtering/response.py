@@ -17,14 +17,15 @@ Source: docs/mathematics.md, sections 5 and 6; docs/proofs/filter.md and docs/pr
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sottovoce.errors import one_of
 from sottovoce.filtering.closed_loop import ClosedLoop
-from sottovoce.filtering.gram import Impulses, gram_matrices
+from sottovoce.filtering.gram import gram_matrices
+from sottovoce.filtering.impulses import impulses_of
 from sottovoce.filtering.kalman import Gains, filter_gains
 from sottovoce.filtering.krylov_space import krylov_space
 from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, Step, power_sum
@@ -60,6 +61,8 @@ BATCH_BYTES = 256 * 2**20
 # Speed alone: the filter on all unknown nodes works on n × n numbers, the Krylov basis on n × r.
 LARGEST_FILTER = 6000
 BASIS_BYTES = 3 * 2**30
+# Speed alone: a sparse product takes as long for one entry as a dense one for about so many.
+DENSE = 32
 # Speed alone: up to here M is formed; beyond, a horizon is too long for T × T numbers.
 EXPLICIT_ROUNDS = 2048
 
@@ -112,8 +115,15 @@ class FilteredResponse:
 
     @cached_property
     def _adjoint(self) -> np.ndarray | csr_array:
-        """Aᵀ, which a sparse matrix would make anew at every use."""
-        return self.transition.T if isinstance(self.transition, np.ndarray) else self.transition.T.tocsr()
+        """Aᵀ, which a sparse matrix would make anew at every use; dense where that is faster.
+
+        Speed alone: a product with a zero adds none to an error.
+        """
+        if isinstance(self.transition, np.ndarray):
+            return self.transition.T
+        if self.size**2 <= DENSE * max(self.transition.nnz, DENSE):
+            return np.ascontiguousarray(self.transition.T.toarray())
+        return self.transition.T.tocsr()
 
     @cached_property
     def _seen(self) -> int:
@@ -140,8 +150,9 @@ class FilteredResponse:
     @property
     def _target_bytes(self) -> int:
         """What M and F of one target take."""
-        start = self.gains.steady_from(self.rounds)
-        return 8 * self.rounds * (2 * self.rounds + (start + 4) * len(self.rows))
+        start, m = self.alike_from, len(self.rows)
+        late = self.rounds - start
+        return 8 * (2 * self.rounds**2 + start * (start * m + 2 * self.size) + late * (self.size + 2 * m))
 
     def forms_bytes(self, batch: float = 0.0) -> float:
         """About how many bytes `forms` takes at once, from above: rows of all rounds, and a batch with its transforms.
@@ -149,7 +160,7 @@ class FilteredResponse:
         Measured: rows are held five times while they are carried back, a batch six times while it is multiplied. A
         batch of 0 bytes is one target.
         """
-        rows = 8.0 * self.rounds * len(self.rows) * self.size
+        rows = 8.0 * (self.rounds * len(self.rows) + self.size) * self.size
         return 5 * rows + 6 * max(batch, self._target_bytes)
 
     def forms(self, positions: np.ndarray, batch_bytes: float = BATCH_BYTES) -> Iterator[QuadraticForms]:
@@ -160,54 +171,30 @@ class FilteredResponse:
         batch = max(1, int(batch_bytes // self._target_bytes))
         for begin in range(0, len(positions), batch):
             chosen = positions[begin : begin + batch]
-            matrices, rounding = gram_matrices(self._impulses(chosen))
+            matrices, rounding = gram_matrices(
+                impulses_of(self, chosen), partial(self.before, round_index=self.alike_from)
+            )
             yield QuadraticForms(
                 positions=chosen,
                 matrices=matrices,
                 rounding=rounding,
-                distortion=self.distortion + self.recursion_error(self.rounds),
+                distortion=self.distortion + self.forms_error,
                 missing=self.gains.missing,
             )
 
-    def _impulses(self, positions: np.ndarray) -> Impulses:
-        """F for the input b of targets at `positions`: F_us = (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) b, which is linear in b.
+    @property
+    def alike_from(self) -> int:
+        """The 0-based round from which on rounds are alike, if what they show is worth no more than a state.
 
-        The rows (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) of all rounds u are carried backwards in s and serve every target;
-        from the round on from which the gains are steady they depend on u − s alone.
-
-        `steady[ℓ]` is (L⁻¹C)(A Φ)^ℓ, and `last[ℓ]` the same of the rows of round T, which may be fewer.
+        Speed alone: rows that are fewer than the states are followed one by one.
         """
-        gains, rounds, m = self.gains, self.rounds, self.rows.shape[0]
-        start, count = gains.steady_from(rounds), len(positions)
-        size = self.transition.shape[0]
-        steady = np.empty((rounds - 1 - start, m, size))
-        last = np.empty((rounds - start, *gains.last_whitener.shape))
-        last[0] = gains.last_whitener
-        for lag in range(rounds - 1 - start):
-            steady[lag] = self.before(steady[lag - 1], start) if lag else gains.whitener[start]
-            last[lag + 1] = self.before(last[lag], start)
-        adjoint = np.empty(((rounds - 1) * m + last.shape[1], size))
-        adjoint[start * m : (rounds - 1) * m] = steady.reshape(-1, size)
-        adjoint[(rounds - 1) * m :] = last[-1]
-        # Speed alone: written row by row, so that a round's rows lie together.
-        early = np.zeros((count, start, len(adjoint))).transpose(0, 2, 1)
-        # Before step s the rows of `adjoint` read the state of round s + 1; after it, that of round s.
-        for s in range(start - 1, -1, -1):
-            adjoint[(s + 1) * m :] = self.before(adjoint[(s + 1) * m :], s)
-            adjoint[s * m : (s + 1) * m] = gains.whitener[s]
-            early[:, s * m :, s] = self._read(adjoint[s * m :], positions).T
-        return Impulses(
-            early=early, steady=self._per_target(steady, positions), last=self._per_target(last, positions)
-        )
+        start, rows = self.gains.steady_from(self.rounds), len(self.rows)
+        shown = (self.rounds - 1 - start) * rows + len(self.gains.last_whitener)
+        return start if shown > self.size else self.rounds - 1
 
-    def _read(self, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    def read(self, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """Rows (k, r) times the inputs of targets: columns of the rows where a state is a node."""
         return np.take(rows, positions, axis=1) if self.engine == "filter" else rows @ self.columns(positions)
-
-    def _per_target(self, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """Rows (lags, m, r) times the inputs of targets, as (targets, lags, m)."""
-        lags, m, size = rows.shape
-        return np.asarray(self._read(rows.reshape(-1, size), positions).T.reshape(len(positions), lags, m))
 
     def recursion_error(self, rounds: int) -> float:
         """The distortion from rounding in the rows of F, followed over `rounds` rounds.
@@ -224,13 +211,39 @@ class FilteredResponse:
         followed = step.error * rounds * (size * self.gains.covariance_norm) ** 0.5
         return float(ROOM * (followed + GAMMA * size * (size * rounds) ** 0.5))
 
+    @property
+    def shows(self) -> float:
+        """The most that a state of norm 1 shows in all rounds after it, in the model as stored.
+
+        Guarantee: upper bound.
+        Source: docs/proofs/streams.md, Claim 1.
+        """
+        return float((1 + self.distortion) / (1 - self.gains.missing) ** 0.5 + self.distortion)
+
+    @property
+    def forms_error(self) -> float:
+        """The distortion from rounding in what `forms` follows: rows of F, and the states of the first c rounds.
+
+        A row of what makes a state of round c of one before is at most √‖P‖ long, where one of F is at most 1.
+
+        Guarantee: upper bound, to be added to `distortion`.
+        Source: docs/proofs/gram.md, "What is followed".
+        """
+        found = self.recursion_error(self.rounds)
+        if (start := self.alike_from) < self.rounds - 1:
+            built = 1.05 * self.gains.covariance_norm**0.5
+            found += ROOM * self.shows * built * self.recursion_error(start)
+        return found
+
     def before(self, rows: np.ndarray, round_index: int) -> np.ndarray:
         """Rows · A Φ_t: what rows that read the state of the next round read in the one with this 0-based index.
 
         Guarantee: within `Step.error` of the truth, in proportion to the rows' norm.
         """
         # X A Φ = X A − ((X A) K) C, where C reads the first few states alone.
-        moved = (self._adjoint @ rows.T).T
+        moved = (
+            rows @ self._adjoint.T if isinstance(self._adjoint, np.ndarray) else (self._adjoint @ rows.T).T
+        )
         seen = self._seen
         moved[:, :seen] -= (moved @ self.gains.gain[self.gains.at(round_index)]) @ self.rows[:, :seen]
         return np.asarray(moved)

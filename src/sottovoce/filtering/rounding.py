@@ -22,6 +22,8 @@ from sottovoce.interval import UNIT_ROUNDOFF
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from sottovoce.filtering.impulses import Impulses
+
 __all__ = [
     "GAMMA",
     "ROOM",
@@ -33,6 +35,7 @@ __all__ = [
     "is_above",
     "power_sum",
     "product_error",
+    "row_errors",
     "spectral_norm",
     "spread",
     "terms",
@@ -226,27 +229,51 @@ def _prime_factors(points: int) -> list[int]:
     return factors
 
 
-def gram_error(early: np.ndarray, steady: np.ndarray, last: np.ndarray, points: int) -> np.ndarray:
+def row_errors(rows: np.ndarray, step: float) -> np.ndarray:
+    """How far rows X_ℓ, each the one before times B, are from their true values, in norm: `step`·Σ_{j<ℓ} ‖X_j‖.
+
+    Guarantee: upper bounds, if a product errs by κ of the norm of the rows and `step` is κ times a bound of all powers.
+    Source: docs/proofs/gram.md.
+    """
+    norms = np.sqrt((rows**2).sum(axis=(1, 2))) + TINY
+    return np.asarray(ROOM * step * np.concatenate([[0.0], np.cumsum(norms)[:-1]]))
+
+
+def gram_error(
+    impulses: Impulses, matrices: np.ndarray, read: np.ndarray | None = None, norms: np.ndarray | None = None
+) -> np.ndarray:
     """How far rounding moves cᵀMc at most, |c_t| ≤ 1, for the M of `gram_matrices`, one number a target.
 
-    Sums of k products err by γ_k|F|ᵀ|F| entry by entry, and M has none of more than all rows of F. Entries for an
-    early s and a late t are a correlation of L lags by transforms of N < 3L `points`: with ‖F_s‖ and ‖f‖ the norms
-    of what is transformed the L of them err together by at most L(2τ + √3·τ + γ_{m+4})‖F_s‖‖f‖, and stand in M
-    twice.
+    Sums of k products err by γ_k‖F_s‖‖F_t‖, and ‖F_s‖² = M_ss. Where rounds are alike, Oy_s is known as Ry_s up to
+    η‖y_s‖ and a rotation that is off by `skew`, and g_k, `read`, up to what the recursion for it adds in L steps:
+
+        γ(Σ_t ‖F_t‖)² + `skew`·V² + 2ηYV + η²Y² + 2Y·Σ_k (‖δg_k‖ + γ_r‖g_k‖),   V = Σ_{s<c} ‖F_s‖,   Y = Σ ‖y_s‖
+
+    `norms` are the sums of the sizes that the recursion went through.
 
     Guarantee: upper bounds.
-    Source: docs/proofs/transforms.md, "Correlations in M"; Higham, *Accuracy and Stability*, Section 3.5.
+    Source: docs/proofs/gram.md; Higham, *Accuracy and Stability*, Section 3.5.
     """
-    early, steady, last = (np.abs(part) for part in (early, steady, last))
-    count, height, start = early.shape
-    lags, m = steady.shape[1:]
-    reach = early.sum(axis=2)
-    reach[:, start * m : start * m + lags * m] += steady.cumsum(axis=1).reshape(count, -1)
-    reach[:, height - last.shape[2] :] += last.sum(axis=1)
-    products = GAMMA * (height + 4) * (reach**2).sum(axis=1)
-    norms = np.sqrt((early**2).sum(axis=1)).sum(axis=1) * np.sqrt((steady**2).sum(axis=(1, 2)))
-    share = 4 * transform_error(points) + GAMMA * (m + 4) if lags else 0.0
-    return np.asarray(ROOM * (products + 2 * share * lags * norms))
+    late, (lags, m), last = impulses.late, impulses.steady.shape[1:], impulses.last.shape[2]
+    height = impulses.early.shape[2] + impulses.states.shape[2] + lags * (m + 1) + last
+    lengths = np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), 0.0)) + TINY
+    found = GAMMA * (height + 4) * lengths.sum(axis=1) ** 2
+    if late is None or read is None or norms is None:
+        return np.asarray(ROOM * found)
+    size, first = len(late.root), lengths[:, : impulses.early.shape[1]].sum(axis=1)
+    built = np.sqrt((impulses.states**2).sum(axis=2)).sum(axis=1) + TINY
+    offset = late.off + late.beside + GAMMA * size * float(np.linalg.norm(late.root))
+    found += late.skew * first**2 + 2 * offset * built * first + (offset * built) ** 2
+    shown = (np.sqrt((part**2).sum(axis=(1, 2))) for part in (impulses.steady, impulses.last))
+    answer = np.sum(list(shown), axis=0) + TINY
+    # What δg_0, the step from one to the next, and the term of the last lag are off by.
+    begun = (GAMMA * lags * m * float(np.linalg.norm(late.steady[:-1])) + late.off) * answer
+    final = float(np.linalg.norm(late.steady[-1])) + float(np.linalg.norm(late.last[-1])) + TINY
+    ended = (GAMMA * (max(m, last) + 2) * final + late.final) * answer * (lags + 1) ** 0.5
+    stepped = (late.step + 2 * GAMMA) * norms + ended
+    sizes = np.sqrt((read**2).sum(axis=2)).sum(axis=1)
+    off = lags * late.growth * (begun + stepped) + ended + GAMMA * (size + 2) * sizes
+    return np.asarray(ROOM * (found + 2 * built * off))
 
 
 def turned_rows(rows: np.ndarray, basis: np.ndarray, units: float) -> float:

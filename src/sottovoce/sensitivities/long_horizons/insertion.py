@@ -192,7 +192,7 @@ def _errors(response: FilteredResponse, plan: Insertion, forms: QuadraticForms) 
     Source: docs/proofs/insertion.md.
     """
     closed = response.closed_loop(plan.start)
-    shows = (1 + response.distortion) / (1 - response.gains.missing) ** 0.5 + response.distortion
+    shows = response.shows
     cut = inserted_error(
         closed,
         response.columns(forms.positions),
@@ -200,7 +200,7 @@ def _errors(response: FilteredResponse, plan: Insertion, forms: QuadraticForms) 
         shows=shows,
         built=response.gains.covariance_norm**0.5,
     )
-    followed = response.recursion_error(plan.short)
+    followed = _short(response, plan).forms_error
     moved = (2 * shows + followed) * followed
     lags = np.abs(np.subtract.outer(np.arange(plan.short), np.arange(plan.short)))
     far = 2 * np.abs(forms.matrices[:, lags > plan.width]).sum(axis=1) * summed(plan.short**2)
