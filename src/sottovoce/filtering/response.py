@@ -26,7 +26,7 @@ from sottovoce.errors import one_of
 from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.gram import gram_matrices
 from sottovoce.filtering.impulses import impulses_of
-from sottovoce.filtering.kalman import Gains, filter_gains
+from sottovoce.filtering.kalman import Gains, as_products_are_fast, filter_gains
 from sottovoce.filtering.krylov_space import krylov_space
 from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, Step, power_sum
 from sottovoce.krylov import KrylovBasis, krylov_bases, power_error, proved_power_error
@@ -61,8 +61,6 @@ BATCH_BYTES = 256 * 2**20
 # Speed alone: the filter on all unknown nodes works on n × n numbers, the Krylov basis on n × r.
 LARGEST_FILTER = 6000
 BASIS_BYTES = 3 * 2**30
-# Speed alone: a sparse product takes as long for one entry as a dense one for about so many.
-DENSE = 32
 # Speed alone: up to here M is formed; beyond, a horizon is too long for T × T numbers.
 EXPLICIT_ROUNDS = 2048
 
@@ -119,11 +117,8 @@ class FilteredResponse:
 
         Speed alone: a product with a zero adds none to an error.
         """
-        if isinstance(self.transition, np.ndarray):
-            return self.transition.T
-        if self.size**2 <= DENSE * max(self.transition.nnz, DENSE):
-            return np.ascontiguousarray(self.transition.T.toarray())
-        return self.transition.T.tocsr()
+        moving = as_products_are_fast(self.transition)
+        return moving.T if isinstance(moving, np.ndarray) else moving.T.tocsr()
 
     @cached_property
     def _seen(self) -> int:
@@ -311,13 +306,14 @@ class FilteredResponse:
 
 
 def whitened_response(
-    system: HiddenSystem, *, engine: Engine = "auto", coarse: bool = False
+    system: HiddenSystem, *, engine: Engine = "auto", coarse: bool = False, tolerance: float = 0.0
 ) -> FilteredResponse:
     """The whitened response of a view, by the engine asked for or the cheapest one.
 
     `filter` runs the Kalman filter on all unknown nodes, `reduced` runs it on a Krylov space that is grown until
     what it cuts is at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the
-    network. A `coarse` response is off by up to a tenth of a per cent, and says so in `distortion` and `missing`.
+    network. A `coarse` response is off by up to a tenth of a per cent, and says so in `distortion` and `missing`; with
+    a `tolerance`, by which ends may stay apart, gains are frozen once they leave a four hundredth of it open.
 
     Guarantee: that of `FilteredResponse`, whatever engine and effort were chosen.
     Source: docs/mathematics.md, sections 5 and 6; docs/proofs/filter.md and docs/proofs/cut.md.
@@ -329,8 +325,8 @@ def whitened_response(
         )
         basis = _reduction(system, max(once, each * system.rounds), forced=engine == "reduced")
         if basis is not None:
-            return _reduced(system, basis, coarse)
-    settling = _settling(system, coarse)
+            return _reduced(system, basis, _settling(system, coarse, tolerance))
+    settling = _settling(system, coarse, tolerance)
     gains = filter_gains(system.transition, system.rows, system.last_rows, system.rounds, **settling)
     return FilteredResponse(
         transition=system.transition,
@@ -343,11 +339,11 @@ def whitened_response(
     )
 
 
-def _settling(system: HiddenSystem, coarse: bool) -> dict[str, float]:
+def _settling(system: HiddenSystem, coarse: bool, tolerance: float) -> dict[str, float]:
     """When to freeze the gains: once next to no noise is lost while M is formed, a little in long horizons."""
     # Speed alone: what frozen gains leave out is counted in `Gains.missing`.
     if system.rounds <= EXPLICIT_ROUNDS:
-        return {"steady": 1e-4 if coarse else 1e-8}
+        return {"steady": 1e-4 if coarse else min(max(1e-8, tolerance / 400), 1e-4)}
     return {"steady": 2e-4 if coarse else 5e-5, "earliest": EXPLICIT_ROUNDS // 4}
 
 
@@ -424,7 +420,7 @@ def _estimated_cut(system: HiddenSystem, basis: KrylovBasis, enough: float) -> f
     return power_error(basis, system.rounds, enough=enough / factor) * factor
 
 
-def _reduced(system: HiddenSystem, basis: KrylovBasis, coarse: bool) -> FilteredResponse:
+def _reduced(system: HiddenSystem, basis: KrylovBasis, settling: dict[str, float]) -> FilteredResponse:
     """The filter on the Krylov space.
 
     Powers of A on the rows are those of QᵀAQ on CQ as far as X Q = Q H + Q₊ f holds; how far Q is from orthonormal
@@ -435,7 +431,7 @@ def _reduced(system: HiddenSystem, basis: KrylovBasis, coarse: bool) -> Filtered
     space = krylov_space(system, basis, system.rows.T)
     defect = space.defect
     last_rows = space.rows if system.last_rows is system.rows else system.last_rows @ space.basis.vectors
-    gains = filter_gains(space.transition, space.rows, last_rows, system.rounds, **_settling(system, coarse))
+    gains = filter_gains(space.transition, space.rows, last_rows, system.rounds, **settling)
     return FilteredResponse(
         transition=space.transition,
         rows=space.rows,

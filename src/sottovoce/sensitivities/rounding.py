@@ -264,17 +264,24 @@ def matrix_power(closed: ClosedLoop, exponent: int) -> tuple[np.ndarray, float]:
 
 
 def inserted_error(
-    closed: ClosedLoop, sources: np.ndarray, plan: Insertion, *, shows: float, built: float
+    closed: ClosedLoop,
+    sources: np.ndarray,
+    plan: Insertion,
+    *,
+    shows: float,
+    built: float,
+    shown: np.ndarray,
 ) -> np.ndarray:
     """Σ|M_st − M̃_st| from above, for each column b of `sources`: what inserting rounds into a short form is off by.
 
-        2σ²(Sβ_e + ζ‖B^e‖‖B^w‖)² + 4σ²(Sβ_e)² + 4σ²K Sβ_e‖B^e‖β_w + 2σ²‖b‖(T Sβ_w + ζS‖B^w‖)
+        2σ²(Sβ_e + ζ‖B^e‖‖B^w‖)² + 4σ²(Sβ_e)² + 4σ²K Sβ_e‖B^e‖β_w + 2σμ(T Sβ_w + ζS‖B^w‖),   μ² = `shown` + 4σ²β_e²
 
     β_k ≥ ‖B^k b‖, S ≥ Σ‖B^k‖, σ = `shows` is the most that a state of norm 1 can show, and ζ ≥ Σ_{s<c} of the norms
     to which unit contributions of the first c rounds have been built up in round c, each at most 1.05·`built`‖b‖.
 
     Guarantee: upper bounds for M of the model as stored and M̃ put together from exact M⁰, but for entries of the
-    two blocks of M⁰ that are farther than w off the diagonal. `built`² is ‖P‖ of the settled filter.
+    two blocks of M⁰ that are farther than w off the diagonal. `built`² is ‖P‖ of the settled filter, and `shown` at
+    least M⁰_tt for t ≥ c.
     Source: docs/proofs/insertion.md.
     """
     c, w, e = plan.start, plan.width, plan.rest
@@ -292,8 +299,9 @@ def inserted_error(
     faded = total * near
     head = 2 * (faded + early * rest * width) ** 2
     middle = 4 * faded**2 + 4 * plan.inserted * faded * rest * far
-    beyond = 2 * lengths * total * (plan.rounds * far + early * width)
-    return np.asarray(ROOM**2 * shows**2 * (head + middle + beyond))
+    most = np.sqrt(np.maximum(shown, 0.0) + (2 * shows * near) ** 2) + TINY
+    beyond = 2 * most * total * (plan.rounds * far + early * width)
+    return np.asarray(ROOM**2 * shows * (shows * (head + middle) + beyond))
 
 
 def root_less(squared: np.ndarray, shift: float | np.ndarray) -> np.ndarray:

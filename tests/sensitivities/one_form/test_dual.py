@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.reference import semidefinite_maximum
 
-from sottovoce.sensitivities.one_form.dual import is_dominated, solve_dual
+from sottovoce.sensitivities.one_form.dual import is_dominated, solve_dual, solve_duals
 
 
 def random_form(seed: int, rounds: int, rank: int, zeros: int = 0) -> np.ndarray:
@@ -172,3 +172,17 @@ def test_a_start_changes_no_proof(start: str) -> None:
     assert is_dominated(form, warm.y)
     assert warm.attained <= cold.bound
     assert cold.attained <= warm.bound
+
+
+def test_forms_that_are_solved_together_are_each_solved_and_proved() -> None:
+    forms = np.array([toeplitz_form(40, turn) for turn in (0.3, 1.0, 2.0, 3.0)])
+    forms[3] += random_form(5, 40, 3) / 1e6
+    together = solve_duals(forms, tolerance=1e-4)
+    for form, solution in zip(forms, together, strict=True):
+        alone = solve_dual(form, tolerance=1e-4)
+        assert solution.y is not None
+        assert is_dominated(form, solution.y)
+        assert solution.attained <= alone.bound
+        assert alone.attained <= solution.bound
+        assert solution.bound <= 1.0002 * solution.attained
+        assert np.allclose(np.linalg.norm(solution.streams, axis=1), 1.0)

@@ -28,10 +28,10 @@ import numpy as np
 from scipy import fft, linalg
 from scipy.linalg.lapack import dpbtrf
 
-from sottovoce.filtering import GAMMA, ROOM, power_sum
+from sottovoce.filtering import GAMMA, ROOM, TINY, power_sum
 from sottovoce.sensitivities.capacity import room_for_forms
 from sottovoce.sensitivities.ends import Ends
-from sottovoce.sensitivities.one_form.dual import solve_dual
+from sottovoce.sensitivities.one_form.dual import streams_of
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs
 from sottovoce.sensitivities.rounding import (
     definiteness_margin,
@@ -42,16 +42,19 @@ from sottovoce.sensitivities.rounding import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sottovoce.filtering import FilteredResponse, QuadraticForms
     from sottovoce.sensitivities.ends import Problem
 
 __all__ = ["Insertion", "inserted_ends", "inserted_stream", "insertion_of"]
 
-# Speed alone: what may be lost beyond w rounds, as a share of the tolerance and of what a round of an average target
-# shows; the widths that are tried; and up to how many states powers of the loop are worth their time.
-GOAL, STEP, MOST_STATES = 5e-3, 8, 512
+# Speed alone: what may be lost beyond w rounds, as a share of the tolerance and of what a round of a target shows; the
+# widths that are tried; up to how many states powers of the loop are worth their time; and how many targets are asked.
+GOAL, STEP, MOST_STATES, ASKED = 0.05, 4, 512, 256
+# Speed alone: how long vectors are sought with how many widths inserted, until a bound is so many tolerances above what
+# they attain; and of how many entries in all forms are that are looked at together.
+SEARCHES, ENOUGH, TOGETHER = ((20, 2), (60, 3)), 2.5, 500_000
 # Speed alone: how often a stream is repeated with its middle held, the points of the grid for ω, and by which
 # multiples of the tolerance y is lifted.
 REPEATED, POINTS, LIFTS = 6, 4096, (0.5, 1.0, 1.5, 2.0, 4.0)
@@ -106,15 +109,25 @@ def insertion_of(response: FilteredResponse, tolerance: float) -> Insertion | No
     start = response.gains.steady_from(response.rounds)
     if not response.gains.frozen or response.size > MOST_STATES:
         return None
+    widest = (2 * (response.rounds - start - 1)) // 5
     closed = response.closed_loop(start)
-    total = power_sum(closed.loop, closed.off)
+    every = max(1, response.inputs.shape[1] // ASKED)
+    sources = response.columns(np.arange(0, response.inputs.shape[1], every))
+    shown, rows = TINY * np.ones(sources.shape[1]), closed.whitener
+    for _ in range(2 * STEP):
+        shown += ((rows @ sources) ** 2).sum(axis=0)
+        rows = rows @ closed.loop
+    shown = np.sqrt(shown)
     step = np.linalg.matrix_power(closed.loop, STEP)
-    power, goal = step @ step, GOAL * tolerance / max(response.inputs.shape[1], 1)
-    width = 2 * STEP
-    while (chosen := _of_width(response, start, width)).inserted >= width:
-        if 2 * total * float(np.linalg.norm(power)) <= goal:
-            return chosen
-        power, width = power @ step, width + STEP
+    faded, goal, total = step @ (step @ sources), GOAL * tolerance / 2, 0.0
+    for width in range(2 * STEP, widest + 1, STEP):
+        left = float((np.linalg.norm(faded, axis=0) / shown).max(initial=0.0))
+        # The sum over all powers is at least 1, and not worth its time before.
+        if left <= goal:
+            total = total or power_sum(closed.loop, closed.off)
+            if total * left <= goal:
+                return _of_width(response, start, width)
+        faded = step @ faded
     return None
 
 
@@ -141,8 +154,7 @@ def inserted_ends(
         attained, bound = _plain(plan, forms.matrices)
         method = np.full(len(bound), "abs", dtype=ends.method.dtype)
         apart = bound - attained > np.maximum(problem.tolerance / 4 * attained, error)
-        for place in np.flatnonzero(apart):
-            found = _Turned.of(plan, forms.matrices[place], problem.tolerance)
+        for place, found in _turned(plan, forms.matrices, np.flatnonzero(apart), problem.tolerance):
             attained[place] = max(attained[place], found.attained)
             if found.bound < bound[place]:
                 bound[place], method[place] = found.bound, "dual"
@@ -170,7 +182,7 @@ def inserted_stream(
     (forms,) = _short(response, plan).forms(np.array([position]))
     (attained,), (bound,) = _plain(plan, forms.matrices)
     if bound - attained > max(problem.tolerance / 4 * attained, _errors(response, plan, forms)[0]):
-        found = _Turned.of(plan, forms.matrices[0], problem.tolerance)
+        ((_, found),) = _turned(plan, forms.matrices, np.array([0]), problem.tolerance)
         if found.attained > attained:
             return found.stream(plan)
     plain = (constant_signs(plan.rounds), alternating_signs(plan.rounds))
@@ -191,17 +203,19 @@ def _errors(response: FilteredResponse, plan: Insertion, forms: QuadraticForms) 
     Guarantee: upper bounds for |Σ (M − M̃)_st⟨c_s, c_t⟩|, ‖c_t‖ ≤ 1.
     Source: docs/proofs/insertion.md.
     """
-    closed = response.closed_loop(plan.start)
-    shows = response.shows
+    closed, shows = response.closed_loop(plan.start), response.shows
+    followed = _short(response, plan).forms_error
+    moved = (2 * shows + followed) * followed
     cut = inserted_error(
         closed,
         response.columns(forms.positions),
         plan,
         shows=shows,
         built=response.gains.covariance_norm**0.5,
+        shown=np.diagonal(forms.matrices, axis1=1, axis2=2)[:, plan.start :].max(axis=1)
+        + moved
+        + forms.rounding,
     )
-    followed = _short(response, plan).forms_error
-    moved = (2 * shows + followed) * followed
     lags = np.abs(np.subtract.outer(np.arange(plan.short), np.arange(plan.short)))
     far = 2 * np.abs(forms.matrices[:, lags > plan.width]).sum(axis=1) * summed(plan.short**2)
     copies = 2 * (plan.inserted + 1)
@@ -254,20 +268,21 @@ class _Turned:
     middle: int
 
     @classmethod
-    def of(cls, plan: Insertion, form: np.ndarray, tolerance: float) -> _Turned:
-        """The ends for one target from its M⁰.
+    def of(
+        cls, plan: Insertion, form: np.ndarray, inner: np.ndarray, streams: np.ndarray, tolerance: float
+    ) -> _Turned:
+        """The ends for one target from its M⁰, `inner` with 2w rounds inserted, and vectors that are good for it.
 
-        Guarantee: attained ≤ max Σ M̃_st⟨c_s, c_t⟩ ≤ bound, rounding included.
+        Guarantee: attained ≤ max Σ M̃_st⟨c_s, c_t⟩ ≤ bound, rounding included, whatever the vectors are.
         Source: docs/proofs/insertion.md, "Streams" and "Domination".
         """
         c, w = plan.start, plan.width
-        before = min(2 * w, plan.inserted)
-        inner, left = plan.whole(form, before), plan.inserted - before
+        before = len(inner) - len(form)
+        left = plan.inserted - before
         middle = c + w + (before - w) // 2
         row = form[c, c : c + w + 1]
         frequency, level = _peak(row)
-        dual = solve_dual(inner, tolerance=tolerance)
-        streams, plane = _held(inner, dual.streams, frequency, slice(middle - w, middle + w))
+        streams, plane = _held(inner, streams, frequency, slice(middle - w, middle + w))
         product = inner @ streams
         sizes = float(np.abs(inner).sum())
         skew = float(np.abs(plane.T @ plane - np.eye(plane.shape[1])).sum()) + 8 * GAMMA * len(plane)
@@ -302,6 +317,30 @@ class _Turned:
         turn, flat = self.frequency * left, after @ self.plane
         rotation = np.array([[math.cos(turn), math.sin(turn)], [-math.sin(turn), math.cos(turn)]])
         return np.concatenate([before, put, after + (flat @ rotation - flat) @ self.plane.T])
+
+
+def _turned(
+    plan: Insertion, forms: np.ndarray, places: np.ndarray, tolerance: float
+) -> Iterator[tuple[int, _Turned]]:
+    """`_Turned` of the forms M⁰ at some places: vectors are sought for a few at once, and longer where need be.
+
+    Guarantee: that of `_Turned.of`; of several the one with the least bound, with what its own stream attains.
+    """
+    few = max(1, TOGETHER // (plan.short + 2 * plan.width) ** 2)
+    for begin in range(0, len(places), few):
+        some = places[begin : begin + few]
+        best: dict[int, _Turned] = {}
+        for iterations, widths in SEARCHES:
+            before = min(widths * plan.width, plan.inserted)
+            inner = np.array([plan.whole(forms[place], before) for place in some])
+            for place, form, streams in zip(some, inner, streams_of(inner, iterations), strict=True):
+                found = _Turned.of(plan, forms[place], form, streams, tolerance)
+                if place not in best or found.bound < best[place].bound:
+                    best[int(place)] = found
+            some = np.array([k for k in some if best[k].bound > (1 + ENOUGH * tolerance) * best[k].attained])
+            if not some.size:
+                break
+        yield from best.items()
 
 
 def _peak(row: np.ndarray) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from scipy import fft, linalg
 
 from sottovoce.sensitivities.rounding import definiteness_margin, summed
 
-__all__ = ["DualSolution", "is_dominated", "proved_level", "solve_dual"]
+__all__ = ["DualSolution", "is_dominated", "proved_level", "solve_dual", "solve_duals", "streams_of"]
 
 # Speed alone: by how much, relatively, an eigenvalue is lifted until it is proved to dominate. The first that is
 # proved is taken, so that a finer list gives a closer bound and a coarser one a looser.
@@ -31,7 +31,11 @@ LEVELS = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 # optimal X has a rank of at most √(2T); fewer dimensions may leave the ends further apart, never wrong.
 DIMENSION = 10
 ITERATIONS = 1000
-CHECK_EVERY = 20
+# Speed alone: rows that are longer than this are scaled by the root of a plain sum of squares.
+SMALL = 1e-100
+# Speed alone: a form whose middle is as even as this is taken as one whose symbol tells its least eigenvalue.
+TOEPLITZ = 1e-3
+CHECK_EVERY, CHECKS = 20, (8, 12, 16, 28, 50)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,22 +118,85 @@ def solve_dual(form: np.ndarray, *, tolerance: float, start: np.ndarray | None =
     stored. If the iteration does not get there, the lift grows until a proof succeeds.
     Source: generalised power method, Journée et al., JMLR 11 (2010); low-rank SDPs, Burer & Monteiro (2003).
     """
-    symbol = _symbol(form)
-    shift = _safe_shift(form, symbol)
-    streams = _rotating_start(symbol, len(form)) if start is None else start
-    previous, momentum = streams, 1.0
+    return solve_duals(form[None], tolerance=tolerance, starts=None if start is None else start[None])[0]
+
+
+def solve_duals(
+    forms: np.ndarray, *, tolerance: float, starts: np.ndarray | None = None
+) -> list[DualSolution]:
+    """The same for a stack of forms, (k, T, T), which are iterated together until each has its proof.
+
+    Guarantee: that of `solve_dual`, form by form.
+    """
+    found: list[DualSolution | None] = [None] * len(forms)
+    left, search = np.arange(len(forms)), _Search.of(forms, starts)
     for iteration in range(1, ITERATIONS + 1):
+        search.step()
+        if iteration in CHECKS or iteration % CHECK_EVERY == 0:
+            for place, form, vectors in zip(left, search.forms, search.streams, strict=True):
+                solution = _lifted(form, vectors, tolerance)
+                found[place] = solution if solution.y is not None else None
+            still = np.array([found[place] is None for place in left])
+            if not still.any():
+                break
+            if not still.all():
+                left = left[still]
+                search.keep(still)
+    return [
+        _loosened(forms[place], search.streams[left == place][0], tolerance) if solution is None else solution
+        for place, solution in enumerate(found)
+    ]
+
+
+def streams_of(forms: np.ndarray, iterations: int) -> np.ndarray:
+    """Vectors after so many iterations of the same search, without a proof of how good they are: (k, T, d).
+
+    Guarantee: none but rows of norm 1.
+    """
+    search = _Search.of(forms, None)
+    for _ in range(iterations):
+        search.step()
+    return search.streams
+
+
+@dataclass(kw_only=True, eq=False)
+class _Search:
+    """Where the fixed points of a stack of forms stand: C of this step and the one before, (k, T, d), and momenta."""
+
+    forms: np.ndarray
+    shifts: np.ndarray
+    streams: np.ndarray
+    previous: np.ndarray
+    momentum: np.ndarray
+
+    @classmethod
+    def of(cls, forms: np.ndarray, starts: np.ndarray | None) -> _Search:
+        symbols = np.array([_symbol(form) for form in forms])
+        shifts = np.array([_safe_shift(*each) for each in zip(forms, symbols, strict=True)])[:, None, None]
+        if starts is None:
+            starts = np.array([_rotating_start(symbol, forms.shape[1]) for symbol in symbols])
+        momentum = np.ones((len(forms), 1, 1))
+        return cls(forms=forms, shifts=shifts, streams=starts, previous=starts, momentum=momentum)
+
+    def step(self) -> None:
         # C⁺ = C_k + (j − 1)/(j + 2)·(C_k − C_{k−1});  C_{k+1} = rows of (M − shift·I)C⁺ at norm 1;  j restarts at
         # 1 when a step turns back on the one before.
-        ahead = streams + (momentum - 1) / (momentum + 2) * (streams - previous)
-        following = _unit_rows(form @ ahead - shift * ahead, streams)
-        backwards = np.sum((following - streams) * (streams - previous)) < 0
-        momentum = 1.0 if backwards else momentum + 1
-        previous, streams = streams, following
-        if iteration % CHECK_EVERY == 0:
-            solution = _lifted(form, streams, tolerance)
-            if solution.y is not None:
-                return solution
+        moved = self.streams - self.previous
+        ahead = self.streams + (self.momentum - 1) / (self.momentum + 2) * moved
+        following = _unit_rows(self.forms @ ahead - self.shifts * ahead, self.streams)
+        backwards = np.einsum("ktd,ktd->k", following - self.streams, moved)[:, None, None] < 0
+        self.momentum = np.where(backwards, 1.0, self.momentum + 1)
+        self.previous, self.streams = self.streams, following
+
+    def keep(self, chosen: np.ndarray) -> None:
+        self.forms, self.shifts, self.momentum = (
+            each[chosen] for each in (self.forms, self.shifts, self.momentum)
+        )
+        self.streams, self.previous = self.streams[chosen], self.previous[chosen]
+
+
+def _loosened(form: np.ndarray, streams: np.ndarray, tolerance: float) -> DualSolution:
+    """The solution with the least lift, above the tolerance, that is proved; without y if none is."""
     for loosened in 2.0 ** np.arange(1, 12):
         solution = _lifted(form, streams, loosened * tolerance)
         if solution.y is not None:
@@ -167,11 +234,14 @@ def _safe_shift(form: np.ndarray, symbol: np.ndarray) -> float:
     Speed alone: M − λI has the same best C, and the power method moves faster on it. A shift that is too large
     costs the iteration its steady growth, and perhaps the proof, but cannot make one wrong.
     """
-    if np.diagonal(form).min() <= 0:
+    diagonal = np.diagonal(form)
+    if diagonal.min() <= 0:
         return 0.0
-    if len(form) <= 128:
+    quarter = len(form) // 4
+    middle = diagonal[quarter : len(form) - quarter]
+    if len(form) <= 128 and not (quarter and np.ptp(middle) <= TOEPLITZ * middle[0]):
         return float(max(0.0, 0.95 * np.linalg.eigvalsh(form)[0]))
-    return float(max(0.0, 0.8 * symbol.min()))
+    return float(max(0.0, 0.9 * symbol.min()))
 
 
 def _rotating_start(symbol: np.ndarray, rounds: int) -> np.ndarray:
@@ -190,5 +260,8 @@ def _rotating_start(symbol: np.ndarray, rounds: int) -> np.ndarray:
 
 def _unit_rows(rows: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
     """Rows scaled to norm 1; rows of 0 are replaced by those of `otherwise`."""
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    norms = np.sqrt(np.einsum("...td,...td->...t", rows, rows))[..., None]
+    if (norms > SMALL).all():
+        return np.asarray(rows / norms)
+    norms = np.linalg.norm(rows, axis=-1, keepdims=True)
     return np.where(norms > 0, rows / np.where(norms > 0, norms, 1.0), otherwise)

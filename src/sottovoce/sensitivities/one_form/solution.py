@@ -35,6 +35,7 @@ from sottovoce.sensitivities.rounding import summed, value_error
 
 if TYPE_CHECKING:
     from sottovoce.protocols import Contribution
+    from sottovoce.sensitivities.one_form.dual import DualSolution
 
 __all__ = ["CLOSE", "FormSolution", "plain_ends", "solve_form"]
 
@@ -75,13 +76,18 @@ def plain_ends(forms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solve_form(
-    form: np.ndarray, *, contribution: Contribution, tolerance: float, start: np.ndarray | None = None
+    form: np.ndarray,
+    *,
+    contribution: Contribution,
+    tolerance: float,
+    start: np.ndarray | None = None,
+    dual: DualSolution | None = None,
 ) -> FormSolution:
     """The best certified ends of Δ² for one form.
 
     Constant signs where M ≥ 0 makes them optimal; all sign patterns for scalars up to `ENUMERABLE` rounds; else the
     dual solution, whose vectors witness the lower end for vectors and are rounded to signs for scalars. Its search
-    begins at `start`, (T, d), if that is given.
+    begins at `start`, (T, d), if that is given; a solution that is known already is handed over as `dual`.
 
     Guarantee: attained ≤ Δ² ≤ bound for the form as stored, rounding in the sums included. For vectors
     the bound holds in every dimension; for numbers it does unless `method` is `enumeration`, which is
@@ -112,7 +118,8 @@ def solve_form(
             witness=signs,
             y=None,
         )
-    dual = solve_dual(form, tolerance=tolerance, start=start)
+    if dual is None:
+        dual = solve_dual(form, tolerance=tolerance, start=start)
     witness = best_signs(form, dual.streams) if contribution == "scalar" else dual.streams
     if contribution == "vector" and value_of(form, plain) >= dual.attained:
         witness = plain
