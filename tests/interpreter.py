@@ -54,6 +54,12 @@ class ExactView:
                     rows[i] = [x - factor * y for x, y in zip(rows[i], rows[k], strict=True)]
         return M
 
+    def value(self, stream: Iterable[Any]) -> Fraction | None:
+        """cᵀMc of one stream, without M; None where it is infinite."""
+        c = [Fraction(x) for x in stream]
+        found = ExactView([[product(row, c)] for row in self.G], self.N).form()
+        return None if found is None else found[0][0]
+
 
 @functools.lru_cache(maxsize=1024)
 def exact_view(protocol: Protocol, view: View, target: int) -> ExactView:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sottovoce.graphs import metropolis_weights
+from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.protocols import (
     Protocol,
     chebyshev,
@@ -74,6 +74,31 @@ VIEWS: list[View] = [
     View.neighbourhood(1, exchanges=[1]),
 ]
 """Every view of up to five nodes, with its observers' noise known and hidden, and of one exchange alone."""
+
+# Twentieths, so that the weights .6, .05, .4 and .2 are exact.
+SHARES = np.array([[7.0, 12, 1, 0], [12, 0, 8, 0], [1, 8, 7, 4], [0, 0, 4, 16]])
+WEIGHTED = matrix_weights(SHARES, normalise=True)
+TRAPPED = View(observation=SHARES[:1], known_noise=[0, 1])
+"""The sums of node 0, by someone who knows what node 1 drew but is not shown what it received."""
+LAZY = matrix_weights(SHARES + np.diag([20.0] * 4), normalise=True)
+
+TRAPS: list[Protocol] = [
+    gossip(WEIGHTED, rounds=30, noise_levels=2),
+    gossip(WEIGHTED, rounds=30, noise_levels=(1, 2, 1, "1/2")),
+    gossip(WEIGHTED, rounds=24, noise_levels=(1, 1, 2, 1), encoder=(1, "1/2", "3/8")),
+    momentum(WEIGHTED, rounds=30, beta="1/2"),
+    clean_state(WEIGHTED, rounds=30, keep="1/2"),
+    momentum(WEIGHTED, rounds=30, beta="9/10", noise="message"),
+    repeated(WEIGHTED, rounds=20, steps=2),
+    chebyshev(WEIGHTED, rounds=20, steps=2, gamma="6/5"),
+    gradient_tracking(WEIGHTED, rounds=16),
+    gradient_tracking(WEIGHTED, rounds=16, noise="messages"),
+    exact_diffusion(WEIGHTED, rounds=24),
+    exact_diffusion(WEIGHTED, rounds=24, noise="messages"),
+    pairwise_noise(WEIGHTED, rounds=20, local=1, shared=2),
+    scheduled([WEIGHTED, LAZY], rounds=24),
+]
+"""Protocols in which that observer works out a mode that grows from round to round and that nothing excites."""
 
 ENGINES: tuple[Engine, ...] = ("filter", "reduced")
 """How Δ² is computed, in words of the option; "auto" is one of them."""

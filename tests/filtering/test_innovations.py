@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import mpmath as mp
 import numpy as np
 import pytest
+from tests.scenes import TRAPPED, TRAPS
 
 from sottovoce.filtering.decorrelation import SeenRound, seen_view
-from sottovoce.filtering.program_forms import ProgramForm, program_response
+from sottovoce.filtering.engines import program_response
 from sottovoce.filtering.stages import stages_of
 from sottovoce.graphs import lazy_weights, metropolis_weights
 from sottovoce.protocols import (
@@ -29,10 +30,11 @@ from sottovoce.protocols import (
 )
 from sottovoce.protocols.compiled import GIVEN, STATE
 from sottovoce.sensitivities.programs import encoder_matrix
-from sottovoce.views import View
+from sottovoce.views import View, observe
 
 if TYPE_CHECKING:
     from sottovoce.filtering import Engine
+    from sottovoce.filtering.program_forms import ProgramForm
 
 RING, ROUNDS, TARGETS = metropolis_weights("ring:n=10"), 14, (1, 2, 3, 5)
 PROTOCOLS = [
@@ -72,9 +74,10 @@ SCHEDULES = [
 ]
 
 
-def targets_of(protocol: Protocol) -> np.ndarray:
-    """The targets, as far as there are as many nodes."""
-    return np.array([target for target in TARGETS if target < protocol.n])
+def targets_of(protocol: Protocol, view: View) -> np.ndarray:
+    """The targets, as far as there are as many nodes and their draws are not known."""
+    known = observe(protocol, view).known
+    return np.array([target for target in TARGETS if target < protocol.n and target not in known])
 
 
 Linear = dict[tuple[Any, ...], Any]
@@ -120,7 +123,7 @@ def forms_in_256_bits(protocol: Protocol, view: View) -> dict[int, Any]:
                 K[i, j] = K[j, i] = mp.fsum(x * noise[j].get(name, 0) for name, x in row.items())
         L = mp.cholesky(K)
         forms = {}
-        for target in targets_of(protocol):
+        for target in targets_of(protocol, view):
             F = mp.matrix(len(rows), protocol.rounds)
             for t in range(protocol.rounds):
                 for i, row in enumerate(rows):
@@ -146,7 +149,7 @@ def allowances(
     """(what rounding did, what was allowed for it) for streams that a rounding error would like."""
     measured, truth = [], forms_in_256_bits(protocol, view)
     response, encoder = program_response(protocol, view, engine=engine), encoder_matrix(protocol)
-    for form in response.forms(targets_of(protocol), energy=energy, encoder=encoder):
+    for form in response.forms(targets_of(protocol, view), energy=energy, encoder=encoder):
         exact = truth[form.target]
         with mp.workprec(256):
             rounds = range(protocol.rounds)
@@ -173,6 +176,14 @@ def test_allowances_hold_and_are_not_far_too_large(protocol: Protocol, view: Vie
     measured = allowances(protocol, view, "filter", energy=energy)
     assert all(error <= allowed for error, allowed in measured)
     assert min(allowed / max(error, 1e-300) for error, allowed in measured) < 500
+
+
+@pytest.mark.parametrize("protocol", TRAPS, ids=lambda protocol: protocol.name)
+def test_allowances_hold_on_what_the_observer_cannot_know(protocol: Protocol) -> None:
+    assert max(step.reach for step in program_response(protocol, TRAPPED).steps) < 100
+    measured = allowances(protocol, TRAPPED, "filter")
+    assert all(error <= allowed < 1e-7 for error, allowed in measured)
+    assert min(allowed / max(error, 1e-300) for error, allowed in measured) < 1000
 
 
 def test_a_hundredth_of_the_allowance_would_not_do() -> None:

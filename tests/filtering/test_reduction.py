@@ -13,8 +13,8 @@ from sottovoce import rate, sensitivity
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.backward import backward, reached_nodes
 from sottovoce.filtering.decorrelation import seen_view
+from sottovoce.filtering.engines import program_response
 from sottovoce.filtering.growth import _mixing, growth
-from sottovoce.filtering.program_forms import program_response
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.graphs import lazy_weights, metropolis_weights
 from sottovoce.interval import UNIT_ROUNDOFF

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.reference import definition, exact_value
-from tests.scenes import ENGINES, EVERY_ENGINE
+from tests.scenes import ENGINES, EVERY_ENGINE, SHARES
 
 from sottovoce.filtering import hidden_system, whitened_response
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights
@@ -76,10 +76,6 @@ def test_equal_sums_count_once_and_unequal_ones_twice(engine: Any) -> None:
     nudged = measured(matrix_weights(moved), view, 3, 5, engine=engine)
     assert nudged.upper == pytest.approx(3.75, rel=1e-4)
     assert nudged.lower == pytest.approx(3.75, rel=1e-3)
-
-
-# Twentieths, so that the weights .6, .05, .4 and .2 are exact.
-SHARES = np.array([[7.0, 12, 1, 0], [12, 0, 8, 0], [1, 8, 7, 4], [0, 0, 4, 16]])
 
 
 def test_a_nearly_singular_covariance_is_not_under_reported() -> None:

@@ -15,9 +15,10 @@ Any other program, z_{t+1} = A z_t + B u_t + B_x x_t:
 
 * `decorrelation` takes out what is known, in whole numbers; `stages` rounds what is left, each entry once;
 * `backward` and `reduction` put large networks on a Krylov space, `growth` bounds what its cut part can become;
+* `restriction` leaves out what the observer knows where a filter runs away, by guesses of `residues` that it checks;
 * `innovations` runs the filter and measures how white its output is, `program_forms` forms M and says how far it is
   off; `overall` says so for all targets at once, from norms. `doubled` has products as if in twice the precision, so
-  that defects of single steps can be measured.
+  that defects of single steps can be measured. `engines` chooses the filter.
 
 Allowances that proofs need are functions of `rounding` and of `doubled`, or stand beside the step that they belong
 to. `riccati` and the goals of reductions are speed: what comes of them is measured.
@@ -30,10 +31,11 @@ from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.decorrelation import SeenRound, echelon, seen_view
 from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.elimination import HiddenSystem, hidden_system
+from sottovoce.filtering.engines import program_response
 from sottovoce.filtering.innovations import FilterStep
 from sottovoce.filtering.kalman import FilterSizes, Gains, gain_distortion, whitener_error
 from sottovoce.filtering.krylov_space import KrylovSpace, krylov_space
-from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse, program_response
+from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse
 from sottovoce.filtering.response import (
     BATCH_BYTES,
     ENGINES,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols import CompiledRound, Form, Protocol
     from sottovoce.views import View
 
-__all__ = ["SeenRound", "SeenView", "echelon", "seen_view"]
+__all__ = ["SeenRound", "SeenView", "echelon", "seen_view", "unknown_part"]
 
 # Needed by a proof: a prime, so that independent modulo it is independent; products of two remainders fit into 64
 # bits.
@@ -116,14 +116,14 @@ def _observed(
     """The rows of a view of one round, without the draws and contributions of known nodes."""
     observation = observe(protocol, view, round_index=t)
     forms = [
-        _unknown(compiled.messages[k].combined(observation.exact(row)), compiled, known)
+        unknown_part(compiled.messages[k].combined(observation.exact(row)), compiled, known)
         for k in seen_exchanges(protocol, view, t)
         for row in range(observation.rows.shape[0])
     ]
     return tuple(form for form in forms if form)
 
 
-def _unknown(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:
+def unknown_part(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:
     """A form without the draws that known nodes made, alone or with others, and without what they contribute."""
     if not known:
         return form
@@ -212,7 +212,7 @@ def _before(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:
             add_to(total, {key + compiled.n: value * compiled.state.denominator}, 1)
         else:
             add_to(total, compiled.state.forms[key - STATE], value)
-    return primitive(_unknown(total, compiled, known))
+    return primitive(unknown_part(total, compiled, known))
 
 
 def echelon(forms: Iterable[Form], low: int, high: int) -> tuple[dict[int, Form], list[Form]]:

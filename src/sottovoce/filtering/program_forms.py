@@ -20,15 +20,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.errors import NotCertified
-from sottovoce.filtering.backward import reached_nodes
-from sottovoce.filtering.decorrelation import seen_view
 from sottovoce.filtering.doubled import (
     UNIT,
     Doubled,
@@ -39,10 +36,7 @@ from sottovoce.filtering.doubled import (
     product,
     remainder,
 )
-from sottovoce.filtering.innovations import SETTLED, innovations
 from sottovoce.filtering.overall import InFloats, Overall, largest_defects, left_out, overall
-from sottovoce.filtering.reduction import reduced_stages
-from sottovoce.filtering.stages import stages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,19 +44,13 @@ if TYPE_CHECKING:
     from sottovoce.filtering.doubled import Parts
     from sottovoce.filtering.innovations import Filtered, FilterStep
     from sottovoce.filtering.reduction import Cut
-    from sottovoce.filtering.response import Engine
     from sottovoce.filtering.stages import Stage
     from sottovoce.protocols import Protocol
-    from sottovoce.views import View
 
-__all__ = ["Accuracy", "ProgramForm", "ProgramResponse", "program_response"]
+__all__ = ["Accuracy", "ProgramForm", "ProgramResponse"]
 
 # Speed alone: responses are made together while they take no more memory than this.
 BATCH_BYTES = 256 * 2**20
-# Speed alone: on a Krylov space gains are kept sooner: what that costs is counted like what is cut.
-SOON_SETTLED, COARSELY_SETTLED = 1e-9, 1e-7
-# Speed alone: rounds times (kept numbers)², which a filter holds until it settles; more is reduced or refused.
-LARGEST = 300_000_000
 # Speed alone: above so many products a pass over all rows O_ts is too dear for bounds of many targets.
 DEAR = 10**11
 # Speed alone: rows no entry of which is larger than this are dropped, and counted as lost.
@@ -117,7 +105,9 @@ class ProgramResponse:
 
     `bare` holds the (round, node) pairs whose contributions are seen beside no unknown noise, `reached` says of
     every node whether its contributions touch a row at all, and `cut` what the state leaves out.
-    `steps` has one `FilterStep` a round; `cut` is None where the state is all that the nodes keep.
+    `steps` has one `FilterStep` a round; `cut` is None where the state is all that the nodes keep, or all of it that
+    the observer cannot know. Contributions of some nodes may enter what such a state leaves out: `other` has these
+    nodes, and the response to them.
     """
 
     protocol: Protocol
@@ -125,11 +115,17 @@ class ProgramResponse:
     bare: frozenset[tuple[int, int]]
     reached: np.ndarray
     cut: Cut | None = None
+    other: tuple[frozenset[int], ProgramResponse] | None = None
 
     @property
     def engine(self) -> str:
         """The name of the way that was taken."""
         return "filter" if self.cut is None else "reduced"
+
+    @cached_property
+    def reach(self) -> float:
+        """What unit disturbances of all rounds together make of a state, at most."""
+        return max(step.reach for step in self.steps)
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -301,6 +297,12 @@ class ProgramResponse:
 
         Guarantee: that of `ProgramForm` (docs/proofs/programs.md).
         """
+        if self.other is not None:
+            apart, response = self.other
+            for target in targets:
+                served = response if int(target) in apart else self._alone
+                yield from served.forms(np.array([target]), energy=energy, encoder=encoder)
+            return
         rounds, height = len(self.steps), int(self.starts[-1])
         batch = max(1, int(BATCH_BYTES // (8 * rounds * max(1, height))))
         responses = self._plain_responses if self.in_floats else self._responses
@@ -308,6 +310,11 @@ class ProgramResponse:
             chosen = targets[begin : begin + batch]
             for target, found in zip(chosen, responses(chosen), strict=True):
                 yield self._form(int(target), found, energy=energy, encoder=encoder)
+
+    @cached_property
+    def _alone(self) -> ProgramResponse:
+        """The same response, for the nodes that it serves itself."""
+        return replace(self, other=None)
 
     def _form(self, target: int, found: _Found, *, energy: bool, encoder: np.ndarray | None) -> ProgramForm:
         """The form of one target: M̂ = F̂ᵀF̂, or CᵀF̂ᵀF̂C; ‖(C c)_t‖ is at most the row sum of |C|."""
@@ -451,49 +458,3 @@ def _put(filtered: Filtered, given: tuple[Doubled, ...]) -> _Put:
             most = 0.0 if error is None else error.max(initial=0.0)
             missed = max(missed, float(most + beyond))
     return _Put(inputs=inputs, shown=shown, missed=missed)
-
-
-def program_response(
-    protocol: Protocol, view: View, *, engine: Engine = "auto", coarse: bool = False
-) -> ProgramResponse:
-    """What a view of any protocol tells, ready for every target, by the engine asked for or the cheapest one.
-
-    `filter` runs the Kalman filter on all that is kept, `reduced` on a Krylov space that is grown until what it
-    cuts is at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the network.
-    A `coarse` response leaves out more and settles sooner, and says so in its `accuracy`.
-
-    Guarantee: the bounds of `accuracy` and of `forms` hold whatever engine and effort were chosen; views that no
-    engine can take are refused.
-    Source: docs/proofs/programs.md; docs/mathematics.md, sections 4 to 6.
-    """
-    seen = seen_view(protocol, view, thrifty=True)
-    reached = reached_nodes(protocol, seen)
-    reduced = None
-    if engine != "filter":
-        reduced = reduced_stages(protocol, seen, forced=engine == "reduced", coarse=coarse)
-    if reduced is None and not _fits_filter(protocol):
-        reduced = reduced_stages(protocol, seen, forced=True, coarse=coarse) if engine == "auto" else None
-        if reduced is None:
-            raise _too_large(protocol)
-    stages, cut = (stages_of(seen), None) if reduced is None else reduced
-    steps = innovations(
-        stages,
-        period=protocol.period,
-        settled_at=SETTLED if cut is None else COARSELY_SETTLED if coarse else SOON_SETTLED,
-    )
-    return ProgramResponse(protocol=protocol, steps=steps, bare=seen.bare, reached=reached, cut=cut)
-
-
-def _fits_filter(protocol: Protocol) -> bool:
-    """Whether a filter over all that is kept fits into memory."""
-    return protocol.rounds * (protocol.n * len(protocol.programs[0].keeps)) ** 2 <= LARGEST
-
-
-def _too_large(protocol: Protocol) -> NotCertified:
-    """Why a view is refused."""
-    size = protocol.n * len(protocol.programs[0].keeps)
-    return NotCertified(
-        f"this view of the protocol {protocol.name!r} is filtered over all that the nodes keep: rounds times the "
-        f"square of these numbers must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more "
-        "(take a view of fewer rows, fewer rounds, a smaller network, or the engine auto)"
-    )

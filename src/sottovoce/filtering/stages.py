@@ -26,14 +26,14 @@ from sottovoce.filtering.doubled import UNIT, Doubled, Parts, from_left, from_ri
 from sottovoce.protocols import GIVEN, STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scipy.sparse import csr_array
 
     from sottovoce.filtering.decorrelation import SeenRound, SeenView
     from sottovoce.protocols import Form
 
-__all__ = ["SMALLEST", "UNIT", "Noise", "Stage", "float_row", "stages_of"]
+__all__ = ["SMALLEST", "UNIT", "Noise", "Stage", "float_row", "stage_of", "stages_of"]
 
 # Needed by a proof (docs/proofs/programs.md, products): smaller entries, and those larger than its inverse, are
 # refused, so that nothing underflows unseen.
@@ -166,18 +166,36 @@ def stages_of(view: SeenView) -> list[Stage]:
 
 
 def _stage(seen: SeenRound) -> Stage:
-    """One round in floats: columns of forms are sorted into states, draws and contributions of each later round."""
+    """One round in floats, on all that is kept."""
     compiled = seen.compiled
-    n, size = compiled.n, compiled.size
-    draws = [k for k, owners in enumerate(compiled.owners) if seen.known.isdisjoint(owners)]
-    column = {k: place for place, k in enumerate(draws)}
-    state, denominator = compiled.state.forms, compiled.state.denominator
-    kept = [(form, denominator) for form in state]
+    kept = [(form, compiled.state.denominator) for form in compiled.state.forms]
     rows = [(form, form[pivot]) for form, pivot in zip(seen.rows, seen.pivots, strict=True)]
+    return stage_of(seen, kept, rows, range(compiled.size))
+
+
+def stage_of(
+    seen: SeenRound,
+    kept: Sequence[tuple[Form, int]],
+    rows: Sequence[tuple[Form, int]],
+    places: Mapping[int, int] | range,
+) -> Stage:
+    """A round in floats: columns of forms are sorted into states, draws and contributions of each later round.
+
+    `kept` are the states after the round and `rows` what is seen, as forms over scales; `places` says where each
+    coordinate of what was kept before stands in the state.
+
+    Guarantee: that of `stages_of`.
+    """
+    n, size = seen.compiled.n, len(kept)
+    draws = [k for k, owners in enumerate(seen.compiled.owners) if seen.known.isdisjoint(owners)]
+    column = {k: place for place, k in enumerate(draws)}
     reach = 1 + max(((key - GIVEN) // n for form in seen.rows for key in form if key >= GIVEN), default=0)
     nothing: list[tuple[Form, int]] = [({}, 1)] * size
-    transition = _matrix(kept, size, lambda key: key - STATE if STATE <= key < GIVEN else None)
-    read = _matrix(rows, size, lambda key: key - STATE if STATE <= key < GIVEN else None)
+
+    def stands(key: int) -> int | None:
+        return places[key - STATE] if STATE <= key < GIVEN else None
+
+    transition, read = _matrix(kept, size, stands), _matrix(rows, size, stands)
     drawn = _matrix([*kept, *rows], len(draws), lambda key: column.get(key) if key < STATE else None)
     lows = [each.low for each in (transition, read) if each.low is not None]
     return Stage(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sottovoce import sensitivity
-from sottovoce.filtering.program_forms import ProgramResponse, program_response
+from sottovoce.filtering.engines import program_response
 from sottovoce.graphs import lazy_weights, metropolis_weights
 from sottovoce.protocols import (
     Protocol,
@@ -29,6 +29,7 @@ from sottovoce.sensitivities.many_targets.programs import block_energies
 from sottovoce.views import View
 
 if TYPE_CHECKING:
+    from sottovoce.filtering.program_forms import ProgramResponse
     from sottovoce.protocols import Contribution
 
 WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=60,d=4,seed=3"), 64

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which filter answers for a view of a program: on a Krylov space, on all that is kept, or on what cannot be known.
+
+Every one of them says how far it is off, so that the choice is a matter of speed and width, never of soundness. A
+filter over all that is kept follows modes that nothing excites, as far as rounding puts something there; where these
+run away, which its own bounds tell (`ProgramResponse.reach`), they are taken out in whole numbers (`restriction`).
+
+Source: docs/protocols.md, How it is computed; docs/proofs/programs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sottovoce.errors import NotCertified
+from sottovoce.filtering.backward import reached_nodes
+from sottovoce.filtering.decorrelation import seen_view
+from sottovoce.filtering.innovations import SETTLED, innovations
+from sottovoce.filtering.program_forms import ProgramResponse
+from sottovoce.filtering.reduction import reduced_stages
+from sottovoce.filtering.restriction import restrictions
+from sottovoce.filtering.stages import stages_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sottovoce.filtering.decorrelation import SeenView
+    from sottovoce.filtering.response import Engine
+    from sottovoce.filtering.restriction import Restriction
+    from sottovoce.protocols import Protocol
+    from sottovoce.views import View
+
+__all__ = ["program_response"]
+
+# Speed alone: on a Krylov space gains are kept sooner: what that costs is counted like what is cut.
+SOON_SETTLED, COARSELY_SETTLED = 1e-9, 1e-7
+# Speed alone: rounds times (kept numbers)², which a filter holds until it settles; more is reduced or refused.
+LARGEST = 300_000_000
+# Speed alone: the same for a filter that is run again, unless one over all that is kept was asked for.
+LARGEST_AGAIN = 30_000_000
+# Speed alone: a filter whose states hold more than this of unit disturbances may follow what nothing excites.
+RUNS_AWAY = 1e4
+
+
+def program_response(
+    protocol: Protocol, view: View, *, engine: Engine = "auto", coarse: bool = False
+) -> ProgramResponse:
+    """What a view of any protocol tells, ready for every target, by the engine asked for or the cheapest one.
+
+    `filter` runs the Kalman filter on all that is kept, `reduced` on a Krylov space that is grown until what it
+    cuts is at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the network.
+    But for `reduced`, a filter that runs away is run again on what the observer cannot know.
+    A `coarse` response leaves out more and settles sooner, and says so in its `accuracy`.
+
+    Guarantee: the bounds of `accuracy` and of `forms` hold whatever engine and effort were chosen; views that no
+    engine can take are refused.
+    Source: docs/proofs/programs.md; docs/mathematics.md, sections 4 to 6.
+    """
+    seen = seen_view(protocol, view, thrifty=True)
+    reached = reached_nodes(protocol, seen)
+    reduced = None
+    if engine != "filter":
+        reduced = reduced_stages(protocol, seen, forced=engine == "reduced", coarse=coarse)
+    if reduced is None and not _fits_filter(protocol):
+        reduced = reduced_stages(protocol, seen, forced=True, coarse=coarse) if engine == "auto" else None
+        if reduced is None:
+            raise _too_large(protocol)
+    stages, cut = (stages_of(seen), None) if reduced is None else reduced
+    settled_at = SETTLED if cut is None else COARSELY_SETTLED if coarse else SOON_SETTLED
+    respond = partial(ProgramResponse, protocol=protocol, bare=seen.bare, reached=reached)
+    again = _fits_filter(protocol, LARGEST if engine == "filter" else LARGEST_AGAIN) and engine != "reduced"
+    whole, failed = None, None
+    try:
+        whole = respond(steps=innovations(stages, period=protocol.period, settled_at=settled_at), cut=cut)
+    except NotCertified as error:
+        failed = error
+    if again and (whole is None or whole.reach > RUNS_AWAY):
+        whole = _restricted(seen_view(protocol, view), respond, whole) or whole
+    if whole is None:
+        raise failed or _too_large(protocol)
+    return whole
+
+
+def _restricted(
+    seen: SeenView, respond: partial[ProgramResponse], whole: ProgramResponse | None
+) -> ProgramResponse | None:
+    """The response of a filter on what the observer cannot know; None where none reaches less far than the `whole` one.
+
+    Contributions of some nodes may enter what the observer knows otherwise. These nodes have a filter in which it
+    stays, or the whole one.
+
+    Guarantee: that of `program_response`.
+    Source: docs/proofs/programs.md, "What nothing excites".
+    """
+    found, left = _closest(seen, (), respond, whole)
+    if found is None or left is None or not left.excited:
+        return found
+    other = _closest(seen, left.excited, respond, whole)[0] or whole
+    return None if other is None else replace(found, other=(left.excited, other))
+
+
+def _closest(
+    seen: SeenView, nodes: Collection[int], respond: partial[ProgramResponse], whole: ProgramResponse | None
+) -> tuple[ProgramResponse | None, Restriction | None]:
+    """The restricted filter that reaches least far, if that is less than the `whole` one; and what it leaves out."""
+    best, chosen = None, None
+    least = math.inf if whole is None else whole.reach
+    for left in restrictions(seen, nodes):
+        try:
+            found = respond(steps=innovations(left.stages(), period=respond.keywords["protocol"].period))
+        except NotCertified:
+            continue
+        if found.reach < least:
+            best, chosen, least = found, left, found.reach
+        if least <= RUNS_AWAY:
+            break
+    return best, chosen
+
+
+def _fits_filter(protocol: Protocol, most: int = LARGEST) -> bool:
+    """Whether a filter over all that is kept fits into memory."""
+    return protocol.rounds * (protocol.n * len(protocol.programs[0].keeps)) ** 2 <= most
+
+
+def _too_large(protocol: Protocol) -> NotCertified:
+    """Why a view is refused."""
+    size = protocol.n * len(protocol.programs[0].keeps)
+    return NotCertified(
+        f"this view of the protocol {protocol.name!r} is filtered over all that the nodes keep: rounds times the "
+        f"square of these numbers must be at most {LARGEST}; {protocol.rounds} rounds of {size} numbers are more "
+        "(take a view of fewer rows, fewer rounds, a smaller network, or the engine auto)"
+    )
