@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from flint import fmpq, fmpq_mat
 
 from sottovoce.protocols import Combine, Draw, Protocol
 
@@ -20,14 +24,15 @@ if TYPE_CHECKING:
     from sottovoce.views import View
 
 Matrix = list[list[Fraction]]
+Rows = list[list[fmpq]]
 
 
 @dataclass(frozen=True)
 class ExactView:
     """What a view shows of one target: G (rows × rounds) and N (rows × unknown draws), in rationals."""
 
-    G: Matrix
-    N: Matrix
+    G: Rows
+    N: Rows
 
     def form(self) -> Matrix | None:
         """M = Gᵀ(N Nᵀ)⁺G; None where it is infinite."""
@@ -36,23 +41,21 @@ class ExactView:
     @functools.cached_property
     def _form(self) -> Matrix | None:
         size, rounds = len(self.G), len(self.G[0]) if self.G else 0
-        rows = [[product(a, b) for b in self.N] + g for a, g in zip(self.N, self.G, strict=True)]
-        M = [[Fraction(0)] * rounds for _ in range(rounds)]
-        for k in range(size):
-            pivot = rows[k][k]
-            gain = rows[k][size:]
-            if not pivot:
-                # The combination of rows that is left here holds no noise at all.
-                if any(gain):
-                    return None
-                continue
-            for s, t in itertools.product(range(rounds), repeat=2):
-                M[s][t] += gain[s] * gain[t] / pivot
-            for i in range(k + 1, size):
-                factor = rows[i][k] / pivot
-                if factor:
-                    rows[i] = [x - factor * y for x, y in zip(rows[i], rows[k], strict=True)]
-        return M
+        if not size:
+            return []
+        G, N = fmpq_mat(self.G), fmpq_mat(size, len(self.N[0]), [x for row in self.N for x in row])
+        # Any X with (N Nᵀ) X = G gives M = GᵀX, as N Nᵀ is symmetric.
+        beside = [[*noise, *gain] for noise, gain in zip((N * N.transpose()).tolist(), self.G, strict=True)]
+        reduced, rank = fmpq_mat(beside).rref()
+        X = fmpq_mat(size, rounds)
+        for i in range(rank):
+            pivot = next(j for j in range(size + rounds) if reduced[i, j])
+            if pivot >= size:
+                # A combination of rows shows what is contributed, and holds no noise at all.
+                return None
+            for t in range(rounds):
+                X[pivot, t] = reduced[i, size + t]
+        return [[fraction(x) for x in row] for row in (G.transpose() * X).tolist()]
 
     def value(self, stream: Iterable[Any]) -> Fraction | None:
         """cᵀMc of one stream, without M; None where it is infinite."""
@@ -70,7 +73,7 @@ def exact_view(protocol: Protocol, view: View, target: int) -> ExactView:
 
 
 @functools.lru_cache(maxsize=1024)
-def noise_columns(protocol: Protocol, view: View) -> Matrix:
+def noise_columns(protocol: Protocol, view: View) -> Rows:
     """What the view shows of every draw that it does not know."""
     known = knowing(view)
     return decoded(
@@ -85,18 +88,17 @@ def noise_columns(protocol: Protocol, view: View) -> Matrix:
     )
 
 
-def decoded(protocol: Protocol, noise: list[Any]) -> Matrix:
+def decoded(protocol: Protocol, noise: list[Any]) -> Rows:
     """The columns of fresh ξ where the draws are C⁻¹ξ: N (C⁻¹ ⊗ I)."""
-    code = [Fraction(x) for x in protocol.encoder][: protocol.rounds]
+    code = [number(x) for x in protocol.encoder][: protocol.rounds]
     inverse = [1 / code[0]]
     for k in range(1, protocol.rounds):
         inverse.append(
-            -sum((code[a] * inverse[k - a] for a in range(1, min(k, len(code) - 1) + 1)), Fraction(0))
-            / code[0]
+            -sum((code[a] * inverse[k - a] for a in range(1, min(k, len(code) - 1) + 1)), fmpq(0)) / code[0]
         )
     if all(not x for x in inverse[1:]):
         return [[inverse[0] * x for x in column] for *_, column in noise]
-    by_draw: dict[Any, dict[int, list[Fraction]]] = {}
+    by_draw: dict[Any, dict[int, list[fmpq]]] = {}
     for t, name, owners, column in noise:
         by_draw.setdefault((name, owners), {})[t] = column
     columns = []
@@ -104,22 +106,20 @@ def decoded(protocol: Protocol, noise: list[Any]) -> Matrix:
         for s in range(protocol.rounds):
             # ξ_s enters the draw of every round t ≥ s with (C⁻¹)_ts.
             parts = [[inverse[t - s] * x for x in responses[t]] for t in range(s, protocol.rounds)]
-            columns.append([sum(each, Fraction(0)) for each in zip(*parts, strict=True)])
+            columns.append([sum(each, fmpq(0)) for each in zip(*parts, strict=True)])
     return columns
 
 
-def run(protocol: Protocol, view: View, impulse: tuple[int, str, tuple[int, ...]]) -> list[Fraction]:
+def run(protocol: Protocol, view: View, impulse: tuple[int, str, tuple[int, ...]]) -> list[fmpq]:
     """What the view shows if one source is 1 at one place in one round, and all others are 0."""
     when, what, owners = impulse
     n = protocol.n
-    held = {name: [Fraction(0)] * n for name in protocol.round_of(0)[1].keeps}
-    shown: list[Fraction] = []
+    held = {name: [fmpq(0)] * n for name in protocol.round_of(0)[1].keeps}
+    shown: list[fmpq] = []
     for t in range(protocol.rounds):
         W, (_, program) = weights_at(protocol, t), protocol.round_of(t)
         registers = dict(held)
-        sources = {
-            name: [Fraction(0)] * n for name in ("contribution", *(draw.name for draw in program.draws))
-        }
+        sources = {name: [fmpq(0)] * n for name in ("contribution", *(draw.name for draw in program.draws))}
         if t == when and what in sources:
             level = next((draw.level for draw in program.draws if draw.name == what), 1)
             for place, node in enumerate(owners):
@@ -145,7 +145,7 @@ def run(protocol: Protocol, view: View, impulse: tuple[int, str, tuple[int, ...]
     return shown
 
 
-def seen(view: View, W: Matrix, message: list[Fraction]) -> list[Fraction]:
+def seen(view: View, W: Rows, message: list[fmpq]) -> list[fmpq]:
     """What a view shows of one exchange."""
     n = len(W)
     who = sorted(int(str(label)) for label in view.observers)
@@ -161,7 +161,7 @@ def seen(view: View, W: Matrix, message: list[Fraction]) -> list[Fraction]:
             return [message[j] for j in senders if j not in who]
         case "custom":
             rows: Any = view.observation
-            return [product([Fraction(x) for x in row], message) for row in rows]
+            return [product([number(x) for x in row], message) for row in rows]
         case _:
             return [product(W[i], message) for i in who]
 
@@ -173,7 +173,7 @@ def knowing(view: View) -> set[int]:
     return {int(str(label)) for label in view.observers} if view.own_noise == "known" else set()
 
 
-def owners_of(draw: Draw, W: Matrix, n: int) -> list[tuple[int, ...]]:
+def owners_of(draw: Draw, W: Rows, n: int) -> list[tuple[int, ...]]:
     """Who draws: each node, or the two ends of each edge of the round."""
     if draw.each == "node":
         return [(i,) for i in range(n)]
@@ -181,37 +181,46 @@ def owners_of(draw: Draw, W: Matrix, n: int) -> list[tuple[int, ...]]:
 
 
 @functools.lru_cache(maxsize=1024)
-def weights_at(protocol: Protocol, t: int) -> Matrix:
+def weights_at(protocol: Protocol, t: int) -> Rows:
     """W of a round in rationals."""
     weights = protocol.round_of(t)[0]
-    rows = [[Fraction(0)] * weights.n for _ in range(weights.n)]
+    rows = [[fmpq(0)] * weights.n for _ in range(weights.n)]
     for i in range(weights.n):
         for j, x in weights.exact_row(i).items():
-            rows[i][j] = x
+            rows[i][j] = number(x)
     return rows
 
 
-def each(value: Any, node: int) -> Fraction:
+def number(value: Any) -> fmpq:
+    """A whole number, a fraction, a float or the text of one as the rational that it is."""
+    return fmpq(*Fraction(value).as_integer_ratio())
+
+
+def fraction(value: fmpq) -> Fraction:
+    """A rational as Python has it."""
+    return Fraction(int(value.p), int(value.q))
+
+
+def each(value: Any, node: int) -> fmpq:
     """The number of one node."""
-    return Fraction(value[node] if isinstance(value, tuple) else value)
+    return number(value[node] if isinstance(value, tuple) else value)
 
 
-def product(first: Iterable[Fraction], second: Iterable[Fraction]) -> Fraction:
-    """Σ xy; most terms are 0, and rationals are slow."""
-    return sum((x * y for x, y in zip(first, second, strict=True) if x and y), Fraction(0))
+def product(first: Iterable[fmpq], second: Iterable[fmpq]) -> fmpq:
+    """Σ xy; most terms are 0."""
+    return sum((x * y for x, y in zip(first, second, strict=True) if x and y), fmpq(0))
 
 
-def transposed(rows: Matrix) -> Matrix:
+def transposed(rows: Rows) -> Rows:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 def largest_over_signs(M: Matrix) -> Fraction:
     """max cᵀMc over signs."""
-    rounds = len(M)
-    best = Fraction(0)
-    for rest in itertools.product((1, -1), repeat=rounds - 1):
+    common = math.lcm(1, *(x.denominator for row in M for x in row))
+    whole = [[int(x * common) for x in row] for row in M]
+    best = 0
+    for rest in itertools.product((1, -1), repeat=len(M) - 1):
         c = (1, *rest)
-        best = max(
-            best, sum((c[s] * c[t] * M[s][t] for s in range(rounds) for t in range(rounds)), Fraction(0))
-        )
-    return best
+        best = max(best, sum(a * sum(map(operator.mul, c, row)) for a, row in zip(c, whole, strict=True)))
+    return Fraction(best, common)
