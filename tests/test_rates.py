@@ -15,7 +15,8 @@ from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, 
 from sottovoce.protocols import gossip
 from sottovoce.rates import Rates, rate, response_spectrum, steady_state
 from sottovoce.rates import steady_filter as steady_module
-from sottovoce.rates.taylor_pieces import _solve, pieces, rows_at
+from sottovoce.rates.rounding import solve_residual
+from sottovoce.rates.taylor_pieces import _solved, pieces, rows_at
 from sottovoce.views import View, observe
 
 
@@ -359,10 +360,16 @@ def test_what_a_solve_leaves_is_covered_in_256_bits_and_not_a_thousand_times_too
     shares = []
     for frequency in (0.0, 0.3, 2.0):
         matrix = np.eye(state.size) - np.exp(-1j * frequency) * state.closed.loop.T
-        found, bound = _solve(linalg.lu_factor(matrix), matrix, np.abs(matrix), state.closed.whitener.T)
+        factors, rights = linalg.lu_factor(matrix), [state.closed.whitener.T.astype(complex)]
+        found = [_solved(factors, matrix, rights[0])]
+        # The next one is given what the first has found; both are measured at once.
+        rights.append(found[0])
+        found.append(_solved(factors, matrix, rights[1]))
+        bounds = solve_residual(matrix, np.array(rights), np.array(found))
         with mpmath.workprec(256):
-            left = exactly(state.closed.whitener.T) - exactly(matrix) * exactly(found)
-            shares.append(float(mpmath.mnorm(left, "f")) / bound)
+            for right, solution, bound in zip(rights, found, bounds, strict=True):
+                left = exactly(right) - exactly(matrix) * exactly(solution)
+                shares.append(float(mpmath.mnorm(left, "f")) / float(bound))
     assert max(shares) <= 1
     assert max(shares) >= 1e-3
 

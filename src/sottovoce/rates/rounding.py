@@ -69,15 +69,16 @@ def inverse_norm(matrix: np.ndarray) -> float:
     return float(norm / (1 - ROOM * missed))
 
 
-def solve_residual(matrix: np.ndarray, sizes: np.ndarray, right: np.ndarray, found: np.ndarray) -> float:
-    """‖right − matrix · found‖ from above, as measured and with what rounding may hide of it; `sizes` is |matrix|.
+def solve_residual(matrix: np.ndarray, right: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """‖right − matrix · found‖ from above, as measured and with what rounding may hide of it; one for each of a stack.
 
-    Guarantee: upper bound; a sum of k complex products errs by at most 2γ_{k+4} of their sizes.
+    Guarantee: upper bounds; a sum of k complex products errs by at most 2γ_{k+4} of their sizes.
     Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.6.
     """
     counts = (matrix != 0).sum(axis=1)[:, None]
-    unsure = 2 * GAMMA * (counts + 4) * (sizes @ np.abs(found) + np.abs(right))
-    return ROOM * float(np.linalg.norm(right - matrix @ found) + np.linalg.norm(unsure))
+    unsure = 2 * GAMMA * (counts + 4) * (np.abs(matrix) @ np.abs(found) + np.abs(right))
+    measured = np.linalg.norm(right - matrix @ found, axis=(-2, -1))
+    return np.asarray(ROOM * (measured + np.linalg.norm(unsure, axis=(-2, -1))))
 
 
 def form_units(count: int, rows: int) -> float:

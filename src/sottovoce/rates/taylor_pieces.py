@@ -36,6 +36,8 @@ __all__ = ["TERMS", "Piece", "pieces", "rows_at"]
 # Speed alone: more terms cost time and fewer leave more out, which is counted; likewise how far pieces shrink.
 TERMS = 24
 SHRINK = 3.0
+# Speed alone: solves of up to so many numbers are measured at once; more would cost memory.
+MEASURED = 2**14
 # Needed by a proof (docs/proofs/frequencies.md): a part of each piece that the next one covers too, far above what
 # rounding moves an edge by.
 OVERLAP = 1e-8
@@ -131,18 +133,19 @@ def _piece(state: SteadyState, centre: float, half: float, bound: float) -> Piec
     """
     shifted = state.closed.shifted(centre)
     factors = lapack.zgetrf(shifted.T)[:2]
-    powers = np.empty((TERMS, state.size, state.rows.shape[0]), dtype=np.complex128)
-    sizes = np.abs(shifted.T)
-    current, residual = _solve(factors, shifted.T, sizes, state.closed.whitener.T)
-    solved = 0.0
+    # What each solve is given is the term before it; the first is given Dᵀ.
+    terms = np.empty((TERMS + 1, state.size, state.rows.shape[0]), dtype=np.complex128)
+    terms[0] = state.closed.whitener.T
+    rights, powers, found = terms[:-1], terms[1:], np.empty_like(terms[1:])
     for k in range(TERMS):
-        powers[k] = current
-        rounded = 4 * (TERMS + 2) * GAMMA * float(np.linalg.norm(current))
-        solved += 1.2 * math.expm1(half) ** k * (bound * residual + rounded)
-        if k < TERMS - 1:
-            # (z₀)^{k+1} D S (BS)^{k+1} from the term before it.
-            following, residual = _solve(factors, shifted.T, sizes, current)
-            current = following - current
+        found[k] = _solved(factors, shifted.T, rights[k])
+        # (z₀)^k D S (BS)^k from the term before it.
+        powers[k] = found[k] - rights[k] if k else found[k]
+    together = max(1, MEASURED // max(1, found[0].size))
+    blocks = [slice(begin, begin + together) for begin in range(0, TERMS, together)]
+    residuals = np.concatenate([solve_residual(shifted.T, rights[part], found[part]) for part in blocks])
+    rounded = 4 * (TERMS + 2) * GAMMA * np.linalg.norm(powers, axis=(1, 2))
+    solved = float(1.2 * math.expm1(half) ** np.arange(TERMS) @ (bound * residuals + rounded))
     scaled = _COMPOSITION * half ** np.arange(TERMS)
     rows = np.tensordot(scaled, powers, axes=([0], [0])).transpose(0, 2, 1)
     # Over the piece the resolvent grows by at most 1/(1 − ⅙): |w|γ ≤ (e^{ρ/3} − 1)γ ≤ ⅙.
@@ -160,13 +163,10 @@ def _piece(state: SteadyState, centre: float, half: float, bound: float) -> Piec
     )
 
 
-def _solve(
-    factors: tuple[np.ndarray, np.ndarray], matrix: np.ndarray, sizes: np.ndarray, right: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Solve and refine once, and a bound of the norm of what is then left, right − matrix · result."""
+def _solved(factors: tuple[np.ndarray, np.ndarray], matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve, and refine once."""
     first = lapack.zgetrs(*factors, right)[0]
-    found = np.asarray(first + lapack.zgetrs(*factors, right - matrix @ first)[0])
-    return found, solve_residual(matrix, sizes, right, found)
+    return np.asarray(first + lapack.zgetrs(*factors, right - matrix @ first)[0])
 
 
 def _composition() -> np.ndarray:
