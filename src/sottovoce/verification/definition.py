@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["SeenNoise", "program_form", "seen_noise"]
+__all__ = ["ExactPart", "SeenNoise", "exact_chain", "inverse_column", "program_form", "seen_noise"]
 
 # Each entry of N and G is rounded from its rational, and once more when its row is brought to norm 1.
 _ROUNDED = 4
@@ -77,7 +77,7 @@ def seen_noise(
     places = np.cumsum([0, *(len(each.drawn) for each in rows)])
     noise, gain = np.zeros((places[-1], starts[-1])), np.zeros((places[-1], count))
     alive = np.zeros(count, dtype=bool)
-    inverse = _inverse(code, count, budget)
+    inverse = inverse_column(code, count, budget)
     chains: dict[tuple[int, int], list[tuple[Floats, Floats, NDArray[np.bool_]]]] = {}
     for t in range(count - 1, -1, -1):
         key = id(rows[t]), t % len(rounds)
@@ -188,17 +188,26 @@ def _least_singular(K: Floats, error: float) -> float:
     return math.sqrt(square) * (1 - 4 * UNIT_ROUNDOFF)
 
 
-def _chain(
-    rounds: Sequence[Round], rows: FreshRows, t: int, inverse: tuple[Whole, int], budget: Budget
-) -> list[tuple[Floats, Floats, NDArray[np.bool_]]]:
-    """What the rows of round t say of the fresh draws and the contributions of rounds t, t − 1, …, 1.
+class ExactPart(NamedTuple):
+    """What rows say of the fresh draws and the contribution of one round, in whole numbers over denominators.
 
-    Each row is divided by its largest entry on the ξ of round t. The last part says which contributions are seen,
-    on whole numbers, so that a contribution too weak for a float is still known to be there.
+    Rows of both have one common factor left out: that of C⁻¹ (`_units`).
+    """
+
+    drawn: Whole
+    drawn_below: int
+    given: Whole
+    given_below: int
+
+
+def exact_chain(
+    rounds: Sequence[Round], rows: FreshRows, t: int, inverse: tuple[Whole, int], budget: Budget
+) -> list[ExactPart]:
+    """What the rows of round t say of the fresh draws and the contributions of rounds t, t − 1, …, 1.
 
         row of round t  →  pulled through round t − 1  →  … ; denominators multiply from round to round.
 
-    Guarantee: entries of N and G but for a factor a row, each rounded once.
+    Guarantee: exact.
     """
     given = rows.given[:, 0] if rows.given.shape[1] else rows.drawn[:, 0] * 0
     sheets = [Sheet(rows.drawn, rows.kept, given, 1)]
@@ -210,12 +219,31 @@ def _chain(
         }
         sheet = pulled(step_in, held, len(step_in.steps), budget)
         sheets.append(sheet._replace(below=sheet.below * below))
+    return [
+        ExactPart(drawn, below, sheet.given * inverse[1], sheet.below)
+        for sheet, (drawn, below) in zip(sheets, _encoded(sheets, inverse, budget), strict=True)
+    ]
+
+
+def _chain(
+    rounds: Sequence[Round], rows: FreshRows, t: int, inverse: tuple[Whole, int], budget: Budget
+) -> list[tuple[Floats, Floats, NDArray[np.bool_]]]:
+    """The same in floats, each row divided by its largest entry on the ξ of round t.
+
+    The last part says which contributions are seen, on whole numbers, so that a contribution too weak for a float is
+    still known to be there.
+
+    Guarantee: entries of N and G but for a factor a row, each rounded once.
+    """
     units = _units(rows, inverse)
-    chain = []
-    for sheet, (drawn, below) in zip(sheets, _encoded(sheets, inverse, budget), strict=True):
-        shown = _quotients(sheet.given[:, None] * inverse[1], units, sheet.below)[:, 0]
-        chain.append((_quotients(drawn, units, below), shown, sheet.given != 0))
-    return chain
+    return [
+        (
+            _quotients(part.drawn, units, part.drawn_below),
+            _quotients(part.given[:, None], units, part.given_below)[:, 0],
+            part.given != 0,
+        )
+        for part in exact_chain(rounds, rows, t, inverse, budget)
+    ]
 
 
 def _units(rows: FreshRows, inverse: tuple[Whole, int]) -> Whole:
@@ -258,7 +286,7 @@ def _encoded(sheets: Sequence[Sheet], inverse: tuple[Whole, int], budget: Budget
     return result
 
 
-def _inverse(code: Sequence[Fraction], count: int, budget: Budget) -> tuple[Whole, int]:
+def inverse_column(code: Sequence[Fraction], count: int, budget: Budget) -> tuple[Whole, int]:
     """The first column of C⁻¹ as whole numbers over one denominator.
 
         d_0 = 1/c_0,   d_k = −(1/c_0) Σ_{a ≥ 1} c_a d_{k−a}.

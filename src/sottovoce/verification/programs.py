@@ -25,6 +25,7 @@ from sottovoce.certificates import DenseProof
 from sottovoce.errors import NotCertified
 from sottovoce.protocols import float_above
 from sottovoce.verification.backwards import Budget
+from sottovoce.verification.combined import MOST_COMBINED, combined_noise
 from sottovoce.verification.definition import program_form, seen_noise
 from sottovoce.verification.ends import (
     Check,
@@ -42,6 +43,8 @@ from sottovoce.verification.ports import port
 if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
     from sottovoce.participation import Participation
+    from sottovoce.verification.forms import Form
+    from sottovoce.verification.fresh import Fresh
     from sottovoce.verification.meaning import ProgramQuestion
 
 __all__ = ["own_cap", "require_affordable", "verify_program"]
@@ -82,12 +85,25 @@ def verify_program(
         )
         checks.append(Check("upper end", False, found))
         return 0.0, math.inf, []
-    form = program_form(seen_noise(asked.rounds, fresh.rounds, asked.code, budget))
+    form = _form(asked, fresh, budget)
     upper, check = upper_end(certificate, proof, participation, form, math.inf)
     checks.append(check)
     lower, check = lower_end(certificate, proof, participation, form)
     checks.append(check)
     return lower, upper, []
+
+
+def _form(asked: ProgramQuestion, fresh: Fresh, budget: Budget) -> Form:
+    """M of what is seen; rows that floats cannot tell from dependent ones are combined exactly, if they are few.
+
+    Guarantee: that of `program_form`.
+    """
+    try:
+        return program_form(seen_noise(asked.rounds, fresh.rounds, asked.code, budget))
+    except NotCertified:
+        if sum(len(each.drawn) for each in fresh.rounds) * asked.draws > MOST_COMBINED:
+            raise
+        return program_form(combined_noise(asked.rounds, fresh.rounds, asked.code, budget))
 
 
 def own_cap(certificate: Certificate, asked: ProgramQuestion, participation: Participation) -> float:
