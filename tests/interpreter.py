@@ -59,7 +59,7 @@ class ExactView:
 
     def value(self, stream: Iterable[Any]) -> Fraction | None:
         """cᵀMc of one stream, without M; None where it is infinite."""
-        c = [Fraction(x) for x in stream]
+        c = [number(x) for x in stream]
         found = ExactView([[product(row, c)] for row in self.G], self.N).form()
         return None if found is None else found[0][0]
 
