@@ -7,6 +7,8 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from playwright.sync_api import Error
+
 from sottovoce.accounting import AccountTable, account_all
 from sottovoce.cli.printing import rounded_down, rounded_up
 from sottovoce.graphs import metropolis_weights
@@ -15,7 +17,7 @@ from sottovoce.protocols import gossip
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import JSHandle, Page
 
     from sottovoce.accounting import Account
 
@@ -34,16 +36,34 @@ def words(account: Account) -> tuple[str, str]:
 def idle(page: Page) -> None:
     """Wait until nothing is computed in the foreground and everything is drawn."""
     page.wait_for_timeout(30)
-    page.wait_for_selector("#work", state="hidden", timeout=60_000)
-    page.wait_for_selector("body[data-settled=yes]")
+    until(
+        page, "document.body.dataset.settled === 'yes' && !document.getElementById('work').checkVisibility()"
+    )
 
 
 def until(page: Page, expression: str, seconds: float = 60.0) -> None:
-    """Wait for an expression to hold; the policy of the page forbids it to wait by itself."""
+    """Wait for an expression to hold.
+
+    The policy of the page forbids it to wait for words; so it is asked with the expression written out, and asked
+    again where it was left for another page in between.
+    """
     end = time.monotonic() + seconds
-    while not page.evaluate(expression):
+    held = f"""async (wait) => {{
+      const end = performance.now() + wait;
+      while (!(await ({expression}))) {{
+        if (performance.now() > end) return false;
+        await new Promise((again) => setTimeout(again, 20));
+      }}
+      return true;
+    }}"""
+    while True:
+        try:
+            if page.evaluate(held, 1000):
+                return
+        except Error as error:
+            if "context was destroyed" not in str(error):
+                raise
         assert time.monotonic() < end, expression
-        page.wait_for_timeout(20)
 
 
 def opened(visit: Visit, address: str, **settings: Any) -> Page:
@@ -77,8 +97,8 @@ def choose(page: Page, group: str, text: str) -> None:
     page.click(f"#{group} label:has-text('{text}')")
 
 
-def drop(page: Page, name: str, text: str) -> None:
-    """Drag a file over the page and let it go."""
+def drop(page: Page, name: str, text: str | JSHandle) -> None:
+    """Drag a file over the page and let it go; its text may stand in the page already."""
     transfer = page.evaluate_handle(
         "([name, text]) => { const t = new DataTransfer(); t.items.add(new File([text], name)); return t; }",
         [name, text],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, ConsoleMessage, Page
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
     from tests.servers import Server
 
     from sottovoce.accounting import AccountTable
@@ -37,7 +36,45 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Tabs of one window share a process, which has its fonts and scripts read already.
+    "--renderer-process-limit=1",
 )
+
+
+class Windows:
+    """Windows that tests take turns in: each has a tab of its own, and finds nothing that one before it kept.
+
+    What a test opens first, second and so on stands in different windows, which know nothing of each other.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.kept: dict[tuple[int, str], tuple[BrowserContext, Page]] = {}
+        self.used: list[tuple[BrowserContext, Page, str]] = []
+
+    def tab(self, address: str, settings: dict[str, Any]) -> Page:
+        """An empty tab for an address."""
+        key = len(self.used), repr(sorted(settings.items()))
+        if key not in self.kept:
+            opened = self.browser.new_context(viewport={"width": 1280, "height": 900}, **settings)
+            # A tab that stays keeps the process of its window.
+            self.kept[key] = opened, opened.new_page()
+        context, first = self.kept[key]
+        parts = urlsplit(address)
+        self.used.append((context, first, f"{parts.scheme}://{parts.netloc}"))
+        return context.new_page()
+
+    def close(self) -> None:
+        """Close the tabs of a test and forget what they kept."""
+        for context, first, origin in self.used:
+            for page in context.pages:
+                if page is not first:
+                    page.close()
+            session = context.new_cdp_session(first)
+            session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+            session.detach()
+            context.clear_cookies()
+        self.used.clear()
 
 
 @pytest.fixture(scope="module")
@@ -51,46 +88,52 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
+@pytest.fixture(scope="module")
+def windows(browser: Browser) -> Windows:
+    """The windows of a module."""
+    return Windows(browser)
+
+
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+def visit(windows: Windows) -> Iterator[Callable[..., Page]]:
     """Open an address in a window of its own; in the end nothing was complained about and nothing fetched elsewhere.
 
     `expected` are words that a complaint may contain, such as the status of an answer that the test provokes.
     """
-    with ExitStack() as stack:
-        complaints: list[str] = []
+    complaints: list[str] = []
 
-        def open_page(address: str, *, expected: tuple[str, ...] = (), **settings: Any) -> Page:
-            context = browser.new_context(viewport={"width": 1280, "height": 900}, **settings)
-            stack.callback(context.close)
-            page = context.new_page()
-            page.set_default_timeout(15_000)
-            home = urlsplit(address).netloc
+    def open_page(address: str, *, expected: tuple[str, ...] = (), **settings: Any) -> Page:
+        page = windows.tab(address, settings)
+        page.set_default_timeout(15_000)
+        home = urlsplit(address).netloc
 
-            def complain(text: str) -> None:
-                if not any(word in text for word in expected):
-                    complaints.append(text)
+        def complain(text: str) -> None:
+            if not any(word in text for word in expected):
+                complaints.append(text)
 
-            def watch(url: str) -> None:
-                parts = urlsplit(url)
-                if parts.scheme not in {"data", "blob"} and (parts.scheme, parts.netloc) != (
-                    urlsplit(address).scheme,
-                    home,
-                ):
-                    complaints.append(f"request to {url}")
+        def watch(url: str) -> None:
+            parts = urlsplit(url)
+            if parts.scheme not in {"data", "blob"} and (parts.scheme, parts.netloc) != (
+                urlsplit(address).scheme,
+                home,
+            ):
+                complaints.append(f"request to {url}")
 
-            def listen(message: ConsoleMessage) -> None:
-                if message.type == "error":
-                    complain(message.text)
+        def listen(message: ConsoleMessage) -> None:
+            if message.type == "error":
+                complain(message.text)
 
-            page.on("console", listen)
-            page.on("pageerror", lambda error: complain(str(error)))
-            page.on("request", lambda request: watch(request.url))
-            page.goto(address)
-            return page
+        page.on("console", listen)
+        page.on("pageerror", lambda error: complain(str(error)))
+        page.on("request", lambda request: watch(request.url))
+        page.goto(address)
+        return page
 
+    try:
         yield open_page
-        assert complaints == []
+    finally:
+        windows.close()
+    assert complaints == []
 
 
 @pytest.fixture(scope="module")

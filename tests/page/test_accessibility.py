@@ -18,7 +18,8 @@ AXE = (Path(__file__).parents[1] / "vendor" / "axe.min.js").read_text(encoding="
 
 def violations(page: Page) -> list[str]:
     """What axe-core finds, in words."""
-    page.evaluate(AXE)
+    if not page.evaluate("'axe' in globalThis"):
+        page.evaluate(AXE)
     found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
     return [
         f"{each['id']}: {[node['html'][:120] for node in each['nodes'][:4]]}" for each in found["violations"]

@@ -101,6 +101,6 @@ def test_every_kind_of_page_is_for_everyone_in_the_dark(site: Path, visit: Calla
 
 def _found(page: Page, question: str) -> list[tuple[str, str]]:
     """What axe finds, each with where."""
-    page.add_script_tag(path=AXE)
+    page.add_script_tag(url=AXE.as_uri())
     found = page.evaluate(question)
     return [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]]
