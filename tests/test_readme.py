@@ -38,7 +38,7 @@ DOCUMENTS = (
     "docs/training.md",
 )
 # What people read first is typed as they would, one process a command.
-TYPED = ("README.md", "docs/guide.md")
+TYPED = ("README.md",)
 EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
 METHODS = {"abs", "blocks", "dual", "spectral", "horizon", "lags", "peak", "projection"} | {
     "cap",
