@@ -120,7 +120,7 @@ class SampledAccount:
         """ε at δ by each bound there is; without dp-accounting, or for a δ it cannot resolve, one alone."""
         chosen = self.default_delta if delta is None else delta
         probability(delta=chosen)
-        found: dict[Method, float] = {"told": float(mixed_epsilon(self._mus, self._weights, chosen))}
+        found: dict[Method, float] = {"told": _told(tuple(self._mus), tuple(self._weights), chosen)}
         rest = chosen - LOST * self.rounds
         amplified = self._amplified if rest > chosen / 2 else None
         if amplified is not None:
@@ -363,6 +363,12 @@ def _own_level(protocol: Protocol) -> float | None:
     (draw,) = protocol.programs[0].draws
     levels = [float(level) for level in np.atleast_1d(np.asarray(draw.level, dtype=object))]
     return math.nextafter(min(levels), 0.0) if min(levels) > 0 else None
+
+
+@lru_cache(maxsize=64)
+def _told(mus: tuple[float, ...], weights: tuple[float, ...], delta: float) -> float:
+    """ε of coins that are told; a run asks for the same one for each line that it writes."""
+    return float(mixed_epsilon(np.array(mus), np.array(weights), delta))
 
 
 @lru_cache(maxsize=64)

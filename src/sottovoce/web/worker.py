@@ -106,7 +106,7 @@ def main() -> None:
     # Without a buffer, what has not been read can be seen by `select`.
     orders = io.FileIO(0, closefd=False)
     # What is imported late is imported now, once for all children.
-    perform("page", PageRequest(graph=NamedGraph(name="karate"), rounds=2), Limits(), lambda *_: None)
+    perform("page", PageRequest(graph=NamedGraph(name="florentine"), rounds=2), Limits(), lambda *_: None)
     try:
         _write(answers, framed(Ready()))
         while frame := _frame(orders):
