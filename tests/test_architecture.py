@@ -99,9 +99,9 @@ EDGES: dict[str, set[str]] = {
     "coalitions": {
         "errors",
         "interval",
+        "graphs",
         "protocols",
         "views",
-
         "scenarios",
         "sensitivities",
         "accounting",

@@ -215,11 +215,16 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
     return after
 
 
-def test_an_interrupted_search_keeps_what_it_has(interrupted: Any) -> None:
+@pytest.mark.parametrize("counts", [(1, 5, 20, 60), (1, 5, 20, 60, 100)], ids=["screened", "unscreened"])
+def test_an_interrupted_search_keeps_what_it_has(
+    interrupted: Any, counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if 100 in counts:
+        monkeypatch.setattr(room, "_screen", lambda *_: None)
     protocol = protocol_of("erdos-renyi:n=12,p=0.3,seed=2", 4)
     whole = worst_coalition(protocol, 0, size=3)
-    assert whole.evaluated > 100
-    for count in (1, 5, 20, 60, 100):
+    assert whole.evaluated > counts[-1]
+    for count in counts:
         interrupted(count)
         part = worst_coalition(protocol, 0, size=3)
         assert (part.stopped, part.evaluated) == ("interrupted", count)

@@ -18,16 +18,20 @@ if TYPE_CHECKING:
 
     from sottovoce.interval import Interval
 
-__all__ = ["Group", "OutOfTime", "Search", "Step"]
+__all__ = ["Group", "OutOfTime", "Screen", "Search", "Step"]
 
 # Greedy choice and swaps look at this many candidates, or twice the size if that is more. Where there are no more
 # coalitions than that, a first guess would cost as much as looking at all of them.
 SHORTLIST = 64
+# Speed alone: what all coalitions but a few are first proved not to exceed, as multiples of the best that was found.
+LEVELS = (1.1, 1.0)
 
 Members: TypeAlias = frozenset[int]
 Nodes: TypeAlias = tuple[int, ...]
 Group: TypeAlias = tuple[tuple[Nodes, int], ...]
 """All coalitions with so many members from each of some disjoint blocks of nodes."""
+Screen: TypeAlias = "Callable[[Members, float, Callable[[], None]], list[Members] | None]"
+"""The coalitions that may exceed a level, from a good one; it calls what it is given now and then, which may raise."""
 
 
 class OutOfTime(Exception):  # noqa: N818 - a signal, not a mistake
@@ -50,7 +54,7 @@ class Search:
     in the order in which they promise most. `first` names a group that was asked about before and has, coalition by
     coalition, the same measures, or the group itself; `twins` names for each candidate one that can take its place in
     any set without a change of the measure, the same for all of these; `coalitions` is how many there are where the
-    candidates stand for more nodes than these.
+    candidates stand for more nodes than these; `screen` names those that may exceed a level, or none where it cannot.
 
     Guarantee: `upper_bound` holds for every coalition of that size, at any time, so that `run` may be stopped.
     """
@@ -64,6 +68,7 @@ class Search:
     first: Callable[[Group], Group] = tuple
     twins: Mapping[int, int] = field(default_factory=dict)
     coalitions: int | None = None
+    screen: Screen | None = None
     trace: list[Step] = field(default_factory=list)
     _ceiling: float = field(init=False)
     _known: dict[Members, Interval] = field(default_factory=dict)
@@ -99,7 +104,7 @@ class Search:
         self.ends(frozenset(self.candidates[: self.size]))
         several = math.comb(len(self.candidates), self.size)
         guesses = (self._grow, self._swap) if several > SHORTLIST else ()
-        for phase in (*guesses, self._rule_out):
+        for phase in (*guesses, self._sift, self._rule_out):
             if self._floor < self._ceiling:
                 phase()
         self._ceiling = min(self._ceiling, self._floor)
@@ -111,8 +116,7 @@ class Search:
         found = self._known.get(members) or self._known.get(members := self._first(members))
         if found is not None:
             return found
-        if self.trace and time.monotonic() >= self.deadline:
-            raise OutOfTime
+        self._keep_time()
         found = self._known[members] = self.measure(members)
         if len(members) == self.size:
             self._tried += 1
@@ -121,6 +125,10 @@ class Search:
         if self.progress is not None:
             self.progress(max(self._tried, self._settled), self.total)
         return found
+
+    def _keep_time(self) -> None:
+        if self.trace and time.monotonic() >= self.deadline:
+            raise OutOfTime
 
     def _first(self, members: Members) -> Members:
         """A set that was asked about before and has the same measure, or the set itself."""
@@ -150,6 +158,19 @@ class Search:
                     if self.trace[-1].members != best:
                         improved = True
                         break
+
+    def _sift(self) -> None:
+        """Look at those coalitions that the screen does not prove to stay below a level, and take it as the bound."""
+        for share in LEVELS:
+            level = share * self._floor
+            if self.screen is None or not 0 < level < self._ceiling:
+                continue
+            doubtful = self.screen(self.trace[-1].members, level, self._keep_time)
+            if doubtful is None:
+                return
+            for members in doubtful:
+                self.ends(members)
+            self._ceiling = min(self._ceiling, max(level, self._floor))
 
     def _rule_out(self) -> None:
         """Divide groups of coalitions, the one with the largest bound first, until none can hold a better one.

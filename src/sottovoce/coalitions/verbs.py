@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import math
 import time
+from functools import cache
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from scipy.sparse import csgraph
 
+from sottovoce.coalitions.pieces import Pieces, responses
 from sottovoce.coalitions.results import (
     COALITION_VIEWS,
     CoalitionSearch,
@@ -18,11 +20,11 @@ from sottovoce.coalitions.results import (
     ObserverView,
     Stopped,
 )
-from sottovoce.coalitions.search import Group, OutOfTime, Search
+from sottovoce.coalitions.search import Group, OutOfTime, Screen, Search
 from sottovoce.errors import InputError, at_least, one_of
 from sottovoce.interval import Interval
 from sottovoce.scenarios import Scenario, StreamWords, asked
-from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities import sensitivity, solve_dual
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ __all__ = ["worst_coalition", "worst_observer"]
 
 # Speed alone: in larger networks neither symmetries nor who stands behind whom are looked for.
 MOST_NODES = 2000
+# Speed alone: how close prices of rounds are to the best, and the least of them as a share of their mean.
+PRICED = 1e-3
+LEAST_PRICE = 1e-3
 
 # Alone, with its own noise known, an observer sees what a coalition of one sees: in its neighbourhood only its own
 # messages come on top, and those it can compute.
@@ -160,6 +165,7 @@ def _searched(
         twins=protocol.symmetries.twins(kept) if protocol.n <= MOST_NODES else {},
         coalitions=math.comb(len(nodes), int(size)),
         measure=measured,
+        screen=_screen(scenario, centre, kept, view),
         cap=cap,
         deadline=math.inf if time_limit is None else time.monotonic() + time_limit,
         progress=progress,
@@ -266,6 +272,39 @@ def _undominated(
         return front
     # All of them together see the most; who fills the places that are left does not matter.
     return (*front, *[node for node in nodes if node not in front][: size - len(front)])
+
+
+def _screen(scenario: Scenario, target: int, candidates: tuple[int, ...], view: str) -> Screen | None:
+    """Which coalitions may exceed a level, by prices of rounds that all others are proved to keep; for sums alone.
+
+    Guarantee: Δ² of every coalition of candidates, of the size of the one that it begins with, that is not named is at
+    most the level.
+    Source: docs/proofs/coalitions.md.
+    """
+    protocol = scenario.protocol
+    plain = protocol.plain and protocol.gossips
+    if view != "coalition-sums" or not plain or scenario.contribution == "energy":
+        return None
+    heard = cache(lambda: responses(protocol.weights, target, candidates, protocol.rounds))
+
+    def screen(best: frozenset[int], level: float, tick: Callable[[], None]) -> list[frozenset[int]] | None:
+        found = heard()
+        if found is None:
+            return None
+        tick()
+        y = solve_dual(found.form([candidates.index(node) for node in best]), tolerance=PRICED).y
+        if y is None or not y.any():
+            return None
+        y = np.maximum(y, LEAST_PRICE * y.mean())
+        y *= level / scenario.participation.largest_sum(y) * (1 - 1e-12)
+        if not scenario.participation.largest_sum(y) <= level:
+            return None
+        named = Pieces(found, y, len(best)).beyond(tick)
+        return (
+            None if named is None else [frozenset(candidates[place] for place in places) for places in named]
+        )
+
+    return screen
 
 
 def _alike(protocol: Protocol, target: int) -> Callable[[Group], Group]:

@@ -23,6 +23,7 @@ from sottovoce.sensitivities.capacity import check_rounds
 from sottovoce.sensitivities.certify import certify
 from sottovoce.sensitivities.certify_training import QUICK
 from sottovoce.sensitivities.one_form.bounds import absolute_bound, spectral_bound
+from sottovoce.sensitivities.one_form.dual import solve_dual
 from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, alternating_signs, constant_signs
 from sottovoce.sensitivities.policy import sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
@@ -46,6 +47,7 @@ __all__ = [
     "largest_training_bound",
     "sensitivity",
     "sharpened_views",
+    "solve_dual",
     "solves_each",
     "spectral_bound",
     "widened",

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One bound for many coalitions that see sums: prices y of the rounds, proved to hold piece by piece.
+
+Let H_a hold how the sums that node a receives answer all noise, and let Y = diag(y). A coalition A with the noise of A
+known has Δ²(A) ≤ Σ y_t if
+
+    Q_A = Σ_{c ∉ A} H_A^(c) D_c H_A^(c)ᵀ ⪰ 0,   D_c = I, for the target D = I − Y⁻¹.
+
+Every node is given one more row, the mean of all sums, and its own are taken less their regression on that: what all
+observers hear alike is out of the way, and sums of different nodes are nearly independent. Every term of Q_A belongs to
+at most three members, so that Q_A is a sum of pieces, one for each set of m ≥ 3 members; where all pieces are ⪰ 0, so
+is Q_A. Pieces are tried by norms of their blocks first, by a Cholesky factorisation where these do not do, and the
+next larger ones only around those that fail. So millions of coalitions are settled by a few hundred thousand small
+matrices, and those that are left are few enough to be looked at one by one.
+
+Source: docs/proofs/coalitions.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.coalitions.rounding import (
+    comparison_room,
+    definite_room,
+    norms_above,
+    piece_error,
+    product_room,
+    row_error,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sottovoce.graphs import GossipWeights
+
+__all__ = ["Pieces", "Responses", "responses"]
+
+# Speed and memory alone: nodes times rounds, how many pieces of one size are tried, and how many at a time.
+MOST_NUMBERS = 4000
+MOST_PIECES = 1_000_000
+AT_ONCE = 50_000
+FACTORED_AT_ONCE = 64
+# Speed alone: with rows that are off by so much nothing would be proved.
+HOPELESS = 1e-3
+# Entries of a whitener: products with numbers of 2⁻¹⁰⁷⁴, which underflow loses, stay below every allowance.
+LARGEST = 1e100
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Responses:
+    """Rows X_a of the candidates, and last that of the mean of all sums: (p + 1) × T × n × T.
+
+    Columns are those of a node and a round, and stand in the order of the candidates, then the target, then all
+    others. `gram` is X Xᵀ. The rows of candidate a over all columns but its own have X_a X_aᵀ = I, nearly. `off`
+    bounds ‖X̂_a − X_a‖_F, in floats against the rows that exact weights have.
+    """
+
+    rows: np.ndarray
+    gram: np.ndarray
+    off: float
+
+    @property
+    def count(self) -> int:
+        """How many candidates there are; the row of the mean, and the columns of the target, are at this place."""
+        return len(self.rows) - 1
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return int(self.rows.shape[1])
+
+    def form(self, members: Sequence[int]) -> np.ndarray:
+        """M of a coalition that is told the mean of all sums as well; nothing rests on it but good prices."""
+        seen = [*members, self.count]
+        hidden = np.delete(self.rows[seen], list(members), axis=2)
+        flat = hidden.reshape(len(seen) * self.rounds, -1)
+        signal = self.rows[seen, :, self.count].reshape(-1, self.rounds)
+        form = signal.T @ np.linalg.lstsq(flat @ flat.T, signal, rcond=None)[0]
+        return np.asarray(form + form.T) / 2
+
+
+def responses(
+    weights: GossipWeights, target: int, candidates: Sequence[int], rounds: int
+) -> Responses | None:
+    """The rows of all candidates; nothing where a row has no noise of others, or where there are too many numbers.
+
+    Guarantee: X_a = C_a(H_a − B_a H₀), with C_a invertible, within `off`.
+    """
+    n = weights.n
+    if n * rounds > MOST_NUMBERS:
+        return None
+    others = [node for node in range(n) if node != target and node not in set(candidates)]
+    order = [*candidates, target, *others]
+    W = np.zeros((n, n))
+    for i in range(n):
+        for j, weight in weights.exact_row(i).items():
+            W[i, j] = float(weight)
+    W = W[np.ix_(order, order)]
+    # (t, s) of H_a^(c) is (W^{t−s+1})_ac for t ≥ s, and 0 above.
+    H, power = np.zeros((n, rounds, n, rounds)), W
+    for lag in range(rounds):
+        for t in range(lag, rounds):
+            H[:, t, :, t - lag] = power
+        power = power @ W
+    mean = H.mean(axis=0).reshape(rounds, -1)
+    try:
+        heard = H[: len(candidates)].reshape(len(candidates), rounds, -1)
+        rows, off = _whitened(heard, mean, n, int((W > 0).sum(axis=0).max()))
+    except np.linalg.LinAlgError:
+        return None
+    if not off < HOPELESS:
+        return None
+    flat = rows.reshape(-1, n * rounds)
+    gram = (flat @ flat.T).reshape(len(rows), rounds, len(rows), rounds)
+    return Responses(rows=rows, gram=gram, off=off)
+
+
+def _whitened(H: np.ndarray, mean: np.ndarray, nodes: int, terms: int) -> tuple[np.ndarray, float]:
+    """X_a = C_a(H_a − B_a H₀) for each candidate, X₀ = C₀H₀, and the largest error of a row."""
+    rounds = len(mean)
+    C0 = _whitener(mean)
+    X0 = C0 @ mean
+    rows = [X0.reshape(rounds, nodes, rounds)]
+    errors = [row_error(np.abs(C0) @ np.abs(mean), terms, nodes)]
+    for a, own in enumerate(H):
+        # B_a H₀ is the regression of the row on the mean: (H_a X₀ᵀ) X₀.
+        B = (own @ X0.T) @ C0
+        rest = own - B @ mean
+        strange = np.delete(rest.reshape(rounds, nodes, rounds), a, axis=1).reshape(rounds, -1)
+        C = _whitener(strange)
+        rows.append((C @ rest).reshape(rounds, nodes, rounds))
+        errors.append(row_error(np.abs(C) @ (np.abs(own) + np.abs(B) @ np.abs(mean)), terms, nodes))
+    return np.stack([*rows[1:], rows[0]]), max(errors)
+
+
+def _whitener(rows: np.ndarray) -> np.ndarray:
+    """A lower-triangular C with C R Rᵀ Cᵀ = I, nearly; LinAlgError where rows are dependent, or nearly nothing.
+
+    Guarantee: as stored C is invertible, and its entries are so small that what underflows in R does not matter.
+    """
+    C = np.tril(np.linalg.inv(np.linalg.cholesky(rows @ rows.T)))
+    if not (np.isfinite(C).all() and np.abs(C).max() < LARGEST and (np.diagonal(C) > 0).all()):
+        raise np.linalg.LinAlgError("rows too small to follow")
+    return C
+
+
+class Pieces:
+    """The pieces of all coalitions of one size at given prices y > 0, and which of them are proved to be ⪰ 0."""
+
+    def __init__(self, found: Responses, y: np.ndarray, size: int) -> None:
+        """Blocks that one or two members have a part in, with what known noise takes off them, and their norms."""
+        self.size, self.rounds, self.rows = size, found.rounds, found.rows
+        p = self.count = found.count
+        X, T = found.rows, found.rounds
+        signal = X[:, :, p]
+        flat = (signal / y).reshape(-1, T) @ signal.reshape(-1, T).T
+        blocks = found.gram - flat.reshape(found.gram.shape)
+        # X_a^(c) of every row and member: what the noise of c does to what a hears.
+        self.heard = np.ascontiguousarray(X[:, :, :p].transpose(0, 2, 1, 3))
+        for c in range(p):
+            # Terms of E_ab that its own two members know: the noise of c = a, and of c = b.
+            known = np.einsum("st,btu->bsu", self.heard[c, c], self.heard[:, c].transpose(0, 2, 1))
+            blocks[c] -= known.transpose(1, 0, 2)
+            others = np.arange(p + 1) != c
+            blocks[others, :, c] -= known[others].transpose(0, 2, 1)
+        self.blocks = blocks
+        self.kappa = piece_error(X, found.off, y, size)
+        self._compare()
+
+    def _compare(self) -> None:
+        """Norms of all blocks once those on the diagonal, less κ, are the identity, nearly."""
+        p, T = self.count, self.rounds
+        scaled = np.empty((p + 1, T, T))
+        self.least = np.zeros(p + 1)
+        for a in range(p + 1):
+            own = self.blocks[a, :, a] - self.kappa * np.eye(T)
+            try:
+                scaled[a] = np.tril(np.linalg.inv(np.linalg.cholesky((own + own.T) / 2)))
+            except np.linalg.LinAlgError:
+                # Not even alone: no piece with this row is proved by norms.
+                scaled[a] = np.eye(T)
+                self.least[a] = -np.inf
+                continue
+            white = scaled[a] @ own @ scaled[a].T - np.eye(T)
+            rounding = 2 * float(product_room(scaled[a], own, scaled[a]))
+            self.least[a] = 1 - float(np.linalg.norm(white)) - rounding
+        self.pairs, self.known = np.zeros((p + 1, p + 1)), np.zeros((p + 1, p))
+        for a in range(p + 1):
+            heard, blocks = self.heard[a], self.blocks[a].transpose(1, 0, 2)
+            self.known[a] = norms_above(scaled[a] @ heard) + product_room(scaled[a], heard)
+            cross = scaled[a] @ blocks @ scaled.transpose(0, 2, 1)
+            self.pairs[a] = norms_above(cross) + product_room(scaled[a], blocks, scaled)
+
+    def beyond(self, tick: Callable[[], None]) -> list[tuple[int, ...]] | None:
+        """The coalitions that are not proved to have Δ² ≤ Σ y_t, by places of candidates; None if these are too many.
+
+        `tick` is called every now and then, and may raise.
+
+        Guarantee: every other coalition of this size has M ⪯ diag(y).
+        """
+        size = min(3, self.size)
+        if math.comb(self.count, size) > MOST_PIECES:
+            return None
+        tried = np.array(list(itertools.combinations(range(self.count), size)), dtype=np.int64)
+        while True:
+            failed = self._failed(tried, tick)
+            if size == self.size or not len(failed):
+                return [tuple(int(a) for a in members) for members in failed]
+            if len(failed) * (self.count - size) > MOST_PIECES:
+                return None
+            tried, size = _larger(failed, self.count), size + 1
+
+    def _failed(self, tried: np.ndarray, tick: Callable[[], None]) -> np.ndarray:
+        """Those of the pieces that are not proved, by norms or by a factorisation."""
+        doubtful = []
+        for some in _batches(tried, AT_ONCE):
+            tick()
+            doubtful.append(some[~self._proved_by_norms(some)])
+        failed = []
+        for some in _batches(np.concatenate(doubtful), FACTORED_AT_ONCE):
+            tick()
+            failed.append(some[~self._proved_by_factors(some)])
+        return np.concatenate(failed) if failed else tried[:0]
+
+    def _shares(self, size: int) -> tuple[float, ...]:
+        """In a piece of m members of k, the share of a term that belongs to s of them: 1/C(k − s, m − s)."""
+        return tuple(
+            1 / math.comb(self.size - s, size - s) if s <= size else 0.0 for s in range(min(4, self.size + 1))
+        ) + (0.0,) * (3 - self.size)
+
+    def _proved_by_norms(self, some: np.ndarray) -> np.ndarray:
+        """Whether the matrix of norms of each piece, negative off the diagonal, is ⪰ 0: then so is the piece."""
+        count, m = some.shape
+        none, one, two, three = self._shares(m)
+        rows = np.hstack([some, np.full((count, 1), self.count)])
+        known = self.known[rows[:, :, None], some[:, None, :]]
+        # A member's own noise is in its blocks already.
+        known[:, np.arange(m), np.arange(m)] = 0
+        # Σ_c ‖X_a^(c)‖‖X_b^(c)‖ over members c other than a and b.
+        both = known @ known.transpose(0, 2, 1)
+        shares = np.full((m + 1, m + 1), three)
+        shares[m, :] = shares[:, m] = two
+        np.fill_diagonal(shares, [*[two] * m, one])
+        pairs = np.full((m + 1, m + 1), two)
+        pairs[m, :] = pairs[:, m] = one
+        room, ends = comparison_room(m), np.arange(m + 1)
+        matrix = -(1 + room) * (pairs * self.pairs[rows[:, :, None], rows[:, None, :]] + shares * both)
+        taken = (1 + room) * (shares * both)[:, ends, ends]
+        matrix[:, ends, ends] = (1 - room) * np.array([*[one] * m, none]) * self.least[rows] - taken
+        return _have_pivots(matrix)
+
+    def _proved_by_factors(self, some: np.ndarray) -> np.ndarray:
+        """Whether a Cholesky factorisation of each piece, less its share of κ and of its own rounding, succeeds."""
+        whole = self._written_out(some)
+        try:
+            np.linalg.cholesky(whole)
+        except np.linalg.LinAlgError:
+            return np.array([_is_definite(each) for each in whole])
+        return np.ones(len(some), dtype=bool)
+
+    def _written_out(self, some: np.ndarray) -> np.ndarray:
+        """Each piece as a matrix of (m + 1)T rows, less what its proof must leave."""
+        count, m = some.shape
+        T = self.rounds
+        none, one, two, three = self._shares(m)
+        rows = np.hstack([some, np.full((count, 1), self.count)])
+        whole = np.zeros((count, m + 1, T, m + 1, T))
+        for i, j in itertools.product(range(m + 1), repeat=2):
+            a, b = rows[:, i], rows[:, j]
+            belongs = {i, j} - {m}
+            shares = (none, one, two, three)
+            whole[:, i, :, j] = shares[len(belongs)] * self.blocks[a, :, b]
+            for c in range(m):
+                if c not in belongs:
+                    known = self.heard[a, some[:, c]] @ self.heard[b, some[:, c]].transpose(0, 2, 1)
+                    whole[:, i, :, j] -= shares[len(belongs) + 1] * known
+        whole = whole.reshape(count, (m + 1) * T, (m + 1) * T)
+        whole = (whole + whole.transpose(0, 2, 1)) / 2
+        places = np.arange((m + 1) * T)
+        diagonal = whole[:, places, places]
+        room = definite_room((m + 1) * T, np.abs(diagonal).sum(axis=1) + self.kappa * (m + 1) * T)
+        whole[:, places, places] = diagonal - self.kappa * np.repeat([*[one] * m, none], T) - room[:, None]
+        return whole
+
+
+def _have_pivots(matrix: np.ndarray) -> np.ndarray:
+    """Whether symmetric elimination of each matrix, less what its proof must leave, has pivots above 0 alone."""
+    size = matrix.shape[-1]
+    places = np.arange(size)
+    diagonal = matrix[:, places, places]
+    rest = np.where(np.isfinite(matrix), matrix, -1.0)
+    rest[:, places, places] -= definite_room(size, np.abs(diagonal).sum(axis=1))[:, None]
+    proved = np.isfinite(diagonal).all(axis=1)
+    for i in range(size):
+        pivot = rest[:, i, i]
+        proved &= pivot > 0
+        pivot = np.where(pivot > 0, pivot, 1.0)
+        column = rest[:, i + 1 :, i]
+        rest[:, i + 1 :, i + 1 :] -= column[:, :, None] * column[:, None, :] / pivot[:, None, None]
+    return np.asarray(proved)
+
+
+def _is_definite(matrix: np.ndarray) -> bool:
+    """Whether a Cholesky factorisation succeeds."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _larger(pieces: np.ndarray, count: int) -> np.ndarray:
+    """All sets of one member more that hold one of these, in order."""
+    repeated = np.repeat(pieces, count, axis=0)
+    joining = np.tile(np.arange(count), len(pieces))[:, None]
+    new = ~(repeated == joining).any(axis=1)
+    return np.unique(np.sort(np.hstack([repeated, joining])[new], axis=1), axis=0)
+
+
+def _batches(rows: np.ndarray, length: int) -> Iterator[np.ndarray]:
+    """The rows, so many at a time."""
+    return (rows[start : start + length] for start in range(0, len(rows), length))

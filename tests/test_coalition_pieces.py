@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prices that hold for many coalitions at once: pieces against the definition, allowances against rationals."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sottovoce import graphs
+from sottovoce.coalitions import pieces as room
+from sottovoce.coalitions import verbs, worst_coalition
+from sottovoce.coalitions.pieces import Pieces, responses
+from sottovoce.coalitions.rounding import norms_above
+from sottovoce.protocols import gossip
+
+NETWORKS = [
+    ("ring:n=7", 5),
+    ("path:n=6", 4),
+    ("grid:rows=2,cols=4", 4),
+    ("erdos-renyi:n=9,p=0.4,seed=3", 5),
+    ("preferential:n=8,core=3,links=2,seed=1", 3),
+]
+
+
+def never() -> None:
+    """A tick that nobody waits for."""
+
+
+def answers(matrix: np.ndarray, rounds: int) -> np.ndarray:
+    """H by the definition: (n, T, n, T), how sums that are received answer all noise."""
+    n = len(matrix)
+    H = np.zeros((n, rounds, n, rounds))
+    for t in range(rounds):
+        for s in range(t + 1):
+            H[:, t, :, s] = np.linalg.matrix_power(matrix, t - s + 1)
+    return H
+
+
+def defined(matrix: np.ndarray, members: tuple[int, ...], target: int, rounds: int) -> np.ndarray:
+    """M of a coalition that sees sums, by the definition."""
+    H = answers(matrix, rounds)[list(members)]
+    noise = np.delete(H, list(members), axis=2).reshape(len(members) * rounds, -1)
+    signal = H[:, :, target].reshape(-1, rounds)
+    return np.asarray(signal.T @ np.linalg.pinv(noise @ noise.T, rcond=1e-11) @ signal)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_all_pieces_of_a_coalition_add_up_to_what_is_to_be_proved(size: int) -> None:
+    weights = graphs.metropolis_weights("erdos-renyi:n=9,p=0.5,seed=3")
+    found = responses(weights, 2, [0, 1, 3, 4, 5, 7, 8], 3)
+    assert found is not None
+    y = np.array([0.7, 1.3, 0.9])
+    whole = Pieces(found, y, size)
+    members = (0, 2, 3, 5, 6)[:size]
+    rows = [*members, found.count]
+    D = np.ones(found.rows.shape[2:])
+    D[found.count] -= 1 / y
+    D[list(members)] = 0
+    flat = found.rows[rows].reshape(len(rows) * 3, -1)
+    expected = (flat * D.ravel()) @ flat.T
+    for m in range(min(3, size), size + 1):
+        total = np.zeros((len(rows), 3, len(rows), 3))
+        for chosen in itertools.combinations(range(size), m):
+            places = [*chosen, size]
+            piece = whole._written_out(np.array([[members[i] for i in chosen]]))[0]
+            total[np.ix_(places, range(3), places, range(3))] += piece.reshape(m + 1, 3, m + 1, 3)
+        assert np.abs(total.reshape(expected.shape) - expected).max() < 1e-10
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize(("source", "rounds"), NETWORKS)
+def test_a_coalition_that_is_not_named_keeps_the_prices(source: str, rounds: int, size: int) -> None:
+    """And one that keeps them, the mean of all sums told to it as well, is not named unless that tells all noise."""
+    weights = graphs.metropolis_weights(source)
+    matrix, target = weights.matrix.toarray(), 1
+    candidates = [node for node in range(weights.n) if node != target]
+    found = responses(weights, target, candidates, rounds)
+    assert found is not None
+    spared = 0
+    for share in (0.05, 0.2, 0.5, 0.8, 0.95, 1.001):
+        y = np.full(rounds, share)
+        named = Pieces(found, y, size).beyond(never)
+        assert named is not None
+        for places in itertools.combinations(range(len(candidates)), size):
+            members = tuple(candidates[place] for place in places)
+            top = np.linalg.eigvalsh(defined(matrix, members, target, rounds))[-1]
+            if places in named:
+                seen = np.delete(found.rows[[*places, found.count]], places, axis=2)
+                noise = seen.reshape((size + 1) * rounds, -1)
+                told = np.linalg.eigvalsh(noise @ noise.T)[0] < 1e-6
+                assert told or np.linalg.eigvalsh(found.form(places))[-1] > share * (1 - 1e-6)
+            else:
+                assert top <= share * (1 + 1e-9)
+                spared += 1
+    assert spared > 0 or size > 2
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0.02, 1.2))
+def test_nobody_who_exceeds_random_prices_passes(seed: int, size: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    n, rounds = int(rng.integers(4, 8)), int(rng.integers(1, 5))
+    matrix = rng.random((n, n)) ** 3 * (rng.random((n, n)) < 0.7) + np.eye(n) * 0.1 + np.eye(n, k=1) * 0.1
+    matrix[-1, 0] += 0.1
+    weights = graphs.matrix_weights(matrix / matrix.sum(axis=1, keepdims=True), normalise=True)
+    candidates = list(range(1, n))
+    size = min(size, n - 1)
+    found = responses(weights, 0, candidates, rounds)
+    if found is None:
+        return
+    y = share * (0.5 + rng.random(rounds))
+    named = Pieces(found, y, size).beyond(never)
+    assert named is not None
+    for places in set(itertools.combinations(range(n - 1), size)) - set(named):
+        members = tuple(candidates[place] for place in places)
+        form = defined(weights.matrix.toarray(), members, 0, rounds)
+        assert np.linalg.eigvalsh(np.diag(y) - form)[0] >= -1e-7 * max(1, np.abs(form).max())
+
+
+def exact_rows(weights: Any, order: list[int], C: np.ndarray, B: np.ndarray, own: int | None) -> np.ndarray:
+    """C(H_a − B H₀) in rationals, or C H₀ where no node is named, columns in this order."""
+    n, rounds = weights.n, len(C)
+    W = np.array([[weights.exact_row(i).get(j, Fraction(0)) for j in order] for i in order])
+    H = np.full((n, rounds, n, rounds), Fraction(0))
+    for t, s in itertools.combinations_with_replacement(range(rounds), 2):
+        power = W
+        for _ in range(s - t):
+            power = power @ W
+        H[:, s, :, t] = power
+    mean = sum(H) / n
+    rows = (mean if own is None else H[own]).reshape(rounds, -1)
+    exactly = np.vectorize(Fraction, otypes=[object])
+    if own is not None:
+        rows = rows - exactly(B) @ mean.reshape(rounds, -1)
+    return np.asarray(exactly(C) @ rows)
+
+
+@pytest.mark.parametrize(("source", "rounds"), [("ring:n=5", 3), ("erdos-renyi:n=7,p=0.5,seed=1", 3)])
+def test_allowances_cover_rationals_and_are_not_a_thousand_times_too_large(
+    source: str, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = graphs.metropolis_weights(source)
+    whiteners: list[np.ndarray] = []
+    original = room._whitener
+
+    def kept(rows: np.ndarray) -> np.ndarray:
+        whiteners.append(original(rows))
+        return whiteners[-1]
+
+    monkeypatch.setattr(room, "_whitener", kept)
+    candidates = list(range(1, weights.n))
+    found = responses(weights, 0, candidates, rounds)
+    assert found is not None
+    order = [*candidates, 0]
+    H = answers(weights.matrix.toarray()[np.ix_(order, order)], rounds)
+    mean = H.mean(axis=0).reshape(rounds, -1)
+    C0 = whiteners[0]
+    X0 = C0 @ mean
+    true = []
+    for a, C in enumerate(whiteners[1:]):
+        B = (H[a].reshape(rounds, -1) @ X0.T) @ C0
+        true.append(exact_rows(weights, order, C, B, a))
+    true.append(exact_rows(weights, order, C0, C0, None))
+    stored = np.vectorize(Fraction, otypes=[object])(found.rows.reshape(len(true), rounds, -1))
+    errors = [float(np.linalg.norm((x - s).astype(float))) for x, s in zip(true, stored, strict=True)]
+    assert found.off / 1000 < max(errors) <= found.off
+
+    y = np.full(rounds, 0.75)
+    whole = Pieces(found, y, 3)
+    kappa, whole.kappa = whole.kappa, 0.0
+    monkeypatch.setattr(room, "definite_room", lambda _, sizes: 0 * sizes)
+    worst = 0.0
+    for members in itertools.combinations(range(len(candidates)), 3):
+        D = np.full((weights.n, rounds), Fraction(1))
+        D[len(candidates)] -= 1 / Fraction(0.75)
+        D[list(members)] = Fraction(0)
+        rows = np.concatenate([true[a] for a in (*members, len(candidates))])
+        computed = np.vectorize(Fraction, otypes=[object])(whole._written_out(np.array([members]))[0])
+        error = (computed - (rows * D.ravel()) @ rows.T).astype(float)
+        worst = max(worst, float(np.linalg.norm(error, 2)))
+    assert kappa / 1000 < worst <= kappa
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30))
+def test_norms_lie_above_and_close(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    stack = rng.normal(size=(3, size, size)) * 10.0 ** rng.integers(-12, 12, size=(3, 1, 1))
+    stack[1] = np.eye(size)
+    bounds, norms = norms_above(stack), np.linalg.norm(stack, 2, axis=(1, 2))
+    assert (bounds >= norms * (1 - 1e-14)).all()
+    assert (bounds <= norms * size ** (1 / 256) * (1 + 1e-9)).all()
+
+
+def test_millions_of_coalitions_of_a_dense_network_are_settled() -> None:
+    """Of the sums of four of 40 nodes, which no union of many rules out."""
+    protocol = gossip(graphs.metropolis_weights("erdos-renyi:n=40,p=0.25,seed=1"), rounds=8)
+    search = worst_coalition(protocol, 0, size=4)
+    assert search.exact
+    assert search.coalitions == 82_251
+    assert search.evaluated < 500
+
+
+def test_where_pieces_are_too_many_unions_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = gossip(graphs.metropolis_weights("erdos-renyi:n=10,p=0.4,seed=1"), rounds=4)
+    expected = worst_coalition(protocol, 0, size=3)
+    for name in ("MOST_PIECES", "MOST_NUMBERS"):
+        with monkeypatch.context() as patch:
+            patch.setattr(room, name, 5)
+            found = worst_coalition(protocol, 0, size=3)
+        assert found.exact
+        assert found.sensitivity.upper == pytest.approx(expected.sensitivity.upper, rel=1e-3)
+
+
+def test_prices_are_those_of_the_patterns_that_are_allowed() -> None:
+    protocol = gossip(graphs.metropolis_weights("erdos-renyi:n=9,p=0.4,seed=2"), rounds=6)
+    for participation in ("at-most:2", "every:3", "separated:2", "fixed:1,4"):
+        found = worst_coalition(protocol, 0, size=2, participation=participation)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(verbs, "_screen", lambda *_: None)
+            expected = worst_coalition(protocol, 0, size=2, participation=participation)
+        assert found.exact
+        assert found.sensitivity.upper == pytest.approx(expected.sensitivity.upper, rel=1e-3)
