@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from mpmath import mp
 
 from sottovoce import View, gossip, sensitivity
 from sottovoce.filtering import ProgramResponse, program_forms, program_response
+from sottovoce.filtering.defects import plain_defect
+from sottovoce.filtering.doubled import Doubled
+from sottovoce.filtering.innovations import _followed_over, _Round
 from sottovoce.filtering.overall import Overall, _whitening_norm, overall
 from sottovoce.graphs import lazy_weights, metropolis_weights
 from sottovoce.protocols import momentum, pairwise_noise, scheduled
@@ -145,3 +149,72 @@ def test_what_a_space_leaves_out_echoes_no_louder_than_open_loop_says(protocol: 
     )
     allowed = response.cut.echo * _whitening_norm(stages, least, bounds.unwhite)
     assert np.linalg.norm(seen, 2) <= allowed
+
+
+def exactly(matrix: np.ndarray) -> mp.matrix:
+    return mp.matrix(np.asarray(matrix).tolist())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.name)
+def test_defects_in_plain_floats_hold_in_128_bits(protocol: Protocol) -> None:
+    response, _ = found(protocol)
+    stage = response.steps[0].stage
+    m, following = stage.count, np.zeros((stage.size, stage.size))
+    for _ in range(6):
+        P, held = following, following + np.asarray(stage.injected.high)
+        seen = (stage.dense_both @ held) @ stage.dense_both.T
+        X = np.linalg.inv(np.linalg.cholesky(seen[-m:, -m:]))
+        K = seen[:-m, -m:] @ X.T @ X
+        following = seen[:-m, :-m] - K @ seen[-m:, -m:] @ K.T
+    # What a Gram matrix may be off by is a matter of its own.
+    noise = replace(stage.noise, injected=Doubled(high=stage.injected.high))
+    bound = plain_defect(replace(stage, noise=noise), held, seen, K, X, following)
+    with mp.workprec(128):
+        both = exactly(stage.dense_both)
+        whole = both * (exactly(P) + exactly(stage.injected.high)) * both.T
+        answer = mp.eye(stage.size + m)
+        answer[: stage.size, stage.size :] = -exactly(K)
+        answer[stage.size :, stage.size :] = exactly(X)
+        aim = mp.eye(stage.size + m)
+        aim[: stage.size, : stage.size] = exactly(following)
+        off = answer * whole * answer.T - aim
+        true = np.abs(np.array(off.tolist(), dtype=np.float64))
+    assert (true <= bound).all()
+    assert np.linalg.norm(bound, 2) < 1000 * np.linalg.norm(true, 2)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.name)
+def test_states_from_noise_hold_in_128_bits(protocol: Protocol) -> None:
+    response, _ = found(protocol)
+    size = response.steps[0].stage.size
+    with mp.workprec(128):
+        # One column a disturbance, and one a contribution of node 1 or 7.
+        disturbed, contributed = np.zeros((size, 0)), [np.zeros((size, 0)) for _ in range(2)]
+        for step in response.steps:
+            reached = np.linalg.norm(disturbed, 2) if disturbed.size else 0.0
+            assert reached <= step.reach
+            assert step.stage.factor is not None
+            let_in = np.linalg.norm(step.stage.factor)
+            assert (let_in * np.linalg.norm(disturbed, axis=1) <= step.held[:, 1]).all()
+            for each in contributed:
+                assert (np.linalg.norm(each, axis=1) <= step.held[:, 0]).all()
+            loop = exactly(step.stage.transition) - exactly(step.filtered.gain) * exactly(step.stage.rows)
+            given = step.stage.inputs_given[:, [1, 7]]
+
+            def after(columns: np.ndarray, loop: mp.matrix = loop) -> np.ndarray:
+                moved = loop * exactly(columns)
+                return np.array(moved.tolist(), dtype=np.float64).reshape(size, -1)
+
+            contributed = [after(np.hstack([each, given[:, [k]]])) for k, each in enumerate(contributed)]
+            disturbed = np.hstack([after(disturbed) if disturbed.size else disturbed, np.eye(size)])
+    followed = _followed_over(
+        [
+            _Round(filtered=step.filtered, covariance=(np.zeros(0), 0.0), again=False)
+            for step in response.steps
+        ],
+        [step.stage for step in response.steps],
+        protocol.period,
+    )
+    for by_noise, by_rounds in zip(response.steps[1:], followed[1:], strict=True):
+        assert by_noise.held[:, 0].max() < 100 * by_rounds.held[:, 0].max()
+        assert by_noise.reach < 100 * by_rounds.reach

@@ -74,7 +74,9 @@ def program_response(
     again = _fits_filter(protocol, LARGEST if engine == "filter" else LARGEST_AGAIN) and engine != "reduced"
     whole, failed = None, None
     try:
-        whole = respond(steps=innovations(stages, period=protocol.period, settled_at=settled_at), cut=cut)
+        plainly = coarse and cut is not None
+        steps = innovations(stages, period=protocol.period, settled_at=settled_at, plainly=plainly)
+        whole = respond(steps=steps, cut=cut)
     except NotCertified as error:
         failed = error
     if again and (whole is None or whole.reach > RUNS_AWAY):

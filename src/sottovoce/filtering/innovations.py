@@ -26,18 +26,18 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from sottovoce.errors import NotCertified
+from sottovoce.filtering.defects import doubled_defect, plain_defect
 from sottovoce.filtering.doubled import (
     TINY,
     UNIT,
     Doubled,
     Parts,
-    add,
     from_left,
     from_right,
     multiply,
-    product,
     remainder,
 )
+from sottovoce.filtering.reached_states import reached_by_noise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,44 +174,85 @@ class FilterStep:
         return self.filtered.stage
 
 
-def innovations(stages: Sequence[Stage], *, period: int = 1, settled_at: float = SETTLED) -> list[FilterStep]:
+def innovations(
+    stages: Sequence[Stage], *, period: int = 1, settled_at: float = SETTLED, plainly: bool = False
+) -> list[FilterStep]:
     """Run the filter over all rounds; steps recur once a `period` moves P by no more than a share `settled_at`.
 
     P_{t+1} is then set to P_{t+1−p}, which counts as a defect of round t, and rounds t + 1, t + 2, … are those of a
-    period before, bit by bit, as long as stages recur.
+    period before, bit by bit, as long as stages recur. On a Krylov space defects may be found `plainly`, in floats with
+    room for their rounding, and what states hold from the noise that is injected, where that reaches all of them.
 
     Guarantee: the bounds of each `FilterStep` hold for the exact matrices behind the stages, rounding included.
     Source: the module; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5, for products;
     docs/proofs/programs.md.
     """
+    run = _run(stages, period, settled_at, plainly=plainly)
+    if plainly:
+        states = reached_by_noise([each.filtered for each in run], [each.covariance for each in run])
+        if states is not None:
+            made: dict[tuple[int, int], FilterStep] = {}
+            for each, (held, reach) in zip(run, states, strict=True):
+                key = (id(each.filtered), id(held))
+                made.setdefault(key, FilterStep(filtered=each.filtered, held=held, reach=reach))
+            return [made[id(each.filtered), id(held)] for each, (held, _) in zip(run, states, strict=True)]
+    return _followed_over(run, stages, period)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Round:
+    """A round that was filtered, with P before it: its diagonal and its largest row sum; `again` if it recurs."""
+
+    filtered: Filtered
+    covariance: tuple[np.ndarray, float]
+    again: bool
+
+
+def _run(stages: Sequence[Stage], period: int, settled_at: float, *, plainly: bool) -> list[_Round]:
+    """The filter over all rounds."""
     size = stages[0].size
     covariance = np.zeros((size, size))
+    # P before each of the last rounds, this one included, and what is kept of it.
+    covariances: deque[np.ndarray] = deque(maxlen=period)
+    run: list[_Round] = []
+    settled = False
+    for t, stage in enumerate(stages):
+        covariances.append(covariance)
+        recurs = t >= period and stages[t - period] is stage
+        again = settled and recurs
+        if again:
+            before = run[t - period]
+            run.append(_Round(filtered=before.filtered, covariance=before.covariance, again=True))
+            covariance = covariances[0]
+            continue
+        aim = covariances[0] if recurs else None
+        kept = np.diagonal(covariance).copy(), float(np.abs(covariance).sum(axis=1).max(initial=0.0))
+        filtered, covariance = _filtered(stage, covariance, aim, settled_at, plainly=plainly)
+        settled = covariance is aim
+        run.append(_Round(filtered=filtered, covariance=kept, again=False))
+    return run
+
+
+def _followed_over(run: Sequence[_Round], stages: Sequence[Stage], period: int) -> list[FilterStep]:
+    """The rounds with what their states may hold, followed from round to round until it recurs."""
+    size = stages[0].size
     # What contributions and unit disturbances make of the state; a factor f lets in at most ‖f‖ of the latter.
     followed = [np.zeros((size, size)) for _ in range(2)]
     factors = [each.factor for each in stages if each.factor is not None]
     let_in = max((float(np.linalg.norm(each)) for each in factors), default=None)
-    # P, and what states may hold, before each of the last rounds, this one included.
-    covariances: deque[np.ndarray] = deque(maxlen=period)
+    # What states may hold before each of the last rounds, this one included.
     states: deque[list[np.ndarray]] = deque(maxlen=period)
     steps: list[FilterStep] = []
-    settled, bounded = False, 0
-    for t, stage in enumerate(stages):
-        covariances.append(covariance)
+    bounded = 0
+    for t, each in enumerate(run):
+        filtered, again = each.filtered, each.again
         states.append(followed)
-        recurs = t >= period and stages[t - period] is stage
-        again = settled and recurs
-        if again:
-            filtered, covariance = steps[t - period].filtered, covariances[0]
-        else:
-            aim = covariances[0] if recurs else None
-            filtered, covariance = _filtered(stage, covariance, aim, settled_at)
-            settled = covariance is aim
         # After a period of rounds that have bounds for good everything recurs.
         steps.append(steps[t - period] if again and bounded > period else _step(filtered, followed, let_in))
         bounded = bounded + 1 if bounded and again else 0
         if not bounded:
             adding = zip(followed, (None, np.eye(size)), strict=True)
-            followed = [_followed(filtered, each, more) for each, more in adding]
+            followed = [_followed(filtered, before, more) for before, more in adding]
             limits = _bounded(states, followed) if again else None
             if limits is not None:
                 states.extend(limits)
@@ -234,13 +275,15 @@ def _step(filtered: Filtered, followed: list[np.ndarray], let_in: float | None) 
 
 
 def _filtered(
-    stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float
+    stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float, *, plainly: bool
 ) -> tuple[Filtered, np.ndarray]:
     """One step of the filter, and the next covariance: the `aim` where that is no farther off than a share.
 
     Guarantee: `defect` holds for the K, X and covariances that are returned, however they came about. The covariance
     that is returned is then the very `aim` that was passed in, so that defects recur with the steps.
     """
+    if plainly and stage.noise.injected is not None:
+        return _filtered_plainly(stage, P, aim, settled_at)
     A, C = stage.transition, stage.rows
     PC = np.asarray((C @ P).T)
     R = np.asarray(C @ PC) + stage.noise.seen
@@ -252,40 +295,36 @@ def _filtered(
         update = ((PC + stage.noise.injected.high @ np.asarray(C.T)) @ X.T) @ X
         K = np.asarray(A @ update)
     following = np.asarray(A @ np.asarray(A @ P).T) + stage.noise.process - K @ R @ K.T
-    following = (following + following.T) / 2
-    scale = max(np.abs(P).max(initial=0.0), stage.noise.process.max(initial=0.0))
-    if aim is not None and np.abs(following - aim).max(initial=0.0) <= settled_at * scale:
-        following = aim
-    defect = _defect(stage, P, K, X, following)
+    following = _settled(stage, P, (following + following.T) / 2, aim, settled_at)
+    defect = doubled_defect(stage, P, K, X, following)
     return Filtered(stage=stage, gain=K, whitener=X, defect=defect, update=update), following
 
 
-def _defect(stage: Stage, P: np.ndarray, K: np.ndarray, X: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """A bound of |G Y Gᵀ − diag(P_{t+1}, I)|, G = [I, −K; 0, X] and Y = [A; C] P [A; C]ᵀ + [B; D][B; D]ᵀ.
+def _filtered_plainly(
+    stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float
+) -> tuple[Filtered, np.ndarray]:
+    """The same on a Krylov space, where all noise is injected; the products are those of the defect, too."""
+    size, both = stage.size, stage.dense_both
+    held = P + np.asarray(stage.injected.high)
+    moved = both @ held
+    seen = moved @ both.T
+    X = _inverse_root(seen[size:, size:])
+    update = (moved[size:].T @ X.T) @ X
+    K = both[:size] @ update
+    following = seen[:size, :size] - (K @ seen[size:, size:]) @ K.T
+    following = _settled(stage, P, (following + following.T) / 2, aim, settled_at)
+    defect = plain_defect(stage, held, seen, K, X, following)
+    return Filtered(stage=stage, gain=K, whitener=X, defect=defect, update=update), following
 
-    The blocks of that are Δ, ΓXᵀ and X R' Xᵀ − I: Γ = (A P Cᵀ + B Dᵀ) − K R', and Δ = A P Aᵀ + B Bᵀ − (Γ + K R')Kᵀ
-    − KΓᵀ − P_{t+1}. All of it is found in doubled precision, and what that may miss is added.
 
-    Guarantee: upper bound entry by entry, with A, C and the covariances of the noise as they are exactly.
-    Source: docs/proofs/programs.md, "How white the innovations are".
-    """
-    size, count, both = stage.size, stage.count, stage.both
-    held, noise = Doubled(high=P), stage.noise
-    if noise.injected is not None:
-        held = add(held, noise.injected)
-    moved = product(both, from_right(held, size), size)
-    seen = product(from_left(moved, size), both.T, size)
-    if noise.drawn is not None:
-        seen = add(seen, noise.drawn)
-    answer = from_left(Doubled(high=np.vstack([-K, X])), count)
-    for _ in range(2):
-        # G Y, then G (G Y)ᵀ: rows of states stay, and get what the answer makes of rows that are seen.
-        shown = product(answer, from_right(seen[size:, :], count), count)
-        seen = add(seen[:size, :].over(count), shown).T
-    aim = np.zeros((size + count, size + count))
-    aim[:size, :size] = following
-    aim[size:, size:] = np.eye(count)
-    return 1.001 * add(seen, Doubled(high=aim), -1).sizes()
+def _settled(
+    stage: Stage, P: np.ndarray, following: np.ndarray, aim: np.ndarray | None, settled_at: float
+) -> np.ndarray:
+    """The next covariance: the `aim` where it is no farther off than a share. Speed alone."""
+    scale = max(np.abs(P).max(initial=0.0), stage.noise.process.max(initial=0.0))
+    if aim is not None and np.abs(following - aim).max(initial=0.0) <= settled_at * scale:
+        return aim
+    return following
 
 
 def _bounded(period: Sequence[list[np.ndarray]], after: list[np.ndarray]) -> list[list[np.ndarray]] | None:

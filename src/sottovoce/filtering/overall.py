@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sottovoce.filtering.doubled import UNIT
+from sottovoce.filtering.reached_states import least_noise
 from sottovoce.filtering.rounding import eigenvalue_ends, spectral_norm
 
 if TYPE_CHECKING:
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from sottovoce.filtering.reduction import Cut
     from sottovoce.filtering.stages import Stage
 
-__all__ = ["InFloats", "Overall", "Rows", "largest_defects", "left_out", "overall"]
+__all__ = ["DEAD", "InFloats", "Overall", "Rows", "largest_defects", "left_out", "overall"]
 
 # Speed alone: what a cut may add to the noise, in norm, before rows are followed to show that it adds less.
 ENOUGH = 1e-6
+# Speed alone: rows no entry of which is larger than this are dropped, and counted as lost.
+DEAD = 2.0**-90
 # (s, rows O_ts of t > s, rows dropped after them, how many are those of a period later), from the last s backwards.
 Rows: TypeAlias = "Iterable[tuple[int, np.ndarray, np.ndarray, int]]"
 
@@ -46,7 +49,7 @@ class Overall:
     """How far bounds for many targets are off, for streams with Σ‖c_t‖² ≤ 1.
 
     η = `unwhite` ≥ ‖E‖, `cut` is what a Krylov space leaves out of F̃c, and `plainly` bounds ‖(F̂ − F̃)c‖ where rows or
-    states are followed in plain floats.
+    states are followed in plain floats. `wide` is the norm of the row sums of all |O_ts|, as floats have them.
 
     Guarantee: upper bounds, for the exact matrices of the protocol.
     Source: docs/proofs/programs.md.
@@ -55,6 +58,7 @@ class Overall:
     unwhite: float
     cut: float
     plainly: float
+    wide: float
 
 
 def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None:
@@ -66,13 +70,7 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
     Source: docs/proofs/programs.md, "Norms from noise".
     """
     stages = {id(step.stage): step.stage for step in steps}.values()
-    least = math.inf
-    for stage in stages:
-        noise = stage.noise.injected
-        if noise is None:
-            return None
-        room = 0.0 if noise.error is None else float(noise.error.sum(axis=1).max(initial=0.0))
-        least = min(least, eigenvalue_ends(np.asarray(noise.high))[0] - 1.001 * room)
+    least = least_noise(stages)
     if not least > 0:
         return None
     white = max(_row_sums(step.filtered.defect[step.stage.size :, step.stage.size :]) for step in steps)
@@ -88,7 +86,15 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
         leak = _leak(steps, rows, plainly.rows_norm(norm))
     noise_missed, signal = left_out(steps, cut, leak, norm)
     unwhite += 2 * math.sqrt(1 + unwhite) * noise_missed + noise_missed**2
-    return Overall(unwhite=1.01 * unwhite, cut=1.01 * signal, plainly=plainly.by_norm(norm))
+    size, rounds = steps[0].stage.size, len(steps)
+    # Σ_s ‖o_ts‖₁ ≤ √(rT)·(Σ_s ‖o_ts‖²)^½, and the squares of all rows sum to their number times ‖Ô‖² at most.
+    entries = size * rounds * sum(step.stage.count for step in steps)
+    return Overall(
+        unwhite=1.01 * unwhite,
+        cut=1.01 * signal,
+        plainly=plainly.by_norm(norm),
+        wide=1.01 * math.sqrt(entries) * plainly.rows_norm(norm),
+    )
 
 
 def _whitening_norm(stages: Iterable[Stage], least: float, unwhite: float) -> float:
@@ -240,10 +246,17 @@ class InFloats:
     def by_norm(self, norm: float) -> float:
         """A bound of ‖(F̂ − F̃)c‖ for Σ‖c_t‖² ≤ 1 from ‖𝒪‖ ≤ `norm` alone, before any round is counted.
 
+        A row may be dropped in any round, and loses at most `DEAD` times the sizes of the state that it read.
+
         Guarantee: upper bound.
         Source: docs/proofs/programs.md, "Norms from noise".
         """
-        return 1.01 * (float(np.linalg.norm(self._lost)) + self.rows_norm(norm) * self._added)
+        held = max(
+            float((step.held[:, 0] + step.stage.largest_given + step.reach * self._added).sum())
+            for step in {id(step): step for step in self._steps}.values()
+        )
+        dropped = DEAD * math.sqrt(self._starts[-1]) * held
+        return 1.01 * (float(np.linalg.norm(self._lost)) + self.rows_norm(norm) * self._added + dropped)
 
     def total(self, turned: float) -> float:
         """A bound of ‖(F̂ − F̃)c‖ for Σ‖c_t‖² ≤ 1, O being off by `turned`.

@@ -36,7 +36,7 @@ from sottovoce.filtering.doubled import (
     product,
     remainder,
 )
-from sottovoce.filtering.overall import InFloats, Overall, largest_defects, left_out, overall
+from sottovoce.filtering.overall import DEAD, InFloats, Overall, largest_defects, left_out, overall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,17 +44,14 @@ if TYPE_CHECKING:
     from sottovoce.filtering.doubled import Parts
     from sottovoce.filtering.innovations import Filtered, FilterStep
     from sottovoce.filtering.reduction import Cut
-    from sottovoce.filtering.stages import Stage
     from sottovoce.protocols import Protocol
 
 __all__ = ["Accuracy", "ProgramForm", "ProgramResponse"]
 
 # Speed alone: responses are made together while they take no more memory than this.
-BATCH_BYTES = 256 * 2**20
+BATCH_BYTES = 2**30
 # Speed alone: above so many products a pass over all rows O_ts is too dear for bounds of many targets.
 DEAR = 10**11
-# Speed alone: rows no entry of which is larger than this are dropped, and counted as lost.
-DEAD = 2.0**-90
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -196,7 +193,9 @@ class ProgramResponse:
             if found is not None:
                 return found
         accuracy = self.accuracy
-        return Overall(unwhite=accuracy.unwhite, cut=accuracy.cut, plainly=accuracy.plainly)
+        return Overall(
+            unwhite=accuracy.unwhite, cut=accuracy.cut, plainly=accuracy.plainly, wide=accuracy.wide
+        )
 
     @cached_property
     def accuracy(self) -> Accuracy:
@@ -319,8 +318,11 @@ class ProgramResponse:
     def _form(self, target: int, found: _Found, *, energy: bool, encoder: np.ndarray | None) -> ProgramForm:
         """The form of one target: M̂ = F̂ᵀF̂, or CᵀF̂ᵀF̂C; ‖(C c)_t‖ is at most the row sum of |C|."""
         rounds, height = len(self.steps), int(self.starts[-1])
-        response, accuracy = found.response, self.accuracy
-        followed = accuracy.followed + accuracy.cut
+        response = found.response
+        if self.is_dear and self.in_floats:
+            unwhite, followed = self.overall.unwhite, self.overall.plainly + self.overall.cut
+        else:
+            unwhite, followed = self.accuracy.unwhite, self.accuracy.followed + self.accuracy.cut
         # For streams with Σ‖c_t‖² ≤ 1, and for those with ‖c_t‖ ≤ 1.
         at_once = followed + found.units * float(np.linalg.norm(found.sizes)) + found.rest
         each = found.units * float(np.linalg.norm(found.sizes.sum(axis=0))) + found.rest
@@ -341,12 +343,13 @@ class ProgramResponse:
             # The products, and what sums of the entries of M add when it is valued.
             rounding=float(UNIT * (height + 3 * rounds + 8) * sizes),
             shift=float(1.01 * shift),
-            unwhite=accuracy.unwhite,
+            unwhite=unwhite,
         )
 
     def _rows(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
-        """What `_adjoints` hands out, measured at the first pass over it."""
-        return self._adjoints() if "accuracy" in self._known else self._measured()
+        """What `_adjoints` hands out, measured at the first pass over it unless norms say enough."""
+        by_norms = self.is_dear and self.in_floats
+        return self._adjoints() if by_norms or "accuracy" in self._known else self._measured()
 
     def _plain_responses(self, targets: np.ndarray) -> Iterator[_Found]:
         """Fᵀ for each of the targets on a Krylov space, (rounds, rows), by rows in plain floats.
@@ -356,14 +359,16 @@ class ProgramResponse:
         """
         starts, rounds, size = self.starts, len(self.steps), self.steps[0].stage.size
         response = np.zeros((len(targets), rounds, int(starts[-1])))
-        inputs = {id(step.stage): _given(step.stage, targets) for step in self.steps}
+        stages = {id(step.stage): step.stage for step in self.steps}
+        inputs = {key: np.ascontiguousarray(stage.inputs_given[:, targets]) for key, stage in stages.items()}
         kept: list[np.ndarray] = [np.zeros((0, len(targets)))] * self.period
         for s, adjoint, _, same in self._rows():
             fresh = adjoint[same:] @ inputs[id(self.steps[s + 1].stage)]
             known = kept[s % self.period] = np.concatenate([kept[s % self.period][:same], fresh])
             response[:, s + 1, starts[s + 1] : starts[s + 1] + len(adjoint)] = known.T
         largest = max(float(np.abs(each).max(initial=0.0)) for each in inputs.values())
-        rest = UNIT * (size + 2) * largest * self.accuracy.wide
+        wide = self.overall.wide if self.is_dear else self.accuracy.wide
+        rest = UNIT * (size + 2) * largest * wide
         for each in response:
             yield _Found(response=each, sizes=np.abs(each), units=0.0, rest=rest)
 
@@ -418,13 +423,6 @@ class _Found:
     sizes: np.ndarray
     units: float
     rest: float
-
-
-def _given(stage: Stage, targets: np.ndarray) -> np.ndarray:
-    """What contributions of the targets put into the state of a Krylov space."""
-    if stage.given is None:
-        raise TypeError("states of a Krylov space say what is put into them")
-    return np.ascontiguousarray(stage.given[:, targets])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -108,6 +108,30 @@ class Stage:
         return from_left(Doubled(high=_stack(highs), low=self.lows and _stack(self.lows)), self.size)
 
     @cached_property
+    def dense_both(self) -> np.ndarray:
+        """[A; C] with all its zeros, as floats have it."""
+        return np.ascontiguousarray(_dense(self.both.whole))
+
+    @cached_property
+    def row_lengths(self) -> np.ndarray:
+        """The norms of the rows of [A; C], from above."""
+        return np.asarray(np.sqrt((self.dense_both**2).sum(axis=1)) * (1 + 1e-9))
+
+    @property
+    def inputs_given(self) -> np.ndarray:
+        """G of a stage on a Krylov space: what contributions put into the state."""
+        if self.given is None:
+            raise TypeError("states of a Krylov space say what is put into them")
+        return self.given
+
+    @property
+    def injected(self) -> Doubled:
+        """G Gᵀ of a stage on a Krylov space."""
+        if self.noise.injected is None:
+            raise TypeError("noise is injected into the state on a Krylov space alone")
+        return self.noise.injected
+
+    @cached_property
     def readers(self) -> tuple[Parts, Parts]:
         """A and C as right factors."""
         low = self.lows or (None, None)
@@ -247,13 +271,19 @@ def _float(numerator: int, denominator: int) -> float:
 def _matrix(rows: Iterable[tuple[Form, int]], width: int, place: Callable[[int], int | None]) -> Doubled:
     """Rows of forms over their scales as a sparse matrix, with what floats leave out of it."""
     ends, columns, values, lows = [0], list[int](), list[float](), list[float]()
+    # Speed alone: few numbers differ.
+    known: dict[tuple[int, int], tuple[float, float]] = {}
     for form, scale in rows:
         for key, x in form.items():
             column = place(key)
-            if column is not None:
-                columns.append(column)
-                values.append(_float(x, scale))
-                lows.append(_left_out(x, scale, values[-1]))
+            if column is None:
+                continue
+            if (parts := known.get((x, scale))) is None:
+                value = _float(x, scale)
+                parts = known[x, scale] = value, _left_out(x, scale, value)
+            columns.append(column)
+            values.append(parts[0])
+            lows.append(parts[1])
         ends.append(len(columns))
     high, low = (_sparse(each, columns, ends, width) for each in (values, lows))
     return Doubled(high=high, low=low)

@@ -34,6 +34,9 @@ __all__ = ["BlockEnds", "ProgramBulk", "block_ends", "block_energies", "program_
 
 # Speed alone: rounds are taken together in at most so many blocks, and in fewer where forms are large.
 MOST_BLOCKS, MOST_WORK = 32, 2e11
+# Speed alone: a filter that settles after more than this share of the rounds is taken as one that never does, as bounds
+# that count the start-up apart are wide there.
+LATE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,6 +125,8 @@ def _filtered(response: ProgramResponse) -> tuple[FilteredResponse | None, int]:
     if response.protocol.varies or stage.given is None or not alike or rounds - tail < 2:
         return None, 0
     settled = next((t for t in range(1, rounds) if steps[t - 1].filtered is steps[t].filtered), rounds - 1)
+    if settled > LATE * rounds:
+        settled = rounds - 1
     kept = [step.filtered for step in steps[: min(rounds - tail, settled)]]
     rows = np.asarray(stage.rows)
     whiteners = np.array([each.whitener @ rows for each in kept])
@@ -297,10 +302,7 @@ def _first_of(response: ProgramResponse, given: np.ndarray | None) -> int:
 
 def _inputs(response: ProgramResponse, round_index: int) -> np.ndarray:
     """G of a round: what contributions put into the state."""
-    given = response.steps[round_index].stage.given
-    if given is None:
-        raise TypeError("forms of inputs are taken on a Krylov space")
-    return given
+    return response.steps[round_index].stage.inputs_given
 
 
 def _form(matrix: np.ndarray, sources: np.ndarray) -> np.ndarray:

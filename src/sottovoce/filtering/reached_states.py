@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the states of a filter may hold, from the noise that is injected into them: no state is followed for it.
+
+The filter's error has covariance Σ_t, Σ_{t+1} = Φ_t(Σ_t + Q_t)Φ_tᵀ with Q_t ⪰ q I injected in round t. So products
+of loops are bounded together by what noise makes of the state,
+
+    Σ_s (Φ_{t−1} ⋯ Φ_s)(Φ_{t−1} ⋯ Φ_s)ᵀ ⪯ Σ_t/q,      Σ_t ⪯ (P_t + δ I)/(1 − δ/q),     δ ≥ ‖Δ_t‖ in all rounds,
+
+and with them whatever else enters the state. Where noise reaches some directions not at all, states are followed
+(`innovations`).
+
+Source: docs/proofs/programs.md, "States from noise".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.filtering.doubled import UNIT
+from sottovoce.filtering.rounding import eigenvalue_ends
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sottovoce.filtering.innovations import Filtered
+    from sottovoce.filtering.stages import Stage
+
+__all__ = ["least_noise", "reached_by_noise"]
+
+# Speed alone: where little noise says that states may hold more than this, they are followed to show that they do not.
+FAR = 1e3
+
+
+def least_noise(stages: Iterable[Stage]) -> float:
+    """A q with Q ⪰ q I for what each of the stages injects; not positive where some direction gets no noise.
+
+    Guarantee: a lower bound of the least eigenvalue, proved by a Cholesky factor (`eigenvalue_ends`).
+    """
+    least = math.inf
+    for stage in stages:
+        noise = stage.noise.injected
+        if noise is None:
+            return 0.0
+        room = 0.0 if noise.error is None else float(noise.error.sum(axis=1).max(initial=0.0))
+        least = min(least, eigenvalue_ends(np.asarray(noise.high))[0] - 1.001 * room)
+    return least
+
+
+def reached_by_noise(
+    run: Sequence[Filtered], covariances: Sequence[tuple[np.ndarray, float]]
+) -> list[tuple[np.ndarray, float]] | None:
+    """(`held`, `reach`) of `FilterStep` for every round; None where noise is not proved to reach every direction.
+
+    `covariances` has the diagonal of P_t before each round, and a bound of ‖P_t‖. With S = (P_t + δI)/(q − δ), β ≥
+    ‖b_j‖² of all inputs, ρ² = 1 + ‖S‖, and ε ≥ ‖ε_v‖ for what floats change the loop of a round by, contributions of
+    energy 1 make at most √(β S_ii) of state i and unit disturbances √(1 + S_ii), to which floats add no more than
+    √(1 + S_ii)·√T·ε times the largest state.
+
+    Guarantee: upper bounds, for states as they are exactly and as floats follow them.
+    Source: docs/proofs/programs.md, "States from noise".
+    """
+    stages = list({id(each.stage): each.stage for each in run}.values())
+    size, least = stages[0].size, least_noise(stages)
+    drift = max(
+        float(each.defect[:size, :size].sum(axis=1).max(initial=0.0))
+        for each in {id(each): each for each in run}.values()
+    )
+    if not (least > 0 and 2 * drift < least):
+        return None
+    inputs = 1.001 * max(float((stage.inputs_given**2).sum(axis=0).max(initial=0.0)) for stage in stages)
+    factors = [float(np.linalg.norm(stage.factor)) for stage in stages if stage.factor is not None]
+    let_in = max(factors, default=None)
+    norm = 1.001 * (max(each[1] for each in covariances) + drift) / (least - drift)
+    # Of all states, with what enters in their round.
+    reach, largest = math.sqrt(1 + norm), math.sqrt(inputs) * (1 + math.sqrt(norm))
+    slipped = math.sqrt(len(run)) * max(_slip(each) for each in {id(each): each for each in run}.values())
+    if not (reach * slipped < 0.5 and reach <= FAR):
+        return None
+    # Of a loop that floats change: reach ≤ ρ/(1 − ρ√Tε), and states as much larger.
+    more = 1 / (1 - reach * slipped)
+    made: dict[int, tuple[np.ndarray, float]] = {}
+    found = []
+    for diagonal, _ in covariances:
+        if id(diagonal) not in made:
+            shown = 1.001 * (np.maximum(diagonal, 0.0) + drift) / (least - drift)
+            disturbed = np.sqrt(1 + shown)
+            columns = [np.sqrt(inputs * shown) + disturbed * (slipped * more * largest)]
+            if let_in is not None:
+                columns.append(let_in * (1 + slipped * more * reach) * disturbed)
+            made[id(diagonal)] = 1.001 * np.array(columns).T, 1.001 * reach * more
+        found.append(made[id(diagonal)])
+    return found
+
+
+def _slip(filtered: Filtered) -> float:
+    """ε ≥ ‖ε_v‖, |ε_v| ≤ (r + m + 6)u(|A| + 2|K||C|): what floats may change the loop of a round by."""
+    stage = filtered.stage
+    A, C = (float(np.linalg.norm(part)) for part in (stage.dense_both[: stage.size], stage.rows))
+    gain = float(np.linalg.norm(filtered.gain_sizes))
+    return 1.01 * UNIT * (stage.size + stage.count + 6) * (A + 2 * gain * C)
