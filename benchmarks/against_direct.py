@@ -23,6 +23,7 @@ from sottovoce import View, account_all, gossip, graphs, sensitivity, theory
 
 if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights
+    from sottovoce.scenarios import StreamWords
 
 GRAPH = "erdos-renyi:n=100,p=0.15,seed=1"
 
@@ -48,25 +49,39 @@ def direct_time(weights: GossipWeights, observer: int, rounds: int) -> tuple[flo
 
 
 def against_rounds(weights: GossipWeights, horizons: list[int]) -> list[dict[str, object]]:
-    """Processor seconds of a fine account of one observer, its multiple of the first horizon, and the widest gap."""
+    """Processor seconds of a fine account of one observer, its multiple of the first horizon, and the widest gap.
+
+    Of vectors in all rounds for two views, and for sums of numbers and of vectors every fourth round.
+    """
     rows: list[dict[str, object]] = []
-    for view in (View.neighbourhood(weights.labels[0]), View.secure_sum(weights.labels[0])):
+    node = weights.labels[0]
+    questions: list[tuple[str, View, StreamWords]] = [
+        ("neighbourhood", View.neighbourhood(node), {"effort": "fine"}),
+        ("secure sum", View.secure_sum(node), {"effort": "fine"}),
+        ("secure sum, numbers", View.secure_sum(node), {"effort": "fine", "contribution": "scalar"}),
+        (
+            "secure sum, every 4th round",
+            View.secure_sum(node),
+            {"effort": "fine", "participation": "every:4"},
+        ),
+    ]
+    for name, view, words in questions:
         first = 0.0
         for rounds in horizons:
             seconds = []
             for _ in range(3):
                 begin = time.process_time()
-                found = sensitivity(gossip(weights, rounds=rounds), view, effort="fine")
+                found = sensitivity(gossip(weights, rounds=rounds), view, **words)
                 seconds.append(time.process_time() - begin)
             first = first or min(seconds)
             gap = float((found.squared_upper / np.maximum(found.squared_lower, 1e-300) - 1).max())
             print(
-                f"{view.name}, T = {rounds}: {min(seconds):.3f} s, {min(seconds) / first:.2f} times {horizons[0]} "
+                f"{name}, T = {rounds}: {min(seconds):.3f} s, {min(seconds) / first:.2f} times {horizons[0]} "
                 f"rounds, widest gap {gap:.1e}"
             )
             rows.append(
                 {
-                    "view": view.name,
+                    "view": name,
                     "rounds": rounds,
                     "seconds": min(seconds),
                     "ratio": min(seconds) / first,

@@ -30,7 +30,8 @@ from sottovoce.sensitivities.long_horizons.closest import (
     turning_signs,
     turning_stream,
 )
-from sottovoce.sensitivities.long_horizons.insertion import inserted_ends, inserted_stream, insertion_of
+from sottovoce.sensitivities.long_horizons.inserted_rounds import insertion_of
+from sottovoce.sensitivities.long_horizons.insertion import inserted_ends, inserted_stream
 from sottovoce.sensitivities.many_targets.at_once import MOST_STATES, NARROW
 from sottovoce.sensitivities.one_form.batches import batch_ends, solve_problem
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse, HiddenSystem
     from sottovoce.participation import Participation
     from sottovoce.sensitivities.ends import Problem
-    from sottovoce.sensitivities.long_horizons.insertion import Insertion
+    from sottovoce.sensitivities.long_horizons.inserted_rounds import Insertion
 
 __all__ = ["Assessment", "assess"]
 
@@ -52,8 +53,8 @@ SOLVED_ENTRIES, SOLVED_HORIZONS = 2 * 10**8, 8
 FEW = 64
 # In long horizons far ones are, if their ends stay so far apart; more of either kind where states are this few.
 TOO_WIDE, SMALL = 0.05, 100
-# Where rounds are inserted, ends so many tolerances apart are good enough: the whole form would bring them closer.
-INSERTED = 5
+# Patterns of so few rounds are written out.
+WRITTEN_OUT = 64
 # Streams that are found again attain what they did up to this share: forms made alone round otherwise.
 SAME = 1e-9
 
@@ -111,7 +112,7 @@ class Assessment:
             return np.concatenate([early, np.zeros((self.system.rounds - len(early), *early.shape[1:]))])
         position = int(self.positions[place])
         if self.plan is not None:
-            again = inserted_ends(self.response, self.plan, np.array([position]), self.problem, None)
+            again, _ = inserted_ends(self.response, self.plan, np.array([position]), self.problem, None)
             if again.lower[0] >= (1 - SAME) * self.ends.lower[place]:
                 return inserted_stream(self.response, self.plan, position, self.problem)
         if _is_long(self.response):
@@ -149,8 +150,9 @@ def assess(
     ends.upper[~in_time], ends.method[~in_time] = 0.0, "unreached"
     plan, left = _insertion(response, problem), reached
     if plan is not None and (not problem.in_bulk or len(reached) * plan.short**2 <= SOLVED_ENTRIES):
-        ends.improve(left, inserted_ends(response, plan, positions[left], problem, progress))
-        left = left[ends.upper[left] > (1 + INSERTED * problem.tolerance) * ends.lower[left]]
+        found, told = inserted_ends(response, plan, positions[left], problem, progress)
+        ends.improve(left, found)
+        left = left[~told]
     if problem.in_bulk and response.size <= MOST_STATES and left.size:
         ends.improve(left, together(response, positions[left], direct[left], problem, progress))
         left, progress = _worth_solving_still(left, direct, ends, response), None
@@ -182,13 +184,15 @@ def _solved(
 
 
 def _insertion(response: FilteredResponse, problem: Problem) -> Insertion | None:
-    """Where to insert rounds instead of writing M out: for vectors in all rounds, if the filter settles early.
+    """Where to insert rounds instead of writing M out: for patterns that are listed, if the filter settles early.
 
-    Speed alone.
+    Speed alone; so few rounds of a pattern that contributes every k-th are solved from their own form.
     """
-    if _is_long(response) or problem.contribution != "vector" or problem.participation.kind != "full":
+    chosen = problem.participation
+    if _is_long(response) or chosen.kind not in {"full", "every", "fixed"}:
         return None
-    return insertion_of(response, problem.tolerance)
+    period = chosen.size if chosen.kind == "every" and problem.cap > WRITTEN_OUT else 1
+    return insertion_of(response, problem.tolerance, period)
 
 
 def _worth_solving_still(

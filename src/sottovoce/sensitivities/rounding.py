@@ -23,7 +23,7 @@ from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from sottovoce.filtering import ClosedLoop, FilteredResponse, Step
-    from sottovoce.sensitivities.long_horizons.insertion import Insertion
+    from sottovoce.sensitivities.long_horizons.inserted_rounds import Insertion
     from sottovoce.sensitivities.long_horizons.model import TargetModel
 
 __all__ = [
@@ -270,16 +270,18 @@ def inserted_error(
     *,
     shows: float,
     built: float,
+    counted: int,
     shown: np.ndarray,
 ) -> np.ndarray:
     """Σ|M_st − M̃_st| from above, for each column b of `sources`: what inserting rounds into a short form is off by.
 
-        2σ²(Sβ_e + ζ‖B^e‖‖B^w‖)² + 4σ²(Sβ_e)² + 4σ²K Sβ_e‖B^e‖β_w + 2σμ(T Sβ_w + ζS‖B^w‖),   μ² = `shown` + 4σ²β_e²
+        2σ²(Sβ_e + ζ‖B^e‖‖B^w‖)² + 4σ²(Sβ_e)² + 4σ²n Sβ_e‖B^e‖β_w + 2σμ(n Sβ_w + ζS‖B^w‖),   μ² = `shown` + 4σ²β_e²
 
     β_k ≥ ‖B^k b‖, S ≥ Σ‖B^k‖, σ = `shows` is the most that a state of norm 1 can show, and ζ ≥ Σ_{s<c} of the norms
     to which unit contributions of the first c rounds have been built up in round c, each at most 1.05·`built`‖b‖.
 
-    Guarantee: upper bounds for M of the model as stored and M̃ put together from exact M⁰, but for entries of the
+    Guarantee: upper bounds, over all pairs of n = `counted` rounds or fewer, for M of the model as stored and M̃ put
+    together from exact M⁰, but for entries of the
     two blocks of M⁰ that are farther than w off the diagonal. `built`² is ‖P‖ of the settled filter, and `shown` at
     least M⁰_tt for t ≥ c.
     Source: docs/proofs/insertion.md.
@@ -295,12 +297,12 @@ def inserted_error(
         return size + off, np.linalg.norm(power @ sources, axis=0) + off * lengths + TINY
 
     (rest, near), (width, far) = after(e), after(w)
-    early = 1.05 * c * built * lengths
+    early = 1.05 * min(c, counted) * built * lengths
     faded = total * near
     head = 2 * (faded + early * rest * width) ** 2
-    middle = 4 * faded**2 + 4 * plan.inserted * faded * rest * far
+    middle = 4 * faded**2 + 4 * min(plan.inserted, counted) * faded * rest * far
     most = np.sqrt(np.maximum(shown, 0.0) + (2 * shows * near) ** 2) + TINY
-    beyond = 2 * most * total * (plan.rounds * far + early * width)
+    beyond = 2 * most * total * (counted * far + early * width)
     return np.asarray(ROOM**2 * shows * (shows * (head + middle) + beyond))
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import mpmath
 import numpy as np
@@ -17,17 +18,15 @@ from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
 from sottovoce.sensitivities.ends import Problem
 from sottovoce.sensitivities.long_horizons import insertion
-from sottovoce.sensitivities.long_horizons.insertion import (
-    Insertion,
-    inserted_ends,
-    inserted_stream,
-    insertion_of,
-    is_dominated,
-)
+from sottovoce.sensitivities.long_horizons.inserted_rounds import Insertion, insertion_of
+from sottovoce.sensitivities.long_horizons.insertion import inserted_ends, inserted_stream, is_dominated
 from sottovoce.sensitivities.one_form import dual
 from sottovoce.sensitivities.one_form.batches import batch_ends
 from sottovoce.sensitivities.rounding import inserted_error
 from sottovoce.views import View, observe
+
+if TYPE_CHECKING:
+    from sottovoce.protocols import Contribution
 
 RANDOM = "erdos-renyi:n=30,p=0.3,seed=1"
 
@@ -37,14 +36,17 @@ def response_of(graph: str, view: View, rounds: int) -> FilteredResponse:
     return whitened_response(hidden_system(protocol, observe(protocol, view)))
 
 
-def problem_of(rounds: int) -> Problem:
+def problem_of(
+    rounds: int, contribution: Contribution = "vector", participation: Participation | None = None
+) -> Problem:
+    chosen = Participation.full() if participation is None else participation
     return Problem(
-        contribution="vector",
-        participation=Participation.full(),
+        contribution=contribution,
+        participation=chosen,
         engine="auto",
         in_bulk=False,
         tolerance=2e-4,
-        cap=rounds,
+        cap=chosen.largest_count(rounds),
     )
 
 
@@ -102,9 +104,122 @@ def test_what_insertion_is_off_by_is_allowed_for_in_256_bits(graph: str, view: V
         plan,
         shows=long.shows,
         built=long.gains.covariance_norm**0.5,
+        counted=plan.rounds,
         shown=np.array([max(float(part[t, t]) for t in range(c, plan.short))]),
     )
     assert 1e-3 * allowed[0] < off <= allowed[0]
+
+
+@pytest.mark.parametrize(("view", "period"), [(View.secure_sum(0), 2), (View.neighbourhood(0), 3)])
+def test_what_insertion_is_off_by_every_few_rounds_is_allowed_for_in_256_bits(
+    view: View, period: int
+) -> None:
+    long = response_of("path:n=3", view, 200)
+    start, width, rest = long.gains.steady_from(200), 2 * period, 2 * period
+    rounds = start + width + rest + 1 + 5 * period
+    plan = Insertion(start=start, width=width, rest=rest, rounds=rounds, period=period)
+    assert plan.inserted % period == 0
+    long, short = replace(long, rounds=rounds), replace(long, rounds=plan.short)
+    allowed = inserted_error(
+        long.closed_loop(start),
+        long.columns(np.array([0])),
+        plan.loosened,
+        shows=long.shows,
+        built=long.gains.covariance_norm**0.5,
+        counted=-(-rounds // period),
+        shown=np.ones(1),
+    )
+    with mpmath.workprec(256):
+        whole, part = exact_form(long, 0), exact_form(short, 0)
+        for offset in range(period):
+            chosen, inner = plan.every(offset)
+            assert inner.inserted == plan.inserted // period
+            # What is put together from floats keeps the places of entries: those of M⁰ are numbered.
+            places = np.arange(1.0, plan.short**2 + 1).reshape(plan.short, -1)[chosen, chosen]
+            taken = inner.whole(np.minimum(places, places.T), inner.inserted).astype(int)
+            flat = np.concatenate([[mpmath.mpf(0)], part.ravel()])
+            off = np.abs(whole[chosen, chosen] - flat[taken]).sum()
+            assert off <= allowed[0]
+
+
+@pytest.mark.parametrize("contribution", ["vector", "scalar"])
+@pytest.mark.parametrize(
+    "spelling", ["every:2", "every:3,offset=2", "every:40", "fixed:1,2,30,100,151,152,153,299,300"]
+)
+def test_inserted_patterns_hold_what_whole_forms_hold(spelling: str, contribution: Contribution) -> None:
+    rounds, chosen = 300, Participation.parse(spelling)
+    response = response_of(RANDOM, View.secure_sum(0), rounds)
+    problem = problem_of(rounds, contribution, chosen)
+    period = chosen.size if chosen.kind == "every" and chosen.size < 5 else 1
+    plan = insertion_of(response, 2e-4, period)
+    assert plan is not None
+    positions = np.arange(0, 29, 7)
+    ends, told = inserted_ends(response, plan, positions, problem, None)
+    assert told.all()
+    (forms,) = response.forms(positions)
+    lower, upper, _ = batch_ends(forms, problem)
+    assert (ends.lower <= upper).all()
+    assert (lower <= ends.upper).all()
+    assert (ends.upper <= 1.001 * upper).all()
+    assert (ends.lower >= (0.999 if contribution == "vector" else 0.995) * lower).all()
+    for place, position in enumerate(positions):
+        stream = inserted_stream(response, plan, int(position), problem).reshape(rounds, -1)
+        assert chosen.allows(np.flatnonzero(stream.any(axis=1)), rounds)
+        shown = float((response.respond(int(position), stream) ** 2).sum())
+        assert ends.lower[place] <= shown * (1 + 1e-9)
+
+
+def test_a_form_at_some_rounds_is_a_part_of_the_whole() -> None:
+    response = response_of(RANDOM, View.secure_sum(0), 300)
+    plan = insertion_of(response, 2e-4)
+    assert plan is not None
+    (forms,) = replace(response, rounds=plan.short).forms(np.array([3, 5]))
+    pattern = np.unique(np.random.default_rng(1).integers(0, 300, 90))
+    for place, found in enumerate(plan.at(forms.matrices, pattern)):
+        whole = plan.whole(forms.matrices[place], plan.inserted)
+        assert np.array_equal(found, whole[np.ix_(pattern, pattern)])
+
+
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0), View.single_node(0)])
+def test_inserted_signs_are_as_good_as_those_of_whole_forms(view: View) -> None:
+    rounds = 240
+    response = response_of(RANDOM, view, rounds)
+    plan, problem = insertion_of(response, 2e-4), problem_of(rounds, "scalar")
+    assert plan is not None
+    positions = np.arange(0, 29, 5)
+    ends, told = inserted_ends(response, plan, positions, problem, None)
+    assert told.all()
+    whole = [batch_ends(forms, problem) for forms in response.forms(positions)]
+    lower, upper = (np.concatenate([each[k] for each in whole]) for k in (0, 1))
+    assert (ends.lower <= upper).all()
+    assert (lower <= ends.upper).all()
+    assert (ends.upper <= 1.001 * upper).all()
+    assert (ends.lower >= 0.995 * lower).all()
+    for place, position in enumerate(positions):
+        signs = inserted_stream(response, plan, int(position), problem)
+        assert set(np.unique(signs)) <= {-1.0, 1.0}
+        shown = float((response.respond(int(position), signs) ** 2).sum())
+        assert ends.lower[place] <= shown * (1 + 1e-9)
+
+
+def test_signs_at_1000_rounds_are_looked_for_without_the_whole_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    forms = FilteredResponse.forms
+
+    def counted(self: FilteredResponse, *arguments: object, **words: object) -> object:
+        sizes.append(self.rounds)
+        return forms(self, *arguments, **words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FilteredResponse, "forms", counted)
+    protocol = gossip(metropolis_weights(RANDOM), rounds=1000)
+    found = sensitivity(protocol, View.secure_sum(0), contribution="scalar")
+    assert max(sizes) < 300
+    vectors = sensitivity(protocol, View.secure_sum(0))
+    assert (found.squared_lower <= vectors.squared_upper).all()
+    assert (found.squared_upper <= 1.1 * found.squared_lower).all()
+    place = int(np.argmax(found.squared_upper / found.squared_lower))
+    assert set(np.unique(found.witness_of(place))) <= {-1.0, 1.0}
+    assert max(sizes) < 300
 
 
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0), View.single_node(0)])
@@ -114,7 +229,7 @@ def test_inserted_ends_hold_what_whole_forms_hold(view: View) -> None:
     plan, problem = insertion_of(response, 2e-4), problem_of(rounds)
     assert plan is not None
     positions = np.arange(0, 29, 4)
-    ends = inserted_ends(response, plan, positions, problem, None)
+    ends, _ = inserted_ends(response, plan, positions, problem, None)
     whole = [batch_ends(forms, problem) for forms in response.forms(positions)]
     lower, upper = (np.concatenate([each[k] for each in whole]) for k in (0, 1))
     assert (ends.lower <= upper).all()
@@ -142,7 +257,7 @@ def test_the_stream_behind_a_lower_end_attains_it() -> None:
     plan, problem = insertion_of(response, 2e-4), problem_of(rounds)
     assert plan is not None
     positions = np.arange(0, 29, 3)
-    ends = inserted_ends(response, plan, positions, problem, None)
+    ends, _ = inserted_ends(response, plan, positions, problem, None)
     dimensions = set()
     for place, position in enumerate(positions):
         stream = inserted_stream(response, plan, int(position), problem).reshape(rounds, -1)
@@ -202,9 +317,11 @@ def test_ends_hold_however_narrow_the_band_and_odd_the_network(
     assert response.gains.frozen
     plan = Insertion(start=response.gains.steady_from(rounds), width=width, rest=0, rounds=rounds)
     assert plan.inserted >= width
-    positions, problem = np.arange(len(system.unknown)), problem_of(rounds)
-    ends = inserted_ends(response, plan, positions, problem, None)
-    for place, forms in enumerate(dense_response(system).forms(positions)):
-        lower, upper, _ = batch_ends(forms, problem)
-        assert ends.lower[place] <= upper[0]
-        assert lower[0] <= ends.upper[place]
+    kinds: tuple[Contribution, ...] = ("vector", "scalar")
+    for problem in (problem_of(rounds, kind) for kind in kinds):
+        positions = np.arange(len(system.unknown))
+        ends, _ = inserted_ends(response, plan, positions, problem, None)
+        for place, forms in enumerate(dense_response(system).forms(positions)):
+            lower, upper, _ = batch_ends(forms, problem)
+            assert ends.lower[place] <= upper[0]
+            assert lower[0] <= ends.upper[place]

@@ -12,7 +12,8 @@ rounds, written out as M⁰, tells M over T = T₀ + K rounds:
 `inserted_error` bounds Σ|M − M̃|. Sums of sizes and plain streams grow by K times a row. For the dual bound a form of
 T₁ = T₀ + 2w rounds is solved; y is continued by φ = M̃_cc + 2Σ_d M̃_{c,c+d} cos ωd, the most that a turning stream
 shows a round, and diag(y) ⪰ M̃ is proved by a Cholesky factor of a band. The stream turns by ω exactly in the middle
-2w rounds, so that K' more of them add K'φ to what it attains. Nothing costs more than T·w².
+2w rounds, so that K' more of them add K'φ to what it attains. Nothing costs more than T·w². Signs are those of such
+a stream, improved on the band: they are below what vectors attain, and bounds of vectors are above what they do.
 
 Soundness: `inserted_error`, `is_dominated`, and what `_Turned.attained` takes off. Speed: w, e and T₁.
 Source: docs/proofs/insertion.md.
@@ -25,13 +26,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import fft, linalg
+from scipy import fft
 from scipy.linalg.lapack import dpbtrf
 
-from sottovoce.filtering import GAMMA, ROOM, TINY, power_sum
+from sottovoce.filtering import GAMMA, ROOM
 from sottovoce.sensitivities.capacity import room_for_forms
 from sottovoce.sensitivities.ends import Ends
+from sottovoce.sensitivities.long_horizons.banded_signs import best_banded_signs, signs_value
 from sottovoce.sensitivities.one_form.dual import streams_of
+from sottovoce.sensitivities.one_form.solution import solve_form
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs
 from sottovoce.sensitivities.rounding import (
     definiteness_margin,
@@ -40,100 +43,25 @@ from sottovoce.sensitivities.rounding import (
     value_error,
     widened,
 )
+from sottovoce.views import METHOD_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sottovoce.filtering import FilteredResponse, QuadraticForms
     from sottovoce.sensitivities.ends import Problem
+    from sottovoce.sensitivities.long_horizons.inserted_rounds import Insertion
 
-__all__ = ["Insertion", "inserted_ends", "inserted_stream", "insertion_of"]
+__all__ = ["inserted_ends", "inserted_stream"]
 
-# Speed alone: what may be lost beyond w rounds, as a share of the tolerance and of what a round of a target shows; the
-# widths that are tried; up to how many states powers of the loop are worth their time; and how many targets are asked.
-GOAL, STEP, MOST_STATES, ASKED = 0.05, 4, 512, 256
 # Speed alone: how long vectors are sought with how many widths inserted, until a bound is so many tolerances above what
 # they attain; and of how many entries in all forms are that are looked at together.
 SEARCHES, ENOUGH, TOGETHER = ((20, 2), (60, 3)), 2.5, 500_000
+# Speed alone: a bound so many tolerances above what vectors attain is good enough; the whole form would be closer.
+ENDED = 5
 # Speed alone: how often a stream is repeated with its middle held, the points of the grid for ω, and by which
 # multiples of the tolerance y is lifted.
 REPEATED, POINTS, LIFTS = 6, 4096, (0.5, 1.0, 1.5, 2.0, 4.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Insertion:
-    """Where rounds are inserted: c = `start`, w = `width`, e = `rest`; T = `rounds`, T₀ = `short`, K = `inserted`."""
-
-    start: int
-    width: int
-    rest: int
-    rounds: int
-
-    @property
-    def short(self) -> int:
-        """T₀, the rounds that are written out."""
-        return self.start + self.width + self.rest + 1
-
-    @property
-    def inserted(self) -> int:
-        """K, the rounds that are not."""
-        return self.rounds - self.short
-
-    def band(self, form: np.ndarray, count: int) -> np.ndarray:
-        """M̃ with `count` ≥ w rounds inserted into M⁰, as the lower band that LAPACK takes: (w + 1, T₀ + count)."""
-        c, w, size = self.start, self.width, len(form) + count
-        found = np.zeros((w + 1, size))
-        for lag in range(w + 1):
-            line = np.diagonal(form, lag)
-            found[lag, : size - lag] = form[c, c + lag]
-            found[lag, : c + w - lag] = line[: c + w - lag]
-            found[lag, c + count : size - lag] = line[c:]
-        return found
-
-    def whole(self, form: np.ndarray, count: int) -> np.ndarray:
-        """The same written out."""
-        c, w, size = self.start, self.width, len(form) + count
-        near = np.abs(np.subtract.outer(np.arange(len(form)), np.arange(len(form)))) <= w
-        row = np.concatenate([form[c, c : c + w + 1], np.zeros(size - w - 1)])
-        found, masked = linalg.toeplitz(row), form * near
-        found[: c + w, : c + w] = masked[: c + w, : c + w]
-        found[c + count :, c + count :] = masked[c:, c:]
-        return np.asarray(found)
-
-
-def insertion_of(response: FilteredResponse, tolerance: float) -> Insertion | None:
-    """Where to insert rounds into the response of a view, or None if its filter has not settled soon enough.
-
-    Speed alone: any choice with K ≥ w can be used, and `inserted_error` says what it costs.
-    """
-    start = response.gains.steady_from(response.rounds)
-    if not response.gains.frozen or response.size > MOST_STATES:
-        return None
-    widest = (2 * (response.rounds - start - 1)) // 5
-    closed = response.closed_loop(start)
-    every = max(1, response.inputs.shape[1] // ASKED)
-    sources = response.columns(np.arange(0, response.inputs.shape[1], every))
-    shown, rows = TINY * np.ones(sources.shape[1]), closed.whitener
-    for _ in range(2 * STEP):
-        shown += ((rows @ sources) ** 2).sum(axis=0)
-        rows = rows @ closed.loop
-    shown = np.sqrt(shown)
-    step = np.linalg.matrix_power(closed.loop, STEP)
-    faded, goal, total = step @ (step @ sources), GOAL * tolerance / 2, 0.0
-    for width in range(2 * STEP, widest + 1, STEP):
-        left = float((np.linalg.norm(faded, axis=0) / shown).max(initial=0.0))
-        # The sum over all powers is at least 1, and not worth its time before.
-        if left <= goal:
-            total = total or power_sum(closed.loop, closed.off)
-            if total * left <= goal:
-                return _of_width(response, start, width)
-        faded = step @ faded
-    return None
-
-
-def _of_width(response: FilteredResponse, start: int, width: int) -> Insertion:
-    """The end is half as far away as the band is wide: what it changes is a square."""
-    return Insertion(start=start, width=width, rest=width // 2, rounds=response.rounds)
 
 
 def inserted_ends(
@@ -142,22 +70,26 @@ def inserted_ends(
     positions: np.ndarray,
     problem: Problem,
     progress: Callable[[int, int], None] | None,
-) -> Ends:
-    """The ends of the targets at `positions`, which contribute vectors in all rounds.
+) -> tuple[Ends, np.ndarray]:
+    """The ends of the targets at `positions`, and whether the form has no more to tell.
+
+    That is so where the upper end is next to what vectors attain; what signs attain may be far from both.
 
     Guarantee: lower ≤ Δ² ≤ upper for the true forms, rounding included.
     Source: docs/proofs/insertion.md, docs/proofs/widening.md.
     """
     ends, done, short = Ends.unknown(len(positions), problem.cap), 0, _short(response, plan)
+    told = np.ones(len(positions), dtype=bool)
     for forms in short.forms(positions, room_for_forms(short)):
-        error = _errors(response, plan, forms)
-        attained, bound = _plain(plan, forms.matrices)
-        method = np.full(len(bound), "abs", dtype=ends.method.dtype)
-        apart = bound - attained > np.maximum(problem.tolerance / 4 * attained, error)
-        for place, found in _turned(plan, forms.matrices, np.flatnonzero(apart), problem.tolerance):
-            attained[place] = max(attained[place], found.attained)
-            if found.bound < bound[place]:
-                bound[place], method[place] = found.bound, "dual"
+        error = _errors(response, plan, forms, problem)
+        attained, bound, method = np.zeros(len(error)), np.zeros(len(error)), ends.method[: len(error)].copy()
+        for each in _patterns(plan, problem):
+            low, high, name, good = _of_pattern(plan, forms.matrices, each, error, problem)
+            attained = np.maximum(attained, low)
+            method, bound = np.where(high > bound, name, method), np.maximum(high, bound)
+            told[done : done + len(error)] &= good
+        # Where few rounds count, or a target shows next to nothing, the allowance may be a visible part of it.
+        told[done : done + len(error)] &= 2 * error <= ENDED / 2 * problem.tolerance * attained
         lower, upper = widened(
             attained - error,
             bound + error,
@@ -172,7 +104,66 @@ def inserted_ends(
         done += len(forms.positions)
         if progress is not None:
             progress(done, len(positions))
-    return ends
+    return ends, told
+
+
+def _apart(attained: np.ndarray, bound: np.ndarray, error: np.ndarray, problem: Problem) -> np.ndarray:
+    """Which targets need more than plain signs and sums of sizes. Speed alone."""
+    return np.asarray(bound - attained > np.maximum(problem.tolerance / 4 * attained, error))
+
+
+def _patterns(plan: Insertion, problem: Problem) -> list[np.ndarray]:
+    """The rounds of each pattern: all, every k-th from an offset on, or those that are listed."""
+    return list(problem.participation.patterns(plan.rounds))
+
+
+def _of_pattern(
+    plan: Insertion, matrices: np.ndarray, pattern: np.ndarray, error: np.ndarray, problem: Problem
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What one pattern attains of M̃ as stored, a bound of it, the name of the bound, and whether vectors come close.
+
+    Guarantee: attained ≤ max Σ M̃_st⟨c_s, c_t⟩ ≤ bound over s, t in the pattern, rounding included.
+    """
+    if not _is_regular(plan, problem):
+        solved = [
+            solve_form(form, contribution=problem.contribution, tolerance=problem.tolerance)
+            for form in plan.at(matrices, pattern)
+        ]
+        ends = np.array([[each.attained, each.bound] for each in solved]).reshape(-1, 2)
+        return (
+            ends[:, 0],
+            ends[:, 1],
+            np.array([each.method for each in solved]),
+            np.ones(len(ends), dtype=bool),
+        )
+    rounds, part = plan.every(int(pattern[0]))
+    forms = np.ascontiguousarray(matrices[:, rounds, rounds])
+    attained, bound = _plain(part, forms)
+    sizes, good = bound.copy(), np.ones(len(bound), dtype=bool)
+    method = np.full(len(bound), "abs", dtype=METHOD_NAMES)
+    for place, found in _turned(
+        part, forms, np.flatnonzero(_apart(attained, bound, error, problem)), problem.tolerance
+    ):
+        good[place] = found.bound <= (1 + ENDED * problem.tolerance) * found.attained
+        value = found.attained
+        if problem.contribution == "scalar":
+            value = _signs(part, forms[place], found, float(sizes[place]))[1]
+        attained[place] = max(attained[place], value)
+        if found.bound < bound[place]:
+            bound[place], method[place] = found.bound, "dual"
+    return attained, bound, method, good
+
+
+def _signs(part: Insertion, form: np.ndarray, found: _Turned, sizes: float) -> tuple[np.ndarray, float]:
+    """The best signs next to a stream that turns, and what they attain, from below."""
+    band = part.band(form, part.inserted)
+    signs = best_banded_signs(band, found.stream(part).reshape(part.rounds, -1), found.frequency)
+    return signs, signs_value(band, signs, sizes)
+
+
+def _is_regular(plan: Insertion, problem: Problem) -> bool:
+    """Whether patterns are bands of their own, rather than few rounds whose form is written out."""
+    return problem.participation.kind == "full" or plan.period > 1
 
 
 def inserted_stream(
@@ -180,13 +171,36 @@ def inserted_stream(
 ) -> np.ndarray:
     """The stream behind the lower end of `inserted_ends`, found again: shape (T,) or (T, d)."""
     (forms,) = _short(response, plan).forms(np.array([position]))
-    (attained,), (bound,) = _plain(plan, forms.matrices)
-    if bound - attained > max(problem.tolerance / 4 * attained, _errors(response, plan, forms)[0]):
-        ((_, found),) = _turned(plan, forms.matrices, np.array([0]), problem.tolerance)
-        if found.attained > attained:
-            return found.stream(plan)
-    plain = (constant_signs(plan.rounds), alternating_signs(plan.rounds))
-    return plain[int(np.argmax(_plain_values(plan, forms.matrices)[:2, 0]))]
+    error = _errors(response, plan, forms, problem)
+    values = [
+        _of_pattern(plan, forms.matrices, each, error, problem)[0][0] for each in _patterns(plan, problem)
+    ]
+    pattern = _patterns(plan, problem)[int(np.argmax(values))]
+    found = _stream_of(plan, forms.matrices, pattern, error, problem)
+    stream = np.zeros((plan.rounds, *found.shape[1:]))
+    stream[pattern] = found
+    return stream
+
+
+def _stream_of(
+    plan: Insertion, matrices: np.ndarray, pattern: np.ndarray, error: np.ndarray, problem: Problem
+) -> np.ndarray:
+    """The stream of one target behind what `_of_pattern` says is attained, over the rounds of the pattern."""
+    if not _is_regular(plan, problem):
+        (form,) = plan.at(matrices, pattern)
+        return solve_form(form, contribution=problem.contribution, tolerance=problem.tolerance).witness
+    rounds, part = plan.every(int(pattern[0]))
+    forms = np.ascontiguousarray(matrices[:, rounds, rounds])
+    attained, bound = _plain(part, forms)
+    if _apart(attained, bound, error, problem)[0]:
+        ((_, found),) = _turned(part, forms, np.array([0]), problem.tolerance)
+        stream, value = found.stream(part), found.attained
+        if problem.contribution == "scalar":
+            stream, value = _signs(part, forms[0], found, float(bound[0]))
+        if value > attained[0]:
+            return stream
+    plain = (constant_signs(part.rounds), alternating_signs(part.rounds))
+    return plain[int(np.argmax(_plain_values(part, forms)[:2, 0]))]
 
 
 def _short(response: FilteredResponse, plan: Insertion) -> FilteredResponse:
@@ -194,7 +208,9 @@ def _short(response: FilteredResponse, plan: Insertion) -> FilteredResponse:
     return replace(response, rounds=plan.short)
 
 
-def _errors(response: FilteredResponse, plan: Insertion, forms: QuadraticForms) -> np.ndarray:
+def _errors(
+    response: FilteredResponse, plan: Insertion, forms: QuadraticForms, problem: Problem
+) -> np.ndarray:
     """A bound of Σ|M_st − M̃_st| for each target, M̃ as stored: `inserted_error`, and rounding in M⁰.
 
     Rows of F that are off by d₀ in norm move M by at most (2‖F‖ + d₀)d₀ and a part of one of its rows of w + 1
@@ -206,20 +222,23 @@ def _errors(response: FilteredResponse, plan: Insertion, forms: QuadraticForms) 
     closed, shows = response.closed_loop(plan.start), response.shows
     followed = _short(response, plan).forms_error
     moved = (2 * shows + followed) * followed
+    loosened = plan.loosened
     cut = inserted_error(
         closed,
         response.columns(forms.positions),
-        plan,
+        loosened,
         shows=shows,
         built=response.gains.covariance_norm**0.5,
+        counted=int(min(problem.cap, plan.rounds)),
         shown=np.diagonal(forms.matrices, axis1=1, axis2=2)[:, plan.start :].max(axis=1)
         + moved
         + forms.rounding,
     )
     lags = np.abs(np.subtract.outer(np.arange(plan.short), np.arange(plan.short)))
     far = 2 * np.abs(forms.matrices[:, lags > plan.width]).sum(axis=1) * summed(plan.short**2)
-    copies = 2 * (plan.inserted + 1)
-    spread_out = moved * (2 * plan.short + 2 * plan.inserted * (plan.width + 1) ** 0.5)
+    repeated = min(loosened.inserted, problem.cap)
+    copies = 2 * (repeated + 1)
+    spread_out = moved * (2 * plan.short + 2 * repeated * (plan.width + 1) ** 0.5)
     return np.asarray(ROOM * (cut + far + copies * forms.rounding + spread_out))
 
 
