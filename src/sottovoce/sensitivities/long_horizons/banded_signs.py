@@ -22,7 +22,7 @@ from sottovoce.sensitivities.one_form.witnesses import alternating_signs, consta
 __all__ = ["best_banded_signs", "signs_value"]
 
 # Speed alone: how many of the streams that are begun with are improved, and how often.
-IMPROVED, SWEEPS = 8, 200
+IMPROVED, SWEEPS = 6, 100
 # Speed alone: periods up to twice this are tried, in so many phases.
 LONGEST, PHASES = 16, 3
 

@@ -147,7 +147,10 @@ def _of_pattern(
         good[place] = found.bound <= (1 + ENDED * problem.tolerance) * found.attained
         value = found.attained
         if problem.contribution == "scalar":
-            value = _signs(part, forms[place], found, float(sizes[place]))[1]
+            # Speed alone: where plain signs are next to the bound no others are looked for.
+            value = attained[place]
+            if found.bound > (1 + problem.tolerance) * value:
+                value = _signs(part, forms[place], found, float(sizes[place]))[1]
         attained[place] = max(attained[place], value)
         if found.bound < bound[place]:
             bound[place], method[place] = found.bound, "dual"
@@ -196,7 +199,9 @@ def _stream_of(
         ((_, found),) = _turned(part, forms, np.array([0]), problem.tolerance)
         stream, value = found.stream(part), found.attained
         if problem.contribution == "scalar":
-            stream, value = _signs(part, forms[0], found, float(bound[0]))
+            value = attained[0]
+            if found.bound > (1 + problem.tolerance) * value:
+                stream, value = _signs(part, forms[0], found, float(bound[0]))
         if value > attained[0]:
             return stream
     plain = (constant_signs(part.rounds), alternating_signs(part.rounds))
