@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.interpreter import exact_view
 from tests.laws.test_program_laws import programs
-from tests.scenes import TRAPPED, TRAPS, WEIGHTED
+from tests.scenes import SHARES, TRAPPED, TRAPS, WEIGHTED
 
 from sottovoce import sensitivity
 from sottovoce.errors import NotCertified
@@ -139,6 +140,50 @@ def test_no_interval_of_a_small_view_of_any_program_is_wide(data: Any) -> None:
     assert exact is not None
     assert Fraction(lower) <= exact <= Fraction(upper) * (1 + Fraction(1, 10**12))
     assert upper - lower <= 1e-2 * upper + 1e-9
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_smaller_space_of_what_is_not_known_holds_the_exact_value(data: Any) -> None:
+    """Every filter counts as running away here, so that all that known nodes keep is left out where it is known."""
+    weights = data.draw(st.sampled_from(NETWORKS))
+    program = data.draw(programs())
+    protocol = Protocol(weights=weights, program=program, rounds=data.draw(st.integers(2, 5)))
+    view = data.draw(views(protocol.n, len(program.exchanges)))
+    known = {int(str(node)) for node in view.known_noise}
+    target = data.draw(st.sampled_from(sorted(set(range(protocol.n)) - known)))
+    exact = exact_view(protocol, view, target)
+    if exact.form() is None:
+        return
+    with mock.patch.object(engines, "RUNS_AWAY", -1.0):
+        found = sensitivity(protocol, view, [target], contribution="scalar", engine="reduced")
+    lower, upper = float(found.squared_lower[0]), float(found.squared_upper[0])
+    for stream in (np.ones(protocol.rounds), (-1.0) ** np.arange(protocol.rounds)):
+        value = exact.value(stream.tolist())
+        assert value is not None
+        assert math.isinf(upper) or value <= Fraction(upper)
+    attained = exact.value(found[target].witness.ravel().tolist())
+    assert attained is not None
+    assert Fraction(lower) <= attained
+
+
+def test_a_large_network_is_served_by_a_krylov_space_of_what_is_not_known() -> None:
+    """The four nodes of the trap at the rim of a larger network: one that a filter over all nodes serves as well."""
+    n, rounds = 83, 24
+    rest = metropolis_weights(f"erdos-renyi:n={n - 3},p=0.15,seed=1").matrix.toarray()
+    W = np.zeros((n, n))
+    W[3:, 3:] = 0.75 * rest
+    W[:4, :4] += SHARES / 20
+    np.fill_diagonal(W, 0)
+    np.fill_diagonal(W, 1 - W.sum(axis=1))
+    protocol = momentum(matrix_weights(W), rounds=rounds, beta="1/2")
+    view = View(observation=W[[0]], known_noise=[0, 1])
+    found = sensitivity(protocol, view, [2, 3, 20])
+    whole = sensitivity(protocol, view, [2, 3, 20], engine="filter")
+    assert (found.engine, whole.engine) == ("reduced", "filter")
+    assert (found.squared_upper <= 1.001 * found.squared_lower + 1e-9).all()
+    assert (found.squared_lower <= whole.squared_upper).all()
+    assert (whole.squared_lower <= found.squared_upper).all()
 
 
 def growing(rounds: int) -> Protocol:

@@ -237,10 +237,12 @@ class Backward:
     """A_sᵀ of a schedule, one slot for each of the rounds after which it repeats: what `krylov` multiplies with.
 
     A column has one part a slot; a product moves the part of slot k + 1 into slot k. So the powers of this one map
-    on a row of slot k are the products of the rounds before it, in their order.
+    on a row of slot k are the products of the rounds before it, in their order. What is kept before a round without
+    being part of its state is `left_out`, indices for each slot.
     """
 
     rounds: tuple[BackwardRound, ...]
+    left_out: tuple[np.ndarray, ...] | None = None
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -266,18 +268,29 @@ class Backward:
         """A_sᵀ times columns: what is read of the next round's kept numbers, in the slot before it."""
         parts = []
         for k, each in enumerate(self.rounds):
-            begin = int(self.starts[(k + 1) % len(self.rounds)])
-            parts.append(each.before(block[begin : begin + each.kept]))
+            later = (k + 1) % len(self.rounds)
+            begin = int(self.starts[later])
+            part = block[begin : begin + each.kept]
+            if self.left_out is None:
+                parts.append(each.before(part))
+                continue
+            part = part.copy()
+            part[self.left_out[later]] = 0.0
+            parts.append(each.before(part))
+            parts[-1][self.left_out[k]] = 0.0
         return np.vstack(parts)
 
 
-def backward(protocol: Protocol, known: np.ndarray) -> Backward:
+def backward(
+    protocol: Protocol, known: np.ndarray, left_out: tuple[np.ndarray, ...] | None = None
+) -> Backward:
     """The rounds of a protocol read backwards, by an observer that knows what the nodes `known` draw."""
     made = [protocol.round_of(t) for t in range(protocol.period)]
     return Backward(
         rounds=tuple(
             BackwardRound(weights=weights, program=program, known=known) for weights, program in made
-        )
+        ),
+        left_out=left_out,
     )
 
 

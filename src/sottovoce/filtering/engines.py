@@ -21,15 +21,17 @@ from sottovoce.filtering.decorrelation import seen_view
 from sottovoce.filtering.innovations import SETTLED, innovations
 from sottovoce.filtering.program_forms import ProgramResponse
 from sottovoce.filtering.reduction import reduced_stages
-from sottovoce.filtering.restriction import restrictions
+from sottovoce.filtering.restriction import known_numbers, restrictions
 from sottovoce.filtering.stages import stages_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from sottovoce.filtering.decorrelation import SeenView
+    from sottovoce.filtering.reduction import Cut
     from sottovoce.filtering.response import Engine
     from sottovoce.filtering.restriction import Restriction
+    from sottovoce.filtering.stages import Stage
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
@@ -52,7 +54,7 @@ def program_response(
 
     `filter` runs the Kalman filter on all that is kept, `reduced` on a Krylov space that is grown until what it
     cuts is at rounding level. `auto` reduces, and filters where the Krylov space would be as large as the network.
-    But for `reduced`, a filter that runs away is run again on what the observer cannot know.
+    A filter that runs away is run again on what the observer cannot know.
     A `coarse` response leaves out more and settles sooner, and says so in its `accuracy`.
 
     Guarantee: the bounds of `accuracy` and of `forms` hold whatever engine and effort were chosen; views that no
@@ -69,7 +71,8 @@ def program_response(
         if reduced is None:
             raise _too_large(protocol)
     stages, cut = (stages_of(seen), None) if reduced is None else reduced
-    settled_at = SETTLED if cut is None else COARSELY_SETTLED if coarse else SOON_SETTLED
+    soon = COARSELY_SETTLED if coarse else SOON_SETTLED
+    settled_at = SETTLED if cut is None else soon
     respond = partial(ProgramResponse, protocol=protocol, bare=seen.bare, reached=reached)
     again = _fits_filter(protocol, LARGEST if engine == "filter" else LARGEST_AGAIN) and engine != "reduced"
     whole, failed = None, None
@@ -79,11 +82,21 @@ def program_response(
         whole = respond(steps=steps, cut=cut)
     except NotCertified as error:
         failed = error
-    if again and (whole is None or whole.reach > RUNS_AWAY):
-        whole = _restricted(seen_view(protocol, view), respond, whole) or whole
+    if _runs_away(whole):
+        exact = seen_view(protocol, view)
+        if cut is not None:
+            reduce = partial(reduced_stages, protocol, seen, forced=engine == "reduced", coarse=coarse)
+            whole = _reduced_again(exact, reduce, respond, soon, whole) or whole
+        if again and _runs_away(whole):
+            whole = _restricted(exact, respond, whole) or whole
     if whole is None:
         raise failed or _too_large(protocol)
     return whole
+
+
+def _runs_away(found: ProgramResponse | None) -> bool:
+    """Whether a filter came to nothing, or may follow what nothing excites."""
+    return found is None or found.reach > RUNS_AWAY
 
 
 def _restricted(
@@ -102,6 +115,29 @@ def _restricted(
         return found
     other = _closest(seen, left.excited, respond, whole)[0] or whole
     return None if other is None else replace(found, other=(left.excited, other))
+
+
+def _reduced_again(
+    exact: SeenView,
+    reduce: Callable[..., tuple[list[Stage], Cut] | None],
+    respond: partial[ProgramResponse],
+    settled_at: float,
+    whole: ProgramResponse | None,
+) -> ProgramResponse | None:
+    """The response on a Krylov space of what known nodes do not keep; None where that does not reach less far.
+
+    Guarantee: that of `program_response`.
+    """
+    period = respond.keywords["protocol"].period
+    left_out = known_numbers(exact, period)
+    made = None if left_out is None else reduce(left_out=left_out)
+    if made is None:
+        return None
+    try:
+        found = respond(steps=innovations(made[0], period=period, settled_at=settled_at), cut=made[1])
+    except NotCertified:
+        return None
+    return found if whole is None or found.reach < whole.reach else None
 
 
 def _closest(

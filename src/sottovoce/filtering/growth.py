@@ -37,8 +37,11 @@ SPECTRA = 1500
 
 @lru_cache(maxsize=4)
 @np.errstate(over="ignore", invalid="ignore")
-def growth(protocol: Protocol) -> tuple[float, float]:
+def growth(protocol: Protocol, *, part: bool = False) -> tuple[float, float]:
     """Bounds of the norms of the maps from all draws, and from one node's contributions, to all states s_1 … s_T.
+
+    With `part` they hold where any kept numbers are taken for 0, too: blocks of A with rows and columns of zeros have
+    no larger norms, but are no polynomials in W.
 
     Guarantee: upper bounds of Σ_k ‖A_s^k G‖ over k < T, G injecting the draws or the contributions of a round.
     Source: Ehlich & Zeller, Math. Z. 86 (1964), for the points; the module for the rest.
@@ -50,7 +53,7 @@ def growth(protocol: Protocol) -> tuple[float, float]:
     rounds = backward(protocol, np.zeros(0, dtype=np.int64)).rounds
     sizes = _by_norms(rounds, protocol.rounds)
     (first, *others) = rounds
-    if sizes.sum() > MODEST * protocol.rounds and not others and _is_polynomial(first):
+    if sizes.sum() > MODEST * protocol.rounds and not (part or others) and _is_polynomial(first):
         sizes = np.minimum(sizes, _by_spectrum(first, protocol.rounds))
     drawn, given = 1.0 + sizes.sum(axis=0)
     return float(drawn) * (1 + 1e-9), float(given) * (1 + 1e-9)

@@ -81,9 +81,16 @@ class Cut:
 
 
 def reduced_stages(
-    protocol: Protocol, view: SeenView, *, forced: bool = False, coarse: bool = False
+    protocol: Protocol,
+    view: SeenView,
+    *,
+    forced: bool = False,
+    coarse: bool = False,
+    left_out: tuple[np.ndarray, ...] | None = None,
 ) -> tuple[list[Stage], Cut] | None:
     """The rounds of a view in the coordinates of a Krylov space; None where none is clearly smaller.
+
+    `left_out` are kept numbers, of each round of a schedule, that the observer knows and that are taken for 0.
 
     Guarantee: the relations of the module hold for the exact matrices of the protocol, with the bounds of the
     `Cut`.
@@ -93,10 +100,10 @@ def reduced_stages(
     if any(key >= GIVEN + protocol.n for seen in kinds.values() for form in seen.rows for key in form):
         return None
     known = np.array(sorted(view.rounds[0].known), dtype=np.int64)
-    maps = backward(protocol, known)
+    maps = backward(protocol, known, left_out)
     block, columns = _start_block(view, maps)
     scale = float(np.abs(block).max(initial=0.0)) or 1.0
-    drawn, given = growth(protocol)
+    drawn, given = growth(protocol, part=left_out is not None)
     if max(drawn, given) > WILD * protocol.rounds and not forced:
         return None
     goal = max(COARSE if coarse else REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * protocol.rounds)
@@ -167,6 +174,8 @@ def _start_block(
     block = np.zeros((int(maps.starts[-1]), count))
     for row, column, value in entries:
         block[row, column] = value
+    for slot, gone in zip(maps.slots, maps.left_out or (), strict=False):
+        block[slot.start + gone] = 0.0
     return block, columns
 
 

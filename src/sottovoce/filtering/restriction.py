@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering.stages import Stage
     from sottovoce.protocols import Form
 
-__all__ = ["Restriction", "restrictions"]
+__all__ = ["Restriction", "known_numbers", "restrictions"]
 
 # Speed alone: so many primes are tried at most, and so many products of remainders are formed in all, small spaces
 # counting as some.
@@ -127,15 +127,38 @@ def restrictions(view: SeenView, nodes: Collection[int] = ()) -> Iterator[Restri
             return
 
 
+def known_numbers(view: SeenView, period: int) -> tuple[np.ndarray, ...] | None:
+    """Kept numbers of known nodes that the observer knows before every round but the first, for each round of a period.
+
+    None where there are none, or where contributions enter them.
+
+    Guarantee: exact; rounds of one slot have the same numbers.
+    Source: docs/proofs/programs.md, "What nothing excites", with X = 0.
+    """
+    pairs = _pairs(view)
+    if not pairs or _bits(view) > MOST_BITS:
+        return None
+    follows = _known_nodes(pairs)
+    while True:
+        follows, excited = _checked(pairs, follows, ())
+        common: list[set[int]] = [set(range(view.rounds[0].compiled.size)) for _ in range(period)]
+        for t, seen in enumerate(view.rounds[1:], 1):
+            common[t % period] &= follows[id(seen)].keys()
+        if excited or not any(common):
+            return None
+        if all(follows[id(seen)].keys() == common[t % period] for t, seen in enumerate(view.rounds[1:], 1)):
+            return tuple(np.array(sorted(each), dtype=np.int64) for each in common)
+        for t, seen in enumerate(view.rounds[1:], 1):
+            follows[id(seen)] = {i: {} for i in follows[id(seen)].keys() & common[t % period]}
+
+
 def _guesses(pairs: Pairs, nodes: Collection[int], size: int, known: Remainders) -> Iterator[Guess]:
     """What may be left out: all that known nodes keep, which costs nothing to say; then what `known` primes tell.
 
     Primes are joined to those that are `known`.
     """
-    n, told = pairs[0][0].compiled.n, pairs[0][0].known
+    yield _known_nodes(pairs)
     labels = {id(seen) for pair in pairs for seen in pair[:2]}
-    before = {id(seen) for seen, _, first in pairs if first}
-    yield {name: {i: {} for i in range(size) if name in before or i % n in told} for name in labels}
     affordable = MOST_WORK // (len(labels) * size**2 * max(size, FEW))
     for tried, prime in enumerate(islice(primes(), min(MOST_PRIMES, affordable)), 1):
         moves = _moves(pairs, nodes, prime)
@@ -146,6 +169,17 @@ def _guesses(pairs: Pairs, nodes: Collection[int], size: int, known: Remainders)
         if not known.codimension:
             return
         yield known.guessed()
+
+
+def _known_nodes(pairs: Pairs) -> Guess:
+    """All that known nodes keep, and before the first round all that anybody does."""
+    compiled, known = pairs[0][0].compiled, pairs[0][0].known
+    before = {id(seen) for seen, _, first in pairs if first}
+    return {
+        id(seen): {i: {} for i in range(compiled.size) if id(seen) in before or i % compiled.n in known}
+        for pair in pairs
+        for seen in pair[:2]
+    }
 
 
 def _pairs(view: SeenView) -> Pairs:
@@ -254,9 +288,7 @@ def _balanced(follows: Follows) -> Follows:
         lines[s] = turned
 
 
-def _checked(
-    pairs: Pairs, guessed: Guess, nodes: Collection[int]
-) -> tuple[Mapping[int, Follows], frozenset[int]]:
+def _checked(pairs: Pairs, guessed: Guess, nodes: Collection[int]) -> tuple[Guess, frozenset[int]]:
     """What is known of a guess, and the nodes whose contributions enter it; what fails is no longer left out.
 
     What a number follows from may itself be left out before, so that all is looked at again until nothing fails.
