@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.interpreter import exact_view, knowing, largest_over_signs
 from tests.laws.test_program_laws import CASES, _protocol, _view, programs
+from tests.profiles import examples
 from tests.scenes import VIEWS
 
 from sottovoce import certify, verify
@@ -24,6 +25,7 @@ from sottovoce.protocols import Protocol, gossip
 GRAPHS = ["path:n=3", "star:n=4", "ring:n=4", "complete:n=3"]
 
 
+@examples(120)
 @given(st.data())
 def test_what_is_proved_of_any_program_holds_the_exact_value(data: Any) -> None:
     weights = metropolis_weights(data.draw(st.sampled_from(GRAPHS)))

@@ -15,6 +15,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.interpreter import exact_view, knowing, largest_over_signs
+from tests.profiles import examples
 from tests.reference import exact_form, rational
 from tests.scenes import CHOICES, EVERY_CHOICE, EVERY_PROTOCOL, EVERY_VIEW, VIEWS
 
@@ -153,6 +154,7 @@ def programs(draw: Any) -> Program:
     )
 
 
+@examples(120)
 @given(st.data())
 def test_the_interval_holds_the_exact_value_of_any_program(data: Any) -> None:
     weights = metropolis_weights(
