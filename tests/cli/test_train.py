@@ -1,5 +1,6 @@
 """`sottovoce train`: results, files, interruption, and what is refused."""
 
+import hashlib
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import pytest
 from sottovoce import gossip, graphs, train
 from sottovoce.documents.runs import read_run
 from sottovoce.interval import rounded_up
-from sottovoce.learning import load_data, task_from
+from sottovoce.learning import load_data, step, task_from, training
 
 Run = Callable[..., Any]
 TRAIN = ("train", "breast-cancer", "--graph", "ring:n=5", "--rounds", "8", "--seed", "1")
@@ -409,7 +410,9 @@ def killed(words: tuple[str, ...], where: Path, at: int) -> dict[int, str]:
     ("at", "protocol"),
     [(1, "gossip"), (5, "gossip"), (5, "pairwise-noise:local=1,shared=2"), (5, "gossip:encoder=1+1/2+3/8")],
 )
-def test_a_killed_run_sends_again_what_it_sent_bit_for_bit(at: int, protocol: str, tmp_path: Path) -> None:
+def test_a_killed_run_sends_again_what_it_sent_bit_for_bit(
+    at: int, protocol: str, sottovoce: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Without a seed: rounds after the checkpoint are lost, and come again with the same noise on the same message."""
     sampled = ("train", "synthetic", *TRAIN[2:-2], *NOISE, "--batch-fraction", "0.5", "--protocol", protocol)
     words = (*sampled, "--output", "run.npz", "--checkpoint-every", "3")
@@ -418,24 +421,25 @@ def test_a_killed_run_sends_again_what_it_sent_bit_for_bit(at: int, protocol: st
     kept = read_run(tmp_path / "run.npz")
     assert kept.state.round == 3 * (at // 3)
     assert not kept.seeded
-    again = subprocess.run(
-        [sys.executable, "-c", SENDER, "0", *words, "--resume"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    repeated = {
-        int(done): digest
-        for done, digest in re.findall(r"^(\d+) ([0-9a-f]{64})$", again.stdout, re.MULTILINE)
-    }
+    heard: dict[int, str] = {}
+
+    def step_and_hear(*settings: Any) -> Any:
+        found = step(*settings)
+        heard[found[0].round] = hashlib.sha256(found[1].messages[0].tobytes()).hexdigest()
+        return found
+
+    monkeypatch.setattr(training, "step", step_and_hear)
+    assert sottovoce(*words, "--resume").code == 0
+    repeated = dict(heard)
     assert set(repeated) == set(range(max(kept.state.round, 1), 9))
     for done in set(repeated) & set(sent):
         assert repeated[done] == sent[done]
     assert read_run(tmp_path / "run.npz").finished
     # Another run, of the same words, sends something else.
     (tmp_path / "run.npz").unlink()
-    assert not set(killed(words, tmp_path, 1).values()) & set(sent.values())
+    assert sottovoce(*words).code == 0
+    assert set(heard) == set(range(1, 9))
+    assert not set(heard.values()) & set(sent.values())
 
 
 @pytest.mark.parametrize("view", ["everyone", "secure-sum"])

@@ -136,9 +136,9 @@ def visit(windows: Windows) -> Iterator[Callable[..., Page]]:
     assert complaints == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A server with the limits that it has by itself."""
+    """A server with the limits that it has by itself; what one module asked, another finds answered."""
     with serving() as found:
         yield found
 
