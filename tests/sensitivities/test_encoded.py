@@ -19,6 +19,7 @@ from sottovoce.sensitivities import encoded, policy
 from sottovoce.views import observe
 
 if TYPE_CHECKING:
+    from sottovoce.filtering import FilteredResponse
     from sottovoce.protocols import Contribution
 
 WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=60,d=4,seed=3"), 70
@@ -97,3 +98,28 @@ def test_encoders_beyond_floats_are_refused(first: Fraction, view: View, contrib
     protocol = gossip(WEIGHTS, rounds=5, encoder=(first, first))
     with pytest.raises(NotCertified, match=r"must be between 1e-100 and 1e\+100 \(scale it"):
         sensitivity(protocol, view, [3], contribution=contribution)
+
+
+def test_encoders_that_are_looked_at_in_turn_share_one_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+
+    def counted(*args: Any, **words: Any) -> FilteredResponse:
+        made.append(args)
+        return whitened_response(*args, **words)
+
+    monkeypatch.setattr(encoded, "whitened_response", counted)
+    view, codes = View.neighbourhood(0), ((1, "1/2"), (1,) * 6, (1, "1/3", "1/9"))
+    shared = [sensitivity(gossip(WEIGHTS, rounds=6, encoder=code), view, [3, 17]) for code in codes]
+    assert len(made) == 1
+    for asked in (
+        (gossip(WEIGHTS, rounds=7, encoder=(1, "1/2")), view),
+        (gossip(WEIGHTS, rounds=7, encoder=(1, "1/2"), damping=0.5), view),
+        (gossip(WEIGHTS, rounds=7, encoder=(1, "1/2"), damping=0.5), View.neighbourhood(1)),
+    ):
+        sensitivity(*asked, [3, 17])
+    assert len(made) == 4
+    encoded._filter_of.cache_clear()
+    for code, found in zip(codes, shared, strict=True):
+        alone = sensitivity(gossip(WEIGHTS, rounds=6, encoder=code), View.neighbourhood(0), [3, 17])
+        assert (alone.squared_upper == found.squared_upper).all()
+        assert (alone.squared_lower == found.squared_lower).all()

@@ -14,7 +14,8 @@ Source: docs/protocols.md, How it is computed, step 5; docs/proofs/widening.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from fractions import Fraction
 
-    from sottovoce.filtering import FilteredResponse
+    from sottovoce.filtering import FilteredResponse, HiddenSystem
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Engine, Scenario
     from sottovoce.sensitivities.one_form.solution import FormSolution
+    from sottovoce.views import View
 
 __all__ = ["encoded_sensitivity", "rescaled"]
 
@@ -81,12 +83,19 @@ def encoded_sensitivity(
     Guarantee: squared_lower ≤ Δ² ≤ squared_upper, rounding included.
     Source: the module.
     """
-    system = hidden_system(plain, observe(plain, scenario.one_view))
-    beyond = plain.rounds > EXPLICIT_ROUNDS or (in_bulk and scenario.participation.kind != "full")
-    if beyond or system.over_informed or system.rows.shape[0] == 0:
+    if plain.rounds > EXPLICIT_ROUNDS or (in_bulk and scenario.participation.kind != "full"):
         return None
-    response = whitened_response(system, engine=engine, coarse=in_bulk)
-    if in_bulk and response.size > MOST_STATES:
+    asked = _Asked(
+        weights=plain.schedule[0],
+        damping=None if plain.damping is None else plain.damping.tobytes(),
+        rounds=plain.rounds,
+        view=scenario.one_view,
+        engine=engine,
+        coarse=in_bulk,
+        plain=plain,
+    )
+    system, response = _filter_of(asked)
+    if response is None or (in_bulk and response.size > MOST_STATES):
         return None
     positions, hops = np.searchsorted(system.unknown, indices), system.hops()
     question = Question(
@@ -134,6 +143,31 @@ def encoded_sensitivity(
         method=method,
         witness_of=witness_of,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What the filter of plain gossip depends on: the weights and the view themselves, and D, which floats hold.
+
+    `plain` is the protocol that all of it is read off.
+    """
+
+    weights: object
+    damping: bytes | None
+    rounds: int
+    view: View
+    engine: Engine
+    coarse: bool
+    plain: Protocol = field(compare=False)
+
+
+@lru_cache(maxsize=1)
+def _filter_of(asked: _Asked) -> tuple[HiddenSystem, FilteredResponse | None]:
+    """The hidden system and its filter, made once for encoders that are looked at in turn; None where none serves."""
+    system = hidden_system(asked.plain, observe(asked.plain, asked.view))
+    if system.over_informed or system.rows.shape[0] == 0:
+        return system, None
+    return system, whitened_response(system, engine=asked.engine, coarse=asked.coarse)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
