@@ -37,7 +37,7 @@ from sottovoce.filtering.doubled import (
     multiply,
     remainder,
 )
-from sottovoce.filtering.reached_states import reached_by_noise
+from sottovoce.filtering.reached_states import least_noise, reached_by_noise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,6 +187,8 @@ def innovations(
     Source: the module; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5, for products;
     docs/proofs/programs.md.
     """
+    # Speed alone: where some direction gets no noise errors never fade, and have to be smaller.
+    plainly = plainly and least_noise({id(each): each for each in stages}.values()) > 0
     run = _run(stages, period, settled_at, plainly=plainly)
     if plainly:
         states = reached_by_noise([each.filtered for each in run], [each.covariance for each in run])
