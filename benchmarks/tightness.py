@@ -5,6 +5,12 @@ For a neighbour of the observer and a far node: the interval [lower, upper] of �
 T·λ_max(M) (`spectral`), constant signs and the 1/n-type closed form as multiples of the certified upper end.
 
     python -m benchmarks.tightness [--quick] [--rounds 50 200 1000] [--json FILE] [GRAPH …]
+
+With --observers the targets of so many observers of each graph are bounded together, secure sums, as a sweep does: the
+percentiles of the gap, of all pairs and of neighbours, and processor seconds an observer. One observer is drawn at
+random from each of as many classes by degree.
+
+    python -m benchmarks.tightness facebook_combined.txt --observers 40 --rounds 1000
 """
 
 from __future__ import annotations
@@ -41,6 +47,8 @@ VIEWS: dict[str, Callable[[int], View]] = {
     "neighbourhood": View.neighbourhood,
     "coalition-sums of 2": lambda i: View.coalition_sums([i, i + 1]),
 }
+# Which shares of all pairs have a gap of at most what is printed.
+LEVELS = {"half": 0.5, "3 in 4": 0.75, "9 in 10": 0.9, "19 in 20": 0.95, "99 in 100": 0.99, "all": 1.0}
 
 
 def measured(graph: str, rounds: int) -> list[dict[str, Any]]:
@@ -92,6 +100,39 @@ def _near_and_far(system: HiddenSystem, observers: list[int], rounds: int) -> tu
     return int(others[np.argmin(hops)]), int(others[np.argmax(reached)])
 
 
+def sampled(graph: str, rounds: int, count: int, seed: int = 1) -> dict[str, Any]:
+    """Quantiles of the gap over all targets of `count` observers, and over their neighbours, and processor seconds."""
+    weights = graphs.metropolis_weights(graph)
+    protocol, degrees = gossip(weights, rounds=rounds), np.diff(weights.matrix.indptr)
+    rng = np.random.default_rng(seed)
+    classes = np.array_split(np.argsort(degrees, kind="stable"), count)
+    near, gaps, seconds = [], [], 0.0
+    for observer in (int(rng.choice(each)) for each in classes):
+        begin = time.process_time()
+        found = sensitivity(protocol, View.secure_sum(protocol.labels[observer]), effort="bulk")
+        seconds += time.process_time() - begin
+        apart = found.squared_upper - found.squared_lower
+        gap = np.divide(apart, found.squared_lower, out=np.where(apart > 0, np.inf, 0.0), where=apart > 0)
+        gaps.append(gap)
+        linked = weights.matrix.indices[weights.matrix.indptr[observer] : weights.matrix.indptr[observer + 1]]
+        near.append(gap[np.isin(found.indices, linked)])
+    row: dict[str, Any] = {"graph": graph, "rounds": rounds, "observers": count, "seconds": seconds / count}
+    for kind, some in (("all pairs", np.concatenate(gaps)), ("neighbours", np.concatenate(near))):
+        row[kind] = {"pairs": len(some), "above 5 %": int((some > 0.05).sum())}
+        row[kind] |= {name: float(np.quantile(some, level)) for name, level in LEVELS.items()}
+    return row
+
+
+def print_sample(row: dict[str, Any]) -> None:
+    """The quantiles of one sample, a line for all pairs and one for neighbours."""
+    print(
+        f"{row['graph']}, T = {row['rounds']}: {row['observers']} observers, {row['seconds']:.2f} seconds each"
+    )
+    for kind in ("all pairs", "neighbours"):
+        quantiles = "  ".join(f"{name} {row[kind][name]:.2%}" for name in LEVELS)
+        print(f"  {kind} ({row[kind]['pairs']}): {quantiles}  above 5 %: {row[kind]['above 5 %']}")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print the table, and write it as JSON if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -99,7 +140,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", nargs="+", type=int, default=[50, 200, 1000])
     parser.add_argument("--quick", action="store_true", help="50 rounds only")
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--observers", type=int, help="bound all targets of so many observers together")
     chosen = parser.parse_args(arguments)
+    if chosen.observers is not None:
+        samples = []
+        for graph in chosen.graphs:
+            for rounds in chosen.rounds:
+                samples.append(sampled(graph, rounds, chosen.observers))
+                print_sample(samples[-1])
+        if chosen.json is not None:
+            chosen.json.write_text(json.dumps(samples, indent=1) + "\n", encoding="utf-8")
+        return
     columns = ("lower", "upper", "gap", "abs", "spectral", "constant", "closed form")
     print(f"{'graph':26} {'T':>5} {'view':20} {'target':6} {'method':7}", *(f"{c:>11}" for c in columns))
     rows = []

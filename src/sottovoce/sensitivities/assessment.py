@@ -22,7 +22,7 @@ import numpy as np
 
 from sottovoce.filtering import EXPLICIT_ROUNDS, whitened_response
 from sottovoce.sensitivities.capacity import check_capacity, room_for_forms
-from sottovoce.sensitivities.ends import Ends
+from sottovoce.sensitivities.ends import Ends, HeldStream
 from sottovoce.sensitivities.long_horizons.closest import (
     long_ends,
     plain_stream,
@@ -108,7 +108,8 @@ class Assessment:
                 return turning_signs(self.response, int(self.positions[place]), frequency)
             return turning_stream(frequency, self.system.rounds, self.problem.contribution)
         if place in self.ends.streams:
-            early = self.ends.streams[place]
+            stream = self.ends.streams[place]
+            early = stream.rows if isinstance(stream, HeldStream) else stream
             return np.concatenate([early, np.zeros((self.system.rounds - len(early), *early.shape[1:]))])
         position = int(self.positions[place])
         if self.plan is not None:

@@ -24,7 +24,7 @@ from sottovoce.filtering import EXPLICIT_ROUNDS, GAMMA, ROOM, hidden_system, whi
 from sottovoce.protocols import float_above, float_below
 from sottovoce.sensitivities.capacity import room_for_forms
 from sottovoce.sensitivities.ends import BULK_TOLERANCE
-from sottovoce.sensitivities.many_targets.at_once import MOST_STATES, far_bounds
+from sottovoce.sensitivities.many_targets.at_once import MOST_STATES, settled_bound
 from sottovoce.sensitivities.many_targets.projection import projection_bound, projection_tables
 from sottovoce.sensitivities.many_targets.streams import constant_stream
 from sottovoce.sensitivities.many_targets.units import balanced
@@ -270,7 +270,7 @@ class _Encoded:
         followed = constant_stream(own, sent)
         sources = response.columns(positions) / units[:, None]
         bound = projection_bound(projection_tables(own), sources, code.sizes)
-        lags = far_bounds(own, len(positions)).get("lags")
+        lags = settled_bound(own)
         if lags is not None:
             bound = np.fmin(bound, float(code.sizes.max() ** 2) * (1 + 4 * GAMMA) * lags(sources))
         lower, upper = widened(

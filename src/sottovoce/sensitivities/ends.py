@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution
 
-__all__ = ["BULK_TOLERANCE", "Ends", "Problem"]
+__all__ = ["BULK_TOLERANCE", "Ends", "HeldStream", "Problem"]
 
 # Speed alone: ends that are solved for beside bounds of a per cent or so need not be closer than this.
 BULK_TOLERANCE = 2e-3
@@ -46,6 +46,24 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class HeldStream:
+    """A stream that keeps to a row of `vectors` (blocks, d) in each of the blocks with these `edges`.
+
+    >>> HeldStream(edges=np.array([0, 1, 3]), vectors=np.array([[1.0], [-1.0]])).rows.tolist()
+    [1.0, -1.0, -1.0]
+    """
+
+    edges: np.ndarray
+    vectors: np.ndarray
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The stream round by round: (T,) for numbers, (T, d) for vectors."""
+        stream = np.repeat(self.vectors, np.diff(self.edges), axis=0)
+        return np.asarray(stream[:, 0] if stream.shape[1] == 1 else stream)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Ends:
     """The ends of several targets and what is behind them, in arrays that `improve` brings closer.
 
@@ -60,7 +78,7 @@ class Ends:
     upper: np.ndarray
     method: np.ndarray
     frequency: np.ndarray
-    streams: dict[int, np.ndarray] = field(default_factory=dict)
+    streams: dict[int, np.ndarray | HeldStream] = field(default_factory=dict)
 
     @classmethod
     def unknown(cls, count: int, cap: float) -> Ends:

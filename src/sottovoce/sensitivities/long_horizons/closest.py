@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
-from sottovoce.sensitivities.ends import Ends
+from sottovoce.sensitivities.ends import Ends, HeldStream
 from sottovoce.sensitivities.long_horizons.round_by_round import MOST_FOLLOWED, solve_followed
 from sottovoce.sensitivities.long_horizons.start_and_rate import (
     FREEZE,
@@ -113,11 +113,15 @@ def together(
     is for the streams, which are followed while the gains change and for `EXPLICIT_ROUNDS` at most beyond.
     Source: docs/proofs/streams.md, docs/proofs/widening.md.
     """
-    found = ends_at_once(response, positions, direct, contribution=problem.contribution, progress=progress)
+    found = ends_at_once(
+        response, positions, direct, contribution=problem.contribution, in_blocks=True, progress=progress
+    )
     followed = min(response.rounds, len(response.gains.gain) + EXPLICIT_ROUNDS)
     distortion = response.distortion + response.recursion_error(followed)
     ends = _widened(response, problem, found.attained, found.bound, found.method, distortion)
     ends.frequency[:] = found.frequency
+    for place, vectors in found.vectors.items():
+        ends.streams[place] = HeldStream(edges=found.edges, vectors=vectors)
     return ends
 
 

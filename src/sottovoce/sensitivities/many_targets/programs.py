@@ -78,7 +78,8 @@ def program_bulk(
     return ProgramBulk(
         # What is attained is followed in floats, in a model that is off itself.
         lower=_from_below(found.attained, response, 2 * shift),
-        upper=_from_above(found.bound, response, shift),
+        # Two parts of a stream in two models, orthogonal to each other, are off by √2 times as much as one.
+        upper=_from_above(found.bound, response, 1.42 * shift),
         method=found.method,
         frequency=found.frequency,
     )

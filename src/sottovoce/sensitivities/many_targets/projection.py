@@ -21,19 +21,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering import GAMMA, ROOM, TINY, Step, product_error
-from sottovoce.sensitivities.rounding import congruence, weights_before
+from sottovoce.sensitivities.many_targets.block_dual import constant_in_blocks, dominating
+from sottovoce.sensitivities.many_targets.details import detail_bound
+from sottovoce.sensitivities.many_targets.polynomials import (
+    BLOCKS,
+    DEGREE,
+    ROWS_DEGREE,
+    block_edges,
+    polynomials,
+    skew,
+)
+from sottovoce.sensitivities.rounding import gram_and_weights_before, root_less
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sottovoce.filtering import FilteredResponse
+    from sottovoce.sensitivities.many_targets.details import DetailTables
 
-__all__ = ["BLOCKS", "ProjectionTables", "projection_bound", "projection_tables"]
+__all__ = [
+    "CloserEnds",
+    "ProjectionTables",
+    "closer_ends",
+    "projection_bound",
+    "projection_tables",
+    "rest_shown",
+]
 
-# Speed alone, all of these: any blocks, degree and shares give a bound. The rounds are cut into so many blocks,
-# with so many polynomials on each.
-BLOCKS = 20
-DEGREE = 3
-# Shares of the bound that the smooth part may grow by to make room for the rest; the best one is taken.
+# Speed alone, all of these: any shares give a bound. Those of the bound that the smooth part may grow by to make room
+# for the rest; the best one is taken.
 SHARES = np.geomspace(1e-5, 1, 41)
+# Shares that the bound of later blocks may grow by to make room for the first.
+STARTS = (0.05, 0.2, 1.0)
 BATCH_BYTES = 4 * 2**20
 
 
@@ -41,28 +60,31 @@ BATCH_BYTES = 4 * 2**20
 class ProjectionTables:
     """What the bound needs of a response, for any input b.
 
-    `coarse[p, q]·b` is the entry of P̂ᵀFP̂ from basis stream q to basis row p, `DEGREE` streams a block; block I
-    has the rounds `edges[I]` to `edges[I + 1]`. bᵀ`total`b is the squared Frobenius norm of F, bᵀ`kept`b that of
-    FP̂, and bᵀ`states`b ≥ ω². The columns of P̂ are a basis of the range of Π with ‖P̂ᵀP̂ − I‖ ≤ `skew`.
+    `coarse[p, q]·b` is the entry of P̌ᵀFP̂ from basis stream q to basis row p, `DEGREE` streams a block and
+    `ROWS_DEGREE` rows; block I has the rounds `edges[I]` to `edges[I + 1]`. bᵀ`total`b is the squared Frobenius norm
+    of F, bᵀ`kept`b that of FP̂, bᵀ`first`b what of their difference is the first block's, and bᵀ`states`b ≥ ω². The
+    columns of P̂ are a basis of the range of Π with ‖P̂ᵀP̂ − I‖ ≤ `skew`, those of P̌ of a range that holds it.
 
     As computed, `coarse`·b is off by at most `rows_error`·ω in Frobenius norm, bᵀ`total`b by at
     most d = `forms_error`·ω² + `sums_error`·‖b‖², and bᵀ`kept`b by d from the square of a number
-    within `rows_error`·ω of ‖FP̂‖.
+    within `rows_error`·ω of ‖FP̂‖; the parts of `first` likewise.
     """
 
     edges: np.ndarray
     coarse: np.ndarray
     total: np.ndarray
     kept: np.ndarray
+    first: np.ndarray
     states: np.ndarray
     skew: float
     rows_error: float
     forms_error: float
     sums_error: float
+    apart: float
 
 
 def projection_tables(response: FilteredResponse, *, blocks: int = BLOCKS) -> ProjectionTables:
-    """The tables of a response over at least `DEGREE` rounds, in T steps of small matrix products.
+    """The tables of a response over at least `ROWS_DEGREE` rounds, in T steps of small matrix products.
 
     Guarantee: the errors stated in `ProjectionTables`, for the model as stored. All norms are Frobenius
     norms; Z_v maps a stream to the state of round v, so that Σ_v ‖Z_v‖² = ω² ≥ T‖b‖²; ℓ is the length of
@@ -85,17 +107,19 @@ def projection_tables(response: FilteredResponse, *, blocks: int = BLOCKS) -> Pr
     Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
     """
     rounds, size, m = response.rounds, response.size, response.rows.shape[0]
-    edges = np.linspace(0, rounds, min(blocks, rounds // DEGREE) + 1).round().astype(int)
+    edges = block_edges(rounds, blocks)
     count, longest = len(edges) - 1, int(np.diff(edges).max())
     step = Step.of(response.transition, response.rows, response.gains.gain)
     energies = _column_energies(response, edges, step)
-    kept = np.zeros((size, size))
-    pieces = [_block(response, edges[i], edges[i + 1], kept) for i in range(count)]
-    behind = float(np.trace(kept))
-    for piece, gram in zip(pieces[:-1], energies.later[:-1], strict=True):
-        for ended in piece.ends:
-            kept += ended.T @ gram @ ended
+    pieces = [_block(response, edges[i], edges[i + 1]) for i in range(count)]
+    shares, behind = [], 0.0
+    for piece, gram in zip(pieces, energies.later, strict=True):
+        behind += float(np.trace(piece.kept))
+        for ended in piece.ends if gram.any() else ():
+            piece.kept[:] += ended.T @ gram @ ended
             behind += float(np.linalg.norm(ended) ** 2 * np.linalg.norm(gram))
+        shares.append(piece.kept)
+    kept = np.sum(shares, axis=0)
     coarse, spread = _coarse(pieces, energies.gram_norm)
     passed = float(sum(piece.passage_energy for piece in pieces)) ** 0.5
     terms = 2 * longest + size + (7 * longest + 2 * size) / rounds**0.5
@@ -103,17 +127,19 @@ def projection_tables(response: FilteredResponse, *, blocks: int = BLOCKS) -> Pr
     rows_error += GAMMA * size * float(np.linalg.norm(coarse)) / rounds**0.5
     states_error = energies.states_norm**0.5 * passed * (step.error + 2 * GAMMA * longest)
     summed = (longest + count) * energies.gram_norms + (DEGREE * longest * m + 2 * size + 4 * count) * behind
-    summed += 2 * size * float(np.linalg.norm(energies.total) + np.linalg.norm(kept))
+    summed += (2 * size + 2) * float(np.linalg.norm(energies.total) + np.linalg.norm(kept))
     return ProjectionTables(
         edges=edges,
         coarse=coarse,
         total=energies.total,
         kept=kept,
+        first=energies.first - shares[0],
         states=energies.states,
-        skew=max(map(_skew, np.unique(np.diff(edges)))),
+        skew=max(skew(length, d) for length in np.unique(np.diff(edges)) for d in (DEGREE, ROWS_DEGREE)),
         rows_error=ROOM * rows_error + TINY,
         forms_error=ROOM * energies.error * (1 + states_error) ** 2 + TINY,
         sums_error=ROOM * GAMMA * summed + TINY,
+        apart=(2**0.5 - 1) * response.distortion * rounds**0.5,
     )
 
 
@@ -124,52 +150,135 @@ def projection_bound(
 
         Δ² ≤ Σ_I max((1 + η)(Σ_J N_IJ + ζ² h_I), (1 + 1/η) σ² h_I),
 
-    N_IJ = √(h_I h_J)·‖(F̂ᵀF̂)_IJ‖, ζ = ‖(I − Π)FΠ‖, σ = ‖F(I − Π)‖, all Frobenius norms, h_I the length of block I,
+    N_IJ = √(h_I h_J)·‖(F̂ᵀF̂)_IJ‖, ζ = ‖FΠ − F̂‖, σ = ‖F(I − Π)‖, all Frobenius norms, h_I the length of block I,
     or the sum of the squares of the sizes in it, for the best of several η.
 
     Guarantee: an upper bound for vectors of every dimension. A stream puts a share a_I² ≤ 1 of the norm √h_I of its
     block I into Π, and then Σ N_IJ a_I a_J ≤ Σ a_I² Σ_J N_IJ; a sum linear in a_I² is largest at 0 or 1. What the
-    tables are off by is in ζ and σ (see `_bounds`).
-    Source: docs/mathematics.md, section 7.
+    tables are off by is in ζ and σ (see `_Parts`).
+    Source: docs/mathematics.md, section 7; docs/proofs/details.md.
     """
     lengths = np.diff(tables.edges).astype(np.float64)
     if sizes is not None:
         # A sum of that many squares errs by less than twice as many units.
         lengths = np.add.reduceat(sizes**2, tables.edges[:-1]) * (1 + 4 * GAMMA * (lengths + 2))
+    bounds = np.empty(sources.shape[1])
+    for part, found in _parts(tables, sources):
+        level = _norm_sums(found.form, lengths) + np.outer(found.aside, lengths)
+        bounds[part] = _best(level, np.outer(found.rest, lengths))
+    return bounds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CloserEnds:
+    """attained ≤ Δ² ≤ bound, and the unit `vectors` (targets, blocks, d) that the streams behind `attained` keep to."""
+
+    attained: np.ndarray
+    bound: np.ndarray
+    vectors: np.ndarray
+
+
+def closer_ends(
+    tables: ProjectionTables, details: DetailTables, sources: np.ndarray, *, streams: int
+) -> CloserEnds:
+    """Closer and dearer ends of Δ², for each column b of `sources`.
+
+        Δ² ≤ Σ_I h_I max((1 + η)(y_I + ζ²), (1 + 1/η) ρ_I),   ρ_0 = (1 + 1/θ)σ_0²,   ρ_I = (1 + θ)ρ,
+
+    for the best of several η and θ: y with diag(y_I) ⪰ F̂ᵀF̂ (`block_dual.dominating`) if sums of norms are larger, and
+    the norm ρ of all later blocks (`details.detail_bound`) in place of a Frobenius norm over all rounds; σ_0 is that
+    of the first block. Below stand unit vectors in so many dimensions, `streams`, that change from block to block.
+
+    Guarantee: bounds for vectors of every dimension; with `streams` = 1 signs attain what is attained. Two filters
+    stand behind the upper end, each within the distortion of the response for its part of a stream, and the norms of
+    the two parts sum to √2 times that of the stream at most: what that is more is in it. The lower end holds for the
+    model as stored: ‖Fc‖ ≥ ‖PᵀFc‖ for an orthonormal basis, of which Ĉ and the stream are off as `_Parts` says.
+    Source: docs/proofs/details.md.
+    """
+    lengths = np.diff(tables.edges).astype(np.float64)
+    count, blocks = sources.shape[1], len(lengths)
+    attained, bounds, vectors = np.empty(count), np.empty(count), np.empty((count, blocks, streams))
+    later = detail_bound(details, sources)
+    for part, found in _parts(tables, sources):
+        level, sums = dominating(found.form, lengths) * lengths, _norm_sums(found.form, lengths)
+        level = np.where((sums.sum(axis=1) < level.sum(axis=1))[:, None], sums, level)
+        level += np.outer(found.aside, lengths)
+        best = np.full(len(level), np.inf)
+        for share in STARTS:
+            rest = np.repeat((1 + share) * later[part, None], blocks, axis=1)
+            rest[:, 0] = (1 + 1 / share) * found.first
+            best = np.minimum(best, _best(level, rest * lengths))
+        bounds[part] = best
+        means = found.form[:, ::DEGREE, ::DEGREE] * np.sqrt(np.outer(lengths, lengths))
+        vectors[part], shown = constant_in_blocks(means, streams)
+        lost = found.off * np.sqrt(lengths.sum())
+        attained[part] = root_less(shown - found.slip * lengths.sum(), lost) ** 2
+    bounds = (np.sqrt(bounds) + tables.apart) ** 2 * (1 + 8 * GAMMA)
+    return CloserEnds(attained=attained * (1 - 16 * GAMMA), bound=np.asarray(bounds), vectors=vectors)
+
+
+def _norm_sums(forms: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Σ_J N_IJ of `projection_bound` for each form and block I."""
+    count = len(lengths)
+    cut = forms.reshape(-1, count, DEGREE, count, DEGREE)
+    squares = np.einsum("jipkq,jipkq->jik", cut, cut)
+    return np.asarray((np.sqrt(squares) * np.sqrt(np.outer(lengths, lengths))).sum(axis=2))
+
+
+def _best(level: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Σ_I max((1 + η)`level`_I, (1 + 1/η)`rest`_I) for the best η, from above, for each row."""
+    best = np.full(len(level), np.inf)
+    for share in SHARES:
+        best = np.minimum(best, np.maximum((1 + share) * level, (1 + 1 / share) * rest).sum(axis=1))
+    return np.asarray(best * (1 + 4 * GAMMA * (level.shape[1] + 8)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Parts:
+    """What bounds need of a batch of targets.
+
+    `form` is ĈᵀĈ, off by `slip` in norm. From above: `aside` is ζ², `rest` σ², `first` that of the first block, and
+    `off` what streams that keep to a vector in each block show less than Ĉ says, in proportion to their norm.
+
+    With P = P̂(P̂ᵀP̂)^{−1/2} an orthonormal basis, P̌ made so likewise, θ = `skew` and k² = ‖FΠ‖²: PᵀFP is within e =
+    e₀ + θ(‖Ĉ‖ + e₀) of Ĉ, e₀ = `rows_error`·ω, and ‖FP̂‖² within θk² of k². With d of `ProjectionTables` and k̂² the
+    form `kept` as computed,
+
+        |k² − k̂²| ≤ d + 2√(k̂² + d)·e₀ + e₀² + θk̂²,   ‖PᵀFPx‖² ≤ ‖Ĉx‖² + (2‖Ĉ‖e + e²)‖x‖²,
+
+    the first up to a factor 1/(1 − θ). Products and sums over Ĉ err by γ_k‖Ĉ‖² more, `slip`: all that is in `aside`.
+    A stream that keeps to a vector in each block is within θ of Π's range in proportion to its norm, so that `off` is
+    e + θ‖F‖.
+    """
+
+    form: np.ndarray
+    aside: np.ndarray
+    rest: np.ndarray
+    first: np.ndarray
+    off: np.ndarray
+    slip: np.ndarray
+
+
+def _parts(tables: ProjectionTables, sources: np.ndarray) -> Iterator[tuple[slice, _Parts]]:
+    """The parts of all targets, in batches."""
     height, width, size = tables.coarse.shape
     flat = tables.coarse.reshape(-1, size)
     reached = np.flatnonzero(np.abs(flat).max(axis=1) > 0)
     batch = max(1, BATCH_BYTES // (8 * height * width))
-    bounds = np.empty(sources.shape[1])
     for begin in range(0, sources.shape[1], batch):
-        chosen = sources[:, begin : begin + batch]
+        part = slice(begin, begin + batch)
+        chosen = sources[:, part]
         entries = np.zeros((height * width, chosen.shape[1]))
         entries[reached] = flat[reached] @ chosen
         response = np.ascontiguousarray(entries.reshape(height, width, -1).transpose(2, 0, 1))
-        bounds[begin : begin + batch] = _bounds(tables, lengths, response, chosen)
-    return bounds
+        yield part, _parts_of(tables, response, chosen)
 
 
-def _bounds(
-    tables: ProjectionTables, lengths: np.ndarray, response: np.ndarray, sources: np.ndarray
-) -> np.ndarray:
-    """The bound for a batch of targets whose coarse responses Ĉ are given.
-
-    With P = P̂(P̂ᵀP̂)^{−1/2} an orthonormal basis, θ = `skew` and k² = ‖FΠ‖²: PᵀFP is within e = e₀ +
-    θ(‖Ĉ‖ + e₀) of Ĉ, e₀ = `rows_error`·ω, and ‖FP̂‖² within θk² of k². With d of `ProjectionTables` and
-    k̂² the form `kept` as computed,
-
-        |k² − k̂²| ≤ d + 2√(k̂² + d)·e₀ + e₀² + θk̂²,   ‖PᵀFPx‖² ≤ ‖Ĉx‖² + (2‖Ĉ‖e + e²)‖x‖²,
-
-    the first up to a factor 1/(1 − θ). Products and sums over Ĉ err by γ_k‖Ĉ‖² more.
-    """
-    count = len(lengths)
-    form = (response.transpose(0, 2, 1) @ response).reshape(-1, count, DEGREE, count, DEGREE)
-    squares = np.einsum("jipkq,jipkq->jik", form, form)
-    smooth = (np.sqrt(squares) * np.sqrt(np.outer(lengths, lengths))).sum(axis=2)
-    total, kept, states = (
+def _parts_of(tables: ProjectionTables, response: np.ndarray, sources: np.ndarray) -> _Parts:
+    """The parts of targets whose coarse responses Ĉ are given."""
+    total, kept, first, states = (
         np.maximum(np.einsum("rj,rj->j", sources, form @ sources), 0)
-        for form in (tables.total, tables.kept, tables.states)
+        for form in (tables.total, tables.kept, tables.first, tables.states)
     )
     inner = (response**2).sum(axis=(1, 2))
     height, width = response.shape[1:]
@@ -179,24 +288,33 @@ def _bounds(
     unsure = formed + 2 * np.sqrt(kept + formed) * carried + carried**2 + tables.skew * kept
     unsure = ROOM * unsure + TINY * sources.any(axis=0)
     aside = np.maximum(kept - inner, 0) + unsure + ROOM * (4 * np.sqrt(inner) * off + off**2)
-    aside += GAMMA * (height * width + height) * inner
-    level = smooth + np.outer(aside, lengths)
-    rest = np.outer(np.maximum(total - kept, 0) + formed + unsure, lengths)
-    best = np.full(len(level), np.inf)
-    for share in SHARES:
-        best = np.minimum(best, np.maximum((1 + share) * level, (1 + 1 / share) * rest).sum(axis=1))
-    return np.asarray(best * (1 + 4 * GAMMA * (count + 8)))
+    slip = GAMMA * (height * width + height) * inner
+    return _Parts(
+        form=response.transpose(0, 2, 1) @ response,
+        aside=aside + slip,
+        rest=np.maximum(total - kept, 0) + formed + unsure,
+        first=first + formed + unsure,
+        off=off + ROOM * tables.skew * np.sqrt(total + formed),
+        slip=ROOM * slip,
+    )
+
+
+def rest_shown(tables: ProjectionTables, sources: np.ndarray) -> np.ndarray:
+    """T·σ² for each column b of `sources`, an estimate: how much the slow streams leave out at most."""
+    rest = np.einsum("rj,rj->j", sources, (tables.total - tables.kept) @ sources)
+    return np.asarray(float(tables.edges[-1]) * rest)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Energies:
-    """Forms of the columns of F and of their states, summed over all rounds, and Gramians after each block.
+    """Forms of the columns of F, all and those of the `first` block, of their states, and Gramians after each block.
 
     The form of a Gramian of round t is off by at most `error`·zᵀW_t z, where W_t is the form of all later states;
     the norms are the largest, `gram_norms` sums those of the Gramians.
     """
 
     total: np.ndarray
+    first: np.ndarray
     later: np.ndarray
     states: np.ndarray
     error: float
@@ -219,7 +337,7 @@ def _column_energies(response: FilteredResponse, edges: np.ndarray, step: Step) 
     """
     rounds, size, count = response.rounds, response.size, len(edges) - 1
     total, states, later = np.zeros((size, size)), np.zeros((size, size)), np.zeros((count, size, size))
-    gram, weight = np.zeros((size, size)), np.eye(size)
+    gram, weight, inside = np.zeros((size, size)), np.eye(size), np.zeros((size, size))
     error, grams, weights = 0.0, [0.0], [0.0]
     for i in range(count - 1, -1, -1):
         later[i], inside = gram, np.zeros((size, size))
@@ -227,8 +345,7 @@ def _column_energies(response: FilteredResponse, edges: np.ndarray, step: Step) 
             # G_t = D_tᵀD_t + (AΦ_t)ᵀG_{t+1}(AΦ_t),   W_t = I + (AΦ_t)ᵀW_{t+1}(AΦ_t)
             off = 0.0
             if t < rounds - 1:
-                gram, off = congruence(response, gram, t)
-                weight = weights_before(response, step, weight, t)
+                gram, off, weight = gram_and_weights_before(response, step, gram, weight, t)
             whitener = response.whitener(t)
             gram = gram + whitener.T @ whitener
             inside += gram
@@ -243,6 +360,7 @@ def _column_energies(response: FilteredResponse, edges: np.ndarray, step: Step) 
     states.flat[:: size + 1] += ROOM * room
     return _Energies(
         total=total,
+        first=inside,
         later=later,
         states=states,
         error=error,
@@ -253,7 +371,7 @@ def _column_energies(response: FilteredResponse, edges: np.ndarray, step: Step) 
 
 
 def _coarse(pieces: list[_Block], gram_norm: float) -> tuple[np.ndarray, float]:
-    """The entries of P̂ᵀFP̂ for each state, and τ of `projection_tables`."""
+    """The entries of P̌ᵀFP̂ for each state, and τ of `projection_tables`."""
     count, (step, size) = len(pieces), pieces[0].readers.shape
     coarse = np.zeros((count * step, count * DEGREE, size))
     readers, spread = np.zeros((0, size)), 0.0
@@ -273,9 +391,11 @@ def _coarse(pieces: list[_Block], gram_norm: float) -> tuple[np.ndarray, float]:
 class _Block:
     """One block of rounds: basis streams to states at its end, states at its start to basis rows, and both inside.
 
-    `rows_energy` and `passage_energy` sum the squares of all that was multiplied to get there, φ² and ψ².
+    `kept` is the Gram matrix of the block's basis streams in its own rounds. `rows_energy` and `passage_energy` sum the
+    squares of all that was multiplied to get there, φ² and ψ².
     """
 
+    kept: np.ndarray
     ends: np.ndarray
     passage: np.ndarray
     readers: np.ndarray
@@ -284,10 +404,10 @@ class _Block:
     passage_energy: float
 
 
-def _block(response: FilteredResponse, begin: int, end: int, kept: np.ndarray) -> _Block:
-    """Run back through the rounds of one block; the Gram matrix of its basis streams in it is added to `kept`."""
+def _block(response: FilteredResponse, begin: int, end: int) -> _Block:
+    """Run back through the rounds of one block."""
     size, m, length = response.size, response.rows.shape[0], end - begin
-    basis = _polynomials(length)
+    basis, readers = polynomials(length, DEGREE), polynomials(length, ROWS_DEGREE)
     # What rows of the block's rounds read in round s, and what is left at its end of a state of round s.
     adjoint, passage = np.zeros((length * m, size)), np.eye(size)
     shown, ends = np.zeros((DEGREE, length * m, size)), np.zeros((DEGREE, size, size))
@@ -305,15 +425,15 @@ def _block(response: FilteredResponse, begin: int, end: int, kept: np.ndarray) -
             shown[q, place:] += weight * adjoint[place:]
             ends[q] += weight * passage
     rows = shown.reshape(-1, size)
-    kept += rows.T @ rows
-    over_rounds = (DEGREE * m, size)
+    over_rounds = (ROWS_DEGREE * m, size)
     return _Block(
+        kept=rows.T @ rows,
         ends=ends,
         passage=passage,
-        readers=np.tensordot(basis, adjoint.reshape(length, -1), axes=(0, 0)).reshape(over_rounds),
+        readers=np.tensordot(readers, adjoint.reshape(length, -1), axes=(0, 0)).reshape(over_rounds),
         inner=np.stack(
             [
-                np.tensordot(basis, each.reshape(length, -1), axes=(0, 0)).reshape(over_rounds)
+                np.tensordot(readers, each.reshape(length, -1), axes=(0, 0)).reshape(over_rounds)
                 for each in shown
             ],
             axis=1,
@@ -321,17 +441,3 @@ def _block(response: FilteredResponse, begin: int, end: int, kept: np.ndarray) -
         rows_energy=rows_energy,
         passage_energy=passage_energy,
     )
-
-
-def _polynomials(length: int) -> np.ndarray:
-    """Orthonormal polynomials on `length` ≥ `DEGREE` equidistant points, of degree below `DEGREE`, as columns."""
-    return np.asarray(np.linalg.qr(np.vander(np.linspace(-1, 1, length), DEGREE, increasing=True))[0])
-
-
-def _skew(length: int) -> float:
-    """‖P̂ᵀP̂ − I‖ for the polynomials of a block of this length, from above.
-
-    Guarantee: an upper bound; it is measured, and γ_ℓ‖P̂‖² added for rounding.
-    """
-    basis = _polynomials(length)
-    return float(np.linalg.norm(basis.T @ basis - np.eye(DEGREE))) + 2 * DEGREE * GAMMA * (length + 2)
