@@ -196,6 +196,51 @@ def test_norms_lie_above_and_close(seed: int, size: int) -> None:
     assert (bounds <= norms * size ** (1 / 256) * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize("exponent", [-1074, -1060, -600, -540, -520, 510, 530, 600, 1020])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_norms_lie_above_at_the_ends_of_the_range(exponent: int, size: int) -> None:
+    """Where squares of entries underflow or overflow."""
+    stack = np.zeros((2, size, size))
+    stack[1] = np.diag(np.full(size, 2.0**exponent)) + np.diag(np.full(size - 1, 2.0**exponent), 1)
+    bounds = norms_above(stack)
+    assert bounds[0] == 0.0
+    norm = np.linalg.norm(stack[1] / 2.0**exponent, 2)
+    assert bounds[1] / 2.0**exponent >= norm * (1 - 1e-15)
+    assert bounds[1] <= norm * 2.0**exponent * (1 + 0.01) + 2.0**-1021
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (0, 1), (1, 1)])
+def test_what_is_no_number_proves_nothing(
+    wrong: float, place: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix = np.stack([2 * np.eye(2), 2 * np.eye(2)])
+    matrix[1][place] = matrix[1][place[::-1]] = wrong
+    assert room._have_pivots(matrix).tolist() == [True, False]
+    found = responses(graphs.metropolis_weights("ring:n=5"), 0, [1, 2, 3, 4], 2)
+    assert found is not None
+    pieces = Pieces(found, np.ones(2), 1)
+    monkeypatch.setattr(pieces, "_written_out", lambda _: matrix)
+    assert pieces._proved_by_factors(np.array([[0], [1]])).tolist() == [True, False]
+
+
+def test_long_horizons_are_factored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = responses(graphs.metropolis_weights("erdos-renyi:n=9,p=0.5,seed=1"), 0, list(range(1, 9)), 12)
+    assert found is not None
+    expected = Pieces(found, np.full(12, 0.2), 3).beyond(never)
+    lengths: list[int] = []
+    original = Pieces._written_out
+
+    def watched(self: Pieces, some: np.ndarray) -> np.ndarray:
+        lengths.append(len(some))
+        return original(self, some)
+
+    monkeypatch.setattr(Pieces, "_written_out", watched)
+    monkeypatch.setattr(room, "FACTORED_AT_ONCE", 3 * (4 * 12) ** 2)
+    assert Pieces(found, np.full(12, 0.2), 3).beyond(never) == expected
+    assert max(lengths) == 3
+
+
 def test_millions_of_coalitions_of_a_dense_network_are_settled() -> None:
     """Of the sums of four of 40 nodes, which no union of many rules out."""
     protocol = gossip(graphs.metropolis_weights("erdos-renyi:n=40,p=0.25,seed=1"), rounds=8)

@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Pieces", "Responses", "responses"]
 
-# Speed and memory alone: nodes times rounds, how many pieces of one size are tried, and how many at a time.
+# Speed and memory alone: nodes times rounds, how many pieces of one size are tried, how many at a time by norms, and
+# how many entries of those that are factored together.
 MOST_NUMBERS = 4000
 MOST_PIECES = 1_000_000
 AT_ONCE = 50_000
-FACTORED_AT_ONCE = 64
+FACTORED_AT_ONCE = 500_000
 # Speed alone: with rows that are off by so much nothing would be proved.
 HOPELESS = 1e-3
 # Entries of a whitener: products with numbers of 2⁻¹⁰⁷⁴, which underflow loses, stay below every allowance.
@@ -223,7 +224,8 @@ class Pieces:
             tick()
             doubtful.append(some[~self._proved_by_norms(some)])
         failed = []
-        for some in _batches(np.concatenate(doubtful), FACTORED_AT_ONCE):
+        entries = ((tried.shape[1] + 1) * self.rounds) ** 2
+        for some in _batches(np.concatenate(doubtful), max(1, FACTORED_AT_ONCE // entries)):
             tick()
             failed.append(some[~self._proved_by_factors(some)])
         return np.concatenate(failed) if failed else tried[:0]
@@ -258,11 +260,13 @@ class Pieces:
     def _proved_by_factors(self, some: np.ndarray) -> np.ndarray:
         """Whether a Cholesky factorisation of each piece, less its share of κ and of its own rounding, succeeds."""
         whole = self._written_out(some)
+        # LAPACK takes a pivot that is no number for one above 0.
+        numbers = np.isfinite(whole).all(axis=(1, 2))
         try:
             np.linalg.cholesky(whole)
         except np.linalg.LinAlgError:
-            return np.array([_is_definite(each) for each in whole])
-        return np.ones(len(some), dtype=bool)
+            numbers &= np.array([_is_definite(each) for each in whole])
+        return np.asarray(numbers)
 
     def _written_out(self, some: np.ndarray) -> np.ndarray:
         """Each piece as a matrix of (m + 1)T rows, less what its proof must leave."""
@@ -296,7 +300,7 @@ def _have_pivots(matrix: np.ndarray) -> np.ndarray:
     diagonal = matrix[:, places, places]
     rest = np.where(np.isfinite(matrix), matrix, -1.0)
     rest[:, places, places] -= definite_room(size, np.abs(diagonal).sum(axis=1))[:, None]
-    proved = np.isfinite(diagonal).all(axis=1)
+    proved = np.isfinite(matrix).all(axis=(1, 2))
     for i in range(size):
         pivot = rest[:, i, i]
         proved &= pivot > 0

@@ -18,6 +18,8 @@ __all__ = ["comparison_room", "definite_room", "norms_above", "piece_error", "pr
 ROOM = 1.01
 # Twice as often is the norm squared, and the bound of a norm of T × T is at most T^(2^−(SQUARINGS + 2)) too large.
 SQUARINGS = 6
+# What is added to a norm so that one of numbers below the least normal one is not rounded down.
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def row_error(sizes: np.ndarray, terms: int, nodes: int) -> float:
@@ -102,7 +104,7 @@ def norms_above(stack: np.ndarray) -> np.ndarray:
     [4.0]
     """
     size = stack.shape[-1]
-    scale = np.linalg.norm(stack, axis=(-2, -1))
+    scale = np.abs(stack).max(axis=(-2, -1))
     safe = np.where(scale > 0, scale, 1.0)
     gram = stack / safe[..., None, None]
     gram = np.swapaxes(gram, -1, -2) @ gram
@@ -115,4 +117,4 @@ def norms_above(stack: np.ndarray) -> np.ndarray:
         gram = gram @ gram
         exponent /= 2
     room = 1 + ROOM * UNIT_ROUNDOFF * 64 * (max(stack.shape[-2:]) + 8) * size
-    return np.asarray(np.sqrt(bound) * safe * room * (scale > 0))
+    return np.asarray((np.sqrt(bound) * safe * room + TINY) * (scale > 0))
