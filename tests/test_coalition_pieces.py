@@ -261,6 +261,21 @@ def test_where_pieces_are_too_many_unions_are_left(monkeypatch: pytest.MonkeyPat
         assert found.sensitivity.upper == pytest.approx(expected.sensitivity.upper, rel=1e-3)
 
 
+def test_a_few_coalitions_of_many_rounds_are_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All prices of 100 rounds would take longer than five observers do."""
+    asked: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        asked.append(given[-1])
+        return responses(*given)
+
+    monkeypatch.setattr(verbs, "responses", counted)
+    for rounds in (4, 100):
+        found = worst_coalition(gossip(graphs.metropolis_weights("ring:n=6"), rounds=rounds), 0, size=1)
+        assert found.exact
+    assert asked == [4]
+
+
 def test_prices_are_those_of_the_patterns_that_are_allowed() -> None:
     protocol = gossip(graphs.metropolis_weights("erdos-renyi:n=9,p=0.4,seed=2"), rounds=6)
     for participation in ("at-most:2", "every:3", "separated:2", "fixed:1,4"):

@@ -43,6 +43,8 @@ MOST_NODES = 2000
 # Speed alone: how close prices of rounds are to the best, and the least of them as a share of their mean.
 PRICED = 1e-3
 LEAST_PRICE = 1e-3
+# Speed alone: looking at one coalition takes as long as so many multiplications of a screen, of (p + 1)²T³ or so.
+ONE_BY_ONE = 3_000_000
 
 # Alone, with its own noise known, an observer sees what a coalition of one sees: in its neighbourhood only its own
 # messages come on top, and those it can compute.
@@ -286,8 +288,11 @@ def _screen(scenario: Scenario, target: int, candidates: tuple[int, ...], view: 
     if view != "coalition-sums" or not plain or scenario.contribution == "energy":
         return None
     heard = cache(lambda: responses(protocol.weights, target, candidates, protocol.rounds))
+    dear = (len(candidates) + 1) ** 2 * protocol.rounds**3
 
     def screen(best: frozenset[int], level: float, tick: Callable[[], None]) -> list[frozenset[int]] | None:
+        if math.comb(len(candidates), len(best)) * ONE_BY_ONE < dear:
+            return None
         found = heard()
         if found is None:
             return None
