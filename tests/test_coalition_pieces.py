@@ -266,7 +266,7 @@ def test_a_few_coalitions_of_many_rounds_are_looked_at_one_by_one(monkeypatch: p
     asked: list[int] = []
 
     def counted(*given: Any) -> Any:
-        asked.append(given[-1])
+        asked.append(given[3])
         return responses(*given)
 
     monkeypatch.setattr(verbs, "responses", counted)
@@ -285,3 +285,30 @@ def test_prices_are_those_of_the_patterns_that_are_allowed() -> None:
             expected = worst_coalition(protocol, 0, size=2, participation=participation)
         assert found.exact
         assert found.sensitivity.upper == pytest.approx(expected.sensitivity.upper, rel=1e-3)
+
+
+def test_a_screen_stops_when_time_is_up() -> None:
+    """Whatever it is at: rows, blocks, norms or pieces."""
+    weights = graphs.metropolis_weights("erdos-renyi:n=9,p=0.5,seed=1")
+
+    class UpError(Exception):
+        pass
+
+    def after(count: int) -> Any:
+        left = itertools.count(count, -1)
+
+        def tick() -> None:
+            if next(left) == 0:
+                raise UpError
+
+        return tick
+
+    def whole(tick: Any) -> Any:
+        found = responses(weights, 0, list(range(1, 9)), 4, tick)
+        assert found is not None
+        return Pieces(found, np.full(4, 0.3), 3, tick).beyond(tick)
+
+    for count in range(8 + 8 + 9 + 9 + 2):
+        with pytest.raises(UpError):
+            whole(after(count))
+    assert whole(after(1000)) == whole(never)

@@ -86,10 +86,20 @@ class Responses:
         return np.asarray(form + form.T) / 2
 
 
+def _go_on() -> None:
+    """What is called now and then where nobody waits."""
+
+
 def responses(
-    weights: GossipWeights, target: int, candidates: Sequence[int], rounds: int
+    weights: GossipWeights,
+    target: int,
+    candidates: Sequence[int],
+    rounds: int,
+    tick: Callable[[], None] = _go_on,
 ) -> Responses | None:
     """The rows of all candidates; nothing where a row has no noise of others, or where there are too many numbers.
+
+    `tick` is called every now and then, and may raise.
 
     Guarantee: X_a = C_a(H_a − B_a H₀), with C_a invertible, within `off`.
     """
@@ -112,7 +122,7 @@ def responses(
     mean = H.mean(axis=0).reshape(rounds, -1)
     try:
         heard = H[: len(candidates)].reshape(len(candidates), rounds, -1)
-        rows, off = _whitened(heard, mean, n, int((W > 0).sum(axis=0).max()))
+        rows, off = _whitened(heard, mean, int((W > 0).sum(axis=0).max()), tick)
     except np.linalg.LinAlgError:
         return None
     if not off < HOPELESS:
@@ -122,14 +132,18 @@ def responses(
     return Responses(rows=rows, gram=gram, off=off)
 
 
-def _whitened(H: np.ndarray, mean: np.ndarray, nodes: int, terms: int) -> tuple[np.ndarray, float]:
+def _whitened(
+    H: np.ndarray, mean: np.ndarray, terms: int, tick: Callable[[], None]
+) -> tuple[np.ndarray, float]:
     """X_a = C_a(H_a − B_a H₀) for each candidate, X₀ = C₀H₀, and the largest error of a row."""
     rounds = len(mean)
+    nodes = mean.shape[1] // rounds
     C0 = _whitener(mean)
     X0 = C0 @ mean
     rows = [X0.reshape(rounds, nodes, rounds)]
     errors = [row_error(np.abs(C0) @ np.abs(mean), terms, nodes)]
     for a, own in enumerate(H):
+        tick()
         # B_a H₀ is the regression of the row on the mean: (H_a X₀ᵀ) X₀.
         B = (own @ X0.T) @ C0
         rest = own - B @ mean
@@ -154,7 +168,7 @@ def _whitener(rows: np.ndarray) -> np.ndarray:
 class Pieces:
     """The pieces of all coalitions of one size at given prices y > 0, and which of them are proved to be ⪰ 0."""
 
-    def __init__(self, found: Responses, y: np.ndarray, size: int) -> None:
+    def __init__(self, found: Responses, y: np.ndarray, size: int, tick: Callable[[], None] = _go_on) -> None:
         """Blocks that one or two members have a part in, with what known noise takes off them, and their norms."""
         self.size, self.rounds, self.rows = size, found.rounds, found.rows
         p = self.count = found.count
@@ -165,6 +179,7 @@ class Pieces:
         # X_a^(c) of every row and member: what the noise of c does to what a hears.
         self.heard = np.ascontiguousarray(X[:, :, :p].transpose(0, 2, 1, 3))
         for c in range(p):
+            tick()
             # Terms of E_ab that its own two members know: the noise of c = a, and of c = b.
             known = np.einsum("st,btu->bsu", self.heard[c, c], self.heard[:, c].transpose(0, 2, 1))
             blocks[c] -= known.transpose(1, 0, 2)
@@ -172,14 +187,15 @@ class Pieces:
             blocks[others, :, c] -= known[others].transpose(0, 2, 1)
         self.blocks = blocks
         self.kappa = piece_error(X, found.off, y, size)
-        self._compare()
+        self._compare(tick)
 
-    def _compare(self) -> None:
+    def _compare(self, tick: Callable[[], None]) -> None:
         """Norms of all blocks once those on the diagonal, less κ, are the identity, nearly."""
         p, T = self.count, self.rounds
         scaled = np.empty((p + 1, T, T))
         self.least = np.zeros(p + 1)
         for a in range(p + 1):
+            tick()
             own = self.blocks[a, :, a] - self.kappa * np.eye(T)
             try:
                 scaled[a] = np.tril(np.linalg.inv(np.linalg.cholesky((own + own.T) / 2)))
@@ -193,6 +209,7 @@ class Pieces:
             self.least[a] = 1 - float(np.linalg.norm(white)) - rounding
         self.pairs, self.known = np.zeros((p + 1, p + 1)), np.zeros((p + 1, p))
         for a in range(p + 1):
+            tick()
             heard, blocks = self.heard[a], self.blocks[a].transpose(1, 0, 2)
             self.known[a] = norms_above(scaled[a] @ heard) + product_room(scaled[a], heard)
             cross = scaled[a] @ blocks @ scaled.transpose(0, 2, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -287,13 +287,13 @@ def _screen(scenario: Scenario, target: int, candidates: tuple[int, ...], view: 
     plain = protocol.plain and protocol.gossips
     if view != "coalition-sums" or not plain or scenario.contribution == "energy":
         return None
-    heard = cache(lambda: responses(protocol.weights, target, candidates, protocol.rounds))
+    heard = cache(partial(responses, protocol.weights, target, candidates, protocol.rounds))
     dear = (len(candidates) + 1) ** 2 * protocol.rounds**3
 
     def screen(best: frozenset[int], level: float, tick: Callable[[], None]) -> list[frozenset[int]] | None:
         if math.comb(len(candidates), len(best)) * ONE_BY_ONE < dear:
             return None
-        found = heard()
+        found = heard(tick)
         if found is None:
             return None
         tick()
@@ -304,7 +304,7 @@ def _screen(scenario: Scenario, target: int, candidates: tuple[int, ...], view: 
         y *= level / scenario.participation.largest_sum(y) * (1 - 1e-12)
         if not scenario.participation.largest_sum(y) <= level:
             return None
-        named = Pieces(found, y, len(best)).beyond(tick)
+        named = Pieces(found, y, len(best), tick).beyond(tick)
         return (
             None if named is None else [frozenset(candidates[place] for place in places) for places in named]
         )
