@@ -145,12 +145,13 @@ def test_larger_networks_agree_with_a_plain_factorisation(view: View) -> None:
     form = np.linalg.pinv(N, rcond=1e-11) @ H[:, target::n]
     form = form.T @ form
     for engine in CHOICES:
-        found = sensitivity(protocol, view, [target], engine=engine)
+        # Gains are kept from a round on that the tolerance says.
+        found = sensitivity(protocol, view, [target], engine=engine, tolerance=1e-5)
         streams = found[target].witness.reshape(rounds, -1)
         attained = float(np.einsum("sd,st,td->", streams, form, streams))
         assert found.squared_lower[0] == pytest.approx(attained, rel=1e-7)
         assert attained <= found.squared_upper[0]
-        assert found.squared_upper[0] <= attained * (1 + 4e-4)
+        assert found.squared_upper[0] <= attained * (1 + 2e-5)
 
 
 @pytest.mark.parametrize("rule", [metropolis_weights, uniform_weights])

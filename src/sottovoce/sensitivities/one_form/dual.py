@@ -36,6 +36,10 @@ SMALL = 1e-100
 # Speed alone: a form whose middle is as even as this is taken as one whose symbol tells its least eigenvalue.
 TOEPLITZ = 1e-3
 CHECK_EVERY, CHECKS = 20, (8, 12, 16, 28, 50)
+# Speed alone: a search that takes longer than this may have been shifted too far.
+DOUBTFUL = 50
+# Speed alone: eigenvalues of larger forms take longer than steps that are shifted by nothing.
+DECOMPOSED = 512
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,6 +136,8 @@ def solve_duals(
     left, search = np.arange(len(forms)), _Search.of(forms, starts)
     for iteration in range(1, ITERATIONS + 1):
         search.step()
+        if iteration == DOUBTFUL:
+            search.shift_surely()
         if iteration in CHECKS or iteration % CHECK_EVERY == 0:
             for place, form, vectors in zip(left, search.forms, search.streams, strict=True):
                 solution = _lifted(form, vectors, tolerance)
@@ -187,6 +193,14 @@ class _Search:
         backwards = np.einsum("ktd,ktd->k", following - self.streams, moved)[:, None, None] < 0
         self.momentum = np.where(backwards, 1.0, self.momentum + 1)
         self.previous, self.streams = self.streams, following
+
+    def shift_surely(self) -> None:
+        """Shift each form by less than its least eigenvalue, or not at all, whatever its symbol said."""
+        found = self.forms.shape[1] <= DECOMPOSED
+        least = np.linalg.eigvalsh(self.forms)[:, 0] if found else np.zeros(len(self.forms))
+        self.shifts = np.maximum(0.0, 0.95 * least)[:, None, None]
+        self.momentum = np.ones_like(self.momentum)
+        self.previous = self.streams
 
     def keep(self, chosen: np.ndarray) -> None:
         self.forms, self.shifts, self.momentum = (
