@@ -33,7 +33,7 @@ from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.elimination import HiddenSystem, hidden_system
 from sottovoce.filtering.engines import program_response
 from sottovoce.filtering.innovations import FilterStep
-from sottovoce.filtering.kalman import FilterSizes, Gains, gain_distortion, whitener_error
+from sottovoce.filtering.kalman import FilterSizes, Gains, gain_distortion, square, whitener_error
 from sottovoce.filtering.krylov_space import KrylovSpace, krylov_space
 from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse
 from sottovoce.filtering.response import (
@@ -99,6 +99,7 @@ __all__ = [
     "seen_view",
     "spectral_norm",
     "spread",
+    "square",
     "terms",
     "transform_error",
     "transform_units",

@@ -83,14 +83,13 @@ def impulses_of(response: FilteredResponse, positions: np.ndarray) -> Impulses:
     start, count = response.alike_from, len(positions)
     late = late_rows(response, start) if start < response.rounds - 1 else None
     final = np.eye(response.size) if late is not None else gains.last_whitener
-    adjoint = np.empty((start * m + len(final), response.size))
-    adjoint[start * m :] = final
-    early = np.zeros((count, start, len(adjoint)))
-    # Before step s the rows of `adjoint` read the state of round s + 1; after it, that of round s.
+    early, adjoint = np.zeros((count, start, start * m + len(final))), final
+    # Before step s the rows of `adjoint` read the state of round s + 1; after it, that of round s. Speed alone: their
+    # columns stand together, so that `before` copies none.
     for s in range(start - 1, -1, -1):
-        adjoint[(s + 1) * m :] = response.before(adjoint[(s + 1) * m :], s)
-        adjoint[s * m : (s + 1) * m] = gains.whitener[gains.at(s)]
-        early[:, s, s * m :] = response.read(adjoint[s * m :], positions).T
+        moved = response.before(adjoint, s)
+        adjoint = np.hstack([gains.whitener[gains.at(s)].T, moved.T]).T
+        early[:, s, s * m :] = response.read(adjoint, positions).T
     last = gains.last_whitener[None] if late is None else late.last
     steady = np.zeros((0, m, response.size)) if late is None else late.steady[:-1]
     split = start * m if late is not None else early.shape[2]

@@ -361,25 +361,6 @@ def weights_before(response: FilteredResponse, step: Step, weights: np.ndarray, 
     Source: docs/proofs/peak.md, Columns of F.
     """
     before, half = congruence(response, weights, t)
-    return _raised(step, weights, before, half)
-
-
-def gram_and_weights_before(
-    response: FilteredResponse, step: Step, gram: np.ndarray, weights: np.ndarray, t: int
-) -> tuple[np.ndarray, float, np.ndarray]:
-    """`congruence` of a Gramian and `weights_before`, in one product for both.
-
-    Guarantee: that of either.
-    """
-    size = len(gram)
-    half = response.before(np.vstack([gram, weights]), t)
-    both = response.before(np.vstack([half[:size].T, half[size:].T]), t)
-    passed = float(np.linalg.norm(half[size:]))
-    return both[:size], float(np.linalg.norm(half[:size])), _raised(step, weights, both[size:], passed)
-
-
-def _raised(step: Step, weights: np.ndarray, before: np.ndarray, half: float) -> np.ndarray:
-    """(AΦ_t)ᵀ W (AΦ_t) as computed, with I and what the step errs by on its diagonal; `half` as in `congruence`."""
     raised = ROOM * step.error * (half + step.stretch * float(np.linalg.norm(weights)))
     raised += 2 * GAMMA * (float(np.linalg.norm(before)) + 2)
     before.flat[:: len(before) + 1] += 1 + raised

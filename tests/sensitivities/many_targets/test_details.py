@@ -116,18 +116,21 @@ def exact_details(response: FilteredResponse, edges: np.ndarray, b: np.ndarray) 
     K, D = (mpmath.matrix(x[k].tolist()) for x in (response.gains.gain, response.gains.whitener))
     count, length = int(edges[-1] - edges[1]), int(edges[2] - edges[1])
     lags = []
-    for _ in range(count):
-        lags.append(D * state)
+    for lag in range(count + length):
+        fading = max(lag + 1 - count, 0) * mpmath.pi / (length + 1)
+        lags.append((1 + mpmath.cos(fading)) / 2 * (D * state))
         state = A * (state - K * (C * state))
     r = [
-        mpmath.fsum(sum(x * y for x, y in zip(lags[t], lags[t + d], strict=True)) for t in range(count - d))
+        mpmath.fsum(
+            sum(x * y for x, y in zip(lags[t], lags[t + d], strict=True)) for t in range(len(lags) - d)
+        )
         for d in range(count)
     ]
-    Q, total = exactly_beside(length), mpmath.mpf(0)
-    for j in range(count // length):
+    Q, norms, blocks = exactly_beside(length), [], range(count // length)
+    for j in blocks:
         R = mpmath.matrix([[r[abs(j * length + t - s)] for t in range(length)] for s in range(length)])
-        total += (2 if j else 1) * mpmath.mnorm(Q * R * Q, "f")
-    return total
+        norms.append(mpmath.mnorm(Q * R * Q, "f"))
+    return max(mpmath.fsum(norms[abs(i - j)] for j in blocks) for i in blocks)
 
 
 @pytest.mark.parametrize(("graph", "view"), [CASES[0], CASES[1], CASES[4]])

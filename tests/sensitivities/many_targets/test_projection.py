@@ -89,7 +89,7 @@ def test_far_targets_are_nearly_exact() -> None:
     system, response = response_of("ring:n=40", View.secure_sum(0), rounds=400)
     far = np.flatnonzero(system.hops() >= 10)
     sources = response.columns(far)
-    bounds = projection_bound(projection_tables(response, blocks=36), sources)
+    bounds = projection_bound(projection_tables(response), sources)
     constant = [float((response.respond(int(j), np.ones(400)) ** 2).sum()) for j in far]
     assert np.all(bounds <= 1.02 * np.array(constant))
 
@@ -191,10 +191,10 @@ def orthonormal(basis: Any, edges: np.ndarray) -> Any:
 
 def exact_bound(exact: Exact, tables: ProjectionTables) -> Any:
     """What `projection_bound` bounds Δ² by, with an orthonormal basis."""
-    P, R = (orthonormal(basis, tables.edges) for basis in (exact.basis, exact.readers))
+    P = orthonormal(exact.basis, tables.edges)
     whole = mpmath.eye(P.rows)
-    total, kept, inner = exact.norm(whole, whole), exact.norm(whole, P), exact.norm(R.T, P)
-    form = sum(((R.T * x * P).T * (R.T * x * P) for x in exact.response), start=mpmath.zeros(P.cols, P.cols))
+    total, kept, inner = exact.norm(whole, whole), exact.norm(whole, P), exact.norm(P.T, P)
+    form = sum(((P.T * x * P).T * (P.T * x * P) for x in exact.response), start=mpmath.zeros(P.cols, P.cols))
     lengths, count = np.diff(tables.edges).tolist(), len(tables.edges) - 1
     places = [slice(DEGREE * i, DEGREE * (i + 1)) for i in range(count)]
     levels = [

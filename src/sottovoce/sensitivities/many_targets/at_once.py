@@ -52,7 +52,7 @@ FEWEST_ROUNDS, MOST_STATES = 64, 600
 # Ends this close need nothing finer; of the targets the observer does not hear at once and whose ends are further
 # apart than that, so many get it at most.
 NARROW = 0.01
-LOOKED_AT, FAR = 128, 0.1
+LOOKED_AT, FAR = 320, 0.1
 # Ends of far targets that are not further apart need no second bound.
 WIDE = 0.15
 # Rounds after which the gains are frozen, rounds for which what that changes is followed, how many targets get it:

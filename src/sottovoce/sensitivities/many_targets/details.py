@@ -4,7 +4,7 @@
 With gains frozen after the first block F is, from there on, at most the Toeplitz matrix of the lags f_ℓ, and the form
 of streams that pass through no polynomial is in norm at most
 
-    ‖Q R_0 Q‖ + 2 Σ_j ‖Q R_j Q‖,   (R_j)_st = r_{jh+t−s},   r_k = Σ_ℓ ⟨f_ℓ, f_{ℓ+k}⟩,
+    max_I Σ_J ‖Q R_{|I−J|} Q‖,   (R_j)_st = r_{jh+t−s},   r_k = Σ_ℓ ⟨f_ℓ, f_{ℓ+k}⟩,
 
 Q the projection beside the polynomials on a block of h rounds. Correlations that are smooth at long lags pass
 through Q hardly at all, so that the sum is next to its first term. ‖Q R_j Q‖_F is the norm of a fixed matrix times the
@@ -48,8 +48,8 @@ class Beside:
 class DetailTables:
     """The lags of a response with gains frozen after its first block, and what the blocks of later ones pass.
 
-    `lags` is (count, m, r), `length` the rounds of a later block, of which there are count/`length`. A lag times b
-    is off by `errors`·‖b‖.
+    `lags` is (count, m, r), `length` the rounds of a later block, of which there are count/`length` − 1: in the last
+    `length` lags, which none of their rounds shows, they fade. A lag times b is off by `errors`·‖b‖.
     """
 
     lags: np.ndarray
@@ -67,10 +67,13 @@ def detail_tables(response: FilteredResponse, edges: np.ndarray) -> DetailTables
     if len(edges) < 3:
         return None
     closed = response.closed_loop(int(edges[1]))
-    lags = closed.taps(int(edges[-1] - edges[1]))
-    products = GAMMA * response.size * np.sqrt((lags**2).sum(axis=(1, 2)))
     length = int(edges[2] - edges[1])
-    errors = ROOM * (tap_errors(closed, lags) + products)
+    lags = closed.taps(int(edges[-1] - edges[1]) + length)
+    errors = tap_errors(closed, lags)
+    # Rounds after the last may show anything: lags that fade there leave no step, which would show fast streams.
+    lags[-length:] *= (1 + np.cos(np.pi * np.arange(1, length + 1) / (length + 1)))[:, None, None] / 2
+    products = GAMMA * (response.size + 2) * np.sqrt((lags**2).sum(axis=(1, 2)))
+    errors = ROOM * (errors + products)
     return DetailTables(lags=lags, errors=errors, length=length, beside=beside(length))
 
 
@@ -87,14 +90,12 @@ def detail_bound(tables: DetailTables, sources: np.ndarray) -> np.ndarray:
     length, points = tables.length, fft.next_fast_len(2 * count, real=True)
     batch = max(1, BATCH_BYTES // (8 * points * (m + 2)))
     flat, found = tables.lags.reshape(-1, size), np.empty(sources.shape[1])
-    weights = np.full(count // length, 2.0)
-    weights[0] = 1.0
     for begin in range(0, sources.shape[1], batch):
         part = slice(begin, begin + batch)
         lags = (flat @ sources[:, part]).reshape(count, m, -1)
         spectrum = fft.rfft(lags, points, axis=0)
         power = (spectrum.real**2 + spectrum.imag**2).sum(axis=1)
-        correlations = fft.irfft(power, points, axis=0)[:count].T
+        correlations = fft.irfft(power, points, axis=0)[: count - length].T
         both_ways = np.concatenate([correlations[:, length - 1 : 0 : -1], correlations], axis=1)
         windows = np.ascontiguousarray(sliding_window_view(both_ways, 2 * length - 1, axis=1)[:, ::length])
         passed = np.sqrt(((windows @ tables.beside.root.T) ** 2).sum(axis=2))
@@ -103,7 +104,9 @@ def detail_bound(tables: DetailTables, sources: np.ndarray) -> np.ndarray:
         squares = (lags**2).sum(axis=1)
         shown, summed = np.sqrt(squares.sum(axis=0)), np.sqrt(squares).sum(axis=0)
         unsure = 2 * count * transform_error(points) * shown * (2 * shown + summed)
-        found[part] = norms @ weights + ROOM * unsure
+        # The row of block I has those of I blocks before it and of all but I + 1 after it.
+        sums = np.cumsum(norms, axis=1)
+        found[part] = (sums + sums[:, ::-1] - norms[:, :1]).max(axis=1) + ROOM * unsure
     lengths = np.sqrt((sources**2).sum(axis=0))
     root = np.sqrt(found + TINY * sources.any(axis=0)) + ROOM * tables.errors.sum() * lengths
     return np.asarray(root**2 * (1 + 8 * GAMMA * (count + 4 * length + m + 16)))

@@ -13,20 +13,21 @@ from sottovoce.filtering import GAMMA
 __all__ = ["BLOCKS", "DEGREE", "ROWS_DEGREE", "block_edges", "polynomials", "skew"]
 
 # Speed alone, all of these: any blocks and degrees give a bound. The rounds are cut into so many blocks, with so many
-# polynomials on each for streams, and two more for what they show, which has kinks where streams have none.
+# polynomials on each for streams, and one more for what they show, which has kinks where streams have none.
 BLOCKS = 20
-DEGREE, ROWS_DEGREE = 2, 4
+DEGREE, ROWS_DEGREE = 3, 4
 
 
 def block_edges(rounds: int, blocks: int) -> np.ndarray:
     """About `blocks` blocks of at least `ROWS_DEGREE` rounds, alike but for a short first one: 0 = e_0 < … = rounds.
 
     >>> block_edges(1000, 20).tolist()[:4]
-    [0, 10, 65, 120]
+    [0, 13, 60, 107]
     """
     shortest = max(-(-rounds // blocks), ROWS_DEGREE)
-    # Speed alone: of a few lengths the one that leaves the least for the first block, in which gains change most.
-    lengths = np.arange(shortest, shortest + max(1, shortest // 4))
+    # Speed alone: of a few lengths, none longer than asked for, the one that leaves the least for the first block, in
+    # which gains change most.
+    lengths = np.arange(max(shortest - shortest // 16, ROWS_DEGREE), shortest + 1)
     first = (rounds - ROWS_DEGREE) % lengths + ROWS_DEGREE
     length, start = int(lengths[first.argmin()]), int(first.min())
     return np.concatenate([[0], np.arange(start, rounds + 1, length)])

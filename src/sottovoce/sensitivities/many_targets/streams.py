@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import EXPLICIT_ROUNDS, GAMMA, ROOM
+from sottovoce.filtering import EXPLICIT_ROUNDS, GAMMA, ROOM, square
 from sottovoce.sensitivities.rounding import length_above, norm, settled_residual
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ def _follow(
     batch = max(1, FOLLOWED_BYTES // (16 * response.size))
     for begin in range(0, sources.shape[1], batch):
         part = slice(begin, begin + batch)
-        inputs, state = np.ascontiguousarray(sources[:, part]), np.ascontiguousarray(states[:, part])
-        phase = np.ones_like(turn[part])
+        inputs, state = sources[:, part].astype(complex), np.ascontiguousarray(states[:, part])
+        phase, turned = np.ones_like(turn[part]), np.empty_like(inputs)
         for t in range(rounds):
             # z_t = (what AΦ_{t−1} left of z_{t−1}) + b e^{iωt};  shown += ‖D_t z_t‖²
-            state = state + inputs * phase
+            state += np.multiply(inputs, phase, out=turned)
             seen = response.whitener(t) @ state
             shown[part] += (seen.real**2 + seen.imag**2).sum(axis=0)
             phase = phase * turn[part]
@@ -156,7 +156,7 @@ def constant_stream(response: FilteredResponse, sizes: np.ndarray | None = None)
         # Z_t = AΦ_{t−1}Z_{t−1} + I, the state that a constant contribution has made of each basis input
         state.flat[:: size + 1] += 1.0 if sizes is None else sizes[t]
         shown = response.whitener(t) @ state
-        form += shown.T @ shown
+        form += square(shown)
         if t < response.rounds - 1:
             state = response.after(state, t)
     margin = ROOM * GAMMA * (len(response.rows) + followed + 2 * size) * float(np.trace(form))
