@@ -87,10 +87,10 @@ class EndsAtOnce:
     vectors: dict[int, np.ndarray] = field(default_factory=dict)
     edges: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=int))
 
-    def lower(self, places: np.ndarray, bound: np.ndarray, name: str) -> None:
+    def lower(self, places: np.ndarray, bound: np.ndarray, *, method: str) -> None:
         """Take over the bounds of some targets that are below those known."""
         below = bound < self.bound[places]
-        self.method[places[below]] = name
+        self.method[places[below]] = method
         self.bound[places] = np.fmin(self.bound[places], bound)
 
     def apart(self, places: np.ndarray, share: float) -> np.ndarray:
@@ -135,7 +135,7 @@ def ends_at_once(
         sources = response.columns(positions[part]) / units[:, None]
         found.attained[part] = steady.value(sources)
         if lags is not None:
-            found.lower(part, lags(sources), "lags")
+            found.lower(part, lags(sources), method="lags")
         if cut is not None:
             places = found.apart(part, WIDE)
             cut(found, places, sources[:, places - begin], streams)
@@ -168,7 +168,7 @@ def _turn(
     """
     attained, bound, method, frequency = ends.attained, ends.bound, ends.method, ends.frequency
     found, peak = turning
-    ends.lower(places, found, "peak")
+    ends.lower(places, found, method="peak")
     # Signs that turn alternate, or are those of vectors that turn.
     tried = (np.full(len(peak), np.pi), peak) if contribution == "scalar" else (peak,)
     for angles in tried:
@@ -220,15 +220,15 @@ def _smooth(
         fine = details()
         rough = rest_shown(made(), sources) > ROUGH * ends.attained[places] if fine is not None else None
         chosen = np.arange(len(places)) if rough is None else np.flatnonzero(~rough)
-        ends.lower(places[chosen], projection_bound(made(), sources[:, chosen]), "projection")
+        ends.lower(places[chosen], projection_bound(made(), sources[:, chosen]), method="projection")
         if fine is None:
             return
         chosen = np.flatnonzero(~(ends.bound[places] <= (1 + ROUGH) * ends.attained[places]))
         chosen = chosen[np.argsort(-ends.attained[places[chosen]], kind="stable")]
         chosen, left = chosen[:MOST_ROUGH], chosen[MOST_ROUGH:]
-        ends.lower(places[left], projection_bound(made(), sources[:, left]), "projection")
+        ends.lower(places[left], projection_bound(made(), sources[:, left]), method="projection")
         closer = closer_ends(made(), fine, sources[:, chosen], streams=max(streams, 1))
-        ends.lower(places[chosen], closer.bound, "projection")
+        ends.lower(places[chosen], closer.bound, method="projection")
         higher = closer.attained > (1 + NARROW) * ends.attained[places[chosen]]
         for k in np.flatnonzero(higher & (streams > 0)):
             place = int(places[chosen[k]])
