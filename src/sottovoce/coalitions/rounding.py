@@ -19,7 +19,7 @@ ROOM = 1.01
 # Twice as often is the norm squared, and the bound of a norm of T × T is at most T^(2^−(SQUARINGS + 2)) too large.
 SQUARINGS = 6
 # What is added to a norm so that one of numbers below the least normal one is not rounded down.
-TINY = float(np.finfo(np.float64).tiny)
+TINY = 2.0**-1022
 
 
 def row_error(sizes: np.ndarray, terms: int, nodes: int) -> float:
