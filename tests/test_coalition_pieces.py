@@ -312,3 +312,20 @@ def test_a_screen_stops_when_time_is_up() -> None:
         with pytest.raises(UpError):
             whole(after(count))
     assert whole(after(1000)) == whole(never)
+
+
+def test_an_interrupt_inside_the_screen_proves_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found by then is kept, and the bound is the one of before."""
+    protocol = gossip(graphs.metropolis_weights("erdos-renyi:n=12,p=0.3,seed=2"), rounds=4)
+    whole = worst_coalition(protocol, 0, size=3)
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    for step in ("_compare", "_failed", "_proved_by_factors"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Pieces, step, interrupted)
+            part = worst_coalition(protocol, 0, size=3)
+        assert part.stopped == "interrupted"
+        assert part.upper_bound == 4
+        assert part.sensitivity.lower <= whole.sensitivity.upper <= part.upper_bound

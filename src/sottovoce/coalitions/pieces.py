@@ -106,8 +106,8 @@ def responses(
     n = weights.n
     if n * rounds > MOST_NUMBERS:
         return None
-    others = [node for node in range(n) if node != target and node not in set(candidates)]
-    order = [*candidates, target, *others]
+    first = [*candidates, target]
+    order = [*first, *sorted(set(range(n)).difference(first))]
     W = np.zeros((n, n))
     for i in range(n):
         for j, weight in weights.exact_row(i).items():
@@ -170,7 +170,7 @@ class Pieces:
 
     def __init__(self, found: Responses, y: np.ndarray, size: int, tick: Callable[[], None] = _go_on) -> None:
         """Blocks that one or two members have a part in, with what known noise takes off them, and their norms."""
-        self.size, self.rounds, self.rows = size, found.rounds, found.rows
+        self.size, self.rounds = size, found.rounds
         p = self.count = found.count
         X, T = found.rows, found.rounds
         signal = X[:, :, p]
