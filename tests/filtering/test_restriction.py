@@ -101,6 +101,16 @@ def views(draw: Any, nodes: int, exchanges: int) -> View:
 NETWORKS = [metropolis_weights("path:n=3"), metropolis_weights("star:n=4"), WEIGHTED]
 
 
+@st.composite
+def questions(draw: Any, most: int) -> tuple[Protocol, View, int]:
+    """A program on a small network over at most so many rounds, a view of one's own, and somebody it does not know."""
+    weights, program = draw(st.sampled_from(NETWORKS)), draw(programs())
+    protocol = Protocol(weights=weights, program=program, rounds=draw(st.integers(2, most)))
+    view = draw(views(protocol.n, len(program.exchanges)))
+    known = {int(str(node)) for node in view.known_noise}
+    return protocol, view, draw(st.sampled_from(sorted(set(range(protocol.n)) - known)))
+
+
 @settings(deadline=None)
 @given(st.data())
 def test_what_is_left_out_of_any_program_is_known(data: Any) -> None:
@@ -123,35 +133,28 @@ def test_what_is_left_out_of_any_program_is_known(data: Any) -> None:
 
 
 @settings(deadline=None)
-@given(st.data())
-def test_no_interval_of_a_small_view_of_any_program_is_wide(data: Any) -> None:
-    weights = data.draw(st.sampled_from(NETWORKS))
-    program = data.draw(programs())
-    protocol = Protocol(weights=weights, program=program, rounds=data.draw(st.integers(2, 6)))
-    view = data.draw(views(protocol.n, len(program.exchanges)))
-    known = {int(str(node)) for node in view.known_noise}
-    target = data.draw(st.sampled_from(sorted(set(range(protocol.n)) - known)))
+@given(questions(6))
+def test_no_interval_of_a_small_view_of_any_program_is_wide(asked: tuple[Protocol, View, int]) -> None:
+    protocol, view, target = asked
     found = sensitivity(protocol, view, [target], contribution="scalar")
     lower, upper = float(found.squared_lower[0]), float(found.squared_upper[0])
-    exact = exact_view(protocol, view, target).value(found[target].witness.ravel().tolist())
-    if exact_view(protocol, view, target).form() is None:
+    told = exact_view(protocol, view, target)
+    if told.form() is None:
         assert lower == upper == math.inf
         return
+    exact = told.value(found[target].witness.ravel().tolist())
     assert exact is not None
     assert Fraction(lower) <= exact <= Fraction(upper) * (1 + Fraction(1, 10**12))
     assert upper - lower <= 1e-2 * upper + 1e-9
 
 
 @settings(deadline=None)
-@given(st.data())
-def test_a_smaller_space_of_what_is_not_known_holds_the_exact_value(data: Any) -> None:
+@given(questions(5))
+def test_a_smaller_space_of_what_is_not_known_holds_the_exact_value(
+    asked: tuple[Protocol, View, int],
+) -> None:
     """Every filter counts as running away here, so that all that known nodes keep is left out where it is known."""
-    weights = data.draw(st.sampled_from(NETWORKS))
-    program = data.draw(programs())
-    protocol = Protocol(weights=weights, program=program, rounds=data.draw(st.integers(2, 5)))
-    view = data.draw(views(protocol.n, len(program.exchanges)))
-    known = {int(str(node)) for node in view.known_noise}
-    target = data.draw(st.sampled_from(sorted(set(range(protocol.n)) - known)))
+    protocol, view, target = asked
     exact = exact_view(protocol, view, target)
     if exact.form() is None:
         return
