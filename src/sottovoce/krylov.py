@@ -54,10 +54,13 @@ CANCELLED = 0.05
 LONG, LONGEST_PAUSE, REPAIRED = 20_000, 6, 2
 # Rounding in a coefficient, in units.
 FOUND = 32
-# Speed alone: so many powers are followed one by one.
-FOLLOWED = 50_000
+# Speed alone: so many powers are followed one by one at first, and twice as many, up to a most, while changes in later
+# ones would add this share.
+SETTLING, FOLLOWED, NEGLIGIBLE = 2048, 50_000, 1e-3
 # Columns that are taken at once where a basis is measured, and the fewest terms of a dot product.
 COLUMNS_AT_ONCE, FEWEST_TERMS = 32, 64
+# Allowance: what underflow takes from an entry in all of up to 2^40 products.
+UNDERFLOW = 2.0**-1000
 
 
 class Operator(Protocol):
@@ -211,43 +214,103 @@ def proved_power_error(basis: KrylovBasis, powers: int, stretch: float) -> float
     With v_{k+1} = H v_k + δ_k and f_{i+1} = f_i H + ε_i as floats have them, f_0 = f, the residual f H^k V is f v_k −
     Σ_j f H^{k−1−j} δ_j, and |δ_k| ≤ γ|H||v_k| entry by entry. So to first order rounding adds Σ_i |f_i| · Σ_k γ|H||v_k|
     at most, for each later error, which is small wherever few of the powers reach from one end of the space to the
-    other; to second order the norms of all δ and ε times `stretch`.
+    other; to second order the norms of all δ and ε times `stretch`. Powers are followed until states and rows hardly
+    change; from then on they count as they are, and what changes in them is read as rounding is.
 
     Guarantee: upper bound as in `power_error`, rounding included.
-    Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
+    Source: docs/proofs/cut.md; Higham, *Accuracy and Stability of Numerical Algorithms*, Sections 3.1 and 3.5.
     """
     if basis.residual.shape[0] == 0:
         return 0.0
-    H = sparse.csr_array(basis.projected)
-    back, sizes = sparse.csr_array(H.T), abs(H)
-    terms = int(max(np.diff(H.indptr).max(initial=0), np.diff(back.indptr).max(initial=0)))
-    unit, count = 1.001 * UNIT_ROUNDOFF * (terms + 1), basis.size
-    state, rows = basis.start, basis.residual.T
-    total, held, reached = 0.0, np.zeros_like(state), np.zeros_like(rows)
-    looked = min(powers - 1, FOLLOWED)
-    halfway = 0.0
-    # v_{k+1} = H v_k from the one end and f_{k+1} = f_k H from the other, with the sums of their sizes.
-    for k in range(looked):
-        shown = basis.residual @ state
-        size = float(np.linalg.norm(shown) if basis.euclidean else np.abs(shown).sum())
-        total += (powers - 1 - k) * size
-        held += np.abs(state)
-        reached += np.abs(rows)
-        state, rows = H @ state, back @ rows
-        if k == looked // 2:
-            halfway = float(np.linalg.norm(state) * np.linalg.norm(rows))
-    # Σ_k γ|H||v_k|, what rounding made of the states in all; each part of it is read by every f_i at most once.
-    made = unit * (sizes @ held)
-    first = float((reached.T @ made).sum())
-    shown_error = 1.001 * UNIT_ROUNDOFF * (count + 2) * float((np.abs(basis.residual) @ held).sum())
-    second = float(made.sum()) * unit * float((sizes.T @ reached).sum()) * stretch
-    beyond = 0.0
-    if powers - 1 > looked:
-        # ‖fH^kV‖ ≤ ‖fH^i‖‖H^{k−i}V‖, which a contraction never enlarges: all later powers count as those halfway.
-        slipped = (float(made.sum()) + unit * float((sizes.T @ reached).sum())) * stretch
-        beyond = (powers - looked) ** 2 * (halfway + slipped) if basis.euclidean else np.inf
-    # Sums of up to 2^40 terms, and products of what is counted here, are below this per mille.
-    return 1.001 * (total + powers * (first + shown_error + second) + beyond)
+    passage, last = _Passage(basis, powers - 1), min(powers - 1, FOLLOWED)
+    while True:
+        passage.follow(min(max(2 * passage.done, SETTLING), last))
+        found, unsure = passage.counted(stretch)
+        if passage.done == last or unsure <= NEGLIGIBLE * found:
+            # Sums of up to 2^40 terms, and products of what is counted here, are below this per mille.
+            return 1.001 * (found + unsure)
+
+
+class _Passage:
+    """States v_k = H^k V from one end of the space and rows f_k = f H^k from the other, as floats have them."""
+
+    def __init__(self, basis: KrylovBasis, steps: int) -> None:
+        """Begin with V and f; the residuals of `steps` powers are to be counted, that of power k steps − k times."""
+        self._basis, self._steps, self.done = basis, steps, 0
+        self._forth = sparse.csr_array(basis.projected)
+        self._back = sparse.csr_array(self._forth.T)
+        terms = max(np.diff(each.indptr).max(initial=0) for each in (self._forth, self._back))
+        self._unit = 1.001 * UNIT_ROUNDOFF * (int(terms) + 1)
+        self._state, self._rows = basis.start, basis.residual.T
+        self._total, self._held, self._reached = 0.0, np.zeros_like(self._state), np.zeros_like(self._rows)
+
+    def follow(self, until: int) -> None:
+        """Go on to the power `until`, and add up what the residuals are and the sizes of all states and rows."""
+        residual, euclidean = self._basis.residual, self._basis.euclidean
+        for k in range(self.done, until):
+            shown = residual @ self._state
+            size = float(np.linalg.norm(shown) if euclidean else np.abs(shown).sum())
+            self._total += (self._steps - k) * size
+            self._held += np.abs(self._state)
+            self._reached += np.abs(self._rows)
+            self._state, self._rows = self._forth @ self._state, self._back @ self._rows
+        self.done = until
+
+    def counted(self, stretch: float) -> tuple[float, float]:
+        """What all powers come to, and what is added for what changes after those followed.
+
+        Guarantee: their sum, up to a per mille, is an upper bound.
+        Source: docs/proofs/cut.md, "Over T rounds".
+        """
+        sizes, left = abs(self._forth), self._steps - self.done
+        residual, count = np.abs(self._basis.residual), self._basis.size
+        # Σ_k γ|H||v_k|, what rounding made of the states in all; each part of it is read by every f_i at most once.
+        made = self._unit * (sizes @ self._held) + UNDERFLOW
+        lost = float((sizes.T @ self._reached).sum()) + UNDERFLOW / self._unit
+        first = float((self._reached.T @ made).sum())
+        second = float(made.sum()) * self._unit * lost * stretch
+        shown = 1.001 * UNIT_ROUNDOFF * (count + 2) * float((residual @ self._held).sum())
+        near = self._total + (self._steps + 1) * (first + shown + second)
+        if left == 0:
+            return near, 0.0
+        row, fading, row_changed = self._settled(self._back, self._rows)
+        state, lasting, changed = self._settled(self._forth, self._state)
+        # All rows that are still to come, entry by entry, and what that leaves out, as a norm.
+        rows = _fading(left, fading)[0] * row
+        missed = self._steps * float(row_changed.sum()) * stretch
+        readers, unread = self._reached + rows, self._unit * lost * stretch + missed
+        seen = _fading(left, lasting)[1] * float((residual @ state).sum())
+        unsure = left * (left + 1) / 2 * float((readers.T @ changed).sum() + unread * changed.sum())
+        read = float((rows.T @ made).sum() + missed * made.sum())
+        return near + seen, unsure + (self._steps + 1) * read
+
+    def _settled(self, matrix: csr_array, vectors: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        """The larger of |x| and |Mx|, a σ between 0 and 1, and |M²x − σx|, entry by entry, for the columns x.
+
+        Guarantee: upper bounds, up to a per mille: Mx errs by `unit`·|M||x| a product.
+        """
+        sizes, once = abs(matrix), matrix @ vectors
+        twice, whole = matrix @ once, float(np.vdot(vectors, vectors))
+        share = min(1.0, max(0.0, float(np.vdot(vectors, twice)) / whole)) if whole > 0 else 0.0
+        off = self._unit * (sizes @ np.abs(vectors)) + UNDERFLOW
+        change = np.abs(twice - share * vectors) + 2 * UNIT_ROUNDOFF * (np.abs(twice) + np.abs(vectors))
+        change += self._unit * (sizes @ np.abs(once)) + sizes @ off + UNDERFLOW
+        return np.maximum(np.abs(vectors), np.abs(once) + off), share, change
+
+
+def _fading(count: int, share: float) -> tuple[float, float]:
+    """Σ σ^⌊l/2⌋ and Σ (count − l)·σ^⌊l/2⌋ over l < count, for a `share` σ between 0 and 1.
+
+    Guarantee: upper bounds, up to a per mille.
+
+    >>> _fading(4, 0.5)
+    (3.0, 8.5)
+    """
+    if count <= FOLLOWED:
+        sizes = share ** (np.arange(count) // 2)
+        return float(sizes.sum()), float(np.arange(count, 0, -1) @ sizes)
+    most = 2 / (1 - share) if share < 1 else np.inf
+    return min(count, most), count * min((count + 1) / 2, most)
 
 
 def _orthogonalise(block: np.ndarray, basis: np.ndarray, *, nearby: int) -> np.ndarray:

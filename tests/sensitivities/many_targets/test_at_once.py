@@ -164,6 +164,17 @@ def test_a_loop_that_grows_when_frozen_early_gives_no_bound_rather_than_none_at_
     assert np.all((found.squared_lower <= found.squared_upper) & (found.squared_upper <= 50_000))
 
 
+@pytest.mark.parametrize("rounds", [200_000, 10**6])
+def test_a_space_that_is_not_closed_serves_the_longest_horizons(rounds: int) -> None:
+    # What the space leaves out in so many rounds, and rounding in it, is proved to be small, not only estimated.
+    weights = graphs.metropolis_weights("erdos-renyi:n=400,p=0.05,seed=3")
+    found = sensitivity(gossip(weights, rounds=rounds), View.secure_sum(0), effort="bulk")
+    assert (found.squared_upper <= 1.002 * found.squared_lower).all()
+    # Every round counts the same but for the first few.
+    shorter = sensitivity(gossip(weights, rounds=rounds // 10), View.secure_sum(0), effort="bulk")
+    assert found.squared_upper / rounds == pytest.approx(shorter.squared_upper / (rounds // 10), rel=0.01)
+
+
 def test_a_view_of_nothing_with_known_noise_has_a_lower_end_of_0() -> None:
     view = View(observation=np.zeros((1, 3)), known_noise=[0])
     found = sensitivity(gossip(np.full((3, 3), 1 / 3), rounds=3), view)
