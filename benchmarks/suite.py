@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the processor time of the tests goes: seconds by file, by folder or by test, processes they start included.
+"""Where the processor time of the tests goes: by file, folder, test or its cases together, with processes they start.
 
 One process runs the tests, whatever the machine does besides: seconds are the processor's, of this process and of the
 children it waited for, from set-up to tear-down. What a fixture of a session or a module computes counts for the first
 test that asks for it, and what a file imports counts for the collection.
 
-    python -m benchmarks.suite [--by file|folder|test] [--most 40] [-- what pytest is told: tests/laws -m "not browser"]
+    python -m benchmarks.suite [--by file|folder|function|test] [--most 40] [-- what pytest is told: tests/laws]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-BY = ("file", "folder", "test")
+BY = ("file", "folder", "function", "test")
 
 
 def spent() -> float:
@@ -53,9 +53,10 @@ class Meter:
 
 
 def place(test: str, by: str) -> str:
-    """Which file, which folder of the tests, or which test the seconds of a test belong to."""
+    """Which file, which folder, which test or which function of all its cases the seconds of a test belong to."""
     file = test.partition("::")[0]
-    return {"file": file, "folder": str(PurePosixPath(file).parent), "test": test}[by]
+    folder, function = str(PurePosixPath(file).parent), test.partition("[")[0]
+    return {"file": file, "folder": folder, "function": function, "test": test}[by]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

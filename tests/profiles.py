@@ -10,7 +10,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-__all__ = ["examples"]
+__all__ = ["examples", "seeds"]
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "everyday")
 FACTOR = 20 if PROFILE == "thorough" else 1
@@ -33,3 +33,8 @@ settings.load_profile(PROFILE)
 def examples(count: int) -> settings:
     """A law with so many examples in place of the profile's 50: fewer where one costs much, more where it is cheap."""
     return settings(max_examples=count * FACTOR)
+
+
+def seeds(count: int) -> range:
+    """So many seeds of cases that are drawn without hypothesis."""
+    return range(count * FACTOR)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.pairings import each_pair
 
 from sottovoce.certificates import Mechanism
 from sottovoce.errors import InputError, NotCertified
@@ -24,9 +25,9 @@ VIEWS = [
 ]
 
 
-@pytest.mark.parametrize("participation", [None, "every:3", "at-most:2"])
-@pytest.mark.parametrize("view", VIEWS, ids=repr)
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize(
+    ("graph", "view", "participation"), each_pair(GRAPHS, VIEWS, [None, "every:3", "at-most:2"]), ids=repr
+)
 def test_the_independent_verifier_accepts_what_is_certified(
     graph: str, view: View, participation: str | None
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.pairings import each_pair
 
 from sottovoce import View, sensitivity
 from sottovoce.errors import NotCertified
@@ -31,9 +32,13 @@ CODES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("contribution", ["vector", "scalar"])
-@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0, own_noise="hidden")], ids=str)
-@pytest.mark.parametrize("code", CODES, ids=str)
+@pytest.mark.parametrize(
+    ("code", "view", "contribution"),
+    each_pair(
+        CODES, [View.secure_sum(0), View.neighbourhood(0, own_noise="hidden")], ["vector", "scalar"]
+    ),
+    ids=str,
+)
 def test_the_filter_of_plain_gossip_and_that_of_the_program_agree(
     code: dict[str, Any], view: View, contribution: Contribution, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.interpreter import exact_view, largest_over_signs
+from tests.pairings import each_pair
 
 from sottovoce import (
     account,
@@ -197,10 +198,11 @@ DIVERGING = [
 ]
 
 
-@pytest.mark.parametrize("effort", ["auto", "bulk"])
-@pytest.mark.parametrize("contribution", ["vector", "energy"])
-@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0)], ids=str)
-@pytest.mark.parametrize("protocol", DIVERGING, ids=lambda protocol: protocol.name)
+@pytest.mark.parametrize(
+    ("protocol", "view", "contribution", "effort"),
+    each_pair(DIVERGING, [View.secure_sum(0), View.neighbourhood(0)], ["vector", "energy"], ["auto", "bulk"]),
+    ids=str,
+)
 def test_no_warning_escapes_from_programs_that_diverge(
     protocol: Protocol, view: View, contribution: Any, effort: Any
 ) -> None:

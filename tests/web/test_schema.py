@@ -25,14 +25,14 @@ SCHEMA.config.output.sanitization.enabled = False
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     with serving(
-        "--max-nodes", "60", "--max-rounds", "50", "--time-limit", "5", "--max-body", "20000"
+        "--max-nodes", "20", "--max-rounds", "20", "--time-limit", "2", "--max-body", "20000"
     ) as found:
         yield found
 
 
 @SCHEMA.parametrize()
 @settings(
-    examples(25),
+    examples(10),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.pairings import each_pair
 
 from sottovoce import gossip, graphs
 from sottovoce.errors import InputError
@@ -46,10 +47,9 @@ def protocol_of(graph: str, rounds: int) -> Protocol:
     return gossip(graphs.metropolis_weights(graph), rounds=rounds)
 
 
-@pytest.mark.parametrize("contribution", ["vector", "scalar"])
-@pytest.mark.parametrize("name", VIEWS)
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("rounds", [64, 257])
+@pytest.mark.parametrize(
+    ("graph", "name", "rounds", "contribution"), each_pair(GRAPHS, VIEWS, [64, 257], ["vector", "scalar"])
+)
 def test_the_ends_enclose_those_solved_one_by_one(
     graph: str, name: str, rounds: int, contribution: Contribution
 ) -> None:
