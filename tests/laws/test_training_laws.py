@@ -245,10 +245,12 @@ def test_effort_decides_how_many_are_solved() -> None:
 
 def test_too_much_at_once_is_refused_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "MOST_NUMBERS", 200)
-    ring = trained(graphs.metropolis_weights("ring:n=20"))
-    with pytest.raises(InputError, match="at most 2 observers of a network of this size at once; got 20"):
-        account_all(ring, "secure-sum", noise_multiplier=1, delta=1e-5)
-    assert len(sensitivity(ring, View.secure_sum(0), effort="bulk")) == 19
+    # A path has twenty nodes in ten pairs that are alike; of a ring one observer is looked at.
+    path, ring = (trained(graphs.metropolis_weights(f"{kind}:n=20")) for kind in ("path", "ring"))
+    with pytest.raises(InputError, match="at most 2 observers of a network of this size at once; got 10"):
+        account_all(path, "secure-sum", noise_multiplier=1, delta=1e-5)
+    assert len(sensitivity(path, View.secure_sum(0), effort="bulk")) == 19
+    assert len(account_all(ring, "secure-sum", noise_multiplier=1, delta=1e-5, effort="bulk")) == 380
 
 
 @pytest.mark.parametrize(

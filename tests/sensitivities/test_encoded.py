@@ -34,9 +34,7 @@ CODES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize(
     ("code", "view", "contribution"),
-    each_pair(
-        CODES, [View.secure_sum(0), View.neighbourhood(0, own_noise="hidden")], ["vector", "scalar"]
-    ),
+    each_pair(CODES, [View.secure_sum(0), View.neighbourhood(0, own_noise="hidden")], ["vector", "scalar"]),
     ids=str,
 )
 def test_the_filter_of_plain_gossip_and_that_of_the_program_agree(

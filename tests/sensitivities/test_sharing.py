@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -11,17 +12,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.interpreter import exact_view, largest_over_signs
+from tests.pairings import each_pair
 from tests.profiles import examples
 from tests.reference import dyadic_weights, exact_value
 from tests.scenes import EVERY_PROTOCOL
 
 from sottovoce import graphs
-from sottovoce.accounting import account_all
+from sottovoce.accounting import account_all, verbs
 from sottovoce.graphs import symmetries
-from sottovoce.protocols import Protocol, gossip
+from sottovoce.protocols import Protocol, Slopes, gossip
 from sottovoce.scenarios import Effort, Scenario
-from sottovoce.sensitivities import Sensitivities, carried_views, is_shared, policy, sensitivity, sharing
-from sottovoce.views import ONE_OBSERVER, OwnNoise
+from sottovoce.sensitivities import (
+    Sensitivities,
+    carried_views,
+    is_shared,
+    policy,
+    sensitivity,
+    sharing,
+    sharpened_views,
+)
+from sottovoce.views import ONE_OBSERVER, OwnNoise, View
 
 EVERY_NAME = pytest.mark.parametrize("name", ONE_OBSERVER)
 
@@ -113,6 +123,44 @@ def test_one_observer_of_a_ring_is_looked_at(monkeypatch: pytest.MonkeyPatch) ->
     louder = gossip(graphs.metropolis_weights("ring:n=12"), rounds=6, noise_levels=(2, *[1] * 11))
     account_all(louder, "secure-sum", **settings)
     assert len(asked) == 7
+
+
+SLOPES: list[Any] = [(0.5, 1), ([0, 0.5, 0, 0.5, 0, 0.5], 1), ([0, *[0.5] * 5], [0.9, *[1] * 5]), "any"]
+
+
+@pytest.mark.parametrize(
+    ("source", "updates"), each_pair(["ring:n=6", "star:n=6", "path:n=6"], SLOPES), ids=str
+)
+def test_training_is_shared_as_it_is_seen(source: str, updates: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Scenario] = []
+
+    def counted(questions: Any, effort: Effort) -> Any:
+        asked.extend(questions)
+        return sharpened_views(questions, effort)
+
+    monkeypatch.setattr(verbs, "sharpened_views", counted)
+    protocol = gossip(graphs.metropolis_weights(source), rounds=4, updates=updates)
+    table = account_all(protocol, "secure-sum", noise_multiplier=1.0, delta=1e-5)
+    W, ends = protocol.weights.matrix.toarray(), () if updates == "any" else ends_of(protocol)
+    kept = [
+        images
+        for images in map(list, itertools.permutations(range(6)))
+        if (W[np.ix_(images, images)] == W).all() and all((end[images] == end).all() for end in ends)
+    ]
+    orbits = {frozenset(int(images[node]) for images in kept) for node in range(6)}
+    assert len(asked) == len(orbits)
+    for observer in (3, 5):
+        alone = sensitivity(protocol, View.secure_sum(observer), effort="bulk")
+        for place, target in enumerate(alone.targets):
+            found = table.pair(observer, target).sensitivity_squared
+            assert found is not None
+            assert found.lower <= alone.squared_upper[place]
+            assert alone.squared_lower[place] <= found.upper * (1 + 1e-12)
+
+
+def ends_of(protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
+    assert isinstance(protocol.updates, Slopes)
+    return protocol.updates.lower, protocol.updates.upper
 
 
 def test_many_targets_in_place_of_few_are_not_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,14 @@ import numpy as np
 from sottovoce.accounting.table import AccountTable
 from sottovoce.errors import positive, probability
 from sottovoce.scenarios import Words, asked
-from sottovoce.sensitivities import carried_views, is_shared, sensitivity, sharpened_views, solves_each
+from sottovoce.sensitivities import (
+    Shares,
+    carried_views,
+    is_shared,
+    sensitivity,
+    sharpened_views,
+    solves_each,
+)
 from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
@@ -117,7 +124,7 @@ def account_all(
         if scenario.protocol.updates is None or seen_by_all or solves_each(effort.depth, total):
             _one_by_one(questions, effort, total, progress, found, shared=is_shared(scenario))
         else:
-            _together(questions, effort, progress, found)
+            _together(questions, effort, total, progress, found)
     except KeyboardInterrupt:
         if not found:
             raise
@@ -154,16 +161,22 @@ def _one_by_one(
 def _together(
     questions: Sequence[Scenario],
     effort: Effort,
+    total: int,
     progress: Callable[[int, int], None] | None,
     found: list[Sensitivities],
 ) -> None:
     """The same for views of training whose pairs are sharpened together, while they may be the worst."""
-    work = sharpened_views(questions, effort)
+    shares = Shares(questions)
+    work = sharpened_views(shares.looked_at, effort)
     try:
-        work.pairs.run(progress)
+        work.pairs.run(_portion(progress, 0, total, total))
     finally:
-        if work.pairs.begun:
-            found.extend(work.found())
+        begun = work.found()
+        found.extend(
+            shares.answer(number, begun[source])
+            for number, source in enumerate(shares.source)
+            if source < len(begun)
+        )
 
 
 def table_of(

@@ -52,31 +52,33 @@ LARGEST_MEAN = 1e4
 # ν is multiplied by the first number as soon as the Newton decrement is below the second.
 SHRINK, CENTRED = 0.15, 0.5
 MOST_STEPS = 400
+# Numbers of small matrices that are worked out in one piece; more would leave the cache.
+STACKED = 12_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Point:
     """A strictly feasible point, by phases.
 
-    `factors` are lower triangular L (q × q) with P = L Lᵀ, `betas` hold one β for each group of nodes (0 for groups
-    without lower rows), `kappas` one κ (0 for phases without weight).
+    `factors` [p, q, q] are lower triangular L with P = L Lᵀ (where they are not given), `betas` [p, groups] hold one
+    β for each group of nodes (0 for groups without lower rows), `kappas` [p] one κ (0 for phases without weight).
     """
 
-    factors: list[np.ndarray]
-    betas: list[np.ndarray]
+    factors: np.ndarray
+    betas: np.ndarray
     kappas: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _State:
-    """One phase at a feasible point: the scaled columns Û, F⁻¹ and log det F.
+class _States:
+    """All phases at a feasible point: the scaled columns Û, F⁻¹ and log det F.
 
-    `columns` is (rows of F) × (2q + 1), `inverse` symmetric with as many rows as F.
+    `columns` is [p, rows of F, 2q + 1], `inverse` [p, rows of F, rows of F] and symmetric, `log_dets` [p].
     """
 
     columns: np.ndarray
     inverse: np.ndarray
-    log_det: float
+    log_dets: np.ndarray
 
 
 def minimise(
@@ -127,25 +129,17 @@ def minimise(
     return problem.solution(point, steps, closed)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Places:
-    """Where the unknowns of a phase stand; −1 for a κ that is none.
-
-    `P` holds the q(q + 1)/2 coordinates of E (none where P is given), `beta` those of the free groups.
-    """
-
-    P: slice
-    beta: slice
-    kappa: int
-
-
 class _Problem:
-    """The chain with its index tables.
+    """The chain with its index tables; all phases are worked out side by side.
 
     `I`, `J` are the places (i ≤ j) of a symmetric matrix and `s` the scale that makes them an orthonormal basis of
-    the symmetric matrices; `signs` says with which sign a column of Û enters F; `turn` has ∂F/∂β of a group as a
+    the symmetric matrices; `pairs` are the places (i, k), (j, l), (i, l) and (j, k) of two of them in a matrix;
+    `signs` says with which sign a column of Û enters F; `turn` has ∂F/∂β of a group as a
     row, which is all there is of it, since that derivative is diagonal. `parameter` is that of the barrier, the
     number of logarithms with the dimension of their matrices.
+
+    Every phase has the unknowns (E, β of the free groups, κ), `width` of them, in the slices `P` and `beta` and last.
+    Those that a phase lacks, E where P is given and κ where it has no weight, are numbers of the system that stay 0.
     """
 
     def __init__(self, rows: Rows, phases: list[Phase]) -> None:
@@ -154,58 +148,46 @@ class _Problem:
         self.q = q
         self.I, self.J = np.triu_indices(q)
         self.s = np.where(self.I == self.J, 0.5, math.sqrt(0.5))
-        self.scales = np.outer(self.s, self.s)
-        self.unit, self.diagonal = np.eye(q), self._vector(np.eye(q))
+        self.scales = 2 * np.outer(self.s, self.s)
+        self.pairs = [
+            a[:, None] * q + b
+            for a, b in ((self.I, self.I), (self.J, self.J), (self.I, self.J), (self.J, self.I))
+        ]
         self.signs = np.concatenate([np.ones(q), -np.ones(q + 1)])
         self.free = rows.free
-        size = 0
-        self.places: list[_Places] = []
-        for phase in phases:
-            own = self.I.size if phase.given is None else 0
-            betas = size + own
-            kappa = betas + self.free.size if phase.weight else -1
-            self.places.append(
-                _Places(P=slice(size, betas), beta=slice(betas, betas + self.free.size), kappa=kappa)
-            )
-            size += own + self.free.size + (1 if phase.weight else 0)
-        self.size = size
-        # Unknowns of a phase meet those of the phase before, and no others: ordered by phases the Hessian has
-        # a band of two phases. A chain that closes into a ring meets its end at its start, and has none.
-        behind = [p if phase.previous is None else phase.previous for p, phase in enumerate(phases)]
-        first = [min(self.places[p].P.start, self.places[k].P.start) for p, k in enumerate(behind)]
-        last = [max(self._stop(p), self._stop(k)) for p, k in enumerate(behind)]
-        self.band = max(b - a - 1 for a, b in zip(first, last, strict=True))
+        self.P, self.beta = slice(0, self.I.size), slice(self.I.size, self.I.size + self.free.size)
+        self.width = self.I.size + self.free.size + 1
+        self.chosen = np.array([phase.given is None for phase in phases])
+        self.weights = np.array([phase.weight for phase in phases])
+        self.charged = self.weights > 0
+        # Where a phase follows none, what stood before it is 0.
+        self.follows = np.flatnonzero([phase.previous is not None for phase in phases])
+        self.behind = np.array([phase.previous for phase in phases if phase.previous is not None], dtype=int)
+        # No two phases follow one, so that what is added to its block is added once.
+        assert np.unique(self.behind).size == self.behind.size
+        self.is_chain = bool((self.behind == self.follows - 1).all())
         self.columns = np.vstack([rows.upper, rows.lower])
         self.turn = np.zeros((self.free.size, len(self.columns)))
         for place, g in enumerate(self.free):
             self.turn[place] = np.concatenate([-1.0 * (rows.upper_group == g), 1.0 * (rows.lower_group == g)])
-        self.parameter = sum(
-            len(self.columns)
-            + self.free.size
-            + (q + 1 if phase.given is None else 0)
-            + (1 if phase.weight else 0)
-            for phase in phases
+        self.parameter = (
+            len(phases) * (len(self.columns) + self.free.size)
+            + int(self.chosen.sum()) * (q + 1)
+            + int(self.charged.sum())
         )
-
-    def _stop(self, p: int) -> int:
-        """Where the unknowns of a phase end."""
-        return max(int(self.places[p].beta.stop), self.places[p].kappa + 1)
 
     def first_point(self) -> _Point:
         """P = ε² I for the first ε that is feasible, β in the middle and κ a quarter of the target's noise.
 
         With P = 0 every F is at least ¼, so a small ε will do.
         """
-        kappas = np.array(
-            [
-                0.25 * float((self.rows.upper[:, -1] ** 2).sum()) ** -1 if p.weight else 0.0
-                for p in self.phases
-            ]
-        )
-        betas = [self._middle() for _ in self.phases]
+        kappas = np.where(self.charged, 0.25 / float((self.rows.upper[:, -1] ** 2).sum()), 0.0)
+        # β = ½ where it is to be chosen leaves ½ to the upper and to the lower rows alike.
+        betas = np.zeros((len(self.phases), self.rows.groups))
+        betas[:, self.free] = 0.5
         size = 0.1
         while True:
-            factors = [np.eye(self.q) * size if p.given is None else p.given for p in self.phases]
+            factors = self._with_given([np.eye(self.q) * size] * len(self.phases))
             point = _Point(factors=factors, betas=betas, kappas=kappas)
             if self.states(point) is not None:
                 return point
@@ -218,11 +200,16 @@ class _Problem:
 
         A solution of another chain stands at the edge of its own inequality. Less κ makes F larger everywhere.
         """
-        factors = [L if p.given is None else p.given for L, p in zip(start.factors, self.phases, strict=True)]
-        point = _Point(factors=factors, betas=list(start.multipliers), kappas=0.8 * start.kappas)
+        factors = self._with_given(start.factors)
+        point = _Point(factors=factors, betas=np.array(start.multipliers), kappas=0.8 * start.kappas)
         if self.states(point) is None:
             raise ArithmeticError("the chain was started from a point that is not strictly feasible")
         return point
+
+    def _with_given(self, factors: Sequence[np.ndarray]) -> np.ndarray:
+        """One factor a phase: the one that is given, or else the one of these in its place."""
+        chosen = [L if p.given is None else p.given for L, p in zip(factors, self.phases, strict=True)]
+        return np.array(chosen, dtype=np.float64).reshape(len(self.phases), self.q, self.q)
 
     def solution(self, point: _Point, steps: int, closed: bool) -> Solution:
         """The point as what is handed out."""
@@ -236,86 +223,76 @@ class _Problem:
 
     def cost(self, point: _Point) -> float:
         """Σ w/κ."""
-        return sum(p.weight / float(k) for p, k in zip(self.phases, point.kappas, strict=True) if p.weight)
+        return float((self.weights[self.charged] / point.kappas[self.charged]).sum())
 
-    def _middle(self) -> np.ndarray:
-        """β = ½ where it is to be chosen, which leaves ½ to the upper and to the lower rows alike."""
-        beta = np.zeros(self.rows.groups)
-        beta[self.free] = 0.5
-        return beta
+    def states(self, point: _Point) -> _States | None:
+        """Û, F⁻¹ and log det F of every phase; None if one of them is not strictly feasible.
 
-    def states(self, point: _Point) -> list[_State] | None:
-        """What is known of every phase at a point; None if one of them is not strictly feasible."""
-        found = []
-        for p, phase in enumerate(self.phases):
-            before = np.zeros((self.q, self.q)) if phase.previous is None else point.factors[phase.previous]
-            state = self._state(point.factors[p], before, point.betas[p], float(point.kappas[p]))
-            if state is None:
-                return None
-            found.append(state)
-        return found
-
-    def _state(self, own: np.ndarray, before: np.ndarray, beta: np.ndarray, kappa: float) -> _State | None:
-        """Û, F⁻¹ and log det F of one phase, or None where F is not positive definite.
-
-        `own` and `before` are the factors L and L′. Cholesky decides: F = D(β) + Û diag(signs) Ûᵀ.
+        Cholesky decides: F = D(β) + Û diag(signs) Ûᵀ.
         """
         rows, q = self.rows, self.q
-        if not (np.all(beta[self.free] > 0) and kappa >= 0):
+        if not ((point.betas[:, self.free] > 0).all() and (point.kappas >= 0).all()):
             return None
-        columns = np.hstack(
-            [
-                self.columns[:, :q] @ own,
-                self.columns[:, q : 2 * q] @ before,
-                self.columns[:, 2 * q :] * math.sqrt(kappa),
-            ]
-        )
-        F = columns * self.signs @ columns.T
-        _diagonal(F)[:] += np.concatenate([(1 - beta)[rows.upper_group], beta[rows.lower_group]])
-        lower, failed = lapack.dpotrf(F, lower=1)
-        if failed or not np.isfinite(lower).all():
-            return None
-        # Above its diagonal the inverse of LAPACK is 0, as its Cholesky factor is.
-        half, _ = lapack.dpotri(lower, lower=1)
-        inverse = half + half.T
-        _diagonal(inverse)[:] = half.diagonal()
-        return _State(columns=columns, inverse=inverse, log_det=2 * float(np.log(lower.diagonal()).sum()))
+        columns = np.zeros((len(self.phases), len(self.columns), 2 * q + 1))
+        columns[:, :, :q] = self.columns[:, :q] @ point.factors
+        columns[self.follows, :, q : 2 * q] = self.columns[:, q : 2 * q] @ point.factors[self.behind]
+        columns[:, :, -1] = self.columns[:, -1] * np.sqrt(point.kappas)[:, None]
+        F = columns * self.signs @ columns.swapaxes(1, 2)
+        diagonal = np.hstack([(1 - point.betas)[:, rows.upper_group], point.betas[:, rows.lower_group]])
+        _diagonals(F)[:] += diagonal
+        inverse, log_dets = np.empty_like(F), np.empty(len(F))
+        for p, each in enumerate(F):
+            lower, failed = lapack.dpotrf(each, lower=1)
+            if failed or not np.isfinite(lower).all():
+                return None
+            log_dets[p] = 2 * np.log(lower.diagonal()).sum()
+            # Above its diagonal the inverse of LAPACK is 0, as its Cholesky factor is.
+            inverse[p] = lapack.dpotri(lower, lower=1)[0]
+        halves = _diagonals(inverse).copy()
+        inverse += inverse.swapaxes(1, 2)
+        _diagonals(inverse)[:] = halves
+        return _States(columns=columns, inverse=inverse, log_dets=log_dets)
 
-    def value(self, point: _Point, states: list[_State], nu: float) -> float:
+    def value(self, point: _Point, states: _States, nu: float) -> float:
         """The function f at the top of this module, on which Newton steps descend.
 
         Infinite where the trace of some P is too large. L is triangular, so log det P = 2 Σ log L_ii.
         """
-        total = self.cost(point) / nu
-        for p, phase in enumerate(self.phases):
-            total -= states[p].log_det
-            total -= float(np.log(point.betas[p][self.free]).sum())
-            if phase.weight:
-                total -= math.log(point.kappas[p])
-            if phase.given is None:
-                L = point.factors[p]
-                room = LARGEST_MEAN * self.q - float((L * L).sum())
-                if room <= 0:
-                    return math.inf
-                total -= 2 * float(np.log(np.abs(L.diagonal())).sum()) + math.log(room)
-        return total
+        L = point.factors[self.chosen]
+        room = LARGEST_MEAN * self.q - (L * L).sum(axis=(1, 2))
+        if (room <= 0).any():
+            return math.inf
+        total = self.cost(point) / nu - float(states.log_dets.sum())
+        total -= float(np.log(point.betas[:, self.free]).sum())
+        total -= float(np.log(point.kappas[self.charged]).sum())
+        return total - 2 * float(np.log(np.abs(_diagonals(L))).sum()) - float(np.log(room).sum())
 
-    def newton(self, point: _Point, states: list[_State], nu: float) -> tuple[np.ndarray, float]:
-        """The Newton direction −H⁻¹g in scaled coordinates and its decrement √(gᵀH⁻¹g).
+    def newton(self, point: _Point, states: _States, nu: float) -> tuple[np.ndarray, float]:
+        """The Newton direction −H⁻¹g in scaled coordinates, [p, width], and its decrement √(gᵀH⁻¹g).
 
         Half the square of the decrement is what a quadratic model of f promises of the step.
         """
-        gradient = np.zeros(self.size)
-        hessian = np.zeros((self.size, self.size))
-        for p in range(len(self.phases)):
-            self._add_phase(p, point, states[p], nu, gradient, hessian)
+        gradient, own, across, before = self._derivatives(point, states, nu)
+        H, slope = self._assembled(own, across, before), gradient.ravel()
         # Where a direction is flat to rounding, Cholesky still runs to its end.
-        _diagonal(hessian)[:] *= 1 + 1e-13
+        np.fill_diagonal(H, H.diagonal() * (1 + 1e-13))
         try:
-            direction = -self._solved(hessian, gradient)
+            direction = -self._solved(H, slope)
         except linalg.LinAlgError:
-            direction = -linalg.lstsq(hessian, gradient)[0]
-        return direction, math.sqrt(max(0.0, float(-gradient @ direction)))
+            direction = -linalg.lstsq(H, slope)[0]
+        return direction.reshape(gradient.shape), math.sqrt(max(0.0, float(-slope @ direction)))
+
+    def _assembled(self, own: np.ndarray, across: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """The Hessian from its blocks."""
+        count, P = len(own), self.P
+        hessian = np.zeros((count, self.width, count, self.width))
+        for p, block in enumerate(own):
+            hessian[p, :, p] = block
+        for k, (p, b) in enumerate(zip(self.follows.tolist(), self.behind.tolist(), strict=True)):
+            hessian[b, P, b, P] += before[k]
+            hessian[p, :, b, P] += across[k]
+            hessian[b, P, p, :] += across[k].T
+        return hessian.reshape(count * self.width, count * self.width)
 
     def _solved(self, hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """The solution of a positive definite system, banded where that saves work.
@@ -323,78 +300,99 @@ class _Problem:
         Phases that follow each other couple neighbours only: a chain of T phases costs T times what two do. One
         phase, or a ring of them, is dense.
         """
-        if 4 * self.band > self.size:
-            return np.asarray(linalg.cho_solve(linalg.cho_factor(hessian, lower=True), gradient))
-        bands = np.zeros((self.band + 1, self.size))
-        for k in range(self.band + 1):
-            bands[k, : self.size - k] = np.diagonal(hessian, -k)
-        return np.asarray(linalg.solveh_banded(bands, gradient, lower=True))
+        size, band = gradient.size, 2 * self.width - 1
+        if not self.is_chain or 2 * band > size:
+            factor = linalg.cho_factor(hessian, lower=True, check_finite=False)
+            return np.asarray(linalg.cho_solve(factor, gradient, check_finite=False))
+        bands = np.zeros((band + 1, size))
+        for k in range(band + 1):
+            bands[k, : size - k] = np.diagonal(hessian, -k)
+        return np.asarray(linalg.solveh_banded(bands, gradient, lower=True, check_finite=False))
 
-    def _add_phase(
-        self, p: int, point: _Point, state: _State, nu: float, gradient: np.ndarray, hessian: np.ndarray
-    ) -> None:
-        """Add what one phase contributes to gradient and Hessian.
+    def _derivatives(
+        self, point: _Point, states: _States, nu: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Gradient [p, width] and blocks of the Hessian: of each phase with itself, with the P before it, of that P.
 
         Every derivative of log det F is a trace of products of g = ÛᵀF⁻¹Û, F⁻¹ and F⁻¹Û. With G = F⁻¹ and F′, F″
         the derivatives of F in two unknowns, −log det F has the gradient −tr(G F′) and the Hessian tr(G F′ G F″).
         """
-        q, phase = self.q, self.phases[p]
-        places = self.places[p]
-        reached = state.inverse @ state.columns
-        g = state.columns.T @ reached
-        down = 1 / point.betas[p][self.free]
+        q, P, beta = self.q, self.P, self.beta
+        reached = states.inverse @ states.columns
+        g = states.columns.swapaxes(1, 2) @ reached
+        down = 1 / point.betas[:, self.free]
+        gradient = np.zeros((len(self.phases), self.width))
+        own = np.zeros((len(self.phases), self.width, self.width))
 
         # ∂F/∂β of a group is −1 on its upper and +1 on its lower rows, held in `self.turn`: tr(G Δ) is a sum over
         # the diagonal of G, and tr(G Δ G Δ′) one over squares of its entries. −log β adds −1/β and 1/β².
-        b = places.beta
-        gradient[b] -= self.turn @ state.inverse.diagonal() + down
-        hessian[b, b] += self.turn @ (state.inverse**2) @ self.turn.T + np.diag(down**2)
+        gradient[:, beta] = -(_diagonals(states.inverse) @ self.turn.T) - down
+        own[:, beta, beta] = self.turn @ states.inverse**2 @ self.turn.T
+        _diagonals(own)[:, beta] += down**2
 
-        parts: list[tuple[slice, slice, float]] = []
-        if phase.given is None:
-            parts.append((places.P, slice(0, q), 1.0))
-            self._add_own(p, point, gradient, hessian)
-        if phase.previous is not None and self.phases[phase.previous].given is None:
-            parts.append((self.places[phase.previous].P, slice(q, 2 * q), -1.0))
         # ∂F[E] = ± Û_a E Û_aᵀ: its trace with G is ± tr(g_aa E), with G Δ G it is ± tr(E (GÛ_a)ᵀ Δ GÛ_a), and with
         # G ∂F[E′] G it is ±± tr(E g_ab E′ g_ba).
-        for place, block, sign in parts:
-            gradient[place] -= sign * self._vector(g[block, block])
-            cross = sign * self._grouped(reached[:, block])
-            hessian[b, place] += cross
-            hessian[place, b] += cross.T
-            for other, column, other_sign in parts:
-                hessian[place, other] += sign * other_sign * self._operator(g[block, column])
-        if phase.weight:
-            # κ ← κ (1 + k): ∂F = −κ b bᵀ, which is the last column of Û with a minus; −log κ adds −1 and 1, and
-            # w/(νκ) adds −w/(νκ) and 2w/(νκ).
-            k, kappa = places.kappa, float(point.kappas[p])
-            gradient[k] += g[-1, -1] - 1 - phase.weight / (nu * kappa)
-            hessian[k, k] += g[-1, -1] ** 2 + 1 + 2 * phase.weight / (nu * kappa)
-            through = self.turn @ reached[:, -1] ** 2
-            hessian[b, k] -= through
-            hessian[k, b] -= through
-            for place, block, sign in parts:
-                cross = -sign * self._vector(np.outer(g[block, -1], g[block, -1]))
-                hessian[place, k] += cross
-                hessian[k, place] += cross
+        mine = g[:, :q, :q]
+        gradient[:, P] = -self._vector(mine)
+        own[:, P, P] = self._operator(mine)
+        own[:, beta, P] = self._grouped(reached[:, :, :q])
+        # κ ← κ (1 + k): ∂F = −κ b bᵀ, which is the last column of Û with a minus; −log κ adds −1 and 1, and
+        # w/(νκ) adds −w/(νκ) and 2w/(νκ).
+        last = g[:, -1, -1]
+        price = np.divide(self.weights, nu * point.kappas, out=np.zeros(len(last)), where=self.charged)
+        gradient[:, -1] = last - 1 - price
+        own[:, -1, -1] = last**2 + 1 + 2 * price
+        own[:, beta, -1] = -(reached[:, :, -1] ** 2 @ self.turn.T)
+        own[:, P, -1] = -self._vector(_outer(g[:, :q, -1]))
+        own[:, P, beta] = own[:, beta, P].swapaxes(1, 2)
+        own[:, -1, : self.width - 1] = own[:, : self.width - 1, -1]
+        self._add_own(point, gradient, own)
 
-    def _add_own(self, p: int, point: _Point, gradient: np.ndarray, hessian: np.ndarray) -> None:
+        # The phase before enters with a minus, and so does κ: their signs cancel.
+        some = self.follows
+        there = g[some, q : 2 * q, q : 2 * q]
+        np.add.at(gradient[:, P], self.behind, self._vector(there))
+        before = self._operator(there)
+        across = np.zeros((len(some), self.width, self.I.size))
+        across[:, P] = -self._operator(g[some, :q, q : 2 * q])
+        across[:, beta] = -self._grouped(reached[some, :, q : 2 * q])
+        across[:, -1] = self._vector(_outer(g[some, q : 2 * q, -1]))
+
+        # What a phase lacks stays where it is: 1 on the diagonal and 0 beside it.
+        self._without(self.chosen, P, gradient, own, across)
+        self._without(self.charged, slice(self.width - 1, self.width), gradient, own, across)
+        fixed = ~self.chosen[self.behind]
+        before[fixed], across[fixed] = 0.0, 0.0
+        return gradient, own, across, before
+
+    def _without(
+        self, there: np.ndarray, place: slice, gradient: np.ndarray, own: np.ndarray, across: np.ndarray
+    ) -> None:
+        """Take unknowns out of the phases that do not have them."""
+        lacking = np.flatnonzero(~there)
+        gradient[lacking, place] = 0.0
+        own[lacking, place, :] = 0.0
+        own[lacking, :, place] = 0.0
+        for p in lacking:
+            _diagonals(own[p : p + 1])[:, place] = 1.0
+        across[~there[self.follows], place] = 0.0
+
+    def _add_own(self, point: _Point, gradient: np.ndarray, own: np.ndarray) -> None:
         """The barriers −log det P and −log(room − tr P).
 
         In scaled coordinates the first has the gradient −I and the Hessian E ↦ E. For the second tr P moves by
         tr(LᵀL E), and v = LᵀL/(room − tr P) is its gradient and v vᵀ its Hessian.
         """
-        place, L = self.places[p].P, point.factors[p]
-        trace = self._vector(L.T @ L) / (LARGEST_MEAN * self.q - float((L * L).sum()))
-        gradient[place] += trace - self.diagonal
-        own = np.outer(trace, trace)
-        _diagonal(own)[:] += 1
-        hessian[place, place] += own
+        L = point.factors
+        room = LARGEST_MEAN * self.q - (L * L).sum(axis=(1, 2))
+        trace = self._vector(L.swapaxes(1, 2) @ L) / room[:, None]
+        gradient[:, self.P] += trace - self._vector(np.eye(self.q))
+        own[:, self.P, self.P] += _outer(trace)
+        _diagonals(own)[:, self.P] += 1
 
     def search(
-        self, point: _Point, states: list[_State], direction: np.ndarray, decrement: float, nu: float
-    ) -> tuple[_Point, list[_State]] | None:
+        self, point: _Point, states: _States, direction: np.ndarray, decrement: float, nu: float
+    ) -> tuple[_Point, _States] | None:
         """The first of the steps 1, ½, ¼, … that stays feasible and descends; None if none does.
 
         To descend is to gain a tenth of what the gradient promises, which is λ² for a full step with decrement λ.
@@ -414,23 +412,19 @@ class _Problem:
 
     def _moved(self, point: _Point, step: np.ndarray) -> _Point | None:
         """The point after a step; None if some P would not be positive."""
-        factors, betas, kappas = list(point.factors), [], point.kappas.copy()
-        for p, phase in enumerate(self.phases):
-            places = self.places[p]
-            if phase.given is None:
-                root, failed = lapack.dpotrf(self.unit + self._matrix(step[places.P]), lower=1)
-                if failed:
-                    return None
-                # A triangular factor of L (I + E) Lᵀ, so that its diagonal gives the determinant.
-                factors[p] = np.tril(lapack.dgeqrf((point.factors[p] @ root).T)[0].T)
-            beta = point.betas[p].copy()
-            beta[self.free] += step[places.beta]
-            betas.append(beta)
-            if phase.weight:
-                kappas[p] *= 1 + step[places.kappa]
+        kappas = point.kappas * (1 + step[:, -1])
         if (kappas < 0).any():
             return None
-        return _Point(factors=factors, betas=betas, kappas=kappas)
+        E = np.zeros_like(point.factors)
+        E[:, self.I, self.J] = step[:, self.P] * self.s
+        try:
+            roots = np.linalg.cholesky(np.eye(self.q) + E + E.swapaxes(1, 2))
+        except np.linalg.LinAlgError:
+            return None
+        betas = point.betas.copy()
+        betas[:, self.free] += step[:, self.beta]
+        # L (I + E) Lᵀ has the factor L R, R that of I + E: triangular, so that its diagonal gives the determinant.
+        return _Point(factors=point.factors @ roots, betas=betas, kappas=kappas)
 
     def _vector(self, E: np.ndarray) -> np.ndarray:
         """Coordinates of the symmetric part of E in the orthonormal basis of symmetric matrices.
@@ -444,25 +438,28 @@ class _Problem:
 
         Δ is diagonal, so this is a sum of r rᵀ over the rows r of F⁻¹Û, with the signs of `turn`.
         """
-        products = reached[:, self.I] * reached[:, self.J] * (2 * self.s)
+        products = reached[..., self.I] * reached[..., self.J] * (2 * self.s)
         return np.asarray(self.turn @ products)
 
-    def _matrix(self, v: np.ndarray) -> np.ndarray:
-        """The symmetric matrix with these coordinates."""
-        E = np.zeros((self.q, self.q))
-        E[self.I, self.J] = v * self.s
-        return E + E.T
-
     def _operator(self, B: np.ndarray) -> np.ndarray:
-        """The matrix of E ↦ B E Bᵀ in these coordinates.
+        """The matrices of E ↦ B E Bᵀ in these coordinates.
 
         The entry at ((i, j), (k, l)) is B_ik B_jl + B_il B_jk, up to the scales of both places.
         """
-        first, second = B[self.I], B[self.J]
-        direct = first[:, self.I] * second[:, self.J] + first[:, self.J] * second[:, self.I]
-        return np.asarray(2 * direct * self.scales)
+        if len(B) > 1 and len(B) * self.scales.size > STACKED:
+            return np.concatenate([self._operator(B[k : k + 1]) for k in range(len(B))])
+        flat, (ik, jl, il, jk) = B.reshape(len(B), B.shape[1] * B.shape[2]), self.pairs
+        direct = flat.take(ik, axis=1) * flat.take(jl, axis=1)
+        direct += flat.take(il, axis=1) * flat.take(jk, axis=1)
+        direct *= self.scales
+        return np.asarray(direct)
 
 
-def _diagonal(A: np.ndarray) -> np.ndarray:
-    """The diagonal of a square matrix, to be written to."""
-    return A.reshape(-1)[:: len(A) + 1] if A.flags.c_contiguous else A.T.reshape(-1)[:: len(A) + 1]
+def _diagonals(A: np.ndarray) -> np.ndarray:
+    """The diagonals of a stack of square matrices that lie in one piece, to be written to."""
+    return A.reshape(len(A), A.shape[-1] ** 2)[:, :: A.shape[-1] + 1]
+
+
+def _outer(v: np.ndarray) -> np.ndarray:
+    """The matrix v vᵀ of each row v."""
+    return np.asarray(v[:, :, None] * v[:, None, :])

@@ -28,7 +28,7 @@ from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, alternating_s
 from sottovoce.sensitivities.policy import sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
 from sottovoce.sensitivities.rounding import widened
-from sottovoce.sensitivities.sharing import carried, carried_views, is_shared
+from sottovoce.sensitivities.sharing import Shares, carried, carried_views, is_shared
 from sottovoce.sensitivities.training import largest_training_bound, sharpened_views, solves_each
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "QUICK",
     "Sensitivities",
     "Sensitivity",
+    "Shares",
     "absolute_bound",
     "alternating_signs",
     "carried",

@@ -2,7 +2,8 @@
 """Views of many observers: one of each orbit is looked at, and what it sees is carried to the others.
 
 A relabelling π that keeps the protocol carries the view of observer r to that of π(r), law for law: Δ² of target k in
-the one is Δ² of π(k) in the other, and so is every stream. Ends that hold for the one hold for the other.
+the one is Δ² of π(k) in the other, and so is every stream. Ends that hold for the one hold for the other. In training π
+keeps the slopes too, so that it carries update maps of the ball onto update maps of the ball.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.sensitivities.policy import bounds_together, sensitivity
+from sottovoce.sensitivities.training import solves_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
     from sottovoce.scenarios import Effort, Scenario
     from sottovoce.sensitivities.results import Sensitivities
 
-__all__ = ["carried", "carried_views", "is_shared"]
+__all__ = ["Shares", "carried", "carried_views", "is_shared"]
 
 
 def is_shared(scenario: Scenario) -> bool:
-    """Whether observers of a scenario may share answers: each has the view of one name, and training is left out."""
-    return scenario.takes_turns and scenario.protocol.updates is None
+    """Whether observers of a scenario may share answers: each has the view of one name."""
+    return scenario.takes_turns
 
 
 def carried(
@@ -53,6 +55,47 @@ def carried(
     )
 
 
+class Shares:
+    """Questions about one observer each, which of them are looked at, and how answers are carried to the others.
+
+    `looked_at` has one question of each orbit, with the targets that are carried to those of the others in it;
+    `source[k]` is the place there of what answers question k.
+    """
+
+    def __init__(self, questions: Sequence[Scenario]) -> None:
+        """Find the orbits of the observers that are asked about; a question that is alone may be about any view."""
+        self.questions = questions
+        self.looked_at, self.source = list(questions), [0]
+        self._images: list[np.ndarray | None] = [None]
+        if len(questions) > 1:
+            self._share(questions)
+
+    def _share(self, questions: Sequence[Scenario]) -> None:
+        """Let each orbit have one question."""
+        protocol = questions[0].protocol
+        nodes = [protocol.index(one.one_view.observers[0]) for one in questions]
+        orbits = protocol.symmetries.orbits(nodes)
+        self._images = [orbits.images(node) for node in nodes]
+        firsts = {first: place for place, first in enumerate(dict.fromkeys(map(orbits.first, nodes)))}
+        self.source = [firsts[orbits.first(node)] for node in nodes]
+        own = dict(zip(nodes, questions, strict=True))
+        self.looked_at = [own[first] for first in firsts]
+        if questions[0].targets is not None:
+            asked: list[set[int]] = [set() for _ in firsts]
+            for place, images, one in zip(self.source, self._images, questions, strict=True):
+                origins = one.target_indices if images is None else np.argsort(images)[one.target_indices]
+                asked[place].update(origins.tolist())
+            self.looked_at = [
+                one.of(one.one_view, [protocol.labels[k] for k in sorted(some)]) if some else one
+                for one, some in zip(self.looked_at, asked, strict=True)
+            ]
+
+    def answer(self, number: int, found: Sensitivities) -> Sensitivities:
+        """What was found for the question that is looked at in its place, as the answer to a question."""
+        one = self.questions[number]
+        return carried(found, one, self._images[number], one.target_indices)
+
+
 def carried_views(
     questions: Sequence[Scenario],
     effort: Effort,
@@ -64,32 +107,24 @@ def carried_views(
 
     Guarantee: as for `sensitivity`.
     """
-    protocol = questions[0].protocol
-    source_of = {protocol.index(one.one_view.observers[0]): one for one in questions}
-    orbits = protocol.symmetries.orbits(source_of)
-    left = Counter(map(orbits.first, source_of))
-    asked: dict[int, set[int]] = {first: set() for first in left}
-    for node, one in source_of.items() if questions[0].targets is not None else ():
-        images = orbits.images(node)
-        origins = one.target_indices if images is None else np.argsort(images)[one.target_indices]
-        asked[orbits.first(node)].update(origins.tolist())
+    shares = Shares(questions)
+    left = Counter(shares.source)
     found: dict[int, Sensitivities] = {}
-    for number, (node, one) in enumerate(source_of.items()):
-        first = orbits.first(node)
-        if first not in found:
-            whole = source = source_of[first]
-            if asked[first]:
-                whole = source.of(source.one_view, [protocol.labels[k] for k in sorted(asked[first])])
-            spent = _no_less(effort, source, whole)
-            found[first] = sensitivity(whole, effort=spent, progress=progress(number))
-        yield carried(found[first], one, orbits.images(node), one.target_indices)
-        left[first] -= 1
-        if not left[first]:
-            del found[first]
+    for number, (source, one) in enumerate(zip(shares.source, questions, strict=True)):
+        if source not in found:
+            whole = shares.looked_at[source]
+            spent = _no_less(effort, one, whole)
+            found[source] = sensitivity(whole, effort=spent, progress=progress(number))
+        yield shares.answer(number, found[source])
+        left[source] -= 1
+        if not left[source]:
+            del found[source]
 
 
 def _no_less(effort: Effort, source: Scenario, whole: Scenario) -> Effort:
     """The effort that targets of one observer would have had, for all that are looked at in its place."""
-    if bounds_together(whole, effort) and not bounds_together(source, effort):
-        return replace(effort, depth="fine")
-    return effort
+    if source.protocol.updates is None:
+        less = bounds_together(whole, effort) and not bounds_together(source, effort)
+    else:
+        less = solves_each(effort.depth, source.pairs) and not solves_each(effort.depth, whole.pairs)
+    return replace(effort, depth="fine") if less else effort
