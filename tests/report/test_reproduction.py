@@ -14,11 +14,12 @@ from tests.studies.small import TINY
 from sottovoce import report
 from sottovoce.documents.studies import read_study_record, read_study_table
 from sottovoce.errors import FileError, InputError
-from sottovoce.report import report_html, reproduction
+from sottovoce.report import figures, report_html, reproduction
 from sottovoce.report.page import MARKS, PAPER
 from sottovoce.studies import STUDIES, Study, catalogue
 
 NAMES = ("errata-e", "errata-g")
+EMPTY = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>'
 
 
 @pytest.fixture
@@ -37,6 +38,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(catalogue, "STUDIES", few)
     monkeypatch.setattr(reproduction, "STUDIES", few)
     return runs
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures that are there, and take no time."""
+    monkeypatch.setattr(figures, "drawn", lambda *_: None)
+    monkeypatch.setattr(figures, "figure_bytes", lambda _, form: EMPTY if form == "svg" else b"\x89PNG")
 
 
 def test_everything_is_written(small: list[str], tmp_path: Path) -> None:
@@ -58,6 +66,7 @@ def test_everything_is_written(small: list[str], tmp_path: Path) -> None:
     assert not [path for path in done.folder.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_finished_studies_are_kept_and_others_run_again(small: list[str], tmp_path: Path) -> None:
     report.reproduce(tmp_path / "paper", quick=True)
     small.clear()
@@ -68,6 +77,7 @@ def test_finished_studies_are_kept_and_others_run_again(small: list[str], tmp_pa
     assert small == ["errata-g"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_other_settings_run_again(small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report.reproduce(tmp_path / "paper", quick=True)
     changed = tuple(
@@ -82,6 +92,7 @@ def test_other_settings_run_again(small: list[str], tmp_path: Path, monkeypatch:
     assert small == ["errata-e"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_run_goes_on(
     small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +111,7 @@ def test_an_interrupted_run_goes_on(
     assert small == ["errata-g"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_damaged_record_is_no_record(small: list[str], tmp_path: Path) -> None:
     report.reproduce(tmp_path / "paper", quick=True)
     small.clear()
