@@ -10,6 +10,7 @@ Source: docs/mathematics.md, section 3; docs/proofs/sums.md.
 from __future__ import annotations
 
 import numpy as np
+from scipy import linalg
 
 __all__ = [
     "ENUMERABLE",
@@ -51,7 +52,8 @@ def alternating_signs(rounds: int) -> np.ndarray:
 
 def spectral_signs(form: np.ndarray) -> np.ndarray:
     """The signs of the eigenvector of λ_max(M): the best stream of its length, rounded to signs."""
-    return _signs(np.linalg.eigh(form)[1][:, -1])
+    last = len(form) - 1
+    return _signs(linalg.eigh(form, subset_by_index=(last, last))[1][:, 0])
 
 
 def rounded_signs(streams: np.ndarray) -> np.ndarray:
