@@ -54,6 +54,8 @@ CANCELLED = 0.05
 LONG, LONGEST_PAUSE, REPAIRED = 20_000, 6, 2
 # Rounding in a coefficient, in units.
 FOUND = 32
+# A store has room for so many vectors at first, which takes no memory until they are there, and then for twice as many.
+FIRST_STORE = 128
 # Speed alone: so many powers are followed one by one at first, and twice as many, up to a most, while changes in later
 # ones would add this share.
 SETTLING, FOLLOWED, NEGLIGIBLE = 2048, 50_000, 1e-3
@@ -139,7 +141,7 @@ def krylov_bases(
     """
     at_least(1, largest=largest)
     most = min(block.shape[0], largest + block.shape[1])
-    store = np.empty((block.shape[0], min(most, 32 + block.shape[1])), order="F")
+    store = np.empty((block.shape[0], min(most, FIRST_STORE + block.shape[1])), order="F")
     newest, start = _independent(block, parts)
     before, done, count = 0, 0, newest.shape[1]
     looks = _Looks(pausing=symmetric and block.shape[0] >= LONG)

@@ -125,7 +125,7 @@ def _eliminate(
     """
     n = protocol.n
     position = np.full(n, -1, dtype=np.int64)
-    unknown = np.setdiff1d(np.arange(n), known)
+    unknown = np.delete(np.arange(n), known)
     if unknown.size == 0:
         raise ViewError("the observer knows the noise of every node, so nothing is hidden (leave a node out)")
     position[unknown] = np.arange(unknown.size)

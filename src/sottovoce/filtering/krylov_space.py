@@ -34,6 +34,8 @@ __all__ = ["KrylovSpace", "krylov_space"]
 # Speed alone: Lanczos leaves a band, and what rounding has put outside of it is dropped; `defect` is measured
 # after.
 SPECK = 8 * UNIT_ROUNDOFF
+# Speed alone: vectors are moved out of a store that is so many times as large.
+ROOMY = 1.25
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +62,7 @@ def krylov_space(system: HiddenSystem, basis: KrylovBasis, block: np.ndarray) ->
     projected = basis.projected
     if system.symmetric:
         projected = np.where(np.abs(projected) > SPECK, projected, 0.0)
-    basis = replace(basis, vectors=np.array(basis.vectors), projected=projected)
+    basis = replace(basis, vectors=_kept(basis.vectors), projected=projected)
     return KrylovSpace(
         transition=sparse.csr_array(projected) if system.symmetric else np.ascontiguousarray(projected.T),
         rows=np.ascontiguousarray(basis.start[:, : system.rows.shape[0]].T),
@@ -68,3 +70,9 @@ def krylov_space(system: HiddenSystem, basis: KrylovBasis, block: np.ndarray) ->
         basis=basis,
         defect=measured_defect(system.transition.T.tocsr(), block, basis),
     )
+
+
+def _kept(vectors: np.ndarray) -> np.ndarray:
+    """The vectors without the rest of a store in which they lie, if that is much larger."""
+    store = vectors.base
+    return np.array(vectors) if store is None or store.nbytes > ROOMY * vectors.nbytes else vectors

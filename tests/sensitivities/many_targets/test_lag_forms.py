@@ -12,7 +12,7 @@ from tests.sensitivities.many_targets.test_projection import response_of
 
 from sottovoce.filtering import ClosedLoop
 from sottovoce.sensitivities.long_horizons.model import dense_transition
-from sottovoce.sensitivities.many_targets.lag_forms import lag_forms
+from sottovoce.sensitivities.many_targets.lag_forms import LagForms, lag_forms
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -96,3 +96,27 @@ def test_lags_are_counted_in_blocks_that_double() -> None:
     assert forms.norm_sum(source)[0] == pytest.approx(expected, abs=1e-6)
     shown = float(source[:, 0] @ closed.gramian(300) @ source[:, 0])
     assert shown == pytest.approx(float((norms**2).sum()), rel=1e-6)
+
+
+def test_fewer_rows_are_upper_bounds_in_256_bits_and_add_no_more_than_the_longest_that_is_left_out() -> None:
+    rng = np.random.default_rng(4)
+    basis = np.linalg.qr(rng.standard_normal((12, 12)))[0]
+    values = 10.0 ** -np.arange(12)
+    form = basis * values @ basis.T
+    whole = LagForms.of([form], np.array([5]), np.zeros(1))
+    short = whole.fewer(3e-5)
+    assert len(short.roots) == 5 < len(whole.roots)
+    assert short.left_out[0] == pytest.approx(1e-5, rel=1e-9)
+    # Inputs along what is left out are those that it has to cover.
+    inputs = np.column_stack([basis, rng.standard_normal((12, 40))])
+    found = short.energies(inputs)[0]
+    with mpmath.workprec(256):
+        X = mpmath.matrix(form.tolist())
+        for bound, b in zip(found, inputs.T, strict=True):
+            column = mpmath.matrix(b.tolist())
+            truth = (column.T * X * column)[0]
+            assert truth <= bound <= float(truth) * (1 + 1e-9) + 1.02e-5 * float(b @ b)
+    upper, least = short.norm_sums(inputs)
+    assert upper == pytest.approx(np.sqrt(5 * found), rel=1e-12)
+    assert (least <= whole.norm_sum(inputs) * (1 + 1e-9)).all()
+    assert whole.norm_sums(inputs)[1] == pytest.approx(whole.norm_sum(inputs), rel=1e-12)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -110,3 +111,17 @@ def test_columns_of_the_start_are_no_longer_than_the_tables_say(graph: str) -> N
             for s in range(start)
         ]
         assert sum(norms) <= tables.early.norm_sum(b[:, None])[0] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("graph", ["erdos-renyi:n=60,p=0.2,seed=3", "path:n=9", "karate"])
+@pytest.mark.parametrize("rounds", [200, 50_000])
+def test_rows_that_are_left_out_widen_no_bound(graph: str, rounds: int) -> None:
+    system, response = response_of(graph, View.secure_sum(0), rounds=rounds)
+    sources, tables = response.columns(np.arange(system.unknown.size)), lag_tables(response)
+    whole = lag_bound(replace(tables, quick=tables.early), sources)
+    # Cut so roughly that most targets need all rows after all.
+    for quick in (tables.quick, tables.early.fewer(1e-2), tables.early.fewer(1.0)):
+        found = lag_bound(replace(tables, quick=quick), sources)
+        assert (found >= whole * (1 - 1e-12)).all()
+        assert (found <= whole * (1 + 2e-10)).all()
+    assert len(tables.quick.roots) < len(tables.early.roots)

@@ -64,7 +64,7 @@ def first_columns_off(graph: str, position: int) -> tuple[float, float]:
         columns = states = mpmath.mpf(0)
         for s in range(steady):
             state, frozen, off = b, b, mpmath.mpf(0)
-            shown = found.columns[s] @ source
+            shown = found.columns[s].reshape(-1, len(source)) @ source
             for t in range(s, height):
                 whitener = mpmath.matrix(response.gains.whitener[min(t, steady)].tolist())
                 seen = mpmath.matrix(shown[t * whitener.rows : (t + 1) * whitener.rows].tolist())

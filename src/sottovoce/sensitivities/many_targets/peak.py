@@ -40,8 +40,9 @@ __all__ = ["peak_bound"]
 # Speed alone: φ is a trigonometric polynomial, sampled this many times as often as it has terms. Any number above
 # 2 is sound; 1/cos(πN/K) is about 1.0012 at 64.
 OVERSAMPLING = 64
-# Speed alone: targets are taken together while their transforms take no more than this.
-BATCH_BYTES = 4 * 2**20
+# Speed alone: targets are taken together while their transforms take no more than this, and while the products with the
+# tables, which are read once for all of them, take no more than that.
+BATCH_BYTES, GROUP_BYTES = 4 * 2**20, 64 * 2**20
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -80,36 +81,36 @@ def peak_bound(
     off_rows = ROOM * np.sqrt((errors**2).sum()) * lengths
     off_columns = steady * off_rows + first.columns_off(sources)
     off_states = np.sqrt(norm(gram)) * first.states_off(sources)
-    batch = max(1, BATCH_BYTES // (8 * (steady + 1) * height * m * 4))
+    bytes_each = 8 * (steady + 1) * height * m
+    batch = max(1, BATCH_BYTES // (4 * bytes_each))
+    group = batch * max(1, GROUP_BYTES // (batch * bytes_each))
     added, left = np.empty(sources.shape[1]), np.empty(sources.shape[1])
     for begin in range(0, sources.shape[1], batch):
-        part = slice(begin, begin + batch)
-        chosen = sources[:, part]
-        added[part] = _added(first.columns, rows[:height], chosen, off_rows[part], off_columns[part])
-        left[part] = _left((first.deviations @ chosen).transpose(2, 0, 1), gram, off_states[part])
+        if begin % group == 0:
+            columns, states = first.of(sources[:, begin : begin + group])
+        part, place = slice(begin, begin + batch), slice(begin % group, begin % group + batch)
+        lags = (rows[:height].reshape(height * m, -1) @ sources[:, part]).T.reshape(-1, height, m)
+        added[part] = _added(columns[place], lags, off_rows[part], off_columns[part])
+        left[part] = _left(states[place], gram, off_states[part])
     settled = rounds * peak
     bound = settled + added + 2 * np.sqrt(settled * left) + left
     bound *= 1 + 8 * GAMMA * (height * (m + steady) + response.size + 64)
     return np.where(np.isfinite(bound), bound, np.inf), frequency
 
 
-def _added(
-    early: np.ndarray, rows: np.ndarray, sources: np.ndarray, off_rows: np.ndarray, off_columns: np.ndarray
-) -> np.ndarray:
-    """Σ |EᵀS + SᵀE + EᵀE| over the H rounds of `rows`, for each column of `sources`; products with S by FFT.
+def _added(first: np.ndarray, lags: np.ndarray, off_rows: np.ndarray, off_columns: np.ndarray) -> np.ndarray:
+    """Σ |EᵀS + SᵀE + EᵀE| over H rounds, for each target; products with S by FFT.
+
+    `lags` (targets, H, m) are those of S in these rounds, `first` (targets, τ, H, m) the first columns of F.
 
     Guarantee: an upper bound, columns of S being off by `off_rows` each and those of E by `off_columns` in all.
     With a = Σ_s ‖E_s‖, h = ‖f‖, g = Σ_ℓ ‖f_ℓ‖ and τ = `transform_error` an entry of EᵀS errs by at most τ(2h +
     g)‖E_s‖, one of EᵀE by γ_{mH}‖E_s‖‖E_t‖.
     Source: docs/proofs/peak.md.
     """
-    steady, count = len(early), sources.shape[1]
-    height, m, size = rows.shape
-    lags = np.ascontiguousarray(
-        (rows.reshape(-1, size) @ sources).reshape(height, m, count).transpose(2, 1, 0)
-    )
-    first = (early.reshape(-1, size) @ sources).reshape(steady, height, m, count)
-    change = np.ascontiguousarray(first.transpose(3, 0, 2, 1))
+    count, steady, height, m = first.shape
+    lags = np.ascontiguousarray(lags.transpose(0, 2, 1))
+    change = np.array(first.transpose(0, 1, 3, 2), order="C")
     # E_s = F_s − S_s, S_s being the lags from round s on
     for s in range(steady):
         change[:, s, :, s:] -= lags[:, :, : height - s]
@@ -173,7 +174,7 @@ def _peaks(rows: np.ndarray, sources: np.ndarray, off: np.ndarray) -> tuple[np.n
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Start:
-    """The first rounds of the first columns of F, (τ, height·m, r), and the states of E at their end, (τ, r, r).
+    """The first rounds of the first columns of F, (τ, height, m, r), and the states of E at their end, (τ, r, r).
 
     bᵀ`states`b and bᵀ`settled`b are Σ ‖z‖² over all states z that an input b of one of these rounds leads to, up to
     the round in which the gains are frozen, by the true gains and by frozen ones.
@@ -185,6 +186,14 @@ class _Start:
     settled: np.ndarray
     columns_error: float
     states_error: float
+
+    def of(self, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first columns of F, (targets, τ, height, m), and the states of E, (targets, τ, r), of inputs."""
+        columns, states = (
+            (sources.T @ table.reshape(-1, len(sources)).T).reshape(sources.shape[1], *table.shape[:-1])
+            for table in (self.columns, self.deviations)
+        )
+        return columns, states
 
     def columns_off(self, sources: np.ndarray) -> np.ndarray:
         """How far the columns of F are off in all, in norm, for each column b of `sources`.
@@ -249,7 +258,7 @@ def _start(
         states, settled = states + weights, settled + frozen
     begun = float(np.sqrt((tap_errors(closed, rows[: height - steady]) ** 2).sum()))
     return _Start(
-        columns=early,
+        columns=early.reshape(steady, height, m, size),
         deviations=deviations,
         states=states,
         settled=settled,

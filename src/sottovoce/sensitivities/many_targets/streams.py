@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ConstantStream", "constant_stream", "turning_value"]
 
-# Speed alone: the states that are followed through all rounds should stay in the processor's cache.
-FOLLOWED_BYTES = 2**19
+# Speed alone: the states that are followed through all rounds should stay in the processor's cache, and so should those
+# of so many constant streams.
+FOLLOWED_BYTES, AT_ONCE = 2**19, 512
 
 
 def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
@@ -48,15 +49,20 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
     if remaining > 0:
         closed = response.closed_loop(followed)
         steady = np.empty_like(states)
-        for j, back in enumerate(np.conj(turn)):
-            steady[:, j] = np.linalg.solve(np.eye(closed.size) - back * closed.loop, sources[:, j])
+        for back in np.unique(np.conj(turn)):
+            alike = np.conj(turn) == back
+            steady[:, alike] = np.linalg.solve(np.eye(closed.size) - back * closed.loop, sources[:, alike])
         deviation = states + (sources - steady) * turn**followed
-        values += _later(closed, steady, deviation, (sources, np.conj(turn)), response.rounds, remaining)
+        gram = closed.gramian(remaining)
+        values += _later(
+            closed, gram, steady, deviation, (sources, np.conj(turn)), response.rounds, remaining
+        )
     return np.asarray(values * (1 - 16 * GAMMA * (response.rounds + response.size + 16)))
 
 
 def _later(
     closed: ClosedLoop,
+    gram: np.ndarray,
     steady: np.ndarray,
     deviation: np.ndarray,
     turning: tuple[np.ndarray, np.ndarray | complex],
@@ -65,12 +71,13 @@ def _later(
 ) -> np.ndarray:
     """What the `remaining` rounds show of settled states `steady` under `turning` inputs, squared, from below.
 
+    `gram` is the loop's Gramian over these rounds.
+
     Guarantee: √remaining·‖Ds‖ less what the deviation, and in each round the residual of s, show at most. Phases of
     up to so many `rounds` are off by γ_{4·rounds}, and so are states that are multiplied by them.
     Source: docs/proofs/streams.md.
     """
     sources, back = turning
-    gram = closed.gramian(remaining)
     sizes, lengths = np.linalg.norm(steady, axis=0), np.linalg.norm(sources, axis=0)
     products = GAMMA * (2 * closed.size + 4) * norm(closed.whitener) * sizes
     shown = np.sqrt(remaining) * (np.linalg.norm(closed.whitener @ steady, axis=0) - products)
@@ -108,7 +115,7 @@ class ConstantStream:
     """What a contribution that never changes gives away, as forms that serve every target.
 
     bᵀ`form`b − `margin`·‖b‖² while the gains change, then what the `remaining` of all `rounds` show of settled
-    states `steady`·b but for what is left of the `deviation`.
+    states `steady`·b but for what is left of the `deviation`; `gram` is the loop's Gramian over these rounds.
     """
 
     form: np.ndarray
@@ -116,6 +123,7 @@ class ConstantStream:
     rounds: int
     remaining: int
     closed: ClosedLoop
+    gram: np.ndarray
     steady: np.ndarray
     deviation: np.ndarray
 
@@ -126,15 +134,19 @@ class ConstantStream:
         says of the rounds followed.
         Source: docs/proofs/streams.md.
         """
+        parts = np.arange(AT_ONCE, sources.shape[1], AT_ONCE)
+        return np.concatenate([self._value(part.copy()) for part in np.split(sources, parts, axis=1)])
+
+    def _value(self, sources: np.ndarray) -> np.ndarray:
+        """The same for a few columns."""
         slack = self.margin * (sources**2).sum(axis=0)
         total = np.maximum(np.einsum("rj,rj->j", sources, self.form @ sources) - slack, 0)
         if self.remaining > 0:
             deviation = self.deviation @ sources
             # The product errs by γ_r of the norms behind it, as much as so many more rounds of phases would.
             rounds = self.rounds + len(sources) * (1 + norm(self.deviation))
-            total += _later(
-                self.closed, self.steady @ sources, deviation, (sources, 1.0), rounds, self.remaining
-            )
+            steady = self.steady @ sources
+            total += _later(self.closed, self.gram, steady, deviation, (sources, 1.0), rounds, self.remaining)
         return np.asarray(total * (1 - 16 * GAMMA * (len(sources) + 16)))
 
 
@@ -169,6 +181,7 @@ def constant_stream(response: FilteredResponse, sizes: np.ndarray | None = None)
         rounds=response.rounds,
         remaining=remaining,
         closed=closed,
+        gram=closed.gramian(remaining) if remaining > 0 else np.zeros((size, size)),
         steady=steady,
         deviation=state + identity - steady,
     )
