@@ -23,6 +23,7 @@ SCRIPTS = (
     "tools/scale.js",
     "tools/chart.js",
     "tools/strips.js",
+    "tools/frames.js",
     "state/state.js",
     "state/model.js",
     "panels/messages.js",
