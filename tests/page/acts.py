@@ -68,9 +68,14 @@ def until(page: Page, expression: str, seconds: float = 60.0) -> None:
 
 def opened(visit: Visit, address: str, **settings: Any) -> Page:
     page = visit(address, **settings)
+    begun(page)
+    return page
+
+
+def begun(page: Page) -> None:
+    """Wait until the page shows its first answer."""
     until(page, "sottovoce.model.document !== null")
     idle(page)
-    return page
 
 
 @cache

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Page, Route
-    from tests.servers import Server
 
     Visit = Callable[..., Page]
 
@@ -66,11 +65,10 @@ def answered(page: Page) -> None:
 
 
 def test_the_headline_is_the_worst_of_all_pairs_and_says_until_when_it_is_not(
-    visit: Visit, server: Server
+    page: Page,
 ) -> None:
-    page = opened(visit, server.address)
     gate = Gate(page, "api/page", lambda body: len(body["observers"] or ()) > 1)
-    page.evaluate(f"location.hash = 'graph={RANDOM}&rounds=20&view=secure-sum'")
+    page.evaluate(f"location.hash = 'graph={RANDOM}&rounds=6&view=secure-sum'")
     until(page, "sottovoce.model.labels.length === 70 && sottovoce.model.rows.size === 1")
     idle(page)
     assert page.inner_text("#coverage-text").strip() == "69 of 4830 pairs computed; the worst may be higher."
@@ -81,7 +79,7 @@ def test_the_headline_is_the_worst_of_all_pairs_and_says_until_when_it_is_not(
     assert violations(page) == []
     gate.open()
     answered(page)
-    options = (RANDOM, "--rounds", "20", "--view", "secure-sum")
+    options = (RANDOM, "--rounds", "6", "--view", "secure-sum")
     found = command("account", *options, "--noise-multiplier", "4", "--delta", "1e-5")
     largest = max(pair["epsilon"]["upper"] for pair in found["pairs"])
     assert len(found["pairs"]) == 4830
@@ -327,23 +325,23 @@ def test_a_graph_that_is_not_kept_is_said_to_be_gone(page: Page, visit: Visit) -
     assert violations(other) == []
 
 
-def test_a_browser_that_keeps_nothing_says_so(page: Page) -> None:
-    page.add_init_script(REFUSE)
-    page.reload()
-    until(page, "sottovoce.model.document !== null")
-    idle(page)
-    drop(page, "friends.edgelist", RING * 2)
-    until(page, "!document.getElementById('notice').hidden")
-    assert page.inner_text("#notice-text") == (
+def test_a_browser_that_keeps_nothing_says_so(alone: Page) -> None:
+    alone.add_init_script(REFUSE)
+    alone.reload()
+    until(alone, "sottovoce.model.document !== null")
+    idle(alone)
+    drop(alone, "friends.edgelist", RING * 2)
+    until(alone, "!document.getElementById('notice').hidden")
+    assert alone.inner_text("#notice-text") == (
         "This browser keeps nothing for this page: after a reload friends.edgelist has to be dropped again."
     )
-    answered(page)
-    page.reload()
-    until(page, "!document.getElementById('notice').hidden")
-    assert "The graph friends.edgelist is lost, because this browser keeps nothing" in page.inner_text(
+    answered(alone)
+    alone.reload()
+    until(alone, "!document.getElementById('notice').hidden")
+    assert "The graph friends.edgelist is lost, because this browser keeps nothing" in alone.inner_text(
         "#notice-text"
     )
-    assert "Shown instead is florentine" in page.inner_text("#notice-text")
+    assert "Shown instead is florentine" in alone.inner_text("#notice-text")
 
 
 OWN = "anna,anna,0.75\nanna,ben,0.25\nben,ben,0.25\nben,cora,0.5\ncora,cora,0.5\n"
@@ -384,25 +382,26 @@ def test_weights_that_are_no_gossip_matrix_are_refused_with_the_choices(page: Pa
     assert "weights: uniform rule on the graph of friends.csv" in page.inner_text("#headline-terms")
 
 
-def test_the_graph_that_was_asked_for_last_is_shown_however_long_the_other_takes_to_read(page: Page) -> None:
-    page.evaluate("sottovoce.kept.put = () => new Promise((resolve) => setTimeout(() => resolve('x'), 600))")
-    drop(page, "slow.edgelist", RING * 2)
-    drop(page, "quick.edgelist", "anna ben\nben cora\ncora anna\n")
-    until(page, "sottovoce.model.labels.includes('cora') && sottovoce.model.document !== null")
-    page.wait_for_timeout(900)
-    idle(page)
-    assert page.input_value("#graph") == "quick.edgelist"
-    assert page.evaluate("sottovoce.model.labels.length") == 3
+def test_the_graph_that_was_asked_for_last_is_shown_however_long_the_other_takes_to_read(alone: Page) -> None:
+    alone.evaluate("sottovoce.kept.put = () => new Promise((resolve) => setTimeout(() => resolve('x'), 600))")
+    drop(alone, "slow.edgelist", RING * 2)
+    drop(alone, "quick.edgelist", "anna ben\nben cora\ncora anna\n")
+    until(alone, "sottovoce.model.labels.includes('cora') && sottovoce.model.document !== null")
+    alone.wait_for_timeout(900)
+    idle(alone)
+    assert alone.input_value("#graph") == "quick.edgelist"
+    assert alone.evaluate("sottovoce.model.labels.length") == 3
 
 
 def test_a_file_of_some_pairs_is_called_so(page: Page) -> None:
-    Gate(page, "api/page", lambda body: len(body["observers"] or ()) > 1)
+    gate = Gate(page, "api/page", lambda body: len(body["observers"] or ()) > 1)
     page.evaluate("location.hash = 'graph=ring:n=70&rounds=5'")
     until(page, "sottovoce.model.rows.size === 1")
     idle(page)
     with page.expect_download() as download:
         page.click("#save-csv")
     assert download.value.suggested_filename == "sottovoce-pairs-69-of-4830.csv"
+    gate.open()
 
 
 def test_the_network_and_its_words_outlive_another_graph(page: Page) -> None:

@@ -30,7 +30,7 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "gaussian.json").rea
 TIGHT = 1e-9
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def evaluate(browser: Browser) -> Any:
     """Call a function of the script with one value."""
     page = browser.new_page()

@@ -9,13 +9,15 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.page.conftest import VIEWPORT, watched
 from tests.page.test_accessibility import violations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import Page
+    from tests.page.conftest import Windows
 
 SIGNED = ("account", "calibrate", "coalition", "audit", "certify", "verify", "rate", "summary", "train")
 KINDS = (*SIGNED, "compare", "frontier", "reproduce")
@@ -44,11 +46,36 @@ def settle(page: Page) -> None:
     page.wait_for_selector("body[data-settled=yes], body.no-account")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_report_is_accessible_in_both_themes_and_fits_a_phone(
-    kind: str, visit: Callable[..., Page], reports: dict[str, Path]
-) -> None:
-    page = visit(reports[kind].as_uri(), color_scheme="dark")
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each kind of report; what is asked of one is asked while it is open."""
+    found: str = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def opened(kind: str, windows: Windows, reports: dict[str, Path]) -> Iterator[Page]:
+    """The report of a kind, which complains about nothing."""
+    complaints: list[str] = []
+    address = reports[kind].as_uri()
+    page = watched(windows.tab(address, {}), address, complaints)
+    page.goto(address)
+    yield page
+    windows.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def page(opened: Page) -> Page:
+    """The same as at first: in a wide window, in light."""
+    opened.set_viewport_size(VIEWPORT)
+    opened.emulate_media(color_scheme="light", media="null")
+    settle(opened)
+    return opened
+
+
+def test_a_report_is_accessible_in_both_themes_and_fits_a_phone(page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
     settle(page)
     assert violations(page) == []
     page.emulate_media(color_scheme="light")
@@ -87,12 +114,9 @@ def edges(pdf: Path) -> list[tuple[float, float, float, str]]:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_print_holds_every_number_of_the_page_and_nothing_is_cut(
-    kind: str, visit: Callable[..., Page], reports: dict[str, Path], tmp_path: Path
+    kind: str, page: Page, tmp_path: Path
 ) -> None:
-    page = visit(reports[kind].as_uri())
-    settle(page)
     pdf = tmp_path / f"{kind}.pdf"
     page.pdf(path=pdf, prefer_css_page_size=True)
     page.emulate_media(media="print")

@@ -22,10 +22,11 @@ from sottovoce.report.html import Section, write_report
 from sottovoce.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Page
+    from tests.page.conftest import Windows
 
     from sottovoce.accounting import AccountTable
 
@@ -60,10 +61,9 @@ def settled(page: Page) -> None:
 
 
 @pytest.fixture
-def page(visit: Visit, families_report: Path) -> Page:
-    found = visit(families_report.as_uri())
-    settled(found)
-    return found
+def page(windows: Windows, families_report: Path) -> Iterator[Page]:
+    """The report of the families, which is led back to its beginning for every test."""
+    yield from windows.turn(families_report.as_uri(), settled)
 
 
 def press_node(page: Page, name: str, **settings: Any) -> None:

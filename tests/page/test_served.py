@@ -165,9 +165,8 @@ def test_a_graph_is_dropped_on_the_page(name: str, text: str, page: Page) -> Non
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_in_words(
-    name: str, text: str, message: str, visit: Visit, server: Server
+    name: str, text: str, message: str, page: Page
 ) -> None:
-    page = opened(visit, server.address)
     before = shown(page)
     drop(page, name, text)
     page.wait_for_selector("#notice", state="visible")
@@ -278,7 +277,7 @@ def test_a_network_that_is_too_large_says_so_beside_the_number(page: Page) -> No
 
 
 def test_a_server_that_is_gone_is_noticed_and_found_again(visit: Visit) -> None:
-    with serving() as first:
+    with serving("--workers", "1") as first:
         page = opened(
             visit,
             first.address,
@@ -292,7 +291,7 @@ def test_a_server_that_is_gone_is_noticed_and_found_again(visit: Visit) -> None:
         assert shown(page) == before
         assert page.is_checked("#view input[value=both]")
         assert "neighbourhood" in page.inner_text("#headline-terms")
-        with serving(port=first.port):
+        with serving("--workers", "1", port=first.port):
             page.click("#notice-action")
             until(page, "document.getElementById('headline-terms').textContent.includes('secure-sum')")
             idle(page)
@@ -301,7 +300,7 @@ def test_a_server_that_is_gone_is_noticed_and_found_again(visit: Visit) -> None:
 
 def test_the_token_is_asked_for(visit: Visit) -> None:
     token = "a-token-of-some-length"
-    with serving(SOTTOVOCE_SERVE_TOKEN=token) as server:
+    with serving("--workers", "1", SOTTOVOCE_SERVE_TOKEN=token) as server:
         page = visit(server.address, expected=("401",))
         page.wait_for_selector("#token-dialog[open]")
         page.fill("#token", "not the token")
@@ -365,6 +364,9 @@ def test_a_protocol_that_is_refused_leaves_the_run_before(page: Page) -> None:
 
 
 def test_a_program_of_ones_own_without_noise_is_infinite_and_says_why(page: Page) -> None:
+    page.fill("#rounds", "3")
+    page.press("#rounds", "Enter")
+    idle(page)
     page.select_option("#protocol", "own")
     assert page.input_value("#program").startswith('keeps = ["model"]')
     page.fill(

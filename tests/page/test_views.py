@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.page.acts import choose, drop, everyone, idle, load, opened, shown, until, words
-from tests.page.test_accessibility import violations
+from tests.page.test_accessibility import SCHEMES, violations
 
 from sottovoce.accounting import Account, account_all, calibrate, compared, local_account, sampled_account
 from sottovoce.cli import main
@@ -85,12 +85,13 @@ def test_tabs_go_by_keyboard_and_stay_after_a_reload(page: Page) -> None:
     assert page.is_hidden("#network")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_view_is_accessible_and_fits_a_phone(scheme: str, visit: Visit, server: Server) -> None:
-    page = opened(visit, server.address, color_scheme=scheme)
-    for width in (1280, 390):
+def test_every_view_is_accessible_and_fits_a_phone(visit: Visit, server: Server) -> None:
+    """Each view in both themes, each at both widths, and each width in both themes."""
+    page = opened(visit, server.address)
+    for place, width in enumerate((1280, 390)):
         page.set_viewport_size({"width": width, "height": 844})
-        for name in TABS:
+        for turn, name in enumerate(TABS):
+            page.emulate_media(color_scheme=SCHEMES[(place + turn) % 2])
             page.click(f"#tab-{name}")
             if name == "compare":
                 until(page, "document.querySelectorAll('#compare tbody tr').length === 4")
@@ -323,25 +324,25 @@ def test_coins_have_one_number_beside_the_run(page: Page) -> None:
     assert page.inner_text("#coins-answer") == ""
 
 
-def test_a_job_survives_a_reload_and_can_be_cancelled_after_it(page: Page) -> None:
+def test_a_job_survives_a_reload_and_can_be_cancelled_after_it(alone: Page) -> None:
     asked: list[str] = []
-    page.fill("#rounds", "9000")
-    page.press("#rounds", "Enter")
-    until(page, "Object.keys(sessionStorage).filter((key) => key.includes('9000')).length === 2")
-    page.wait_for_timeout(150)
-    assert "rounds=9000" in page.url
-    tickets = page.evaluate("Object.values(sessionStorage).sort()")
-    page.on("request", lambda request: asked.append(f"{request.method} {request.url}"))
-    page.reload()
-    until(page, "document.getElementById('work').hidden === false")
-    until(page, "Object.keys(sessionStorage).filter((key) => key.includes('9000')).length === 2")
-    assert page.evaluate("Object.values(sessionStorage).sort()") == tickets
+    alone.fill("#rounds", "9000")
+    alone.press("#rounds", "Enter")
+    until(alone, "Object.keys(sessionStorage).filter((key) => key.includes('9000')).length === 2")
+    alone.wait_for_timeout(150)
+    assert "rounds=9000" in alone.url
+    tickets = alone.evaluate("Object.values(sessionStorage).sort()")
+    alone.on("request", lambda request: asked.append(f"{request.method} {request.url}"))
+    alone.reload()
+    until(alone, "document.getElementById('work').hidden === false")
+    until(alone, "Object.keys(sessionStorage).filter((key) => key.includes('9000')).length === 2")
+    assert alone.evaluate("Object.values(sessionStorage).sort()") == tickets
     assert not any(each.startswith("POST") and each.endswith("api/page") for each in asked)
-    until(page, "document.getElementById('rounds').value === '9000'")
-    page.click("#cancel")
-    idle(page)
-    until(page, "fetch('api/status').then((r) => r.json()).then((s) => s.workers.running === 0)", 20)
-    assert page.evaluate("Object.keys(sessionStorage).length") == 0
+    until(alone, "document.getElementById('rounds').value === '9000'")
+    alone.click("#cancel")
+    idle(alone)
+    until(alone, "fetch('api/status').then((r) => r.json()).then((s) => s.workers.running === 0)", 20)
+    assert alone.evaluate("Object.keys(sessionStorage).length") == 0
 
 
 def test_the_report_that_is_saved_is_verified(page: Page, tmp_path: Path, capsys: Any) -> None:
@@ -473,6 +474,25 @@ def box(node: dict[str, Any], side: str) -> tuple[float, float, float, float]:
 
 def cover(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
+
+
+def test_a_network_at_rest_asks_for_no_frames(page: Page) -> None:
+    picture = "document.querySelector('#network [data-id=layer2-node]').toDataURL()"
+    until(page, "!sottovoce.frames.awake()")
+    asked = page.evaluate("""async () => {
+      const [before, asked] = [requestAnimationFrame, []];
+      globalThis.requestAnimationFrame = (action) => asked.push(action);
+      await new Promise((later) => setTimeout(later, 100));
+      globalThis.requestAnimationFrame = before;
+      return asked.length;
+    }""")
+    assert asked == 0
+    before = page.evaluate(picture)
+    page.focus("#network")
+    page.keyboard.press("+")
+    assert page.evaluate("sottovoce.frames.awake()")
+    until(page, "!sottovoce.frames.awake()")
+    assert page.evaluate(picture) != before
 
 
 def test_nodes_of_a_cluster_stand_together(page: Page) -> None:
