@@ -36,7 +36,7 @@ class LagTables:
     """The lags of S, first `rows` (off by `rows_error`·‖b‖), then `later`; the norms of E by blocks, `early`.
 
     `left` is what E still shows after the rounds `looked` at. `rows` is (lags, m, r): row ℓ times b is f_ℓ. `quick` are
-    forms as `early` has them, with fewer rows.
+    `early` and `left` with fewer rows.
     """
 
     rounds: int
@@ -45,8 +45,8 @@ class LagTables:
     rows_error: np.ndarray
     later: LagForms
     early: LagForms
-    quick: LagForms
     left: LagForms
+    quick: tuple[LagForms, LagForms]
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -84,6 +84,7 @@ def lag_tables(response: FilteredResponse) -> LagTables:
             margins[-1] += room
     rows = closed.taps(min(LAGS, rounds))
     columns = LagForms.of(early, np.diff(edges), margins[:-1])
+    after_all = LagForms.of([left], np.array([start]), margins[-1:])
     products = GAMMA * response.size * np.sqrt((rows**2).sum(axis=(1, 2)))
     return LagTables(
         rounds=rounds,
@@ -92,11 +93,12 @@ def lag_tables(response: FilteredResponse) -> LagTables:
         rows_error=ROOM * (tap_errors(closed, rows) + products),
         later=lag_forms(closed, LAGS, rounds),
         early=columns,
-        quick=columns.fewer(SHORT),
-        left=LagForms.of([left], np.array([start]), margins[-1:]),
+        left=after_all,
+        quick=(columns.fewer(SHORT), after_all.fewer(SHORT)),
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def lag_bound(tables: LagTables, sources: np.ndarray) -> np.ndarray:
     """An upper bound of Δ² for each column b of `sources`.
 
@@ -115,16 +117,20 @@ def lag_bound(tables: LagTables, sources: np.ndarray) -> np.ndarray:
     rounding = np.outer(tables.rows_error, np.sqrt((sources**2).sum(axis=0)))
     grown = np.cumsum(np.sqrt((lags**2).sum(axis=1)) + rounding, axis=0)
     energies = tables.later.energies(sources)
-    left = tables.left.norm_sum(sources)
     bulk, looked = (_shown(tables, grown, energies, rounds) for rounds in (tables.rounds, tables.looked))
-    settled = bulk + 2 * left * np.sqrt(bulk)
-    early, least = tables.quick.norm_sums(sources)
-    wider = (early - least) * (2 * np.sqrt(looked) + early + least)
-    unsure = np.flatnonzero(~(wider <= WIDENED * settled))
-    early[unsure] = tables.early.norm_sum(sources[:, unsure])
-    bound = settled + 2 * early * np.sqrt(looked) + early**2
+    (early, least), (left, fewest) = (forms.norm_sums(sources) for forms in tables.quick)
+    bound = _whole(bulk, looked, early, left)
+    unsure = np.flatnonzero(~(bound - _whole(bulk, looked, least, fewest) <= WIDENED * bound))
+    if unsure.size:
+        early, left = (forms.norm_sum(sources[:, unsure]) for forms in (tables.early, tables.left))
+        bound[unsure] = _whole(bulk[unsure], looked[unsure], early, left)
     terms = m + count + len(energies) + len(tables.early.lengths) + 16
     return np.asarray(bound * (1 + 8 * GAMMA * terms))
+
+
+def _whole(bulk: np.ndarray, looked: np.ndarray, early: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """The bound of `lag_bound` from its four sums."""
+    return np.asarray(bulk + 2 * early * np.sqrt(looked) + 2 * left * np.sqrt(bulk) + early**2)
 
 
 def _shown(tables: LagTables, grown: np.ndarray, energies: np.ndarray, rounds: int) -> np.ndarray:
