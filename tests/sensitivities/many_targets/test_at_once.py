@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from sottovoce import gossip, graphs
 from sottovoce.errors import InputError
 from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
 from sottovoce.sensitivities import Sensitivities, sensitivity
+from sottovoce.sensitivities.many_targets import at_once
 from sottovoce.sensitivities.many_targets.at_once import EndsAtOnce, ends_at_once
+from sottovoce.sensitivities.many_targets.projection import CloserEnds, closer_ends
 from sottovoce.views import View, observe
 
 if TYPE_CHECKING:
@@ -34,6 +37,27 @@ GRAPHS = (
     "path:n=12",
     "complete:n=7",
 )
+
+
+def test_a_closer_bound_that_goes_astray_leaves_the_plainer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol, view = protocol_of("ring:n=24", 257), VIEWS["messages"]
+    monkeypatch.setattr(at_once, "settled_bound", lambda _: None)
+    monkeypatch.setattr(
+        at_once, "peak_bound", lambda _, sources, **__: (np.full(sources.shape[1], np.inf),) * 2
+    )
+    monkeypatch.setattr(at_once, "_turn", lambda *_: None)
+    usual = bulk_of(protocol, view, "vector")
+
+    def astray(*given: Any, **named: Any) -> CloserEnds:
+        found = closer_ends(*given, **named)
+        return replace(found, bound=np.full_like(found.bound, np.inf))
+
+    monkeypatch.setattr(at_once, "closer_ends", astray)
+    found = bulk_of(protocol, view, "vector")
+    rough = found.bound > usual.bound
+    assert rough.any()
+    assert np.isfinite(found.bound).all()
+    assert np.median(found.bound[rough] / usual.bound[rough]) < 4
 
 
 @cache

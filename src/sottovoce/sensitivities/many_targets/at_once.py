@@ -69,6 +69,8 @@ CROWD, FEWER_BLOCKS = 100_000, 12
 # Far targets whose ends stay this far apart get closer ones, those that show most first and so many of a portion at
 # most; vectors have so many components.
 ROUGH, MOST_ROUGH, STREAMS = 0.04, 10_000, 3
+# Ends that the closer bound leaves further apart than that got them from rounding: the plainer one may be lower.
+ASTRAY = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -229,6 +231,8 @@ def _smooth(
         ends.lower(places[left], projection_bound(made(), sources[:, left]), method="projection")
         closer = closer_ends(made(), fine, sources[:, chosen], streams=max(streams, 1))
         ends.lower(places[chosen], closer.bound, method="projection")
+        astray = chosen[~(closer.bound <= (1 + ASTRAY) * ends.attained[places[chosen]])]
+        ends.lower(places[astray], projection_bound(made(), sources[:, astray]), method="projection")
         higher = closer.attained > (1 + NARROW) * ends.attained[places[chosen]]
         for k in np.flatnonzero(higher & (streams > 0)):
             place = int(places[chosen[k]])
