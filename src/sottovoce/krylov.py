@@ -59,6 +59,8 @@ FIRST_STORE = 128
 # Speed alone: so many powers are followed one by one at first, and twice as many, up to a most, while changes in later
 # ones would add this share.
 SETTLING, FOLLOWED, NEGLIGIBLE = 2048, 50_000, 1e-3
+# Speed alone: sparse products pay below this share of entries.
+SPARSE = 0.25
 # Columns that are taken at once where a basis is measured, and the fewest terms of a dot product.
 COLUMNS_AT_ONCE, FEWEST_TERMS = 32, 64
 # Allowance: what underflow takes from an entry in all of up to 2^40 products.
@@ -239,10 +241,11 @@ class _Passage:
     def __init__(self, basis: KrylovBasis, steps: int) -> None:
         """Begin with V and f; the residuals of `steps` powers are to be counted, that of power k steps − k times."""
         self._basis, self._steps, self.done = basis, steps, 0
-        self._forth = sparse.csr_array(basis.projected)
-        self._back = sparse.csr_array(self._forth.T)
-        terms = max(np.diff(each.indptr).max(initial=0) for each in (self._forth, self._back))
-        self._unit = 1.001 * UNIT_ROUNDOFF * (int(terms) + 1)
+        pattern, (self._forth, self._back) = basis.projected != 0, (basis.projected, basis.projected.T)
+        terms = int(max(pattern.sum(axis=axis).max(initial=0) for axis in (0, 1)))
+        if terms < SPARSE * basis.size:
+            self._forth, self._back = sparse.csr_array(self._forth), sparse.csr_array(self._back)
+        self._unit = 1.001 * UNIT_ROUNDOFF * (terms + 1)
         self._state, self._rows = basis.start, basis.residual.T
         self._total, self._held, self._reached = 0.0, np.zeros_like(self._state), np.zeros_like(self._rows)
 
@@ -286,7 +289,9 @@ class _Passage:
         read = float((rows.T @ made).sum() + missed * made.sum())
         return near + seen, unsure + (self._steps + 1) * read
 
-    def _settled(self, matrix: csr_array, vectors: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    def _settled(
+        self, matrix: csr_array | np.ndarray, vectors: np.ndarray
+    ) -> tuple[np.ndarray, float, np.ndarray]:
         """The larger of |x| and |Mx|, a σ between 0 and 1, and |M²x − σx|, entry by entry, for the columns x.
 
         Guarantee: upper bounds, up to a per mille: Mx errs by `unit`·|M||x| a product.

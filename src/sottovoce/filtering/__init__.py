@@ -15,6 +15,8 @@ Any other program, z_{t+1} = A z_t + B u_t + B_x x_t:
 
 * `decorrelation` takes out what is known, in whole numbers; `stages` rounds what is left, each entry once;
 * `backward` and `reduction` put large networks on a Krylov space, `growth` bounds what its cut part can become;
+* `lifted` takes one of W for all that rows are made of (`generators`) where noise misses a combination of registers;
+* `windows` says what noise of several rounds puts into every direction where that of one does not;
 * `restriction` leaves out what the observer knows where a filter runs away, by guesses of `residues` that it checks;
 * `innovations` runs the filter and measures how white its output is, `program_forms` forms M and says how far it is
   off; `overall` says so for all targets at once, from norms. `doubled` has products as if in twice the precision, so

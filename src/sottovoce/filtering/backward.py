@@ -228,8 +228,21 @@ class BackwardRound:
         edges = max(
             (int(np.diff(each.T.tocsr().indptr).max(initial=1)) for each in self.draws.values()), default=1
         )
+        return (terms + edges) * self._size
+
+    @property
+    def stored_units(self) -> float:
+        """The part of `units` that is there before anything is rounded: weights, levels and coefficients as floats.
+
+        Guarantee: upper bound, to first order in u: each instruction has one such factor, and so has a draw.
+        """
+        return (len(self._steps) + 2) * self._size
+
+    @cached_property
+    def _size(self) -> float:
+        """A bound of the norm of the map with absolute values, at least 1."""
         mixing = float(np.sqrt(_norm(self._mixing, 1) * _norm(self._mixing, np.inf)))
-        return (terms + edges) * max(1.0, float(np.linalg.norm(self.norms(max(1.0, mixing), 2))))
+        return max(1.0, float(np.linalg.norm(self.norms(max(1.0, mixing), 2))))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

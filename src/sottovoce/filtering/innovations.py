@@ -18,7 +18,7 @@ neither stability nor optimality. docs/proofs/programs.md has the proofs.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,9 @@ from sottovoce.filtering.doubled import (
     multiply,
     remainder,
 )
-from sottovoce.filtering.reached_states import least_noise, reached_by_noise
+from sottovoce.filtering.reached_states import reached_by_noise
+from sottovoce.filtering.rounding import is_above
+from sottovoce.filtering.windows import Floor, noise_of_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +51,8 @@ __all__ = ["FilterStep", "innovations"]
 # Speed alone: steps recur once P moves, over a period, by no more than this share of the largest entry of P or B Bᵀ.
 # What that costs is in the defects, as everything else that makes K differ from the optimal one.
 SETTLED = 2.0**-49
+# Speed alone: shares of what P rises by in a round that it is proved to fall by at most.
+FALLS = (1e-11, 1e-9, 1e-6, 1e-3, 1.0)
 # Speed alone: what states may hold is followed until a round adds no more than this share; `_bounded` proves the
 # rest.
 GROWN = 0.01
@@ -161,12 +165,14 @@ class FilterStep:
 
     Entry i of the state that contributions with Σ‖c_t‖² ≤ 1 have made, less the filter's estimate of it, is at most
     `held[i, 0]` in size, exactly or followed in floats, and of what a `factor` has let into it, likewise,
-    `held[i, 1]`; what unit disturbances of all earlier rounds together make of it has norm at most `reach`.
+    `held[i, 1]`; what unit disturbances of all earlier rounds together make of it has norm at most `reach`. P falls
+    over the round by no more than `fall`: P_{t+1} ⪰ P_t − `fall`·I, where that was looked at.
     """
 
     filtered: Filtered
     held: np.ndarray
     reach: float
+    fall: float = 0.0
 
     @property
     def stage(self) -> Stage:
@@ -187,8 +193,12 @@ def innovations(
     Source: the module; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5, for products;
     docs/proofs/programs.md.
     """
-    # Speed alone: where some direction gets no noise errors never fade, and have to be smaller.
-    plainly = plainly and least_noise({id(each): each for each in stages}.values()) > 0
+    # Speed alone: where some direction gets no noise errors never fade, and have to be smaller; so have they where
+    # noise takes several rounds to reach it.
+    window, least = noise_of_rounds(stages) if plainly else (1, 0.0)
+    plainly = plainly and least > 0
+    if window > 1:
+        settled_at *= min(1.0, Floor(window=window, least=least).strength)
     run = _run(stages, period, settled_at, plainly=plainly)
     if plainly:
         states = reached_by_noise([each.filtered for each in run], [each.covariance for each in run])
@@ -196,18 +206,23 @@ def innovations(
             made: dict[tuple[int, int], FilterStep] = {}
             for each, (held, reach) in zip(run, states, strict=True):
                 key = (id(each.filtered), id(held))
-                made.setdefault(key, FilterStep(filtered=each.filtered, held=held, reach=reach))
+                step = FilterStep(filtered=each.filtered, held=held, reach=reach, fall=each.fall)
+                made.setdefault(key, step)
             return [made[id(each.filtered), id(held)] for each, (held, _) in zip(run, states, strict=True)]
     return _followed_over(run, stages, period)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Round:
-    """A round that was filtered, with P before it: its diagonal and its largest row sum; `again` if it recurs."""
+    """A round that was filtered, with P before it: its diagonal and its largest row sum; `again` if it recurs.
+
+    P_{t+1} ⪰ P_t − `fall`·I where defects are found plainly.
+    """
 
     filtered: Filtered
     covariance: tuple[np.ndarray, float]
     again: bool
+    fall: float = 0.0
 
 
 def _run(stages: Sequence[Stage], period: int, settled_at: float, *, plainly: bool) -> list[_Round]:
@@ -224,15 +239,30 @@ def _run(stages: Sequence[Stage], period: int, settled_at: float, *, plainly: bo
         again = settled and recurs
         if again:
             before = run[t - period]
-            run.append(_Round(filtered=before.filtered, covariance=before.covariance, again=True))
+            run.append(replace(before, again=True))
             covariance = covariances[0]
             continue
         aim = covariances[0] if recurs else None
         kept = np.diagonal(covariance).copy(), float(np.abs(covariance).sum(axis=1).max(initial=0.0))
-        filtered, covariance = _filtered(stage, covariance, aim, settled_at, plainly=plainly)
-        settled = covariance is aim
-        run.append(_Round(filtered=filtered, covariance=kept, again=False))
+        filtered, following = _filtered(stage, covariance, aim, settled_at, plainly=plainly)
+        # Gains are frozen where rounds are alike.
+        rises = plainly and period == 1 and stage is stages[0] and following is not covariance
+        fall = _fall(following - covariance) if rises else 0.0
+        covariance, settled = following, following is aim
+        run.append(_Round(filtered=filtered, covariance=kept, again=False, fall=fall))
     return run
+
+
+def _fall(risen: np.ndarray) -> float:
+    """An ε with X ⪰ −ε I for what P has risen by in a round, X as stored; infinite where none is proved.
+
+    Guarantee: upper bound of what λ_min lacks of 0, by a Cholesky factor (`is_above`), and of the rounding of X.
+    """
+    size = float(np.abs(risen).max(initial=0.0))
+    for share in FALLS:
+        if is_above(risen, -share * size):
+            return share * size + UNIT * size * len(risen)
+    return np.inf
 
 
 def _followed_over(run: Sequence[_Round], stages: Sequence[Stage], period: int) -> list[FilterStep]:

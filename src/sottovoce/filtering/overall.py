@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sottovoce.filtering.doubled import UNIT
-from sottovoce.filtering.reached_states import least_noise
 from sottovoce.filtering.rounding import eigenvalue_ends, spectral_norm
+from sottovoce.filtering.windows import answer_norm, noise_floor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,6 +38,8 @@ __all__ = ["DEAD", "InFloats", "Overall", "Rows", "largest_defects", "left_out",
 
 # Speed alone: what a cut may add to the noise, in norm, before rows are followed to show that it adds less.
 ENOUGH = 1e-6
+# Speed alone: the same where noise takes several rounds to reach every direction: rows of such states are dear.
+LOUD = 1e-3
 # Speed alone: rows no entry of which is larger than this are dropped, and counted as lost.
 DEAD = 2.0**-90
 # (s, rows O_ts of t > s, rows dropped after them, how many are those of a period later), from the last s backwards.
@@ -49,7 +51,8 @@ class Overall:
     """How far bounds for many targets are off, for streams with Σ‖c_t‖² ≤ 1.
 
     η = `unwhite` ≥ ‖E‖, `cut` is what a Krylov space leaves out of F̃c, and `plainly` bounds ‖(F̂ − F̃)c‖ where rows or
-    states are followed in plain floats. `wide` is the norm of the row sums of all |O_ts|, as floats have them.
+    states are followed in plain floats. `wide` is the norm of the row sums of all |O_ts|, as floats have them. Where
+    gains are frozen after a round, from the `window`-th on, M is at most FᵀF/(1 − `frozen`), F their response.
 
     Guarantee: upper bounds, for the exact matrices of the protocol.
     Source: docs/proofs/programs.md.
@@ -59,6 +62,8 @@ class Overall:
     cut: float
     plainly: float
     wide: float
+    frozen: float
+    window: int = 1
 
 
 def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None:
@@ -70,22 +75,30 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
     Source: docs/proofs/programs.md, "Norms from noise".
     """
     stages = {id(step.stage): step.stage for step in steps}.values()
-    least = least_noise(stages)
-    if not least > 0:
+    run = [step.filtered for step in steps]
+    floor = noise_floor(run)
+    if not floor.least > 0:
         return None
+    least = floor.strength
     white = max(_row_sums(step.filtered.defect[step.stage.size :, step.stage.size :]) for step in steps)
     crossed, drift = largest_defects(steps)
     share = 1.001 * (drift / least + 2 * crossed / math.sqrt(least))
     if not share < 0.5:
         return None
     unwhite = 1.001 * (white + share) / (1 - share)
+    fall = max(step.fall for step in steps)
+    frozen = white + 1.001 * ((fall + drift) / least + 2 * crossed / math.sqrt(least))
     norm = 1.001 * math.sqrt((1 + unwhite) / least)
     plainly = InFloats(steps)
-    leak = cut.echo * _whitening_norm(stages, least, unwhite)
-    if not leak * cut.drawn <= ENOUGH:
+    whitening = (
+        _whitening_norm(stages, least, unwhite) if floor.window == 1 else answer_norm(run, floor, unwhite)
+    )
+    leak = cut.echo * whitening
+    if not leak * cut.beyond[0] <= (ENOUGH if floor.window == 1 else LOUD):
         leak = _leak(steps, rows, plainly.rows_norm(norm))
-    noise_missed, signal = left_out(steps, cut, leak, norm)
-    unwhite += 2 * math.sqrt(1 + unwhite) * noise_missed + noise_missed**2
+    noise_missed, signal = left_out(steps, cut, leak, norm, whitening)
+    more = 2 * math.sqrt(1 + unwhite) * noise_missed + noise_missed**2
+    unwhite, frozen = unwhite + more, frozen + more
     size, rounds = steps[0].stage.size, len(steps)
     # Σ_s ‖o_ts‖₁ ≤ √(rT)·(Σ_s ‖o_ts‖²)^½, and the squares of all rows sum to their number times ‖Ô‖² at most.
     entries = size * rounds * sum(step.stage.count for step in steps)
@@ -94,6 +107,8 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
         cut=1.01 * signal,
         plainly=plainly.by_norm(norm),
         wide=1.01 * math.sqrt(entries) * plainly.rows_norm(norm),
+        frozen=1.01 * max(unwhite, frozen),
+        window=floor.window,
     )
 
 
@@ -150,17 +165,21 @@ def _leak(steps: Sequence[FilterStep], rows: Rows, norm: float) -> float:
     return 1.01 * (seen + float(np.linalg.norm(lost)) + norm * math.sqrt(added))
 
 
-def left_out(steps: Sequence[FilterStep], cut: Cut, leak: float, norm: float) -> tuple[float, float]:
+def left_out(
+    steps: Sequence[FilterStep], cut: Cut, leak: float, norm: float, whitening: float = math.inf
+) -> tuple[float, float]:
     """What the cut adds to the maps from all draws, and from one node's contributions, to ν, as norms.
 
     ν errs by 𝒪(fᵀQ₊ᵀ + E₁ − K E₂) + X E₂ of all states s. With ‖𝒪fᵀ‖ ≤ `leak`, ‖𝒪‖ ≤ `norm`, and the norms of
-    E₁ and E₂ from the cut, products of norms bound it.
+    E₁, E₂ and of the maps to all Q₊ᵀs from the cut, products of norms bound it. What E₂ adds to all that is seen goes
+    through the filter, X − 𝒪K, the norm of which may be known, `whitening`.
     """
     several = {id(step.filtered): step.filtered for step in steps}.values()
     gain = max(float(np.linalg.norm(each.gain)) for each in several)
     whitener = max(float(np.linalg.norm(each.whitener)) for each in several)
-    missed = leak + norm * (cut.relation + gain * cut.start) + whitener * cut.start
-    return missed * cut.drawn, missed * cut.given
+    missed = norm * cut.relation + min(norm * gain + whitener, whitening) * cut.start
+    drawn, given = cut.beyond
+    return leak * drawn + missed * cut.drawn, leak * given + missed * cut.given
 
 
 def largest_defects(steps: Sequence[FilterStep]) -> tuple[float, float]:

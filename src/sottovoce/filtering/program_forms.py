@@ -63,11 +63,13 @@ class ProgramForm:
         (Δ̂ − `shift`)² / (1 + η) ≤ cᵀMc ≤ (Δ̂ + `shift`)² / (1 − η).
 
     `target` is a node index and `matrix` M̂, (T, T). Where `energy` was asked for, `rounding` and `shift` are for
-    streams with Σ‖c_t‖² ≤ 1 instead.
+    streams with Σ‖c_t‖² ≤ 1 instead. Where more is given in the last rounds than is seen there, M is at most what is
+    said of it, and at least what the same says of `attained`, the form of all rounds before these.
     """
 
     target: int
     matrix: np.ndarray
+    attained: np.ndarray
     rounding: float
     shift: float
     unwhite: float
@@ -194,7 +196,11 @@ class ProgramResponse:
                 return found
         accuracy = self.accuracy
         return Overall(
-            unwhite=accuracy.unwhite, cut=accuracy.cut, plainly=accuracy.plainly, wide=accuracy.wide
+            unwhite=accuracy.unwhite,
+            cut=accuracy.cut,
+            plainly=accuracy.plainly,
+            wide=accuracy.wide,
+            frozen=accuracy.unwhite,
         )
 
     @cached_property
@@ -337,9 +343,14 @@ class ProgramResponse:
             response = encoder.T @ response
         # ‖|F̂C||c|‖² at most.
         sizes = (response**2).sum() if energy else (np.abs(response).sum(axis=0) ** 2).sum()
+        matrix = attained = response @ response.T
+        if self.cut is not None and self.cut.tail:
+            surely = response[:, : int(self.starts[rounds - self.cut.tail])]
+            attained = surely @ surely.T
         return ProgramForm(
             target=target,
-            matrix=response @ response.T,
+            matrix=matrix,
+            attained=attained,
             # The products, and what sums of the entries of M add when it is valued.
             rounding=float(UNIT * (height + 3 * rounds + 8) * sizes),
             shift=float(1.01 * shift),

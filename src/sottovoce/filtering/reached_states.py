@@ -20,33 +20,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.doubled import UNIT
-from sottovoce.filtering.rounding import eigenvalue_ends
+from sottovoce.filtering.windows import noise_floor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from sottovoce.filtering.innovations import Filtered
-    from sottovoce.filtering.stages import Stage
 
-__all__ = ["least_noise", "reached_by_noise"]
+__all__ = ["reached_by_noise"]
 
-# Speed alone: where little noise says that states may hold more than this, they are followed to show that they do not.
-FAR = 1e3
-
-
-def least_noise(stages: Iterable[Stage]) -> float:
-    """A q with Q ⪰ q I for what each of the stages injects; not positive where some direction gets no noise.
-
-    Guarantee: a lower bound of the least eigenvalue, proved by a Cholesky factor (`eigenvalue_ends`).
-    """
-    least = math.inf
-    for stage in stages:
-        noise = stage.noise.injected
-        if noise is None:
-            return 0.0
-        room = 0.0 if noise.error is None else float(noise.error.sum(axis=1).max(initial=0.0))
-        least = min(least, eigenvalue_ends(np.asarray(noise.high))[0] - 1.001 * room)
-    return least
+# Speed alone: where little noise says that states may hold more than this, they are followed to show that they do not;
+# more where noise takes several rounds to reach every direction.
+FAR, FAR_OVER_ROUNDS = 1e3, 1e4
 
 
 def reached_by_noise(
@@ -63,21 +48,23 @@ def reached_by_noise(
     Source: docs/proofs/programs.md, "States from noise".
     """
     stages = list({id(each.stage): each.stage for each in run}.values())
-    size, least = stages[0].size, least_noise(stages)
+    size, floor = stages[0].size, noise_floor(run)
     drift = max(
         float(each.defect[:size, :size].sum(axis=1).max(initial=0.0))
         for each in {id(each): each for each in run}.values()
     )
-    if not (least > 0 and 2 * drift < least):
+    if not floor.outweighs(drift):
         return None
     inputs = 1.001 * max(float((stage.inputs_given**2).sum(axis=0).max(initial=0.0)) for stage in stages)
     factors = [float(np.linalg.norm(stage.factor)) for stage in stages if stage.factor is not None]
     let_in = max(factors, default=None)
-    norm = 1.001 * (max(each[1] for each in covariances) + drift) / (least - drift)
+    injected = max(np.asarray(stage.injected.high).diagonal().max(initial=0.0) for stage in stages)
+    norms = max(float(np.abs(stage.injected.high).sum(axis=1).max(initial=0.0)) for stage in stages)
+    norm = floor.reached(max(each[1] for each in covariances), norms, drift)
     # Of all states, with what enters in their round.
     reach, largest = math.sqrt(1 + norm), math.sqrt(inputs) * (1 + math.sqrt(norm))
     slipped = math.sqrt(len(run)) * max(_slip(each) for each in {id(each): each for each in run}.values())
-    if not (reach * slipped < 0.5 and reach <= FAR):
+    if not (reach * slipped < 0.5 and reach <= (FAR if floor.window == 1 else FAR_OVER_ROUNDS)):
         return None
     # Of a loop that floats change: reach ≤ ρ/(1 − ρ√Tε), and states as much larger.
     more = 1 / (1 - reach * slipped)
@@ -85,7 +72,7 @@ def reached_by_noise(
     found = []
     for diagonal, _ in covariances:
         if id(diagonal) not in made:
-            shown = 1.001 * (np.maximum(diagonal, 0.0) + drift) / (least - drift)
+            shown = floor.reached(np.maximum(diagonal, 0.0), injected, drift)
             disturbed = np.sqrt(1 + shown)
             columns = [np.sqrt(inputs * shown) + disturbed * (slipped * more * largest)]
             if let_in is not None:

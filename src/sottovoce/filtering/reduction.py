@@ -29,6 +29,7 @@ import numpy as np
 from sottovoce.filtering.backward import backward
 from sottovoce.filtering.doubled import UNIT, Doubled
 from sottovoce.filtering.growth import growth
+from sottovoce.filtering.lifted import followed_beyond, lifted_basis
 from sottovoce.filtering.response import (
     BASIS_BYTES,
     REDUCTION_GOAL,
@@ -58,6 +59,13 @@ FEW_STATES, MOST_STATES = 64, 1500
 # Speed alone: what a space may cost behind bounds of a per cent or so. It is small enough for what is left out to be
 # bounded in open loop (`Cut.echo`), which spares following all rows of the filter.
 COARSE = 1e-7
+# Speed alone: rounds times (kept numbers)² from which a lifted basis is tried: it gives some rows of the last rounds.
+LARGE = 300_000_000
+# Speed alone: what a lifted basis may leave out of the powers that rows go through, a round. What it leaves out is
+# followed (`followed_beyond`), so that more may be left out.
+LOOSE = 1e-7
+# Speed alone: in so many of the last rounds rows that are not seen there may be given; lower ends do without these.
+MOST_GIVEN = 8
 # Speed alone: states that may grow by more than this leave too much open of what is cut: a filter over all of them
 # does not.
 WILD = 1e5
@@ -68,7 +76,9 @@ class Cut:
     """What a reduction leaves out beside the `factor` of each stage: ‖E₁‖ ≤ `relation` and ‖E₂‖ ≤ `start`.
 
     `drawn` and `given` bound the norms of the maps from all draws, and from the contributions of one node, to all
-    s_t. `echo` bounds Σ_ℓ ‖C Aˡ fᵀ‖, the norm of the map in open loop from what a factor f lets in to what is seen.
+    s_t, and `beyond` those of the maps to all Q₊ᵀs_t. `echo` bounds Σ_ℓ ‖C Aˡ fᵀ‖, the norm of the map in open loop
+    from what a factor f lets in to what is seen.
+    In the last `tail` rounds rows of earlier rounds are given, more than is seen there.
 
     `factor` has a row for each vector of Q₊ and a column for each of Q; where the space is closed it is 0.
     """
@@ -77,7 +87,9 @@ class Cut:
     start: float
     drawn: float
     given: float
+    beyond: tuple[float, float]
     echo: float
+    tail: int = 0
 
 
 def reduced_stages(
@@ -109,27 +121,62 @@ def reduced_stages(
     goal = max(COARSE if coarse else REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND * protocol.rounds)
     # Speed alone: a cut of this size costs the goal once it has met the states that it leaves out.
     enough = goal * protocol.rounds / max(drawn, given)
-    basis = _basis(protocol, maps, block / scale, enough, forced=forced)
-    if basis is None:
-        return None
+    beyond, lifted, seen = (drawn, given), None, None
+    if coarse and protocol.rounds * maps.rounds[0].kept ** 2 > LARGE:
+        seen = _seen_in_full(view, maps, columns)
+    if seen is not None:
+        lifted = lifted_basis(maps, block[:, seen[0]] / scale, protocol.rounds, LOOSE * protocol.rounds)
+    if lifted is not None and seen is not None:
+        block = block[:, seen[0]]
+        basis, defect = lifted.basis, lifted.measured(maps, block / scale, protocol.rounds)
+        beyond = followed_beyond(maps, basis.following, drawn, given, protocol.rounds)
+        places = _by_slots(maps, basis.vectors)
+        stages = [_stage(maps, 0, basis, places, scale * basis.start.T)] * protocol.rounds
+    else:
+        grown = _basis(protocol, maps, block / scale, enough, forced=forced)
+        if grown is None:
+            return None
+        basis, defect = grown, measured_defect(maps, block / scale, grown)
+        stages = _stages(view, maps, basis, columns, scale)
+    # Entries of the start block are rounded once.
+    once = UNIT * float(np.linalg.norm(block))
+    return stages, Cut(
+        relation=defect.relation,
+        start=1.001 * (scale * defect.start + once + UNIT * scale * float(np.linalg.norm(basis.start))),
+        drawn=drawn,
+        given=given,
+        beyond=beyond,
+        echo=scale * _echo(basis, protocol.rounds) if coarse else math.inf,
+        tail=0 if lifted is None or seen is None else seen[1],
+    )
+
+
+def _stages(
+    view: SeenView,
+    maps: Backward,
+    basis: KrylovBasis,
+    columns: dict[tuple[int, int], tuple[int, slice]],
+    scale: float,
+) -> list[Stage]:
+    """The rounds on a Krylov space; those with equal rows in one slot are one and the same value."""
     places = _by_slots(maps, basis.vectors)
-    defect = measured_defect(maps, block / scale, basis)
     made: dict[tuple[int, int], Stage] = {}
     alike: dict[tuple[int, int], Stage] = {}
     for key, (t, span) in columns.items():
         if (key[0], span.start) not in alike:
             alike[key[0], span.start] = _stage(maps, t, basis, places, scale * basis.start[:, span].T)
         made[key] = alike[key[0], span.start]
-    # Entries of the start block are rounded once.
-    once = UNIT * float(np.linalg.norm(block))
-    stages = [made[_kind(maps, t, seen)] for t, seen in enumerate(view.rounds)]
-    return stages, Cut(
-        relation=defect.relation,
-        start=1.001 * (scale * defect.start + once + UNIT * scale * float(np.linalg.norm(basis.start))),
-        drawn=drawn,
-        given=given,
-        echo=scale * _echo(basis, protocol.rounds) if coarse else math.inf,
-    )
+    return [made[_kind(maps, t, seen)] for t, seen in enumerate(view.rounds)]
+
+
+def _seen_in_full(
+    view: SeenView, maps: Backward, columns: dict[tuple[int, int], tuple[int, slice]]
+) -> tuple[slice, int] | None:
+    """The columns of the rows that every round shows but some of the last, and how many these are."""
+    spans = [columns[_kind(maps, t, seen)][1] for t, seen in enumerate(view.rounds)]
+    tail = next(k for k, span in enumerate([*reversed(spans), spans[0]]) if span == spans[0])
+    alike = all(span == spans[0] for span in spans[: len(spans) - tail])
+    return (spans[0], tail) if alike and tail <= MOST_GIVEN else None
 
 
 def _echo(basis: KrylovBasis, rounds: int) -> float:

@@ -23,6 +23,7 @@ from scipy import sparse
 
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.doubled import UNIT, Doubled, Parts, from_left, from_right, product
+from sottovoce.filtering.windows import windowed_noise
 from sottovoce.protocols import GIVEN, STATE
 
 if TYPE_CHECKING:
@@ -130,6 +131,11 @@ class Stage:
         if self.noise.injected is None:
             raise TypeError("noise is injected into the state on a Krylov space alone")
         return self.noise.injected
+
+    @cached_property
+    def windowed(self) -> tuple[int, float, np.ndarray | None]:
+        """How many rounds like this one put noise into every direction of the state, and how much (`windows`)."""
+        return windowed_noise(self)
 
     @cached_property
     def readers(self) -> tuple[Parts, Parts]:

@@ -459,7 +459,10 @@ def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:
     """
     if not np.isfinite([form.rounding, form.shift, form.unwhite]).all():
         return 0.0, np.inf
-    low = float(root_less(np.array(solution.attained - form.rounding), form.shift))
+    attained = solution.attained
+    if form.attained is not form.matrix:
+        attained = value_of(form.attained, solution.witness)
+    low = float(root_less(np.array(attained - form.rounding), form.shift))
     high = np.sqrt(max(solution.bound, 0.0) + form.rounding) + form.shift
     upper = high**2 / (1 - form.unwhite) * (1 + 16 * UNIT_ROUNDOFF) if form.unwhite < 0.5 else np.inf
     return float(low**2 / (1 + form.unwhite) * (1 - 16 * UNIT_ROUNDOFF)), float(upper)

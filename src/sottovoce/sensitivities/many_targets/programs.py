@@ -21,6 +21,7 @@ import numpy as np
 
 from sottovoce.filtering import UNIT, FilteredResponse, Gains
 from sottovoce.sensitivities.many_targets.at_once import EndsAtOnce, ends_at_once
+from sottovoce.sensitivities.many_targets.polynomials import BLOCKS, block_edges
 from sottovoce.sensitivities.many_targets.streams import constant_stream
 from sottovoce.sensitivities.rounding import root_less
 
@@ -37,6 +38,8 @@ MOST_BLOCKS, MOST_WORK = 32, 2e11
 # Speed alone: a filter that settles after more than this share of the rounds is taken as one that never does, as bounds
 # that count the start-up apart are wide there.
 LATE = 0.5
+# Speed alone: the same for states of more than this many numbers, of which tables of a start-up take longer.
+LARGE, LATE_FOR_LARGE = 400, 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,13 +65,14 @@ def program_bulk(
 ) -> ProgramBulk | None:
     """Ends for the targets (node indices), those whose message of a round is seen in that round marked as `direct`.
 
-    None where rounds are not alike. `ends_at_once` takes the filter with A K⁺ for K and fl(X C) for X C as its
-    model: its response is within `plainly` of that of the filter, and so is what a stream is followed to in floats.
+    None where rounds are not alike, or gains are frozen before noise has reached every direction. `ends_at_once` takes
+    the filter with A K⁺ for K and fl(X C) for X C as its model: its response is within `plainly` of that of the filter,
+    and so is what a stream is followed to in floats.
 
     Guarantee: lower ≤ Δ² ≤ upper, up to the allowances of `ends_at_once` for the model.
     """
     whole, tail = _filtered(response)
-    if whole is None:
+    if whole is None or block_edges(whole.rounds, BLOCKS)[1] < response.overall.window:
         return None
     rounds = whole.rounds
     found = ends_at_once(whole, targets, direct, contribution=contribution, progress=progress)
@@ -79,21 +83,23 @@ def program_bulk(
         # What is attained is followed in floats, in a model that is off itself.
         lower=_from_below(found.attained, response, 2 * shift),
         # Two parts of a stream in two models, orthogonal to each other, are off by √2 times as much as one.
-        upper=_from_above(found.bound, response, 1.42 * shift),
+        upper=_from_above(found.bound, response, 1.42 * shift, response.overall.frozen),
         method=found.method,
         frequency=found.frequency,
     )
 
 
-def _from_above(squared: np.ndarray, response: ProgramResponse, shift: float) -> np.ndarray:
+def _from_above(
+    squared: np.ndarray, response: ProgramResponse, shift: float, unwhite: float | None = None
+) -> np.ndarray:
     """What ‖Fc‖² may truly be at most, for streams whose response is off by at most `shift`.
 
-        (√squared + shift)²/(1 − η),   η = `unwhite`
+        (√squared + shift)²/(1 − η),   η = `unwhite`, or that of the response
 
     Guarantee: an upper bound; infinite from η = ½ on, and where anything overflowed.
     Source: docs/proofs/programs.md.
     """
-    unwhite = response.overall.unwhite
+    unwhite = response.overall.unwhite if unwhite is None else unwhite
     if not (unwhite < 0.5 and np.isfinite(shift)):
         return np.full_like(squared, np.inf)
     bounded = np.where(np.isfinite(squared), squared, np.inf)
@@ -126,8 +132,9 @@ def _filtered(response: ProgramResponse) -> tuple[FilteredResponse | None, int]:
     if response.protocol.varies or stage.given is None or not alike or rounds - tail < 2:
         return None, 0
     settled = next((t for t in range(1, rounds) if steps[t - 1].filtered is steps[t].filtered), rounds - 1)
-    if settled > LATE * rounds:
+    if settled > (LATE if stage.size <= LARGE else LATE_FOR_LARGE) * rounds:
         settled = rounds - 1
+    tail = max(tail, response.cut.tail if response.cut is not None else 0)
     kept = [step.filtered for step in steps[: min(rounds - tail, settled)]]
     rows = np.asarray(stage.rows)
     whiteners = np.array([each.whitener @ rows for each in kept])
@@ -283,7 +290,9 @@ def _attained(response: ProgramResponse, targets: np.ndarray, stream: np.ndarray
     size, count = response.steps[0].stage.size, max(step.stage.count for step in response.steps)
     states = np.zeros((size, len(kinds) * size))
     form = np.zeros((len(kinds) * size, len(kinds) * size))
-    for s, step in enumerate(response.steps):
+    # Rounds in which more is given than is seen do not count.
+    counted = len(response.steps) - (response.cut.tail if response.cut is not None else 0)
+    for s, step in enumerate(response.steps[:counted]):
         own = place[id(step.stage.given)] * size
         # Z_s = Φ_{s−1}Z_{s−1} + c_s (identity in the columns of this kind of input);  form = Σ (X_s C Z_s)ᵀ(…)
         states[np.arange(size), own + np.arange(size)] += stream[s]
