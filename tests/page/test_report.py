@@ -603,10 +603,7 @@ def test_a_report_of_a_program_says_it_and_what_is_infinite(visit: Visit, tmp_pa
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_on_the_first_page_lies_over_something_else(
-    width: int, visit: Callable[..., Page], families_report: Path
-) -> None:
-    page = visit(families_report.as_uri())
+def test_nothing_on_the_first_page_lies_over_something_else(width: int, page: Page) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     boxes = page.evaluate(
         "[...document.querySelectorAll('#sheet h2, #sheet li, #sheet figcaption, #sheet dd, #sheet .claim, #sheet p')]"
