@@ -22,6 +22,7 @@ from sottovoce import View, certify, gossip
 from sottovoce.certificates import Certificate, DenseProof, HorizonProof, from_text, to_text
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.graphs import metropolis_weights
+from sottovoce.participation import Participation
 from sottovoce.protocols import (
     Combine,
     Draw,
@@ -40,6 +41,8 @@ from sottovoce.protocols import (
 from sottovoce.verification import combined
 from sottovoce.verification import verify as verify_in
 from sottovoce.verification.backwards import MOST_WORK, Budget
+from sottovoce.verification.meaning import program_question
+from sottovoce.verification.others import ProgramPair, no_worse_in_programs
 
 # What is told here is told of floats; tests/test_balls.py holds them against balls.
 verify = partial(verify_in, arithmetic="float")
@@ -282,6 +285,12 @@ def test_rows_that_floats_cannot_tell_apart_are_combined_until_they_can(protocol
         found = verify(replace(certificate, proof=witness, squared_lower=0.0), protocol)
         assert float(value) * (1 - 1e-9) <= found.squared.lower
         assert Fraction(found.squared.lower) <= value
+    # Whoever asks whether this pair is worse than another of a report gets the same ends.
+    asked = program_question(certificate, protocol)
+    pair = ProgramPair(observers=(0,), target=2, question=asked)
+    limit = 1.01 * certificate.squared_upper
+    others = no_worse_in_programs(certificate, [pair], Participation.full(), limit, attained=True)
+    assert (others.proved, others.open) == (1, 0)
     # A forger who claims a per cent less, by a y that is as much smaller, or more than is attained, does not pass.
     assert certificate.proof.y is not None
     less = replace(certificate.proof, y=0.99 * certificate.proof.y)

@@ -21,12 +21,11 @@ import numpy as np
 
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import Budget
-from sottovoce.verification.definition import program_form, seen_noise
 from sottovoce.verification.ends import taking_part
 from sottovoce.verification.forms import dense_form, dominating, sight_of
 from sottovoce.verification.fresh import fresh_rows
 from sottovoce.verification.hidden import hidden_nodes
-from sottovoce.verification.programs import own_cap, require_affordable
+from sottovoce.verification.programs import own_cap, require_affordable, seen_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -167,7 +166,7 @@ def _program_ends(
     fresh = fresh_rows(asked.rounds, asked.seen, asked.count, budget)
     if fresh.bare.intersection(taking_part(participation, asked.count).tolist()):
         return np.inf, np.inf
-    form = program_form(seen_noise(asked.rounds, fresh.rounds, asked.code, budget))
+    form = seen_form(asked, fresh, budget)
     return _ends(form, participation, asked.count, limit, attained)
 
 

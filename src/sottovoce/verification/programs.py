@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from sottovoce.verification.fresh import Fresh
     from sottovoce.verification.meaning import ProgramQuestion
 
-__all__ = ["own_cap", "require_affordable", "verify_program"]
+__all__ = ["own_cap", "require_affordable", "seen_form", "verify_program"]
 
 # Rows seen in all rounds: K = N Nᵀ of 3000 rows takes 72 MB, and is factorised several times.
 MOST_ROWS = 3000
@@ -85,7 +85,7 @@ def verify_program(
         )
         checks.append(Check("upper end", False, found))
         return 0.0, math.inf, []
-    form = _form(asked, fresh, budget)
+    form = seen_form(asked, fresh, budget)
     upper, check = upper_end(certificate, proof, participation, form, math.inf)
     checks.append(check)
     lower, check = lower_end(certificate, proof, participation, form)
@@ -93,7 +93,7 @@ def verify_program(
     return lower, upper, []
 
 
-def _form(asked: ProgramQuestion, fresh: Fresh, budget: Budget) -> Form:
+def seen_form(asked: ProgramQuestion, fresh: Fresh, budget: Budget) -> Form:
     """M of what is seen; rows that floats cannot tell from dependent ones are combined exactly, if they are few.
 
     Guarantee: that of `program_form`.
