@@ -34,7 +34,7 @@ from sottovoce.sensitivities.programs import encoder_matrix
 from sottovoce.views import View, observe
 
 if TYPE_CHECKING:
-    from sottovoce.filtering import Engine
+    from sottovoce.filtering import BlockResponse, Engine, ProgramResponse
     from sottovoce.filtering.program_forms import ProgramForm
 
 RING, ROUNDS, TARGETS = metropolis_weights("ring:n=10"), 14, (1, 2, 3, 5)
@@ -144,9 +144,15 @@ def _encoder(protocol: Protocol) -> fmpq_mat:
 def allowances(
     protocol: Protocol, view: View, engine: Engine, *, energy: bool = False
 ) -> list[tuple[float, float]]:
+    """What `measured_by` says of the response that is followed in doubled precision."""
+    return measured_by(program_response(protocol, view, engine=engine), protocol, view, energy=energy)
+
+
+def measured_by(
+    response: ProgramResponse | BlockResponse, protocol: Protocol, view: View, *, energy: bool = False
+) -> list[tuple[float, float]]:
     """(what rounding did, what was allowed for it) for streams that a rounding error would like."""
-    measured, truth = [], forms_in_256_bits(protocol, view)
-    response, encoder = program_response(protocol, view, engine=engine), encoder_matrix(protocol)
+    measured, truth, encoder = [], forms_in_256_bits(protocol, view), encoder_matrix(protocol)
     for form in response.forms(targets_of(protocol, view), energy=energy, encoder=encoder):
         exact = truth[form.target]
         with ctx.workprec(BITS):

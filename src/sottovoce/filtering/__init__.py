@@ -18,22 +18,25 @@ Any other program, z_{t+1} = A z_t + B u_t + B_x x_t:
 * `lifted` takes one of W for all that rows are made of (`generators`) where noise misses a combination of registers;
 * `windows` says what noise of several rounds puts into every direction where that of one does not;
 * `restriction` leaves out what the observer knows where a filter runs away, by guesses of `residues` that it checks;
-* `innovations` runs the filter and measures how white its output is, `program_forms` forms M and says how far it is
-  off; `overall` says so for all targets at once, from norms. `doubled` has products as if in twice the precision, so
-  that defects of single steps can be measured. `engines` chooses the filter.
+* `innovations` runs the filter; `blocks` carries its rows back in blocks of rounds, `block_forms` forms M of them, and
+  `block_rounding` says how far it is off, all in plain floats;
+* where that leaves too much open, `doubled` has products as if in twice the precision, so that defects of single steps
+  are measured, and `program_forms` forms M from all rows; `overall` says for all targets at once how far they are off,
+  from norms. `engines` chooses.
 
-Allowances that proofs need are functions of `rounding` and of `doubled`, or stand beside the step that they belong
-to. `riccati` and the goals of reductions are speed: what comes of them is measured.
+Allowances that proofs need are functions of `rounding`, `block_rounding` and `doubled`, or stand beside the step that
+they belong to. `riccati` and the goals of reductions are speed: what comes of them is measured.
 
-Source: docs/mathematics.md, sections 4 to 6 and 11; docs/proofs/filter.md, docs/proofs/cut.md and
-docs/proofs/programs.md.
+Source: docs/mathematics.md, sections 4 to 6 and 11; docs/proofs/filter.md, docs/proofs/cut.md, docs/proofs/programs.md
+and docs/proofs/blocks.md.
 """
 
+from sottovoce.filtering.block_forms import BlockResponse
 from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.decorrelation import SeenRound, echelon, seen_view
 from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.elimination import HiddenSystem, hidden_system
-from sottovoce.filtering.engines import program_response
+from sottovoce.filtering.engines import program_response, quick_response
 from sottovoce.filtering.innovations import FilterStep
 from sottovoce.filtering.kalman import FilterSizes, Gains, gain_distortion, square, whitener_error
 from sottovoce.filtering.krylov_space import KrylovSpace, krylov_space
@@ -55,6 +58,7 @@ from sottovoce.filtering.rounding import (
     UNIT_ROUNDOFF,
     Step,
     eigenvalue_ends,
+    norm_above,
     power_sum,
     product_error,
     spectral_norm,
@@ -75,6 +79,7 @@ __all__ = [
     "TINY",
     "UNIT",
     "UNIT_ROUNDOFF",
+    "BlockResponse",
     "ClosedLoop",
     "Engine",
     "FilterSizes",
@@ -95,9 +100,11 @@ __all__ = [
     "gain_distortion",
     "hidden_system",
     "krylov_space",
+    "norm_above",
     "power_sum",
     "product_error",
     "program_response",
+    "quick_response",
     "seen_view",
     "spectral_norm",
     "spread",

@@ -40,6 +40,9 @@ PRIME = 2**31 - 1
 # Speed alone: the smallest singular value of rows, their largest entries being 1, that are clearly independent.
 # Others are eliminated exactly.
 CLEAR = 1e-3
+# Speed alone: forms that floats tell apart by more than this are combined into such that are clearly independent, by
+# coefficients of so many bits.
+NEARLY, BITS = 1e-7, 36
 
 Carried: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]
 
@@ -88,6 +91,7 @@ def seen_view(protocol: Protocol, view: View, *, thrifty: bool = False) -> SeenV
     known = frozenset(observe(protocol, view).known.tolist())
     observed: dict[tuple[int, int], tuple[Form, ...]] = {}
     reduced: dict[tuple[int, int, Carried, bool], tuple[SeenRound, Carried, tuple[Form, ...]]] = {}
+    told_apart: dict[tuple[int, int, Carried], tuple[SeenRound, list[Form]]] = {}
     rounds: list[SeenRound] = []
     bare: set[tuple[int, int]] = set()
     carried: Carried = ()
@@ -100,10 +104,14 @@ def seen_view(protocol: Protocol, view: View, *, thrifty: bool = False) -> SeenV
         if key not in reduced:
             told = [_before(dict(form), compiled[t], known) for form in carried]
             forms = (*observed[kind], *told)
-            if thrifty and _are_independent(forms):
-                reduced[key] = _as_they_are(compiled[t], known, forms), (), ()
-            else:
-                reduced[key] = _reduced(compiled[t], known, forms, first=t == 0)
+            if key[:-1] not in told_apart:
+                clear = _clearly_independent(forms) if thrifty else None
+                if clear is None:
+                    told_apart[key[:-1]] = _reduced(compiled[t], known, forms)
+                else:
+                    told_apart[key[:-1]] = _as_they_are(compiled[t], known, clear[0]), clear[1]
+            seen, old = told_apart[key[:-1]]
+            reduced[key] = seen, *_going(old, first=t == 0)
         seen, carried, left = reduced[key]
         rounds.append(seen)
         bare |= {(t + place // protocol.n, place % protocol.n) for form in left for place in _given(form)}
@@ -138,27 +146,30 @@ def unknown_part(form: Form, compiled: CompiledRound, known: frozenset[int]) -> 
 
 
 def _reduced(
-    compiled: CompiledRound,
-    known: frozenset[int],
-    forms: Sequence[Form],
-    *,
-    first: bool,
-) -> tuple[SeenRound, Carried, tuple[Form, ...]]:
-    """The rows of one round, what goes on to the round before, and what holds contributions alone.
+    compiled: CompiledRound, known: frozenset[int], forms: Sequence[Form]
+) -> tuple[SeenRound, list[Form]]:
+    """The rows of one round, and combinations that hold none of its draws.
 
     Guarantee: exact; together they span what `forms` do.
     """
     fresh, old = echelon(forms, 0, STATE)
-    if first:
-        # Nothing was kept before the first round.
-        old = [{key: value for key, value in form.items() if key >= GIVEN} for form in old]
-    further, rest = echelon(old, STATE, GIVEN)
     pivots = sorted(fresh)
     seen = SeenRound(
         compiled=compiled, known=known, rows=tuple(fresh[k] for k in pivots), pivots=tuple(pivots)
     )
+    return seen, old
+
+
+def _going(old: Sequence[Form], *, first: bool) -> tuple[Carried, tuple[Form, ...]]:
+    """Of combinations without draws of a round: what goes on to the round before, and what is contributions alone.
+
+    Guarantee: exact; together they span what `old` does. Nothing was kept before the first round.
+    """
+    if first:
+        old = [{key: value for key, value in form.items() if key >= GIVEN} for form in old]
+    further, rest = echelon(old, STATE, GIVEN)
     going = tuple(tuple(sorted(further[k].items())) for k in sorted(further))
-    return seen, going, tuple(form for form in rest if form)
+    return going, tuple(form for form in rest if form)
 
 
 def _as_they_are(compiled: CompiledRound, known: frozenset[int], forms: Sequence[Form]) -> SeenRound:
@@ -171,6 +182,107 @@ def _as_they_are(compiled: CompiledRound, known: frozenset[int], forms: Sequence
     return SeenRound(compiled=compiled, known=known, rows=tuple(rows), pivots=tuple(pivots))
 
 
+def _clearly_independent(forms: Sequence[Form]) -> tuple[Sequence[Form], list[Form]] | None:
+    """Forms, or combinations of them, that are clearly independent on the draws, and some that hold none; else None.
+
+    Guarantee: exact; together they span what `forms` do. Combinations of forms that are independent, as many as there
+    are, span what these do.
+    """
+    if _are_independent(forms):
+        return forms, []
+    fewer = _told_apart(forms)
+    turned = None if fewer is None else _turned(fewer[0])
+    return (turned, fewer[1]) if fewer and turned is not None and _are_independent(turned) else None
+
+
+def _told_apart(forms: Sequence[Form]) -> tuple[list[Form], list[Form]] | None:
+    """Forms that are independent on the draws, and what is left of the others: combinations that hold none.
+
+    Which forms another is a combination of, on the draws, is guessed modulo a prime; None where that guess fails.
+
+    Guarantee: exact; together they span what `forms` do.
+    """
+    place = _draws(forms)
+    rest = np.zeros((len(forms), len(place) + len(forms)), dtype=np.int64)
+    rest[:, : len(place)] = _remainders(forms, place)
+    rest[:, len(place) :] = np.eye(len(forms), dtype=np.int64)
+    kept, pivots = list[int](), list[int]()
+    old: list[Form] = []
+    for k, form in enumerate(forms):
+        for line, column in zip(kept, pivots, strict=True):
+            rest[k] = (rest[k] - rest[k, column] * rest[line] % PRIME) % PRIME
+        columns = np.flatnonzero(rest[k, : len(place)])
+        if columns.size:
+            kept.append(k)
+            pivots.append(int(columns[0]))
+            rest[k] = rest[k] * pow(int(rest[k, columns[0]]), -1, PRIME) % PRIME
+            continue
+        others = [forms[j] for j in np.flatnonzero(rest[k, len(place) :]).tolist() if j != k]
+        left = echelon([*others, form], 0, STATE)[1]
+        if len(left) != 1:
+            return None
+        old += [each for each in left if each]
+    return [forms[k] for k in kept], old
+
+
+def _turned(forms: Sequence[Form]) -> list[Form] | None:
+    """Combinations that floats find nearly orthonormal on the draws, in whole numbers; None where they find none.
+
+    Guarantee: none but that they are combinations; `_are_independent` decides whether they will do.
+    """
+    place = _draws(forms)
+    if not forms or len(place) < len(forms):
+        return None
+    largest, sizes = _scaled(forms, place)
+    lower = np.asarray(np.linalg.qr(sizes.T, mode="r")).T
+    if not np.abs(np.diagonal(lower)).min() > NEARLY:
+        return None
+    # Each row of the inverse to so many bits, then in proportion to the sizes of the forms.
+    turn = np.linalg.inv(lower)
+    bits = BITS - np.frexp(np.abs(turn).max(axis=1, keepdims=True))[1]
+    whole = np.ldexp(turn, bits).round().astype(np.int64)
+    most = max(largest)
+    counts = [[int(x) * most // each for x, each in zip(row, largest, strict=True)] for row in whole]
+    columns = {key: k for k, key in enumerate(sorted({key for form in forms for key in form}))}
+    numbers = np.zeros((len(forms), len(columns)), dtype=object)
+    for k, form in enumerate(forms):
+        for key, value in form.items():
+            numbers[k, columns[key]] = value
+    made = np.array(counts, dtype=object) @ numbers
+    return [primitive({key: row[k] for key, k in columns.items() if row[k]}) for row in made]
+
+
+def _draws(forms: Sequence[Form]) -> dict[int, int]:
+    """The draws that forms hold, numbered."""
+    place: dict[int, int] = {}
+    for form in forms:
+        for key in form:
+            if key < STATE:
+                place.setdefault(key, len(place))
+    return place
+
+
+def _scaled(forms: Sequence[Form], place: dict[int, int]) -> tuple[list[int], np.ndarray]:
+    """The largest draw of each form in size, and all draws over it."""
+    largest = [max((abs(value) for key, value in form.items() if key < STATE), default=1) for form in forms]
+    sizes = np.zeros((len(forms), len(place)))
+    for k, form in enumerate(forms):
+        for key, value in form.items():
+            if key < STATE:
+                sizes[k, place[key]] = value / largest[k]
+    return largest, sizes
+
+
+def _remainders(forms: Sequence[Form], place: dict[int, int]) -> np.ndarray:
+    """The draws of forms modulo the prime."""
+    rest = np.zeros((len(forms), len(place)), dtype=np.int64)
+    for k, form in enumerate(forms):
+        for key, value in form.items():
+            if key < STATE:
+                rest[k, place[key]] = value % PRIME
+    return rest
+
+
 def _are_independent(forms: Sequence[Form]) -> bool:
     """Whether forms are independent on the draws, proved: they are if they are modulo a prime.
 
@@ -178,22 +290,12 @@ def _are_independent(forms: Sequence[Form]) -> bool:
 
     Guarantee: True is a proof. A determinant that is not 0 modulo a prime is not 0; the converse is not asked for.
     """
-    place: dict[int, int] = {}
-    for form in forms:
-        for key in form:
-            if key < STATE:
-                place.setdefault(key, len(place))
+    place = _draws(forms)
     if not forms or len(place) < len(forms):
         return False
-    rest = np.zeros((len(forms), len(place)), dtype=np.int64)
-    sizes = np.zeros((len(forms), len(place)))
-    for k, form in enumerate(forms):
-        largest = max((abs(value) for key, value in form.items() if key < STATE), default=1)
-        for key, value in form.items():
-            if key < STATE:
-                rest[k, place[key]], sizes[k, place[key]] = value % PRIME, value / largest
-    if np.linalg.svd(sizes, compute_uv=False)[-1] < CLEAR:
+    if np.linalg.svd(_scaled(forms, place)[1], compute_uv=False)[-1] < CLEAR:
         return False
+    rest = _remainders(forms, place)
     for k in range(len(forms)):
         columns = np.flatnonzero(rest[k])
         if not columns.size:

@@ -11,14 +11,15 @@ Source: docs/protocols.md, How it is computed; docs/proofs/programs.md.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.backward import reached_nodes
+from sottovoce.filtering.block_forms import BlockResponse
 from sottovoce.filtering.decorrelation import seen_view
-from sottovoce.filtering.innovations import SETTLED, innovations
+from sottovoce.filtering.innovations import SETTLED, filtered_plainly, innovations
 from sottovoce.filtering.program_forms import ProgramResponse
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.filtering.restriction import known_numbers, restrictions
@@ -26,6 +27,8 @@ from sottovoce.filtering.stages import stages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+
+    import numpy as np
 
     from sottovoce.filtering.decorrelation import SeenView
     from sottovoce.filtering.reduction import Cut
@@ -35,14 +38,20 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
-__all__ = ["program_response"]
+__all__ = ["program_response", "quick_response"]
 
 # Speed alone: on a Krylov space gains are kept sooner: what that costs is counted like what is cut.
 SOON_SETTLED, COARSELY_SETTLED = 1e-9, 1e-7
+# Speed alone: the same for a filter in plain floats, where forms may be off by this share, and by how much that is.
+QUICKLY_SETTLED, QUICKLY_LOOSE = 1e-10, 2e-4
+# Speed alone: floats rarely know forms of several registers as closely as this.
+SURELY_LOOSE = 1e-5
 # Speed alone: rounds times (kept numbers)², which a filter holds until it settles; more is reduced or refused.
 LARGEST = 300_000_000
 # Speed alone: the same for a filter that is run again, unless one over all that is kept was asked for.
 LARGEST_AGAIN = 30_000_000
+# Speed alone: the same for a filter in plain floats, which holds four such matrices for every round.
+LARGEST_QUICKLY = 20_000_000
 # Speed alone: a filter whose states hold more than this of unit disturbances may follow what nothing excites.
 RUNS_AWAY = 1e4
 
@@ -61,8 +70,58 @@ def program_response(
     engine can take are refused.
     Source: docs/proofs/programs.md; docs/mathematics.md, sections 4 to 6.
     """
+    return _closely(_prepared(protocol, view, engine, coarse=coarse))
+
+
+def quick_response(
+    protocol: Protocol, view: View, *, engine: Engine = "auto", loose: float = QUICKLY_LOOSE
+) -> BlockResponse | ProgramResponse:
+    """The same in plain floats, block by block; forms that may be off by more than a share `loose` are made as above.
+
+    Guarantee: that of `program_response`.
+    Source: docs/proofs/blocks.md.
+    """
+    prepared = _prepared(protocol, view, engine, coarse=False)
+    several = len(protocol.programs[0].keeps) > 1
+    if protocol.rounds * prepared.stages[0].size ** 2 > LARGEST_QUICKLY:
+        return _closely(prepared)
+    if prepared.cut is not None and prepared.cut.tail:
+        return _closely(prepared)
+    if any(len(stage.entering) > 1 for stage in prepared.stages) or (several and loose < SURELY_LOOSE):
+        return _closely(prepared)
+    try:
+        settled_at = min(QUICKLY_SETTLED, loose * QUICKLY_SETTLED / QUICKLY_LOOSE)
+        run = filtered_plainly(prepared.stages, period=protocol.period, settled_at=settled_at)
+    except NotCertified:
+        return _closely(prepared)
+    return BlockResponse(
+        protocol=protocol,
+        run=run,
+        bare=prepared.seen.bare,
+        reached=prepared.reached,
+        cut=prepared.cut,
+        loose=loose,
+        closer=partial(_closely, prepared),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Prepared:
+    """What every filter of a view begins with: its rows, the nodes that they reach, and rounds in floats."""
+
+    protocol: Protocol
+    view: View
+    engine: Engine
+    coarse: bool
+    seen: SeenView
+    reached: np.ndarray
+    stages: list[Stage]
+    cut: Cut | None
+
+
+def _prepared(protocol: Protocol, view: View, engine: Engine, *, coarse: bool) -> _Prepared:
+    """The rounds of a view, on a Krylov space or on all that is kept."""
     seen = seen_view(protocol, view, thrifty=True)
-    reached = reached_nodes(protocol, seen)
     reduced = None
     if engine != "filter":
         reduced = reduced_stages(protocol, seen, forced=engine == "reduced", coarse=coarse)
@@ -71,9 +130,28 @@ def program_response(
         if reduced is None:
             raise _too_large(protocol)
     stages, cut = (stages_of(seen), None) if reduced is None else reduced
+    return _Prepared(
+        protocol=protocol,
+        view=view,
+        engine=engine,
+        coarse=coarse,
+        seen=seen,
+        reached=reached_nodes(protocol, seen),
+        stages=stages,
+        cut=cut,
+    )
+
+
+def _closely(prepared: _Prepared) -> ProgramResponse:
+    """The response of a filter whose defects are measured, again on what cannot be known where it runs away.
+
+    Guarantee: that of `program_response`.
+    """
+    protocol, seen, engine, coarse = prepared.protocol, prepared.seen, prepared.engine, prepared.coarse
+    stages, cut = prepared.stages, prepared.cut
     soon = COARSELY_SETTLED if coarse else SOON_SETTLED
     settled_at = SETTLED if cut is None else soon
-    respond = partial(ProgramResponse, protocol=protocol, bare=seen.bare, reached=reached)
+    respond = partial(ProgramResponse, protocol=protocol, bare=seen.bare, reached=prepared.reached)
     again = _fits_filter(protocol, LARGEST if engine == "filter" else LARGEST_AGAIN) and engine != "reduced"
     whole, failed = None, None
     try:
@@ -83,7 +161,7 @@ def program_response(
     except NotCertified as error:
         failed = error
     if _runs_away(whole):
-        exact = seen_view(protocol, view)
+        exact = seen_view(protocol, prepared.view)
         if cut is not None:
             reduce = partial(reduced_stages, protocol, seen, forced=engine == "reduced", coarse=coarse)
             whole = _reduced_again(exact, reduce, respond, soon, whole) or whole

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.defects import doubled_defect, plain_defect
+from sottovoce.filtering.defects import Unsure, computed_defect, doubled_defect, plain_defect
 from sottovoce.filtering.doubled import (
     TINY,
     UNIT,
@@ -38,15 +38,15 @@ from sottovoce.filtering.doubled import (
     remainder,
 )
 from sottovoce.filtering.reached_states import reached_by_noise
-from sottovoce.filtering.rounding import is_above
+from sottovoce.filtering.rounding import is_above, spread
 from sottovoce.filtering.windows import Floor, noise_of_rounds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sottovoce.filtering.stages import Stage
 
-__all__ = ["FilterStep", "innovations"]
+__all__ = ["FilterStep", "Filtered", "filtered_plainly", "innovations"]
 
 # Speed alone: steps recur once P moves, over a period, by no more than this share of the largest entry of P or B Bᵀ.
 # What that costs is in the defects, as everything else that makes K differ from the optimal one.
@@ -56,13 +56,15 @@ FALLS = (1e-11, 1e-9, 1e-6, 1e-3, 1.0)
 # Speed alone: what states may hold is followed until a round adds no more than this share; `_bounded` proves the
 # rest.
 GROWN = 0.01
+# A step of the filter: a stage, P, what P may be set to after it, and the share that settles that.
+FilterOf: TypeAlias = "Callable[[Stage, np.ndarray, np.ndarray | None, float], tuple[Filtered, np.ndarray]]"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Filtered:
     """K and X of a round, and what they fall short of.
 
-    `defect` bounds |[Δ, ΓXᵀ; XΓᵀ, X R' Xᵀ − I]|, entry by entry.
+    `defect` bounds |[Δ, ΓXᵀ; XΓᵀ, X R' Xᵀ − I]|, entry by entry, but for what `unsure` says, if that is given.
     Where K = A K⁺ but for rounding, with K⁺ what an innovation adds to the state after injection, `update` is K⁺.
 
     With r states and m rows `gain` is K, (r, m), `whitener` X, (m, m), and `defect` (r + m, r + m).
@@ -73,6 +75,7 @@ class Filtered:
     whitener: np.ndarray
     defect: np.ndarray
     update: np.ndarray | None = None
+    unsure: Unsure | None = None
 
     @cached_property
     def gain_sizes(self) -> np.ndarray:
@@ -126,7 +129,29 @@ class Filtered:
     @cached_property
     def plainly_whitened(self) -> np.ndarray:
         """X C in plain floats: within `plainly_shown` of what it shows of a state."""
-        return np.asarray(self.whitener @ self.stage.rows)
+        return np.asarray(self.whitener @ self.stage.dense_both[self.stage.size :])
+
+    @cached_property
+    def plain_loop(self) -> np.ndarray:
+        """Φ in plain floats: within (m + 4)u(|A| + |K||C|), entry by entry."""
+        size, both = self.stage.size, self.stage.dense_both
+        return np.asarray(both[:size] - self.gain @ both[size:])
+
+    @cached_property
+    def slips(self) -> tuple[float, float, float]:
+        """(κ, κ', w): rows times `plain_loop` err by κ of the norm of their sizes, X C by κ', and w ≥ ‖|Φ|‖.
+
+        Φ̂ = fl(A − K C) errs by (m + 4)u(|A| + |K||C|), A and C as they are exactly, and a product with it by γ_r|Φ̂|.
+
+        Guarantee: upper bounds.
+        Source: docs/proofs/blocks.md, "Rows".
+        """
+        size, count, sizes = self.stage.size, self.stage.count, self.stage.dense_sizes
+        loop = 1.01 * spread(np.abs(self.plain_loop))
+        formed = 1.01 * spread(sizes[:size] + np.abs(self.gain) @ sizes[size:])
+        shown = 1.01 * spread(np.abs(self.whitener) @ sizes[size:])
+        step = 1.01 * UNIT * ((size + 2) * loop + (count + 4) * formed)
+        return step, 1.01 * UNIT * (count + 4) * shown, loop + step
 
     def slip(self, states: np.ndarray) -> np.ndarray:
         """What `before` may miss of O Φ z beyond its roundings, for ‖o‖₁ = 1 and |z| ≤ a column of `states`.
@@ -199,7 +224,7 @@ def innovations(
     plainly = plainly and least > 0
     if window > 1:
         settled_at *= min(1.0, Floor(window=window, least=least).strength)
-    run = _run(stages, period, settled_at, plainly=plainly)
+    run = _run(stages, period, settled_at, step=_filtered_plainly if plainly else _filtered, plainly=plainly)
     if plainly:
         states = reached_by_noise([each.filtered for each in run], [each.covariance for each in run])
         if states is not None:
@@ -210,6 +235,15 @@ def innovations(
                 made.setdefault(key, step)
             return [made[id(each.filtered), id(held)] for each, (held, _) in zip(run, states, strict=True)]
     return _followed_over(run, stages, period)
+
+
+def filtered_plainly(stages: Sequence[Stage], *, period: int, settled_at: float) -> list[Filtered]:
+    """The filter over all rounds in plain floats, with what these leave open; steps recur as in `innovations`.
+
+    Guarantee: that of `Filtered`.
+    Source: docs/proofs/programs.md, "Defects in plain floats".
+    """
+    return [each.filtered for each in _run(stages, period, settled_at, step=_filtered_unsurely)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -225,7 +259,9 @@ class _Round:
     fall: float = 0.0
 
 
-def _run(stages: Sequence[Stage], period: int, settled_at: float, *, plainly: bool) -> list[_Round]:
+def _run(
+    stages: Sequence[Stage], period: int, settled_at: float, *, step: FilterOf, plainly: bool = False
+) -> list[_Round]:
     """The filter over all rounds."""
     size = stages[0].size
     covariance = np.zeros((size, size))
@@ -244,7 +280,7 @@ def _run(stages: Sequence[Stage], period: int, settled_at: float, *, plainly: bo
             continue
         aim = covariances[0] if recurs else None
         kept = np.diagonal(covariance).copy(), float(np.abs(covariance).sum(axis=1).max(initial=0.0))
-        filtered, following = _filtered(stage, covariance, aim, settled_at, plainly=plainly)
+        filtered, following = step(stage, covariance, aim, settled_at)
         # Gains are frozen where rounds are alike.
         rises = plainly and period == 1 and stage is stages[0] and following is not covariance
         fall = _fall(following - covariance) if rises else 0.0
@@ -307,15 +343,13 @@ def _step(filtered: Filtered, followed: list[np.ndarray], let_in: float | None) 
 
 
 def _filtered(
-    stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float, *, plainly: bool
+    stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float
 ) -> tuple[Filtered, np.ndarray]:
     """One step of the filter, and the next covariance: the `aim` where that is no farther off than a share.
 
     Guarantee: `defect` holds for the K, X and covariances that are returned, however they came about. The covariance
     that is returned is then the very `aim` that was passed in, so that defects recur with the steps.
     """
-    if plainly and stage.noise.injected is not None:
-        return _filtered_plainly(stage, P, aim, settled_at)
     A, C = stage.transition, stage.rows
     PC = np.asarray((C @ P).T)
     R = np.asarray(C @ PC) + stage.noise.seen
@@ -347,6 +381,34 @@ def _filtered_plainly(
     following = _settled(stage, P, (following + following.T) / 2, aim, settled_at)
     defect = plain_defect(stage, held, seen, K, X, following)
     return Filtered(stage=stage, gain=K, whitener=X, defect=defect, update=update), following
+
+
+def _filtered_unsurely(
+    stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float
+) -> tuple[Filtered, np.ndarray]:
+    """The same in plain floats wherever noise enters, with what these leave open of the defect apart from it."""
+    size, both, injected = stage.size, stage.dense_both, stage.noise.injected
+    held = P if injected is None else P + np.asarray(injected.high)
+    seen = (both @ held) @ both.T
+    if stage.noise.whole is not None:
+        seen += stage.noise.whole
+    X = _inverse_root(seen[size:, size:])
+    answer = seen[:size, size:] @ X.T
+    K = answer @ X
+    following = seen[:size, :size] - answer @ answer.T
+    following = _settled(stage, P, (following + following.T) / 2, aim, settled_at)
+    if following is P:
+        # Speed alone: a step that is taken for good is worth a closer look.
+        return Filtered(
+            stage=stage, gain=K, whitener=X, defect=doubled_defect(stage, P, K, X, following)
+        ), following
+    return Filtered(
+        stage=stage,
+        gain=K,
+        whitener=X,
+        defect=computed_defect(stage, seen, K, X, following),
+        unsure=Unsure(stage, np.abs(held), K, X),
+    ), following
 
 
 def _settled(

@@ -30,7 +30,7 @@ from sottovoce.filtering.windows import answer_norm, noise_floor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sottovoce.filtering.innovations import FilterStep
+    from sottovoce.filtering.innovations import Filtered, FilterStep
     from sottovoce.filtering.reduction import Cut
     from sottovoce.filtering.stages import Stage
 
@@ -96,7 +96,7 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
     leak = cut.echo * whitening
     if not leak * cut.beyond[0] <= (ENOUGH if floor.window == 1 else LOUD):
         leak = _leak(steps, rows, plainly.rows_norm(norm))
-    noise_missed, signal = left_out(steps, cut, leak, norm, whitening)
+    noise_missed, signal = left_out([step.filtered for step in steps], cut, leak, norm, whitening)
     more = 2 * math.sqrt(1 + unwhite) * noise_missed + noise_missed**2
     unwhite, frozen = unwhite + more, frozen + more
     size, rounds = steps[0].stage.size, len(steps)
@@ -166,7 +166,7 @@ def _leak(steps: Sequence[FilterStep], rows: Rows, norm: float) -> float:
 
 
 def left_out(
-    steps: Sequence[FilterStep], cut: Cut, leak: float, norm: float, whitening: float = math.inf
+    run: Iterable[Filtered], cut: Cut, leak: float, norm: float, whitening: float = math.inf
 ) -> tuple[float, float]:
     """What the cut adds to the maps from all draws, and from one node's contributions, to ν, as norms.
 
@@ -174,7 +174,7 @@ def left_out(
     E₁, E₂ and of the maps to all Q₊ᵀs from the cut, products of norms bound it. What E₂ adds to all that is seen goes
     through the filter, X − 𝒪K, the norm of which may be known, `whitening`.
     """
-    several = {id(step.filtered): step.filtered for step in steps}.values()
+    several = {id(each): each for each in run}.values()
     gain = max(float(np.linalg.norm(each.gain)) for each in several)
     whitener = max(float(np.linalg.norm(each.whitener)) for each in several)
     missed = norm * cut.relation + min(norm * gain + whitener, whitening) * cut.start

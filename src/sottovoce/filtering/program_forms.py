@@ -282,7 +282,7 @@ class ProgramResponse:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
             # Noise of covariance I + E, ‖E‖ ≤ η, that is off by n in norm has one off by 2√(1 + η)n + n² more.
-            noise, signal = left_out(steps, self.cut, 1.01 * leak, norm + off)
+            noise, signal = left_out([step.filtered for step in steps], self.cut, 1.01 * leak, norm + off)
             unwhite += 2 * math.sqrt(1 + unwhite) * noise + noise * noise
         self._known["accuracy"] = Accuracy(
             unwhite=1.01 * unwhite,

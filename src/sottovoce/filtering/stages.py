@@ -23,6 +23,7 @@ from scipy import sparse
 
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.doubled import UNIT, Doubled, Parts, from_left, from_right, product
+from sottovoce.filtering.rounding import spread
 from sottovoce.filtering.windows import windowed_noise
 from sottovoce.protocols import GIVEN, STATE
 
@@ -60,6 +61,11 @@ class Noise:
     seen: np.ndarray
     drawn: Doubled | None = None
     injected: Doubled | None = None
+
+    @cached_property
+    def whole(self) -> np.ndarray | None:
+        """[B; D][B; D]ᵀ, each entry rounded once; None where noise is injected."""
+        return None if self.drawn is None else np.asarray(self.drawn.rounded())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,6 +120,11 @@ class Stage:
         return np.ascontiguousarray(_dense(self.both.whole))
 
     @cached_property
+    def dense_sizes(self) -> np.ndarray:
+        """The same with absolute values for entries."""
+        return np.asarray(np.abs(self.dense_both))
+
+    @cached_property
     def row_lengths(self) -> np.ndarray:
         """The norms of the rows of [A; C], from above."""
         return np.asarray(np.sqrt((self.dense_both**2).sum(axis=1)) * (1 + 1e-9))
@@ -152,6 +163,36 @@ class Stage:
             return tuple(_dense_columns(each, targets) for each in self.entering)
         given = from_right(Doubled(high=self.given[:, targets]), self.size)
         return (product(self.both, given, self.size),)
+
+    def plain_contributions(self, targets: np.ndarray) -> np.ndarray:
+        """The first of `contributions` in plain floats: within (r + 2)u of `contributed_sizes`, in norm."""
+        if self.given is None:
+            return _dense(self.entering[0].high[:, targets])
+        return np.asarray(self.dense_both @ self.given[:, targets])
+
+    def contributed_sizes(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Norms of |B_x| and |D_0|, or of |A||G| and |C||G|, column by column, from above.
+
+        Guarantee: upper bounds.
+        """
+        if self.given is None:
+            given = self.plain_contributions(targets)
+            return tuple(
+                1.01 * np.linalg.norm(each, axis=0) for each in (given[: self.size], given[self.size :])
+            )
+        lengths = 1.01 * np.linalg.norm(self.given[:, targets], axis=0)
+        A, C = (
+            1.01 * spread(each) for each in (self.dense_sizes[: self.size], self.dense_sizes[self.size :])
+        )
+        return A * lengths, C * lengths
+
+    @cached_property
+    def all_contributions(self) -> tuple[np.ndarray, float, float]:
+        """Σ_j v_j v_jᵀ over the columns of `plain_contributions` of all nodes, and norms of their two parts."""
+        nodes = np.arange(self.inputs)
+        given = self.plain_contributions(nodes)
+        into, seen = (1.01 * float(np.linalg.norm(each)) for each in self.contributed_sizes(nodes))
+        return given @ given.T, into, seen
 
     @cached_property
     def contributed(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:

@@ -29,7 +29,8 @@ from sottovoce.sensitivities.many_targets.projection import projection_bound, pr
 from sottovoce.sensitivities.many_targets.streams import constant_stream
 from sottovoce.sensitivities.many_targets.units import balanced
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern
-from sottovoce.sensitivities.programs import Question, encoder_matrix, solve_question
+from sottovoce.sensitivities.programs import encoder_matrix
+from sottovoce.sensitivities.questions import Question, solve_question
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.rounding import root_less, summed, widened
 from sottovoce.views import METHOD_NAMES, observe

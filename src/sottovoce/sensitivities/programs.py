@@ -17,7 +17,7 @@ Source: docs/protocols.md, How it is computed; docs/proofs/programs.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,17 +26,16 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering import EXPLICIT_ROUNDS, SMALLEST, program_response
+from sottovoce.filtering import EXPLICIT_ROUNDS, SMALLEST, program_response, quick_response
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import compiled_rounds, float_above, unencoded
 from sottovoce.sensitivities.capacity import memory_at_hand
 from sottovoce.sensitivities.ends import BULK_TOLERANCE
 from sottovoce.sensitivities.long_horizons.closest import turning_stream
 from sottovoce.sensitivities.many_targets.programs import block_ends, program_bulk
-from sottovoce.sensitivities.one_form.energy import solve_energy
-from sottovoce.sensitivities.one_form.patterns import earliest_pattern, solve_participation
-from sottovoce.sensitivities.one_form.solution import FormSolution, plain_ends, solve_form
-from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, value_of
+from sottovoce.sensitivities.one_form.patterns import earliest_pattern
+from sottovoce.sensitivities.one_form.witnesses import value_of
+from sottovoce.sensitivities.questions import Question, batched, solve_question, solve_questions
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.rounding import root_less, summed
 from sottovoce.views import METHOD_NAMES, observe, seen_exchanges
@@ -44,34 +43,27 @@ from sottovoce.views import METHOD_NAMES, observe, seen_exchanges
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from sottovoce.filtering import ProgramForm, ProgramResponse
+    from sottovoce.filtering import BlockResponse, ProgramForm, ProgramResponse
     from sottovoce.participation import Participation
-    from sottovoce.protocols import Contribution, Protocol
+    from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Engine, Scenario
+    from sottovoce.sensitivities.one_form.solution import FormSolution
     from sottovoce.views import View
 
-__all__ = ["Question", "encoder_matrix", "held", "program_sensitivity", "program_solution", "solve_question"]
+__all__ = ["encoder_matrix", "held", "program_sensitivity", "program_solution"]
 
-# Soundness: squares of larger numbers, and sums of them, may overflow; of a form with
-# such entries nothing is claimed.
-LARGEST_ENTRY = 1e150
 # Programs may grow beyond all bounds. What overflows is no number or infinite, and so are bounds of its error: the
 # ends say that nothing is known, and no warning is needed.
 QUIET = np.errstate(over="ignore", invalid="ignore")
 # Speed alone: of targets that are bounded together so many are solved one by one, the worst of those that are
 # heard directly, while their ends stay this far apart.
 SOLVED, APART = 16, 0.02
+# Speed alone: by how much forms may be off where ends are not left apart by a search for vectors.
+EXACTLY_LOOSE = 1e-6
+# Streams that are found again attain what they did up to this share: forms made alone round otherwise.
+SAME = 1e-9
 # Speed alone: no Krylov space that is worth it has fewer blocks than this; memory is refused by it, nothing else.
 FEWEST_BLOCKS = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is maximised over, and how closely: the ends of a form may stay `tolerance` apart, relatively."""
-
-    contribution: Contribution
-    participation: Participation
-    tolerance: float
 
 
 @QUIET
@@ -96,13 +88,15 @@ def program_sensitivity(
     _check_size(protocol)
     run = _run(protocol)
     _check_memory(run, view)
-    response = program_response(run, view, engine=engine, coarse=in_bulk)
-    together = in_bulk and response.cut is not None
+    bulk = program_response(run, view, engine=engine, coarse=True) if in_bulk else None
+    together = bulk is not None and bulk.cut is not None
     question = Question(
         contribution=contribution,
         participation=participation,
         tolerance=max(tolerance, BULK_TOLERANCE) if together else tolerance,
     )
+    loose = tolerance if question.of_vectors else min(tolerance, EXACTLY_LOOSE)
+    response = quick_response(run, view, engine=engine, loose=loose) if bulk is None else bulk
     code = encoder_matrix(run)
     count = len(indices)
     lower, upper = np.zeros(count), np.zeros(count)
@@ -121,12 +115,12 @@ def program_sensitivity(
     upper[open_to] = np.inf
     forms_of = partial(response.forms, energy=contribution == "energy", encoder=code)
     ready: dict[int, ProgramForm] = {}
-    if together and open_to.size:
-        direct = _are_direct(response, indices[open_to])
-        if direct.sum() <= SOLVED and not response.is_dear:
+    if bulk is not None and together and open_to.size:
+        direct = _are_direct(bulk, indices[open_to])
+        if direct.sum() <= SOLVED and not bulk.is_dear:
             # One pass over the rows of the filter serves these forms, and the accuracy that all bounds ask for.
             ready = {form.target: form for form in forms_of(indices[open_to[direct]])}
-        found = _together(response, indices[open_to], direct, question, code, progress)
+        found = _together(bulk, indices[open_to], direct, question, code, progress)
         lower[open_to], upper[open_to], method[open_to] = found.lower, found.upper, found.method
         frequency = dict(zip(open_to.tolist(), found.frequency, strict=True))
         solved = open_to[_worth_solving(found, direct)]
@@ -150,7 +144,8 @@ def program_sensitivity(
             return streams[place]
         if place in frequency:
             return _stream_at(frequency[place], run.rounds, question)
-        return _witness(response, indices[place : place + 1], question, code, method[place])
+        found = str(method[place]), float(lower[place])
+        return _witness(response, indices[place : place + 1], question, code, found)
 
     beyond = np.flatnonzero(upper[open_to] > caps[indices[open_to]])
     at_cap = open_to[beyond]
@@ -328,7 +323,7 @@ def held(size: Fraction) -> bool:
     return Fraction(SMALLEST) < size < 1 / Fraction(SMALLEST)
 
 
-def _is_bare(response: ProgramResponse, node: int, participation: Participation) -> bool:
+def _is_bare(response: ProgramResponse | BlockResponse, node: int, participation: Participation) -> bool:
     """Whether some pattern lets the node contribute in a round in which no noise hides it.
 
     Guarantee: exact, from rational rows, without an encoder. With one a contribution reaches later rounds too,
@@ -385,55 +380,33 @@ def _solved(
 
     Where a start leads is speed alone: both ends are proved of what was found.
     """
+    if not alike:
+        for some in batched(forms, question):
+            for form, solution in zip(
+                some, solve_questions([each.matrix for each in some], question), strict=True
+            ):
+                yield solution, *_ends(solution, form)
+        return
     start: np.ndarray | None = None
     for form in forms:
         solution = solve_question(form.matrix, question, start)
         yield solution, *_ends(solution, form)
-        start = solution.witness if alike and solution.witness.ndim == 2 else start
-
-
-def solve_question(form: np.ndarray, question: Question, start: np.ndarray | None = None) -> FormSolution:
-    """The ends for one form; for vectors in all rounds plain streams serve where they leave little apart.
-
-    Else the search begins at `start`, if that is given.
-
-    Of a form whose squares overflow nothing is known.
-
-    Guarantee: attained ≤ Δ² ≤ bound for the form as stored.
-    Source: docs/mathematics.md, section 3.
-    """
-    contribution, participation = question.contribution, question.participation
-    if not np.abs(form).max(initial=0.0) <= LARGEST_ENTRY:
-        stream = earliest_pattern(participation, len(form)).astype(np.float64)
-        return FormSolution(attained=0.0, bound=np.inf, method="cap", witness=stream, y=None)
-    if contribution == "energy":
-        return solve_energy(form, participation)
-    if contribution == "vector" and participation.kind == "full":
-        attained, bound = plain_ends(form)
-        if bound <= attained * (1 + question.tolerance / 4):
-            signs = max(
-                (constant_signs(len(form)), alternating_signs(len(form))), key=lambda c: value_of(form, c)
-            )
-            return FormSolution(
-                attained=float(attained),
-                bound=float(bound) * (1 + 1e-13),
-                method="abs",
-                witness=signs,
-                y=np.abs(form).sum(axis=1),
-            )
-        return solve_form(form, contribution=contribution, tolerance=question.tolerance, start=start)
-    return solve_participation(form, participation, contribution=contribution, tolerance=question.tolerance)
+        start = solution.witness if solution.witness.ndim == 2 else start
 
 
 @QUIET
 def _witness(
-    response: ProgramResponse,
+    response: ProgramResponse | BlockResponse,
     target: np.ndarray,
     question: Question,
     code: np.ndarray | None,
-    method: str,
+    found: tuple[str, float],
 ) -> np.ndarray:
-    """The stream behind the lower end of one target, found again; of an infinite Δ², bare rounds that are allowed."""
+    """The stream behind the lower end of one target, found again; of an infinite Δ², bare rounds that are allowed.
+
+    `found` has the name of the bound and the lower end. A search that ends sooner than it did among others goes on.
+    """
+    method, lower = found
     rounds = response.protocol.rounds
     if method in {"infinite", "unreached"}:
         stream = earliest_pattern(question.participation, rounds).astype(np.float64)
@@ -444,7 +417,10 @@ def _witness(
             stream[:] = np.isin(np.arange(rounds), seen)
         return stream
     (form,) = response.forms(target, energy=question.contribution == "energy", encoder=code)
-    return solve_question(form.matrix, question).witness
+    solution = solve_question(form.matrix, question)
+    if _ends(solution, form)[0] < (1 - SAME) * lower:
+        solution = solve_question(form.matrix, replace(question, tolerance=question.tolerance / 8))
+    return solution.witness
 
 
 def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:

@@ -7,8 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from sottovoce.sensitivities.many_targets import block_dual
-from sottovoce.sensitivities.many_targets.block_dual import constant_in_blocks, dominating, norm_above
+from sottovoce.filtering import norm_above, rounding
+from sottovoce.sensitivities.many_targets.block_dual import constant_in_blocks, dominating
 
 
 def forms_of(rng: np.random.Generator, count: int, size: int) -> np.ndarray:
@@ -50,7 +50,7 @@ def test_norms_hold_against_256_bits_and_are_close(monkeypatch: pytest.MonkeyPat
     # A matrix and its multiples of orthogonal ones have all singular values alike, where the last root is farthest off.
     matrices[0] = np.linalg.qr(matrices[1])[0]
     for squares, room in ((5, 4 ** (1 / 64)), (40, 1 + 1e-12)):
-        monkeypatch.setattr(block_dual, "SQUARES", squares)
+        monkeypatch.setattr(rounding, "SQUARES", squares)
         for matrix, found in zip(matrices, norm_above(matrices), strict=True):
             with mpmath.workprec(256):
                 exact = max(mpmath.svd_r(mpmath.matrix(matrix.tolist()), compute_uv=False))

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA, ROOM
+from sottovoce.filtering import GAMMA, norm_above
 
-__all__ = ["constant_in_blocks", "dominating", "norm_above"]
+__all__ = ["constant_in_blocks", "dominating"]
 
-# Speed alone, all of these: steps of the power method, streams that it follows together, squares behind a norm, and
-# the share of the mean that no y is smaller than.
-STEPS, STREAMS, SQUARES, LEAST = 12, 4, 5, 1e-3
+# Speed alone, all of these: steps of the power method, streams that it follows together, and the share of the mean that
+# no y is smaller than.
+STEPS, STREAMS, LEAST = 12, 4, 1e-3
 
 
 def dominating(forms: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -61,30 +61,6 @@ def _filled(vectors: np.ndarray) -> np.ndarray:
     empty = ~vectors.any(axis=2)
     vectors[empty, 0] = 1.0
     return vectors
-
-
-def norm_above(matrices: np.ndarray) -> np.ndarray:
-    """‖X‖₂ of each of the `matrices` (k, n, n), from above: ‖X‖² = ‖XᵀX‖, and in the end the Frobenius norm.
-
-    Guarantee: an upper bound. fl(XᵀX) is off by at most γ_n‖X‖_F², which is counted before each root.
-    Source: Higham, *Accuracy and Stability*, Section 3.5.
-
-    >>> round(float(norm_above(np.diag([3.0, -1.0])[None])[0]), 6)
-    3.0
-    """
-    size, off = matrices.shape[1], []
-    sizes = np.sqrt((matrices**2).sum(axis=(1, 2)))
-    for _ in range(SQUARES):
-        # What is multiplied has norm 1 or so, so that no square overflows.
-        scale = np.where(sizes > 0, sizes, 1.0)
-        unit = matrices / scale[:, None, None]
-        matrices = unit.transpose(0, 2, 1) @ unit
-        off.append((scale, ROOM * GAMMA * (size + 4) * (unit**2).sum(axis=(1, 2))))
-        sizes = np.sqrt((matrices**2).sum(axis=(1, 2)))
-    found = sizes * (1 + GAMMA * (size * size + 4))
-    for scale, error in reversed(off):
-        found = scale * np.sqrt(found + error) * (1 + 8 * GAMMA)
-    return np.asarray(found)
 
 
 def _start(blocks: int, degree: int) -> np.ndarray:

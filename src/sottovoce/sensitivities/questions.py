@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of the form of a program: over which streams it is maximised, and how closely; one or a few at once.
+
+Soundness: the ends of `one_form`. Speed: which of its ways are taken, and how many forms are searched together.
+Source: docs/mathematics.md, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.sensitivities.one_form.batches import TOGETHER
+from sottovoce.sensitivities.one_form.dual import solve_duals
+from sottovoce.sensitivities.one_form.energy import solve_energy
+from sottovoce.sensitivities.one_form.patterns import earliest_pattern, solve_participation
+from sottovoce.sensitivities.one_form.solution import FormSolution, plain_ends, solve_form
+from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sottovoce.filtering import ProgramForm
+    from sottovoce.participation import Participation
+    from sottovoce.protocols import Contribution
+
+__all__ = ["Question", "batched", "solve_question", "solve_questions"]
+
+# Soundness: squares of larger numbers, and sums of them, may overflow; of a form with
+# such entries nothing is claimed.
+LARGEST_ENTRY = 1e150
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is maximised over, and how closely: the ends of a form may stay `tolerance` apart, relatively."""
+
+    contribution: Contribution
+    participation: Participation
+    tolerance: float
+
+    @property
+    def of_vectors(self) -> bool:
+        """Whether streams are vectors in all rounds."""
+        return self.contribution == "vector" and self.participation.kind == "full"
+
+
+def batched(forms: Iterable[ProgramForm], question: Question) -> Iterator[list[ProgramForm]]:
+    """The forms, as many at a time as are solved together. Speed alone."""
+    left = iter(forms)
+    for first in left:
+        few = max(1, TOGETHER // len(first.matrix) ** 2) if question.of_vectors else 1
+        yield [first, *islice(left, few - 1)]
+
+
+def solve_questions(forms: Sequence[np.ndarray], question: Question) -> list[FormSolution]:
+    """The ends for some forms of one size; vectors are searched for together where plain streams leave much apart.
+
+    Guarantee: that of `solve_question`, form by form.
+    """
+    if len(forms) == 1 or not question.of_vectors:
+        return [solve_question(form, question) for form in forms]
+    found = [_plainly(form, question) for form in forms]
+    left = [k for k, solution in enumerate(found) if solution is None]
+    if left:
+        stack = np.array([forms[k] for k in left])
+        for k, dual in zip(left, solve_duals(stack, tolerance=question.tolerance), strict=True):
+            found[k] = solve_form(
+                forms[k], contribution=question.contribution, tolerance=question.tolerance, dual=dual
+            )
+    return [solution for solution in found if solution is not None]
+
+
+def solve_question(form: np.ndarray, question: Question, start: np.ndarray | None = None) -> FormSolution:
+    """The ends for one form; for vectors in all rounds plain streams serve where they leave little apart.
+
+    Else the search begins at `start`, if that is given.
+
+    Of a form whose squares overflow nothing is known.
+
+    Guarantee: attained ≤ Δ² ≤ bound for the form as stored.
+    Source: docs/mathematics.md, section 3.
+    """
+    plain = _plainly(form, question)
+    if plain is not None:
+        return plain
+    contribution, participation = question.contribution, question.participation
+    if contribution == "energy":
+        return solve_energy(form, participation)
+    if question.of_vectors:
+        return solve_form(form, contribution=contribution, tolerance=question.tolerance, start=start)
+    return solve_participation(form, participation, contribution=contribution, tolerance=question.tolerance)
+
+
+def _plainly(form: np.ndarray, question: Question) -> FormSolution | None:
+    """What plain streams and sizes say of a form, if that is enough, or nothing where squares overflow; else None."""
+    if not np.abs(form).max(initial=0.0) <= LARGEST_ENTRY:
+        stream = earliest_pattern(question.participation, len(form)).astype(np.float64)
+        return FormSolution(attained=0.0, bound=np.inf, method="cap", witness=stream, y=None)
+    if not question.of_vectors:
+        return None
+    attained, bound = plain_ends(form)
+    if not bound <= attained * (1 + question.tolerance / 4):
+        return None
+    signs = max((constant_signs(len(form)), alternating_signs(len(form))), key=lambda c: value_of(form, c))
+    return FormSolution(
+        attained=float(attained),
+        bound=float(bound) * (1 + 1e-13),
+        method="abs",
+        witness=signs,
+        y=np.abs(form).sum(axis=1),
+    )
