@@ -109,6 +109,7 @@ def test_rows_that_floats_chose_say_what_all_of_them_do(
         return turned[-1]
 
     monkeypatch.setattr(decorrelation, "_turned", watched)
+    monkeypatch.setattr(decorrelation, "MANY", 0)
     quick = seen_view(protocol, view, thrifty=True)
     assert quick.bare == eliminated.bare
     assert turned or all(
@@ -129,7 +130,10 @@ def test_what_is_left_of_forms_without_draws_is_kept() -> None:
     assert decorrelation._told_apart([first, {1: decorrelation.PRIME}]) is None
 
 
-def test_combinations_of_forms_that_are_nearly_the_same_are_told_apart() -> None:
+def test_combinations_of_forms_that_are_nearly_the_same_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(decorrelation, "MANY", 0)
     forms = [{0: 10**6, 1: 1, 2: 7}, {0: 10**6, 1: 2, STATE: 3}, {0: 1, 2: 1}]
     assert not decorrelation._are_independent(forms)
     turned = decorrelation._clearly_independent(forms)

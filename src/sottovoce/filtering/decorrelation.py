@@ -43,6 +43,8 @@ CLEAR = 1e-3
 # Speed alone: forms that floats tell apart by more than this are combined into such that are clearly independent, by
 # coefficients of so many bits.
 NEARLY, BITS = 1e-7, 36
+# Speed alone: fewer forms than this are eliminated at once.
+MANY = 32
 
 Carried: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]
 
@@ -190,6 +192,8 @@ def _clearly_independent(forms: Sequence[Form]) -> tuple[Sequence[Form], list[Fo
     """
     if _are_independent(forms):
         return forms, []
+    if len(forms) < MANY:
+        return None
     fewer = _told_apart(forms)
     turned = None if fewer is None else _turned(fewer[0])
     return (turned, fewer[1]) if fewer and turned is not None and _are_independent(turned) else None
