@@ -18,7 +18,7 @@ Source: Silverman, *Discrete Riccati equations*, 1976 (the structure algorithm);
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -113,7 +113,8 @@ def seen_view(protocol: Protocol, view: View, *, thrifty: bool = False) -> SeenV
                 else:
                     told_apart[key[:-1]] = _as_they_are(compiled[t], known, clear[0]), clear[1]
             seen, old = told_apart[key[:-1]]
-            reduced[key] = seen, *_going(old, first=t == 0)
+            # Nothing was kept before the first round, which is a value of its own: less need be asked of it.
+            reduced[key] = replace(seen) if t == 0 else seen, *_going(old, first=t == 0)
         seen, carried, left = reduced[key]
         rounds.append(seen)
         bare |= {(t + place // protocol.n, place % protocol.n) for form in left for place in _given(form)}
