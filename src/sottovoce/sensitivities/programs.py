@@ -253,7 +253,7 @@ def _are_direct(response: ProgramResponse, targets: np.ndarray) -> np.ndarray:
     direct = np.zeros(len(targets), dtype=bool)
     for stage in {id(step.stage): step.stage for step in response.steps}.values():
         (put, *_) = stage.contributions(targets)
-        direct |= np.abs(put.high[stage.size :]).max(axis=0, initial=0.0) > 1e-9
+        direct |= np.abs(put.rounded()[stage.size :]).max(axis=0, initial=0.0) > 1e-9
     return direct
 
 
