@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering.reduction import Cut
     from sottovoce.filtering.stages import Stage
 
-__all__ = ["DEAD", "InFloats", "Overall", "Rows", "largest_defects", "left_out", "overall"]
+__all__ = ["DEAD", "InFloats", "Overall", "Rows", "frozen_share", "largest_defects", "left_out", "overall"]
 
 # Speed alone: what a cut may add to the noise, in norm, before rows are followed to show that it adds less.
 ENOUGH = 1e-6
@@ -110,6 +110,24 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
         frozen=1.01 * max(unwhite, frozen),
         window=floor.window,
     )
+
+
+def frozen_share(steps: Sequence[FilterStep]) -> tuple[float, int]:
+    """(η, k): what gains that are frozen after round k or later fall short of, beside what a cut leaves out.
+
+        η = δ₀ + (φ + δ₁)/q + 2δ₂/√q
+
+    Guarantee: upper bound of what the covariance of innovations lacks of I, for steps whose falls were looked at;
+    infinite where noise is not proved to reach every direction.
+    Source: docs/proofs/programs.md, "Noise of several rounds".
+    """
+    floor = noise_floor([step.filtered for step in steps])
+    if not floor.least > 0:
+        return math.inf, 1
+    white = max(_row_sums(step.filtered.defect[step.stage.size :, step.stage.size :]) for step in steps)
+    crossed, drift = largest_defects(steps)
+    fall, least = max(step.fall for step in steps), floor.strength
+    return white + 1.001 * ((fall + drift) / least + 2 * crossed / math.sqrt(least)), floor.window
 
 
 def _whitening_norm(stages: Iterable[Stage], least: float, unwhite: float) -> float:

@@ -36,7 +36,15 @@ from sottovoce.filtering.doubled import (
     product,
     remainder,
 )
-from sottovoce.filtering.overall import DEAD, InFloats, Overall, largest_defects, left_out, overall
+from sottovoce.filtering.overall import (
+    DEAD,
+    InFloats,
+    Overall,
+    frozen_share,
+    largest_defects,
+    left_out,
+    overall,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,13 +202,17 @@ class ProgramResponse:
             found = overall(self.steps, self.cut, self._adjoints())
             if found is not None:
                 return found
-        accuracy = self.accuracy
+        accuracy, (share, window) = self.accuracy, frozen_share(self.steps)
+        if not math.isfinite(share):
+            # P rises from round to round; by how much less in floats is not proved where noise misses a direction.
+            share, window = 0.0, 1
         return Overall(
             unwhite=accuracy.unwhite,
             cut=accuracy.cut,
             plainly=accuracy.plainly,
             wide=accuracy.wide,
-            frozen=accuracy.unwhite,
+            frozen=1.01 * (accuracy.unwhite + share),
+            window=window,
         )
 
     @cached_property
