@@ -31,7 +31,8 @@ NETWORK = graphs.metropolis_weights("erdos-renyi:n=24,p=0.3,seed=1")
 
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of three rounds or so: whatever is measured here goes through several."""
+    """Blocks of three rounds or so, of small networks too: whatever is measured here goes through several."""
+    monkeypatch.setattr(engines, "SMALLEST_QUICKLY", 0)
     monkeypatch.setattr(blocks, "ROWS", 1)
     monkeypatch.setattr(blocks, "FEWEST", 3)
 

@@ -20,6 +20,7 @@ from tests.reference import exact_form, rational
 from tests.scenes import CHOICES, EVERY_CHOICE, EVERY_PROTOCOL, EVERY_VIEW, VIEWS
 
 from sottovoce import sensitivity
+from sottovoce.filtering import engines
 from sottovoce.graphs import Graph, metropolis_weights
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip, round_weights
 from sottovoce.protocols.program import unsent_draws
@@ -57,6 +58,14 @@ def holds(
 @EVERY_PROTOCOL
 def test_the_interval_holds_the_exact_value(protocol: Protocol, view: View, engine: Engine) -> None:
     holds(protocol, view, sorted(set(range(protocol.n)) - knowing(view))[-2:], tight=1e-8, engine=engine)
+
+
+@EVERY_PROTOCOL
+def test_forms_in_blocks_hold_the_exact_value(protocol: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in plain floats, which serve larger networks than these."""
+    monkeypatch.setattr(engines, "SMALLEST_QUICKLY", 0)
+    for view in VIEWS:
+        holds(protocol, view, sorted(set(range(protocol.n)) - knowing(view))[-2:], tight=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["scalar", "vector"])

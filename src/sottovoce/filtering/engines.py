@@ -50,8 +50,9 @@ SURELY_LOOSE = 1e-5
 LARGEST = 300_000_000
 # Speed alone: the same for a filter that is run again, unless one over all that is kept was asked for.
 LARGEST_AGAIN = 30_000_000
-# Speed alone: the same for a filter in plain floats, which holds four such matrices for every round.
-LARGEST_QUICKLY = 20_000_000
+# Speed alone: the same for a filter in plain floats, which holds four such matrices for every round. Fewer take next to
+# nothing, and keep their digits.
+SMALLEST_QUICKLY, LARGEST_QUICKLY = 200_000, 20_000_000
 # Speed alone: a filter whose states hold more than this of unit disturbances may follow what nothing excites.
 RUNS_AWAY = 1e4
 
@@ -83,7 +84,7 @@ def quick_response(
     """
     prepared = _prepared(protocol, view, engine, coarse=False)
     several = len(protocol.programs[0].keeps) > 1
-    if protocol.rounds * prepared.stages[0].size ** 2 > LARGEST_QUICKLY:
+    if not SMALLEST_QUICKLY <= protocol.rounds * prepared.stages[0].size ** 2 <= LARGEST_QUICKLY:
         return _closely(prepared)
     if prepared.cut is not None and prepared.cut.tail:
         return _closely(prepared)

@@ -92,7 +92,7 @@ class Lifted:
         # In long floats, which err by units of their own; weights and rows are floats of what they stand for.
         exactly, answers = known.astype(np.longdouble), h.astype(np.longdouble)
         missed = (maps @ exactly) - exactly - block.astype(np.longdouble) @ answers
-        fine, added = float(np.finfo(np.longdouble).eps), float(np.linalg.norm(h))
+        fine, added = float(np.spacing(np.longdouble(1))), float(np.linalg.norm(h))
         unknown = float(np.linalg.norm(missed.astype(np.float64))) + float(np.linalg.norm(known[kept:]))
         unknown += (fine * (maps.units + 4) + 2 * UNIT_ROUNDOFF * maps.rounds[0].stored_units) * wide
         unknown += (fine * (block.shape[1] + 4) + 2 * UNIT_ROUNDOFF) * rows * added
