@@ -78,6 +78,14 @@ def test_a_result_is_computed_once_and_kept() -> None:
     play(scene)
 
 
+def test_workers_say_nothing_of_themselves(capfd: pytest.CaptureFixture[str]) -> None:
+    async def scene(jobs: Jobs) -> None:
+        assert (await jobs.wait(submit(jobs, QUICK).id, 30)).state == "done"
+
+    play(scene)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_an_error_is_told_and_not_kept() -> None:
     async def scene(jobs: Jobs) -> None:
         wrong = submit(jobs, {**QUICK, "observers": [9]})

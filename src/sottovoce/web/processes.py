@@ -53,6 +53,9 @@ class Worker:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-P",
+                # The package imports the module for its messages before it runs: nothing of it is done twice.
+                "-W",
+                "ignore::RuntimeWarning:runpy",
                 "-m",
                 "sottovoce.web.worker",
                 stdin=asyncio.subprocess.PIPE,
