@@ -18,6 +18,7 @@ from sottovoce import (
     sensitivity,
 )
 from sottovoce.errors import InputError, NotCertified, ViewError
+from sottovoce.filtering import engines
 from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.protocols import (
     Combine,
@@ -198,6 +199,14 @@ DIVERGING = [
 ]
 
 
+@pytest.fixture(params=[False, True], ids=["rows", "blocks"])
+def in_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small networks by rows in doubled precision, as they are, and in blocks of plain floats as larger ones."""
+    if request.param:
+        monkeypatch.setattr(engines, "SMALLEST_QUICKLY", 0)
+
+
+@pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize(
     ("protocol", "view", "contribution", "effort"),
     each_pair(DIVERGING, [View.secure_sum(0), View.neighbourhood(0)], ["vector", "energy"], ["auto", "bulk"]),
@@ -216,6 +225,7 @@ def test_no_warning_escapes_from_programs_that_diverge(
     assert np.isfinite(found[1].witness).all()
 
 
+@pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize("noised", [False, True])
 @pytest.mark.parametrize("factor", [3, 1000, "1e20", "1e60"])
 def test_ends_of_programs_that_diverge_hold_the_exact_value(factor: Any, noised: bool) -> None:

@@ -24,6 +24,7 @@ from sottovoce.protocols import Protocol, Slopes, gossip
 from sottovoce.scenarios import Effort, Scenario
 from sottovoce.sensitivities import (
     Sensitivities,
+    Shares,
     carried_views,
     is_shared,
     policy,
@@ -156,6 +157,21 @@ def test_training_is_shared_as_it_is_seen(source: str, updates: Any, monkeypatch
             assert found is not None
             assert found.lower <= alone.squared_upper[place]
             assert alone.squared_lower[place] <= found.upper * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["slope", "level"])
+def test_nodes_that_differ_by_one_unit_share_nothing(kind: str) -> None:
+    """A slope or a level that is larger in its last place makes a node another node, and its neighbours too."""
+    ring = graphs.metropolis_weights("ring:n=6")
+    upper, levels = [1.0] * 6, [Fraction(1)] * 6
+    if kind == "slope":
+        upper[2] = float(np.nextafter(1.0, 2.0))
+    else:
+        levels[2] += Fraction(1, 10**30)
+    protocol = gossip(ring, rounds=4, updates=(0.5, upper), noise_levels=tuple(levels))
+    shares = Shares(Scenario(protocol=protocol, view="secure-sum").each())
+    # Node 2 is alone, 1 and 3 are alike, so are 0 and 4, and 5 is alone: each looked at as it comes first.
+    assert shares.source == [0, 1, 2, 1, 0, 3]
 
 
 def ends_of(protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:

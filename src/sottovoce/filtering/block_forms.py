@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,6 +74,11 @@ class BlockResponse:
         """Where blocks begin, and the number of rounds."""
         return edges_of(self.run, self.protocol.period)
 
+    @property
+    def _longest(self) -> int:
+        """How many rounds the longest block has."""
+        return max(end - begin for begin, end in pairwise(self.edges))
+
     @cached_property
     def accuracy(self) -> BlockAccuracy:
         """How far all forms may be off.
@@ -110,7 +116,7 @@ class BlockResponse:
         Guarantee: that of `ProgramForm` (docs/proofs/blocks.md).
         """
         size, rounds = self.run[0].stage.size, len(self.run)
-        longest = max(end - begin for begin, end in zip(self.edges, self.edges[1:], strict=False))
+        longest = self._longest
         height = longest * max(each.stage.count for each in self.run) + size
         batch = max(1, int(BATCH_BYTES // (8 * (rounds * (rounds + size) + 2 * longest * height))))
         for begin in range(0, len(targets), batch):
@@ -194,8 +200,7 @@ class BlockResponse:
         matrices = np.empty((count, rounds, rounds))
         # h_t of all rounds after the block at hand, round by round; G_t of its own rounds, a row for each target.
         told = np.empty((rounds, count, size))
-        height = max(block_rows(self.run, *edges) for edges in zip(self.edges, self.edges[1:], strict=False))
-        longest = max(end - begin for begin, end in zip(self.edges, self.edges[1:], strict=False))
+        height, longest = max(block_rows(self.run, *edges) for edges in pairwise(self.edges)), self._longest
         answers = np.empty((longest * count, height + size))
         left = np.empty((longest, count, size))
         for block in self._measured():

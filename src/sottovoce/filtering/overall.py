@@ -80,14 +80,11 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
     if not floor.least > 0:
         return None
     least = floor.strength
-    white = max(_row_sums(step.filtered.defect[step.stage.size :, step.stage.size :]) for step in steps)
-    crossed, drift = largest_defects(steps)
-    share = 1.001 * (drift / least + 2 * crossed / math.sqrt(least))
+    white, share, fallen = _shares(steps, least)
     if not share < 0.5:
         return None
     unwhite = 1.001 * (white + share) / (1 - share)
-    fall = max(step.fall for step in steps)
-    frozen = white + 1.001 * ((fall + drift) / least + 2 * crossed / math.sqrt(least))
+    frozen = white + share + fallen
     norm = 1.001 * math.sqrt((1 + unwhite) / least)
     plainly = InFloats(steps)
     whitening = (
@@ -124,10 +121,15 @@ def frozen_share(steps: Sequence[FilterStep]) -> tuple[float, int]:
     floor = noise_floor([step.filtered for step in steps])
     if not floor.least > 0:
         return math.inf, 1
+    return sum(_shares(steps, floor.strength)), floor.window
+
+
+def _shares(steps: Sequence[FilterStep], least: float) -> tuple[float, float, float]:
+    """δ₀, δ₁/q + 2δ₂/√q and φ/q over all rounds, q being `least`."""
     white = max(_row_sums(step.filtered.defect[step.stage.size :, step.stage.size :]) for step in steps)
     crossed, drift = largest_defects(steps)
-    fall, least = max(step.fall for step in steps), floor.strength
-    return white + 1.001 * ((fall + drift) / least + 2 * crossed / math.sqrt(least)), floor.window
+    fall = max(step.fall for step in steps)
+    return white, 1.001 * (drift / least + 2 * crossed / math.sqrt(least)), 1.001 * fall / least
 
 
 def _whitening_norm(stages: Iterable[Stage], least: float, unwhite: float) -> float:
