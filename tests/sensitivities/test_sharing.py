@@ -26,7 +26,6 @@ from sottovoce.sensitivities import (
     Sensitivities,
     Shares,
     carried_views,
-    is_shared,
     policy,
     sensitivity,
     sharing,
@@ -38,7 +37,7 @@ EVERY_NAME = pytest.mark.parametrize("name", ONE_OBSERVER)
 
 
 def shared(scenario: Scenario, effort: Effort | None = None) -> list[Sensitivities]:
-    assert is_shared(scenario)
+    assert scenario.takes_turns
     return list(carried_views(scenario.each(), effort or Effort(), lambda _: None))
 
 

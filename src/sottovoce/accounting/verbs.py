@@ -14,7 +14,6 @@ from sottovoce.scenarios import Words, asked
 from sottovoce.sensitivities import (
     Shares,
     carried_views,
-    is_shared,
     sensitivity,
     sharpened_views,
     solves_each,
@@ -122,7 +121,7 @@ def account_all(
     try:
         seen_by_all = scenario.view_name == "everyone"
         if scenario.protocol.updates is None or seen_by_all or solves_each(effort.depth, total):
-            _one_by_one(questions, effort, total, progress, found, shared=is_shared(scenario))
+            _one_by_one(questions, effort, total, progress, found)
         else:
             _together(questions, effort, total, progress, found)
     except KeyboardInterrupt:
@@ -139,8 +138,6 @@ def _one_by_one(
     total: int,
     progress: Callable[[int, int], None] | None,
     found: list[Sensitivities],
-    *,
-    shared: bool,
 ) -> None:
     """Put what each view gives away into `found`, where it stays if an interrupt comes."""
     before = [0, *itertools.accumulate(one.pairs for one in questions)]
@@ -148,11 +145,7 @@ def _one_by_one(
     def portion(number: int) -> Callable[[int, int], None] | None:
         return _portion(progress, before[number], questions[number].pairs, total)
 
-    if shared:
-        answers = carried_views(questions, effort, portion)
-    else:
-        answers = (sensitivity(one, effort=effort, progress=portion(k)) for k, one in enumerate(questions))
-    for number, answer in enumerate(answers):
+    for number, answer in enumerate(carried_views(questions, effort, portion)):
         found.append(answer)
         if progress is not None:
             progress(before[number + 1], total)

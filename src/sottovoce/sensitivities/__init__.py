@@ -28,7 +28,7 @@ from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, alternating_s
 from sottovoce.sensitivities.policy import sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
 from sottovoce.sensitivities.rounding import widened
-from sottovoce.sensitivities.sharing import Shares, carried, carried_views, is_shared
+from sottovoce.sensitivities.sharing import Shares, carried, carried_views
 from sottovoce.sensitivities.training import largest_training_bound, sharpened_views, solves_each
 
 __all__ = [
@@ -44,7 +44,6 @@ __all__ = [
     "certify",
     "check_rounds",
     "constant_signs",
-    "is_shared",
     "largest_training_bound",
     "sensitivity",
     "sharpened_views",

@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from sottovoce.scenarios import Effort, Scenario
     from sottovoce.sensitivities.results import Sensitivities
 
-__all__ = ["Shares", "carried", "carried_views", "is_shared"]
-
-
-def is_shared(scenario: Scenario) -> bool:
-    """Whether observers of a scenario may share answers: each has the view of one name."""
-    return scenario.takes_turns
+__all__ = ["Shares", "carried", "carried_views"]
 
 
 def carried(

@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce.errors import InputError, ViewError, one_of
 from sottovoce.scenarios import Answer
-from sottovoce.sensitivities import carried, is_shared, sensitivity
+from sottovoce.sensitivities import carried, sensitivity
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.views import View
 
@@ -73,7 +73,7 @@ class Work(Answer):
     def answer_of(self, observer: int, progress: Callable[[int, int], None] | None = None) -> Sensitivities:
         """What the node at an index sees: if others are like it, what the first of them sees, carried to it."""
         question = self.question_of(observer)
-        if not is_shared(self.scenario):
+        if not self.scenario.takes_turns:
             return sensitivity(question, effort=self.effort, progress=progress)
         first = self._orbits.first(observer)
         found = self._lent.get(first)
