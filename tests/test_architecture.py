@@ -103,6 +103,7 @@ EDGES: dict[str, set[str]] = {
         "protocols",
         "views",
         "scenarios",
+        "filtering",
         "sensitivities",
         "accounting",
     },

@@ -9,12 +9,15 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import fft
 
 from sottovoce.filtering.rounding import (
     UNIT_ROUNDOFF,
     eigenvalue_ends,
     is_above,
+    norm_above,
     spectral_norm,
     transform_error,
     transform_units,
@@ -149,3 +152,26 @@ def test_rows_are_turned_by_no_more_than_is_said_and_not_by_a_thousandth_of_it()
 def test_unit_rows_are_not_turned_at_all() -> None:
     space = RowSpace.spanned_by([{3: Fraction(1, 3)}, {1: Fraction(2)}])
     assert independent_rows(space, 5)[1] == 0
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30))
+def test_norms_lie_above_and_close(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    stack = rng.normal(size=(3, size, size)) * 10.0 ** rng.integers(-12, 12, size=(3, 1, 1))
+    stack[1] = np.eye(size)
+    bounds, norms = norm_above(stack), np.linalg.norm(stack, 2, axis=(1, 2))
+    assert (bounds >= norms * (1 - 1e-14)).all()
+    assert (bounds <= norms * size ** (1 / 256) * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("exponent", [-1074, -1060, -600, -540, -520, 510, 530, 600, 1020])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_norms_lie_above_at_the_ends_of_the_range(exponent: int, size: int) -> None:
+    """Where squares of entries underflow or overflow."""
+    stack = np.zeros((2, size, size))
+    stack[1] = np.diag(np.full(size, 2.0**exponent)) + np.diag(np.full(size - 1, 2.0**exponent), 1)
+    bounds = norm_above(stack)
+    assert bounds[0] == 0.0
+    norm = np.linalg.norm(stack[1] / 2.0**exponent, 2)
+    assert bounds[1] / 2.0**exponent >= norm * (1 - 1e-15)
+    assert bounds[1] <= norm * 2.0**exponent * (1 + 0.01) + 2.0**-1021

@@ -25,14 +25,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.coalitions.rounding import (
-    comparison_room,
-    definite_room,
-    norms_above,
-    piece_error,
-    product_room,
-    row_error,
-)
+from sottovoce.coalitions.rounding import comparison_room, piece_error, product_room, row_error
+from sottovoce.filtering import norm_above
+from sottovoce.sensitivities import definiteness_margin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -211,9 +206,9 @@ class Pieces:
         for a in range(p + 1):
             tick()
             heard, blocks = self.heard[a], self.blocks[a].transpose(1, 0, 2)
-            self.known[a] = norms_above(scaled[a] @ heard) + product_room(scaled[a], heard)
+            self.known[a] = norm_above(scaled[a] @ heard) + product_room(scaled[a], heard)
             cross = scaled[a] @ blocks @ scaled.transpose(0, 2, 1)
-            self.pairs[a] = norms_above(cross) + product_room(scaled[a], blocks, scaled)
+            self.pairs[a] = norm_above(cross) + product_room(scaled[a], blocks, scaled)
 
     def beyond(self, tick: Callable[[], None]) -> list[tuple[int, ...]] | None:
         """The coalitions that are not proved to have Δ² ≤ Σ y_t, by places of candidates; None if these are too many.
@@ -305,7 +300,7 @@ class Pieces:
         whole = (whole + whole.transpose(0, 2, 1)) / 2
         places = np.arange((m + 1) * T)
         diagonal = whole[:, places, places]
-        room = definite_room((m + 1) * T, np.abs(diagonal).sum(axis=1) + self.kappa * (m + 1) * T)
+        room = definiteness_margin((m + 1) * T, np.abs(diagonal).sum(axis=1) + self.kappa * (m + 1) * T)
         whole[:, places, places] = diagonal - self.kappa * np.repeat([*[one] * m, none], T) - room[:, None]
         return whole
 
@@ -316,7 +311,7 @@ def _have_pivots(matrix: np.ndarray) -> np.ndarray:
     places = np.arange(size)
     diagonal = matrix[:, places, places]
     rest = np.where(np.isfinite(matrix), matrix, -1.0)
-    rest[:, places, places] -= definite_room(size, np.abs(diagonal).sum(axis=1))[:, None]
+    rest[:, places, places] -= definiteness_margin(size, np.abs(diagonal).sum(axis=1))[:, None]
     proved = np.isfinite(matrix).all(axis=(1, 2))
     for i in range(size):
         pivot = rest[:, i, i]

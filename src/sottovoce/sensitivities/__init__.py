@@ -27,7 +27,7 @@ from sottovoce.sensitivities.one_form.dual import solve_dual
 from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, alternating_signs, constant_signs
 from sottovoce.sensitivities.policy import sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
-from sottovoce.sensitivities.rounding import widened
+from sottovoce.sensitivities.rounding import definiteness_margin, widened
 from sottovoce.sensitivities.sharing import Shares, carried, carried_views
 from sottovoce.sensitivities.training import largest_training_bound, sharpened_views, solves_each
 
@@ -44,6 +44,7 @@ __all__ = [
     "certify",
     "check_rounds",
     "constant_signs",
+    "definiteness_margin",
     "largest_training_bound",
     "sensitivity",
     "sharpened_views",

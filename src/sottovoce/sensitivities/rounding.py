@@ -14,7 +14,7 @@ multiple of the form W of Σ ‖z_v‖².
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from sottovoce.filtering import ClosedLoop, FilteredResponse, Step
     from sottovoce.sensitivities.long_horizons.inserted_rounds import Insertion
     from sottovoce.sensitivities.long_horizons.model import TargetModel
+
+Sizes = TypeVar("Sizes", float, np.ndarray)
 
 __all__ = [
     "congruence",
@@ -89,13 +91,14 @@ def value_error(form: np.ndarray, sizes: float, dimension: int = 1) -> float:
     return ROOM * GAMMA * (len(form) * (dimension + 1) + 2 * dimension + 16) * sizes
 
 
-def definiteness_margin(size: int, diagonal: float) -> float:
-    """What is taken off the diagonal of X − Y, n × n, before a Cholesky factorisation that is to prove X ⪰ Y.
+def definiteness_margin(size: int, diagonal: Sizes) -> Sizes:
+    """What is taken off the diagonal of X − Y, n × n, before a triangular factorisation that is to prove X ⪰ Y.
 
         4(n + 3)u·Σ(|X_tt| + |Y_tt|)
 
-    Guarantee: if the factorisation of fl(fl(X − Y) − margin·I) runs to its end, X − Y is positive semidefinite, for
-    X and Y as stored; `diagonal` is the sum.
+    Guarantee: if the factorisation of fl(fl(X − Y) − margin·I), with roots or without, runs to its end with pivots
+    above 0, X − Y is positive semidefinite, for X and Y as stored; `diagonal` is the sum, of one matrix or of each of
+    many.
     Source: docs/proofs/spectra.md; Rump, BIT 46 (2006); Higham, *Accuracy and Stability*, Theorem 10.7.
     """
     return 4 * (size + 3) * UNIT_ROUNDOFF * diagonal

@@ -44,6 +44,12 @@ def test_the_diagonals_are_next_to_the_best_ones() -> None:
         assert float(dominating(form[None], lengths)[0] @ lengths) <= 1.25 * attained
 
 
+def test_forms_whose_squares_underflow_are_dominated_too() -> None:
+    for size in (1e-160, 1e-200, 1e-300, 1e-320):
+        form = np.full((1, 4, 4), size)
+        assert (dominating(form, np.ones(2)) >= 3.9 * size).all()
+
+
 def test_norms_hold_against_256_bits_and_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(6)
     matrices = rng.standard_normal((6, 4, 4)) * 10.0 ** rng.uniform(-100, 100, (6, 1, 1))
