@@ -215,7 +215,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
     return after
 
 
-@pytest.mark.parametrize("counts", [(1, 5, 20, 60), (1, 5, 20, 60, 100)], ids=["screened", "unscreened"])
+@pytest.mark.parametrize("counts", [(1, 5, 20, 40), (1, 5, 20, 60, 100)], ids=["screened", "unscreened"])
 def test_an_interrupted_search_keeps_what_it_has(
     interrupted: Any, counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,12 +6,13 @@ known has Δ²(A) ≤ Σ y_t if
 
     Q_A = Σ_{c ∉ A} H_A^(c) D_c H_A^(c)ᵀ ⪰ 0,   D_c = I, for the target D = I − Y⁻¹.
 
-Every node is given one more row, the mean of all sums, and its own are taken less their regression on that: what all
-observers hear alike is out of the way, and sums of different nodes are nearly independent. Every term of Q_A belongs to
-at most three members, so that Q_A is a sum of pieces, one for each set of m ≥ 3 members; where all pieces are ⪰ 0, so
-is Q_A. Pieces are tried by norms of their blocks first, by a Cholesky factorisation where these do not do, and the
-next larger ones only around those that fail. So millions of coalitions are settled by a few hundred thousand small
-matrices, and those that are left are few enough to be looked at one by one.
+Every node may be given one more row, the mean of all sums, and its own are taken less their regression on that: what
+all observers hear alike is out of the way, and sums of different nodes are nearly independent. In networks that mix
+slowly they are so by themselves, and the mean gives more away than it takes. Every term of Q_A belongs to at most
+three members, so that Q_A is a sum of pieces, one for each set of m ≥ 3 members; where all pieces are ⪰ 0, so is Q_A.
+Pieces are tried by norms of their blocks first, by a Cholesky factorisation where these do not do, and the next larger
+ones only around those that fail. So millions of coalitions are settled by a few hundred thousand small matrices, and
+those that are left are few enough to be looked at one by one.
 
 Source: docs/proofs/coalitions.md.
 """
@@ -25,12 +26,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.coalitions.echoes import Echoes
 from sottovoce.coalitions.rounding import comparison_room, piece_error, product_room, row_error
 from sottovoce.filtering import norm_above
 from sottovoce.sensitivities import definiteness_margin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from fractions import Fraction
 
     from sottovoce.graphs import GossipWeights
 
@@ -50,21 +53,23 @@ LARGEST = 1e100
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Responses:
-    """Rows X_a of the candidates, and last that of the mean of all sums: (p + 1) × T × n × T.
+    """Rows X_a of the candidates, and last that of the mean of all sums if it is `told`: (p or p + 1) × T × n × T.
 
     Columns are those of a node and a round, and stand in the order of the candidates, then the target, then all
     others. `gram` is X Xᵀ. The rows of candidate a over all columns but its own have X_a X_aᵀ = I, nearly. `off`
-    bounds ‖X̂_a − X_a‖_F, in floats against the rows that exact weights have.
+    bounds ‖X̂_a − X_a‖_F, in floats against the rows that exact weights have; `weights` has these, by node.
     """
 
     rows: np.ndarray
     gram: np.ndarray
     off: float
+    told: bool
+    weights: tuple[dict[int, Fraction], ...]
 
     @property
     def count(self) -> int:
         """How many candidates there are; the row of the mean, and the columns of the target, are at this place."""
-        return len(self.rows) - 1
+        return len(self.rows) - self.told
 
     @property
     def rounds(self) -> int:
@@ -72,8 +77,8 @@ class Responses:
         return int(self.rows.shape[1])
 
     def form(self, members: Sequence[int]) -> np.ndarray:
-        """M of a coalition that is told the mean of all sums as well; nothing rests on it but good prices."""
-        seen = [*members, self.count]
+        """M of a coalition, told the mean or not; nothing rests on it but good prices."""
+        seen = [*members, *[self.count] * self.told]
         hidden = np.delete(self.rows[seen], list(members), axis=2)
         flat = hidden.reshape(len(seen) * self.rounds, -1)
         signal = self.rows[seen, :, self.count].reshape(-1, self.rounds)
@@ -91,23 +96,26 @@ def responses(
     candidates: Sequence[int],
     rounds: int,
     tick: Callable[[], None] = _go_on,
+    *,
+    told: bool = True,
 ) -> Responses | None:
     """The rows of all candidates; nothing where a row has no noise of others, or where there are too many numbers.
 
     `tick` is called every now and then, and may raise.
 
-    Guarantee: X_a = C_a(H_a − B_a H₀), with C_a invertible, within `off`.
+    Guarantee: X_a = C_a(H_a − B_a H₀), or C_a H_a if the mean is not told, with C_a invertible, within `off`.
     """
     n = weights.n
     if n * rounds > MOST_NUMBERS:
         return None
     first = [*candidates, target]
     order = [*first, *sorted(set(range(n)).difference(first))]
+    place = {node: k for k, node in enumerate(order)}
+    exact = tuple({place[j]: weight for j, weight in weights.exact_row(i).items()} for i in order)
     W = np.zeros((n, n))
-    for i in range(n):
-        for j, weight in weights.exact_row(i).items():
+    for i, row in enumerate(exact):
+        for j, weight in row.items():
             W[i, j] = float(weight)
-    W = W[np.ix_(order, order)]
     # (t, s) of H_a^(c) is (W^{t−s+1})_ac for t ≥ s, and 0 above.
     H, power = np.zeros((n, rounds, n, rounds)), W
     for lag in range(rounds):
@@ -117,36 +125,38 @@ def responses(
     mean = H.mean(axis=0).reshape(rounds, -1)
     try:
         heard = H[: len(candidates)].reshape(len(candidates), rounds, -1)
-        rows, off = _whitened(heard, mean, int((W > 0).sum(axis=0).max()), tick)
+        rows, off = _whitened(heard, mean if told else None, int((W > 0).sum(axis=0).max()), tick)
     except np.linalg.LinAlgError:
         return None
     if not off < HOPELESS:
         return None
     flat = rows.reshape(-1, n * rounds)
     gram = (flat @ flat.T).reshape(len(rows), rounds, len(rows), rounds)
-    return Responses(rows=rows, gram=gram, off=off)
+    return Responses(rows=rows, gram=gram, off=off, told=told, weights=exact[: len(candidates)])
 
 
 def _whitened(
-    H: np.ndarray, mean: np.ndarray, terms: int, tick: Callable[[], None]
+    H: np.ndarray, mean: np.ndarray | None, terms: int, tick: Callable[[], None]
 ) -> tuple[np.ndarray, float]:
-    """X_a = C_a(H_a − B_a H₀) for each candidate, X₀ = C₀H₀, and the largest error of a row."""
-    rounds = len(mean)
-    nodes = mean.shape[1] // rounds
-    C0 = _whitener(mean)
-    X0 = C0 @ mean
-    rows = [X0.reshape(rounds, nodes, rounds)]
-    errors = [row_error(np.abs(C0) @ np.abs(mean), terms, nodes)]
+    """X_a = C_a(H_a − B_a H₀) for each candidate, then X₀ = C₀H₀, or C_a H_a alone; and the largest error of a row."""
+    rounds, nodes = H.shape[1], H.shape[2] // H.shape[1]
+    rows, errors = [], []
+    C0 = None if mean is None else _whitener(mean)
     for a, own in enumerate(H):
         tick()
-        # B_a H₀ is the regression of the row on the mean: (H_a X₀ᵀ) X₀.
-        B = (own @ X0.T) @ C0
-        rest = own - B @ mean
+        rest, sizes = own, np.abs(own)
+        if mean is not None and C0 is not None:
+            # B_a H₀ is the regression of the row on the mean: (H_a X₀ᵀ) X₀.
+            B = (own @ (C0 @ mean).T) @ C0
+            rest, sizes = own - B @ mean, sizes + np.abs(B) @ np.abs(mean)
         strange = np.delete(rest.reshape(rounds, nodes, rounds), a, axis=1).reshape(rounds, -1)
         C = _whitener(strange)
-        rows.append((C @ rest).reshape(rounds, nodes, rounds))
-        errors.append(row_error(np.abs(C) @ (np.abs(own) + np.abs(B) @ np.abs(mean)), terms, nodes))
-    return np.stack([*rows[1:], rows[0]]), max(errors)
+        rows.append(C @ rest)
+        errors.append(row_error(np.abs(C) @ sizes, terms, nodes))
+    if mean is not None and C0 is not None:
+        rows.append(C0 @ mean)
+        errors.append(row_error(np.abs(C0) @ np.abs(mean), terms, nodes))
+    return np.stack(rows).reshape(-1, rounds, nodes, rounds), max(errors)
 
 
 def _whitener(rows: np.ndarray) -> np.ndarray:
@@ -165,7 +175,8 @@ class Pieces:
 
     def __init__(self, found: Responses, y: np.ndarray, size: int, tick: Callable[[], None] = _go_on) -> None:
         """Blocks that one or two members have a part in, with what known noise takes off them, and their norms."""
-        self.size, self.rounds = size, found.rounds
+        self.size, self.rounds, self.told = size, found.rounds, int(found.told)
+        self.echoes = Echoes(found.weights)
         p = self.count = found.count
         X, T = found.rows, found.rounds
         signal = X[:, :, p]
@@ -178,18 +189,18 @@ class Pieces:
             # Terms of E_ab that its own two members know: the noise of c = a, and of c = b.
             known = np.einsum("st,btu->bsu", self.heard[c, c], self.heard[:, c].transpose(0, 2, 1))
             blocks[c] -= known.transpose(1, 0, 2)
-            others = np.arange(p + 1) != c
+            others = np.arange(len(X)) != c
             blocks[others, :, c] -= known[others].transpose(0, 2, 1)
         self.blocks = blocks
-        self.kappa = piece_error(X, found.off, y, size)
+        self.kappa = piece_error(X, p, found.off, y, size)
         self._compare(tick)
 
     def _compare(self, tick: Callable[[], None]) -> None:
         """Norms of all blocks once those on the diagonal, less κ, are the identity, nearly."""
-        p, T = self.count, self.rounds
-        scaled = np.empty((p + 1, T, T))
-        self.least = np.zeros(p + 1)
-        for a in range(p + 1):
+        p, T, count = self.count, self.rounds, len(self.heard)
+        scaled = np.empty((count, T, T))
+        self.least = np.zeros(count)
+        for a in range(count):
             tick()
             own = self.blocks[a, :, a] - self.kappa * np.eye(T)
             try:
@@ -202,25 +213,28 @@ class Pieces:
             white = scaled[a] @ own @ scaled[a].T - np.eye(T)
             rounding = 2 * float(product_room(scaled[a], own, scaled[a]))
             self.least[a] = 1 - float(np.linalg.norm(white)) - rounding
-        self.pairs, self.known = np.zeros((p + 1, p + 1)), np.zeros((p + 1, p))
-        for a in range(p + 1):
+        self.pairs, self.known = np.zeros((count, count)), np.zeros((count, p))
+        for a in range(count):
             tick()
             heard, blocks = self.heard[a], self.blocks[a].transpose(1, 0, 2)
             self.known[a] = norm_above(scaled[a] @ heard) + product_room(scaled[a], heard)
             cross = scaled[a] @ blocks @ scaled.transpose(0, 2, 1)
             self.pairs[a] = norm_above(cross) + product_room(scaled[a], blocks, scaled)
 
-    def beyond(self, tick: Callable[[], None]) -> list[tuple[int, ...]] | None:
+    def beyond(
+        self, tick: Callable[[], None], among: Sequence[tuple[int, ...]] | None = None
+    ) -> list[tuple[int, ...]] | None:
         """The coalitions that are not proved to have Δ² ≤ Σ y_t, by places of candidates; None if these are too many.
 
-        `tick` is called every now and then, and may raise.
+        `tick` is called every now and then, and may raise. With `among` no others than these are looked at, each whole.
 
-        Guarantee: every other coalition of this size has M ⪯ diag(y).
+        Guarantee: every other coalition of this size, or of those, has M ⪯ diag(y).
         """
-        size = min(3, self.size)
-        if math.comb(self.count, size) > MOST_PIECES:
+        size = min(3, self.size) if among is None else self.size
+        if among is None and math.comb(self.count, size) > MOST_PIECES:
             return None
-        tried = np.array(list(itertools.combinations(range(self.count), size)), dtype=np.int64)
+        some = itertools.combinations(range(self.count), size) if among is None else among
+        tried = np.array(list(some), dtype=np.int64).reshape(-1, size)
         while True:
             failed = self._failed(tried, tick)
             if size == self.size or not len(failed):
@@ -236,11 +250,29 @@ class Pieces:
             tick()
             doubtful.append(some[~self._proved_by_norms(some)])
         failed = []
-        entries = ((tried.shape[1] + 1) * self.rounds) ** 2
+        entries = ((tried.shape[1] + self.told) * self.rounds) ** 2
         for some in _batches(np.concatenate(doubtful), max(1, FACTORED_AT_ONCE // entries)):
             tick()
             failed.append(some[~self._proved_by_factors(some)])
-        return np.concatenate(failed) if failed else tried[:0]
+        left = np.concatenate(failed) if failed else tried[:0]
+        return left if self.told or tried.shape[1] < self.size else self._failed_without_echoes(left, tick)
+
+    def _failed_without_echoes(self, whole: np.ndarray, tick: Callable[[], None]) -> np.ndarray:
+        """Those of the coalitions that are not proved either without what members are told twice."""
+        orders: dict[int, list[tuple[int, ...]]] = {}
+        failed = []
+        for members in whole.tolist():
+            told, echoes = self.echoes.last(members)
+            if echoes:
+                orders.setdefault(len(told), []).append((*told, *echoes))
+            else:
+                failed.append(members)
+        for count, found in orders.items():
+            entries = ((count + self.told) * self.rounds) ** 2
+            for some in _batches(np.array(found), max(1, FACTORED_AT_ONCE // entries)):
+                tick()
+                failed.extend(some[~self._proved_by_factors(some, count)].tolist())
+        return np.sort(np.array(failed, dtype=np.int64).reshape(-1, self.size), axis=1)
 
     def _shares(self, size: int) -> tuple[float, ...]:
         """In a piece of m members of k, the share of a term that belongs to s of them: 1/C(k − s, m − s)."""
@@ -248,30 +280,36 @@ class Pieces:
             1 / math.comb(self.size - s, size - s) if s <= size else 0.0 for s in range(min(4, self.size + 1))
         ) + (0.0,) * (3 - self.size)
 
+    def _with_mean(self, some: np.ndarray) -> np.ndarray:
+        """The rows of some pieces: those of their members, and that of the mean if it is told."""
+        return np.hstack([some, np.full((len(some), self.told), self.count)])
+
     def _proved_by_norms(self, some: np.ndarray) -> np.ndarray:
         """Whether the matrix of norms of each piece, negative off the diagonal, is ⪰ 0: then so is the piece."""
-        count, m = some.shape
+        m = some.shape[1]
         none, one, two, three = self._shares(m)
-        rows = np.hstack([some, np.full((count, 1), self.count)])
+        rows = self._with_mean(some)
         known = self.known[rows[:, :, None], some[:, None, :]]
         # A member's own noise is in its blocks already.
         known[:, np.arange(m), np.arange(m)] = 0
         # Σ_c ‖X_a^(c)‖‖X_b^(c)‖ over members c other than a and b.
         both = known @ known.transpose(0, 2, 1)
-        shares = np.full((m + 1, m + 1), three)
-        shares[m, :] = shares[:, m] = two
-        np.fill_diagonal(shares, [*[two] * m, one])
-        pairs = np.full((m + 1, m + 1), two)
-        pairs[m, :] = pairs[:, m] = one
-        room, ends = comparison_room(m), np.arange(m + 1)
+        # Shares by how many members a term belongs to: rows of the mean, from place m on, belong to nobody.
+        shares = np.full((m + self.told, m + self.told), three)
+        shares[m:, :] = shares[:, m:] = two
+        np.fill_diagonal(shares, [*[two] * m, *[one] * self.told])
+        pairs = np.full_like(shares, two)
+        pairs[m:, :] = pairs[:, m:] = one
+        room, ends = comparison_room(m), np.arange(m + self.told)
         matrix = -(1 + room) * (pairs * self.pairs[rows[:, :, None], rows[:, None, :]] + shares * both)
         taken = (1 + room) * (shares * both)[:, ends, ends]
-        matrix[:, ends, ends] = (1 - room) * np.array([*[one] * m, none]) * self.least[rows] - taken
+        alone = np.array([*[one] * m, *[none] * self.told])
+        matrix[:, ends, ends] = (1 - room) * alone * self.least[rows] - taken
         return _have_pivots(matrix)
 
-    def _proved_by_factors(self, some: np.ndarray) -> np.ndarray:
+    def _proved_by_factors(self, some: np.ndarray, heard: int | None = None) -> np.ndarray:
         """Whether a Cholesky factorisation of each piece, less its share of κ and of its own rounding, succeeds."""
-        whole = self._written_out(some)
+        whole = self._written_out(some, heard)
         # LAPACK takes a pivot that is no number for one above 0.
         numbers = np.isfinite(whole).all(axis=(1, 2))
         try:
@@ -280,28 +318,33 @@ class Pieces:
             numbers &= np.array([_is_definite(each) for each in whole])
         return np.asarray(numbers)
 
-    def _written_out(self, some: np.ndarray) -> np.ndarray:
-        """Each piece as a matrix of (m + 1)T rows, less what its proof must leave."""
+    def _written_out(self, some: np.ndarray, heard: int | None = None) -> np.ndarray:
+        """Each piece as a matrix of T rows for each of its own, less what its proof must leave.
+
+        The first `heard` members have rows, all if None; noise of all of them is known.
+        """
         count, m = some.shape
-        T = self.rounds
+        first = m if heard is None else heard
+        T, seen = self.rounds, first + self.told
         none, one, two, three = self._shares(m)
-        rows = np.hstack([some, np.full((count, 1), self.count)])
-        whole = np.zeros((count, m + 1, T, m + 1, T))
-        for i, j in itertools.product(range(m + 1), repeat=2):
+        rows = self._with_mean(some[:, :first])
+        whole = np.zeros((count, seen, T, seen, T))
+        for i, j in itertools.product(range(seen), repeat=2):
             a, b = rows[:, i], rows[:, j]
-            belongs = {i, j} - {m}
+            belongs = {i, j} - {first}
             shares = (none, one, two, three)
             whole[:, i, :, j] = shares[len(belongs)] * self.blocks[a, :, b]
             for c in range(m):
                 if c not in belongs:
                     known = self.heard[a, some[:, c]] @ self.heard[b, some[:, c]].transpose(0, 2, 1)
                     whole[:, i, :, j] -= shares[len(belongs) + 1] * known
-        whole = whole.reshape(count, (m + 1) * T, (m + 1) * T)
+        whole = whole.reshape(count, seen * T, seen * T)
         whole = (whole + whole.transpose(0, 2, 1)) / 2
-        places = np.arange((m + 1) * T)
+        places = np.arange(seen * T)
         diagonal = whole[:, places, places]
-        room = definiteness_margin((m + 1) * T, np.abs(diagonal).sum(axis=1) + self.kappa * (m + 1) * T)
-        whole[:, places, places] = diagonal - self.kappa * np.repeat([*[one] * m, none], T) - room[:, None]
+        room = definiteness_margin(seen * T, np.abs(diagonal).sum(axis=1) + self.kappa * seen * T)
+        alone = np.repeat([*[one] * first, *[none] * self.told], T)
+        whole[:, places, places] = diagonal - self.kappa * alone - room[:, None]
         return whole
 
 

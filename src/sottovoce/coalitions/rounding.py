@@ -27,25 +27,25 @@ def row_error(sizes: np.ndarray, terms: int, nodes: int) -> float:
     `sizes` is the matrix in the last norm, as computed; w = `terms` the most weights that a column of W holds.
 
     Guarantee: an upper bound, for C and B as stored and weights that are not negative.
-    Source: docs/proofs/coalitions.md, Claim 4.
+    Source: docs/proofs/coalitions.md, Claim 5.
     """
     return ROOM * UNIT_ROUNDOFF * (len(sizes) * (terms + 4) + nodes + 8) * float(np.linalg.norm(sizes))
 
 
-def piece_error(rows: np.ndarray, off: float, y: np.ndarray, members: int) -> float:
+def piece_error(rows: np.ndarray, target: int, off: float, y: np.ndarray, members: int) -> float:
     """A κ with Q ⪰ Q̂ − κI for every coalition of so many members, Q̂ being the sum of its pieces as computed.
 
         κ = ROOM·(k + 1)·((2s₂ + 2(d − 1)s_j + dη)η + u·(nT + T + (T + 2)(d − 1) + (k + 8)(d + 1))·s²)
 
-    `rows` are X̂, (p + 1) × T × n × T, columns of the p candidates first, then the target's; η = `off`, d = 1 + max
-    1/y_t; s is the largest Frobenius norm of a row, s₂ the largest spectral norm of one without its own column, and s_j
-    that of the target's columns.
+    `rows` are X̂, of the p candidates, and of the mean if it is told, × T × n × T, columns of the candidates first, then
+    those at place p = `target`; η = `off`, d = 1 + max 1/y_t; s is the largest Frobenius norm of a row, s₂ the largest
+    spectral norm of one without its own column, and s_j that of the target's columns.
 
     Guarantee: an upper bound.
-    Source: docs/proofs/coalitions.md, Claim 5.
+    Source: docs/proofs/coalitions.md, Claim 6.
     """
-    p, (T, n) = len(rows) - 1, rows.shape[1:3]
-    flat = rows.reshape(p + 1, T, -1)
+    p, (T, n) = target, rows.shape[1:3]
+    flat = rows.reshape(len(rows), T, -1)
     grams = flat @ flat.transpose(0, 2, 1)
     own = rows[np.arange(p), :, np.arange(p)]
     grams[:p] -= own @ own.transpose(0, 2, 1)

@@ -28,10 +28,11 @@ from sottovoce.sensitivities import sensitivity, solve_dual
 from sottovoce.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from scipy.sparse import csr_array
 
+    from sottovoce.coalitions.pieces import Responses
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Effort
 
@@ -45,6 +46,8 @@ PRICED = 1e-3
 LEAST_PRICE = 1e-3
 # Speed alone: looking at one coalition takes as long as so many multiplications of a screen, of (p + 1)²T³ or so.
 ONE_BY_ONE = 3_000_000
+# Speed alone: so few coalitions are looked at sooner than tried again without the mean of all sums.
+FEW_LEFT = 100
 
 # Alone, with its own noise known, an observer sees what a coalition of one sees: in its neighbourhood only its own
 # messages come on top, and those it can compute.
@@ -160,14 +163,15 @@ def _searched(
         # All candidates together see whatever any coalition of them sees.
         cap = measured(frozenset(nodes)).upper
     kept = _undominated(protocol, centre, nodes, view, int(size))
+    twins = protocol.symmetries.twins(kept) if protocol.n <= MOST_NODES else {}
     search = Search(
         candidates=kept,
         size=int(size),
         first=_alike(protocol, centre),
-        twins=protocol.symmetries.twins(kept) if protocol.n <= MOST_NODES else {},
+        twins=twins,
         coalitions=math.comb(len(nodes), int(size)),
         measure=measured,
-        screen=_screen(scenario, centre, kept, view),
+        screen=_screen(scenario, centre, kept, view, twins),
         cap=cap,
         deadline=math.inf if time_limit is None else time.monotonic() + time_limit,
         progress=progress,
@@ -276,11 +280,13 @@ def _undominated(
     return (*front, *[node for node in nodes if node not in front][: size - len(front)])
 
 
-def _screen(scenario: Scenario, target: int, candidates: tuple[int, ...], view: str) -> Screen | None:
+def _screen(
+    scenario: Scenario, target: int, candidates: tuple[int, ...], view: str, twins: Mapping[int, int]
+) -> Screen | None:
     """Which coalitions may exceed a level, by prices of rounds that all others are proved to keep; for sums alone.
 
-    Guarantee: Δ² of every coalition of candidates, of the size of the one that it begins with, that is not named is at
-    most the level.
+    Guarantee: Δ² of every coalition of candidates, of the size of the one that it begins with, is at most the level,
+    or that of one that is named, with twins in the place of some members.
     Source: docs/proofs/coalitions.md.
     """
     protocol = scenario.protocol
@@ -289,25 +295,39 @@ def _screen(scenario: Scenario, target: int, candidates: tuple[int, ...], view: 
         return None
     heard = cache(partial(responses, protocol.weights, target, candidates, protocol.rounds))
     dear = (len(candidates) + 1) ** 2 * protocol.rounds**3
+    kind = [twins.get(node, node) for node in candidates]
+
+    def priced(
+        found: Responses,
+        best: list[int],
+        level: float,
+        tick: Callable[[], None],
+        among: list[tuple[int, ...]] | None,
+    ) -> list[tuple[int, ...]] | None:
+        """Those `among` the coalitions, or all, that are not proved to stay below the level."""
+        y = solve_dual(found.form(best), tolerance=PRICED).y
+        if y is None or not y.any():
+            return among
+        y = np.maximum(y, LEAST_PRICE * y.mean())
+        y *= level / scenario.participation.largest_sum(y) * (1 - 1e-12)
+        if not scenario.participation.largest_sum(y) <= level:
+            return among
+        return Pieces(found, y, len(best), tick).beyond(tick, among)
 
     def screen(best: frozenset[int], level: float, tick: Callable[[], None]) -> list[frozenset[int]] | None:
         if math.comb(len(candidates), len(best)) * ONE_BY_ONE < dear:
             return None
-        found = heard(tick)
-        if found is None:
-            return None
-        tick()
-        y = solve_dual(found.form([candidates.index(node) for node in best]), tolerance=PRICED).y
-        if y is None or not y.any():
-            return None
-        y = np.maximum(y, LEAST_PRICE * y.mean())
-        y *= level / scenario.participation.largest_sum(y) * (1 - 1e-12)
-        if not scenario.participation.largest_sum(y) <= level:
-            return None
-        named = Pieces(found, y, len(best), tick).beyond(tick)
-        return (
-            None if named is None else [frozenset(candidates[place] for place in places) for places in named]
-        )
+        places, left = [candidates.index(node) for node in best], None
+        for told in (True, False):
+            found = heard(tick, told=told) if left is None or len(left) > FEW_LEFT else None
+            tick()
+            if found is not None:
+                left = priced(found, places, level, tick, left)
+            if left is not None:
+                # One choice of twins stands for all.
+                kinds = {tuple(sorted(kind[place] for place in each)): each for each in reversed(left)}
+                left = sorted(kinds.values())
+        return None if left is None else [frozenset(candidates[place] for place in each) for each in left]
 
     return screen
 
