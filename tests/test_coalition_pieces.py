@@ -308,7 +308,7 @@ def test_where_pieces_are_too_many_unions_are_left(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_few_coalitions_of_many_rounds_are_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All prices of 100 rounds would take longer than five observers do."""
+    """All prices of 100 rounds would take longer than five observers do, and so few need none at all."""
     asked: list[int] = []
 
     def counted(*given: Any, told: bool) -> Any:
@@ -316,10 +316,13 @@ def test_a_few_coalitions_of_many_rounds_are_looked_at_one_by_one(monkeypatch: p
         return responses(*given, told=told)
 
     monkeypatch.setattr(verbs, "responses", counted)
-    for rounds in (4, 100):
-        found = worst_coalition(gossip(graphs.metropolis_weights("ring:n=6"), rounds=rounds), 0, size=1)
-        assert found.exact
-    assert asked == [4]
+    for few in (0, verbs.FEW_LEFT):
+        monkeypatch.setattr(verbs, "FEW_LEFT", few)
+        for rounds in (4, 100):
+            found = worst_coalition(gossip(graphs.metropolis_weights("ring:n=6"), rounds=rounds), 0, size=1)
+            assert found.exact
+    assert set(asked) == {4}
+    assert len(asked) == 2
 
 
 def test_prices_are_those_of_the_patterns_that_are_allowed() -> None:

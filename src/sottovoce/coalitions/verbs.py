@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from functools import cache, partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -315,7 +316,8 @@ def _screen(
         return Pieces(found, y, len(best), tick).beyond(tick, among)
 
     def screen(best: frozenset[int], level: float, tick: Callable[[], None]) -> list[frozenset[int]] | None:
-        if math.comb(len(candidates), len(best)) * ONE_BY_ONE < dear:
+        count = _choices(Counter(kind).values(), len(best))
+        if count <= FEW_LEFT or count * ONE_BY_ONE < dear:
             return None
         places, left = [candidates.index(node) for node in best], None
         for told in (True, False):
@@ -330,6 +332,18 @@ def _screen(
         return None if left is None else [frozenset(candidates[place] for place in each) for each in left]
 
     return screen
+
+
+def _choices(classes: Iterable[int], size: int) -> int:
+    """How many coalitions there are of which none is like another: so many members of each class of twins.
+
+    >>> _choices([1, 1, 1], 2), _choices([30], 4), _choices([2, 3], 3)
+    (3, 1, 3)
+    """
+    ways = [1] + [0] * size
+    for twins in classes:
+        ways = [sum(ways[k - some] for some in range(min(twins, k) + 1)) for k in range(size + 1)]
+    return ways[size]
 
 
 def _alike(protocol: Protocol, target: int) -> Callable[[Group], Group]:
