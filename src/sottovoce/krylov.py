@@ -59,8 +59,8 @@ FIRST_STORE = 128
 # Speed alone: so many powers are followed one by one at first, and twice as many, up to a most, while changes in later
 # ones would add this share.
 SETTLING, FOLLOWED, NEGLIGIBLE = 2048, 50_000, 1e-3
-# Speed alone: sparse products pay below this share of entries.
-SPARSE = 0.25
+# Speed alone: sparse products pay below this share of entries, and not in small matrices.
+SPARSE, SMALL = 0.25, 100
 # Columns that are taken at once where a basis is measured, and the fewest terms of a dot product.
 COLUMNS_AT_ONCE, FEWEST_TERMS = 32, 64
 # Allowance: what underflow takes from an entry in all of up to 2^40 products.
@@ -157,7 +157,7 @@ def krylov_bases(
         looked_back = looks.due()
         oldest = 0 if looked_back else nearby
         found = _orthogonalise(image, basis[:, oldest:], nearby=nearby - oldest)
-        coefficients = np.pad(found, ((oldest, 0), (0, 0)))
+        coefficients = _at(found, (count, found.shape[1]), row=oldest)
         following, factor = _independent(image, parts)
         # A vector that shrank to a part s carries its rounding 1/s times enlarged: it is orthogonalised once more.
         smallest = float(np.linalg.norm(factor, axis=1).min(initial=1.0))
@@ -165,10 +165,18 @@ def krylov_bases(
             coefficients += _orthogonalise(following, basis, nearby=0) @ factor
         if looked_back:
             looks.found(float(np.linalg.norm(coefficients[:nearby])) / max(smallest, CANCELLED), count)
-        projected = np.pad(projected, ((0, 0), (0, count - done)))
-        projected[:, done:] = coefficients
-        residual = np.pad(factor, ((0, 0), (done, 0)))
-        yield _basis(basis, projected, start, residual, following, symmetric)
+        projected = np.hstack([projected, coefficients])
+        residual = _at(factor, (len(factor), count), column=done)
+        yield KrylovBasis(
+            vectors=basis,
+            projected=(projected + projected.T) / 2 if symmetric else projected.copy(),
+            start=_at(start, (count, start.shape[1])),
+            following=following,
+            factor=residual,
+            # In ℓ¹ the residual block Q₊ f has norm at most Σ_p ‖q_p‖₁ |f_p|.
+            residual=residual if symmetric else residual * np.abs(following).sum(axis=0)[:, None],
+            euclidean=symmetric,
+        )
         if following.shape[1] == 0 or count >= largest or most < count + following.shape[1]:
             return
         if store.shape[1] < count + following.shape[1]:
@@ -194,14 +202,21 @@ def power_error(basis: KrylovBasis, powers: int, *, enough: float = np.inf) -> f
     """
     if basis.residual.shape[0] == 0:
         return 0.0
-    # Powers in blocks: the rows E, EH, …, EH^{b−1} read H^k s, which moves on by one product with H^b.
-    rows = [basis.residual]
-    for _ in range(min(POWERS_AT_ONCE, max(1, powers - 1)) - 1):
-        rows.append(rows[-1] @ basis.projected)
-    readers = np.vstack(rows)
-    stride = np.linalg.matrix_power(basis.projected, len(rows))
-    state, total = basis.start, 0.0
-    for k in range(0, powers - 1, len(rows)):
+    # Powers in blocks: the rows E, EH, …, EH^{b−1} read H^k s, which moves on by one product with H^b. The first block
+    # is read while its rows are made, since a basis that is too small shows it there.
+    rows, total = [basis.residual], 0.0
+    for k in range(min(POWERS_AT_ONCE, max(1, powers - 1))):
+        if k:
+            rows.append(rows[-1] @ basis.projected)
+        step = rows[-1] @ basis.start
+        total += (powers - 1 - k) * float(np.linalg.norm(step) if basis.euclidean else np.abs(step).sum())
+        if total > enough:
+            return total
+    if len(rows) >= powers - 1:
+        return total
+    readers, stride = np.vstack(rows), np.linalg.matrix_power(basis.projected, len(rows))
+    state = stride @ basis.start
+    for k in range(len(rows), powers - 1, len(rows)):
         steps = (readers @ state).reshape(len(rows), -1)
         sizes = np.sqrt((steps**2).sum(axis=1)) if basis.euclidean else np.abs(steps).sum(axis=1)
         left = powers - 1 - np.arange(k, min(k + len(rows), powers - 1))
@@ -243,7 +258,7 @@ class _Passage:
         self._basis, self._steps, self.done = basis, steps, 0
         pattern, (self._forth, self._back) = basis.projected != 0, (basis.projected, basis.projected.T)
         terms = int(max(pattern.sum(axis=axis).max(initial=0) for axis in (0, 1)))
-        if terms < SPARSE * basis.size:
+        if terms < SPARSE * (basis.size - SMALL):
             self._forth, self._back = sparse.csr_array(self._forth), sparse.csr_array(self._back)
         self._unit = 1.001 * UNIT_ROUNDOFF * (terms + 1)
         self._state, self._rows = basis.start, basis.residual.T
@@ -474,24 +489,8 @@ def _product_units(matrix: csr_array | Operator) -> float:
     return min(float(terms.max()) * plain, counted)
 
 
-def _basis(
-    vectors: np.ndarray,
-    projected: np.ndarray,
-    start: np.ndarray,
-    residual: np.ndarray,
-    following: np.ndarray,
-    symmetric: bool,
-) -> KrylovBasis:
-    """The value for the vectors so far, its residual factor in the norm that X contracts in."""
-    padding = vectors.shape[1] - start.shape[0]
-    # In ℓ¹ the residual block Q₊ f has norm at most Σ_p ‖q_p‖₁ |f_p|.
-    factor = residual if symmetric else residual * np.abs(following).sum(axis=0)[:, None]
-    return KrylovBasis(
-        vectors=vectors,
-        projected=(projected + projected.T) / 2 if symmetric else projected.copy(),
-        start=np.pad(start, ((0, padding), (0, 0))),
-        following=following,
-        factor=residual,
-        residual=factor,
-        euclidean=symmetric,
-    )
+def _at(block: np.ndarray, shape: tuple[int, int], row: int = 0, column: int = 0) -> np.ndarray:
+    """A block in a matrix of zeros."""
+    found = np.zeros(shape)
+    found[row : row + block.shape[0], column : column + block.shape[1]] = block
+    return found

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import mpmath
@@ -34,7 +33,7 @@ def settled(graph: str, view: str, rounds: int, start: int, engine: Engine = "fi
 def forms_of(response: FilteredResponse, positions: np.ndarray) -> tuple[Impulses, np.ndarray, np.ndarray]:
     """What is shown, M and the rounding that is stated."""
     parts = impulses_of(response, positions)
-    return parts, *gram_matrices(parts, partial(response.before, round_index=response.alike_from))
+    return parts, *gram_matrices(parts)
 
 
 def written_out(response: FilteredResponse, parts: Impulses, target: int) -> np.ndarray:

@@ -250,3 +250,32 @@ def test_the_error_of_followed_rows_is_covered_in_256_bits_and_not_a_thousand_ti
                 shares.append(error / response.recursion_error(rounds))
     assert max(shares) <= 1
     assert max(shares) >= 1e-3
+
+
+@pytest.mark.parametrize("engine", ["filter", "reduced"])
+@pytest.mark.parametrize("view", [View.neighbourhood(0), View.secure_sum(0)], ids=["picked", "mixed"])
+def test_rows_and_columns_are_carried_back_by_the_matrix_that_states_are_carried_on_by(
+    engine: Literal["filter", "reduced"], view: View
+) -> None:
+    protocol = gossip(metropolis_weights("erdos-renyi:n=15,p=0.4,seed=2"), rounds=30)
+    response = whitened_response(hidden_system(protocol, observe(protocol, view)), engine=engine)
+    rows = np.random.default_rng(1).standard_normal((7, response.size))
+    expected = rows @ response.after(np.eye(response.size), 4)
+    assert np.abs(response.before(rows, 4) - expected).max() < 1e-13
+    found = np.empty((response.size, 9))
+    response.before_columns(rows.T, 4, out=found[:, 2:])
+    assert np.abs(found[:, 2:].T - expected).max() < 1e-13
+
+
+@pytest.mark.parametrize("graph", ["path:n=5", "erdos-renyi:n=9,p=0.5,seed=4"])
+@pytest.mark.parametrize("view", [View.neighbourhood(0), View.secure_sum(0)], ids=["picked", "mixed"])
+def test_a_product_with_the_loop_errs_by_no_more_than_is_said_in_256_bits(graph: str, view: View) -> None:
+    protocol = gossip(metropolis_weights(graph), rounds=40)
+    response = whitened_response(hidden_system(protocol, observe(protocol, view)), engine="filter")
+    closed, exact = response.closed_loop(6), np.vectorize(mpmath.mpf, otypes=[object])
+    rows = np.random.default_rng(2).standard_normal((3, response.size))
+    with mpmath.workprec(256):
+        gain, seen = exact(response.gains.gain[6]), exact(response.rows)
+        loop = exact(response.transition.toarray()) @ (exact(np.eye(response.size)) - gain @ seen)  # type: ignore[union-attr]
+        off = mpmath.sqrt(((exact(rows @ closed.loop) - exact(rows) @ loop) ** 2).sum())
+    assert 1e-3 * closed.step_error < float(off) / np.linalg.norm(rows) <= closed.step_error

@@ -77,6 +77,15 @@ class ClosedLoop:
         """The dimension of the state."""
         return len(self.loop)
 
+    @property
+    def step_error(self) -> float:
+        """How far rows times B as computed, with the loop that is stored, are off: γ_r‖|B|‖ + `off`, a share of ‖X‖.
+
+        Guarantee: an upper bound in the Frobenius norm, for every loop within `off` of the one stored.
+        Source: Higham, *Accuracy and Stability*, Section 3.5.
+        """
+        return ROOM * (GAMMA * self.size * spread(np.abs(self.loop)) + self.off)
+
     def taps(self, count: int) -> np.ndarray:
         """D B^ℓ for ℓ < count, as (count, m, r).
 

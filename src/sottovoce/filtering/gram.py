@@ -15,81 +15,118 @@ Source: docs/mathematics.md, section 5; docs/proofs/gram.md.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.filtering.impulses import impulses_of
 from sottovoce.filtering.rounding import gram_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from sottovoce.filtering.impulses import Impulses, LateRows
+    from sottovoce.filtering.response import FilteredResponse
 
-    from sottovoce.filtering.impulses import Impulses
+__all__ = ["forms_of", "gram_matrices"]
 
-__all__ = ["gram_matrices"]
+# Speed alone: M is put together for a few targets at a time, of so many entries in all, which a cache holds.
+TOGETHER = 150_000
+
+
+def forms_of(response: FilteredResponse, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M for the targets at `positions`, and what rounding moves it by, with all that is large in one piece of memory.
+
+    Guarantee: that of `gram_matrices`, for F as `impulses_of` follows it.
+    """
+    start, m, rounds, count = response.alike_from, len(response.rows), response.rounds, len(positions)
+    alike = start < rounds - 1
+    height = start * m + (response.size if alike else len(response.gains.last_whitener))
+    early, read, matrices = _in_one_piece(
+        (count, start, height),
+        (rounds - start, count, response.size if alike else 0),
+        (count, rounds, rounds),
+    )
+    return gram_matrices(impulses_of(response, positions, out=early), out=matrices, read=read)
+
+
+def _in_one_piece(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    """Arrays of these shapes in one piece of memory.
+
+    Speed alone: systems hand memory out and take it back by pages, each of which takes as long as a small product of
+    matrices; one large piece is kept by whoever allocates it, or comes in large pages.
+    """
+    sizes = [math.prod(shape) for shape in shapes]
+    parts = np.split(np.empty(sum(sizes)), np.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def gram_matrices(
-    impulses: Impulses, before: Callable[[np.ndarray], np.ndarray]
+    impulses: Impulses, *, out: np.ndarray | None = None, read: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """M for every target, and a bound for each of how far rounding moves cᵀMc, |c_t| ≤ 1.
 
-    `before` multiplies rows by B from the right.
+    M is put into `out`, (targets, T, T), and what is read on the way into `read`, (L + 1, targets, r).
 
     Guarantee: the second is an upper bound of |cᵀ(M̂ − FᵀF)c| for F of which `early`, `states`, `steady` and `last`
     are as stored, and O is exact.
     Source: docs/proofs/gram.md.
     """
-    early, late = impulses.early, impulses.late
+    early, states, late = impulses.early, impulses.states, impulses.late
     count, start, rounds = len(early), early.shape[1], impulses.rounds
-    matrices = np.empty((count, rounds, rounds))
-    inner = early @ early.transpose(0, 2, 1)
-    read = norms = None
+    matrices, norms = np.empty((count, rounds, rounds)) if out is None else out, None
+    read = np.empty((rounds - start, count, states.shape[2])) if read is None else read
+    same = late is not None and late.last is late.steady
     if late is not None:
-        states = impulses.states
-        seen = states @ late.root.T
-        inner += seen @ seen.transpose(0, 2, 1)
-        read, norms = _read_by_late(impulses, before)
-        cross = states @ read.transpose(0, 2, 1)
-    else:
-        cross = early[:, :, early.shape[2] - impulses.last.shape[2] :] @ impulses.last.transpose(0, 2, 1)
-    matrices[:, :start, :start] = inner
-    matrices[:, :start, start:] = cross
-    matrices[:, start:, :start] = cross.transpose(0, 2, 1)
-    matrices[:, start:, start:] = _late_late(impulses)
-    return matrices, gram_error(impulses, matrices, read, norms)
+        norms = _read_by_late(impulses, late, read)
+    few = max(1, TOGETHER // rounds**2)
+    for begin in range(0, count, few):
+        some = slice(begin, begin + few)
+        found, last = matrices[some], impulses.last[some]
+        inner = early[some] @ early[some].transpose(0, 2, 1)
+        if late is not None:
+            seen = states[some] @ late.root.T
+            inner += seen @ seen.transpose(0, 2, 1)
+            cross = states[some] @ read[:, some].transpose(1, 2, 0)
+        else:
+            cross = early[some, :, early.shape[2] - last.shape[2] :] @ last.transpose(0, 2, 1)
+        found[:, :start, :start] = inner
+        found[:, :start, start:] = cross
+        found[:, start:, :start] = cross.transpose(0, 2, 1)
+        _fill_late(found[:, start:, start:], impulses.steady[some], last, same)
+    return matrices, gram_error(impulses, np.diagonal(matrices, axis1=1, axis2=2), norms)
 
 
-def _read_by_late(
-    impulses: Impulses, before: Callable[[np.ndarray], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """g_k for each target and k ≤ L, (targets, L + 1, r), and Σ_k of the norms that the recursion went through."""
-    late, steady = impulses.late, impulses.steady
-    assert late is not None
+def _read_by_late(impulses: Impulses, late: LateRows, found: np.ndarray) -> np.ndarray:
+    """Put g_k, k ≤ L, of every target into `found`, (L + 1, targets, r); Σ_k of the norms that the recursion meets.
+
+    Where round T shows what the others do, Λ_Lᵀλ_{L−k} is the very term that the recursion takes off.
+    """
+    steady, last = impulses.steady, impulses.last
     count, lags, m = steady.shape
-    found = np.empty((count, lags + 1, late.root.shape[1]))
+    norms, same = np.zeros(count), late.last is late.steady
     rows = steady.reshape(count, -1) @ late.steady[:-1].reshape(lags * m, -1)
-    norms = np.zeros(count)
     for k in range(lags):
         if k:
-            rows = before(rows) - steady[:, lags - k] @ late.steady[-1]
-        found[:, k] = rows
-        norms += np.linalg.norm(rows, axis=1)
-    found[:, lags] = 0.0
-    found += impulses.last[:, ::-1] @ late.last[-1]
-    return found, norms
+            moved = np.matmul(rows, late.loop, out=found[k])
+            rows = moved - steady[:, lags - k] @ late.steady[-1]
+        norms += np.sqrt(np.einsum("jr,jr->j", rows, rows))
+        if not (same and k):
+            np.add(rows, last[:, lags - k] @ late.last[-1], out=found[k])
+    np.matmul(last[:, 0], late.last[-1], out=found[lags])
+    return norms
 
 
-def _late_late(impulses: Impulses) -> np.ndarray:
+def _fill_late(found: np.ndarray, steady: np.ndarray, last: np.ndarray, same: bool) -> None:
     """M_st for s, t ≥ c, filled from the last round backwards.
 
-    `backwards[a, b]` is M of rounds that are a and b before the last one, so that the recurrence runs down its
-    diagonals.
+    Where round T shows what the others do, it is one more lag; else it comes on top of what they show.
     """
-    count, lags, _ = impulses.steady.shape
-    backwards = np.zeros((count, lags + 1, lags + 1))
-    np.matmul(impulses.steady, impulses.steady.transpose(0, 2, 1), out=backwards[:, 1:, 1:])
-    for a in range(2, lags + 1):
-        backwards[:, a, 2:] += backwards[:, a - 1, 1:-1]
-    backwards += impulses.last @ impulses.last.transpose(0, 2, 1)
-    return backwards[:, ::-1, ::-1]
+    lags = np.ascontiguousarray((last if same else steady)[:, ::-1])
+    late = found if same else found[:, :-1, :-1]
+    np.matmul(lags, lags.transpose(0, 2, 1), out=late)
+    for s in range(late.shape[1] - 2, -1, -1):
+        late[:, s, :-1] += late[:, s + 1, 1:]
+    if not same:
+        found[:, -1], found[:, :, -1] = 0.0, 0.0
+        final = np.ascontiguousarray(last[:, ::-1])
+        found += final @ final.transpose(0, 2, 1)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, Step, row_errors
+from sottovoce.filtering.rounding import GAMMA, ROOM, row_errors
 
 if TYPE_CHECKING:
     from sottovoce.filtering.response import FilteredResponse
@@ -34,12 +34,13 @@ __all__ = ["Impulses", "LateRows", "impulses_of", "late_rows"]
 class LateRows:
     """What a state of round c shows: D B^ℓ for ℓ ≤ L as `steady`, the same with the rows of round T as `last`.
 
-    Both are (L + 1, rows, r), and O has the first L of the former and the last of the latter. `root` is R, r × r, with
-    O = QR up to `beside` in norm, and QᵀQ = I up to `skew`. `off` bounds the error of O as stored, in norm, and
-    `final` that of DB^L and of its counterpart; a step of the recursion errs by `step` of what it is applied to, and
-    no power of B is longer than `growth`.
+    `loop` is B as stored. Both are (L + 1, rows, r), and O has the first L of the former and the last of the latter.
+    `root` is R, r × r, with O = QR up to `beside` in norm, and QᵀQ = I up to `skew`. `off` bounds the error of O as
+    stored, in norm, and `final` that of DB^L and of its counterpart; a product with `loop` errs by `step` of what it
+    is applied to, and no power of B is longer than `growth`.
     """
 
+    loop: np.ndarray
     steady: np.ndarray
     last: np.ndarray
     root: np.ndarray
@@ -73,25 +74,31 @@ class Impulses:
         return int(self.early.shape[1] + self.last.shape[1])
 
 
-def impulses_of(response: FilteredResponse, positions: np.ndarray) -> Impulses:
-    """F for the input b of targets at `positions`, which is linear in b.
+def impulses_of(
+    response: FilteredResponse, positions: np.ndarray, *, out: np.ndarray | None = None
+) -> Impulses:
+    """F for the input b of targets at `positions`, which is linear in b; `early` and `states` are put into `out`.
 
     The rows (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) of rounds u < c are carried backwards in s and serve every target, and so
     is what makes y_s of b, whose rows begin as those of I.
     """
     gains, m = response.gains, response.rows.shape[0]
-    start, count = response.alike_from, len(positions)
+    start, size = response.alike_from, response.size
     late = late_rows(response, start) if start < response.rounds - 1 else None
-    final = np.eye(response.size) if late is not None else gains.last_whitener
-    early, adjoint = np.zeros((count, start, start * m + len(final))), final
-    # Before step s the rows of `adjoint` read the state of round s + 1; after it, that of round s. Speed alone: their
-    # columns stand together, so that `before` copies none.
+    final = np.eye(size) if late is not None else gains.last_whitener
+    early = np.empty((len(positions), start, start * m + len(final))) if out is None else out
+    # Before step s the columns in `held` read the state of round s + 1; after it, that of round s. Speed alone: rows
+    # stand as columns, in two places by turns, so that nothing is moved to make room for those of round s.
+    places, held = np.empty((2, size, early.shape[2])), final.T
     for s in range(start - 1, -1, -1):
-        moved = response.before(adjoint, s)
-        adjoint = np.hstack([gains.whitener[gains.at(s)].T, moved.T]).T
-        early[:, s, s * m :] = response.read(adjoint, positions).T
+        following = places[s % 2, :, : held.shape[1] + m]
+        following[:, :m] = gains.whitener[gains.at(s)].T
+        response.before_columns(held, s, out=following[:, m:])
+        held = following
+        early[:, s, : s * m] = 0.0
+        early[:, s, s * m :] = response.read(held, positions)
     last = gains.last_whitener[None] if late is None else late.last
-    steady = np.zeros((0, m, response.size)) if late is None else late.steady[:-1]
+    steady = np.zeros((0, m, size)) if late is None else late.steady[:-1]
     split = start * m if late is not None else early.shape[2]
     return Impulses(
         early=early[:, :, :split],
@@ -108,12 +115,12 @@ def late_rows(response: FilteredResponse, start: int) -> LateRows:
     Guarantee: `off`, `final`, `beside` and `skew` are upper bounds; what O = QR is off by is measured.
     Source: docs/proofs/gram.md.
     """
-    gains, lags = response.gains, response.rounds - 1 - start
-    step = Step.of(response.transition, response.rows, gains.gain).error
+    gains, lags, closed = response.gains, response.rounds - 1 - start, response.settled_loop
+    step = closed.step_error
     growth = ROOM * 1.05 * gains.covariance_norm**0.5
-    steady = _followed(response, gains.whitener[start], start, lags)
+    steady = _followed(closed.loop, gains.whitener[start], lags)
     same = np.array_equal(gains.last_whitener, gains.whitener[start])
-    last = steady if same else _followed(response, gains.last_whitener, start, lags)
+    last = steady if same else _followed(closed.loop, gains.last_whitener, lags)
     errors = [row_errors(rows, step * growth) for rows in (steady, last)]
     rows = np.concatenate([steady[:-1].reshape(-1, response.size), last[-1]])
     base, root = linalg.qr(rows, mode="economic", check_finite=False)
@@ -124,6 +131,7 @@ def late_rows(response: FilteredResponse, start: int) -> LateRows:
     skew = float(np.linalg.norm(base.T @ base - np.eye(len(root))))
     skew = ROOM * (skew + GAMMA * (len(rows) + 2) * 1.01 * len(root))
     return LateRows(
+        loop=closed.loop,
         steady=steady,
         last=last,
         root=root,
@@ -136,16 +144,16 @@ def late_rows(response: FilteredResponse, start: int) -> LateRows:
     )
 
 
-def _followed(response: FilteredResponse, rows: np.ndarray, start: int, lags: int) -> np.ndarray:
+def _followed(loop: np.ndarray, rows: np.ndarray, lags: int) -> np.ndarray:
     """Rows times B^ℓ for ℓ ≤ `lags`: (lags + 1, rows, r)."""
     found = np.empty((lags + 1, *rows.shape))
     found[0] = rows
     for lag in range(lags):
-        found[lag + 1] = response.before(found[lag], start)
+        np.matmul(found[lag], loop, out=found[lag + 1])
     return found
 
 
 def _per_target(response: FilteredResponse, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Rows (lags, m, r) times the inputs of targets, as (targets, lags, m)."""
     lags, m, size = rows.shape
-    return np.asarray(response.read(rows.reshape(-1, size), positions).T.reshape(len(positions), lags, m))
+    return np.asarray(response.read(rows.reshape(-1, size).T, positions).reshape(len(positions), lags, m))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, eigenvalue_ends, spread, terms
+from sottovoce.filtering.rounding import GAMMA, ROOM, eigenvalue_ends, spread, terms, top_eigenvalue
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -37,6 +37,8 @@ __all__ = [
 
 # Speed alone: a sparse product takes as long for one entry as a dense one for about so many.
 DENSE = 32
+# Speed alone: products that tell how large a matrix is at least.
+POWERS = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,8 +102,8 @@ def filter_gains(
         following = (following + following.T) / 2
         following.flat[:: size + 1] += 1.0
         moved = following - covariance
-        # Speed alone: the Frobenius norm says when eigenvalues are worth their time.
-        if t >= earliest and np.linalg.norm(moved) <= 8 * steady:
+        # Speed alone: eigenvalues are worth their time once nothing says that one is larger.
+        if t >= earliest and np.linalg.norm(moved) <= 8 * steady and _reached(moved) <= steady:
             low, high = eigenvalue_ends(moved)
             missing = max(-low, high)
             if missing <= steady:
@@ -111,7 +113,7 @@ def filter_gains(
         covariance = following
     gain = np.array(gains).reshape(len(gains), size, m)
     # P_t grows with t, because P_2 ⪰ I = P_1 and the recursion is monotone: the last one has the largest norm.
-    largest = eigenvalue_ends(covariance)[1]
+    largest = top_eigenvalue(covariance)
     sizes = FilterSizes(
         transition=transition,
         covariance=covariance,
@@ -125,7 +127,11 @@ def filter_gains(
         covariance_norm=largest,
         frozen=frozen,
         missing=missing if frozen else 0.0,
-        distortion=added + max(_over_rounds(sizes, each, rounds) for each in (rows, last_rows)),
+        distortion=added
+        + max(
+            _over_rounds(sizes, each, rounds)
+            for each in ((rows,) if last_rows is rows else (rows, last_rows))
+        ),
     )
 
 
@@ -222,6 +228,14 @@ def square(rows: np.ndarray) -> np.ndarray:
     Speed alone: of one row every entry is one product, the same number as from a product of matrices.
     """
     return np.asarray(rows.T * rows if len(rows) == 1 else rows.T @ rows)
+
+
+def _reached(matrix: np.ndarray) -> float:
+    """‖X^k v‖/‖X^{k−1}v‖ for some v and k, at most ‖X‖₂; 0 where it underflows."""
+    state = matrix[:, int(np.argmax(np.abs(matrix.diagonal())))]
+    for _ in range(POWERS):
+        state = matrix @ (state / max(float(np.linalg.norm(state)), 1e-300))
+    return float(np.linalg.norm(state)) * (1 - 1e-12)
 
 
 def _measure(covariance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

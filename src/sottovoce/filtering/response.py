@@ -17,18 +17,17 @@ Source: docs/mathematics.md, sections 5 and 6; docs/proofs/filter.md and docs/pr
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sottovoce.errors import one_of
 from sottovoce.filtering.closed_loop import ClosedLoop
-from sottovoce.filtering.gram import gram_matrices
-from sottovoce.filtering.impulses import impulses_of
+from sottovoce.filtering.gram import forms_of
 from sottovoce.filtering.kalman import Gains, as_products_are_fast, filter_gains
 from sottovoce.filtering.krylov_space import krylov_space
-from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, Step, power_sum
+from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, Step, power_sum, spread
 from sottovoce.krylov import KrylovBasis, krylov_bases, power_error, proved_power_error
 from sottovoce.scenarios import ENGINES, Engine
 
@@ -125,6 +124,17 @@ class FilteredResponse:
         """How many leading states the rows read: in a Krylov space the first few."""
         return int(np.flatnonzero(self.rows.any(axis=0)).max(initial=-1)) + 1
 
+    @cached_property
+    def _picked(self) -> np.ndarray | None:
+        """Which state each row of C is, if each is a single one with the weight 1; else None.
+
+        Speed alone: products with 0 and 1 are exact.
+        """
+        places = np.flatnonzero(self.rows)
+        single = len(places) == len(self.rows) and (self.rows.flat[places] == 1).all()
+        picked = places % max(1, self.size)
+        return picked if single and len(np.unique(picked)) == len(self.rows) else None
+
     def respond(self, position: int, stream: np.ndarray) -> np.ndarray:
         """F c for one target and a stream c of shape (T,) or (T, d): the whitened shift of the view by rounds.
 
@@ -166,9 +176,7 @@ class FilteredResponse:
         batch = max(1, int(batch_bytes // self._target_bytes))
         for begin in range(0, len(positions), batch):
             chosen = positions[begin : begin + batch]
-            matrices, rounding = gram_matrices(
-                impulses_of(self, chosen), partial(self.before, round_index=self.alike_from)
-            )
+            matrices, rounding = forms_of(self, chosen)
             yield QuadraticForms(
                 positions=chosen,
                 matrices=matrices,
@@ -187,24 +195,38 @@ class FilteredResponse:
         shown = (self.rounds - 1 - start) * rows + len(self.gains.last_whitener)
         return start if shown > self.size else self.rounds - 1
 
-    def read(self, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """Rows (k, r) times the inputs of targets: columns of the rows where a state is a node."""
-        return np.take(rows, positions, axis=1) if self.engine == "filter" else rows @ self.columns(positions)
+    def read(self, columns: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Rows that stand as columns (r, k) times the inputs of targets, (targets, k); no copy if each state is one."""
+        if self.engine == "filter":
+            whole = np.array_equal(positions, np.arange(self.size))
+            return columns if whole else np.take(columns, positions, axis=0)
+        return np.asarray(self.columns(positions).T @ columns)
 
-    def recursion_error(self, rounds: int) -> float:
+    def recursion_error(self, rounds: int, step: float = 0.0) -> float:
         """The distortion from rounding in the rows of F, followed over `rounds` rounds.
 
-        A step puts the adjoint rows X of a round off by κ‖X‖ (see `Step`). They are those of all later rounds, and
-        ‖X‖_F ≤ √r, because what a state shows is at most its own square: noise of covariance I covers it. The error
-        meets a state that a stream c has built up to a norm of at most √‖P‖·‖c‖, P being what noise builds up. So
-        κT√(r‖P‖) for T steps, and γ_r√(rT) for the products with an input of norm at most 1.
+        A step puts the adjoint rows X of a round off by κ‖X‖ (see `Step`), or by `step`‖X‖ if that is more. They are
+        those of all later rounds, and ‖X‖_F ≤ √r, because what a state shows is at most its own square: noise of
+        covariance I covers it. The error meets a state that a stream c has built up to a norm of at most √‖P‖·‖c‖, P
+        being what noise builds up. So κT√(r‖P‖) for T steps, and γ_r√(rT) for the products with an input of norm at
+        most 1.
 
         Guarantee: upper bound, to be added to `distortion`.
         Source: docs/mathematics.md, section 11; `Step` for κ.
         """
-        step, size = Step.of(self.transition, self.rows, self.gains.gain), self.size
-        followed = step.error * rounds * (size * self.gains.covariance_norm) ** 0.5
+        error, size = max(step, self._step.error), self.size
+        followed = error * rounds * (size * self.gains.covariance_norm) ** 0.5
         return float(ROOM * (followed + GAMMA * size * (size * rounds) ** 0.5))
+
+    @cached_property
+    def _step(self) -> Step:
+        """What a step of the filter errs by."""
+        return Step.of(self.transition, self.rows, self.gains.gain)
+
+    @cached_property
+    def settled_loop(self) -> ClosedLoop:
+        """The closed loop of the rounds from `alike_from` on."""
+        return self.closed_loop(self.alike_from)
 
     @property
     def shows(self) -> float:
@@ -224,24 +246,42 @@ class FilteredResponse:
         Guarantee: upper bound, to be added to `distortion`.
         Source: docs/proofs/gram.md, "What is followed".
         """
-        found = self.recursion_error(self.rounds)
-        if (start := self.alike_from) < self.rounds - 1:
-            built = 1.05 * self.gains.covariance_norm**0.5
-            found += ROOM * self.shows * built * self.recursion_error(start)
-        return found
+        if (start := self.alike_from) == self.rounds - 1:
+            return self.recursion_error(self.rounds)
+        built = 1.05 * self.gains.covariance_norm**0.5
+        found = self.recursion_error(self.rounds, self.settled_loop.step_error)
+        return float(found + ROOM * self.shows * built * self.recursion_error(start))
 
     def before(self, rows: np.ndarray, round_index: int) -> np.ndarray:
         """Rows · A Φ_t: what rows that read the state of the next round read in the one with this 0-based index.
 
         Guarantee: within `Step.error` of the truth, in proportion to the rows' norm.
         """
-        # X A Φ = X A − ((X A) K) C, where C reads the first few states alone.
+        # X A Φ = X A − ((X A) K) C, where C reads the first few states alone, or has one 1 in each of its rows.
         moved = (
             rows @ self._adjoint.T if isinstance(self._adjoint, np.ndarray) else (self._adjoint @ rows.T).T
         )
-        seen = self._seen
-        moved[:, :seen] -= (moved @ self.gains.gain[self.gains.at(round_index)]) @ self.rows[:, :seen]
+        told, seen = moved @ self.gains.gain[self.gains.at(round_index)], self._seen
+        if self._picked is not None:
+            moved[:, self._picked] -= told
+        else:
+            moved[:, :seen] -= told @ self.rows[:, :seen]
         return np.asarray(moved)
+
+    def before_columns(self, columns: np.ndarray, round_index: int, out: np.ndarray) -> None:
+        """The same of rows that stand as columns (r, k), written to `out`.
+
+        Guarantee: that of `before`.
+        """
+        if isinstance(self._adjoint, np.ndarray):
+            np.matmul(self._adjoint, columns, out=out)
+        else:
+            out[:] = self._adjoint @ columns
+        told, seen = self.gains.gain[self.gains.at(round_index)].T @ out, self._seen
+        if self._picked is not None:
+            out[self._picked] -= told
+        else:
+            out[:seen] -= self.rows[:, :seen].T @ told
 
     def after(self, states: np.ndarray, round_index: int) -> np.ndarray:
         """A Φ_t · states: what is left of states of the round with this 0-based index when the next one begins.
@@ -258,14 +298,15 @@ class FilteredResponse:
         """B = AΦ and D = L⁻¹C with the gains of a 0-based round, kept for ever.
 
         I − KC errs by at most γ_{m+1}(I + |K||C|) entry by entry, and a product with A by γ_k|A||Φ| more, k being
-        the entries of its longest row.
+        the entries of its longest row: by γ_{k+m+1}|A|(I + |K||C|) in all.
 
         Guarantee: the true B is within `off` of the loop stored.
         Source: Higham, *Accuracy and Stability*, Section 3.5.
         """
         k = self.gains.at(round_index)
         gain, rows = np.abs(self.gains.gain[k]), np.abs(self.rows)
-        size = float(np.linalg.norm(abs(self.transition) @ (np.eye(self.size) + gain @ rows)))
+        sizes = abs(self.transition) @ (np.eye(self.size) + gain @ rows)
+        size = min(float(np.linalg.norm(sizes)), ROOM * spread(sizes))
         transition = self.transition
         terms = (
             self.size
@@ -275,7 +316,7 @@ class FilteredResponse:
         return ClosedLoop(
             loop=self.after(np.eye(self.size), k),
             whitener=self.gains.whitener[k],
-            off=1.001 * UNIT_ROUNDOFF * (terms + len(rows) + 4) * size,
+            off=1.001 * UNIT_ROUNDOFF * (terms + len(rows) + 2) * size,
         )
 
     def whitener(self, round_index: int) -> np.ndarray:

@@ -40,6 +40,7 @@ __all__ = [
     "spectral_norm",
     "spread",
     "terms",
+    "top_eigenvalue",
     "transform_error",
     "transform_units",
     "turned_rows",
@@ -142,6 +143,16 @@ def eigenvalue_ends(matrix: np.ndarray) -> tuple[float, float]:
     return -_top(-matrix, -float(values[0])), _top(matrix, float(values[-1]))
 
 
+def top_eigenvalue(matrix: np.ndarray) -> float:
+    """A number that no eigenvalue of a symmetric or Hermitian matrix exceeds: the second of `eigenvalue_ends`.
+
+    Guarantee: λ_max is at most that.
+    """
+    if not np.isfinite(matrix).all():
+        return np.inf
+    return _top(matrix, float(np.linalg.eigvalsh(matrix)[-1]))
+
+
 def _top(matrix: np.ndarray, guess: float) -> float:
     """An upper bound of λ_max next to a guess of it."""
     room = 2 * _definite_room(matrix, guess)
@@ -169,7 +180,7 @@ def spectral_norm(matrix: np.ndarray) -> float:
     gram = matrix.conj().T @ matrix
     gram = (gram + gram.conj().T) / 2
     units = (4 if np.iscomplexobj(matrix) else 1) * (len(matrix) + 2)
-    top = eigenvalue_ends(gram)[1] + GAMMA * units * frobenius**2
+    top = top_eigenvalue(gram) + GAMMA * units * frobenius**2
     return min(frobenius, float(np.sqrt(top)) * (1 + 4 * UNIT_ROUNDOFF) + TINY)
 
 
@@ -272,40 +283,39 @@ def row_errors(rows: np.ndarray, step: float) -> np.ndarray:
     return np.asarray(ROOM * step * np.concatenate([[0.0], np.cumsum(norms)[:-1]]))
 
 
-def gram_error(
-    impulses: Impulses, matrices: np.ndarray, read: np.ndarray | None = None, norms: np.ndarray | None = None
-) -> np.ndarray:
+def gram_error(impulses: Impulses, diagonals: np.ndarray, norms: np.ndarray | None = None) -> np.ndarray:
     """How far rounding moves cᵀMc at most, |c_t| ≤ 1, for the M of `gram_matrices`, one number a target.
 
-    Sums of k products err by γ_k‖F_s‖‖F_t‖, and ‖F_s‖² = M_ss. Where rounds are alike, Oy_s is known as Ry_s up to
-    η‖y_s‖ and a rotation that is off by `skew`, and g_k, `read`, up to what the recursion for it adds in L steps:
+    Sums of k products err by γ_k‖F_s‖‖F_t‖, and ‖F_s‖² = M_ss, of which `diagonals` has a row for each target. Where
+    rounds are alike, Oy_s is known as Ry_s up to η‖y_s‖ and a rotation that is off by `skew`, and g_k up to what the
+    recursion for it adds in L steps:
 
         γ(Σ_t ‖F_t‖)² + `skew`·V² + 2ηYV + η²Y² + 2Y·Σ_k (‖δg_k‖ + γ_r‖g_k‖),   V = Σ_{s<c} ‖F_s‖,   Y = Σ ‖y_s‖
 
-    `norms` are the sums of the sizes that the recursion went through.
+    `norms` are the sums of the sizes ‖g'_k‖ that the recursion went through, and ‖g_k‖ ≤ ‖g'_k‖ + ‖Λ_L‖‖λ_{L−k}‖.
 
     Guarantee: upper bounds.
     Source: docs/proofs/gram.md; Higham, *Accuracy and Stability*, Section 3.5.
     """
     late, (lags, m), last = impulses.late, impulses.steady.shape[1:], impulses.last.shape[2]
     height = impulses.early.shape[2] + impulses.states.shape[2] + lags * (m + 1) + last
-    lengths = np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), 0.0)) + TINY
+    lengths = np.sqrt(np.maximum(diagonals, 0.0)) + TINY
     found = GAMMA * (height + 4) * lengths.sum(axis=1) ** 2
-    if late is None or read is None or norms is None:
+    if late is None or norms is None:
         return np.asarray(ROOM * found)
     size, first = len(late.root), lengths[:, : impulses.early.shape[1]].sum(axis=1)
-    built = np.sqrt((impulses.states**2).sum(axis=2)).sum(axis=1) + TINY
+    built = np.sqrt(np.einsum("jsr,jsr->js", impulses.states, impulses.states)).sum(axis=1) + TINY
     offset = late.off + late.beside + GAMMA * size * float(np.linalg.norm(late.root))
     found += late.skew * first**2 + 2 * offset * built * first + (offset * built) ** 2
-    shown = (np.sqrt((part**2).sum(axis=(1, 2))) for part in (impulses.steady, impulses.last))
+    shown = (np.sqrt(np.einsum("jlm,jlm->j", part, part)) for part in (impulses.steady, impulses.last))
     answer = np.sum(list(shown), axis=0) + TINY
     # What δg_0, the step from one to the next, and the term of the last lag are off by.
     begun = (GAMMA * lags * m * float(np.linalg.norm(late.steady[:-1])) + late.off) * answer
     final = float(np.linalg.norm(late.steady[-1])) + float(np.linalg.norm(late.last[-1])) + TINY
-    ended = (GAMMA * (max(m, last) + 2) * final + late.final) * answer * (lags + 1) ** 0.5
+    shift = final * answer * (lags + 1) ** 0.5
+    ended = GAMMA * (max(m, last) + 2) * shift + late.final * answer * (lags + 1) ** 0.5
     stepped = (late.step + 2 * GAMMA) * norms + ended
-    sizes = np.sqrt((read**2).sum(axis=2)).sum(axis=1)
-    off = lags * late.growth * (begun + stepped) + ended + GAMMA * (size + 2) * sizes
+    off = lags * late.growth * (begun + stepped) + ended + GAMMA * (size + 2) * (norms + shift)
     return np.asarray(ROOM * (found + 2 * built * off))
 
 

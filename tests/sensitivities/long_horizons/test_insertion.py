@@ -280,6 +280,14 @@ def test_a_band_is_dominated_where_the_whole_form_is() -> None:
         assert is_dominated(band, y) is dual.is_dominated(whole, y) is held
 
 
+def test_a_band_that_is_no_number_somewhere_is_dominated_by_nothing() -> None:
+    for place in ((0, 0), (1, 2), (0, 5)):
+        band = np.array([[1.0] * 6, [0.1] * 6])
+        assert is_dominated(band, np.full(6, 5.0))
+        band[place] = np.nan
+        assert not is_dominated(band, np.full(6, 5.0))
+
+
 def test_a_filter_that_settles_late_has_nothing_inserted() -> None:
     assert insertion_of(response_of("ring:n=60", View.secure_sum(0), 300), 2e-4) is None
 

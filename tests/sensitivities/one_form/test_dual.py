@@ -109,6 +109,30 @@ def test_a_y_that_is_negative_or_no_number_is_refused(wrong: float) -> None:
     assert not is_dominated(0.1 * np.eye(2), np.array([1.0, wrong]))
 
 
+@pytest.mark.parametrize("place", [(0, 0), (3, 1), (5, 5), (5, 0)])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_form_that_is_no_number_somewhere_is_dominated_by_nothing(
+    place: tuple[int, int], wrong: float
+) -> None:
+    form = np.eye(6)
+    form[place] = form[place[::-1]] = wrong
+    assert not is_dominated(form, np.full(6, 5.0))
+
+
+def test_forms_are_solved_together_as_they_are_one_by_one() -> None:
+    rng = np.random.default_rng(5)
+    roots = rng.standard_normal((4, 30, 30))
+    roots[2, :, 7] = 0.0
+    forms = roots.transpose(0, 2, 1) @ roots
+    for form, solution in zip(forms, solve_duals(forms, tolerance=1e-3), strict=True):
+        alone = solve_dual(form, tolerance=1e-3)
+        assert solution.y is not None
+        assert alone.y is not None
+        assert solution.bound == pytest.approx(alone.bound, rel=1e-3)
+        assert is_dominated(form, solution.y)
+    assert solve_duals(forms, tolerance=1e-3)[2].y[7] == 0  # type: ignore[index]
+
+
 @pytest.mark.parametrize("rounds", [1, 2, 8, 60])
 @pytest.mark.parametrize("turn", [0.0, 1.0, 2.0, 3.0])
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4])

@@ -27,6 +27,8 @@ __all__ = ["Insertion", "insertion_of"]
 # Speed alone: what may be lost beyond w rounds, as a share of the tolerance and of what a round of a target shows; the
 # widths that are tried; up to how many states powers of the loop are worth their time; and how many targets are asked.
 GOAL, STEP, MOST_STATES, ASKED = 0.05, 4, 512, 256
+# Speed alone: no width below so many times the rounds after which gains have settled is tried.
+SOONEST = 1.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +116,9 @@ def insertion_of(response: FilteredResponse, tolerance: float, period: int = 1) 
     if not response.gains.frozen or response.size > MOST_STATES:
         return None
     widest = (2 * (response.rounds - start - 1)) // 5
+    # What is left of a state fades as the root of what the gains still move by: not sooner than they have settled.
+    if widest < SOONEST * start:
+        return None
     closed = response.closed_loop(start)
     every = max(1, response.inputs.shape[1] // ASKED)
     sources = response.columns(np.arange(0, response.inputs.shape[1], every))

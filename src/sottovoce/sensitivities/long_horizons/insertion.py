@@ -412,9 +412,11 @@ def is_dominated(band: np.ndarray, y: np.ndarray) -> bool:
     >>> is_dominated(np.array([[2.0, 2.0], [-1.0, 0.0]]), np.array([3.1, 3.1]))
     True
     """
-    if (y < 0).any() or not np.isfinite(y).all():
+    if not (y >= 0).all() or not np.isfinite(y).all():
         return False
     margin = definiteness_margin(len(y), float(y.sum() + np.abs(band[0]).sum()))
     rest = np.negative(band)
     rest[0] += y - margin
-    return bool(dpbtrf(rest, lower=1, overwrite_ab=1)[1] == 0)
+    # What is no number makes all pivots after it none, and LAPACK need not say so.
+    factor, failed = dpbtrf(rest, lower=1, overwrite_ab=1)
+    return bool(failed == 0 and factor[0, -1] > 0)

@@ -24,7 +24,7 @@ from sottovoce.sensitivities.one_form.dual import solve_duals
 from sottovoce.sensitivities.one_form.patterns import solve_participation
 from sottovoce.sensitivities.one_form.solution import CLOSE, FormSolution, plain_ends, solve_form
 from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE
-from sottovoce.sensitivities.rounding import widened
+from sottovoce.sensitivities.rounding import value_error, widened
 from sottovoce.views import METHOD_NAMES
 
 if TYPE_CHECKING:
@@ -58,10 +58,9 @@ def batch_ends(forms: QuadraticForms, problem: Problem) -> tuple[np.ndarray, np.
     """
     attained, bound = plain_ends(forms.matrices)
     method = np.full(len(bound), "abs", dtype=METHOD_NAMES)
-    for place, solution in _solutions(
-        forms.matrices, _worth_solving(attained, bound, forms, problem), problem
-    ):
-        attained[place], bound[place], method[place] = solution.attained, solution.bound, solution.method
+    chosen = _worth_solving(attained, bound, forms, problem)
+    for place, *found in _solved(forms.matrices, chosen, problem, (attained, bound)):
+        attained[place], bound[place], method[place] = found
     lower, upper = widened(
         attained - forms.rounding,
         bound + forms.rounding,
@@ -73,34 +72,40 @@ def batch_ends(forms: QuadraticForms, problem: Problem) -> tuple[np.ndarray, np.
     return np.minimum(lower, problem.cap), np.minimum(upper, problem.cap), method
 
 
-def _solutions(
-    matrices: np.ndarray, chosen: np.ndarray, problem: Problem
-) -> Iterator[tuple[int, FormSolution]]:
-    """The solutions of the forms that are chosen, with their places: a few at once where all rounds count.
+def _solved(
+    matrices: np.ndarray, chosen: np.ndarray, problem: Problem, plain: tuple[np.ndarray, np.ndarray]
+) -> Iterator[tuple[int, float, float, str]]:
+    """The ends of the forms that are chosen, with their places: a few at once where all rounds count.
 
-    Speed alone: signs of few rounds are gone through one and all, which needs no dual solution.
+    `plain` has what plain signs attain over all rounds, and Σ|M_st| from above, of every form. Speed alone: signs of
+    few rounds are gone through one and all, which needs no dual solution.
+
+    Guarantee: attained ≤ Δ² ≤ bound for the forms as stored, as in `solve_form`.
     """
     places, rounds = np.flatnonzero(chosen), matrices.shape[-1]
     together = problem.participation.kind == "full" and not (
         problem.contribution == "scalar" and rounds <= ENUMERABLE
     )
-    if not together:
-        for place in places:
-            yield int(place), solve_problem(matrices[place], problem)
-        return
-    few = max(1, TOGETHER // rounds**2)
+    few = max(1, TOGETHER // rounds**2) if together else 1
     for begin in range(0, len(places), few):
         some = places[begin : begin + few]
-        for place, dual in zip(some, solve_duals(matrices[some], tolerance=problem.tolerance), strict=True):
-            yield (
-                int(place),
-                solve_form(
-                    matrices[place],
-                    contribution=problem.contribution,
-                    tolerance=problem.tolerance,
-                    dual=dual,
-                ),
+        duals = solve_duals(matrices[some], tolerance=problem.tolerance) if together else [None]
+        for place, dual in zip(some.tolist(), duals, strict=True):
+            form = matrices[place]
+            if dual is not None and dual.y is not None and problem.contribution == "vector":
+                signs, sizes = (float(each[place]) for each in plain)
+                value = dual.attained - value_error(form, sizes, dual.streams.shape[1])
+                bound, name = min((dual.bound, "dual"), (sizes, "abs"))
+                yield place, max(signs, value), bound, name
+                continue
+            found = (
+                solve_problem(form, problem)
+                if dual is None
+                else solve_form(
+                    form, contribution=problem.contribution, tolerance=problem.tolerance, dual=dual
+                )
             )
+            yield place, found.attained, found.bound, found.method
 
 
 def _worth_solving(

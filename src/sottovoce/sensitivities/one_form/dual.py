@@ -18,7 +18,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft, linalg
+from scipy import fft
+from scipy.linalg.lapack import dpotrf
 
 from sottovoce.sensitivities.rounding import definiteness_margin, summed
 
@@ -76,20 +77,28 @@ def is_dominated(form: np.ndarray, y: np.ndarray) -> bool:
     >>> is_dominated(form, np.array([3.1, 3.1])), is_dominated(form, np.array([2.9, 2.9]))
     (True, False)
     """
-    active = np.any(form != 0, axis=1)
-    if (y < 0).any() or not np.isfinite(y).all():
+    if not (y >= 0).all() or not np.isfinite(y).all():
         return False
-    rest = np.negative(form if active.all() else form[np.ix_(active, active)])
+    active = _active(form)
+    inner, sums = (form, y) if active.all() else (form[np.ix_(active, active)], y[active])
+    rest = np.negative(inner)
     size = len(rest)
     if size == 0:
         return True
-    margin = definiteness_margin(size, float(y[active].sum() + np.abs(np.diagonal(rest)).sum()))
-    rest.flat[:: size + 1] += y[active] - margin
-    try:
-        linalg.cholesky(rest, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+    margin = definiteness_margin(size, float(sums.sum() + np.abs(np.diagonal(rest)).sum()))
+    if not math.isfinite(margin):
         return False
-    return True
+    rest.flat[:: size + 1] += sums - margin
+    # LAPACK reads the lower triangle of `rest`, which stands in columns as the upper one. What is no number makes all
+    # pivots after it none, and LAPACK need not say so.
+    factor, failed = dpotrf(rest.T, lower=0, overwrite_a=1, clean=0)
+    return bool(failed == 0 and factor[-1, -1] > 0)
+
+
+def _active(form: np.ndarray) -> np.ndarray:
+    """Which rows of M are not 0. Speed alone: where no number on the diagonal is 0 nothing else is looked at."""
+    shown = np.diagonal(form) != 0
+    return np.asarray(shown if shown.all() else np.any(form != 0, axis=1))
 
 
 def proved_level(form: np.ndarray) -> float:
@@ -139,8 +148,7 @@ def solve_duals(
         if iteration == DOUBTFUL:
             search.shift_surely()
         if iteration in CHECKS or iteration % CHECK_EVERY == 0:
-            for place, form, vectors in zip(left, search.forms, search.streams, strict=True):
-                solution = _lifted(form, vectors, tolerance)
+            for place, solution in zip(left, _lifted(search.forms, search.streams, tolerance), strict=True):
                 found[place] = solution if solution.y is not None else None
             still = np.array([found[place] is None for place in left])
             if not still.any():
@@ -149,7 +157,7 @@ def solve_duals(
                 left = left[still]
                 search.keep(still)
     return [
-        _loosened(forms[place], search.streams[left == place][0], tolerance) if solution is None else solution
+        _loosened(forms[place], search.streams[left == place], tolerance) if solution is None else solution
         for place, solution in enumerate(found)
     ]
 
@@ -177,10 +185,10 @@ class _Search:
 
     @classmethod
     def of(cls, forms: np.ndarray, starts: np.ndarray | None) -> _Search:
-        symbols = np.array([_symbol(form) for form in forms])
+        symbols = _symbols(forms)
         shifts = np.array([_safe_shift(*each) for each in zip(forms, symbols, strict=True)])[:, None, None]
         if starts is None:
-            starts = np.array([_rotating_start(symbol, forms.shape[1]) for symbol in symbols])
+            starts = _rotating_starts(symbols, forms.shape[1])
         momentum = np.ones((len(forms), 1, 1))
         return cls(forms=forms, shifts=shifts, streams=starts, previous=starts, momentum=momentum)
 
@@ -212,34 +220,37 @@ class _Search:
 def _loosened(form: np.ndarray, streams: np.ndarray, tolerance: float) -> DualSolution:
     """The solution with the least lift, above the tolerance, that is proved; without y if none is."""
     for loosened in 2.0 ** np.arange(1, 12):
-        solution = _lifted(form, streams, loosened * tolerance)
+        (solution,) = _lifted(form[None], streams, loosened * tolerance)
         if solution.y is not None:
             break
     return solution
 
 
-def _lifted(form: np.ndarray, streams: np.ndarray, tolerance: float) -> DualSolution:
+def _lifted(forms: np.ndarray, streams: np.ndarray, tolerance: float) -> list[DualSolution]:
     """Y = ‖(MC)_t‖ lifted evenly until Σ y_t is the attained value times 1 + tolerance, if that is proved feasible.
 
     Rounds whose row of M is 0 need no y: the target is not heard of there, and y_t = 0
     is accepted by `is_dominated`.
     """
-    product = form @ streams
-    attained = float(np.sum(product * streams))
-    y = np.linalg.norm(product, axis=1)
-    room = attained * (1 + tolerance) - float(y.sum())
-    if room <= 0:
-        return DualSolution(streams=streams, attained=attained, y=None)
-    active = np.any(form != 0, axis=1)
-    y = np.where(active, y + room / max(1, int(active.sum())), 0.0)
-    return DualSolution(streams=streams, attained=attained, y=y if is_dominated(form, y) else None)
+    products = forms @ streams
+    attained = np.einsum("ktd,ktd->k", products, streams)
+    lengths = np.sqrt(np.einsum("ktd,ktd->kt", products, products))
+    found = []
+    for form, vectors, value, sizes in zip(forms, streams, attained.tolist(), lengths, strict=True):
+        room, y = value * (1 + tolerance) - float(sizes.sum()), None
+        if room > 0:
+            active = _active(form)
+            y = np.where(active, sizes + room / max(1, int(active.sum())), 0.0)
+            y = y if is_dominated(form, y) else None
+        found.append(DualSolution(streams=vectors, attained=value, y=y))
+    return found
 
 
-def _symbol(form: np.ndarray) -> np.ndarray:
-    """The spectrum of the middle row of M, at frequencies 0..π: it tells where a nearly Toeplitz M is large."""
-    middle = len(form) // 2
-    row = form[middle, middle:]
-    return np.asarray(2 * fft.rfft(row, 4 * len(form)).real - row[0])
+def _symbols(forms: np.ndarray) -> np.ndarray:
+    """The spectra of the middle rows of M, at frequencies 0..π: they tell where a nearly Toeplitz M is large."""
+    rounds = forms.shape[1]
+    rows = forms[:, rounds // 2, rounds // 2 :]
+    return np.asarray(2 * fft.rfft(rows, 4 * rounds).real - rows[:, :1])
 
 
 def _safe_shift(form: np.ndarray, symbol: np.ndarray) -> float:
@@ -258,18 +269,19 @@ def _safe_shift(form: np.ndarray, symbol: np.ndarray) -> float:
     return float(max(0.0, 0.9 * symbol.min()))
 
 
-def _rotating_start(symbol: np.ndarray, rounds: int) -> np.ndarray:
+def _rotating_starts(symbols: np.ndarray, rounds: int) -> np.ndarray:
     """Rows of norm 1 that turn at the frequency where the symbol is largest, and a little at others elsewhere.
 
     Of a Toeplitz form the optimum turns at one frequency but for its ends; the other planes let the ends differ.
     """
-    time = np.arange(rounds)[:, None]
-    best = np.pi * int(np.argmax(symbol)) / (len(symbol) - 1)
-    planes = DIMENSION // 2 - 1
-    others = np.pi * (np.arange(planes) + 0.5) / planes
-    angles = np.hstack([time * best, (time + 0.5) * others + np.arange(planes)])
-    share = np.array([1.0, *[0.3 / np.sqrt(planes)] * planes])
-    return _unit_rows(np.hstack([share * np.cos(angles), share * np.sin(angles)]), np.zeros(2 * planes + 2))
+    time, planes = np.arange(rounds)[:, None], DIMENSION // 2 - 1
+    best = np.pi * np.argmax(symbols, axis=1) / (symbols.shape[1] - 1)
+    others = (time + 0.5) * (np.pi * (np.arange(planes) + 0.5) / planes) + np.arange(planes)
+    starts = np.empty((len(symbols), rounds, 2 * planes + 2))
+    for turned, column in ((np.cos, 0), (np.sin, planes + 1)):
+        starts[:, :, column] = turned(best[:, None] * time[:, 0])
+        starts[:, :, column + 1 : column + 1 + planes] = 0.3 / np.sqrt(planes) * turned(others)
+    return _unit_rows(starts, np.zeros(2 * planes + 2))
 
 
 def _unit_rows(rows: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
