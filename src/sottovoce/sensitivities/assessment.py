@@ -30,6 +30,7 @@ from sottovoce.sensitivities.long_horizons.closest import (
     turning_signs,
     turning_stream,
 )
+from sottovoce.sensitivities.long_horizons.inserted_patterns import core_of
 from sottovoce.sensitivities.long_horizons.inserted_rounds import insertion_of
 from sottovoce.sensitivities.long_horizons.insertion import inserted_ends, inserted_stream
 from sottovoce.sensitivities.many_targets.at_once import MOST_STATES, NARROW
@@ -185,15 +186,18 @@ def _solved(
 
 
 def _insertion(response: FilteredResponse, problem: Problem) -> Insertion | None:
-    """Where to insert rounds instead of writing M out: for patterns that are listed, if the filter settles early.
+    """Where to insert rounds instead of writing M out, if the filter settles early.
 
     Speed alone; so few rounds of a pattern that contributes every k-th are solved from their own form.
     """
     chosen = problem.participation
-    if _is_long(response) or chosen.kind not in {"full", "every", "fixed"}:
+    if _is_long(response) or chosen.kind == "poisson":
         return None
     period = chosen.size if chosen.kind == "every" and problem.cap > WRITTEN_OUT else 1
-    return insertion_of(response, problem.tolerance, period)
+    plan = insertion_of(response, problem.tolerance, period)
+    if plan is not None and not chosen.is_listed and core_of(plan, chosen) is None:
+        return None
+    return plan
 
 
 def _worth_solving_still(

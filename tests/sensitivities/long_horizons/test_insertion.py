@@ -18,8 +18,9 @@ from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
 from sottovoce.sensitivities.ends import Problem
 from sottovoce.sensitivities.long_horizons import insertion
+from sottovoce.sensitivities.long_horizons.bands import is_dominated
 from sottovoce.sensitivities.long_horizons.inserted_rounds import Insertion, insertion_of
-from sottovoce.sensitivities.long_horizons.insertion import inserted_ends, inserted_stream, is_dominated
+from sottovoce.sensitivities.long_horizons.insertion import inserted_ends, inserted_stream
 from sottovoce.sensitivities.one_form import dual
 from sottovoce.sensitivities.one_form.batches import batch_ends
 from sottovoce.sensitivities.rounding import inserted_error

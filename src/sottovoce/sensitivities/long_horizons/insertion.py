@@ -26,18 +26,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import fft
-from scipy.linalg.lapack import dpbtrf
 
 from sottovoce.filtering import GAMMA, ROOM
 from sottovoce.sensitivities.capacity import room_for_forms
 from sottovoce.sensitivities.ends import Ends
 from sottovoce.sensitivities.long_horizons.banded_signs import best_banded_signs, signs_value
+from sottovoce.sensitivities.long_horizons.bands import is_dominated, peak
+from sottovoce.sensitivities.long_horizons.inserted_patterns import core_of
 from sottovoce.sensitivities.one_form.dual import streams_of
 from sottovoce.sensitivities.one_form.solution import solve_form
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs
 from sottovoce.sensitivities.rounding import (
-    definiteness_margin,
     inserted_error,
     summed,
     value_error,
@@ -59,9 +58,8 @@ __all__ = ["inserted_ends", "inserted_stream"]
 SEARCHES, ENOUGH, TOGETHER = ((20, 2), (60, 3)), 2.5, 500_000
 # Speed alone: a bound so many tolerances above what vectors attain is good enough; the whole form would be closer.
 ENDED = 5
-# Speed alone: how often a stream is repeated with its middle held, the points of the grid for ω, and by which
-# multiples of the tolerance y is lifted.
-REPEATED, POINTS, LIFTS = 6, 4096, (0.5, 1.0, 1.5, 2.0, 4.0)
+# Speed alone: how often a stream is repeated with its middle held, and by which multiples of the tolerance y is lifted.
+REPEATED, LIFTS = 6, (0.5, 1.0, 1.5, 2.0, 4.0)
 
 
 def inserted_ends(
@@ -83,8 +81,7 @@ def inserted_ends(
     for forms in short.forms(positions, room_for_forms(short)):
         error = _errors(response, plan, forms, problem)
         attained, bound, method = np.zeros(len(error)), np.zeros(len(error)), ends.method[: len(error)].copy()
-        for each in _patterns(plan, problem):
-            low, high, name, good = _of_pattern(plan, forms.matrices, each, error, problem)
+        for low, high, name, good in _of_patterns(plan, forms.matrices, error, problem):
             attained = np.maximum(attained, low)
             method, bound = np.where(high > bound, name, method), np.maximum(high, bound)
             told[done : done + len(error)] &= good
@@ -110,6 +107,28 @@ def inserted_ends(
 def _apart(attained: np.ndarray, bound: np.ndarray, error: np.ndarray, problem: Problem) -> np.ndarray:
     """Which targets need more than plain signs and sums of sizes. Speed alone."""
     return np.asarray(bound - attained > np.maximum(problem.tolerance / 4 * attained, error))
+
+
+def _of_patterns(
+    plan: Insertion, matrices: np.ndarray, error: np.ndarray, problem: Problem
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """`_of_pattern` for each pattern that is listed, or the same once for a large family.
+
+    Guarantee: the largest of what is attained and of the bounds are ends over all patterns, for M̃ as stored.
+    """
+    if problem.participation.is_listed:
+        for each in _patterns(plan, problem):
+            yield _of_pattern(plan, matrices, each, error, problem)
+        return
+    core = core_of(plan, problem.participation)
+    assert core is not None, "rounds are inserted where a core serves"
+    solved = [core.ends(form, problem)[0] for form in matrices]
+    yield (
+        np.array([each.attained for each in solved]),
+        np.array([each.bound for each in solved]),
+        np.array([each.method for each in solved]),
+        np.isfinite([each.bound for each in solved]),
+    )
 
 
 def _patterns(plan: Insertion, problem: Problem) -> list[np.ndarray]:
@@ -175,12 +194,21 @@ def inserted_stream(
     """The stream behind the lower end of `inserted_ends`, found again: shape (T,) or (T, d)."""
     (forms,) = _short(response, plan).forms(np.array([position]))
     error = _errors(response, plan, forms, problem)
+    core = None if problem.participation.is_listed else core_of(plan, problem.participation)
+    if core is not None:
+        solution, pattern = core.ends(forms.matrices[0], problem)
+        return _on_pattern(solution.witness, pattern, plan.rounds)
     values = [
         _of_pattern(plan, forms.matrices, each, error, problem)[0][0] for each in _patterns(plan, problem)
     ]
     pattern = _patterns(plan, problem)[int(np.argmax(values))]
     found = _stream_of(plan, forms.matrices, pattern, error, problem)
-    stream = np.zeros((plan.rounds, *found.shape[1:]))
+    return _on_pattern(found, pattern, plan.rounds)
+
+
+def _on_pattern(found: np.ndarray, pattern: np.ndarray, rounds: int) -> np.ndarray:
+    """A stream on the rounds of a pattern as one over all rounds."""
+    stream = np.zeros((rounds, *found.shape[1:]))
     stream[pattern] = found
     return stream
 
@@ -305,7 +333,7 @@ class _Turned:
         left = plan.inserted - before
         middle = c + w + (before - w) // 2
         row = form[c, c : c + w + 1]
-        frequency, level = _peak(row)
+        frequency, level = peak(row)
         streams, plane = _held(inner, streams, frequency, slice(middle - w, middle + w))
         product = inner @ streams
         sizes = float(np.abs(inner).sum())
@@ -367,18 +395,6 @@ def _turned(
         yield from best.items()
 
 
-def _peak(row: np.ndarray) -> tuple[float, float]:
-    """ω where r_0 + 2Σ r_d cos ωd is largest, next to a grid, and the value there."""
-    symbol = 2 * fft.rfft(row, 2 * POINTS).real - row[0]
-    best = int(np.argmax(symbol))
-    frequency = math.pi * best / POINTS
-    if 0 < best < POINTS:
-        before, here, after = symbol[best - 1 : best + 2]
-        curve = before - 2 * here + after
-        frequency += (before - after) / (2 * curve) * math.pi / POINTS if curve < 0 else 0.0
-    return frequency, float(row[0] + 2 * np.cos(frequency * np.arange(1, len(row))) @ row[1:])
-
-
 def _held(
     form: np.ndarray, streams: np.ndarray, frequency: float, middle: slice
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -400,23 +416,3 @@ def _held(
         first = np.eye(1, found.shape[1])
         found, plane = turned(np.where(norms > 0, found / np.where(norms > 0, norms, 1.0), first))
     return found, plane
-
-
-def is_dominated(band: np.ndarray, y: np.ndarray) -> bool:
-    """Whether diag(y) ⪰ M, proved for a banded M as stored, given by its lower band.
-
-    Guarantee: True is a proof, by the margin of `definiteness_margin`: a Cholesky factor of a band is one of the
-    matrix. False says nothing.
-    Source: docs/proofs/spectra.md, "One matrix above another".
-
-    >>> is_dominated(np.array([[2.0, 2.0], [-1.0, 0.0]]), np.array([3.1, 3.1]))
-    True
-    """
-    if not (y >= 0).all() or not np.isfinite(y).all():
-        return False
-    margin = definiteness_margin(len(y), float(y.sum() + np.abs(band[0]).sum()))
-    rest = np.negative(band)
-    rest[0] += y - margin
-    # What is no number makes all pivots after it none, and LAPACK need not say so.
-    factor, failed = dpbtrf(rest, lower=1, overwrite_ab=1)
-    return bool(failed == 0 and factor[0, -1] > 0)

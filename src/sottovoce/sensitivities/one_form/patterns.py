@@ -26,10 +26,21 @@ from sottovoce.sensitivities.one_form.solution import FormSolution, solve_form
 from sottovoce.sensitivities.rounding import summed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution
 
-__all__ = ["covering", "earliest_pattern", "solve_largest", "solve_participation"]
+__all__ = [
+    "Places",
+    "covering",
+    "coverings",
+    "earliest_pattern",
+    "good_patterns",
+    "sizes_within",
+    "solve_largest",
+    "solve_participation",
+]
 
 # Speed alone: families with at most this many patterns are gone through one by one.
 ENUMERABLE_PATTERNS = 512
@@ -40,9 +51,11 @@ MIXTURES = np.linspace(0.0, 1.0, 21)
 MOST_WEIGHED, REPETITIONS, VECTORS = 1024, 600, 6
 # Speed alone: sets of rounds that are looked at in the search for the one with the largest sum of absolute values.
 NODES = 3000
+# Speed alone: and of how many more entries of a row than a set has rounds the largest are kept at hand.
+LOOKED_AT = 40
 # Speed alone: sweeps over the rounds of a pattern in which each is exchanged for a better one.
 EXCHANGES = 8
-# Speed alone: up to this many rounds every row is summed over its own worst pattern.
+# Speed alone: up to this many rounds every row is summed over its own worst pattern, where these have a limit as well.
 SHORT_ENOUGH = 256
 
 
@@ -107,18 +120,15 @@ def _mixed(
     """Bound a large family by one y for all patterns, or by absolute values within patterns; witness it on one."""
     rounds = len(form)
     best = covering(form, participation, tolerance=tolerance)
-    bounds = [(participation.largest_sum(best), "dual"), (_absolute_within(form, participation), "abs")]
+    bounds = [
+        (participation.largest_sum(best), "dual"),
+        (participation.largest_sum(sizes_within(form, participation)), "abs"),
+    ]
     if participation.kind == "at-most":
         bounds.append((_branched(form, participation.size), "abs"))
-    candidates = [
-        _grown(form, participation),
-        _heaviest(participation, best),
-        np.flatnonzero(earliest_pattern(participation, rounds)),
-    ]
-    candidates += [_exchanged(form, participation, pattern) for pattern in candidates]
     solved = [
         (pattern, solve_form(form[np.ix_(pattern, pattern)], contribution=contribution, tolerance=tolerance))
-        for pattern in candidates
+        for pattern in good_patterns(form, participation, best)
     ]
     pattern, found = max(solved, key=lambda entry: entry[1].attained)
     bound, method = min(bounds)
@@ -131,6 +141,19 @@ def _mixed(
     )
 
 
+def good_patterns(form: np.ndarray, participation: Participation, y: np.ndarray) -> list[np.ndarray]:
+    """Patterns to look for a witness on: ones that grow, that y is large on, that begin early; each exchanged as well.
+
+    Guarantee: each is allowed.
+    """
+    found = [
+        _grown(form, participation),
+        _heaviest(participation, y),
+        np.flatnonzero(earliest_pattern(participation, len(form))),
+    ]
+    return found + [_exchanged(form, participation, pattern) for pattern in found]
+
+
 def covering(form: np.ndarray, participation: Participation, *, tolerance: float) -> np.ndarray:
     """One y with diag(y) ⪰ M for all patterns at once: of those tried, the one with the least largest sum over one.
 
@@ -140,6 +163,14 @@ def covering(form: np.ndarray, participation: Participation, *, tolerance: float
     may be γ_T of itself too small.
     Source: docs/proofs/spectra.md.
     """
+    return min(coverings(form, participation, tolerance=tolerance), key=participation.largest_sum)
+
+
+def coverings(form: np.ndarray, participation: Participation, *, tolerance: float) -> list[np.ndarray]:
+    """The y that `covering` chooses from.
+
+    Guarantee: diag(y) ⪰ M for each, with the exception that `covering` names.
+    """
     rounds = len(form)
     whole = solve_form(form, contribution="vector", tolerance=tolerance)
     level = np.full(rounds, proved_level(form))
@@ -148,7 +179,7 @@ def covering(form: np.ndarray, participation: Participation, *, tolerance: float
     mixtures = [(1 - share) * whole.y + share * level for share in MIXTURES]
     if participation.largest_count(rounds) < rounds <= MOST_WEIGHED:
         mixtures += solve_largest(form, participation.largest_count(rounds), tolerance=tolerance)
-    return min(mixtures, key=participation.largest_sum)
+    return mixtures
 
 
 def solve_largest(form: np.ndarray, count: int, *, tolerance: float) -> list[np.ndarray]:
@@ -207,22 +238,32 @@ def _level(sizes: np.ndarray, count: int) -> float:
     return 0.0
 
 
-def _absolute_within(form: np.ndarray, participation: Participation) -> float:
-    """The largest sum π of r_t, t ∈ π, where r_t is the most that |M_t·| sums to over one pattern.
+def sizes_within(form: np.ndarray, participation: Participation) -> np.ndarray:
+    """r_t, the most that |M_t·| sums to over one pattern, for every round t.
 
-    Within a pattern row t of |M| sums to at most r_t, so diag(r) ⪰ M on every pattern (Gershgorin).
+    Within a pattern row t of |M| sums to at most r_t, so diag(r) ⪰ M on every pattern (Gershgorin), and the largest sum
+    of r over a pattern bounds Δ² for every dimension.
 
-    Guarantee: an upper bound of Δ² for every dimension; sums of numbers that are not negative, raised by `summed`.
+    Guarantee: upper bounds; sums of numbers that are not negative, raised by `summed`.
     """
-    sizes = np.abs(form)
-    if participation.kind == "at-most":
-        count = min(participation.size, len(form))
-        within = np.partition(sizes, len(form) - count, axis=1)[:, -count:].sum(axis=1) * summed(count)
-    elif len(form) <= SHORT_ENOUGH:
-        within = np.array([participation.largest_sum(row) for row in sizes])
-    else:
-        within = sizes.sum(axis=1) * summed(len(form))
-    return participation.largest_sum(within)
+    sizes, rounds = np.abs(form), len(form)
+    count = participation.largest_count(rounds)
+    match participation.kind:
+        case "epochs":
+            within = np.maximum.reduceat(sizes, np.arange(0, rounds, participation.size), axis=1).sum(axis=1)
+        case "separated" if participation.limit is not None and rounds <= SHORT_ENOUGH:
+            return np.array([participation.largest_sum(row) for row in sizes])
+        case "separated":
+            # best[t + 1] is the largest sum over rounds 0 to t, of all rows at once. With a limit the largest entries
+            # wherever they are bound it too.
+            best = np.zeros((rounds + 1, rounds))
+            for t in range(rounds):
+                before = best[max(0, t + 1 - participation.size)]
+                np.maximum(best[t], sizes[:, t] + before, out=best[t + 1])
+            within = np.minimum(best[-1], np.partition(sizes, rounds - count, axis=1)[:, -count:].sum(axis=1))
+        case _:
+            within = np.partition(sizes, rounds - count, axis=1)[:, -count:].sum(axis=1)
+    return np.asarray(within * summed(count + 1))
 
 
 def _branched(form: np.ndarray, count: int) -> float:
@@ -241,19 +282,30 @@ def _branched(form: np.ndarray, count: int) -> float:
     sizes = np.abs(form)
     diagonal = np.diagonal(sizes)
     apart = sizes - np.diag(diagonal)
+    # Speed alone: of every row the largest entries by size, among which those of open rounds are looked for first.
+    kept = min(len(form), count + LOOKED_AT)
+    order = np.argsort(-apart, axis=1, kind="stable")[:, :kept]
+    largest = np.take_along_axis(apart, order, axis=1)
+
+    def pairs_of(still: np.ndarray, most: int) -> np.ndarray:
+        """For each open round the sum of the `most` largest entries of its row in open rounds."""
+        is_open = np.zeros(len(form), dtype=bool)
+        is_open[still] = True
+        found = is_open[order[still]]
+        if kept < len(form) and found.sum(axis=1).min() < most:
+            inner = apart[np.ix_(still, still)]
+            return np.asarray(
+                np.partition(inner, still.size - most, axis=1)[:, still.size - most :].sum(axis=1)
+            )
+        return np.asarray((largest[still] * (found & (np.cumsum(found, axis=1) <= most))).sum(axis=1))
 
     def bounded(chosen: tuple[int, ...], still: np.ndarray) -> tuple[float, int]:
         held = np.array(chosen, dtype=np.int64)
         value, left = float(sizes[np.ix_(held, held)].sum(axis=1).sum()), count - len(held)
         if left <= 0 or still.size == 0:
             return value, -1
-        inner = apart[np.ix_(still, still)]
         most = min(left - 1, still.size)
-        pairs = (
-            np.partition(inner, still.size - most, axis=1)[:, still.size - most :].sum(axis=1)
-            if most
-            else 0.0
-        )
+        pairs = pairs_of(still, most) if most else 0.0
         adds = 2 * sizes[np.ix_(still, held)].sum(axis=1) + diagonal[still] + pairs
         top = adds if adds.size <= left else np.partition(adds, adds.size - left)[-left:]
         return value + float(top.sum()), int(np.argmax(adds))
@@ -272,24 +324,62 @@ def _branched(form: np.ndarray, count: int) -> float:
     return -heap[0][0] * summed(6 * count + 16)
 
 
+class Places:
+    """The rounds of a pattern of a large family, and which others could still be added to it."""
+
+    def __init__(self, participation: Participation, rounds: int, pattern: Iterable[int] = ()) -> None:
+        self._participation, self._rounds = participation, rounds
+        self._limit = participation.largest_count(rounds)
+        self._taken = np.zeros(rounds, dtype=np.int64)
+        self.chosen: set[int] = set()
+        for t in pattern:
+            self.add(t)
+
+    @property
+    def open(self) -> np.ndarray:
+        """Which rounds could be added."""
+        return np.asarray((self._taken == 0) & (len(self.chosen) < self._limit))
+
+    def is_open(self, t: int) -> bool:
+        """Whether one round could be added."""
+        return bool(self._taken[t] == 0) and len(self.chosen) < self._limit
+
+    @property
+    def pattern(self) -> np.ndarray:
+        """The rounds, ascending."""
+        return np.array(sorted(self.chosen), dtype=np.int64)
+
+    def add(self, t: int) -> None:
+        """Take a round that is open."""
+        self.chosen.add(t)
+        self._taken[self._beside(t)] += 1
+
+    def remove(self, t: int) -> None:
+        """Give a round back."""
+        self.chosen.remove(t)
+        self._taken[self._beside(t)] -= 1
+
+    def _beside(self, t: int) -> slice:
+        """The rounds that cannot stand in a pattern with round t: itself, those too close, or those of its epoch."""
+        size = self._participation.size
+        match self._participation.kind:
+            case "separated":
+                return slice(max(0, t - size + 1), t + size)
+            case "epochs":
+                return slice(t // size * size, (t // size + 1) * size)
+            case _:
+                return slice(t, t + 1)
+
+
 def _grown(form: np.ndarray, participation: Participation) -> np.ndarray:
     """A pattern grown round by round: each time the round and sign that raise cᵀMc most, among those allowed."""
-    rounds = len(form)
-    stream, product = np.zeros(rounds), np.zeros(rounds)
-    pattern: list[int] = []
-    open_to = np.ones(rounds, dtype=bool)
-    while open_to.any():
-        gains = np.where(open_to, 2 * np.abs(product) + np.diagonal(form), -np.inf)
-        t = int(np.argmax(gains))
-        open_to[t] = False
-        if not participation.allows(np.array(sorted([*pattern, t])), rounds):
-            continue
-        pattern.append(t)
-        stream[t] = -1.0 if product[t] < 0 else 1.0
-        product += stream[t] * form[:, t]
-        if len(pattern) == participation.largest_count(rounds):
-            break
-    return np.array(sorted(pattern), dtype=np.int64)
+    rounds, diagonal = len(form), np.diagonal(form)
+    product, places = np.zeros(rounds), Places(participation, rounds)
+    while (still := places.open).any():
+        t = int(np.argmax(np.where(still, 2 * np.abs(product) + diagonal, -np.inf)))
+        places.add(t)
+        product += (-1.0 if product[t] < 0 else 1.0) * form[:, t]
+    return places.pattern
 
 
 def _exchanged(form: np.ndarray, participation: Participation, pattern: np.ndarray) -> np.ndarray:
@@ -297,27 +387,24 @@ def _exchanged(form: np.ndarray, participation: Participation, pattern: np.ndarr
 
     Without round t the stream c has the products g = M c, and a round u in its place adds 2|g_u| + M_uu.
     """
-    rounds = len(form)
-    chosen = set(pattern.tolist())
-    stream = np.zeros(rounds)
+    rounds, diagonal = len(form), np.diagonal(form)
+    places, stream = Places(participation, rounds, pattern.tolist()), np.zeros(rounds)
     stream[pattern] = 1.0
     product = form @ stream
     for _ in range(EXCHANGES):
         moved = False
-        for t in sorted(chosen):
-            without = chosen - {t}
-            rest = product - stream[t] * form[:, t]
-            gains = 2 * np.abs(rest) + np.diagonal(form)
-            for u in np.argsort(-gains, kind="stable").tolist():
-                if u == t or (u not in without and participation.allows([*without, u], rounds)):
-                    break
+        for t in sorted(places.chosen):
+            product -= stream[t] * form[:, t]
+            places.remove(t)
+            u = int(np.argmax(np.where(places.open, 2 * np.abs(product) + diagonal, -np.inf)))
+            places.add(u)
             stream[t] = 0.0
-            stream[u] = -1.0 if rest[u] < 0 else 1.0
-            product = rest + stream[u] * form[:, u]
-            chosen, moved = without | {u}, moved or u != t
+            stream[u] = -1.0 if product[u] < 0 else 1.0
+            product += stream[u] * form[:, u]
+            moved = moved or u != t
         if not moved:
             break
-    return np.array(sorted(chosen), dtype=np.int64)
+    return places.pattern
 
 
 def earliest_pattern(participation: Participation, rounds: int) -> np.ndarray:
@@ -344,11 +431,11 @@ def earliest_pattern(participation: Participation, rounds: int) -> np.ndarray:
 
 def _heaviest(participation: Participation, values: np.ndarray) -> np.ndarray:
     """A pattern with a large sum of values: rounds are taken by weight for as long as they are allowed."""
-    chosen: list[int] = []
-    for t in np.argsort(-values, kind="stable"):
-        if participation.allows(np.array(sorted([*chosen, int(t)])), len(values)):
-            chosen = sorted([*chosen, int(t)])
-    return np.array(chosen, dtype=np.int64)
+    places = Places(participation, len(values))
+    for t in np.argsort(-values, kind="stable").tolist():
+        if places.is_open(t):
+            places.add(t)
+    return places.pattern
 
 
 def _spread(witness: np.ndarray, pattern: np.ndarray, rounds: int) -> np.ndarray:
