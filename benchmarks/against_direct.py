@@ -51,7 +51,8 @@ def direct_time(weights: GossipWeights, observer: int, rounds: int) -> tuple[flo
 def against_rounds(weights: GossipWeights, horizons: list[int]) -> list[dict[str, object]]:
     """Processor seconds of a fine account of one observer, its multiple of the first horizon, and the widest gap.
 
-    Of vectors in all rounds for two views, and for sums of numbers and of vectors every fourth round.
+    Of vectors in all rounds for two views, and for sums of numbers and of vectors every fourth round, in rounds that
+    are four apart, once in each epoch of eight and at most three times. The least of up to three times counts.
     """
     rows: list[dict[str, object]] = []
     node = weights.labels[0]
@@ -65,11 +66,19 @@ def against_rounds(weights: GossipWeights, horizons: list[int]) -> list[dict[str
             {"effort": "fine", "participation": "every:4"},
         ),
     ]
+    questions += [
+        (f"secure sum, {name}", View.secure_sum(node), {"effort": "fine", "participation": family})
+        for name, family in (
+            ("rounds 4 apart", "separated:4"),
+            ("one of 8 rounds", "epochs:8"),
+            ("3 rounds at most", "at-most:3"),
+        )
+    ]
     for name, view, words in questions:
         first = 0.0
         for rounds in horizons:
-            seconds = []
-            for _ in range(3):
+            seconds: list[float] = []
+            while len(seconds) < 3 and sum(seconds) < 1:
                 begin = time.process_time()
                 found = sensitivity(gossip(weights, rounds=rounds), view, **words)
                 seconds.append(time.process_time() - begin)
@@ -133,7 +142,7 @@ def main(arguments: list[str] | None = None) -> None:
     ours = time.process_time() - begin
     print(f"ours, the same view, certified and solved: {ours:.2f} s, {direct / ours:.1f} times faster")
 
-    by_rounds = against_rounds(weights, [30, 300] if chosen.quick else [100, 200, 400, 1000, 2000])
+    by_rounds = against_rounds(weights, [30, 300] if chosen.quick else [100, 1000, 2000, 3000])
 
     small = ["ring:n=20", "star:n=20"]
     large = [

@@ -77,8 +77,11 @@ def filter_gains(
     *,
     steady: float,
     earliest: float = 0,
+    before: float = 0.0,
 ) -> Gains:
     """Run the filter over `rounds` rounds and keep its gains; freeze them when a round moves P by at most `steady`.
+
+    Before round `earliest` they are frozen only when it moves by at most `before`.
 
     Guarantee: up to rounding, the form M̂ of these gains obeys (1 − missing)·M̂ ⪯ M ⪯ M̂. Why: any gains give an
     invertible linear map of the observations; with P frozen they are optimal for noise I + E, E = P_t − P_{t+1},
@@ -103,10 +106,11 @@ def filter_gains(
         following.flat[:: size + 1] += 1.0
         moved = following - covariance
         # Speed alone: eigenvalues are worth their time once nothing says that one is larger.
-        if t >= earliest and np.linalg.norm(moved) <= 8 * steady and _reached(moved) <= steady:
+        most = steady if t >= earliest else before
+        if np.linalg.norm(moved) <= 8 * most and _reached(moved) <= most:
             low, high = eigenvalue_ends(moved)
             missing = max(-low, high)
-            if missing <= steady:
+            if missing <= most:
                 # Where rounding lets P fall, noise is added.
                 frozen, added = True, max(-low, 0.0)
                 break

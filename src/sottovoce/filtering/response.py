@@ -386,9 +386,11 @@ def whitened_response(
 def _settling(system: HiddenSystem, coarse: bool, tolerance: float) -> dict[str, float]:
     """When to freeze the gains: once next to no noise is lost while M is formed, a little in long horizons."""
     # Speed alone: what frozen gains leave out is counted in `Gains.missing`.
+    soon = 1e-4 if coarse else min(max(1e-8, tolerance / 400), 1e-4)
     if system.rounds <= EXPLICIT_ROUNDS:
-        return {"steady": 1e-4 if coarse else min(max(1e-8, tolerance / 400), 1e-4)}
-    return {"steady": 2e-4 if coarse else 5e-5, "earliest": EXPLICIT_ROUNDS // 4}
+        return {"steady": soon}
+    late = {"steady": 2e-4 if coarse else 5e-5, "earliest": EXPLICIT_ROUNDS // 4}
+    return late if coarse else {**late, "before": soon}
 
 
 def _identity(size: int) -> csr_array:

@@ -5,8 +5,8 @@ One observer gives one whitened response F; a target is a column b of its inputs
 
 1. It is `unreached`, Δ² = 0, if its contributions touch the view only after round T.
 2. In bulk, with few enough states, `many_targets` bounds all at once; the worst few go on to 3.
-3. Up to `EXPLICIT_ROUNDS` rounds M = FᵀF is written out and `one_form` solves it; beyond, `long_horizons` does.
-   Where the filter settles early, M is written out for a few rounds and the rest inserted (`insertion`).
+3. Where the filter settles early, M is written out for a few rounds and the rest inserted (`insertion`).
+4. Else, up to `EXPLICIT_ROUNDS` rounds, M = FᵀF is written out and `one_form` solves it; beyond, `long_horizons` does.
 
 Whatever storeys find is intersected (`Ends.improve`): each holds Δ², so that which of them is asked, and how
 often, cannot make an interval wrong. Decisions here are about time alone, but for step 1, whose hops are exact.
@@ -32,7 +32,7 @@ from sottovoce.sensitivities.long_horizons.closest import (
 )
 from sottovoce.sensitivities.long_horizons.inserted_patterns import core_of
 from sottovoce.sensitivities.long_horizons.inserted_rounds import insertion_of
-from sottovoce.sensitivities.long_horizons.insertion import inserted_ends, inserted_stream
+from sottovoce.sensitivities.long_horizons.insertion import has_room_for, inserted_ends, inserted_stream
 from sottovoce.sensitivities.many_targets.at_once import MOST_STATES, NARROW
 from sottovoce.sensitivities.one_form.batches import batch_ends, solve_problem
 
@@ -191,13 +191,13 @@ def _insertion(response: FilteredResponse, problem: Problem) -> Insertion | None
     Speed alone; so few rounds of a pattern that contributes every k-th are solved from their own form.
     """
     chosen = problem.participation
-    if _is_long(response) or chosen.kind == "poisson":
+    if chosen.kind == "poisson" or (_is_long(response) and problem.in_bulk):
         return None
     period = chosen.size if chosen.kind == "every" and problem.cap > WRITTEN_OUT else 1
     plan = insertion_of(response, problem.tolerance, period)
-    if plan is not None and not chosen.is_listed and core_of(plan, chosen) is None:
+    if plan is None or plan.short > EXPLICIT_ROUNDS or not has_room_for(plan, problem):
         return None
-    return plan
+    return plan if chosen.is_listed or core_of(plan, chosen) is not None else None
 
 
 def _worth_solving_still(

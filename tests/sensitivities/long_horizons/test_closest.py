@@ -54,3 +54,14 @@ def test_signs_of_a_long_horizon_reach_what_those_of_a_short_one_do() -> None:
     found = sensitivity(gossip(weights, rounds=20_000), view, [2], contribution="scalar")
     # 0.084 a round at 2000 rounds.
     assert found.squared_lower[0] > 0.083 * 20_000
+
+
+def test_a_pattern_attains_no_less_over_rounds_that_cannot_be_written_out() -> None:
+    """A filter that has not settled: the stream of as many rounds as can be written out is one of more rounds too."""
+    weights = metropolis_weights("ring:n=40")
+    short, longer = (
+        sensitivity(gossip(weights, rounds=rounds), View.secure_sum(0), [1, 20], participation="every:8")
+        for rounds in (2048, 2100)
+    )
+    assert (longer.squared_lower >= 0.99 * short.squared_lower).all()
+    assert (longer.squared_lower <= longer.squared_upper).all()

@@ -28,6 +28,7 @@ from sottovoce.views import View, observe
 
 if TYPE_CHECKING:
     from sottovoce.protocols import Contribution
+    from sottovoce.scenarios import StreamWords
 
 RANDOM = "erdos-renyi:n=30,p=0.3,seed=1"
 
@@ -334,3 +335,40 @@ def test_ends_hold_however_narrow_the_band_and_odd_the_network(
             lower, upper, _ = batch_ends(forms, problem)
             assert ends.lower[place] <= upper[0]
             assert lower[0] <= ends.upper[place]
+
+
+@pytest.mark.parametrize(
+    ("words", "gap"),
+    [
+        ({}, 6e-4),
+        ({"contribution": "scalar"}, 0.06),
+        ({"participation": "every:4"}, 6e-4),
+        ({"participation": "separated:6"}, 0.1),
+    ],
+)
+def test_rounds_are_inserted_beyond_those_that_could_be_written_out(
+    words: StreamWords, gap: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocol, view, targets = gossip(metropolis_weights(RANDOM), rounds=2500), View.secure_sum(0), [3, 20]
+    found = sensitivity(protocol, view, targets, **words)
+    assert (found.squared_upper <= (1 + gap) * found.squared_lower).all()
+    assert set(found.method) <= {"abs", "dual"}
+    monkeypatch.setattr(insertion, "MOST_BYTES", 0)
+    other = sensitivity(protocol, view, targets, **words)
+    assert set(other.method) == {"horizon"}
+    assert (found.squared_lower <= other.squared_upper).all()
+    assert (other.squared_lower <= found.squared_upper).all()
+    if not words:
+        stream = found.witness_of(0)
+        assert stream.shape[0] == 2500
+        assert np.linalg.norm(stream.reshape(2500, -1), axis=1).max() <= 1 + 1e-9
+
+
+def test_a_band_is_not_made_where_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, problem = Insertion(start=20, width=50, rest=25, rounds=10**5), problem_of(10**5)
+    assert insertion.has_room_for(plan, problem)
+    assert not insertion.has_room_for(replace(plan, rounds=10**7), problem_of(10**7))
+    many = problem_of(10**5, participation=Participation.separated(4))
+    assert not insertion.has_room_for(plan, many)
+    monkeypatch.setattr(insertion, "memory_at_hand", lambda: 2.0**20)
+    assert not insertion.has_room_for(plan, problem)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.sensitivities.capacity import memory_at_hand
 from sottovoce.sensitivities.ends import Ends, HeldStream
 from sottovoce.sensitivities.long_horizons.round_by_round import MOST_FOLLOWED, solve_followed
 from sottovoce.sensitivities.long_horizons.start_and_rate import (
@@ -46,8 +47,9 @@ __all__ = ["long_ends", "plain_stream", "together", "turning_signs", "turning_st
 WEAK = 0.01
 # Speed alone: so many rounds are followed in all for the targets whose bounds stay weak, the worst first.
 FOLLOWED_IN_ALL = 200_000
-# Speed alone: the stream behind a lower end within a pattern contributes in this many first rounds only.
-EARLY = 512
+# Speed alone: the stream behind a lower end within a pattern contributes in first rounds only: in `EXPLICIT_ROUNDS`
+# where following these for one target takes no more products than this, else in so many; and in so many of a pattern.
+EARLY_PRODUCTS, EARLY, EARLY_PATTERN = 10**10, 512, 1024
 # Speed alone: so many phases are tried for signs that turn.
 PHASES = 8
 
@@ -236,8 +238,12 @@ def _early_stream(
     response: FilteredResponse, position: int, problem: Problem
 ) -> tuple[float, np.ndarray, float]:
     """What a stream that contributes early on only, within one pattern, attains; the stream; and the distortion."""
-    short = response.shortened(EARLY)
+    short = response.shortened(EXPLICIT_ROUNDS)
+    products = short.rounds**2 / 2 * len(response.rows) * response.size**2
+    if products > EARLY_PRODUCTS or short.forms_bytes() > memory_at_hand() / 2:
+        short = response.shortened(EARLY)
     pattern = np.flatnonzero(earliest_pattern(problem.participation, response.rounds)[: short.rounds])
+    pattern = pattern[:EARLY_PATTERN]
     (forms,) = short.forms(np.array([position]))
     if pattern.size == 0:
         return 0.0, np.zeros(response.rounds), forms.distortion

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering import GAMMA, ROOM
-from sottovoce.sensitivities.capacity import room_for_forms
+from sottovoce.sensitivities.capacity import memory_at_hand, room_for_forms
 from sottovoce.sensitivities.ends import Ends
 from sottovoce.sensitivities.long_horizons.banded_signs import best_banded_signs, signs_value
 from sottovoce.sensitivities.long_horizons.bands import is_dominated, peak
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from sottovoce.sensitivities.ends import Problem
     from sottovoce.sensitivities.long_horizons.inserted_rounds import Insertion
 
-__all__ = ["inserted_ends", "inserted_stream"]
+__all__ = ["has_room_for", "inserted_ends", "inserted_stream"]
 
 # Speed alone: how long vectors are sought with how many widths inserted, until a bound is so many tolerances above what
 # they attain; and of how many entries in all forms are that are looked at together.
@@ -60,6 +60,8 @@ SEARCHES, ENOUGH, TOGETHER = ((20, 2), (60, 3)), 2.5, 500_000
 ENDED = 5
 # Speed alone: how often a stream is repeated with its middle held, and by which multiples of the tolerance y is lifted.
 REPEATED, LIFTS = 6, (0.5, 1.0, 1.5, 2.0, 4.0)
+# Speed alone: of more bytes than this a band is slower than what needs none, and so is a pattern of more rounds.
+MOST_BYTES, MOST_WRITTEN = 256 * 2**20, 1024
 
 
 def inserted_ends(
@@ -104,6 +106,18 @@ def inserted_ends(
     return ends, told
 
 
+def has_room_for(plan: Insertion, problem: Problem) -> bool:
+    """Whether what is as long as all rounds fits into memory: a band of M̃ with its factor, streams, a pattern's form.
+
+    Of a band twice its own size is held besides, of signs a hundred streams.
+    """
+    signs = 800.0 * plan.rounds if problem.contribution == "scalar" else 0.0
+    if problem.participation.kind != "full" and plan.period == 1 and problem.cap > MOST_WRITTEN:
+        return False
+    needed = 24.0 * plan.rounds * (plan.width + 1) + signs
+    return needed <= min(MOST_BYTES, memory_at_hand() / 2)
+
+
 def _apart(attained: np.ndarray, bound: np.ndarray, error: np.ndarray, problem: Problem) -> np.ndarray:
     """Which targets need more than plain signs and sums of sizes. Speed alone."""
     return np.asarray(bound - attained > np.maximum(problem.tolerance / 4 * attained, error))
@@ -145,8 +159,12 @@ def _of_pattern(
     """
     if not _is_regular(plan, problem):
         solved = [
-            solve_form(form, contribution=problem.contribution, tolerance=problem.tolerance)
-            for form in plan.at(matrices, pattern)
+            solve_form(
+                plan.at(form[None], pattern)[0],
+                contribution=problem.contribution,
+                tolerance=problem.tolerance,
+            )
+            for form in matrices
         ]
         ends = np.array([[each.attained, each.bound] for each in solved]).reshape(-1, 2)
         return (
