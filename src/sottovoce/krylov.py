@@ -115,6 +115,7 @@ def krylov_bases(
     largest: int,
     symmetric: bool = False,
     parts: Sequence[slice] = (slice(None),),
+    least: float = 0.0,
 ) -> Iterator[KrylovBasis]:
     """Growing orthonormal bases of span{V, XV, X²V, …}, until the space closes or has `largest` dimensions.
 
@@ -129,6 +130,7 @@ def krylov_bases(
         symmetric: whether X is.
         parts: rows such that X takes a vector in one part into one part, and columns of V lie in one: so do all vectors
             of a basis then, exactly.
+        least: vectors that are left of X Q no longer than this are deflated, too: they may be nothing but rounding.
 
     Guarantee: none of its own; `measured_defect` says how far a basis is from its relations.
     Source: Golub & Van Loan, *Matrix Computations*, 4th ed., Section 10.1 and 10.5.
@@ -144,7 +146,7 @@ def krylov_bases(
     at_least(1, largest=largest)
     most = min(block.shape[0], largest + block.shape[1])
     store = np.empty((block.shape[0], min(most, FIRST_STORE + block.shape[1])), order="F")
-    newest, start = _independent(block, parts)
+    newest, start = _independent(block, parts, 0.0)
     before, done, count = 0, 0, newest.shape[1]
     looks = _Looks(pausing=symmetric and block.shape[0] >= LONG)
     store[:, :count] = newest
@@ -158,7 +160,7 @@ def krylov_bases(
         oldest = 0 if looked_back else nearby
         found = _orthogonalise(image, basis[:, oldest:], nearby=nearby - oldest)
         coefficients = _at(found, (count, found.shape[1]), row=oldest)
-        following, factor = _independent(image, parts)
+        following, factor = _independent(image, parts, least)
         # A vector that shrank to a part s carries its rounding 1/s times enlarged: it is orthogonalised once more.
         smallest = float(np.linalg.norm(factor, axis=1).min(initial=1.0))
         if smallest < CANCELLED:
@@ -349,7 +351,7 @@ def _orthogonalise(block: np.ndarray, basis: np.ndarray, *, nearby: int) -> np.n
     return np.asarray(coefficients)
 
 
-def _independent(block: np.ndarray, parts: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
+def _independent(block: np.ndarray, parts: Sequence[slice], least: float) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal columns Q, each in one of the parts, and R with block = Q R, but for what rounding may have made.
 
     Singular values, not Gram–Schmidt: which columns of a block depend on the others is then no matter of their order.
@@ -357,7 +359,7 @@ def _independent(block: np.ndarray, parts: Sequence[slice]) -> tuple[np.ndarray,
     vectors, factors = list[np.ndarray](), list[np.ndarray]()
     for part in parts:
         left, sizes, right = np.linalg.svd(block[part], full_matrices=False)
-        kept = sizes > 64 * UNIT_ROUNDOFF * max(1, block.shape[1])
+        kept = sizes > max(least, 64 * UNIT_ROUNDOFF * max(1, block.shape[1]))
         vectors.append(left[:, kept])
         factors.append(sizes[kept, None] * right[kept])
     if len(parts) == 1:

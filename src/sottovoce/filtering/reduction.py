@@ -66,6 +66,9 @@ LARGE = 300_000_000
 LOOSE = 1e-7
 # Speed alone: in so many of the last rounds rows that are not seen there may be given; lower ends do without these.
 MOST_GIVEN = 8
+# Speed alone: what a vector that counts is longer than, where several registers make Krylov spaces lose digits: a space
+# that has closed grows on out of rounding otherwise.
+LEAST = 5e-12
 # Speed alone: states that may grow by more than this leave too much open of what is cut: a filter over all of them
 # does not.
 WILD = 1e5
@@ -239,7 +242,8 @@ def _basis(
     if block.shape[1] > largest or not block.any() or (whole <= FEW_STATES and not forced):
         return None
     check_at, basis = 1.0, None
-    for basis in krylov_bases(maps, block, largest=largest, parts=maps.slots):
+    least = LEAST if len(protocol.programs[0].keeps) > 1 else 0.0
+    for basis in krylov_bases(maps, block, largest=largest, parts=maps.slots, least=least):
         if basis.residual.shape[0] == 0:
             return basis
         if basis.size >= check_at:
