@@ -6,24 +6,43 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from mpmath import mp
-from tests.filtering.test_innovations import ENCODED, PROTOCOLS, SCHEDULES, VIEWS, measured_by
+from tests.filtering.test_innovations import (
+    ENCODED,
+    PROTOCOLS,
+    RING,
+    SCHEDULES,
+    VIEWS,
+    measured_by,
+    targets_of,
+)
 
 from sottovoce import graphs, sensitivity
 from sottovoce.errors import NotCertified
-from sottovoce.filtering import BlockResponse, blocks, engines, program_response, quick_response
-from sottovoce.filtering.block_rounding import disturbances
-from sottovoce.filtering.defects import Unsure, computed_defect
-from sottovoce.filtering.innovations import filtered_plainly
+from sottovoce.filtering import (
+    BlockResponse,
+    block_rounding,
+    block_states,
+    blocks,
+    engines,
+    plain_steps,
+    program_response,
+    quick_response,
+)
+from sottovoce.filtering.block_states import states_of
+from sottovoce.filtering.plain_steps import filtered_plainly
 from sottovoce.protocols import exact_diffusion, gossip, gradient_tracking, momentum, pairwise_noise
 from sottovoce.views import View
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sottovoce.filtering import Engine
+    from sottovoce.filtering.innovations import Filtered
     from sottovoce.protocols import Protocol
 
 NETWORK = graphs.metropolis_weights("erdos-renyi:n=24,p=0.3,seed=1")
@@ -45,15 +64,32 @@ def in_blocks(protocol: Protocol, view: View, engine: Engine = "auto") -> BlockR
     return response
 
 
+@pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+@pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
+def test_allowances_hold_and_are_not_a_thousand_times_too_large(
+    protocol: Protocol, view: View, energy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Gains that are kept cost more than rounding, and are a matter of their own.
+    monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
+    measured = measured_by(in_blocks(protocol, view, "filter"), protocol, view, energy=energy)
+    assert all(error <= allowed < 1e-9 for error, allowed in measured)
+    # With three registers, of which differences are told, states are larger than what is told of them.
+    limit = 1000 if len(protocol.programs[0].keeps) < 3 else 8000
+    assert min(allowed / max(error, 1e-300) for error, allowed in measured) < limit
+
+
 @pytest.mark.parametrize("engine", ["filter", "reduced"])
 @pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
-def test_allowances_hold_and_are_not_far_too_large(
+def test_allowances_hold_where_everything_is_done_in_floats(
     protocol: Protocol, view: View, energy: bool, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Gains that are kept cost more than rounding, and are a matter of their own.
+    # As in large networks.
     monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
+    monkeypatch.setattr(plain_steps, "SMALL", 0)
+    monkeypatch.setattr(block_rounding, "SHORT", 0)
     measured = measured_by(in_blocks(protocol, view, engine), protocol, view, energy=energy)
     assert all(error <= allowed < 1e-6 for error, allowed in measured)
 
@@ -79,44 +115,79 @@ def test_gains_that_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     assert any(error > allowed / 100 for error, allowed in measured)
 
 
-@pytest.mark.parametrize("protocol", [PROTOCOLS[0], PROTOCOLS[5], PROTOCOLS[8]], ids=lambda each: each.name)
-def test_states_stay_within_what_is_followed(protocol: Protocol) -> None:
-    run = in_blocks(protocol, VIEWS[0], "filter").run
-    built, reach = disturbances(run)
+def followed_states(run: list[Filtered], nodes: np.ndarray) -> Iterator[tuple[list[np.ndarray], np.ndarray]]:
+    """For each round the maps from contributions of each node to the state before it, and from disturbances."""
     size = run[0].stage.size
-    nodes = np.arange(protocol.n)
-    contributed, disturbed = [np.zeros((size, 0)) for _ in nodes], np.zeros((size, 0))
-    longest = largest = 0.0
+    contributed, disturbed = [np.zeros((size, 0)) for _ in nodes], np.eye(size)
     for each in run:
+        yield contributed, disturbed
         given = each.stage.plain_contributions(nodes)
         put = given[:size] - each.gain @ given[size:]
-        contributed = [np.hstack([each.plain_loop @ contributed[j], put[:, [j]]]) for j in nodes]
+        contributed = [np.hstack([each.plain_loop @ maps, put[:, [k]]]) for k, maps in enumerate(contributed)]
         disturbed = np.hstack([each.plain_loop @ disturbed, np.eye(size)])
-        longest = max(longest, *(float(np.linalg.norm(state, 2)) for state in contributed))
-        largest = max(largest, float(np.linalg.norm(disturbed, 2)))
-    assert longest <= built < 30 * longest
-    assert largest <= reach < 300 * largest
 
 
 @pytest.mark.parametrize("engine", ["filter", "reduced"])
-@pytest.mark.parametrize("protocol", [PROTOCOLS[0], PROTOCOLS[3], PROTOCOLS[5]], ids=lambda each: each.name)
-def test_what_floats_leave_open_of_a_defect_holds_in_128_bits(protocol: Protocol, engine: Engine) -> None:
+@pytest.mark.parametrize("settled", [2.0**-49, 1e-3])
+@pytest.mark.parametrize(
+    "protocol", [*PROTOCOLS, SCHEDULES[0], momentum(RING, rounds=60, beta="1/2")], ids=lambda each: each.name
+)
+def test_states_stay_within_what_is_said_of_them(
+    protocol: Protocol, settled: float, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "QUICKLY_SETTLED", settled)
     response = in_blocks(protocol, VIEWS[0], engine)
-    stage, P = response.run[0].stage, np.zeros((response.run[0].stage.size,) * 2)
+    nodes = targets_of(protocol, VIEWS[0])
+    states = states_of(response.run)
+    longest = largest = 0.0
+    closest = np.inf
+    for each, (contributed, disturbed) in zip(
+        response.run, followed_states(response.run, nodes), strict=True
+    ):
+        held = states.held(each)
+        for node, maps in zip(nodes, contributed, strict=True):
+            true = np.linalg.norm(maps, axis=1)
+            assert (true <= states.hidden[node] * held).all()
+            closest = min(
+                closest, float((states.hidden[node] * held / np.maximum(true, 1e-300)).min(initial=np.inf))
+            )
+            longest = max(longest, float(true.max(initial=0.0)))
+        largest = max(largest, float(np.linalg.norm(disturbed, 2)))
+    assert largest <= states.reach
+    assert settled > 1e-6 or closest < 3
+
+
+def test_states_that_noise_does_not_hide_are_followed() -> None:
+    hidden = states_of(in_blocks(PROTOCOLS[0], VIEWS[0], "filter").run).hidden
+    assert hidden[1:] == pytest.approx(3, rel=0.02)
+    bare = in_blocks(PROTOCOLS[4], VIEWS[0], "filter").run
+    assert bare[0].stage.hidden[0].min() > 1e6
+    assert (states_of(bare).hidden == 1).all()
+
+
+def test_states_are_no_longer_followed_in_full_where_gains_settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = []
+    followed = block_states._followed
+
+    def counted(*arguments: Any, **options: Any) -> tuple[np.ndarray, float]:
+        full.append(0)
+        return followed(*arguments, **options)
+
+    monkeypatch.setattr(block_states, "_followed", counted)
+    response = in_blocks(momentum(RING, rounds=60, beta="1/2"), VIEWS[0], "filter")
+    states_of(response.run)
+    assert len(full) < 40
+
+
+def exact_defect(filtered: Filtered, P: np.ndarray, following: np.ndarray) -> np.ndarray:
+    """|G Y Gᵀ − diag(P', I)| in 128 bits."""
+    stage = filtered.stage
     size, noise, both = stage.size, stage.noise, stage.dense_both
-    for _ in range(6):
-        before, held = P, P if noise.injected is None else P + np.asarray(noise.injected.high)
-        seen = (both @ held) @ both.T + (0.0 if noise.whole is None else noise.whole)
-        X = np.linalg.inv(np.linalg.cholesky(seen[size:, size:]))
-        K = seen[:size, size:] @ X.T @ X
-        P = seen[:size, :size] - K @ seen[size:, size:] @ K.T
-    computed, unsure = computed_defect(stage, seen, K, X, P), Unsure(stage, np.abs(held), K, X)
     with mp.workprec(128):
-        exact = [mp.matrix(np.asarray(each).tolist()) for each in (both, before, K, X, P)]
-        whole, covariance, gain, whitener, following = exact
+        matrices = both, P, filtered.gain, filtered.whitener, following
+        whole, covariance, gain, whitener, after = (mp.matrix(np.asarray(each).tolist()) for each in matrices)
         if stage.lows is not None:
-            rows = [each.toarray() for each in stage.lows]
-            whole = whole + mp.matrix(np.vstack(rows).tolist())
+            whole = whole + mp.matrix(np.vstack([each.toarray() for each in stage.lows]).tolist())
         if noise.injected is not None:
             covariance = covariance + mp.matrix(np.asarray(noise.injected.high).tolist())
         made = whole * covariance * whole.T
@@ -124,16 +195,34 @@ def test_what_floats_leave_open_of_a_defect_holds_in_128_bits(protocol: Protocol
             for part in (noise.drawn.high, noise.drawn.low):
                 made = made + mp.matrix(np.asarray(part).tolist())
         answer, aim = mp.eye(len(both)), mp.eye(len(both))
-        answer[:size, size:], answer[size:, size:], aim[:size, :size] = -gain, whitener, following
-        true = np.abs(np.array((answer * made * answer.T - aim).tolist(), dtype=np.float64))
-    for sizes in (np.ones(size), np.arange(1.0, size + 1)):
-        off = np.maximum(true - computed, 0.0)
-        drift, crossed = unsure.drift(sizes)
-        assert sizes @ off[:size, :size] @ sizes <= drift
-        assert (sizes @ off[:size, size:]).sum() <= crossed
-        moved = np.abs(true - computed)
-        assert drift <= 1e4 * (sizes @ moved[:size, :size] @ sizes)
-    assert off[size:, size:].sum(axis=1).max() <= unsure.white
+        answer[:size, size:], answer[size:, size:], aim[:size, :size] = -gain, whitener, after
+        return np.abs(np.array((answer * made * answer.T - aim).tolist(), dtype=np.float64))
+
+
+@pytest.mark.parametrize("engine", ["filter", "reduced"])
+@pytest.mark.parametrize(
+    "protocol", [PROTOCOLS[k] for k in (0, 3, 4, 5, 6, 8)], ids=lambda protocol: protocol.name
+)
+def test_what_a_step_in_floats_falls_short_of_holds_in_128_bits(
+    protocol: Protocol, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_steps, "SMALL", 0)
+    stage = in_blocks(protocol, VIEWS[0], engine).run[0].stage
+    size, P = stage.size, np.zeros((stage.size, stage.size))
+    for t in range(6):
+        filtered, following = plain_steps._filtered(stage, P, None, 0.0)
+        unsure = filtered.unsure
+        assert unsure is not None
+        if t % 2:
+            true = exact_defect(filtered, P, following)
+            for sizes in (np.ones(size), np.arange(1.0, size + 1)):
+                drift, crossed = unsure.drift(sizes)
+                made = sizes @ true[:size, :size] @ sizes
+                assert made <= drift < 3000 * made
+                assert (sizes @ true[:size, size:]).sum() <= crossed
+            assert true[size:, size:].sum(axis=1).max() <= unsure.white
+            assert np.linalg.norm(true[:size, :size], 2) <= unsure.norm
+        P = following
 
 
 def test_forms_that_floats_leave_open_are_made_closer() -> None:
@@ -193,6 +282,6 @@ def test_blocks_that_recur_share_their_rows() -> None:
     stages = [each.stage for each in in_blocks(SCHEDULES[0], VIEWS[0], "filter").run]
     run = filtered_plainly(stages, period=2, settled_at=1e-6)
     found = list(blocks.blocks_of(run, blocks.edges_of(run, 2)))
-    assert any(block.same for block in found)
+    assert any(block.shown is later.shown for later, block in pairwise(found))
     for later, block in pairwise(found):
-        assert block.same == (block.filtered == later.filtered)
+        assert (block.shown is later.shown) == (block.filtered == later.filtered)

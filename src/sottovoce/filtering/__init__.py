@@ -18,11 +18,11 @@ Any other program, z_{t+1} = A z_t + B u_t + B_x x_t:
 * `lifted` takes one of W for all that rows are made of (`generators`) where noise misses a combination of registers;
 * `windows` says what noise of several rounds puts into every direction where that of one does not;
 * `restriction` leaves out what the observer knows where a filter runs away, by guesses of `residues` that it checks;
-* `innovations` runs the filter; `blocks` carries its rows back in blocks of rounds, `block_forms` forms M of them, and
-  `block_rounding` says how far it is off, all in plain floats;
-* where that leaves too much open, `doubled` has products as if in twice the precision, so that defects of single steps
-  are measured, and `program_forms` forms M from all rows; `overall` says for all targets at once how far they are off,
-  from norms. `engines` chooses.
+* `plain_steps` runs the filter in plain floats, `blocks` carries its rows back in blocks of rounds (`slabs` leaves out
+  zeros), and `block_forms` forms M of them; `block_states` and `block_rounding` say how far it is off;
+* where that leaves too much open, `innovations` runs it with products in `doubled` precision, so that defects of single
+  steps are measured, and `program_forms` forms M from all rows; `overall` says for all targets at once how far they
+  are off, from norms. `engines` chooses.
 
 Allowances that proofs need are functions of `rounding`, `block_rounding` and `doubled`, or stand beside the step that
 they belong to. `riccati` and the goals of reductions are speed: what comes of them is measured.

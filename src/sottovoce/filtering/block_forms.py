@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quadratic forms of a view of a program, put together block by block in plain floats.
 
-With `blocks`, a contribution of round t in block j shows f_t in the block itself and leaves the state y_t, which shows
-V R_{j+1} y_t after it; let G_t = [f_t; R_{j+1} y_t]. A contribution of an earlier block i has become a state before
-block j, and so
+With `blocks`, a contribution of round t in block j shows f_t in the block itself and leaves a state that shows V_{j+1}
+g_t after it: G_t = [f_t; g_t] are coordinates of its response, and w_t = Q_jᵀ G_t are those of its part in what states
+before the block can show. A step back to block i < j has Q_i = [·; Q'_i] below the rows of its rounds, and so
 
-    M_st = G_s·G_t in one block,      M_st = y_s·(Z_{j−1} ⋯ Z_{i+1})ᵀ h_t for i < j,      h_t = [N_j; R_{j+1} Z_j]ᵀ G_t.
+    M_st = G_s·G_t in one block,      M_st = g_s·w_t,  w_t = Q'_{i+1}ᵀ ⋯ Q'_{j−1}ᵀ Q_jᵀ G_t,  for s in block i < j.
 
-Going backwards, h_t is carried on by Z, and all pairs of a block with later ones are one product. Nothing is as large
-as rounds times rows: a target costs T numbers for every state, and T² for M.
+All pairs of a block with later ones are one product. Nothing is as large as rounds times rows: a target costs T
+numbers for every state, and T² for M.
 
 Three things stand between M̂ and M, as in `program_forms`: how white the innovations are, what f̂ is off by, and sums
 that round. All are in `block_rounding`; where they are too much for a target a closer response serves it.
@@ -26,16 +26,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.block_rounding import BlockAccuracy, Measured, disturbances
-from sottovoce.filtering.blocks import block_rows, blocks_of, edges_of
+from sottovoce.filtering.block_rounding import BlockAccuracy, Formed, Measured
+from sottovoce.filtering.block_states import states_of
+from sottovoce.filtering.blocks import blocks_of, edges_of
 from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.overall import left_out
 from sottovoce.filtering.program_forms import ProgramForm
-from sottovoce.filtering.rounding import GAMMA, ROOM, TINY
+from sottovoce.filtering.rounding import GAMMA, ROOM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from sottovoce.filtering.block_states import States
     from sottovoce.filtering.blocks import Block
     from sottovoce.filtering.innovations import Filtered
     from sottovoce.filtering.program_forms import ProgramResponse
@@ -80,6 +82,11 @@ class BlockResponse:
         return max(end - begin for begin, end in pairwise(self.edges))
 
     @cached_property
+    def states(self) -> States:
+        """What states may hold."""
+        return states_of(self.run)
+
+    @cached_property
     def accuracy(self) -> BlockAccuracy:
         """How far all forms may be off.
 
@@ -99,7 +106,7 @@ class BlockResponse:
         if "accuracy" in self._known:
             yield from blocks_of(self.run, self.edges)
             return
-        measured = Measured(*disturbances(self.run))
+        measured = Measured(self.states)
         for block in blocks_of(self.run, self.edges):
             measured.add(block)
             yield block
@@ -122,13 +129,19 @@ class BlockResponse:
         for begin in range(0, len(targets), batch):
             chosen = targets[begin : begin + batch]
             entering = self._entering(chosen)
-            matrices = self._matrices(entering, len(chosen))
+            formed = self._formed(entering, len(chosen))
+            matrices = formed.matrices
             rounding, shift = self.accuracy.allowances(
-                np.diagonal(matrices, axis1=1, axis2=2),
-                self._inputs(chosen, entering),
-                size=size,
-                energy=energy and encoder is None,
+                formed,
+                self.states.hidden[chosen],
+                self._norms(entering),
+                energy=energy,
+                encoder=encoder,
             )
+            if encoder is not None:
+                matrices, more = _encoded(matrices, encoder)
+                rounding = rounding + more
+            rounding = rounding + formed.valued(matrices, energy=energy)
             forms = [
                 ProgramForm(
                     target=int(target),
@@ -140,8 +153,6 @@ class BlockResponse:
                 )
                 for k, target in enumerate(chosen)
             ]
-            if encoder is not None:
-                forms = [_encoded(form, encoder) for form in forms]
             loose = [form.target for form in forms if self._is_loose(form)]
             closer: Iterator[ProgramForm] = iter(())
             if loose:
@@ -173,90 +184,83 @@ class BlockResponse:
             found[id(each)] = put[:, :size] - put[:, size:] @ each.gain.T, put[:, size:] @ each.whitener.T
         return found
 
-    def _inputs(
-        self, targets: np.ndarray, entering: dict[int, tuple[np.ndarray, np.ndarray]]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(β, δ, δ'): norms of what contributions put into the state, and what this and what is shown is off by.
+    def _norms(self, entering: dict[int, tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """The largest norm of what each target puts into the state in a round.
 
-        Guarantee: upper bounds over all rounds, one of each a target.
-        Source: docs/proofs/blocks.md, "Inputs".
+        Guarantee: upper bounds; what is off in floats is at most (2r + m + 8)u of sizes.
         """
-        found, sizes = np.zeros((3, len(targets))), dict[int, tuple[np.ndarray, np.ndarray]]()
+        found = []
         for each in {id(each): each for each in self.run}.values():
-            stage = each.stage
-            if id(stage) not in sizes:
-                sizes[id(stage)] = stage.contributed_sizes(targets)
-            into, seen = sizes[id(stage)]
-            units = ROOM * GAMMA * (stage.size + stage.count + 6)
-            unknown = units * (into + ROOM * float(np.linalg.norm(each.gain)) * seen) + TINY
-            at_once = units * ROOM * float(np.linalg.norm(each.whitener)) * seen + TINY
-            norms = ROOM * np.linalg.norm(entering[id(each)][0], axis=1) + unknown
-            np.maximum(found, [norms, unknown, at_once], out=found)
-        return found[0], found[1], found[2]
+            stage, (into, seen) = each.stage, each.stage.largest_inputs
+            sizes = float(np.linalg.norm(into)) + float(np.linalg.norm(each.gain)) * float(
+                np.linalg.norm(seen)
+            )
+            units = GAMMA * (2 * stage.size + stage.count + 8)
+            found.append(np.linalg.norm(entering[id(each)][0], axis=1) + units * sizes)
+        return np.asarray(ROOM * np.max(found, axis=0))
 
-    def _matrices(self, entering: dict[int, tuple[np.ndarray, np.ndarray]], count: int) -> np.ndarray:
+    def _formed(self, entering: dict[int, tuple[np.ndarray, np.ndarray]], count: int) -> Formed:
         """M̂ of the targets, (targets, T, T), from what they put in."""
-        rounds, size = len(self.run), self.run[0].stage.size
-        matrices = np.empty((count, rounds, rounds))
-        # h_t of all rounds after the block at hand, round by round; G_t of its own rounds, a row for each target.
-        told = np.empty((rounds, count, size))
-        height, longest = max(block_rows(self.run, *edges) for edges in pairwise(self.edges)), self._longest
-        answers = np.empty((longest * count, height + size))
-        left = np.empty((longest, count, size))
+        rounds = len(self.run)
+        matrices, tails = np.empty((count, rounds, rounds)), np.zeros((count, rounds))
+        # G_t of the rounds of a block, a row for each target; w_t of all later rounds, and of those with the block.
+        size, length = self.run[0].stage.size, max(end - begin for begin, end in pairwise(self.edges))
+        height = length * max(each.stage.count for each in self.run) + size
+        answers, stores = np.empty(length * count * height), np.empty((2, rounds * count * size))
+        told = stores[0, :0].reshape(0, 0)
         for block in self._measured():
-            here, later, length = slice(block.begin, block.end), len(block.after), len(block.rows)
-            if not block.same:
-                _respond(block, entering, answers.reshape(longest, count, -1), left)
-            states, after = left[:length], told[block.end :]
-            read = answers[: length * count, : block.height + later]
-            if later:
-                np.matmul(states.reshape(-1, size), block.after.T, out=read[:, block.height :])
-                crossed = states.transpose(1, 0, 2) @ after.transpose(1, 2, 0)
+            here, later = slice(block.begin, block.end), block.later
+            found = _respond(block, entering, answers)
+            ordered = found.transpose(1, 0, 2)
+            matrices[:, here, here] = ordered @ ordered.transpose(0, 2, 1)
+            if len(told):
+                left = ordered[:, :, block.height :]
+                tails[:, here] = np.sqrt(np.einsum("ksi,ksi->ks", left, left))
+                crossed = left @ told.reshape(-1, count, later).transpose(1, 2, 0)
                 matrices[:, here, block.end :] = crossed
                 matrices[:, block.end :, here] = crossed.transpose(0, 2, 1)
-            ordered = read.reshape(length, count, -1).transpose(1, 0, 2)
-            matrices[:, here, here] = ordered @ ordered.transpose(0, 2, 1)
             if block.begin:
-                after[:] = (after.reshape(-1, size) @ block.moved).reshape(after.shape)
-                np.matmul(read, block.stack, out=told[here].reshape(-1, size))
-        return matrices
+                stores = stores[::-1]
+                rank, before, new = len(block.root), len(told), len(found) * count
+                carried = stores[0, : (new + before) * rank].reshape(-1, rank)
+                np.matmul(told, block.base[block.height :], out=carried[new:])
+                _turned(block, found, carried[:new].reshape(len(found), count, rank))
+                told = carried
+        return Formed(matrices=matrices, tails=tails, edges=self.edges)
 
 
 def _respond(
-    block: Block,
-    entering: dict[int, tuple[np.ndarray, np.ndarray]],
-    shown: np.ndarray,
-    left: np.ndarray,
-) -> None:
-    """Fill in what contributions of each round of a block show in it, and the states that they leave: by rounds."""
+    block: Block, entering: dict[int, tuple[np.ndarray, np.ndarray]], store: np.ndarray
+) -> np.ndarray:
+    """G_t of contributions of each round of a block, (rounds, targets, rows)."""
     height, begin = block.height, 0
-    for k, (rows, each) in enumerate(zip(block.rows, block.filtered, strict=True)):
+    count = len(entering[id(block.filtered[0])][0])
+    shape = len(block.filtered), count, height + block.later
+    found = store[: math.prod(shape)].reshape(shape)
+    for k, (shown, tail, each) in enumerate(zip(block.shown, block.tails, block.filtered, strict=True)):
         put, at_once = entering[id(each)]
         seen = begin + each.stage.count
-        shown[k, :, :begin] = 0.0
-        shown[k, :, begin:seen] = at_once
-        np.matmul(put, rows[: height - seen].T, out=shown[k, :, seen:height])
-        np.matmul(put, rows[height - seen :].T, out=left[k])
+        found[k, :, :begin] = 0.0
+        found[k, :, begin:seen] = at_once
+        np.matmul(put, shown.T, out=found[k, :, seen:height])
+        np.matmul(put, tail.T, out=found[k, :, height:])
         begin = seen
+    return found
 
 
-def _encoded(form: ProgramForm, encoder: np.ndarray) -> ProgramForm:
-    """The form of C c: CᵀM̂C, whose sums err by γ_2T of |C|ᵀ|M̂||C|, |M̂_st| ≤ √(M̂_ss M̂_tt) up to `rounding`.
+def _turned(block: Block, found: np.ndarray, out: np.ndarray) -> None:
+    """w_t = Qᵀ G_t of the rounds of a block: what a contribution shows begins with its round."""
+    begin = 0
+    for k, each in enumerate(block.filtered):
+        np.matmul(found[k, :, begin:], block.base[begin:], out=out[k])
+        begin += each.stage.count
 
-    ‖(C c)_t‖ is at most the row sum of |C|, for streams of energy 1 too.
 
-    Guarantee: that of `ProgramForm`, from the form of streams with ‖c_t‖ ≤ 1.
+def _encoded(matrices: np.ndarray, encoder: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """CᵀM̂C, and what sums of it err by for streams with |c_t| ≤ 1: γ_2T of |C|ᵀ|M̂||C|, and C as rounded.
+
+    Guarantee: upper bounds.
     """
-    rounds = len(encoder)
-    sums = np.abs(encoder).sum(axis=1) * (1 + UNIT * rounds)
-    longest = float(sums.max())
-    sizes = float(sums @ np.abs(form.matrix) @ sums)
-    matrix = encoder.T @ form.matrix @ encoder
-    return ProgramForm(
-        target=form.target,
-        matrix=matrix,
-        attained=matrix,
-        rounding=ROOM * (longest**2 * form.rounding + UNIT * (6 * rounds + 12) * sizes),
-        shift=ROOM * longest * form.shift,
-        unwhite=form.unwhite,
-    )
+    sizes = np.abs(encoder).sum(axis=1)
+    spread = np.einsum("s,kst,t->k", sizes, np.abs(matrices), sizes, optimize=True)
+    return encoder.T @ matrices @ encoder, ROOM * UNIT * (2 * len(encoder) + 8) * spread

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What rounding and the filter's defects do to forms that are put together block by block: all their allowances.
 
-With O_v and S_v the rows after round v as floats have them, of what is shown in the rest of its block and of the state
-after it, κ_v what a step errs by in proportion to rows, and ζ the longest state that contributions make, everything
-is in proportion to
+Rows X_v after round v as floats have them, of what is shown in the rest of a block and below these what R makes of the
+state after it, are off from X_{v+1}Φ by no more than |X_{v+1}|Ω, entry by entry, and what that shows is read by the
+state z before the round. So the response of a stream is off by at most
 
-    ζ Σ_v κ_v‖|O_v|‖,   ζ Σ_v κ_v‖|S_v|‖,   and what V R is off from the rows of all later rounds by.
+    Σ_v ‖|X_v| Ω_v h_v‖ ≤ Σ_v g_v·Ω_v h_v,     |z| ≤ h_v = κ √(P_v + what defects add to it),
+
+g_v having the norms of the columns of X_v, and h coming from the covariance that the filter has followed already, as
+contributions enter with noise. Inner products of responses are off in proportion to these alone, since Q keeps lengths.
 
 Source: docs/proofs/blocks.md has the claims; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5.
 """
@@ -14,89 +17,36 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.doubled import UNIT
-from sottovoce.filtering.rounding import GAMMA, ROOM, TINY, norm_above, spread
+from sottovoce.filtering.doubled import Doubled, add, from_left, from_right, product
+from sottovoce.filtering.rounding import GAMMA, ROOM, TINY, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from sottovoce.filtering.block_states import States
     from sottovoce.filtering.blocks import Block
     from sottovoce.filtering.innovations import Filtered
 
-__all__ = ["BlockAccuracy", "Measured", "disturbances"]
+__all__ = ["BlockAccuracy", "Formed", "Measured"]
 
-# Needed by a proof (docs/proofs/blocks.md): beyond this V is not known to be as good as orthonormal, nor are products
-# of what steps err by as small as `ROOM` has them.
+# Needed by a proof (docs/proofs/blocks.md): beyond this V is not known to be as good as orthonormal.
 SKEWED = 1e-3
-# Speed alone: what states may hold is followed until a round adds no more than this share; the rest is proved.
-GROWN = 0.01
-# Speed alone: ε, the share of unit disturbances that are followed beside contributions.
-SHARE = 1 / 32
-
-
-def disturbances(run: Sequence[Filtered]) -> tuple[float, float]:
-    """(ζ, ω): the longest state that contributions of a node of energy 1 make, and unit disturbances of all rounds.
-
-    U_{t+1} = Φ_t U_t Φ_tᵀ + Σ_j b̃_j b̃_jᵀ + ε² I is followed with as much of I on top as rounding may have taken off:
-    ζ² = ‖U‖ and ω = ζ/ε. Where a step is that of the round before and what follows is below U + ν I, S = U/(1 − ν/ε²)
-    stays above for good.
-
-    Guarantee: upper bounds, for the exact loops of the floats K.
-    Source: docs/proofs/blocks.md, "States"; docs/proofs/programs.md, "Rounds that recur".
-    """
-    size = run[0].stage.size
-    U, largest = np.zeros((size, size)), SHARE**2
-    known: dict[int, tuple[np.ndarray, float, float]] = {}
-    before, stays = None, False
-    for each in run:
-        if stays and each is before:
-            continue
-        if id(each) not in known:
-            known[id(each)] = _entering(each)
-        added, units, share = known[id(each)]
-        room = ROOM * (share * (float(np.linalg.norm(U)) + TINY) + units)
-        loop = each.plain_loop
-        following = (loop @ U) @ loop.T
-        following += added
-        following.flat[:: size + 1] += SHARE**2 + room
-        if stays := each is before:
-            moved = ROOM * float(np.abs(following - U).sum(axis=1).max(initial=0.0)) / SHARE**2
-            if stays := moved <= GROWN:
-                following = U * ((1 + 4 * UNIT) / (1 - moved))
-        U, before = following, each
-        largest = max(largest, float(np.abs(U).sum(axis=1).max(initial=0.0)))
-        if not math.isfinite(largest):
-            return math.inf, math.inf
-    longest = ROOM * math.sqrt(largest)
-    return longest, longest / SHARE
-
-
-def _entering(filtered: Filtered) -> tuple[np.ndarray, float, float]:
-    """Σ_j b̃_j b̃_jᵀ over all nodes, what it may be off by in norm, and the share of ‖U‖_F that a step may be off by."""
-    stage = filtered.stage
-    size, (gram, into, seen) = stage.size, stage.all_contributions
-    taken = gram[:size] - filtered.gain @ gram[size:]
-    added = taken[:, :size] - taken[:, size:] @ filtered.gain.T
-    sizes = into + ROOM * float(np.linalg.norm(filtered.gain)) * seen
-    units = GAMMA * (stage.inputs + 2 * (size + stage.count) + 12) * sizes**2
-    step, _, wide = filtered.slips
-    return added, ROOM * units, 2 * (step + GAMMA * (size + 4) * wide) * wide
+# Speed alone: blocks of so few rows are measured in doubled precision.
+SHORT = 128
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockAccuracy:
     """How far forms that are put together of blocks may be off.
 
-    η = `unwhite` and `cut` are those of `Accuracy`. Contributions of energy 1 make states of at most ζ = `built`, unit
-    disturbances of all rounds such of ω = `reach`. Responses as stored differ from exact ones by at most ζ·(`rows` +
-    `tails`) + (γ_r β + δ)·`wide` for streams of energy 1, inputs having norm β and being known up to δ. V R of a block
-    differs from the rows of all rounds from it on by at most `beside` of the states that these read, V from orthonormal
-    ones by `skew`, and no such rows are longer than `shows`. States after blocks are off by at most `moved` of states
-    before and within, and by `left` of what is read off inputs. No sum has more terms than `height`.
+    η = `unwhite` and `cut` are those of `Accuracy`. For streams of energy 1 responses as stored differ from exact ones
+    by at most κ·`rows` + `inputs`, κ being what hides a target in the noise (`States`), or β·`disturbed` + `inputs` for
+    inputs of norm β. Inner products of responses as
+    stored err by `within` of the product of their norms in one block, and `across` of it between two; of the earlier
+    response what it shows after its block counts alone.
 
     Guarantee: upper bounds, for the exact matrices of the protocol.
     Source: docs/proofs/blocks.md.
@@ -104,129 +54,182 @@ class BlockAccuracy:
 
     unwhite: float
     cut: float
-    built: float
-    reach: float
     rows: float
-    wide: float
-    tails: float
-    beside: float
-    skew: float
-    shows: float
-    left: float
-    moved: float
-    height: int
+    disturbed: float
+    inputs: float
+    within: float
+    across: float
 
     def allowances(
         self,
-        diagonals: np.ndarray,
-        inputs: tuple[np.ndarray, np.ndarray, np.ndarray],
+        formed: Formed,
+        hidden: np.ndarray,
+        norms: np.ndarray,
         *,
-        size: int,
         energy: bool,
+        encoder: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(`rounding`, `shift`) of `ProgramForm`, one of each a target.
+        """(`rounding`, `shift`) of `ProgramForm`, one of each a target, of M̂ or of CᵀM̂C with an encoder C.
 
-        `diagonals` are those of M̂, (targets, T), and `inputs` have β, δ and what is shown at once is off by.
+        `hidden` has κ of each target, and `norms` the largest norm of what it puts into the state in a round.
 
-        Guarantee: upper bounds.
+        Guarantee: upper bounds; what forming CᵀM̂C and valuing it rounds is not in them.
         Source: docs/proofs/blocks.md, "What is followed" and "What is added up".
         """
-        if not self.reach**2 * self.moved < SKEWED:
-            nothing = np.full(len(diagonals), math.inf)
-            return nothing, nothing
-        inputs_norm, unknown, at_once = inputs
-        rounds = diagonals.shape[1]
-        built = self.built
-        read = GAMMA * size * inputs_norm + unknown
-        followed = ROOM * (built * (self.rows + self.tails) + read * self.wide + at_once)
-        # What tails are off by as products with later responses see them.
-        summed = GAMMA * (self.height + 2 * size + 4) * math.sqrt(size)
-        late = built * (self.beside + self.shows * (2 * self.moved + 2 * summed))
-        late = ROOM * (late + self.shows * read * self.left + followed)
-        squares = np.maximum(diagonals, 0.0)
-        most = np.sqrt(squares.sum(axis=1)) if energy else np.sqrt(squares).sum(axis=1)
-        times = 1.0 if energy else math.sqrt(rounds)
-        units = GAMMA * (self.height + size + 3 * rounds + 12) * (math.sqrt(size) + 4) + 1.01 * self.skew
-        rounding = 2 * times * late * most + (times * late) ** 2 + units * most**2
-        shift = times * (followed + self.cut)
-        return np.asarray(ROOM * rounding + TINY), np.asarray(ROOM * shift)
+        rounds = formed.lengths.shape[1]
+        # What streams hold in each round, in norm: of energy 1 they are off by no more than one of norm 1 everywhere.
+        sizes = np.ones(rounds) if encoder is None else _reached(encoder, energy=energy)
+        lengths, tails, edges = formed.lengths * sizes, formed.tails * sizes, formed.edges[:-1]
+        times = float(np.linalg.norm(sizes))
+        if energy:
+            times = 1.0 if encoder is None else min(times, ROOM * spread(np.abs(encoder)))
+        if energy and encoder is None:
+            inside = np.add.reduceat(lengths**2, edges, axis=1).max(axis=1)
+            outside = np.sqrt((lengths**2).sum(axis=1) * (tails**2).sum(axis=1))
+        else:
+            own = np.add.reduceat(lengths, edges, axis=1)
+            inside = (own**2).sum(axis=1)
+            later = np.cumsum(own[:, ::-1], axis=1)[:, ::-1] - own
+            outside = (np.add.reduceat(tails, edges, axis=1) * later).sum(axis=1)
+        rounding = ROOM * (self.within * inside + 2 * self.across * outside) + TINY
+        followed = np.fmin(hidden * self.rows, norms * self.disturbed)
+        shift = ROOM * times * (followed + self.inputs + self.cut) + TINY
+        return np.asarray(rounding), np.asarray(shift)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Formed:
+    """Forms M̂ of some targets, (targets, T, T), and norms of what contributions show, and show after their block.
+
+    `edges` are those of the blocks.
+    """
+
+    matrices: np.ndarray
+    tails: np.ndarray
+    edges: list[int]
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Norms of responses, (targets, T)."""
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(self.matrices, axis1=1, axis2=2), 0.0)))
+
+    def valued(self, matrices: np.ndarray, *, energy: bool) -> np.ndarray:
+        """What sums of entries err by where a form is valued: 3T units of Σ|M_st|, or of ‖|M|‖ for energy 1."""
+        sums = np.abs(matrices).sum(axis=2)
+        most = sums.max(axis=1, initial=0.0) if energy else sums.sum(axis=1)
+        return np.asarray(ROOM * 3 * GAMMA * matrices.shape[1] * most)
+
+
+def _reached(encoder: np.ndarray, *, energy: bool) -> np.ndarray:
+    """Bounds of |(C c)_t| for streams with |c_t| ≤ 1, or Σ|c_t|² ≤ 1: sums of sizes of a row of C, or its norm."""
+    return np.asarray(ROOM * (np.linalg.norm(encoder, axis=1) if energy else np.abs(encoder).sum(axis=1)))
 
 
 class Measured:
     """Adds up what blocks say, from the last one backwards; `accuracy` has the sums."""
 
-    def __init__(self, built: float, reach: float) -> None:
+    def __init__(self, states: States) -> None:
         """Begin after the last round, where nothing is shown."""
-        self._built, self._reach = built, reach
-        self._rows = self._squares = self._tails = self._beside = self._skew = 0.0
-        self._shows = self._after = self._left = self._moved = 0.0
+        self._states = states
+        self._read: dict[int, tuple[np.ndarray, np.ndarray, float]] = {}
+        # Of contributions, and of unit disturbances.
+        self._rows = np.zeros(2)
+        self._inputs = self._skew = self._formed = self._carried = 0.0
         self._white = self._drifted = self._crossed = self._norm = self._leak = 0.0
-        self._height = 0
-        self._steps = self._shown = self._within = np.zeros(0)
-        self._fresh = 0.0
+        self._height = self._widest = 0
 
     def add(self, block: Block) -> None:
-        """Count one block."""
-        size = block.whole.shape[1]
-        if not block.same:
-            self._look(block)
-        steps, shown, within, fresh = self._steps, self._shown, self._within, self._fresh
-        # In proportion to the states that are read: rows of the block, and states after it.
-        put_off, left_off = float(steps @ shown) + fresh, float(steps @ within)
-        moved = GAMMA * size * float(np.linalg.norm(block.moved))
-        error = put_off + self._after * (left_off + GAMMA * size**1.5 * float(within.max())) + self._beside
-        self._whiten(block, ROOM * self._reach * error)
-        both = shown + self._after * within
-        self._rows += float(steps @ both) + fresh
-        self._squares += float(both @ both)
-        self._tails += self._beside + GAMMA * size * self._after * math.sqrt(size * len(block.rows))
-        self._left += float(within @ within)
-        self._moved += left_off + moved
-        self._turn(block, put_off + self._after * (left_off + math.sqrt(size) * moved))
-        self._height = max(self._height, len(block.stack))
-
-    def _look(self, block: Block) -> None:
-        """What steps of a block err by, and norms of |O_v| and |S_v|."""
-        size, count = block.whole.shape[1], len(block.rows)
-        self._steps, self._shown, self._within = np.zeros(count), np.zeros(count), np.zeros(count)
-        self._fresh = 0.0
-        for k, (rows, each) in enumerate(zip(block.rows, block.filtered, strict=True)):
-            self._steps[k], at_once, _ = each.slips
-            self._fresh += at_once
-            sizes = np.abs(rows)
-            shown, within = sizes[: len(rows) - size], sizes[len(rows) - size :]
-            self._shown[k] = ROOM * spread(shown)
-            self._within[k] = ROOM * spread(within)
-
-    def _turn(self, block: Block, off: float) -> None:
-        """Count what V R of a block is off from the rows of all later rounds by, and V from orthonormal."""
-        base, root, stack = block.base, block.root, block.stack
-        count, length = root.shape[0], float(np.linalg.norm(stack))
-        beside = float(np.linalg.norm(base @ root - stack)) + GAMMA * (count + 2) * 1.01 * length * count**0.5
-        skew = float(np.linalg.norm(base.T @ base - np.eye(count)))
-        skew = ROOM * (skew + GAMMA * (len(stack) + 2) * 1.01 * count)
-        self._skew = skew + self._skew + skew * self._skew
-        self._beside += ROOM * (off + beside)
-        self._after = ROOM * float(norm_above(root[None])[0]) + self._beside * self._reach
-        self._shows = max(self._shows, self._after)
-
-    def _whiten(self, block: Block, error: float) -> None:
-        """Count what the defects of a block do: g has the norms of what unit disturbances after a round show."""
-        size = block.whole.shape[1]
-        for rows, each in zip(block.rows, block.filtered, strict=True):
-            shown, later = rows[: len(rows) - size], block.after @ rows[len(rows) - size :]
+        """Count one block: what Q R of it is off by, and its rounds from the last one backwards."""
+        for shown, later, each in zip(
+            block.shown[::-1], block.tails[::-1], block.filtered[::-1], strict=True
+        ):
             squares = np.einsum("ij,ij->j", shown, shown) + np.einsum("ij,ij->j", later, later)
-            lengths = ROOM * np.sqrt(squares) + error
-            drift, crossed, white = _defects(each, lengths)
-            self._white = max(self._white, white)
-            self._drifted += drift
-            self._crossed += crossed**2
-            self._norm += float(lengths @ lengths)
-            factor = each.stage.factor
-            if factor is not None:
-                let_in = float(np.hypot(np.linalg.norm(shown @ factor.T), np.linalg.norm(later @ factor.T)))
-                room = error + GAMMA * (size + 2) * math.sqrt(float(squares.sum()))
-                self._leak += (let_in + room * float(np.linalg.norm(factor))) ** 2
+            lengths = ROOM * np.sqrt(squares)
+            self._whiten(each, shown, later, lengths + ROOM * self._rows[1])
+            read, fresh, at_once = self._reading(each)
+            if len(block.stack) <= SHORT:
+                off = ROOM * np.linalg.norm(np.abs(np.vstack([shown, later])) @ read, axis=0)
+            else:
+                off = lengths @ read
+            self._rows += off[:2] + fresh
+            self._inputs += float(off[2]) ** 2 + at_once
+        self._turn(block)
+
+    def _reading(self, filtered: Filtered) -> tuple[np.ndarray, np.ndarray, float]:
+        """What a step makes rows be off by, read by states, by unit disturbances and by what contributions put in.
+
+        Φ̂ = fl(A − K C) errs by u|A| + (m + 1)u|K||C| + u|Φ̂|, A and C as they are exactly, a product with a column of it
+        that has k entries by γ_k, and fl(X C) by (m + 1)u|X||C|. Products with inputs b̃ err by γ_r, and
+        inputs themselves by u|B_x| + (m + 1)u|K||D_0| and one rounding more, or r + 1 more where they are products.
+
+        Guarantee: upper bounds, the first for rows of size 1; the second has norms of what new rows are off by, the
+        third the square of that of what is shown at once.
+        Source: docs/proofs/blocks.md, "Rows" and "Inputs".
+        """
+        if id(filtered) in self._read:
+            return self._read[id(filtered)]
+        stage = filtered.stage
+        size, count = stage.size, stage.count
+        gain, whitener = np.abs(filtered.gain), np.abs(filtered.whitener)
+        held = self._held(filtered)
+        moved = stage.dense_sizes @ held
+        into, seen = stage.largest_inputs
+        off = np.empty((size, 3))
+        loop = np.abs(filtered.plain_loop)
+        off[:, :2] = (
+            loop @ ((stage.loop_terms + 1)[:, None] * held)
+            + moved[:size]
+            + (count + 1) * (gain @ moved[size:])
+        )
+        formed, shown = 0 if stage.given is None else size + 1, gain @ seen
+        put = stage.all_given[:size] - filtered.gain @ stage.all_given[size:]
+        off[:, 2] = (size + 2) * np.abs(put).max(axis=1, initial=0.0)
+        off[:, 2] += (1 + formed) * into + (count + 1 + formed) * shown
+        fresh = np.linalg.norm((count + 1) * (whitener @ moved[size:]), axis=0)
+        at_once = float(np.linalg.norm((count + 2 + formed) * (whitener @ seen)))
+        units = ROOM * GAMMA
+        found = self._read[id(filtered)] = units * off, units * fresh, (units * at_once) ** 2
+        return found
+
+    def _held(self, filtered: Filtered) -> np.ndarray:
+        """What states before a round may hold, of contributions and of unit disturbances."""
+        return np.column_stack(
+            [self._states.held(filtered), np.full(filtered.stage.size, self._states.reach)]
+        )
+
+    def _turn(self, block: Block) -> None:
+        """Count what Q R is off from its rows by, as states before the block read it, and Q from keeping lengths."""
+        base, root, stack = block.base, block.root, block.stack
+        held, count, height, sizes = self._held(block.filtered[0]), len(root), len(stack), np.abs(base)
+        if height <= SHORT:
+            factors = from_left(Doubled(high=base), count), from_right(Doubled(high=root), count)
+            off = add(product(*factors, count), Doubled(high=stack), -1).sizes() @ held
+        else:
+            apart = base @ root
+            apart -= stack
+            np.abs(apart, out=apart)
+            off = apart @ held + GAMMA * (count + 2) * (sizes @ (np.abs(root) @ held))
+        self._rows += ROOM * np.linalg.norm(off, axis=0)
+        wide = ROOM * spread(sizes)
+        turned = ROOM * _skew(base, wide)
+        self._skew += turned + turned * self._skew
+        # Coordinates of responses of the block are formed, and those of later ones carried on.
+        self._height, self._widest = max(self._height, height), max(self._widest, count)
+        self._formed = max(self._formed, GAMMA * (height + 2) * wide)
+        self._carried += GAMMA * (block.later + 2) * ROOM * spread(sizes[block.height :])
+
+    def _whiten(self, filtered: Filtered, shown: np.ndarray, later: np.ndarray, lengths: np.ndarray) -> None:
+        """Count what the defects of a round do: `lengths` are those of what unit disturbances after it show."""
+        drift, crossed, white = _defects(filtered, lengths)
+        self._white = max(self._white, white)
+        self._drifted += drift
+        self._crossed += crossed**2
+        self._norm += float(lengths @ lengths)
+        factor = filtered.stage.factor
+        if factor is not None and len(factor):
+            let_in = float(np.hypot(np.linalg.norm(shown @ factor.T), np.linalg.norm(later @ factor.T)))
+            room = self._rows[1] + GAMMA * (len(lengths) + 2) * float(np.linalg.norm(lengths))
+            self._leak += (let_in + ROOM * room * float(np.linalg.norm(factor))) ** 2
 
     @property
     def leak(self) -> float:
@@ -243,21 +246,28 @@ class Measured:
         noise, signal = missed
         unwhite = self._white + self._drifted + 2 * math.sqrt(self._crossed)
         unwhite += 2 * math.sqrt(1 + unwhite) * noise + noise * noise
+        surely = 1.0 if self._skew < SKEWED else math.inf
         return BlockAccuracy(
             unwhite=ROOM * unwhite,
             cut=ROOM * signal,
-            built=self._built,
-            reach=self._reach,
-            rows=self._rows,
-            wide=math.sqrt(self._squares),
-            tails=self._tails,
-            beside=self._beside,
-            skew=self._skew if self._skew < SKEWED else math.inf,
-            shows=self._shows,
-            left=math.sqrt(self._left),
-            moved=self._moved,
-            height=self._height,
+            rows=surely * ROOM * float(self._rows[0]),
+            disturbed=surely * ROOM * float(self._rows[1]),
+            inputs=ROOM * math.sqrt(self._inputs),
+            within=ROOM * (GAMMA * (self._height + 2) + self._skew),
+            across=ROOM * (GAMMA * (self._widest + 2) + self._formed + self._carried + self._skew),
         )
+
+
+def _skew(base: np.ndarray, wide: float) -> float:
+    """A bound of ‖QᵀQ − I‖, `wide` being one of ‖|Q|‖: in doubled precision where that takes next to nothing."""
+    height, count = base.shape
+    if height <= SHORT:
+        factor = from_left(Doubled(high=base.T), height)
+        found = add(product(factor, factor.T, height), Doubled(high=np.eye(count)), -1).sizes()
+        return float(found.sum(axis=1).max(initial=0.0))
+    found = base.T @ base
+    found.flat[:: count + 1] -= 1.0
+    return float(np.abs(found).sum(axis=1).max(initial=0.0) + GAMMA * (height + 2) * wide**2)
 
 
 def _defects(filtered: Filtered, lengths: np.ndarray) -> tuple[float, float, float]:
@@ -265,11 +275,9 @@ def _defects(filtered: Filtered, lengths: np.ndarray) -> tuple[float, float, flo
 
     Guarantee: upper bounds; of the second Σ_i g_i‖row i‖, of which what is unsure is taken by sums of sizes.
     """
+    if filtered.unsure is not None:
+        return *filtered.unsure.drift(lengths), filtered.unsure.white
     size, defect = filtered.stage.size, filtered.defect
     drift = float(lengths @ defect[:size, :size] @ lengths)
     crossed = float(lengths @ np.sqrt((defect[:size, size:] ** 2).sum(axis=1)))
-    white = float(defect[size:, size:].sum(axis=1).max(initial=0.0))
-    if filtered.unsure is not None:
-        more, across = filtered.unsure.drift(lengths)
-        drift, crossed, white = drift + more, crossed + across, white + filtered.unsure.white
-    return drift, crossed, white
+    return drift, crossed, float(defect[size:, size:].sum(axis=1).max(initial=0.0))

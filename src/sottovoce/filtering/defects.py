@@ -9,17 +9,22 @@ Source: docs/proofs/programs.md, "How white the innovations are" and "Defects in
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sottovoce.filtering.doubled import TINY, UNIT, Doubled, add, from_left, from_right, product
+from sottovoce.filtering.rounding import ROOM
 
 if TYPE_CHECKING:
     from sottovoce.filtering.stages import Stage
 
-__all__ = ["Unsure", "computed_defect", "doubled_defect", "plain_defect"]
+__all__ = ["Unsure", "doubled_defect", "plain_defect"]
+
+# Needed by a proof (docs/proofs/programs.md, "Steps in plain floats"): of an X that whitens less well nothing is said.
+WHITE = 1e-3
 
 
 def doubled_defect(
@@ -52,7 +57,7 @@ def doubled_defect(
 def plain_defect(
     stage: Stage, held: np.ndarray, seen: np.ndarray, K: np.ndarray, X: np.ndarray, following: np.ndarray
 ) -> np.ndarray:
-    """The same on a Krylov space in plain floats: see `computed_defect` for what is given.
+    """The same on a Krylov space in plain floats: see `_computed` for what is given.
 
     With b the norms of the rows of [A; C], h ≥ ‖|held|‖ and g = |G|b what floats make of G Y Gᵀ errs by at most
 
@@ -63,7 +68,7 @@ def plain_defect(
     Guarantee: upper bound entry by entry, for the stage as stored and Q as it is exactly.
     Source: docs/proofs/programs.md, "Defects in plain floats".
     """
-    found = computed_defect(stage, seen, K, X, following)
+    found = _computed(stage, seen, K, X, following)
     wide = _answered(K, X, stage.row_lengths)
     largest = min(float(np.linalg.norm(held)), float(np.abs(held).sum(axis=1).max(initial=0.0)))
     injected = stage.injected
@@ -73,14 +78,14 @@ def plain_defect(
     return found
 
 
-def computed_defect(
+def _computed(
     stage: Stage, seen: np.ndarray, K: np.ndarray, X: np.ndarray, following: np.ndarray
 ) -> np.ndarray:
     """The sizes of the defect as floats have it, from `seen` = fl(fl([A; C] held) [A; C]ᵀ).
 
-    `held` is P, or fl(P + Q) where noise is injected; where it is drawn, its covariance was added to `seen`.
+    `held` is fl(P + Q).
 
-    Guarantee: the true defect is within `Unsure` of it.
+    Guarantee: the true defect is within what `plain_defect` adds of it.
     """
     size, count = stage.size, stage.count
     crossed = seen[:size, size:]
@@ -97,53 +102,138 @@ def computed_defect(
 
 
 class Unsure:
-    """What plain floats leave open of the defect of a step, read by sizes: xᵀ|error|y for x and y as they come.
+    """What a step of the filter in plain floats falls short of, read by sizes: xᵀ|Δ|x for x as they come.
 
-    With n² the variances of what is drawn into each row, Y is off by at most (2k + 4)u|B||held||B|ᵀ + 2u n nᵀ, B = [A;
-    C] with at most k entries in a row, G Y Gᵀ is formed with 2m + 5 roundings more, and the noise as stored is off by
-    e v vᵀ.
+    From Ŷ = fl(fl(B held) Bᵀ) + N̂, B = [A; C], and any X the step has formed a = fl(Ŷ₁₂Xᵀ), K = fl(a X) and P' =
+    fl(Ŷ₁₁ − a aᵀ), made symmetric. With W = X Ŷ₂₂Xᵀ − I, α = |a|ᵀx and β = |X||Ŷ₂₁|x the defect of these is at most
 
-    Guarantee: upper bounds of what rounding did, for A, C and the covariances of the noise as they are exactly.
-    Source: docs/proofs/programs.md, "Defects in plain floats".
+        xᵀ|Δ|x ≤ 2γ_m β·α + αᵀ|W|α + (γ_m + 2u)α·α + …,
+
+    and Y itself is within (2k + 6)u|B||held||B|ᵀ + 4u n nᵀ + e v vᵀ of Ŷ, which G makes |G|(·)|G|ᵀ of: B has at most k
+    entries in a row, n² are the variances of what is drawn, and the noise as stored is off by e v vᵀ.
+
+    Guarantee: upper bounds, for A, C and the covariances of the noise as they are exactly.
+    Source: docs/proofs/programs.md, "Steps in plain floats".
     """
 
-    def __init__(self, stage: Stage, held: np.ndarray, K: np.ndarray, X: np.ndarray) -> None:
-        """Take the sizes of a step: `held` has those of P, or of P + Q where noise is injected."""
-        self._stage, self._held = stage, held
-        self._gain, self._whitener = np.abs(K), np.abs(X)
-        noise = stage.noise
-        drawn = np.zeros(stage.size + stage.count)
-        if noise.whole is not None:
-            drawn = np.sqrt(np.maximum(np.diagonal(noise.whole), 0.0))
-        self._drawn = drawn
-        self._units = 1.01 * UNIT * (2 * max(stage.terms) + 2 * stage.count + 13)
-        self._missed, self._entering = _unknown(stage)
-        self._shown = self._read(np.zeros(stage.size), np.ones(stage.count))
+    def __init__(
+        self, stage: Stage, held: np.ndarray, seen: np.ndarray, K: np.ndarray, X: np.ndarray
+    ) -> None:
+        """Take a step: `held` is P, or P + Q where noise is injected, and `seen` has Ŷ₁₂ above Ŷ₂₂, symmetric."""
+        self._stage, self._held, self._seen = stage, held, seen
+        self._gain, self._whitener = K, X
 
     def drift(self, sizes: np.ndarray) -> tuple[float, float]:
-        """xᵀ|error of Δ|x, and Σ_ij x_i|error of ΓXᵀ|_ij, for `sizes` x of states."""
-        one, other = self._read(sizes, np.zeros(self._stage.count)), self._shown
-        return self._product(one, one), self._product(one, other)
+        """xᵀ|Δ|x, and Σ_ij x_i|ΓXᵀ|_ij, for `sizes` x of states."""
+        one, other = self._read(sizes, None), self._shown
+        formed, across = self._formed(sizes)
+        return self._product(one, one) + formed, self._product(one, other) + across
 
     @cached_property
     def white(self) -> float:
-        """The largest row sum of |error of X R' Xᵀ − I|, or more: the sum of all of it."""
-        return self._product(self._shown, self._shown)
+        """The largest row sum of |X R' Xᵀ − I|, or more: the sum of all of it."""
+        return float(self._unwhite.sum()) + self._product(self._shown, self._shown)
 
-    def _read(self, states: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+    @cached_property
+    def norm(self) -> float:
+        """A bound of ‖Δ‖, by Frobenius norms."""
+        stage, size = self._stage, self._stage.size
+        gain, X = 1 + float(np.linalg.norm(self._gain)), float(np.linalg.norm(self._whitener))
+        crossed, R = (float(np.linalg.norm(part)) for part in (self._seen[:size], self._seen[size:]))
+        answer, white = X * crossed, float(np.linalg.norm(self._unwhite))
+        if not float(self._unwhite.sum()) < WHITE:
+            return math.inf
+        units = UNIT * (stage.count + 2)
+        read = X * R * X * answer
+        rounded = stage.both_norm**2 * float(np.linalg.norm(self._held)) + float(self._drawn @ self._drawn)
+        formed = 3 * units * answer**2 + white * answer**2
+        formed += 2 * units * (3 * units * max(answer, read) + white * answer) * read
+        missed = self._missed * float(self._entering @ self._entering)
+        return ROOM**2 * (gain**2 * (self._units * rounded + missed) + formed)
+
+    def _formed(self, sizes: np.ndarray) -> tuple[float, float]:
+        """What forming a, K and P' of Ŷ does to Δ and to ΓXᵀ."""
+        size, count = self._stage.size, self._stage.count
+        crossed, R, X = np.abs(self._seen[:size]), np.abs(self._seen[size:]), np.abs(self._whitener)
+        units, white = UNIT * (count + 2), self._unwhite
+        if not float(white.sum()) < WHITE:
+            return math.inf, math.inf
+        beta = X @ (crossed.T @ sizes)
+        alpha = np.abs(self._answer).T @ sizes + 2 * units * beta + TINY
+        turned = X.T @ alpha
+        read = X @ (R @ turned)
+        across = float((units * beta + white @ alpha + units * read).sum())
+        drift = 2 * units * float(beta @ alpha) + float(alpha @ white @ alpha) + units * float(alpha @ alpha)
+        # Γδᵀ and δ R δᵀ with δ what K is off by, |δ| ≤ γ_m|a||X|.
+        drift += 2 * units * float((units * beta + white @ alpha + 2 * units * read) @ read) + TINY
+        return ROOM * drift, ROOM * (across + TINY)
+
+    @cached_property
+    def _answer(self) -> np.ndarray:
+        """Ŷ₁₂Xᵀ."""
+        return np.asarray(self._seen[: self._stage.size] @ self._whitener.T)
+
+    @cached_property
+    def _unwhite(self) -> np.ndarray:
+        """A bound of |W|."""
+        X, R = self._whitener, self._seen[self._stage.size :]
+        sizes = np.abs(X)
+        found = np.abs(X @ R @ X.T - np.eye(len(X)))
+        found += UNIT * (2 * len(X) + 4) * (sizes @ np.abs(R) @ sizes.T) + TINY
+        return np.asarray(found)
+
+    @cached_property
+    def _drawn(self) -> np.ndarray:
+        """The deviations of what is drawn."""
+        whole = self._stage.noise.whole
+        if whole is None:
+            return np.zeros(self._stage.size + self._stage.count)
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(whole), 0.0)))
+
+    @property
+    def _units(self) -> float:
+        """What Ŷ errs by."""
+        return ROOM * UNIT * (2 * max(self._stage.terms) + 6)
+
+    @cached_property
+    def _missed(self) -> float:
+        """`e` of what noise is off by."""
+        return _unknown(self._stage)[0]
+
+    @cached_property
+    def _entering(self) -> np.ndarray:
+        """`v` of what noise is off by."""
+        return _unknown(self._stage)[1]
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """|held|."""
+        return np.asarray(np.abs(self._held))
+
+    @cached_property
+    def _shown(self) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """What rows of ones read."""
+        return self._read(np.zeros(self._stage.size), np.ones(self._stage.count))
+
+    def _read(
+        self, states: np.ndarray, shown: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, float, float]:
         """|B|ᵀ|G|ᵀx, |held| times that, and what x reads of the noise that is drawn and of what it is off by."""
-        rows = np.concatenate([states, self._gain.T @ states + self._whitener.T @ shown])
+        seen = np.abs(self._gain).T @ states
+        if shown is not None:
+            seen += np.abs(self._whitener).T @ shown
+        rows = np.concatenate([states, seen])
         read = rows @ self._stage.dense_sizes
-        return read, self._held @ read, float(rows @ self._drawn), float(rows @ self._entering)
+        return read, self._sizes @ read, float(rows @ self._drawn), float(rows @ self._entering)
 
     def _product(
         self,
         one: tuple[np.ndarray, np.ndarray, float, float],
         other: tuple[np.ndarray, np.ndarray, float, float],
     ) -> float:
-        """What the errors make of two that were read."""
+        """What the errors of Ŷ make of two that were read."""
         rounded = float(one[0] @ other[1]) + one[2] * other[2]
-        return 1.01 * (self._units * rounded + self._missed * one[3] * other[3])
+        return ROOM * (self._units * rounded + self._missed * one[3] * other[3])
 
 
 def _answered(K: np.ndarray, X: np.ndarray, sizes: np.ndarray) -> np.ndarray:

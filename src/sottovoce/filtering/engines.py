@@ -19,7 +19,8 @@ from sottovoce.errors import NotCertified
 from sottovoce.filtering.backward import reached_nodes
 from sottovoce.filtering.block_forms import BlockResponse
 from sottovoce.filtering.decorrelation import seen_view
-from sottovoce.filtering.innovations import SETTLED, filtered_plainly, innovations
+from sottovoce.filtering.innovations import SETTLED, innovations
+from sottovoce.filtering.plain_steps import filtered_plainly
 from sottovoce.filtering.program_forms import ProgramResponse
 from sottovoce.filtering.reduction import reduced_stages
 from sottovoce.filtering.restriction import known_numbers, restrictions
@@ -42,8 +43,8 @@ __all__ = ["program_response", "quick_response"]
 
 # Speed alone: on a Krylov space gains are kept sooner: what that costs is counted like what is cut.
 SOON_SETTLED, COARSELY_SETTLED = 1e-9, 1e-7
-# Speed alone: the same for a filter in plain floats, where forms may be off by this share, and by how much that is.
-QUICKLY_SETTLED, QUICKLY_LOOSE = 1e-10, 2e-4
+# Speed alone: the same for a filter in plain floats, by what rows show, where forms may be off by so much.
+QUICKLY_SETTLED, QUICKLY_LOOSE = 4e-10, 2e-4
 # Speed alone: floats rarely know forms of several registers as closely as this.
 SURELY_LOOSE = 1e-5
 # Speed alone: rounds times (kept numbers)², which a filter holds until it settles; more is reduced or refused.

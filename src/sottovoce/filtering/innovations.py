@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.defects import Unsure, computed_defect, doubled_defect, plain_defect
+from sottovoce.filtering.defects import doubled_defect, plain_defect
 from sottovoce.filtering.doubled import (
     TINY,
     UNIT,
@@ -38,15 +38,17 @@ from sottovoce.filtering.doubled import (
     remainder,
 )
 from sottovoce.filtering.reached_states import reached_by_noise
-from sottovoce.filtering.rounding import is_above, spread
+from sottovoce.filtering.rounding import is_above
+from sottovoce.filtering.slabs import times_columns
 from sottovoce.filtering.windows import Floor, noise_of_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sottovoce.filtering.defects import Unsure
     from sottovoce.filtering.stages import Stage
 
-__all__ = ["FilterStep", "Filtered", "filtered_plainly", "innovations"]
+__all__ = ["FilterStep", "Filtered", "innovations", "inverse_root", "run_over", "settled_or"]
 
 # Speed alone: steps recur once P moves, over a period, by no more than this share of the largest entry of P or B Bᵀ.
 # What that costs is in the defects, as everything else that makes K differ from the optimal one.
@@ -64,10 +66,11 @@ FilterOf: TypeAlias = "Callable[[Stage, np.ndarray, np.ndarray | None, float], t
 class Filtered:
     """K and X of a round, and what they fall short of.
 
-    `defect` bounds |[Δ, ΓXᵀ; XΓᵀ, X R' Xᵀ − I]|, entry by entry, but for what `unsure` says, if that is given.
+    `defect` bounds |[Δ, ΓXᵀ; XΓᵀ, X R' Xᵀ − I]|, entry by entry; if `unsure` is given, that does instead.
     Where K = A K⁺ but for rounding, with K⁺ what an innovation adds to the state after injection, `update` is K⁺.
 
-    With r states and m rows `gain` is K, (r, m), `whitener` X, (m, m), and `defect` (r + m, r + m).
+    With r states and m rows `gain` is K, (r, m), `whitener` X, (m, m), and `defect` (r + m, r + m). `variances` is the
+    diagonal of P before the round, where it is kept.
     """
 
     stage: Stage
@@ -76,6 +79,7 @@ class Filtered:
     defect: np.ndarray
     update: np.ndarray | None = None
     unsure: Unsure | None = None
+    variances: np.ndarray | None = None
 
     @cached_property
     def gain_sizes(self) -> np.ndarray:
@@ -135,23 +139,21 @@ class Filtered:
     def plain_loop(self) -> np.ndarray:
         """Φ in plain floats: within (m + 4)u(|A| + |K||C|), entry by entry."""
         size, both = self.stage.size, self.stage.dense_both
-        return np.asarray(both[:size] - self.gain @ both[size:])
+        loop, wide = both[:size].copy(), self.stage.read_width
+        loop[:, :wide] -= self.gain @ both[size:, :wide]
+        return loop
+
+    def plainly_carried(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """O Φ for rows O, with `plain_loop`."""
+        times_columns(rows, self.plain_loop, self.stage.loop_columns, out)
 
     @cached_property
-    def slips(self) -> tuple[float, float, float]:
-        """(κ, κ', w): rows times `plain_loop` err by κ of the norm of their sizes, X C by κ', and w ≥ ‖|Φ|‖.
-
-        Φ̂ = fl(A − K C) errs by (m + 4)u(|A| + |K||C|), A and C as they are exactly, and a product with it by γ_r|Φ̂|.
-
-        Guarantee: upper bounds.
-        Source: docs/proofs/blocks.md, "Rows".
-        """
-        size, count, sizes = self.stage.size, self.stage.count, self.stage.dense_sizes
-        loop = 1.01 * spread(np.abs(self.plain_loop))
-        formed = 1.01 * spread(sizes[:size] + np.abs(self.gain) @ sizes[size:])
-        shown = 1.01 * spread(np.abs(self.whitener) @ sizes[size:])
-        step = 1.01 * UNIT * ((size + 2) * loop + (count + 4) * formed)
-        return step, 1.01 * UNIT * (count + 4) * shown, loop + step
+    def drift_norm(self) -> float:
+        """A bound of ‖Δ‖."""
+        if self.unsure is not None:
+            return self.unsure.norm
+        size = self.stage.size
+        return 1.01 * float(np.linalg.norm(self.defect[:size, :size]))
 
     def slip(self, states: np.ndarray) -> np.ndarray:
         """What `before` may miss of O Φ z beyond its roundings, for ‖o‖₁ = 1 and |z| ≤ a column of `states`.
@@ -224,7 +226,9 @@ def innovations(
     plainly = plainly and least > 0
     if window > 1:
         settled_at *= min(1.0, Floor(window=window, least=least).strength)
-    run = _run(stages, period, settled_at, step=_filtered_plainly if plainly else _filtered, plainly=plainly)
+    run = run_over(
+        stages, period, settled_at, step=_filtered_plainly if plainly else _filtered, plainly=plainly
+    )
     if plainly:
         states = reached_by_noise([each.filtered for each in run], [each.covariance for each in run])
         if states is not None:
@@ -235,15 +239,6 @@ def innovations(
                 made.setdefault(key, step)
             return [made[id(each.filtered), id(held)] for each, (held, _) in zip(run, states, strict=True)]
     return _followed_over(run, stages, period)
-
-
-def filtered_plainly(stages: Sequence[Stage], *, period: int, settled_at: float) -> list[Filtered]:
-    """The filter over all rounds in plain floats, with what these leave open; steps recur as in `innovations`.
-
-    Guarantee: that of `Filtered`.
-    Source: docs/proofs/programs.md, "Defects in plain floats".
-    """
-    return [each.filtered for each in _run(stages, period, settled_at, step=_filtered_unsurely)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -259,7 +254,7 @@ class _Round:
     fall: float = 0.0
 
 
-def _run(
+def run_over(
     stages: Sequence[Stage], period: int, settled_at: float, *, step: FilterOf, plainly: bool = False
 ) -> list[_Round]:
     """The filter over all rounds."""
@@ -353,7 +348,7 @@ def _filtered(
     A, C = stage.transition, stage.rows
     PC = np.asarray((C @ P).T)
     R = np.asarray(C @ PC) + stage.noise.seen
-    X = _inverse_root(R)
+    X = inverse_root(R)
     APC = np.asarray(A @ PC) + stage.noise.shared
     K = (APC @ X.T) @ X
     update = None
@@ -361,7 +356,7 @@ def _filtered(
         update = ((PC + stage.noise.injected.high @ np.asarray(C.T)) @ X.T) @ X
         K = np.asarray(A @ update)
     following = np.asarray(A @ np.asarray(A @ P).T) + stage.noise.process - K @ R @ K.T
-    following = _settled(stage, P, (following + following.T) / 2, aim, settled_at)
+    following = settled_or(stage, P, (following + following.T) / 2, aim, settled_at)
     defect = doubled_defect(stage, P, K, X, following)
     return Filtered(stage=stage, gain=K, whitener=X, defect=defect, update=update), following
 
@@ -374,51 +369,25 @@ def _filtered_plainly(
     held = P + np.asarray(stage.injected.high)
     moved = both @ held
     seen = moved @ both.T
-    X = _inverse_root(seen[size:, size:])
+    X = inverse_root(seen[size:, size:])
     update = (moved[size:].T @ X.T) @ X
     K = both[:size] @ update
     following = seen[:size, :size] - (K @ seen[size:, size:]) @ K.T
-    following = _settled(stage, P, (following + following.T) / 2, aim, settled_at)
+    following = settled_or(stage, P, (following + following.T) / 2, aim, settled_at)
     defect = plain_defect(stage, held, seen, K, X, following)
     return Filtered(stage=stage, gain=K, whitener=X, defect=defect, update=update), following
 
 
-def _filtered_unsurely(
-    stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float
-) -> tuple[Filtered, np.ndarray]:
-    """The same in plain floats wherever noise enters, with what these leave open of the defect apart from it."""
-    size, both, injected = stage.size, stage.dense_both, stage.noise.injected
-    held = P if injected is None else P + np.asarray(injected.high)
-    seen = (both @ held) @ both.T
-    if stage.noise.whole is not None:
-        seen += stage.noise.whole
-    X = _inverse_root(seen[size:, size:])
-    answer = seen[:size, size:] @ X.T
-    K = answer @ X
-    following = seen[:size, :size] - answer @ answer.T
-    following = _settled(stage, P, (following + following.T) / 2, aim, settled_at)
-    if following is P:
-        # Speed alone: a step that is taken for good is worth a closer look.
-        return Filtered(
-            stage=stage, gain=K, whitener=X, defect=doubled_defect(stage, P, K, X, following)
-        ), following
-    return Filtered(
-        stage=stage,
-        gain=K,
-        whitener=X,
-        defect=computed_defect(stage, seen, K, X, following),
-        unsure=Unsure(stage, np.abs(held), K, X),
-    ), following
-
-
-def _settled(
+def settled_or(
     stage: Stage, P: np.ndarray, following: np.ndarray, aim: np.ndarray | None, settled_at: float
 ) -> np.ndarray:
     """The next covariance: the `aim` where it is no farther off than a share. Speed alone."""
-    scale = max(np.abs(P).max(initial=0.0), stage.noise.process.max(initial=0.0))
-    if aim is not None and np.abs(following - aim).max(initial=0.0) <= settled_at * scale:
-        return aim
-    return following
+    if aim is None:
+        return following
+    least = settled_at * max(np.diagonal(P).max(initial=0.0), stage.largest_noise)
+    if np.abs(np.diagonal(following) - np.diagonal(aim)).max(initial=0.0) > least:
+        return following
+    return aim if np.abs(following - aim).max(initial=0.0) <= least else following
 
 
 def _bounded(period: Sequence[list[np.ndarray]], after: list[np.ndarray]) -> list[list[np.ndarray]] | None:
@@ -484,7 +453,7 @@ def _followed(filtered: Filtered, Y: np.ndarray, added: np.ndarray | None) -> np
     return np.asarray(following)
 
 
-def _inverse_root(R: np.ndarray) -> np.ndarray:
+def inverse_root(R: np.ndarray) -> np.ndarray:
     """X with X R Xᵀ ≈ I: the inverse of a Cholesky factor. How far it is off is in the defect."""
     if R.shape[0] == 0:
         return R

@@ -14,16 +14,18 @@ Source: docs/proofs/programs.md; `decorrelation` for the rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.doubled import UNIT, Doubled, Parts, from_left, from_right, product
-from sottovoce.filtering.rounding import spread
+from sottovoce.filtering.slabs import Slabs, columns_of, slabs_of
 from sottovoce.filtering.windows import windowed_noise
 from sottovoce.protocols import GIVEN, STATE
 
@@ -125,6 +127,44 @@ class Stage:
         return np.asarray(np.abs(self.dense_both))
 
     @cached_property
+    def slabs(self) -> Slabs:
+        """Where the rows of [A; C] end."""
+        return slabs_of(self.dense_both)
+
+    @cached_property
+    def both_norm(self) -> float:
+        """‖[A; C]‖_F."""
+        return float(np.linalg.norm(self.dense_both))
+
+    @cached_property
+    def largest_noise(self) -> float:
+        """The largest entry of B Bᵀ."""
+        return float(self.noise.process.max(initial=0.0))
+
+    @cached_property
+    def loop_terms(self) -> np.ndarray:
+        """How many entries a column of A − K C has at most, whatever K is."""
+        sizes = self.dense_sizes
+        read = sizes[self.size :].any(axis=0)
+        return np.asarray(np.where(read, self.size, np.count_nonzero(sizes[: self.size], axis=0)))
+
+    @cached_property
+    def read_width(self) -> int:
+        """The column from which on C is 0."""
+        return 1 + int(np.flatnonzero(self.dense_sizes[self.size :].any(axis=0)).max(initial=-1))
+
+    @cached_property
+    def loop_slabs(self) -> Slabs:
+        """Where the rows of A − K C end, whatever K is."""
+        seen = np.abs(self.dense_both[self.size :]).sum(axis=0)
+        return slabs_of(self.dense_sizes[: self.size] + seen)
+
+    @cached_property
+    def loop_columns(self) -> Slabs:
+        """Where the columns of A − K C begin."""
+        return columns_of(self.loop_slabs, self.size)
+
+    @cached_property
     def row_lengths(self) -> np.ndarray:
         """The norms of the rows of [A; C], from above."""
         return np.asarray(np.sqrt((self.dense_both**2).sum(axis=1)) * (1 + 1e-9))
@@ -165,34 +205,57 @@ class Stage:
         return (product(self.both, given, self.size),)
 
     def plain_contributions(self, targets: np.ndarray) -> np.ndarray:
-        """The first of `contributions` in plain floats: within (r + 2)u of `contributed_sizes`, in norm."""
+        """The first of `contributions` in plain floats: within (r + 2)u of `largest_inputs`."""
         if self.given is None:
             return _dense(self.entering[0].high[:, targets])
         return np.asarray(self.dense_both @ self.given[:, targets])
 
-    def contributed_sizes(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Norms of |B_x| and |D_0|, or of |A||G| and |C||G|, column by column, from above.
+    @cached_property
+    def largest_inputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each entry the largest size of what a node puts in, |B_x| or |A||G|, and for each row what it shows.
 
-        Guarantee: upper bounds.
+        Guarantee: upper bounds; `plain_contributions` err by (r + 2)u of these.
         """
-        if self.given is None:
-            given = self.plain_contributions(targets)
-            return tuple(
-                1.01 * np.linalg.norm(each, axis=0) for each in (given[: self.size], given[self.size :])
-            )
-        lengths = 1.01 * np.linalg.norm(self.given[:, targets], axis=0)
-        A, C = (
-            1.01 * spread(each) for each in (self.dense_sizes[: self.size], self.dense_sizes[self.size :])
-        )
-        return A * lengths, C * lengths
+        sizes = np.abs(self.all_given) if self.given is None else self.dense_sizes @ np.abs(self.given)
+        largest = 1.01 * sizes.max(axis=1, initial=0.0)
+        return largest[: self.size], largest[self.size :]
+
+    @cached_property
+    def all_given(self) -> np.ndarray:
+        """`plain_contributions` of all nodes."""
+        return self.plain_contributions(np.arange(self.inputs))
 
     @cached_property
     def all_contributions(self) -> tuple[np.ndarray, float, float]:
-        """Σ_j v_j v_jᵀ over the columns of `plain_contributions` of all nodes, and norms of their two parts."""
-        nodes = np.arange(self.inputs)
-        given = self.plain_contributions(nodes)
-        into, seen = (1.01 * float(np.linalg.norm(each)) for each in self.contributed_sizes(nodes))
+        """Σ_j v_j v_jᵀ over the columns of `all_given`, and norms of sizes of their two parts."""
+        given = self.all_given
+        into, seen = (math.sqrt(self.inputs) * float(np.linalg.norm(each)) for each in self.largest_inputs)
         return given @ given.T, into, seen
+
+    @cached_property
+    def hidden(self) -> tuple[np.ndarray, float]:
+        """κ_j² and τ with v_j v_jᵀ ⪯ κ_j²(N + τ I): what contributions of each node are in units of the noise.
+
+        v_j is what node j puts in, into states and rows, and N = [B; D][B; D]ᵀ; or on a Krylov space a column of G and
+        G Gᵀ. With Y Yᵀ = N + τI/2 but for rounding κ_j = ‖Y⁻¹v_j‖.
+
+        Guarantee: upper bounds; infinite where noise is not proved to hide a node.
+        Source: docs/proofs/blocks.md, "States".
+        """
+        noise = self.noise.drawn if self.noise.injected is None else self.noise.injected
+        if noise is None:
+            return np.full(self.inputs, np.inf), np.inf
+        covariance = np.array(noise.rounded())
+        given = self.all_given if self.given is None else self.given
+        trace, count = float(np.trace(covariance)), len(covariance)
+        missed = 0.0 if noise.error is None else float(np.linalg.norm(noise.error))
+        half = 64 * UNIT * (count + 2) * trace + 2 * missed
+        covariance.flat[:: count + 1] += half
+        root, failed = dpotrf(covariance, lower=1)
+        if failed or not np.isfinite(half):
+            return np.full(self.inputs, np.inf), np.inf
+        turned, _ = dtrtrs(root, given, lower=1)
+        return np.asarray(1.01 * (turned**2).sum(axis=0)), 2 * half
 
     @cached_property
     def contributed(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
@@ -230,10 +293,25 @@ def stages_of(view: SeenView) -> list[Stage]:
     floats do not hold well are refused.
     """
     made: dict[int, Stage] = {}
+    kinds: list[SeenRound] = []
     for seen in view.rounds:
-        if id(seen) not in made:
-            made[id(seen)] = _stage(seen)
+        if id(seen) in made:
+            continue
+        # The first round is a value of its own, and others may show the same rows.
+        same = next((kind for kind in kinds if _are_alike(kind, seen)), None)
+        made[id(seen)] = _stage(seen) if same is None else made[id(same)]
+        kinds.append(seen)
     return [made[id(seen)] for seen in view.rounds]
+
+
+def _are_alike(one: SeenRound, other: SeenRound) -> bool:
+    """Whether two rounds show the same."""
+    return (
+        one.compiled is other.compiled
+        and one.known == other.known
+        and one.pivots == other.pivots
+        and one.rows == other.rows
+    )
 
 
 def _stage(seen: SeenRound) -> Stage:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products with matrices whose rows end early, as those of a Krylov space do: zeros are left out, some rows at a time.
+
+On a Krylov space A is the transpose of a block Hessenberg matrix, and C reads the first block alone: row i of A has
+entries up to some column, which grows with i. A sum without the terms that are 0 is one with fewer roundings.
+
+Speed alone: the products are what they are, rounding apart.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+__all__ = ["Slabs", "columns_of", "from_either_side", "slabs_of", "times_columns"]
+
+# For some rows where they begin and end, and the column from which on all of them are 0.
+Slabs: TypeAlias = "tuple[tuple[int, int, int], ...]"
+
+# Speed alone: rows are cut into so many parts, if that leaves out at least this share.
+PARTS, WORTH = 5, 0.15
+
+
+def slabs_of(matrix: np.ndarray) -> Slabs:
+    """The rows of a matrix in some parts, with where they end; one part where that saves little.
+
+    >>> slabs_of(np.tril(np.ones((10, 10))))
+    ((0, 2, 2), (2, 4, 4), (4, 6, 6), (6, 8, 8), (8, 10, 10))
+    >>> slabs_of(np.ones((10, 10)))
+    ((0, 10, 10),)
+    """
+    height, width = matrix.shape
+    used = matrix != 0
+    ends = np.where(used.any(axis=1), width - np.argmax(used[:, ::-1], axis=1), 0)
+    edges = np.linspace(0, height, PARTS + 1).astype(int)
+    found = tuple(
+        (int(begin), int(end), int(ends[begin:end].max())) for begin, end in pairwise(edges) if end > begin
+    )
+    kept = sum((end - begin) * wide for begin, end, wide in found)
+    return found if kept <= (1 - WORTH) * height * width else ((0, height, width),)
+
+
+def _rows_times(matrix: np.ndarray, slabs: Slabs, right: np.ndarray) -> np.ndarray:
+    """The matrix of these slabs times another."""
+    if len(slabs) == 1:
+        return np.asarray(matrix @ right)
+    found = np.empty((len(matrix), right.shape[1]))
+    for begin, end, wide in slabs:
+        np.matmul(matrix[begin:end, :wide], right[:wide], out=found[begin:end])
+    return found
+
+
+def _times_rows(left: np.ndarray, matrix: np.ndarray, slabs: Slabs) -> np.ndarray:
+    """A matrix times the transpose of that of these slabs."""
+    if len(slabs) == 1:
+        return np.asarray(left @ matrix.T)
+    found = np.empty((len(left), len(matrix)))
+    for begin, end, wide in slabs:
+        np.matmul(left[:, :wide], matrix[begin:end, :wide].T, out=found[:, begin:end])
+    return found
+
+
+def from_either_side(matrix: np.ndarray, slabs: Slabs, middle: np.ndarray) -> np.ndarray:
+    """B Z Bᵀ for B of these slabs."""
+    return _times_rows(_rows_times(matrix, slabs, middle), matrix, slabs)
+
+
+def columns_of(slabs: Slabs, count: int) -> Slabs:
+    """For some columns where they begin and end, and the row from which on they have entries."""
+    if len(slabs) == 1:
+        return ((0, count, 0),)
+    edges = sorted({0, count, *(min(count, wide) for _, _, wide in slabs)})
+    return tuple(
+        (begin, end, min((first for first, _, wide in slabs if wide > begin), default=0))
+        for begin, end in pairwise(edges)
+    )
+
+
+def times_columns(left: np.ndarray, matrix: np.ndarray, columns: Slabs, out: np.ndarray) -> None:
+    """A matrix times that of these columns, into `out`."""
+    if len(columns) == 1:
+        np.matmul(left, matrix, out=out)
+        return
+    for begin, end, first in columns:
+        np.matmul(left[:, first:], matrix[first:, begin:end], out=out[:, begin:end])
