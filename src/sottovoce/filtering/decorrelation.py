@@ -223,11 +223,31 @@ def _told_apart(forms: Sequence[Form]) -> tuple[list[Form], list[Form]] | None:
             rest[k] = rest[k] * pow(int(rest[k, columns[0]]), -1, PRIME) % PRIME
             continue
         others = [forms[j] for j in np.flatnonzero(rest[k, len(place) :]).tolist() if j != k]
-        left = echelon([*others, form], 0, STATE)[1]
+        left = _without_draws([*others, form])
         if len(left) != 1:
             return None
         old += [each for each in left if each]
     return [forms[k] for k in kept], old
+
+
+def _without_draws(forms: Sequence[Form]) -> list[Form]:
+    """The combinations of forms that hold no draws, as `echelon` has them, by elimination from above alone.
+
+    Guarantee: exact; they and what is left of the other forms span what `forms` do.
+    """
+    lines: list[tuple[int, Form]] = []
+    rest: list[Form] = []
+    for form in forms:
+        row = form
+        for pivot, line in lines:
+            row = _cleared(row, pivot, line)
+        inside = [key for key in row if key < STATE]
+        if not inside:
+            rest.append(primitive(row))
+            continue
+        pivot = max(inside, key=lambda key: (abs(row[key]), -key))
+        lines.append((pivot, row if row[pivot] > 0 else {key: -value for key, value in row.items()}))
+    return rest
 
 
 def _turned(forms: Sequence[Form]) -> list[Form] | None:
