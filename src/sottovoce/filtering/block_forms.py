@@ -76,10 +76,11 @@ class BlockResponse:
         """Where blocks begin, and the number of rounds."""
         return edges_of(self.run, self.protocol.period)
 
-    @property
-    def _longest(self) -> int:
-        """How many rounds the longest block has."""
-        return max(end - begin for begin, end in pairwise(self.edges))
+    @cached_property
+    def _largest(self) -> tuple[int, int]:
+        """How many rounds the longest block has, and how many coordinates a response in it."""
+        length = max(end - begin for begin, end in pairwise(self.edges))
+        return length, length * max(each.stage.count for each in self.run) + self.run[0].stage.size
 
     @cached_property
     def states(self) -> States:
@@ -123,9 +124,8 @@ class BlockResponse:
         Guarantee: that of `ProgramForm` (docs/proofs/blocks.md).
         """
         size, rounds = self.run[0].stage.size, len(self.run)
-        longest = self._longest
-        height = longest * max(each.stage.count for each in self.run) + size
-        batch = max(1, int(BATCH_BYTES // (8 * (rounds * (rounds + size) + 2 * longest * height))))
+        longest, height = self._largest
+        batch = max(1, int(BATCH_BYTES // (8 * (rounds * (rounds + 2 * size) + longest * height))))
         for begin in range(0, len(targets), batch):
             chosen = targets[begin : begin + batch]
             entering = self._entering(chosen)
@@ -204,9 +204,9 @@ class BlockResponse:
         rounds = len(self.run)
         matrices, tails = np.empty((count, rounds, rounds)), np.zeros((count, rounds))
         # G_t of the rounds of a block, a row for each target; w_t of all later rounds, and of those with the block.
-        size, length = self.run[0].stage.size, max(end - begin for begin, end in pairwise(self.edges))
-        height = length * max(each.stage.count for each in self.run) + size
-        answers, stores = np.empty(length * count * height), np.empty((2, rounds * count * size))
+        length, height = self._largest
+        answers = np.empty(length * count * height)
+        stores = np.empty((2, rounds * count * self.run[0].stage.size))
         told = stores[0, :0].reshape(0, 0)
         for block in self._measured():
             here, later = slice(block.begin, block.end), block.later

@@ -74,7 +74,7 @@ class BlockAccuracy:
         `hidden` has κ of each target, and `norms` the largest norm of what it puts into the state in a round.
 
         Guarantee: upper bounds; what forming CᵀM̂C and valuing it rounds is not in them.
-        Source: docs/proofs/blocks.md, "What is followed" and "What is added up".
+        Source: docs/proofs/blocks.md, "Rows" and "What is added up".
         """
         rounds = formed.lengths.shape[1]
         # What streams hold in each round, in norm: of energy 1 they are off by no more than one of norm 1 everywhere.
@@ -164,7 +164,7 @@ class Measured:
 
         Guarantee: upper bounds, the first for rows of size 1; the second has norms of what new rows are off by, the
         third the square of that of what is shown at once.
-        Source: docs/proofs/blocks.md, "Rows" and "Inputs".
+        Source: docs/proofs/blocks.md, "Rows".
         """
         if id(filtered) in self._read:
             return self._read[id(filtered)]
