@@ -37,7 +37,7 @@ SMALL = 1e-100
 # Speed alone: a form whose middle is as even as this is taken as one whose symbol tells its least eigenvalue.
 TOEPLITZ = 1e-3
 CHECK_EVERY, CHECKS = 20, (8, 12, 16, 28, 50)
-# Speed alone: a search that takes longer than this may have been shifted too far.
+# Speed alone: a search that takes longer than this may have been shifted too far, or have begun in a bad place.
 DOUBTFUL = 50
 # Speed alone: eigenvalues of larger forms take longer than steps that are shifted by nothing.
 DECOMPOSED = 512
@@ -146,7 +146,7 @@ def solve_duals(
     for iteration in range(1, ITERATIONS + 1):
         search.step()
         if iteration == DOUBTFUL:
-            search.shift_surely()
+            search.stir()
         if iteration in CHECKS or iteration % CHECK_EVERY == 0:
             for place, solution in zip(left, _lifted(search.forms, search.streams, tolerance), strict=True):
                 found[place] = solution if solution.y is not None else None
@@ -202,12 +202,19 @@ class _Search:
         self.momentum = np.where(backwards, 1.0, self.momentum + 1)
         self.previous, self.streams = self.streams, following
 
-    def shift_surely(self) -> None:
-        """Shift each form by less than its least eigenvalue, or not at all, whatever its symbol said."""
+    def stir(self) -> None:
+        """Shift each form by less than its least eigenvalue, or not at all, and mix in vectors of all frequencies.
+
+        What a form whose rounds differ has best turns at no single frequency, and a search that began at one gets
+        there slowly.
+        """
         found = self.forms.shape[1] <= DECOMPOSED
         least = np.linalg.eigvalsh(self.forms)[:, 0] if found else np.zeros(len(self.forms))
         self.shifts = np.maximum(0.0, 0.95 * least)[:, None, None]
         self.momentum = np.ones_like(self.momentum)
+        _, rounds, dimension = self.streams.shape
+        turns = 0.629 * np.arange(1, rounds + 1)[:, None] ** 2 * np.arange(1, dimension + 1)
+        self.streams = _unit_rows(self.streams + np.cos(turns + np.arange(dimension)), self.streams)
         self.previous = self.streams
 
     def keep(self, chosen: np.ndarray) -> None:
