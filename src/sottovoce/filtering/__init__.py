@@ -16,6 +16,7 @@ Any other program, z_{t+1} = A z_t + B u_t + B_x x_t:
 * `decorrelation` takes out what is known, in whole numbers; `stages` rounds what is left, each entry once;
 * `backward` and `reduction` put large networks on a Krylov space, `growth` bounds what its cut part can become;
 * `lifted` takes one of W for all that rows are made of (`generators`) where noise misses a combination of registers;
+* `frozen_gains` says what gains cost that are frozen after some round;
 * `windows` says what noise of several rounds puts into every direction where that of one does not;
 * `restriction` leaves out what the observer knows where a filter runs away, by guesses of `residues` that it checks;
 * `plain_steps` runs the filter in plain floats, `blocks` carries its rows back in blocks of rounds (`slabs` leaves out
@@ -37,6 +38,7 @@ from sottovoce.filtering.decorrelation import SeenRound, echelon, seen_view
 from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.elimination import HiddenSystem, hidden_system
 from sottovoce.filtering.engines import program_response, quick_response
+from sottovoce.filtering.frozen_gains import in_full
 from sottovoce.filtering.innovations import FilterStep
 from sottovoce.filtering.kalman import FilterSizes, Gains, gain_distortion, square, whitener_error
 from sottovoce.filtering.krylov_space import KrylovSpace, krylov_space
@@ -99,6 +101,7 @@ __all__ = [
     "float_row",
     "gain_distortion",
     "hidden_system",
+    "in_full",
     "krylov_space",
     "norm_above",
     "power_sum",

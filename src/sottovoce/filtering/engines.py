@@ -27,7 +27,7 @@ from sottovoce.filtering.restriction import known_numbers, restrictions
 from sottovoce.filtering.stages import stages_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     import numpy as np
 
@@ -199,7 +199,7 @@ def _restricted(
 
 def _reduced_again(
     exact: SeenView,
-    reduce: Callable[..., tuple[list[Stage], Cut] | None],
+    reduce: partial[tuple[list[Stage], Cut] | None],
     respond: partial[ProgramResponse],
     settled_at: float,
     whole: ProgramResponse | None,
@@ -214,7 +214,8 @@ def _reduced_again(
     if made is None:
         return None
     try:
-        found = respond(steps=innovations(made[0], period=period, settled_at=settled_at), cut=made[1])
+        steps = innovations(made[0], period=period, settled_at=settled_at, plainly=reduce.keywords["coarse"])
+        found = respond(steps=steps, cut=made[1])
     except NotCertified:
         return None
     return found if whole is None or found.reach < whole.reach else None

@@ -17,6 +17,7 @@ neither stability nor optimality. docs/proofs/programs.md has the proofs.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -192,14 +193,15 @@ class FilterStep:
 
     Entry i of the state that contributions with Σ‖c_t‖² ≤ 1 have made, less the filter's estimate of it, is at most
     `held[i, 0]` in size, exactly or followed in floats, and of what a `factor` has let into it, likewise,
-    `held[i, 1]`; what unit disturbances of all earlier rounds together make of it has norm at most `reach`. P falls
-    over the round by no more than `fall`: P_{t+1} ⪰ P_t − `fall`·I, where that was looked at.
+    `held[i, 1]`; what unit disturbances of all earlier rounds together make of it has norm at most `reach`. ‖P‖ is at
+    most `variance`, and P_{t+1} ⪰ P_t − `fall`·I over the round, infinite where that was not looked at.
     """
 
     filtered: Filtered
     held: np.ndarray
     reach: float
-    fall: float = 0.0
+    variance: float = math.inf
+    fall: float = math.inf
 
     @property
     def stage(self) -> Stage:
@@ -223,20 +225,18 @@ def innovations(
     # Speed alone: where some direction gets no noise errors never fade, and have to be smaller; so have they where
     # noise takes several rounds to reach it.
     window, least = noise_of_rounds(stages) if plainly else (1, 0.0)
-    plainly = plainly and least > 0
+    rising, plainly = plainly, plainly and least > 0
     if window > 1:
         settled_at *= min(1.0, Floor(window=window, least=least).strength)
     run = run_over(
-        stages, period, settled_at, step=_filtered_plainly if plainly else _filtered, plainly=plainly
+        stages, period, settled_at, step=_filtered_plainly if plainly else _filtered, rising=rising
     )
     if plainly:
         states = reached_by_noise([each.filtered for each in run], [each.covariance for each in run])
         if states is not None:
             made: dict[tuple[int, int], FilterStep] = {}
             for each, (held, reach) in zip(run, states, strict=True):
-                key = (id(each.filtered), id(held))
-                step = FilterStep(filtered=each.filtered, held=held, reach=reach, fall=each.fall)
-                made.setdefault(key, step)
+                made.setdefault((id(each.filtered), id(held)), each.step(held, reach))
             return [made[id(each.filtered), id(held)] for each, (held, _) in zip(run, states, strict=True)]
     return _followed_over(run, stages, period)
 
@@ -245,17 +245,22 @@ def innovations(
 class _Round:
     """A round that was filtered, with P before it: its diagonal and its largest row sum; `again` if it recurs.
 
-    P_{t+1} ⪰ P_t − `fall`·I where defects are found plainly.
+    P_{t+1} ⪰ P_t − `fall`·I, which is infinite where it was not looked at.
     """
 
     filtered: Filtered
     covariance: tuple[np.ndarray, float]
     again: bool
-    fall: float = 0.0
+    fall: float = math.inf
+
+    def step(self, held: np.ndarray, reach: float) -> FilterStep:
+        """The round with what its states may hold."""
+        variance = self.covariance[1]
+        return FilterStep(filtered=self.filtered, held=held, reach=reach, variance=variance, fall=self.fall)
 
 
 def run_over(
-    stages: Sequence[Stage], period: int, settled_at: float, *, step: FilterOf, plainly: bool = False
+    stages: Sequence[Stage], period: int, settled_at: float, *, step: FilterOf, rising: bool = False
 ) -> list[_Round]:
     """The filter over all rounds."""
     size = stages[0].size
@@ -269,31 +274,28 @@ def run_over(
         recurs = t >= period and stages[t - period] is stage
         again = settled and recurs
         if again:
-            before = run[t - period]
-            run.append(replace(before, again=True))
+            run.append(replace(run[t - period], again=True))
             covariance = covariances[0]
             continue
         aim = covariances[0] if recurs else None
         kept = np.diagonal(covariance).copy(), float(np.abs(covariance).sum(axis=1).max(initial=0.0))
         filtered, following = step(stage, covariance, aim, settled_at)
         # Gains are frozen where rounds are alike.
-        rises = plainly and period == 1 and stage is stages[0] and following is not covariance
-        fall = _fall(following - covariance) if rises else 0.0
+        alike = rising and period == 1 and stage is stages[0]
+        fall = (0.0 if following is covariance else _fall(following - covariance)) if alike else math.inf
         covariance, settled = following, following is aim
         run.append(_Round(filtered=filtered, covariance=kept, again=False, fall=fall))
     return run
 
 
 def _fall(risen: np.ndarray) -> float:
-    """An ε with X ⪰ −ε I for what P has risen by in a round, X as stored; infinite where none is proved.
+    """An ε with X ⪰ −ε I for what P has risen by in a round, X as stored.
 
-    Guarantee: upper bound of what λ_min lacks of 0, by a Cholesky factor (`is_above`), and of the rounding of X.
+    Guarantee: upper bound of what λ_min lacks of 0, by a Cholesky factor (`is_above`) or ‖X‖, and of the rounding of X.
     """
     size = float(np.abs(risen).max(initial=0.0))
-    for share in FALLS:
-        if is_above(risen, -share * size):
-            return share * size + UNIT * size * len(risen)
-    return np.inf
+    proved = (share * size for share in FALLS if is_above(risen, -share * size))
+    return next(proved, 1.001 * spread(np.abs(risen))) + UNIT * size * len(risen)
 
 
 def _followed_over(run: Sequence[_Round], stages: Sequence[Stage], period: int) -> list[FilterStep]:
@@ -308,14 +310,14 @@ def _followed_over(run: Sequence[_Round], stages: Sequence[Stage], period: int) 
     steps: list[FilterStep] = []
     bounded = 0
     for t, each in enumerate(run):
-        filtered, again = each.filtered, each.again
+        again = each.again
         states.append(followed)
         # After a period of rounds that have bounds for good everything recurs.
-        steps.append(steps[t - period] if again and bounded > period else _step(filtered, followed, let_in))
+        steps.append(steps[t - period] if again and bounded > period else _step(each, followed, let_in))
         bounded = bounded + 1 if bounded and again else 0
         if not bounded:
             adding = zip(followed, (None, np.eye(size)), strict=True)
-            followed = [_followed(filtered, before, more) for before, more in adding]
+            followed = [_followed(each.filtered, before, more) for before, more in adding]
             limits = _bounded(states, followed) if again else None
             if limits is not None:
                 states.extend(limits)
@@ -325,16 +327,16 @@ def _followed_over(run: Sequence[_Round], stages: Sequence[Stage], period: int) 
     return steps
 
 
-def _step(filtered: Filtered, followed: list[np.ndarray], let_in: float | None) -> FilterStep:
+def _step(each: _Round, followed: list[np.ndarray], let_in: float | None) -> FilterStep:
     """A round, with what its states may hold: the roots of diagonals, and of a norm by row sums."""
     contributed, disturbed = followed
     reach = float(np.sqrt(np.abs(disturbed).sum(axis=1).max(initial=0.0)))
     columns = [contributed] if let_in is None else [contributed, disturbed]
-    diagonals = np.array([np.diagonal(each) for each in columns]).T
+    diagonals = np.array([np.diagonal(column) for column in columns]).T
     held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + 4 * UNIT)
     if let_in is not None:
         held[:, 1] *= let_in * (1 + 1e-9)
-    return FilterStep(filtered=filtered, held=held, reach=reach)
+    return each.step(held, reach)
 
 
 def _filtered(

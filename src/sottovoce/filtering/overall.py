@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sottovoce.filtering.doubled import UNIT
+from sottovoce.filtering.frozen_gains import Frozen, frozen_gains, with_floats
 from sottovoce.filtering.rounding import eigenvalue_ends, spectral_norm
 from sottovoce.filtering.windows import answer_norm, noise_floor
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering.reduction import Cut
     from sottovoce.filtering.stages import Stage
 
-__all__ = ["DEAD", "InFloats", "Overall", "Rows", "frozen_share", "largest_defects", "left_out", "overall"]
+__all__ = ["DEAD", "InFloats", "Overall", "Rows", "left_out", "overall"]
 
 # Speed alone: what a cut may add to the noise, in norm, before rows are followed to show that it adds less.
 ENOUGH = 1e-6
@@ -51,8 +52,8 @@ class Overall:
     """How far bounds for many targets are off, for streams with Σ‖c_t‖² ≤ 1.
 
     η = `unwhite` ≥ ‖E‖, `cut` is what a Krylov space leaves out of F̃c, and `plainly` bounds ‖(F̂ − F̃)c‖ where rows or
-    states are followed in plain floats. `wide` is the norm of the row sums of all |O_ts|, as floats have them. Where
-    gains are frozen after a round, from the `window`-th on, M is at most FᵀF/(1 − `frozen`), F their response.
+    states are followed in plain floats. `wide` is the norm of the row sums of all |O_ts|, as floats have them. `frozen`
+    says what gains cost that are frozen after a round.
 
     Guarantee: upper bounds, for the exact matrices of the protocol.
     Source: docs/proofs/programs.md.
@@ -62,8 +63,7 @@ class Overall:
     cut: float
     plainly: float
     wide: float
-    frozen: float
-    window: int = 1
+    frozen: Frozen
 
 
 def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None:
@@ -80,11 +80,11 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
     if not floor.least > 0:
         return None
     least = floor.strength
-    white, share, fallen = _shares(steps, least)
+    defects = with_floats(steps)
+    share = 1.001 * (defects.drift / least + 2 * defects.crossed / math.sqrt(least))
     if not share < 0.5:
         return None
-    unwhite = 1.001 * (white + share) / (1 - share)
-    frozen = white + share + fallen
+    unwhite = 1.001 * (defects.white + share) / (1 - share)
     norm = 1.001 * math.sqrt((1 + unwhite) / least)
     plainly = InFloats(steps)
     whitening = (
@@ -94,8 +94,11 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
     if not leak * cut.beyond[0] <= (ENOUGH if floor.window == 1 else LOUD):
         leak = _leak(steps, rows, plainly.rows_norm(norm))
     noise_missed, signal = left_out([step.filtered for step in steps], cut, leak, norm, whitening)
-    more = 2 * math.sqrt(1 + unwhite) * noise_missed + noise_missed**2
-    unwhite, frozen = unwhite + more, frozen + more
+    missed = noise_missed, signal
+    frozen = frozen_gains(
+        steps, unwhite=unwhite, norm=norm, cut=missed, strength=least if floor.window == 1 else 0.0
+    )
+    unwhite += 2 * math.sqrt(1 + unwhite) * noise_missed + noise_missed**2
     size, rounds = steps[0].stage.size, len(steps)
     # Σ_s ‖o_ts‖₁ ≤ √(rT)·(Σ_s ‖o_ts‖²)^½, and the squares of all rows sum to their number times ‖Ô‖² at most.
     entries = size * rounds * sum(step.stage.count for step in steps)
@@ -104,32 +107,8 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
         cut=1.01 * signal,
         plainly=plainly.by_norm(norm),
         wide=1.01 * math.sqrt(entries) * plainly.rows_norm(norm),
-        frozen=1.01 * max(unwhite, frozen),
-        window=floor.window,
+        frozen=frozen,
     )
-
-
-def frozen_share(steps: Sequence[FilterStep]) -> tuple[float, int]:
-    """(η, k): what gains that are frozen after round k or later fall short of, beside what a cut leaves out.
-
-        η = δ₀ + (φ + δ₁)/q + 2δ₂/√q
-
-    Guarantee: upper bound of what the covariance of innovations lacks of I, for steps whose falls were looked at;
-    infinite where noise is not proved to reach every direction.
-    Source: docs/proofs/programs.md, "Noise of several rounds".
-    """
-    floor = noise_floor([step.filtered for step in steps])
-    if not floor.least > 0:
-        return math.inf, 1
-    return sum(_shares(steps, floor.strength)), floor.window
-
-
-def _shares(steps: Sequence[FilterStep], least: float) -> tuple[float, float, float]:
-    """δ₀, δ₁/q + 2δ₂/√q and φ/q over all rounds, q being `least`."""
-    white = max(_row_sums(step.filtered.defect[step.stage.size :, step.stage.size :]) for step in steps)
-    crossed, drift = largest_defects(steps)
-    fall = max(step.fall for step in steps)
-    return white, 1.001 * (drift / least + 2 * crossed / math.sqrt(least)), 1.001 * fall / least
 
 
 def _whitening_norm(stages: Iterable[Stage], least: float, unwhite: float) -> float:
@@ -202,18 +181,6 @@ def left_out(
     return leak * drawn + missed * cut.drawn, leak * given + missed * cut.given
 
 
-def largest_defects(steps: Sequence[FilterStep]) -> tuple[float, float]:
-    """Upper bounds of ‖Γ_t X_tᵀ‖ and ‖Δ_t‖ over all rounds: √(‖·‖₁‖·‖_∞), and row sums of a symmetric one."""
-    crossed = drift = 0.0
-    for filtered in {id(step.filtered): step.filtered for step in steps}.values():
-        size = filtered.stage.size
-        cross = filtered.defect[:size, size:]
-        largest = cross.sum(axis=0).max(initial=0.0) * cross.sum(axis=1).max(initial=0.0)
-        crossed = max(crossed, float(np.sqrt(largest)))
-        drift = max(drift, float(filtered.defect[:size, :size].sum(axis=1).max(initial=0.0)))
-    return crossed, drift
-
-
 class InFloats:
     """What following rows or states in plain floats may cost, added up over the rows O_ts: see `total`.
 
@@ -229,8 +196,8 @@ class InFloats:
         self._steps, self._starts = steps, starts
         self._lost, self._turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0
         # r_v of each round, and for states of size 1; rounds that recur with what they hold are looked at once.
-        known: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = {}
-        self._slips: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+        known: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
+        self._slips: list[tuple[np.ndarray, ...]] = []
         for t, step in enumerate(steps):
             key = (id(step.filtered), id(step.held))
             if key not in known:
@@ -241,17 +208,19 @@ class InFloats:
                     filtered.plain_slip(ones),
                     filtered.plainly_shown(state),
                     filtered.plain_slip(step.held[:, -1]),
+                    filtered.plainly_shown(ones),
                 )
             self._slips.append(known[key])
-            slip, _, shown, _ = known[key]
+            slip, _, shown, _, unsure = known[key]
             self._lost[starts[t] : starts[t + 1]] += shown
+            self._turned[starts[t] : starts[t + 1]] += step.reach * unsure
             added += float((slip**2).sum())
         self._added = float(np.sqrt(added))
 
     def add(self, s: int, sizes: np.ndarray, dead: np.ndarray) -> None:
         """Count round s, the sizes of the rows O_ts being given, and those of rows that were dropped after them."""
         begin, end = self._starts[s + 1], self._starts[s + 1] + len(sizes)
-        slip, of_ones, _, _ = self._slips[s]
+        slip, of_ones, *_ = self._slips[s]
         self._lost[begin:end] += sizes @ slip
         self._turned[begin:end] += self._steps[s].reach * (sizes @ of_ones)
         if len(dead):
@@ -271,16 +240,19 @@ class InFloats:
     def rows_norm(self, norm: float) -> float:
         """A bound of the norm of all rows in floats, ‖𝒪‖ being at most `norm`.
 
-        These are Ô = 𝒪 + Ô diag(ε) R, R being what disturbances make of states and ε_v what floats change Φ_v by,
-        ‖ε_v‖ ≤ √r·(largest row sum): ‖Ô‖ ≤ ‖𝒪‖/(1 − e), e² = Σ_v ‖ε_v‖²‖R_v‖².
+        These are Ô = 𝒪 + (Ô diag(ε) + diag(ε'))R, R being what disturbances make of states, ε_v what floats change Φ_v
+        by, ‖ε_v‖ ≤ √r·(largest row sum), and ε'_v what they do to X C: ‖Ô‖ ≤ (‖𝒪‖ + e')/(1 − e), e² = Σ_v ‖ε_v‖²‖R_v‖².
 
         Guarantee: upper bound; infinite where e is not clearly below 1.
         Source: docs/proofs/programs.md, "Norms from noise".
         """
         pairs = zip(self._steps, self._slips, strict=True)
-        moved = (len(ones) * (step.reach * ones.max(initial=0.0)) ** 2 for step, (_, ones, _, _) in pairs)
-        off = 1.01 * math.sqrt(sum(moved))
-        return 1.01 * norm / (1 - off) if off < 0.5 else math.inf
+        moved = shown = 0.0
+        for step, (_, ones, _, _, unsure) in pairs:
+            moved += len(ones) * (step.reach * ones.max(initial=0.0)) ** 2
+            shown += step.reach**2 * float((unsure**2).sum())
+        off = 1.01 * math.sqrt(moved)
+        return 1.01 * (norm + math.sqrt(shown)) / (1 - off) if off < 0.5 else math.inf
 
     def by_norm(self, norm: float) -> float:
         """A bound of ‖(F̂ − F̃)c‖ for Σ‖c_t‖² ≤ 1 from ‖𝒪‖ ≤ `norm` alone, before any round is counted.
@@ -305,8 +277,3 @@ class InFloats:
         """
         off = turned + self.turned
         return 1.01 * (float(np.linalg.norm(self._lost)) + off * self._added)
-
-
-def _row_sums(matrix: np.ndarray) -> float:
-    """The largest sum of a row, which bounds the norm of a symmetric matrix of sizes."""
-    return float(matrix.sum(axis=1).max(initial=0.0))

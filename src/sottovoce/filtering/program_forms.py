@@ -36,12 +36,11 @@ from sottovoce.filtering.doubled import (
     product,
     remainder,
 )
+from sottovoce.filtering.frozen_gains import Defects, frozen_gains
 from sottovoce.filtering.overall import (
     DEAD,
     InFloats,
     Overall,
-    frozen_share,
-    largest_defects,
     left_out,
     overall,
 )
@@ -89,7 +88,8 @@ class Accuracy:
 
     η = `unwhite` ≥ ‖E‖. For streams with Σ‖c_t‖² ≤ 1, `followed` bounds ‖(F̂ − F̃)c‖ as far as the rows O_ts are at
     fault, which are in doubled precision or, on a Krylov space, in plain floats, and differ from the exact ones by
-    `turned` in norm; `cut` is what a Krylov space leaves out of F̃c. `wide` is the norm of the row sums of all |O_ts|.
+    `turned` in norm; `cut` is what a Krylov space leaves out of F̃c, and `let_in` what it does to the noise in ν. `norm`
+    bounds that of all O_ts, and `wide` is the norm of the row sums of all |O_ts|.
     On a Krylov space, where `Stage.given` says what contributions put into the state, `plainly` bounds ‖(F̂ − F̃)c‖
     where rows or states are followed in plain floats; elsewhere it is infinite.
 
@@ -104,6 +104,8 @@ class Accuracy:
     turned: float
     wide: float
     plainly: float
+    norm: float
+    let_in: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -202,17 +204,18 @@ class ProgramResponse:
             found = overall(self.steps, self.cut, self._adjoints())
             if found is not None:
                 return found
-        accuracy, (share, window) = self.accuracy, frozen_share(self.steps)
-        if not math.isfinite(share):
-            # P rises from round to round; by how much less in floats is not proved where noise misses a direction.
-            share, window = 0.0, 1
+        accuracy = self.accuracy
         return Overall(
             unwhite=accuracy.unwhite,
             cut=accuracy.cut,
             plainly=accuracy.plainly,
             wide=accuracy.wide,
-            frozen=1.01 * (accuracy.unwhite + share),
-            window=window,
+            frozen=frozen_gains(
+                self.steps,
+                unwhite=accuracy.unwhite,
+                norm=accuracy.norm,
+                cut=(accuracy.let_in, accuracy.cut),
+            ),
         )
 
     @cached_property
@@ -285,10 +288,10 @@ class ProgramResponse:
         dropped_off = float(np.linalg.norm(turned))
         off = dropped_off if plainly is None else dropped_off + plainly.turned
         norm = float(np.sqrt(tall * wide.max(initial=0.0)))
-        largest_crossed, largest_drift = largest_defects(steps)
+        largest = Defects.of(steps)
         unwhite = float(white.max(initial=0.0))
-        unwhite += off * (2 * largest_crossed + (2 * norm + off) * largest_drift)
-        followed, signal = float(np.linalg.norm(lost[:, 0])), 0.0
+        unwhite += off * (2 * largest.crossed + (2 * norm + off) * largest.drift)
+        followed, signal, noise = float(np.linalg.norm(lost[:, 0])), 0.0, 0.0
         in_floats = math.inf if plainly is None else plainly.total(1.01 * dropped_off)
         if self.cut is not None:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
@@ -303,6 +306,8 @@ class ProgramResponse:
             turned=1.01 * off,
             wide=1.01 * float(np.linalg.norm(wide)),
             plainly=in_floats,
+            norm=1.01 * (norm + off),
+            let_in=1.01 * noise,
         )
 
     def forms(

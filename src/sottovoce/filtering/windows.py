@@ -211,10 +211,10 @@ def answer_norm(run: Sequence[Filtered], floor: Floor, unwhite: float) -> float:
 
 
 def _loop(each: Filtered) -> tuple[np.ndarray, float, float]:
-    """Φ in floats, a bound of its norm, and of what it is off by."""
+    """Φ in floats, a bound of its norm, and of what it is off by, by K or by A K⁺ in its place."""
     stage = each.stage
     loop = stage.dense_both[: stage.size] - each.gain @ stage.rows
-    slip = product_error(stage.count + 2, np.abs(each.gain), np.abs(stage.rows))
+    slip = product_error(stage.size + stage.count + 4, each.gain_sizes, np.abs(stage.rows))
     slip += GAMMA * float(np.linalg.norm(stage.dense_both))
     return loop, spectral_norm(loop), slip
 

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import UNIT, FilteredResponse, Gains
+from sottovoce.filtering import UNIT, FilteredResponse, Gains, in_full
 from sottovoce.sensitivities.many_targets.at_once import EndsAtOnce, ends_at_once
-from sottovoce.sensitivities.many_targets.polynomials import BLOCKS, block_edges
 from sottovoce.sensitivities.many_targets.streams import constant_stream
 from sottovoce.sensitivities.rounding import root_less
 
@@ -65,41 +64,44 @@ def program_bulk(
 ) -> ProgramBulk | None:
     """Ends for the targets (node indices), those whose message of a round is seen in that round marked as `direct`.
 
-    None where rounds are not alike, or gains are frozen before noise has reached every direction. `ends_at_once` takes
-    the filter with A K⁺ for K and fl(X C) for X C as its model: its response is within `plainly` of that of the filter,
-    and so is what a stream is followed to in floats.
+    None where rounds are not alike, or gains that are frozen are not proved to whiten. `ends_at_once` takes the filter
+    with A K⁺ for K and fl(X C) for X C as its model: its response is within `plainly` of that of the filter, and so is
+    what a stream is followed to in floats; from above `Overall.frozen` says what the model and its frozen gains cost.
 
     Guarantee: lower ≤ Δ² ≤ upper, up to the allowances of `ends_at_once` for the model.
+    Source: docs/proofs/programs.md, "Frozen gains".
     """
     whole, tail = _filtered(response)
-    if whole is None or block_edges(whole.rounds, BLOCKS)[1] < response.overall.window:
+    if whole is None:
+        return None
+    frozen = in_full(response).overall.frozen
+    if not frozen.short < 0.5:
         return None
     rounds = whole.rounds
     found = ends_at_once(whole, targets, direct, contribution=contribution, progress=progress)
     if tail:
         found = _without_the_last(whole, found, targets, rounds - tail)
-    shift = (response.overall.plainly + response.overall.cut) * float(np.sqrt(rounds))
+    longest = float(np.sqrt(rounds))
     return ProgramBulk(
         # What is attained is followed in floats, in a model that is off itself.
-        lower=_from_below(found.attained, response, 2 * shift),
+        lower=_from_below(
+            found.attained, response, 2 * (response.overall.plainly + response.overall.cut) * longest
+        ),
         # Two parts of a stream in two models, orthogonal to each other, are off by √2 times as much as one.
-        upper=_from_above(found.bound, response, 1.42 * shift, response.overall.frozen),
+        upper=_from_above(found.bound, 1.42 * frozen.beside * longest, frozen.short),
         method=found.method,
         frequency=found.frequency,
     )
 
 
-def _from_above(
-    squared: np.ndarray, response: ProgramResponse, shift: float, unwhite: float | None = None
-) -> np.ndarray:
+def _from_above(squared: np.ndarray, shift: float, unwhite: float) -> np.ndarray:
     """What ‖Fc‖² may truly be at most, for streams whose response is off by at most `shift`.
 
-        (√squared + shift)²/(1 − η),   η = `unwhite`, or that of the response
+        (√squared + shift)²/(1 − η),   η = `unwhite`
 
     Guarantee: an upper bound; infinite from η = ½ on, and where anything overflowed.
     Source: docs/proofs/programs.md.
     """
-    unwhite = response.overall.unwhite if unwhite is None else unwhite
     if not (unwhite < 0.5 and np.isfinite(shift)):
         return np.full_like(squared, np.inf)
     bounded = np.where(np.isfinite(squared), squared, np.inf)
@@ -137,11 +139,11 @@ def _filtered(response: ProgramResponse) -> tuple[FilteredResponse | None, int]:
     tail = max(tail, response.cut.tail if response.cut is not None else 0)
     kept = [step.filtered for step in steps[: min(rounds - tail, settled)]]
     rows = np.asarray(stage.rows)
-    whiteners = np.array([each.whitener @ rows for each in kept])
+    whiteners = np.array([each.plainly_whitened for each in kept])
     gains = Gains(
         gain=np.array([each.update for each in kept]),
         whitener=whiteners,
-        last_whitener=whiteners[-1] if tail else steps[-1].filtered.whitener @ rows,
+        last_whitener=whiteners[-1] if tail else steps[-1].filtered.plainly_whitened,
         covariance_norm=1.0,
         frozen=settled < rounds - 1 or tail > 0,
         missing=0.0,
@@ -213,12 +215,12 @@ def block_ends(
     # Sums of no more than so many numbers ≥ 0, their squares and roots.
     summed = 1 + UNIT * (2 * rounds + 4 * blocks + 16)
     widest, longest = float(np.linalg.norm(weights)), float(np.linalg.norm(stream))
-    cut, plainly = response.overall.cut, response.overall.plainly
-    energy = _from_above(squares.max(axis=0) * columns.max(axis=0) * summed, response, cut)
+    cut, plainly, unwhite = response.overall.cut, response.overall.plainly, response.overall.unwhite
+    energy = _from_above(squares.max(axis=0) * columns.max(axis=0) * summed, cut, unwhite)
     attained = _attained(response, targets, stream) if affordable >= 1 else np.zeros(len(targets))
     return BlockEnds(
         lower=_from_below(attained, response, (cut + plainly) * longest + np.sqrt(energy) * stream_error),
-        upper=_from_above((shown**2).sum(axis=0) * summed, response, cut * widest),
+        upper=_from_above((shown**2).sum(axis=0) * summed, cut * widest, unwhite),
         energy=energy,
     )
 
