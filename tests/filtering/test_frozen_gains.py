@@ -38,7 +38,7 @@ NOTHING = Cut(relation=0.0, start=0.0, drawn=1.0, given=1.0, beyond=(1.0, 1.0), 
 
 def exactly(matrix: Any) -> np.ndarray:
     """Numbers of as many bits as are asked for, in the place of floats."""
-    return np.vectorize(mp.mpf, otypes=[object])(np.asarray(matrix, dtype=np.float64))
+    return np.asarray(np.vectorize(mp.mpf, otypes=[object])(np.asarray(matrix, dtype=np.float64)))
 
 
 def floats(matrix: np.ndarray) -> np.ndarray:

@@ -70,6 +70,7 @@ from sottovoce.filtering.rounding import (
     transform_units,
 )
 from sottovoce.filtering.stages import SMALLEST, float_row
+from sottovoce.filtering.windows import noise_of_rounds
 
 __all__ = [
     "BATCH_BYTES",
@@ -103,6 +104,7 @@ __all__ = [
     "hidden_system",
     "in_full",
     "krylov_space",
+    "noise_of_rounds",
     "norm_above",
     "power_sum",
     "product_error",

@@ -71,7 +71,7 @@ def rounding_share(response: FilteredResponse, source: np.ndarray, steps: int) -
     A, C, b = precise(dense_transition(response)), precise(response.rows), precise(source)
     F, X, S = precise(gram), -precise(gram), precise(gram)
     for s in range(steps - 1, -1, -1):
-        pair = pair.before(response, s, step).seeing(response.whitener(s), whitener)
+        pair = pair.before(response, s, step, steady).seeing(response.whitener(s), whitener)
         weights = weights_before(response, step, weights, s)
         settled = weights_before(response, step, settled, steady)
         first, second = (A - A @ precise(gains.gain[gains.at(k)]) @ C for k in (s, steady))

@@ -6,6 +6,7 @@
 | `lags` | the filter settles long before T, far targets | a few r × r products |
 | `projection` | F is smooth in time, far targets | products with the coarse tables, for the less smooth a dual |
 | `peak` | one frequency is best, near targets | Fourier transforms of the first lags |
+| `peak`, by forms | F rings, far targets | one Fourier transform of all lags |
 
 Below stand a constant stream for all, one that changes from block to block for those that are less smooth, and
 one that turns at the peak for those that were given `peak`.
@@ -35,6 +36,7 @@ from sottovoce.sensitivities.many_targets.projection import (
     rest_shown,
 )
 from sottovoce.sensitivities.many_targets.streams import constant_stream, turning_value
+from sottovoce.sensitivities.many_targets.turning import turning_bound, turning_tables
 from sottovoce.sensitivities.many_targets.units import balanced
 from sottovoce.sensitivities.rounding import signed_share
 from sottovoce.views import METHOD_NAMES
@@ -107,6 +109,7 @@ def ends_at_once(
     *,
     contribution: Contribution,
     in_blocks: bool = False,
+    rings: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> EndsAtOnce:
     """Ends for the targets at `positions`; `direct` marks those whose message of a round is seen in that round.
@@ -114,7 +117,8 @@ def ends_at_once(
     Every target gets the bounds for responses that are smooth or settle and the value of a constant
     stream, those that are less smooth a closer one and, if `in_blocks`, the value of a stream that changes from
     block to block. Those that are heard directly, and the worst of the others, get the bound for turning streams
-    and the value of one as well.
+    and the value of one as well. Where the response `rings` the first two are far off: all get a bound for turning
+    streams, by forms, and the worst of them the value of one.
 
     Guarantee: attained ≤ Δ² ≤ bound up to the distortion of the response and what its frozen gains miss; what is
     attained, up to `recursion_error` as well (see `turning_value`). Where the response has no distortion of its own,
@@ -123,7 +127,9 @@ def ends_at_once(
     """
     count = len(positions)
     own, units = balanced(response)
-    lags, cut, steady = settled_bound(own), _smooth(own, count), constant_stream(own)
+    ringing = turning_tables(own) if rings else None
+    lags, cut = (settled_bound(own), _smooth(own, count)) if ringing is None else (None, None)
+    steady = constant_stream(own)
     found = EndsAtOnce(
         attained=np.empty(count),
         bound=np.full(count, np.inf),
@@ -132,10 +138,14 @@ def ends_at_once(
         edges=block_edges(response.rounds, BLOCKS),
     )
     streams = (1 if contribution == "scalar" else STREAMS) if in_blocks else 0
+    peaking = np.zeros(count)
     for begin in range(0, count, PORTION):
         part = np.arange(begin, min(begin + PORTION, count))
         sources = response.columns(positions[part]) / units[:, None]
         found.attained[part] = steady.value(sources)
+        if ringing is not None:
+            bound, peaking[part] = turning_bound(ringing, sources)
+            found.lower(part, bound, method="peak")
         if lags is not None:
             found.lower(part, lags(sources), method="lags")
         if cut is not None:
@@ -144,6 +154,10 @@ def ends_at_once(
         if progress is not None:
             progress(min(begin + PORTION, count), count)
     places = _worth_turning(found.attained, found.bound, direct)
+    if ringing is not None:
+        turning = found.bound[places], peaking[places]
+        _turn(response, positions, places, turning, contribution, found)
+        return found
     for start, reach, most in PASSES:
         if _table_bytes(response, start, reach) > MOST_BYTES:
             break

@@ -20,7 +20,7 @@ from sottovoce.sensitivities.rounding import tap_errors, weights_before
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
 
-__all__ = ["LagTables", "lag_bound", "lag_tables"]
+__all__ = ["LagTables", "first_columns", "lag_bound", "lag_tables"]
 
 # Speed alone: lags that are looked at one by one, a power of two; longer ones go in blocks.
 LAGS = 64
@@ -63,28 +63,10 @@ def lag_tables(response: FilteredResponse) -> LagTables:
     rounds, start = response.rounds, len(response.gains.gain) - 1
     closed = response.closed_loop(start)
     reach = 1 << round(math.log2(3 * start + LAGS))
-    step = Step.of(response.transition, response.rows, response.gains.gain)
-    edges = _edges(start)
-    early = [np.zeros_like(closed.loop) for _ in edges[1:]]
-    left = np.zeros_like(closed.loop)
-    margins = np.zeros(len(edges))
-    # Gramians of the pair (state of F, state of S): what it shows from now on, and what after the rounds looked at.
-    shown = _Pair.of(closed.gramian(rounds))
-    after = _Pair.of(closed.tail_gramian(reach, rounds - start))
-    true = settled = np.eye(response.size)
-    for block in range(len(edges) - 2, -1, -1):
-        for s in range(edges[block + 1] - 1, edges[block] - 1, -1):
-            shown = shown.before(response, s, step).seeing(response.gains.whitener[s], closed.whitener)
-            after = after.before(response, s, step)
-            true = weights_before(response, step, true, s)
-            settled = weights_before(response, step, settled, rounds)
-            early[block], room = shown.added_to(early[block], true + settled)
-            margins[block] += room
-            left, room = after.added_to(left, true + settled)
-            margins[-1] += room
+    columns, after_all = first_columns(
+        response, start, after=_Pair.of(closed.tail_gramian(reach, rounds - start))
+    )
     rows = closed.taps(min(LAGS, rounds))
-    columns = LagForms.of(early, np.diff(edges), margins[:-1])
-    after_all = LagForms.of([left], np.array([start]), margins[-1:])
     products = GAMMA * response.size * np.sqrt((rows**2).sum(axis=(1, 2)))
     return LagTables(
         rounds=rounds,
@@ -95,6 +77,38 @@ def lag_tables(response: FilteredResponse) -> LagTables:
         early=columns,
         left=after_all,
         quick=(columns.fewer(SHORT), after_all.fewer(SHORT)),
+    )
+
+
+def first_columns(
+    response: FilteredResponse, start: int, *, after: _Pair | None = None
+) -> tuple[LagForms, LagForms]:
+    """The norms of E by blocks of columns, gains being frozen in round `start`, and what `after` says of all of them.
+
+    Guarantee: upper bounds of the squared norms of columns, summed by blocks, for the model as stored (see `_Pair`).
+    Source: docs/mathematics.md, section 7; docs/proofs/spectra.md.
+    """
+    closed, edges = response.closed_loop(start), _edges(start)
+    step = Step.of(response.transition, response.rows, response.gains.gain[: start + 1])
+    early = [np.zeros_like(closed.loop) for _ in edges[1:]]
+    left = np.zeros_like(closed.loop)
+    margins = np.zeros(len(edges))
+    # Gramians of the pair (state of F, state of S): what it shows from now on, and what after the rounds looked at.
+    shown = _Pair.of(closed.gramian(response.rounds))
+    true = settled = np.eye(response.size)
+    for block in range(len(edges) - 2, -1, -1):
+        for s in range(edges[block + 1] - 1, edges[block] - 1, -1):
+            shown = shown.before(response, s, step, start).seeing(response.gains.whitener[s], closed.whitener)
+            true = weights_before(response, step, true, s)
+            settled = weights_before(response, step, settled, start)
+            early[block], room = shown.added_to(early[block], true + settled)
+            margins[block] += room
+            if after is not None:
+                after = after.before(response, s, step, start)
+                left, room = after.added_to(left, true + settled)
+                margins[-1] += room
+    return LagForms.of(early, np.diff(edges), margins[:-1]), LagForms.of(
+        [left], np.array([start]), margins[-1:]
     )
 
 
@@ -184,14 +198,13 @@ class _Pair:
         """max(‖F‖, ‖S‖) + ‖C‖."""
         return _largest(self.first, self.cross, self.second)
 
-    def before(self, response: FilteredResponse, s: int, step: Step) -> _Pair:
+    def before(self, response: FilteredResponse, s: int, step: Step, steady: int) -> _Pair:
         """The form of the pair one round earlier.
 
-            F ← (AΦ_s)ᵀF(AΦ_s),   C ← (AΦ_s)ᵀC(AΦ),   S ← (AΦ)ᵀS(AΦ),   Φ that of the settled gains.
+            F ← (AΦ_s)ᵀF(AΦ_s),   C ← (AΦ_s)ᵀC(AΦ),   S ← (AΦ)ᵀS(AΦ),   Φ that of round `steady`.
 
         Guarantee: `made` and `lost` grow to cover the step.
         """
-        steady = response.rounds
         first, cross = response.before(self.first, s), response.before(self.cross, steady)
         second = response.before(self.second, steady)
         halfway = step.error * _largest(first, cross, second)

@@ -8,7 +8,7 @@ the frozen filter whitens N·diag(Q)·Nᵀ with Q ⪯ I. So
 
 and a stream that turns by the frequency of the peak each round attains nearly as much (`streams.turning_value`).
 
-In the code f_ℓ is `rows`[ℓ]·b, τ is `steady`, H is `height`; `_peaks` bounds sup φ, `_added` what E and S make
+In the code f_ℓ is `rows`[ℓ]·b, τ is `steady`, H is `height`; `peaks` bounds sup φ, `_added` what E and S make
 together in the first H rounds, `_left` what E leaves after them.
 Source: docs/proofs/peak.md, docs/proofs/spectra.md; docs/mathematics.md, section 7.
 """
@@ -35,7 +35,7 @@ from sottovoce.sensitivities.rounding import (
 if TYPE_CHECKING:
     from sottovoce.filtering import ClosedLoop, FilteredResponse
 
-__all__ = ["peak_bound"]
+__all__ = ["peak_bound", "peaks"]
 
 # Speed alone: φ is a trigonometric polynomial, sampled this many times as often as it has terms. Any number above
 # 2 is sound; 1/cos(πN/K) is about 1.0012 at 64.
@@ -71,7 +71,7 @@ def peak_bound(
     rows = closed.taps(min(rounds, EXPLICIT_ROUNDS))
     errors = tap_errors(closed, rows) + GAMMA * response.size * np.sqrt((rows**2).sum(axis=(1, 2)))
     lengths = np.sqrt((sources**2).sum(axis=0))
-    peak, frequency = _peaks(rows, sources, errors.sum() * lengths)
+    peak, frequency = peaks(rows, sources, errors.sum() * lengths)
     if rounds > EXPLICIT_ROUNDS:
         later = lag_forms(closed, EXPLICIT_ROUNDS, rounds)
         peak = (np.sqrt(peak) + later.norm_sum(sources)) ** 2
@@ -151,13 +151,17 @@ def _left(states: np.ndarray, gram: np.ndarray, off: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(forms).sum(axis=(1, 2)) + ROOM * (product + 2 * shown * off + off**2))
 
 
-def _peaks(rows: np.ndarray, sources: np.ndarray, off: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def peaks(
+    rows: np.ndarray, sources: np.ndarray, off: np.ndarray, oversampling: int = OVERSAMPLING
+) -> tuple[np.ndarray, np.ndarray]:
     """A bound of sup ‖Σ f_ℓ e^{−iωℓ}‖² over the lags of `rows`, off by at most `off` in all, and where that is.
+
+    φ is sampled `oversampling` > 2 times as often as it has terms.
 
     Guarantee: of K samples each is off by `transform_error`·√K‖f‖ at most, besides.
     """
     count, m, size = rows.shape
-    points = fft.next_fast_len(OVERSAMPLING * count, real=True)
+    points = fft.next_fast_len(oversampling * count, real=True)
     batch = max(1, BATCH_BYTES // (16 * points * m))
     peak, frequency = np.empty(sources.shape[1]), np.empty(sources.shape[1])
     unsure = transform_error(points) * np.sqrt(points)

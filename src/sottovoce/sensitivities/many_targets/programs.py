@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import UNIT, FilteredResponse, Gains, in_full
+from sottovoce.filtering import UNIT, FilteredResponse, Gains, in_full, noise_of_rounds
 from sottovoce.sensitivities.many_targets.at_once import EndsAtOnce, ends_at_once
 from sottovoce.sensitivities.many_targets.streams import constant_stream
 from sottovoce.sensitivities.rounding import root_less
@@ -78,7 +78,9 @@ def program_bulk(
     if not frozen.short < 0.5:
         return None
     rounds = whole.rounds
-    found = ends_at_once(whole, targets, direct, contribution=contribution, progress=progress)
+    # Speed alone: where noise takes several rounds to reach a direction, states ring.
+    rings = noise_of_rounds([response.steps[0].stage])[0] > 1
+    found = ends_at_once(whole, targets, direct, contribution=contribution, rings=rings, progress=progress)
     if tail:
         found = _without_the_last(whole, found, targets, rounds - tail)
     longest = float(np.sqrt(rounds))
