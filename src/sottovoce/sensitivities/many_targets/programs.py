@@ -84,19 +84,20 @@ def program_bulk(
     if tail:
         found = _without_the_last(whole, found, targets, rounds - tail)
     longest = float(np.sqrt(rounds))
+    # Two parts of a stream in two models, orthogonal to each other, are off by √2 times as much as one in one.
+    models = np.where(found.method == "projection", 1.42, 1.0)
     return ProgramBulk(
         # What is attained is followed in floats, in a model that is off itself.
         lower=_from_below(
-            found.attained, response, 2 * (response.overall.plainly + response.overall.cut) * longest
+            found.attained, response, (2 * response.overall.plainly + response.overall.cut) * longest
         ),
-        # Two parts of a stream in two models, orthogonal to each other, are off by √2 times as much as one.
-        upper=_from_above(found.bound, 1.42 * frozen.beside * longest, frozen.short),
+        upper=_from_above(found.bound, models * frozen.beside * longest, frozen.short),
         method=found.method,
         frequency=found.frequency,
     )
 
 
-def _from_above(squared: np.ndarray, shift: float, unwhite: float) -> np.ndarray:
+def _from_above(squared: np.ndarray, shift: float | np.ndarray, unwhite: float) -> np.ndarray:
     """What ‖Fc‖² may truly be at most, for streams whose response is off by at most `shift`.
 
         (√squared + shift)²/(1 − η),   η = `unwhite`
@@ -104,7 +105,7 @@ def _from_above(squared: np.ndarray, shift: float, unwhite: float) -> np.ndarray
     Guarantee: an upper bound; infinite from η = ½ on, and where anything overflowed.
     Source: docs/proofs/programs.md.
     """
-    if not (unwhite < 0.5 and np.isfinite(shift)):
+    if not (unwhite < 0.5 and np.isfinite(shift).all()):
         return np.full_like(squared, np.inf)
     bounded = np.where(np.isfinite(squared), squared, np.inf)
     return np.asarray((np.sqrt(bounded) + shift) ** 2 / (1 - unwhite) * (1 + 16 * UNIT))
