@@ -173,7 +173,7 @@ class _InFloats:
                 drift=measured.drift + (2 * loop + loop * loop) * p,
                 crossed=measured.crossed + loop * shown + (off + loop * off) * p,
             ),
-            rows=ROOM * seen * math.sqrt(p / (1 - measured.white)) * off if measured.white < 1 else math.inf,
+            rows=ROOM * off * max(map(_inverse_norm, run)),
             spread=p,
             gain=gain,
             whitener=ROOM * max(float(np.linalg.norm(each.whitener)) for each in run),
@@ -195,3 +195,14 @@ class _InFloats:
 def several(steps: Sequence[FilterStep]) -> list[Filtered]:
     """The steps of the filter that differ."""
     return list({id(step.filtered): step.filtered for step in steps}.values())
+
+
+def _inverse_norm(each: Filtered) -> float:
+    """‖X⁻¹‖ from above: ‖Y‖/(1 − ‖I − YX‖) for a Y that is about X⁻¹; infinite where that is none."""
+    try:
+        guess = np.linalg.inv(each.whitener)
+    except np.linalg.LinAlgError:
+        return math.inf
+    missed = float(np.linalg.norm(guess @ each.whitener - np.eye(len(guess))))
+    missed += product_error(len(guess) + 2, guess, each.whitener)
+    return ROOM * float(np.linalg.norm(guess)) / (1 - missed) if missed < 0.5 else math.inf
