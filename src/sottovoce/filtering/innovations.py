@@ -39,7 +39,7 @@ from sottovoce.filtering.doubled import (
     remainder,
 )
 from sottovoce.filtering.reached_states import reached_by_noise
-from sottovoce.filtering.rounding import is_above
+from sottovoce.filtering.rounding import is_above, spread
 from sottovoce.filtering.slabs import times_columns
 from sottovoce.filtering.windows import Floor, noise_of_rounds
 
