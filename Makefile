@@ -11,8 +11,9 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 # Tests start many processes: compiled modules are kept for the next one, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
-# Two at a time; a file stays with one of them unless the other runs out, as its servers and browsers are shared.
-TOGETHER := -n 2 --dist worksteal
+# Two cores, and three at a time, as those with browsers, servers and networks wait much; a file stays with one of them
+# unless another runs out, as its servers and browsers are shared.
+TOGETHER := -n 3 --dist worksteal
 
 .PHONY: demo swarm test quick check browser bench clean docs site
 
@@ -49,7 +50,7 @@ quick: check  ## the same without what needs a browser, or many clients and proc
 check: $(TESTABLE)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 browser:  ## Chromium, for the tests of the page
 	scripts/browser.sh
