@@ -20,6 +20,7 @@ All functions broadcast; numbers in, a float out; arrays in, an array out.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 import numpy as np
@@ -272,6 +273,8 @@ def _elementwise(function: Callable[..., Array], **operands: Array) -> float | A
             f"{' and '.join(operands)} must have shapes that broadcast; got {shapes} "
             "(add an axis to one of them with [:, None])"
         ) from None
+    if not shape:
+        return _number(function, *map(float, operands.values()))
     flat = [np.broadcast_to(operand, shape).ravel() for operand in operands.values()]
     values = np.empty(math.prod(shape))
     # Overflow and underflow are answered by the formulas, infinities included.
@@ -279,7 +282,14 @@ def _elementwise(function: Callable[..., Array], **operands: Array) -> float | A
         for start in range(0, values.size, _BLOCK):
             block = slice(start, start + _BLOCK)
             values[block] = function(*(operand[block] for operand in flat))
-    return values.reshape(shape) if shape else float(values[0])
+    return values.reshape(shape)
+
+
+@lru_cache(maxsize=1 << 12)
+def _number(function: Callable[..., Array], *operands: float) -> float:
+    """One value; an account, its table and its report ask for the same ones again and again. Speed alone."""
+    with np.errstate(all="ignore"):
+        return float(function(*(np.array([operand]) for operand in operands))[0])
 
 
 def _loss_parameter(mu: ArrayLike) -> Array:
