@@ -39,7 +39,16 @@ if TYPE_CHECKING:
     from sottovoce.certificates import MovesProof
     from sottovoce.verification.loops import ExactRow
 
-__all__ = ["Exact", "Move", "Recursion", "exact_array", "proved_cost", "stored_moves", "surely_positive"]
+__all__ = [
+    "Exact",
+    "Move",
+    "Recursion",
+    "exact_array",
+    "product",
+    "proved_cost",
+    "stored_moves",
+    "surely_positive",
+]
 
 Floats = NDArray[np.float64]
 Exact = NDArray[Any]
@@ -168,15 +177,26 @@ def _exact_rows(rows: Sequence[ExactRow], pivots: NDArray[np.int64], size: int) 
 
 def _inequality(move: Move, before: Exact, after: Exact, beta: Exact, kappa: Fraction) -> Exact:
     """F of one move, in rationals."""
-    moved = np.vstack([move.transition @ before, move.reach @ before])
+    moved = np.vstack([product(move.transition, before), product(move.reach, before)])
     size, bends = move.transition.shape[0], beta.size
-    F = -(moved @ moved.T)
-    F[:size, :size] += after @ after.T + move.noise @ move.noise.T - (move.bends * beta) @ move.bends.T
+    F = -product(moved, moved.T)
+    F[:size, :size] += product(after, after.T) + product(move.noise, move.noise.T)
+    F[:size, :size] -= product(move.bends * beta, move.bends.T)
     if move.entry is not None:
         F[:size, :size] -= kappa * np.outer(move.entry, move.entry)
     for k in range(bends):
         F[size + k, size + k] += beta[k]
     return np.asarray(F)
+
+
+def product(A: Exact, B: Exact) -> Exact:
+    """A B without the terms of A that are 0: of A's that are diagonal, or whose rows are those of a sparse network.
+
+    Guarantee: exact.
+    """
+    none = np.full(B.shape[1], Fraction(0), dtype=object)
+    rows = [sum((row[k] * B[k] for k in np.flatnonzero(row)), none) for row in A]
+    return np.array(rows, dtype=object).reshape(len(A), B.shape[1])
 
 
 def surely_positive(F: Exact) -> bool:

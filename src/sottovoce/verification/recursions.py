@@ -30,7 +30,7 @@ import numpy as np
 
 from sottovoce.errors import InputError, at_least
 from sottovoce.protocols import Combine, Exchange, exact, momentum, repeated
-from sottovoce.verification.moves import Move, Recursion, exact_array
+from sottovoce.verification.moves import Move, Recursion, exact_array, product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -147,9 +147,9 @@ class _Parts:
         return Move(
             before=before,
             after=after,
-            transition=self.c @ mixing,
+            transition=product(self.c, mixing),
             bends=self.one,
-            reach=self.r @ mixing,
+            reach=product(self.r, mixing),
             noise=self.one,
             entry=self.b,
         )
@@ -211,9 +211,9 @@ def heavy_ball(case: Case, target: int, *, momentum: float | Fraction) -> Recurs
     move = Move(
         before=0,
         after=0,
-        transition=np.block([[p.c @ p.A, gamma * p.one], [(p.c - p.one) @ p.A, gamma * p.one]]),
+        transition=np.block([[product(p.c, p.A), gamma * p.one], [product(p.c - p.one, p.A), gamma * p.one]]),
         bends=both,
-        reach=np.hstack([p.r @ p.A, zeros(p.m, p.m)]),
+        reach=np.hstack([product(p.r, p.A), zeros(p.m, p.m)]),
         noise=both,
         entry=np.concatenate([p.b, p.b]),
     )
@@ -238,9 +238,9 @@ def correlated_noise(case: Case, target: int, *, share: float) -> Recursion:
     move = Move(
         before=0,
         after=0,
-        transition=np.block([[p.c @ p.A, -lam * p.one], [none, none]]),
+        transition=np.block([[product(p.c, p.A), -lam * p.one], [none, none]]),
         bends=np.vstack([p.one, none]),
-        reach=np.hstack([p.r @ p.A, none]),
+        reach=np.hstack([product(p.r, p.A), none]),
         noise=np.vstack([p.one, p.one]),
         entry=np.concatenate([p.b, zeros(p.m)]),
     )
@@ -282,7 +282,7 @@ def several_exchanges(case: Case, target: int, *, steps: int, fresh: bool) -> Re
     rows, power = list(p.rows), p.A
     for _ in range(steps - 1):
         rows += [_row(_dense(row, p.m) @ power) for row in p.rows]
-        power = p.A @ power
+        power = product(p.A, power)
     return Recursion(sizes=(p.m,), seen=(tuple(rows),), moves=(p.update(power),))
 
 
@@ -393,9 +393,9 @@ def falling_steps(case: Case, target: int, *, steps: Sequence[float]) -> Recursi
             Move(
                 before=t,
                 after=t + 1,
-                transition=centre @ p.A * grown,
+                transition=product(centre, p.A) * grown,
                 bends=p.one,
-                reach=p.r @ p.A * (grown * part),
+                reach=product(p.r, p.A) * (grown * part),
                 noise=p.one,
                 entry=p.b,
                 charge=t,
