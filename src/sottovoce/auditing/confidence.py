@@ -16,8 +16,6 @@ from scipy import special
 from sottovoce.errors import InputError, at_least, probability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 __all__ = ["ErrorRates", "Evidence", "clopper_pearson", "epsilon_shown", "evidence", "mu_shown"]
@@ -78,11 +76,21 @@ def clopper_pearson(
     >>> lower.round(4).tolist(), upper.round(4).tolist()
     ([0.0, 0.1871, 0.6915], [0.3085, 0.8129, 1.0])
     """
+    return _least(successes, runs, error), _most(successes, runs, error)
+
+
+def _least(successes: NDArray[np.int64], runs: int, error: float) -> NDArray[np.float64]:
+    """The lower bound of `clopper_pearson`."""
     k = np.asarray(successes, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        lower = np.where(k > 0, special.betaincinv(np.maximum(k, 1), runs - k + 1, error), 0.0)
-        upper = np.where(k < runs, special.betaincinv(k + 1, np.maximum(runs - k, 1), 1 - error), 1.0)
-    return lower * (1 - ROUNDING), np.minimum(upper * (1 + ROUNDING), 1.0)
+    lower = np.where(k > 0, special.betaincinv(np.maximum(k, 1), runs - k + 1, error), 0.0)
+    return np.asarray(lower * (1 - ROUNDING))
+
+
+def _most(successes: NDArray[np.int64], runs: int, error: float) -> NDArray[np.float64]:
+    """The upper bound of `clopper_pearson`."""
+    k = np.asarray(successes, dtype=np.float64)
+    upper = np.where(k < runs, special.betaincinv(k + 1, np.maximum(runs - k, 1), 1 - error), 1.0)
+    return np.asarray(np.minimum(upper * (1 + ROUNDING), 1.0))
 
 
 def epsilon_shown(
@@ -150,10 +158,7 @@ def evidence(
             raise InputError("scores must be finite numbers; got NaN or infinity (mend the attack)")
     half = len(without) // 2
     error = (1 - confidence) / BOUNDS
-    chosen = [
-        _chosen_threshold(without[:half], with_record[:half], error, worth)
-        for worth in (lambda false, hit: epsilon_shown(false, hit, delta), mu_shown)
-    ]
+    chosen = _chosen_thresholds(without[:half], with_record[:half], error, delta)
     epsilon_rates, mu_rates = (
         _rates(without[half:], with_record[half:], np.array([threshold]), error) for threshold in chosen
     )
@@ -168,19 +173,18 @@ def evidence(
     )
 
 
-def _chosen_threshold(
-    without: NDArray[np.float64],
-    with_record: NDArray[np.float64],
-    error: float,
-    worth: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
-) -> float:
-    """The threshold that would prove most if these runs were the judged ones."""
+def _chosen_thresholds(
+    without: NDArray[np.float64], with_record: NDArray[np.float64], error: float, delta: float
+) -> list[float]:
+    """The thresholds that would prove most about ε and about μ if these runs were the judged ones."""
     scores = np.concatenate([without, with_record])
     # Extreme scores count most for ε, so half of the candidates come from the ends.
     shares = np.concatenate([np.linspace(0, 1, CANDIDATES), np.geomspace(1 / len(scores), 0.5, CANDIDATES)])
     candidates = np.unique(np.quantile(scores, np.concatenate([shares, 1 - shares[CANDIDATES:]])))
-    false_alarm, hit = _rates(without, with_record, candidates, CAUTION * error)
-    return float(candidates[int(np.argmax(worth(false_alarm, hit)))])
+    rates = _rates(without, with_record, candidates, CAUTION * error)
+    return [
+        float(candidates[int(np.argmax(worth))]) for worth in (epsilon_shown(*rates, delta), mu_shown(*rates))
+    ]
 
 
 def _rates(
@@ -191,10 +195,7 @@ def _rates(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """At each threshold, an upper bound of the rate of false alarms and a lower bound of that of hits."""
     false_alarms, hits = _counts(without, thresholds), _counts(with_record, thresholds)
-    return (
-        clopper_pearson(false_alarms, len(without), error)[1],
-        clopper_pearson(hits, len(with_record), error)[0],
-    )
+    return _most(false_alarms, len(without), error), _least(hits, len(with_record), error)
 
 
 def _counts(scores: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import secrets
 import struct
 from hashlib import blake2b, shake_256
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
@@ -99,21 +99,24 @@ class NodeNoise:
         self.keys = _checked(keys)
         self.dimension = dimension
         self._rounds = max(1, _BLOCK // dimension)
-        self._bits = [np.random.Philox(key=key) for key in keys]
-        self._generators = [np.random.Generator(bits) for bits in self._bits]
+        self._generators = [np.random.Generator(np.random.Philox(key=key)) for key in keys]
         self._shared = np.random.Generator(np.random.Philox(key=0))
         self._between: dict[tuple[int, int], Keys] = {}
-        self._drawn = -1
+        self._drawn, self._filled = -1, 0
         self._block = np.empty((len(keys), self._rounds, dimension))
 
     def gaussian(self, number: int) -> Array:
         """Independent N(0, 1) numbers, shape (nodes, dimension)."""
         block, place = divmod(number, self._rounds)
         if block != self._drawn:
+            for generator, key in zip(self._generators, self.keys, strict=True):
+                _place(generator, key, block, _GAUSSIAN)
+            self._drawn, self._filled = block, 0
+        if place >= self._filled:
+            # A block is drawn little by little, as short runs never come to its end. Speed alone.
+            begun, self._filled = self._filled, min(max(place + 1, 2 * self._filled, 8), self._rounds)
             for node, generator in enumerate(self._generators):
-                self._place(node, block, _GAUSSIAN)
-                generator.standard_normal(out=self._block[node])
-            self._drawn = block
+                generator.standard_normal(out=self._block[node, begun : self._filled])
         return self._block[:, place]
 
     def covering(self, number: int, content: Content, scale: float, width: int) -> Array:  # noqa: ARG002
@@ -123,26 +126,20 @@ class NodeNoise:
     def between(self, number: int, edges: Edges, content: Content, scale: float, width: int) -> Array:  # noqa: ARG002
         """The numbers of the draw of each edge, whatever they cover."""
         drawn = np.empty((len(edges), width))
-        counter = np.array([0, 0, number, _GAUSSIAN], dtype=np.uint64)
         for row, ends in zip(drawn, edges, strict=True):
             if ends not in self._between:
                 self._between[ends] = _key_between(self.keys, ends)
-            self._shared.bit_generator.state = _beginning(counter, self._between[ends])
+            _place(self._shared, self._between[ends], number, _GAUSSIAN)
             self._shared.standard_normal(out=row)
         return drawn
 
     def uniform(self, round_index: int, count: int) -> Array:
         """Independent numbers in [0, 1), shape (nodes, count)."""
         coins = np.empty((len(self.keys), count))
-        for node, generator in enumerate(self._generators):
-            self._place(node, round_index, _UNIFORM)
-            generator.random(out=coins[node])
+        for row, key in zip(coins, self.keys, strict=True):
+            _place(self._shared, key, round_index, _UNIFORM)
+            self._shared.random(out=row)
         return coins
-
-    def _place(self, node: int, number: int, stream: int) -> None:
-        """Put a node's generator at the start of a stretch of 2¹²⁸ blocks that nothing else uses."""
-        counter = np.array([0, 0, number, stream], dtype=np.uint64)
-        self._bits[node].state = _beginning(counter, self.keys[node])  # type: ignore[assignment]
 
 
 class BoundNoise:
@@ -232,16 +229,16 @@ def _checked(keys: Keys) -> Keys:
         raise InputError(
             f"keys must be two 64-bit numbers for each node; got shape {keys.shape}, {keys.dtype}"
         )
-    if len(np.unique(keys, axis=0)) < len(keys):
+    if len(set(map(tuple, keys.tolist()))) < len(keys):
         raise InputError("keys must differ from node to node, or nodes would draw the same noise")
     return keys
 
 
-def _beginning(counter: Keys, key: Keys) -> dict[str, Any]:
-    """The state of a Philox generator that has drawn nothing yet; each key has 2¹²⁸ stretches of its own."""
-    return {
+def _place(generator: np.random.Generator, key: Keys, number: int, stream: int) -> None:
+    """Put a Philox generator at the start of a stretch of 2¹²⁸ blocks that nothing else uses: each key has 2¹²⁸."""
+    generator.bit_generator.state = {
         "bit_generator": "Philox",
-        "state": {"counter": counter, "key": key},
+        "state": {"counter": np.array([0, 0, number, stream], dtype=np.uint64), "key": key},
         "buffer": _START,
         "buffer_pos": 4,
         "has_uint32": 0,
