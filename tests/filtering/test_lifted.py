@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from mpmath import mp
+from flint import arb_mat, ctx
 from tests.interpreter import exact_view
 
 from sottovoce import View, gossip, sensitivity
@@ -137,24 +137,28 @@ def moved_states(response: ProgramResponse, *, exactly: bool) -> tuple[list[list
     """What round s has put into the state of round t ≥ s, as a map, and X C of every round; in 128 bits if asked."""
 
     def read(matrix: Any) -> Any:
-        return mp.matrix(np.asarray(matrix).tolist()) if exactly else np.asarray(matrix)
+        return arb_mat(np.asarray(matrix).tolist()) if exactly else np.asarray(matrix)
 
-    with mp.workprec(128):
+    with ctx.workprec(128):
         size = response.steps[0].stage.size
         several = {id(step.filtered): step.filtered for step in response.steps}
         loops = {
-            key: read(each.stage.transition) - read(each.gain) @ read(each.stage.rows)
+            key: read(each.stage.transition) - times(read(each.gain), read(each.stage.rows))
             for key, each in several.items()
         }
-        shows = {key: read(each.whitener) @ read(each.stage.rows) for key, each in several.items()}
+        shows = {key: times(read(each.whitener), read(each.stage.rows)) for key, each in several.items()}
         order = [id(step.filtered) for step in response.steps]
         moved: list[list[Any]] = [[] for _ in order]
         for s in range(len(order)):
             state = read(np.eye(size))
             for t in range(s, len(order)):
                 moved[t].append(state)
-                state = loops[order[t]] @ state
+                state = times(loops[order[t]], state)
         return moved, [shows[key] for key in order]
+
+
+def times(left: Any, right: Any) -> Any:
+    return left * right if isinstance(left, arb_mat) else left @ right
 
 
 def floats(matrix: Any) -> np.ndarray:
@@ -177,11 +181,11 @@ def test_noise_of_several_rounds_bounds_a_filter(protocol: Protocol, view: View)
         part = floats(moved[floor.window - 1][s])
         window += part @ noise @ part.T
     assert 0 < floor.least <= np.linalg.eigvalsh(window)[0] * (1 + 1e-9)
-    with mp.workprec(128):
+    with ctx.workprec(128):
         shown = np.block(
             [
                 [
-                    floats(shows[t] @ moved[t][s]) if s <= t else np.zeros(floats(shows[t]).shape)
+                    floats(times(shows[t], moved[t][s])) if s <= t else np.zeros(floats(shows[t]).shape)
                     for s in range(len(run))
                 ]
                 for t in range(len(run))
