@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -13,12 +14,26 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 importlib.import_module("tests.profiles")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def together(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let workers of one run make once what several of them need."""
+    from tests.once import meet
+
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        meet(tmp_path_factory.getbasetemp().parent)
+
+
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A report of each kind, by the command that wrote it."""
+    from tests.once import once
+
+    return once("reports", lambda: written(tmp_path_factory.mktemp("reports")))
+
+
+def written(folder: Path) -> dict[str, Path]:
     from sottovoce.cli import main
 
-    folder = tmp_path_factory.mktemp("reports")
     view, ring = ["--view", "secure-sum"], ["ring:n=5", "--rounds", "6"]
     pair = ["--observer", "0", "--target", "2", "--noise-multiplier", "4"]
     file, pairs = str(folder / "certificate.json"), str(folder / "pairs")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation as a site: built without a warning, found by searching, readable for everyone."""
 
-import fcntl
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
+from tests.once import once
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "build" / "site"
@@ -41,22 +40,15 @@ APART = """(() => {
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site() -> Path:
     """The site, whose links and anchors all lead somewhere: else building it fails.
 
     Tests that run side by side share one: building it again would take it from under the other.
     """
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    built = tmp_path_factory.getbasetemp().parent / f"site-{run}"
-    with built.open("a+", encoding="utf-8") as mark:
-        fcntl.flock(mark, fcntl.LOCK_EX)
-        if not built.stat().st_size:
-            build()
-            mark.write("built")
-    return SITE
+    return once("site", build)
 
 
-def build() -> None:
+def build() -> Path:
     done = subprocess.run(
         [sys.executable, "-m", "scripts.site", "--without-pictures"],
         cwd=ROOT,
@@ -65,6 +57,7 @@ def build() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return SITE
 
 
 def test_every_document_is_a_page_of_the_site(site: Path) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from tests.once import once
+
 from sottovoce.studies import (
     STUDIES,
     Study,
@@ -77,4 +79,4 @@ def quick(name: str) -> Any:
 @cache
 def tiny(name: str) -> Any:
     """The result of a study in the smallest size that still has all its parts."""
-    return BY_NAME[name].run(TINY[name], None)
+    return once(f"tiny-{name}", lambda: BY_NAME[name].run(TINY[name], None))
