@@ -352,6 +352,23 @@ def test_bad_input_is_named_with_rule_and_remedy(call: Callable[[], object], sen
     assert str(caught.value) == sentence
 
 
+@pytest.mark.parametrize(
+    "function", [gaussian.epsilon, gaussian.delta, gaussian.mu], ids=lambda f: f.__name__
+)
+def test_a_number_that_is_asked_for_again_is_that_of_an_array(function: Callable[..., Any]) -> None:
+    for first, second in (
+        (0.5, 1e-5),
+        (0.0, 0.25),
+        (-0.0, 0.25),
+        (30.0, 1e-9),
+        (0.5, 1e-5),
+        (math.inf, 0.25),
+    ):
+        asked, again = function(first, second), function(np.float64(first), second)
+        assert type(asked) is type(again) is float
+        assert asked == again == function([first], second)[0]
+
+
 def test_exported_names() -> None:
     names = "advantage delta epsilon log_delta mu rdp trade_off true_positive_rate zcdp"
     assert gaussian.__all__ == names.split()

@@ -16,7 +16,7 @@ from sottovoce.errors import InputError, NotCertified
 from sottovoce.feedback import training, training_sensitivity
 from sottovoce.feedback.chains import steady
 from sottovoce.feedback.general import recursion_cost
-from sottovoce.verification.moves import Recursion, proved_cost
+from sottovoce.verification.moves import Recursion, exact_array, product, proved_cost
 from sottovoce.verification.recursions import (
     correlated_noise,
     drop_out,
@@ -233,6 +233,17 @@ def test_what_a_factor_has_at_the_pivots_does_not_matter() -> None:
     # The observer sees the sum of nodes 1 and 5, and the first of them is the pivot.
     scribbled[0] += 3.0
     assert proved_cost(recursion, replace(proof, factors=(scribbled,))) == proved_cost(recursion, proof)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 1, 1), (4, 2, 0), (0, 3, 2), (2, 0, 3)], ids=str)
+def test_products_of_rationals_leave_nothing_out(shape: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(1)
+    m, k, n = shape
+    A, B = (exact_array(rng.integers(-2, 3, size) / 4) for size in ((m, k), (k, n)))
+    found = product(A, B)
+    assert found.shape == (m, n)
+    assert found.tolist() == [[sum(A[i] * B[:, j]) for j in range(n)] for i in range(m)]
+    assert (product(exact_array(np.zeros((m, k))), B) == 0).all()
 
 
 def test_what_cannot_be_bounded_is_refused() -> None:

@@ -67,6 +67,17 @@ def test_any_round_can_be_asked_for() -> None:
         assert np.array_equal(jumping.gaussian(t), straight[t])
 
 
+@pytest.mark.parametrize("dimension", [1, 5, 3000])
+def test_coins_between_draws_move_no_noise(dimension: int) -> None:
+    straight, tossed = (NodeNoise(fresh_keys(3, 2), dimension) for _ in range(2))
+    for t in range(40):
+        tossed.uniform(t, 3)
+        assert np.array_equal(tossed.gaussian(t), straight.gaussian(t))
+        assert np.array_equal(tossed.uniform(t, 3), straight.uniform(t, 3))
+    # All of a block at once is what its parts are.
+    assert np.array_equal(NodeNoise(fresh_keys(3, 2), dimension).gaussian(39), straight.gaussian(39))
+
+
 def test_a_node_draws_the_same_whoever_else_is_there() -> None:
     keys = fresh_keys(4, 9)
     alone = NodeNoise(keys[2:3], 6).gaussian(11)

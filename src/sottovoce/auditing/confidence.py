@@ -82,14 +82,16 @@ def clopper_pearson(
 def _least(successes: NDArray[np.int64], runs: int, error: float) -> NDArray[np.float64]:
     """The lower bound of `clopper_pearson`."""
     k = np.asarray(successes, dtype=np.float64)
-    lower = np.where(k > 0, special.betaincinv(np.maximum(k, 1), runs - k + 1, error), 0.0)
+    with np.errstate(invalid="ignore"):
+        lower = np.where(k > 0, special.betaincinv(np.maximum(k, 1), runs - k + 1, error), 0.0)
     return np.asarray(lower * (1 - ROUNDING))
 
 
 def _most(successes: NDArray[np.int64], runs: int, error: float) -> NDArray[np.float64]:
     """The upper bound of `clopper_pearson`."""
     k = np.asarray(successes, dtype=np.float64)
-    upper = np.where(k < runs, special.betaincinv(k + 1, np.maximum(runs - k, 1), 1 - error), 1.0)
+    with np.errstate(invalid="ignore"):
+        upper = np.where(k < runs, special.betaincinv(k + 1, np.maximum(runs - k, 1), 1 - error), 1.0)
     return np.asarray(np.minimum(upper * (1 + ROUNDING), 1.0))
 
 
