@@ -1,5 +1,8 @@
 """Real links on loopback: who is let in, that a dead peer is noticed, and runs between sockets."""
 
+import contextlib
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -22,12 +25,16 @@ from sottovoce.peers.transport import Happening, Transport, Waiting, configurati
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """The first of eight ports in a row that nobody listens at."""
-    for _ in range(100):
-        first = free_ports(1)[0]
-        if first < 60_000 and first % 8 == 0:
+    """The first of eight ports in a row that nobody listens at, below those that connections are given."""
+    for first in range(20_000 + os.getpid() % 1000 * 8, 32_000, 8):
+        with contextlib.ExitStack() as stack:
+            try:
+                for each in range(first, first + 8):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", each))
+            except OSError:
+                continue
             return first
-    return free_ports(1)[0] // 8 * 8
+    raise AssertionError("no eight ports in a row are free")
 
 
 def happened(links: Transport, what: str, peer: int | None = None, seconds: float = 10.0) -> Happening:

@@ -59,7 +59,7 @@ def compare(
     >>> ring = gossip(graphs.metropolis_weights("ring:n=5"), rounds=10)
     >>> asked = {view: Scenario(protocol=ring, view=view) for view in ("everyone", "secure-sum")}
     >>> [(one.name, round(one.table.noise_multiplier, 2)) for one in compare(asked, target_epsilon=1)]
-    [('everyone', 11.8), ('secure-sum', 8.17)]
+    [('everyone', 11.8), ('secure-sum', 8.18)]
     """
     if noise_multiplier is None and target_epsilon is None:
         raise InputError(

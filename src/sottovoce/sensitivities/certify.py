@@ -323,7 +323,8 @@ def _horizon_proof(found: Assessment) -> dict[str, Any]:
     if problem.participation.kind == "fixed":
         extra = float(sum(above[t - 1] for t in problem.participation.rounds if t <= above.size))
     else:
-        extra = problem.participation.largest_sum(above)
+        # Gains that are frozen from the first round on have no start.
+        extra = problem.participation.largest_sum(above) if above.size else 0.0
     total = math.sqrt(problem.cap * solution.rate + extra) + response.distortion * math.sqrt(problem.cap)
     return {
         "proof": HorizonProof(start=solution.start, rate=solution.rate),
