@@ -274,7 +274,10 @@ class Backward:
 
     @property
     def units(self) -> float:
-        """How many units of roundoff a product errs by at most, in norm, for a column of norm 1."""
+        """How many units of roundoff a product errs by at most, in norm, for a column of norm 1.
+
+        Guarantee: an upper bound.
+        """
         return max(each.units for each in self.rounds)
 
     def __matmul__(self, block: np.ndarray) -> np.ndarray:

@@ -233,12 +233,18 @@ class Measured:
 
     @property
     def leak(self) -> float:
-        """A bound of ‖𝒪fᵀ‖."""
+        """A bound of ‖𝒪fᵀ‖.
+
+        Guarantee: an upper bound, rounding included.
+        """
         return ROOM * math.sqrt(self._leak)
 
     @property
     def norm(self) -> float:
-        """A bound of ‖𝒪‖."""
+        """A bound of ‖𝒪‖.
+
+        Guarantee: an upper bound, rounding included.
+        """
         return ROOM * math.sqrt(self._norm)
 
     def accuracy(self, missed: tuple[float, float]) -> BlockAccuracy:

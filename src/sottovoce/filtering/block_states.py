@@ -56,7 +56,10 @@ class States:
     squares: dict[int, np.ndarray]
 
     def held(self, filtered: Filtered) -> np.ndarray:
-        """Bounds of the entries of states before a round of this kind."""
+        """Bounds of the entries of states before a round of this kind.
+
+        Guarantee: upper bounds for contributions of energy 1, up to the factor `hidden` of their node.
+        """
         return np.asarray(ROOM * np.sqrt(self.squares[id(filtered)]))
 
 

@@ -124,19 +124,28 @@ class Unsure:
         self._gain, self._whitener = K, X
 
     def drift(self, sizes: np.ndarray) -> tuple[float, float]:
-        """xᵀ|Δ|x, and Σ_ij x_i|ΓXᵀ|_ij, for `sizes` x of states."""
+        """xᵀ|Δ|x, and Σ_ij x_i|ΓXᵀ|_ij, for `sizes` x of states.
+
+        Guarantee: upper bounds, rounding included.
+        """
         one, other = self._read(sizes, None), self._shown
         formed, across = self._formed(sizes)
         return self._product(one, one) + formed, self._product(one, other) + across
 
     @cached_property
     def white(self) -> float:
-        """The largest row sum of |X R' Xᵀ − I|, or more: the sum of all of it."""
+        """The largest row sum of |X R' Xᵀ − I|, or more: the sum of all of it.
+
+        Guarantee: an upper bound, rounding included.
+        """
         return float(self._unwhite.sum()) + self._product(self._shown, self._shown)
 
     @cached_property
     def norm(self) -> float:
-        """A bound of ‖Δ‖, by Frobenius norms."""
+        """A bound of ‖Δ‖, by Frobenius norms.
+
+        Guarantee: an upper bound, rounding included.
+        """
         stage, size = self._stage, self._stage.size
         gain, X = 1 + float(np.linalg.norm(self._gain)), float(np.linalg.norm(self._whitener))
         crossed, R = (float(np.linalg.norm(part)) for part in (self._seen[:size], self._seen[size:]))

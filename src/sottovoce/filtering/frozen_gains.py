@@ -50,7 +50,10 @@ class Defects:
 
     @classmethod
     def of(cls, steps: Sequence[FilterStep]) -> Defects:
-        """The largest of all rounds: row sums of symmetric ones, √(‖·‖₁‖·‖_∞) of the others."""
+        """The largest of all rounds: row sums of symmetric ones, √(‖·‖₁‖·‖_∞) of the others.
+
+        Guarantee: upper bounds, by the sizes that were measured in each round.
+        """
         white = drift = crossed = 0.0
         for each in several(steps):
             size, found = each.stage.size, each.defect
@@ -62,7 +65,10 @@ class Defects:
         return cls(white=white, drift=drift, crossed=crossed)
 
     def unwhite(self, norm: float) -> float:
-        """δ₀ + h²δ₁ + 2hδ₂: what they make of the covariance of ν, ‖𝒪‖ being at most h = `norm`."""
+        """δ₀ + h²δ₁ + 2hδ₂: what they make of the covariance of ν, ‖𝒪‖ being at most h = `norm`.
+
+        Guarantee: an upper bound of ‖S − I‖ where the defects are.
+        """
         return self.white + norm * norm * self.drift + 2 * norm * self.crossed
 
 

@@ -150,7 +150,10 @@ class Filtered:
 
     @cached_property
     def drift_norm(self) -> float:
-        """A bound of ‖Δ‖."""
+        """A bound of ‖Δ‖.
+
+        Guarantee: an upper bound, rounding included.
+        """
         if self.unsure is not None:
             return self.unsure.norm
         size = self.stage.size

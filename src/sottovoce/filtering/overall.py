@@ -172,6 +172,8 @@ def left_out(
     ν errs by 𝒪(fᵀQ₊ᵀ + E₁ − K E₂) + X E₂ of all states s. With ‖𝒪fᵀ‖ ≤ `leak`, ‖𝒪‖ ≤ `norm`, and the norms of
     E₁, E₂ and of the maps to all Q₊ᵀs from the cut, products of norms bound it. What E₂ adds to all that is seen goes
     through the filter, X − 𝒪K, the norm of which may be known, `whitening`.
+
+    Guarantee: upper bounds.
     """
     several = {id(each): each for each in run}.values()
     gain = max(float(np.linalg.norm(each.gain)) for each in several)
@@ -229,12 +231,18 @@ class InFloats:
             self._lost[end : end + len(dead)] += dead @ state
 
     def let_in(self, s: int) -> np.ndarray:
-        """What floats add to the state in round s, in proportion to what a `factor` has let into it."""
+        """What floats add to the state in round s, in proportion to what a `factor` has let into it.
+
+        Guarantee: upper bounds, entry by entry.
+        """
         return self._slips[s][3]
 
     @property
     def turned(self) -> float:
-        """A bound of how far rows in floats are from exact ones, in norm, as far as rounds were counted."""
+        """A bound of how far rows in floats are from exact ones, in norm, as far as rounds were counted.
+
+        Guarantee: an upper bound for the rounds counted.
+        """
         return float(np.linalg.norm(self._turned))
 
     def rows_norm(self, norm: float) -> float:

@@ -133,7 +133,10 @@ class ProgramResponse:
 
     @cached_property
     def reach(self) -> float:
-        """What unit disturbances of all rounds together make of a state, at most."""
+        """What unit disturbances of all rounds together make of a state, at most.
+
+        Guarantee: an upper bound, in the largest of all rounds.
+        """
         return max(step.reach for step in self.steps)
 
     @cached_property

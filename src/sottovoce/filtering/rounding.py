@@ -72,7 +72,10 @@ class Step:
 
     @classmethod
     def of(cls, transition: np.ndarray | csr_array, rows: np.ndarray, gains: np.ndarray) -> Step:
-        """The largest over all the gains."""
+        """The largest over all the gains.
+
+        Guarantee: upper bounds for every round whose gains were given.
+        """
         count = max(terms(transition), terms(transition.T)) + 1
         norm = spread(abs(transition))
         gain = spread(np.abs(rows)) * float(np.linalg.norm(gains, axis=(1, 2)).max(initial=0))

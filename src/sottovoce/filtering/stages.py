@@ -166,7 +166,10 @@ class Stage:
 
     @cached_property
     def row_lengths(self) -> np.ndarray:
-        """The norms of the rows of [A; C], from above."""
+        """The norms of the rows of [A; C], from above.
+
+        Guarantee: upper bounds.
+        """
         return np.asarray(np.sqrt((self.dense_both**2).sum(axis=1)) * (1 + 1e-9))
 
     @property

@@ -63,7 +63,10 @@ class SpectralRange:
         return (1 + FLOATED) / distance if distance > 0 else math.inf
 
     def largest(self) -> float:
-        """The largest `resolvent` over all frequencies: a real range is closest to the circle at 1 or at −1."""
+        """The largest `resolvent` over all frequencies: a real range is closest to the circle at 1 or at −1.
+
+        Guarantee: an upper bound for all frequencies.
+        """
         return max(self.resolvent(0.0), self.resolvent(math.pi))
 
 

@@ -72,6 +72,8 @@ class Piece:
         """A lower bound of φ, from φ̂ at the same frequency, or at one that rounding has moved by a few units.
 
         |dG/dω| ≤ 2/ρ on a piece, ρ being three times its half width.
+
+        Guarantee: a lower bound wherever φ̂ is what the piece says.
         """
         slack = self.slack + FLOATED / self.halfwidth
         return np.asarray(

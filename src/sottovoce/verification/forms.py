@@ -92,14 +92,20 @@ class Sight:
 
     @cached_property
     def size_of_gram(self) -> float:
-        """An upper bound of ‖|N||N|ᵀ‖, which rounding in K is relative to: K itself where nothing is negative."""
+        """An upper bound of ‖|N||N|ᵀ‖, which rounding in K is relative to: K itself where nothing is negative.
+
+        Guarantee: an upper bound, rounding included.
+        """
         same = self.sizes[-1] is self.responses[-1]
         P = self.gram if same else _gram(np.stack(self.sizes), self.rounds)
         return _nonnegative_norm(lambda v: np.asarray(P @ v), len(P))
 
     @cached_property
     def size_of_factor(self) -> float:
-        """An upper bound of ‖|L||L|ᵀ‖, which rounding in the factorisation is relative to."""
+        """An upper bound of ‖|L||L|ᵀ‖, which rounding in the factorisation is relative to.
+
+        Guarantee: an upper bound, rounding included.
+        """
         size = np.abs(self.factor)
         return _nonnegative_norm(lambda v: np.asarray(size @ (v @ size)), len(size))
 

@@ -71,7 +71,10 @@ class TargetModel:
 
     @cached_property
     def reading(self) -> float:
-        """A bound of ‖|C|‖."""
+        """A bound of ‖|C|‖.
+
+        Guarantee: an upper bound.
+        """
         return spread(np.abs(self.rows))
 
     @cached_property
