@@ -328,18 +328,21 @@ class Pieces:
         T, seen = self.rounds, first + self.told
         none, one, two, three = self._shares(m)
         rows = self._with_mean(some[:, :first])
-        whole = np.zeros((count, seen, T, seen, T))
-        for i, j in itertools.product(range(seen), repeat=2):
+        shares = (none, one, two, three)
+        whole = np.empty((count, seen, T, seen, T))
+        for i, j in itertools.combinations_with_replacement(range(seen), 2):
             a, b = rows[:, i], rows[:, j]
             belongs = {i, j} - {first}
-            shares = (none, one, two, three)
-            whole[:, i, :, j] = shares[len(belongs)] * self.blocks[a, :, b]
+            block = shares[len(belongs)] * self.blocks[a, :, b]
             for c in range(m):
                 if c not in belongs:
                     known = self.heard[a, some[:, c]] @ self.heard[b, some[:, c]].transpose(0, 2, 1)
-                    whole[:, i, :, j] -= shares[len(belongs) + 1] * known
+                    block -= shares[len(belongs) + 1] * known
+            mirrored = block.transpose(0, 2, 1)
+            if i == j:
+                block = (block + mirrored) / 2
+            whole[:, i, :, j], whole[:, j, :, i] = block, mirrored if i < j else block
         whole = whole.reshape(count, seen * T, seen * T)
-        whole = (whole + whole.transpose(0, 2, 1)) / 2
         places = np.arange(seen * T)
         diagonal = whole[:, places, places]
         room = definiteness_margin(seen * T, np.abs(diagonal).sum(axis=1) + self.kappa * seen * T)
