@@ -60,8 +60,9 @@ WIDE = 0.15
 # Rounds after which the gains are frozen, rounds for which what that changes is followed, how many targets get it:
 # tried in turn for the worst of those heard directly while their ends stay this far apart, before they are widened.
 PASSES, APART = ((32, 64, None), (32, 1024, 2048), (128, 1024, 768), (512, 1024, 144)), 0.018
-# A start-up this many times shorter than the horizon is counted apart; polynomials on blocks take time ∝ T².
-SETTLED, MOST_SMOOTH = 4, 30_000
+# A start-up that is so many times shorter than the horizon is counted apart, and if it is as short as the second says
+# that is all; polynomials on blocks take time ∝ T².
+SOON, SETTLED, MOST_SMOOTH = 2, 4, 30_000
 # So few of them are sooner solved one by one.
 SOONER_SOLVED = 8
 PORTION = 20_000
@@ -210,7 +211,7 @@ def settled_bound(response: FilteredResponse) -> Callable[[np.ndarray], np.ndarr
     Guarantee: the function returns upper bounds of Δ², one for each column of its argument.
     Source: docs/mathematics.md, section 7.
     """
-    if not (_settles(response) or (response.gains.frozen and response.rounds <= EXPLICIT_ROUNDS)):
+    if not (_settles(response, SOON) or (response.gains.frozen and response.rounds <= EXPLICIT_ROUNDS)):
         return None
     tables = lag_tables(response)
     return lambda sources: lag_bound(tables, sources)
@@ -224,7 +225,7 @@ def _smooth(
     The function takes ends, places, the inputs of the targets there and how many streams to follow together. Those
     that slow streams leave out much of are not bounded without the details first.
     """
-    if _settles(response) and response.rounds > EXPLICIT_ROUNDS:
+    if _settles(response, SETTLED) and response.rounds > EXPLICIT_ROUNDS:
         return None
     crowd, plain = count > CROWD, response.rounds > EXPLICIT_ROUNDS
     made = cache(partial(projection_tables, response, blocks=FEWER_BLOCKS if crowd else BLOCKS))
@@ -256,9 +257,9 @@ def _smooth(
     return improve
 
 
-def _settles(response: FilteredResponse) -> bool:
-    """Whether the filter settles long before the end, or there are too many rounds for blocks."""
-    return response.rounds > MOST_SMOOTH or SETTLED * len(response.gains.gain) < response.rounds
+def _settles(response: FilteredResponse, times: int) -> bool:
+    """Whether the filter settles in that part of the rounds, or there are too many of them for blocks."""
+    return response.rounds > MOST_SMOOTH or times * len(response.gains.gain) < response.rounds
 
 
 def _worth_turning(attained: np.ndarray, bound: np.ndarray, direct: np.ndarray) -> np.ndarray:
