@@ -105,6 +105,32 @@ def test_allowances_hold_where_the_rounds_of_a_schedule_recur(
     assert all(error <= allowed < 1e-5 for error, allowed in measured_by(response, protocol, view))
 
 
+@pytest.mark.parametrize("rounds", range(7, 13))
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (pairwise_noise, {"local": 1, "shared": 2}),
+        (exact_diffusion, {}),
+        (gradient_tracking, {}),
+        (momentum, {"beta": "1/2"}),
+    ],
+)
+def test_a_last_block_that_shows_nothing_new_of_earlier_rounds(
+    build: Any, words: dict[str, Any], rounds: int
+) -> None:
+    """Of one round of a node's own messages, whose noise it knows: R of that block has no rows."""
+    protocol = build(graphs.lazy_weights(graphs.metropolis_weights("ring:n=8")), rounds=rounds, **words)
+    view = View.single_node(0)
+    matrices = [
+        np.array([form.matrix for form in response.forms(np.array([1, 2, 4]))])
+        for response in (
+            in_blocks(protocol, view, "filter"),
+            program_response(protocol, view, engine="filter"),
+        )
+    ]
+    assert matrices[0] == pytest.approx(matrices[1], abs=1e-9)
+
+
 def test_gains_that_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = PROTOCOLS[1]
     monkeypatch.setattr(engines, "QUICKLY_SETTLED", 1e-3)

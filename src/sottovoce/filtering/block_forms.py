@@ -216,13 +216,13 @@ class BlockResponse:
             if len(told):
                 left = ordered[:, :, block.height :]
                 tails[:, here] = np.sqrt(np.einsum("ksi,ksi->ks", left, left))
-                crossed = left @ told.reshape(-1, count, later).transpose(1, 2, 0)
+                crossed = left @ told.reshape(len(told) // count, count, later).transpose(1, 2, 0)
                 matrices[:, here, block.end :] = crossed
                 matrices[:, block.end :, here] = crossed.transpose(0, 2, 1)
             if block.begin:
                 stores = stores[::-1]
                 rank, before, new = len(block.root), len(told), len(found) * count
-                carried = stores[0, : (new + before) * rank].reshape(-1, rank)
+                carried = stores[0, : (new + before) * rank].reshape(new + before, rank)
                 np.matmul(told, block.base[block.height :], out=carried[new:])
                 _turned(block, found, carried[:new].reshape(len(found), count, rank))
                 told = carried
