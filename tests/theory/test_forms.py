@@ -50,7 +50,7 @@ def test_the_product_agrees_though_it_shares_nothing(
 
 
 def test_bounds_stand_in_their_order() -> None:
-    form = theory.quadratic_form(metropolis_weights("path:n=4"), np.eye(4)[[1]], 0, 16)
+    form = theory.quadratic_form(metropolis_weights("path:n=4"), np.eye(4)[[1]], 1, 16)
     exact = theory.largest_over_signs(form)
     assert theory.constant_value(form) < exact < min(theory.absolute_bound(form), theory.spectral_bound(form))
 
