@@ -370,5 +370,8 @@ def test_a_number_that_is_asked_for_again_is_that_of_an_array(function: Callable
 
 
 def test_exported_names() -> None:
-    names = "advantage delta epsilon log_delta mu rdp trade_off true_positive_rate zcdp"
+    names = (
+        "advantage delta delta_lower epsilon epsilon_lower log_delta mu rdp trade_off true_positive_rate "
+        "true_positive_rate_lower zcdp"
+    )
     assert gaussian.__all__ == names.split()

@@ -214,3 +214,85 @@ def test_a_wrong_start_of_a_search_makes_answers_wider_never_wrong(monkeypatch: 
         assert log_delta(mu, found) <= arb(delta).log()
         most = _bounds.mu_below(np.array([found]), np.array([delta]))[0]
         assert log_delta(most, found) <= arb(delta).log()
+
+
+def profile_of(mu: float, epsilon: float) -> Any:
+    """δ(ε) as a ball."""
+    return log_delta(mu, epsilon).exp()
+
+
+def test_lower_ends_are_below_the_truth_and_close() -> None:
+    mu, epsilon = hard_points()
+    ctx.prec = 2500
+    lower = _bounds.delta_below(mu, epsilon)
+    for i in np.flatnonzero(lower > 0):
+        truth = profile_of(mu[i], epsilon[i])
+        assert arb(lower[i]) <= truth, (mu[i], epsilon[i])
+        assert lower[i] >= float(truth.mid()) * (1 - 1e-12)
+    delta = np.clip(_bounds.delta_above(mu, epsilon), 1e-300, 0.99)
+    roots = _bounds.epsilon_below(mu, delta)
+    for i in np.flatnonzero(roots > 0):
+        assert profile_of(mu[i], roots[i]) >= arb(delta[i]), (mu[i], delta[i])
+    above = _bounds.epsilon_above(mu, delta)
+    assert np.all(above - roots <= 5e-12 * (above + mu * np.maximum(mu, 1)))
+
+
+@pytest.mark.parametrize(
+    ("mu", "delta"),
+    [
+        (2.612994333693948e-231, 1.0398717450456559e-231),
+        (1.68250313812058e-292, 6.702108131740624e-293),
+        (7.705886963350181e-298, 3.064686807621519e-298),
+    ],
+)
+def test_lower_ends_of_epsilon_hold_where_a_fixed_margin_is_too_small(mu: float, delta: float) -> None:
+    """Four parts in 10¹² below the upper end is above the root at each of these."""
+    ctx.prec = 4000
+    above = float(_bounds.epsilon_above(np.array([mu]), np.array([delta]))[0])
+    assert profile_of(mu, above * (1 - 4e-12) - 4e-12 * mu) < arb(delta)
+    assert profile_of(mu, float(_bounds.epsilon_below(np.array([mu]), np.array([delta]))[0])) >= arb(delta)
+
+
+def test_a_lower_end_of_delta_holds_where_a_fixed_margin_is_too_small() -> None:
+    mu, epsilon = 4.0866091360220995e18, 8.350187115309645e36
+    # The second term, e^ε Φ(−v), is below φ(u)/v: 10⁻¹⁶ of the first.
+    truth = ((arb(epsilon) / arb(mu) - arb(mu) / 2) / arb(2).sqrt()).erfc() / 2
+    above = float(_bounds.delta_above(np.array([mu]), np.array([epsilon]))[0])
+    assert arb(above * (1 - 4e-12)) > truth
+    assert 0 < arb(float(_bounds.delta_below(np.array([mu]), np.array([epsilon]))[0])) < truth
+
+
+def test_lower_ends_at_the_edges() -> None:
+    mu = np.array([0.0, 5e-324, 1e160, math.inf])
+    delta = np.full(4, 1e-5)
+    assert _bounds.epsilon_below(mu, delta)[[0, 1, 3]].tolist() == [0.0, 0.0, math.inf]
+    assert 0 < _bounds.epsilon_below(mu, delta)[2] <= _bounds.epsilon_above(mu, delta)[2]
+    assert _bounds.delta_below(mu, np.ones(4))[[0, 1, 3]].tolist() == [0.0, 0.0, 1.0]
+    rates = _bounds.true_positive_rate_below(mu, np.full(4, 0.3))
+    assert rates[:2].tolist() == [0.3, 0.3]
+    assert np.all((rates[2:] > 1 - 1e-15) & (rates[2:] <= 1))
+
+
+def test_rates_from_below_are_below_the_truth_and_close() -> None:
+    rng = np.random.default_rng(7)
+    mu = 10 ** rng.uniform(-6, 1.5, 60)
+    w = rng.uniform(-25, 3, 60)
+    fpr = special.ndtr(w)
+    lower = _bounds.true_positive_rate_below(mu, fpr)
+    above = _bounds.true_positive_rate_above(mu, fpr)
+    assert np.all(lower <= above)
+    assert np.all(above - lower <= 1e-12 * above)
+    for i in range(60):
+        # Φ⁻¹(lower) − Φ⁻¹(fpr) ≤ μ, by Newton's method on balls of 400 bits.
+        assert quantile(lower[i]) - quantile(fpr[i]) <= arb(mu[i]) + arb(2) ** -200
+
+
+def quantile(probability: float) -> Any:
+    """Φ⁻¹ of a float to 300 bits and more, from SciPy's guess."""
+    if probability >= 1:
+        return arb(-(10**9))
+    z = arb(float(special.ndtri(probability)))
+    for _ in range(6):
+        density = (-(z * z) / 2).exp() / (2 * arb.pi()).sqrt()
+        z = (z - ((-z / arb(2).sqrt()).erfc() / 2 - arb(probability)) / density).mid()
+    return z

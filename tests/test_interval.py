@@ -102,6 +102,13 @@ def test_a_product_that_underflows_keeps_its_upper_end_above_0() -> None:
     assert tiny.scaled(0.0) == Interval(0.0, 0.0)
 
 
+def test_a_product_that_underflows_keeps_its_lower_end_below_0() -> None:
+    tiny = Interval(-1e-200, 1.0)
+    assert tiny.scaled(1e-200).lower < 0
+    assert tiny.mapped(lambda x: x * 1e-200).lower < 0
+    assert tiny.scaled(0.0) == Interval(0.0, 0.0)
+
+
 def test_the_unit_of_rounding_is_defined_once() -> None:
     assert math.ulp(1.0) / 2 == UNIT_ROUNDOFF
     sources = sorted((Path(__file__).parent.parent / "src").rglob("*.py"))

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from sottovoce.errors import at_least
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import closely_above, gamma, roundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Defect",
     "KrylovBasis",
-    "Operator",
     "gram_in_blocks",
     "krylov_bases",
     "measured_defect",
@@ -249,7 +248,7 @@ def proved_power_error(basis: KrylovBasis, powers: int, stretch: float) -> float
         found, unsure = passage.counted(stretch)
         if passage.done == last or unsure <= NEGLIGIBLE * found:
             # Sums of up to 2^40 terms, and products of what is counted here, are below this per mille.
-            return 1.001 * (found + unsure)
+            return closely_above(found + unsure)
 
 
 class _Passage:
@@ -262,7 +261,7 @@ class _Passage:
         terms = int(max(pattern.sum(axis=axis).max(initial=0) for axis in (0, 1)))
         if terms < SPARSE * (basis.size - SMALL):
             self._forth, self._back = sparse.csr_array(self._forth), sparse.csr_array(self._back)
-        self._unit = 1.001 * UNIT_ROUNDOFF * (terms + 1)
+        self._unit = gamma(terms + 1)
         self._state, self._rows = basis.start, basis.residual.T
         self._total, self._held, self._reached = 0.0, np.zeros_like(self._state), np.zeros_like(self._rows)
 
@@ -291,7 +290,7 @@ class _Passage:
         lost = float((sizes.T @ self._reached).sum()) + UNDERFLOW / self._unit
         first = float((self._reached.T @ made).sum())
         second = float(made.sum()) * self._unit * lost * stretch
-        shown = 1.001 * UNIT_ROUNDOFF * (count + 2) * float((residual @ self._held).sum())
+        shown = gamma(count + 2) * float((residual @ self._held).sum())
         near = self._total + (self._steps + 1) * (first + shown + second)
         if left == 0:
             return near, 0.0
@@ -317,7 +316,7 @@ class _Passage:
         twice, whole = matrix @ once, float(np.vdot(vectors, vectors))
         share = min(1.0, max(0.0, float(np.vdot(vectors, twice)) / whole)) if whole > 0 else 0.0
         off = self._unit * (sizes @ np.abs(vectors)) + UNDERFLOW
-        change = np.abs(twice - share * vectors) + 2 * UNIT_ROUNDOFF * (np.abs(twice) + np.abs(vectors))
+        change = np.abs(twice - share * vectors) + roundings(2) * (np.abs(twice) + np.abs(vectors))
         change += self._unit * (sizes @ np.abs(once)) + sizes @ off + UNDERFLOW
         return np.maximum(np.abs(vectors), np.abs(once) + off), share, change
 
@@ -359,7 +358,7 @@ def _independent(block: np.ndarray, parts: Sequence[slice], least: float) -> tup
     vectors, factors = list[np.ndarray](), list[np.ndarray]()
     for part in parts:
         left, sizes, right = np.linalg.svd(block[part], full_matrices=False)
-        kept = sizes > max(least, 64 * UNIT_ROUNDOFF * max(1, block.shape[1]))
+        kept = sizes > max(least, roundings(64 * max(1, block.shape[1])))
         vectors.append(left[:, kept])
         factors.append(sizes[kept, None] * right[kept])
     if len(parts) == 1:
@@ -414,8 +413,10 @@ def measured_defect(matrix: csr_array | Operator, block: np.ndarray, basis: Kryl
     spread = (np.count_nonzero(basis.start, axis=0) + 4) * np.abs(basis.start).sum(axis=0)
     # What products of roundings and the sums behind the norms add is far below this per mille.
     return Defect(
-        relation=1.001 * float(squares**0.5 + units * UNIT_ROUNDOFF * longest + skewed),
-        start=1.001 * float(np.linalg.norm(first) + np.linalg.norm(spread) * UNIT_ROUNDOFF * longest),
+        relation=closely_above(float(squares**0.5 + roundings(units) * longest + skewed)),
+        start=closely_above(
+            float(np.linalg.norm(first) + roundings(float(np.linalg.norm(spread))) * longest)
+        ),
         skew=skew,
     )
 
@@ -423,9 +424,9 @@ def measured_defect(matrix: csr_array | Operator, block: np.ndarray, basis: Kryl
 def _skew(vectors: np.ndarray) -> float:
     """An upper bound of ‖QᵀQ − I‖, as `measured_defect` derives it; the units are of ‖Q‖²_F = tr(QᵀQ)."""
     gram, units = gram_in_blocks(vectors)
-    rounding = units * UNIT_ROUNDOFF * float(np.trace(gram))
+    rounding = roundings(units) * float(np.trace(gram))
     gram.flat[:: len(gram) + 1] -= 1.0
-    return 1.001 * float(np.linalg.norm(gram) + rounding)
+    return closely_above(float(np.linalg.norm(gram) + rounding))
 
 
 def gram_in_blocks(vectors: np.ndarray) -> tuple[np.ndarray, int]:
@@ -468,7 +469,7 @@ class _Looks:
         self._running, self._worst = self._running + 1, max(self._worst, size)
         if not self._pausing or self._running < REPAIRED:
             return
-        calm = self._worst <= FOUND * UNIT_ROUNDOFF * count**0.5
+        calm = self._worst <= roundings(FOUND) * count**0.5
         self._pause = min(LONGEST_PAUSE, max(1, 2 * self._pause)) if calm else 0
         self._left, self._running, self._worst = self._pause, 0, 0.0
 

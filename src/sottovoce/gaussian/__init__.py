@@ -10,9 +10,10 @@ log δ is concave in ε and in log μ: a tangent never meets its target on the u
 Newton's method needs no bracket.
 
 Every answer is rounded towards more privacy loss, by more than the error of its own evaluation: bounds on the
-loss up, the admissible mu and the trade-off curve down. The roundings nest, so that a re-check agrees: in
-floats, delta(mu, epsilon(mu, δ)) ≤ δ, delta(mu(ε, δ), ε) ≤ δ and epsilon(mu(ε, δ), δ) ≤ ε for δ ≥ 1e-300.
-The sides hold for every input; the errors stated hold for mu ≥ 1e-15 and grow to 2e-11 at mu = 1e-300.
+loss up, the admissible mu and the trade-off curve down. What is called `…_lower` is rounded the other way. The
+roundings nest, so that a re-check agrees: in floats, delta(mu, epsilon(mu, δ)) ≤ δ, delta(mu(ε, δ), ε) ≤ δ and
+epsilon(mu(ε, δ), δ) ≤ ε for δ ≥ 1e-300. The sides hold for every input; the errors stated hold for mu between
+1e-15 and 1e15 and grow to 2e-11 at mu = 1e-300.
 
 All functions broadcast; numbers in, a float out; arrays in, an array out.
 """
@@ -38,12 +39,15 @@ if TYPE_CHECKING:
 __all__ = [
     "advantage",
     "delta",
+    "delta_lower",
     "epsilon",
+    "epsilon_lower",
     "log_delta",
     "mu",
     "rdp",
     "trade_off",
     "true_positive_rate",
+    "true_positive_rate_lower",
     "zcdp",
 ]
 
@@ -261,6 +265,76 @@ def advantage(mu: ArrayLike) -> float | Array:
     0.382924923
     """
     return _elementwise(_bounds.advantage_above, mu=_loss_parameter(mu))
+
+
+@overload
+def delta_lower(mu: float, epsilon: float) -> float: ...
+@overload
+def delta_lower(mu: ArrayLike, epsilon: ArrayLike) -> Array: ...
+def delta_lower(mu: ArrayLike, epsilon: ArrayLike) -> float | Array:
+    """A number that the smallest δ at ε is not below: what a mechanism does give away.
+
+    δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)
+
+    Args:
+        mu: sensitivity / noise standard deviation, at least 0; infinity stands for no noise.
+        epsilon: ε, at least 0.
+
+    **Guarantee:** lower bound, relative error at most 1e-12 for δ ≥ 1e-290; 0 for smaller δ.
+
+    **Source:** Balle & Wang 2018, Theorem 8.
+
+    >>> round(delta_lower(1.0, 1.0), 9)
+    0.126936738
+    """
+    return _elementwise(_bounds.delta_below, mu=_loss_parameter(mu), epsilon=_privacy_budget(epsilon))
+
+
+@overload
+def epsilon_lower(mu: float, delta: float) -> float: ...
+@overload
+def epsilon_lower(mu: ArrayLike, delta: ArrayLike) -> Array: ...
+def epsilon_lower(mu: ArrayLike, delta: ArrayLike) -> float | Array:
+    """A number that the smallest ε at δ is not below: what a mechanism does give away.
+
+    δ(ε) = δ, solved for ε
+
+    Args:
+        mu: sensitivity / noise standard deviation, at least 0; infinity stands for no noise.
+        delta: δ, strictly between 0 and 1.
+
+    **Guarantee:** lower bound: δ(ε) at this ε is proved to be at least δ. About 4e-12·(ε + mu·max(1, mu)) below
+    `epsilon` for mu between 1e-200 and 1e15; beyond it may be further below.
+
+    **Source:** Balle & Wang 2018, Theorem 8, inverted.
+
+    >>> round(epsilon_lower(1.0, 1e-5), 6)
+    4.377178
+    """
+    return _elementwise(_bounds.epsilon_below, mu=_loss_parameter(mu), delta=_failure_probability(delta))
+
+
+@overload
+def true_positive_rate_lower(mu: float, fpr: float) -> float: ...
+@overload
+def true_positive_rate_lower(mu: ArrayLike, fpr: ArrayLike) -> Array: ...
+def true_positive_rate_lower(mu: ArrayLike, fpr: ArrayLike) -> float | Array:
+    """A true-positive rate that the best attack with false-positive rate `fpr` reaches.
+
+    1 − β(α) = Φ(Φ⁻¹(α) + μ)
+
+    Args:
+        mu: sensitivity / noise standard deviation, at least 0; infinity stands for no noise.
+        fpr: the false-positive rate α, between 0 and 1.
+
+    **Guarantee:** lower bound, never below `fpr`; relative error at most 1e-12 down to a rate of 1e-290.
+
+    **Source:** Dong, Roth & Su 2022, Section 2.2 (Gaussian differential privacy).
+
+    >>> round(true_positive_rate_lower(1.0, 0.05), 9)
+    0.259511023
+    """
+    return _elementwise(_bounds.true_positive_rate_below, mu=_loss_parameter(mu), fpr=_rate(fpr))
 
 
 def _elementwise(function: Callable[..., Array], **operands: Array) -> float | Array:

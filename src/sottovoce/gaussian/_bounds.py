@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 # Arguments are cut here, so that their squares stay finite; log δ = −5e299 is an upper bound beyond.
 _FAR = 1e150
 _NEWTON_STEPS = 40
+# How far below an upper end of ε a lower one is looked for, in turn: as shares of ε and of μ·max(1, μ). Speed alone.
+_STEPS_BELOW = (4e-12, 1e-9, 1e-6)
+# Below this a product of floats may have lost digits.
+_TINY = 1e-290
 _SQRT_TWO_PI = math.sqrt(2 * math.pi)
 
 
@@ -130,6 +134,19 @@ def delta_above(mu: Array, epsilon: Array) -> Array:
     return np.where(regular, value, _degenerate(mu, epsilon))
 
 
+def delta_below(mu: Array, epsilon: Array) -> Array:
+    """The same product as in `delta_above`, with the error taken off: exp(square)·exp(rest − error).
+
+    Guarantee: lower bound, at least 0; 0 where δ is below 1e-290, as numbers lose digits there.
+    Source: Balle & Wang 2018, Theorem 8; docs/proofs/profile.md, "Lower ends".
+    """
+    regular = (mu > 0) & np.isfinite(mu) & np.isfinite(epsilon)
+    profile = _profile(np.where(regular, mu, 1.0), np.where(regular, epsilon, 1.0))
+    half = np.exp(profile.square / 2)
+    value = half * (half * np.exp(profile.rest - profile.error)) * (1 - RAISE)
+    return np.where(regular, np.where(value > _TINY, value, 0.0), _degenerate(mu, epsilon))
+
+
 def log_delta_above(mu: Array, epsilon: Array) -> Array:
     """The sum of square and rest, plus the error of both.
 
@@ -178,6 +195,32 @@ def epsilon_above(mu: Array, delta: Array) -> Array:
     root = root + _excess(profile, target, 3) * profile.epsilon_per_log_delta
     root = np.where(delta >= delta_above(mu, np.zeros_like(mu)), 0.0, np.clip(_up(root), 0.0, ceiling))
     return np.where(regular, root, ceiling)
+
+
+def epsilon_below(mu: Array, delta: Array) -> Array:
+    """A number barely below `epsilon_above` at which log δ is seen to be still above its target.
+
+    δ(ε) falls with ε, so an ε whose δ is too large is smaller than the root. The first of `_STEPS_BELOW` that is
+    proved serves, and 0 if none is. The root grows with μ: a μ beyond `_FAR` may be replaced by a smaller one.
+
+    Guarantee: lower bound; log δ at it, less the error of log δ and the rounding of both logarithms, is at least
+    the target. 0 for μ below 1e-307, and ∞ at μ = ∞.
+    Source: docs/proofs/profile.md, "Lower ends".
+    """
+    regular = mu >= 1e-307
+    mu, limit = np.where(regular, np.minimum(mu, 0.1 * _FAR), 1.0), np.where(np.isinf(mu), np.inf, 0.0)
+    target = np.log(delta)
+    above = epsilon_above(mu, delta)
+    found, proved = np.zeros_like(above), np.zeros(above.shape, dtype=bool)
+    for step in _STEPS_BELOW:
+        candidate = np.maximum(above * (1 - step) - step * mu * np.maximum(mu, 1), 0.0)
+        profile = _profile(mu, candidate)
+        least = profile.log_delta - profile.error + LOGARITHM * (profile.log_delta + target)
+        found = np.where(~proved & (least >= target), candidate, found)
+        proved |= least >= target
+        if proved.all():
+            break
+    return np.where(regular, np.maximum(found, limit), limit)
 
 
 def mu_below(epsilon: Array, delta: Array) -> Array:
@@ -284,6 +327,18 @@ def true_positive_rate_above(mu: Array, fpr: Array) -> Array:
     value = np.where(hit < 0.5, hit * (1 + error), 1 - miss * (1 - error))
     value = np.clip(np.where(np.isfinite(error), np.nextafter(value, 2.0), 1.0), fpr, 1.0)
     return np.where((mu == 0) | ((fpr == 0) & np.isfinite(mu)), fpr, value)
+
+
+def true_positive_rate_below(mu: Array, fpr: Array) -> Array:
+    """The same rate as in `true_positive_rate_above`, with the error taken off.
+
+    Guarantee: lower bound, never below `fpr`, which guessing attains.
+    Source: Dong, Roth & Su 2022, Section 2.2; docs/proofs/profile.md, "Rates".
+    """
+    hit, miss, error = _rates(mu, fpr)
+    value = np.where(hit < 0.5, hit * (1 - error), 1 - miss * (1 + error))
+    known = np.isfinite(error) & (value > _TINY)
+    return np.where(known, np.clip(np.nextafter(value, 0.0), fpr, 1.0), fpr)
 
 
 def _rates(mu: Array, fpr: Array) -> tuple[Array, Array, Array]:

@@ -31,12 +31,16 @@ __all__ = [
     "tail_error",
 ]
 
-UNIT = UNIT_ROUNDOFF
 # Relative errors, as units of roundoff: of NumPy's elementary functions (4 units in the last place are what NumPy
 # promises), of R(x) and of (R(u) − R(v))/μ.
-ELEMENTARY, MILLS, GAP = 8 * UNIT, 4 * UNIT, 96 * UNIT
+ELEMENTARY, MILLS, GAP = 8 * UNIT_ROUNDOFF, 4 * UNIT_ROUNDOFF, 96 * UNIT_ROUNDOFF
 # A logarithm and two sums; a handful of products; three exponentials and as many products; a slope of the profile.
-LOGARITHM, PRODUCTS, RAISE, SLOPE = ELEMENTARY + 2 * UNIT, 8 * UNIT, 32 * UNIT, 256 * UNIT
+LOGARITHM, PRODUCTS, RAISE, SLOPE = (
+    ELEMENTARY + 2 * UNIT_ROUNDOFF,
+    8 * UNIT_ROUNDOFF,
+    32 * UNIT_ROUNDOFF,
+    256 * UNIT_ROUNDOFF,
+)
 
 
 def profile_error(logarithms: Array, reach: Array) -> Array:
@@ -48,7 +52,7 @@ def profile_error(logarithms: Array, reach: Array) -> Array:
     Guarantee: upper bound.
     Source: docs/proofs/profile.md, "The profile".
     """
-    return GAP + 16 * UNIT + LOGARITHM * logarithms + 2.0**-103 * reach
+    return GAP + 16 * UNIT_ROUNDOFF + LOGARITHM * logarithms + 2.0**-103 * reach
 
 
 def complement_error(reach: Array) -> Array:
@@ -57,7 +61,7 @@ def complement_error(reach: Array) -> Array:
     Guarantee: upper bound.
     Source: docs/proofs/profile.md, "The profile".
     """
-    return 32 * UNIT + 2.0**-103 * reach
+    return 32 * UNIT_ROUNDOFF + 2.0**-103 * reach
 
 
 def tail_error(logarithms: Array) -> Array:
@@ -66,7 +70,7 @@ def tail_error(logarithms: Array) -> Array:
     Guarantee: upper bound.
     Source: docs/proofs/profile.md, "Quantiles".
     """
-    return MILLS + 8 * UNIT + LOGARITHM * logarithms
+    return MILLS + 8 * UNIT_ROUNDOFF + LOGARITHM * logarithms
 
 
 def rate_error(excess: Array, start: Array, end: Array) -> Array:
@@ -78,5 +82,5 @@ def rate_error(excess: Array, start: Array, end: Array) -> Array:
     Guarantee: upper bound; infinite where q was no quantile to three digits.
     Source: docs/proofs/profile.md, "Rates".
     """
-    error = 40 * UNIT + (36 * UNIT + 2 * np.square(excess)) * start / end
+    error = 40 * UNIT_ROUNDOFF + (36 * UNIT_ROUNDOFF + 2 * np.square(excess)) * start / end
     return np.where(np.abs(excess) < 1e-3, error, np.inf)
