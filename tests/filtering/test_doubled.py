@@ -11,7 +11,6 @@ import pytest
 from scipy import sparse
 
 from sottovoce.filtering.doubled import (
-    UNIT,
     Doubled,
     add,
     bits,
@@ -21,6 +20,7 @@ from sottovoce.filtering.doubled import (
     product,
     remainder,
 )
+from sottovoce.filtering.rounding import FINE_GAMMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,9 +79,9 @@ def test_a_product_is_within_its_bound_and_far_closer_than_floats(
             assert abs(total(found, i, j) - value) <= error_of(found)[i, j]
             rounded = abs(Fraction(float(found.rounded()[i, j])) - value)
             room = remainder(count) * np.abs(left[i]).sum() * np.abs(right[:, j]).sum()
-            assert rounded <= UNIT * abs(float(value)) + room
+            assert rounded <= FINE_GAMMA * abs(float(value)) + room
     if spread == 0:
-        assert (error_of(found) < 1e-4 * UNIT * sizes).all()
+        assert (error_of(found) < 1e-4 * FINE_GAMMA * sizes).all()
 
 
 def test_what_is_coarse_multiplies_without_error() -> None:
@@ -112,3 +112,11 @@ def test_a_sum_loses_nothing() -> None:
             assert total(found, 0, j) == Fraction(float(one.high[0, j])) + sign * Fraction(
                 float(other.high[0, j])
             )
+
+
+def test_factors_that_were_cut_for_shorter_sums_are_refused() -> None:
+    left, right = np.ones((1, 256)), np.ones((256, 1))
+    cut = from_left(Doubled(high=left), 256), from_right(Doubled(high=right), 256)
+    assert multiply(*cut).high.item() == 256
+    with pytest.raises(ValueError, match="sums of 256 products are not exact in factors cut for 256 and 16"):
+        multiply(cut[0], from_right(Doubled(high=right), 16))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from mpmath import mp
+from flint import arb_mat, ctx
 from tests.interpreter import exact_view
 
 from sottovoce import View, gossip, sensitivity
@@ -36,44 +36,44 @@ MISSED = [exact_diffusion(lazy_weights(RING), rounds=ROUNDS), gradient_tracking(
 NOTHING = Cut(relation=0.0, start=0.0, drawn=1.0, given=1.0, beyond=(1.0, 1.0), echo=0.0)
 
 
-def exactly(matrix: Any) -> np.ndarray:
-    """Numbers of as many bits as are asked for, in the place of floats."""
-    return np.asarray(np.vectorize(mp.mpf, otypes=[object])(np.asarray(matrix, dtype=np.float64)))
+def exactly(matrix: Any) -> arb_mat:
+    """Balls of as many bits as are asked for, in the place of floats."""
+    return arb_mat(np.asarray(matrix, dtype=np.float64).tolist())
 
 
-def floats(matrix: np.ndarray) -> np.ndarray:
-    return matrix.astype(np.float64)
+def floats(matrix: arb_mat) -> np.ndarray:
+    return np.array(matrix.tolist(), dtype=np.float64)
 
 
-def shown_by(steps: Sequence[FilterStep], frozen_at: int) -> np.ndarray:
+def shown_by(steps: Sequence[FilterStep], frozen_at: int) -> arb_mat:
     """The map from states that are put in to ν, rounds by rounds, with A K⁺ and fl(X C), to be read in 256 bits.
 
     Gains of all rounds after `frozen_at` are those of that round.
     """
     order = [steps[min(t, frozen_at)].filtered for t in range(len(steps))]
     size, count = order[0].stage.size, order[0].stage.count
-    made: dict[int, tuple[np.ndarray, ...]] = {}
+    made: dict[int, tuple[arb_mat, arb_mat]] = {}
     for each in order:
         if id(each) not in made:
             parts = each.stage.transition, each.update, each.stage.rows, each.plainly_whitened
-            made[id(each)] = tuple(map(exactly, parts))
-    shown = np.full((len(order) * count, len(order) * size), mp.mpf(0), dtype=object)
+            A, update, C, shows = map(exactly, parts)
+            made[id(each)] = A - A * update * C, shows
+    shown = arb_mat(len(order) * count, len(order) * size)
     for t, each in enumerate(order):
-        rows = made[id(each)][3]
+        rows = made[id(each)][1]
         for s in range(t, -1, -1):
-            shown[t * count : (t + 1) * count, s * size : (s + 1) * size] = rows
-            A, update, C, _ = made[id(order[s - 1])]
-            moved = rows @ A
-            rows = moved - (moved @ update) @ C
+            for i, j in np.ndindex(count, size):
+                shown[t * count + i, s * size + j] = rows[i, j]
+            rows = rows * made[id(order[s - 1])][0]
     return shown
 
 
 def lacking(steps: Sequence[FilterStep], frozen_at: int) -> float:
     """What the least eigenvalue of the covariance of ν lacks of 1."""
-    with mp.workprec(256):
+    with ctx.workprec(256):
         shown = shown_by(steps, frozen_at)
-        noise = exactly(np.tile(np.diagonal(steps[0].stage.injected.high), len(steps)))
-        off = (shown * noise) @ shown.T - exactly(np.eye(len(shown)))
+        noise = exactly(np.diag(np.tile(np.diagonal(steps[0].stage.injected.high), len(steps))))
+        off = shown * noise * shown.transpose() - exactly(np.eye(shown.nrows()))
     return -float(np.linalg.eigvalsh(floats(off))[0])
 
 
@@ -142,7 +142,7 @@ def test_upper_ends_of_frozen_gains_hold_the_form_in_rationals(protocol: Protoco
     streams = np.hstack([np.linalg.eigh(form)[1], np.random.default_rng(3).normal(size=(ROUNDS, 8))])
     streams /= np.linalg.norm(streams, axis=0)
     for frozen_at in (0, 3, 8):
-        with mp.workprec(256):
+        with ctx.workprec(256):
             shown = floats(shown_by(response.steps, frozen_at))
         answer = shown @ np.kron(np.eye(ROUNDS), stage.inputs_given[:, [5]])
         covered = (np.linalg.norm(answer @ streams, axis=0) + frozen.beside) ** 2 / (1 - frozen.short)
@@ -154,17 +154,17 @@ def test_floats_in_the_place_of_gains_move_defects_by_less_than_is_said() -> Non
     measured, said = Defects.of(response.steps), with_floats(response.steps)
     assert said.drift >= measured.drift
     step = response.steps[3]
-    with mp.workprec(256):
+    with ctx.workprec(256):
         A, C, K, X = (
             exactly(each)
             for each in (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
         )
-        loop, rows, held = A - K @ C, X @ C, exactly(step.stage.injected.high)
-        moved = K @ C - A @ exactly(step.filtered.update) @ C
+        loop, rows, held = A - K * C, X * C, exactly(step.stage.injected.high)
+        moved = K * C - A * exactly(step.filtered.update) * C
         shown = exactly(step.filtered.plainly_whitened) - rows
-        drift = moved @ held @ loop.T + loop @ held @ moved.T
-        crossed = moved @ held @ rows.T + loop @ held @ shown.T
-        white = shown @ held @ rows.T + rows @ held @ shown.T
+        drift = moved * held * loop.transpose() + loop * held * moved.transpose()
+        crossed = moved * held * rows.transpose() + loop * held * shown.transpose()
+        white = shown * held * rows.transpose() + rows * held * shown.transpose()
         norms = [np.linalg.norm(floats(each), 2) for each in (drift, crossed, white)]
     allowed = said.drift - measured.drift, said.crossed - measured.crossed, said.white - measured.white
     for true, bound in zip(norms, allowed, strict=True):

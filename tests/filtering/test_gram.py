@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import mpmath
 import numpy as np
 import pytest
+from tests.scenes import EVERY_ENGINE
 
 from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
 from sottovoce.filtering.gram import gram_matrices
@@ -112,7 +113,7 @@ def test_the_rounding_of_a_form_is_covered_in_256_bits_and_not_a_thousand_times_
     assert max(found) >= 1e-3
 
 
-@pytest.mark.parametrize("engine", ["filter", "reduced"])
+@EVERY_ENGINE
 @pytest.mark.parametrize("view", list(VIEWS))
 def test_forms_are_those_of_responses_round_by_round(view: str, engine: Engine) -> None:
     response = settled("erdos-renyi:n=12,p=0.4,seed=3", view, 40, 9, engine)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat
-from tests.scenes import TRAPPED, TRAPS
+from tests.scenes import EVERY_ENGINE, TRAPPED, TRAPS
 
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.decorrelation import SeenRound, seen_view
@@ -18,6 +18,10 @@ from sottovoce.filtering.engines import program_response
 from sottovoce.filtering.stages import stages_of
 from sottovoce.graphs import lazy_weights, metropolis_weights
 from sottovoce.protocols import (
+    Combine,
+    Draw,
+    Exchange,
+    Program,
     Protocol,
     chebyshev,
     clean_state,
@@ -30,6 +34,7 @@ from sottovoce.protocols import (
     scheduled,
 )
 from sottovoce.protocols.compiled import GIVEN, STATE
+from sottovoce.rounding import roundings
 from sottovoce.sensitivities.programs import encoder_matrix
 from sottovoce.views import View, observe
 
@@ -228,7 +233,7 @@ def test_a_filter_that_settled_stays_as_it_is() -> None:
     assert steps[-1].filtered.gain == pytest.approx(short.steps[-1].filtered.gain, rel=1e-12)
 
 
-@pytest.mark.parametrize("engine", ["filter", "reduced"])
+@EVERY_ENGINE
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("protocol", SCHEDULES, ids=["matchings", "one-peer", "three"])
 def test_allowances_hold_where_the_rounds_of_a_schedule_recur(
@@ -238,3 +243,39 @@ def test_allowances_hold_where_the_rounds_of_a_schedule_recur(
     assert response.period == protocol.period
     measured = allowances(protocol, view, engine)
     assert all(error <= allowed < 1e-7 for error, allowed in measured)
+
+
+def test_more_rows_than_states_are_read_in_doubled_precision() -> None:
+    """Sums over rows are longer than those over states: factors are cut for the longer ones."""
+    draws = tuple(Draw(name) for name in "abcdefgh")
+    instructions: list[Combine | Exchange] = [Combine("model", {"model": 1, "contribution": 1})]
+    for draw in draws:
+        instructions += [Combine("message", {"model": 1, draw.name: 1}), Exchange("message", "model")]
+    often = Program(keeps=("model",), draws=draws, instructions=tuple(instructions))
+    protocol = Protocol(weights=metropolis_weights("star:n=32"), program=often, rounds=2, name="often")
+    filtered = program_response(protocol, View.everyone, engine="filter").steps[0].filtered
+    size, count = filtered.stage.size, filtered.stage.count
+    assert count == len(draws) * size
+    random = np.random.default_rng(1)
+    # O A is what K C takes off it, so that nothing is left of O Φ but what rounding makes.
+    gain = random.uniform(0.5, 1, (size, count))
+    stage = replace(
+        filtered.stage,
+        transition=gain @ (rows := random.uniform(0.5, 1, (count, size))),
+        rows=rows,
+        lows=None,
+    )
+    answer = replace(filtered, stage=stage, gain=gain)
+    adjoint = random.uniform(0.5, 1, (2, size))
+    exact = fmpq_mat(_rational(adjoint)) * (
+        fmpq_mat(_rational(stage.transition)) - fmpq_mat(_rational(gain)) * fmpq_mat(_rational(rows))
+    )
+    slip = np.abs(adjoint).sum(axis=1)[:, None] * answer.slip(np.eye(size))
+    for (i, j), found in np.ndenumerate(answer.before(adjoint)):
+        off = abs(fmpq(*float(found).as_integer_ratio()) - exact[i, j])
+        assert float(off.p) / float(off.q) <= roundings(2) * abs(found) + slip[i, j]
+
+
+def _rational(matrix: np.ndarray) -> list[list[fmpq]]:
+    """Floats as the rationals they are."""
+    return [[fmpq(*float(x).as_integer_ratio()) for x in row] for row in matrix]

@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
 from tests.scenes import EVERY_PROTOCOL, PROTOCOLS
 
 from sottovoce import rate, sensitivity
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.backward import backward, reached_nodes
+from sottovoce.filtering.backward import _norm, backward, reached_nodes
 from sottovoce.filtering.decorrelation import seen_view
 from sottovoce.filtering.engines import program_response
 from sottovoce.filtering.growth import _mixing, growth
@@ -170,3 +171,14 @@ def test_a_norm_of_many_weights_is_not_below_their_sum() -> None:
     (each,) = backward(gossip(weights, rounds=2), NOBODY).rounds
     assert float(weights.matrix.sum(axis=1).max()) < 1 - 1e-15
     assert 1 <= _mixing(each, np.inf) < 1 + 1e-12
+
+
+@pytest.mark.parametrize("order", [1, np.inf, 2])
+def test_norms_of_long_lines_are_never_below_the_truth(order: float) -> None:
+    """Each of these entries is lost beside the first, and all of them together are more than a fixed share."""
+    many = 30_000
+    line = sparse.csr_array(np.concatenate([[1.0], np.full(many, 2.0**-53)])[None])
+    truth = 1 + many * Fraction(1, 2**53)
+    assert Fraction(1 + 1e-12) < truth
+    found = Fraction(_norm(line if order != 1 else line.T.tocsr(), order))
+    assert found >= truth if order != 2 else found**2 >= truth

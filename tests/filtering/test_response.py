@@ -11,6 +11,7 @@ from tests.dense import dense_response
 from tests.filtering.test_kalman import SYSTEMS, precise
 from tests.laws.test_threshold_laws import two_cliques
 from tests.reference import CASES, Scene, custom_view, definition, named_view, scenes
+from tests.scenes import EVERY_ENGINE
 
 from sottovoce.errors import InputError
 from sottovoce.filtering import (
@@ -252,7 +253,7 @@ def test_the_error_of_followed_rows_is_covered_in_256_bits_and_not_a_thousand_ti
     assert max(shares) >= 1e-3
 
 
-@pytest.mark.parametrize("engine", ["filter", "reduced"])
+@EVERY_ENGINE
 @pytest.mark.parametrize("view", [View.neighbourhood(0), View.secure_sum(0)], ids=["picked", "mixed"])
 def test_rows_and_columns_are_carried_back_by_the_matrix_that_states_are_carried_on_by(
     engine: Literal["filter", "reduced"], view: View

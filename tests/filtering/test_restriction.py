@@ -13,7 +13,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.interpreter import exact_view
 from tests.laws.test_program_laws import programs
@@ -111,7 +111,6 @@ def questions(draw: Any, most: int) -> tuple[Protocol, View, int]:
     return protocol, view, draw(st.sampled_from(sorted(set(range(protocol.n)) - known)))
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_what_is_left_out_of_any_program_is_known(data: Any) -> None:
     """Forms of restricted states are those of the definition, for every target that they serve, and close."""
@@ -132,7 +131,6 @@ def test_what_is_left_out_of_any_program_is_known(data: Any) -> None:
         holds(protocol, view, other, open_to)
 
 
-@settings(deadline=None)
 @given(questions(6))
 def test_no_interval_of_a_small_view_of_any_program_is_wide(asked: tuple[Protocol, View, int]) -> None:
     protocol, view, target = asked
@@ -148,7 +146,6 @@ def test_no_interval_of_a_small_view_of_any_program_is_wide(asked: tuple[Protoco
     assert upper - lower <= 1e-2 * upper + 1e-9
 
 
-@settings(deadline=None)
 @given(questions(5))
 def test_a_smaller_space_of_what_is_not_known_holds_the_exact_value(
     asked: tuple[Protocol, View, int],

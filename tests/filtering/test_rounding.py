@@ -12,17 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import fft
+from tests.sensitivities.test_rounding import barely_indefinite
 
+from sottovoce.filtering import rounding
 from sottovoce.filtering.rounding import (
-    UNIT_ROUNDOFF,
     eigenvalue_ends,
     is_above,
     norm_above,
+    product_error,
+    row_errors,
     spectral_norm,
+    top_eigenvalue,
     transform_error,
     transform_units,
 )
 from sottovoce.filtering.rowspace import RowSpace, independent_rows
+from sottovoce.interval import UNIT_ROUNDOFF
 
 
 def precise(matrix: np.ndarray) -> Any:
@@ -175,3 +180,62 @@ def test_norms_lie_above_at_the_ends_of_the_range(exponent: int, size: int) -> N
     norm = np.linalg.norm(stack[1] / 2.0**exponent, 2)
     assert bounds[1] / 2.0**exponent >= norm * (1 - 1e-15)
     assert bounds[1] <= norm * 2.0**exponent * (1 + 0.01) + 2.0**-1021
+
+
+def test_products_are_within_what_is_allowed_and_need_some_of_it() -> None:
+    rng, shares = np.random.default_rng(11), []
+    for _ in range(40):
+        rows, terms, columns = (int(k) for k in rng.integers(1, 5, 3))
+        left = rng.uniform(-1, 1, (rows, terms)) * 10.0 ** rng.integers(-3, 4)
+        right = rng.uniform(-1, 1, (terms, columns))
+        with mpmath.workprec(256):
+            off = mpmath.norm(precise(left) * precise(right) - precise(left @ right), 2)
+            shares.append(off / product_error(terms, left, right))
+    assert max(shares) <= 1
+    assert max(shares) > 1 / 10
+
+
+def test_products_that_underflow_are_within_what_is_allowed() -> None:
+    assert product_error(1, np.full((1, 1), 1e-170), np.full((1, 1), 1e-170)) >= 1e-320
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_eigenvalue_is_above_the_top_one_which_is_close(seed: int) -> None:
+    matrix = symmetric(seed, 6, 1e3)
+    with mpmath.workprec(256):
+        most = max(mpmath.eigsy(precise(matrix).apply(mpmath.re), eigvals_only=True))
+        found = top_eigenvalue(matrix)
+        assert most <= found <= most + 1000 * UNIT_ROUNDOFF * float(np.abs(matrix).sum())
+    assert top_eigenvalue(np.full((2, 2), np.nan)) == np.inf
+
+
+def test_rows_that_are_carried_on_are_within_what_is_allowed_and_need_some_of_it() -> None:
+    rng, shares = np.random.default_rng(5), []
+    for _ in range(20):
+        loop = rng.uniform(-0.5, 0.5, (2, 2))
+        rows = [rng.uniform(-1, 1, (1, 2))]
+        for _ in range(6):
+            rows.append(rows[-1] @ loop)
+        powers = max(float(np.linalg.norm(np.linalg.matrix_power(loop, k), 2)) for k in range(7))
+        step = 2 * UNIT_ROUNDOFF * float(np.linalg.norm(np.abs(loop))) * 1.01 * powers
+        allowed, true = row_errors(np.array(rows), step), precise(rows[0])
+        with mpmath.workprec(256):
+            for k in range(1, 7):
+                true = true * precise(loop)
+                shares.append(mpmath.norm(true - precise(rows[k]), 2) / allowed[k])
+        assert allowed[0] == 0
+    assert max(shares) <= 1
+    assert max(shares) > 1 / 10
+
+
+def test_nothing_indefinite_is_proved_to_be_above_0_and_a_hundredth_of_the_room_is_too_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases = [np.diag(y) - form for form, y in barely_indefinite(2000)]
+    assert not any(is_above(matrix, 0.0) for matrix in cases)
+    assert all(eigenvalue_ends(matrix)[0] < 0 for matrix in cases)
+    assert all(top_eigenvalue(-matrix) > 0 for matrix in cases)
+    whole = rounding._definite_room
+    monkeypatch.setattr(rounding, "_definite_room", lambda *given: whole(*given) / 100)
+    assert any(is_above(matrix, 0.0) for matrix in cases)
+    assert any(eigenvalue_ends(matrix)[0] >= 0 for matrix in cases)

@@ -25,9 +25,10 @@ def test_products_are_what_they_are(matrix: np.ndarray) -> None:
     for begin, end, wide in slabs:
         assert not matrix[begin:end, wide:].any()
     middle = RANDOM.normal(size=(size, size))
-    np.testing.assert_allclose(
-        from_either_side(matrix, slabs, middle), matrix @ middle @ matrix.T, atol=1e-12
-    )
+    middle += middle.T
+    turned = from_either_side(matrix, slabs, middle)
+    np.testing.assert_allclose(turned, matrix @ middle @ matrix.T, atol=1e-12)
+    np.testing.assert_array_equal(turned, turned.T)
     left = RANDOM.normal(size=(5, len(matrix)))
     found = np.full((5, size), np.nan)
     times_columns(left, matrix, columns_of(slabs, size), found)

@@ -25,8 +25,9 @@ Any other program, z_{t+1} = A z_t + B u_t + B_x x_t:
   steps are measured, and `program_forms` forms M from all rows; `overall` says for all targets at once how far they
   are off, from norms. `engines` chooses.
 
-Allowances that proofs need are functions of `rounding`, `block_rounding` and `doubled`, or stand beside the step that
-they belong to. `riccati` and the goals of reductions are speed: what comes of them is measured.
+Allowances that proofs need are functions of `rounding` and `block_rounding`; what a single step errs by is put together
+beside it, in the units of `sottovoce.rounding`. `riccati` and the goals of reductions are speed: what comes of them is
+measured.
 
 Source: docs/mathematics.md, sections 4 to 6 and 11; docs/proofs/filter.md, docs/proofs/cut.md, docs/proofs/programs.md
 and docs/proofs/blocks.md.
@@ -35,7 +36,6 @@ and docs/proofs/blocks.md.
 from sottovoce.filtering.block_forms import BlockResponse
 from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.decorrelation import SeenRound, echelon, seen_view
-from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.elimination import HiddenSystem, hidden_system
 from sottovoce.filtering.engines import program_response, quick_response
 from sottovoce.filtering.frozen_gains import in_full
@@ -54,12 +54,10 @@ from sottovoce.filtering.response import (
 )
 from sottovoce.filtering.riccati import doublings
 from sottovoce.filtering.rounding import (
-    GAMMA,
-    ROOM,
-    TINY,
-    UNIT_ROUNDOFF,
+    SMALLEST,
     Step,
     eigenvalue_ends,
+    fine_gamma,
     norm_above,
     power_sum,
     product_error,
@@ -69,19 +67,14 @@ from sottovoce.filtering.rounding import (
     transform_error,
     transform_units,
 )
-from sottovoce.filtering.stages import SMALLEST, float_row
+from sottovoce.filtering.stages import float_row
 from sottovoce.filtering.windows import noise_of_rounds
 
 __all__ = [
     "BATCH_BYTES",
     "ENGINES",
     "EXPLICIT_ROUNDS",
-    "GAMMA",
-    "ROOM",
     "SMALLEST",
-    "TINY",
-    "UNIT",
-    "UNIT_ROUNDOFF",
     "BlockResponse",
     "ClosedLoop",
     "Engine",
@@ -99,6 +92,7 @@ __all__ = [
     "doublings",
     "echelon",
     "eigenvalue_ends",
+    "fine_gamma",
     "float_row",
     "gain_distortion",
     "hidden_system",

@@ -24,7 +24,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from sottovoce.filtering.rounding import terms
+from sottovoce.filtering.stages import near_float
 from sottovoce.protocols import CONTRIBUTION, GIVEN, STATE, Combine, edges_of, exact, spread
+from sottovoce.rounding import roundings, slightly_above
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -99,7 +102,12 @@ class BackwardRound:
 
     @cached_property
     def _steps(self) -> list[tuple[str, str | dict[str, np.ndarray]]]:
-        """(into, message) of every exchange and (into, coefficients) of every combination, last one first."""
+        """(into, message) of every exchange and (into, coefficients) of every combination, last one first.
+
+        Backwards an exchange x = W y reads Wᵀ of what is read of x, and a combination hands on what is read of its
+        result to each of its terms, so that the last instruction comes first. Coefficients are floats of shape (n,
+        1), rounded once.
+        """
         n = self.weights.n
         return [
             (step.into, {name: _floats(value, n)[:, None] for name, value in step.terms.items()})
@@ -281,7 +289,13 @@ class Backward:
         return max(each.units for each in self.rounds)
 
     def __matmul__(self, block: np.ndarray) -> np.ndarray:
-        """A_sᵀ times columns: what is read of the next round's kept numbers, in the slot before it."""
+        """A_sᵀ times columns: what is read of the next round's kept numbers, in the slot before it.
+
+        The vector has a slot for each kind of round, one after the other; multiplying by A_sᵀ moves what stands in
+        the slot of the next kind into that of this one. What is left out stays 0 in both.
+
+        Shapes: (sum of the slots' sizes, columns), in and out.
+        """
         parts = []
         for k, each in enumerate(self.rounds):
             later = (k + 1) % len(self.rounds)
@@ -300,7 +314,11 @@ class Backward:
 def backward(
     protocol: Protocol, known: np.ndarray, left_out: tuple[np.ndarray, ...] | None = None
 ) -> Backward:
-    """The rounds of a protocol read backwards, by an observer that knows what the nodes `known` draw."""
+    """The rounds of a protocol read backwards, by an observer that knows what the nodes `known` draw.
+
+    Guarantee: in plain floats; that what it makes is close to the true loop is measured by whoever builds a space on
+    it.
+    """
     made = [protocol.round_of(t) for t in range(protocol.period)]
     return Backward(
         rounds=tuple(
@@ -311,7 +329,12 @@ def backward(
 
 
 def reached_nodes(protocol: Protocol, view: SeenView) -> np.ndarray:
-    """Which nodes' contributions touch a row at all, decided on the pattern of the program; M of others is 0."""
+    """Which nodes' contributions touch a row at all, decided on the pattern of the program; M of others is 0.
+
+    The pattern runs backwards from the rows: what a row reads, what that is made of, and so on to contributions.
+
+    Guarantee: False is a proof that M of the node is 0; True may stand for numbers that cancel.
+    """
     maps = backward(protocol, np.array(sorted(view.rounds[0].known), dtype=np.int64))
     hit = np.zeros(protocol.n, dtype=bool)
     period, reads = protocol.period, list[np.ndarray]()
@@ -342,8 +365,8 @@ def _add(read: dict[str, np.ndarray], name: str, block: np.ndarray) -> None:
 def _floats(value: PerNode, n: int) -> np.ndarray:
     """One float for each node."""
     if isinstance(value, tuple):
-        return np.array([float(x) for x in spread(value, n)])
-    return np.full(n, float(exact(value)))
+        return np.array([near_float(*x.as_integer_ratio()) for x in spread(value, n)])
+    return np.full(n, near_float(*exact(value).as_integer_ratio()))
 
 
 def _present(value: PerNode, n: int) -> np.ndarray:
@@ -352,9 +375,14 @@ def _present(value: PerNode, n: int) -> np.ndarray:
 
 
 def _norm(matrix: csr_array, order: float) -> float:
-    """‖·‖₁, ‖·‖_∞, or for 2 the root of their product, of a sparse matrix, rounded up."""
+    """‖·‖₁, ‖·‖_∞, or for 2 the root of their product, of a sparse matrix, rounded up.
+
+    Guarantee: upper bounds: a sum of k sizes rounds by at most γ_k of itself, and twice that is added, or more.
+    """
     if order == 2:
         return float(np.sqrt(_norm(matrix, 1) * _norm(matrix, np.inf)))
     if matrix.nnz == 0:
         return 0.0
-    return float(abs(matrix).sum(axis=0 if order == 1 else 1).max()) * (1 + 1e-12)
+    lines = abs(matrix).T.tocsr() if order == 1 else abs(matrix)
+    largest = float(lines.sum(axis=1).max())
+    return max(slightly_above(largest), largest * (1 + roundings(2 * (terms(lines) + 4))))

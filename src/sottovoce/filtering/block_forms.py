@@ -29,10 +29,10 @@ import numpy as np
 from sottovoce.filtering.block_rounding import BlockAccuracy, Formed, Measured
 from sottovoce.filtering.block_states import states_of
 from sottovoce.filtering.blocks import blocks_of, edges_of
-from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.overall import left_out
 from sottovoce.filtering.program_forms import ProgramForm
-from sottovoce.filtering.rounding import GAMMA, ROOM
+from sottovoce.filtering.rounding import fine_gamma
+from sottovoce.rounding import above, gamma
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -195,9 +195,9 @@ class BlockResponse:
             sizes = float(np.linalg.norm(into)) + float(np.linalg.norm(each.gain)) * float(
                 np.linalg.norm(seen)
             )
-            units = GAMMA * (2 * stage.size + stage.count + 8)
+            units = gamma(2 * stage.size + stage.count + 8)
             found.append(np.linalg.norm(entering[id(each)][0], axis=1) + units * sizes)
-        return np.asarray(ROOM * np.max(found, axis=0))
+        return np.asarray(above(np.max(found, axis=0)))
 
     def _formed(self, entering: dict[int, tuple[np.ndarray, np.ndarray]], count: int) -> Formed:
         """M̂ of the targets, (targets, T, T), from what they put in."""
@@ -263,4 +263,4 @@ def _encoded(matrices: np.ndarray, encoder: np.ndarray) -> tuple[np.ndarray, np.
     """
     sizes = np.abs(encoder).sum(axis=1)
     spread = np.einsum("s,kst,t->k", sizes, np.abs(matrices), sizes, optimize=True)
-    return encoder.T @ matrices @ encoder, ROOM * UNIT * (2 * len(encoder) + 8) * spread
+    return encoder.T @ matrices @ encoder, above(fine_gamma(2 * len(encoder) + 8)) * spread

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.doubled import Doubled, add, from_left, from_right, product
-from sottovoce.filtering.rounding import GAMMA, ROOM, TINY, spread
+from sottovoce.filtering.rounding import SKEWED, spread
+from sottovoce.rounding import GAMMA, ROOM, TINY
 
 if TYPE_CHECKING:
     from sottovoce.filtering.block_states import States
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockAccuracy", "Formed", "Measured"]
 
-# Needed by a proof (docs/proofs/blocks.md): beyond this V is not known to be as good as orthonormal.
-SKEWED = 1e-3
 # Speed alone: blocks of so few rows are measured in doubled precision.
 SHORT = 128
 
@@ -45,8 +44,8 @@ class BlockAccuracy:
     η = `unwhite` and `cut` are those of `Accuracy`. For streams of energy 1 responses as stored differ from exact ones
     by at most κ·`rows` + `inputs`, κ being what hides a target in the noise (`States`), or β·`disturbed` + `inputs` for
     inputs of norm β. Inner products of responses as
-    stored err by `within` of the product of their norms in one block, and `across` of it between two; of the earlier
-    response what it shows after its block counts alone.
+    stored err by `within` of the product of their norms in one block, and between two by `across` of it and by
+    `carried` of each block that lies between; of the earlier response what it shows after its block counts alone.
 
     Guarantee: upper bounds, for the exact matrices of the protocol.
     Source: docs/proofs/blocks.md.
@@ -59,6 +58,7 @@ class BlockAccuracy:
     inputs: float
     within: float
     across: float
+    carried: np.ndarray
 
     def allowances(
         self,
@@ -86,15 +86,23 @@ class BlockAccuracy:
         if energy and encoder is None:
             inside = np.add.reduceat(lengths**2, edges, axis=1).max(axis=1)
             outside = np.sqrt((lengths**2).sum(axis=1) * (tails**2).sum(axis=1))
+            outside *= self.across + float(self.carried.sum())
         else:
             own = np.add.reduceat(lengths, edges, axis=1)
             inside = (own**2).sum(axis=1)
-            later = np.cumsum(own[:, ::-1], axis=1)[:, ::-1] - own
-            outside = (np.add.reduceat(tails, edges, axis=1) * later).sum(axis=1)
-        rounding = ROOM * (self.within * inside + 2 * self.across * outside) + TINY
+            outside = (np.add.reduceat(tails, edges, axis=1) * (own @ self._between)).sum(axis=1)
+        rounding = ROOM * (self.within * inside + 2 * outside) + TINY
         followed = np.fmin(hidden * self.rows, norms * self.disturbed)
         shift = ROOM * times * (followed + self.inputs + self.cut) + TINY
         return np.asarray(rounding), np.asarray(shift)
+
+    @cached_property
+    def _between(self) -> np.ndarray:
+        """What inner products of block i with a later block j err by, at [j, i]: Σ of `carried` from i + 1 to j − 1."""
+        count = len(self.carried)
+        reached = np.append(0.0, np.cumsum(self.carried))
+        found = self.across + reached[:count, None] - reached[None, 1:]
+        return np.asarray(np.tril(found, -1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,26 +142,48 @@ class Measured:
         self._read: dict[int, tuple[np.ndarray, np.ndarray, float]] = {}
         # Of contributions, and of unit disturbances.
         self._rows = np.zeros(2)
-        self._inputs = self._skew = self._formed = self._carried = 0.0
+        self._inputs = self._skew = self._formed = 0.0
+        self._carried: list[float] = []
         self._white = self._drifted = self._crossed = self._norm = self._leak = 0.0
         self._height = self._widest = 0
 
     def add(self, block: Block) -> None:
         """Count one block: what Q R of it is off by, and its rounds from the last one backwards."""
-        for shown, later, each in zip(
-            block.shown[::-1], block.tails[::-1], block.filtered[::-1], strict=True
-        ):
+        short = len(block.stack) <= SHORT
+        before = block.stack if short else None
+        rows = [np.vstack(each) for each in zip(block.shown, block.tails, strict=True)] if short else []
+        for k, each in reversed(list(enumerate(block.filtered))):
+            shown, later = block.shown[k], block.tails[k]
             squares = np.einsum("ij,ij->j", shown, shown) + np.einsum("ij,ij->j", later, later)
             lengths = ROOM * np.sqrt(squares)
             self._whiten(each, shown, later, lengths + ROOM * self._rows[1])
-            read, fresh, at_once = self._reading(each)
-            if len(block.stack) <= SHORT:
-                off = ROOM * np.linalg.norm(np.abs(np.vstack([shown, later])) @ read, axis=0)
-            else:
+            if before is None:
+                read, fresh, at_once = self._reading(each)
                 off = lengths @ read
-            self._rows += off[:2] + fresh
-            self._inputs += float(off[2]) ** 2 + at_once
+                self._rows += off[:2] + fresh
+                self._inputs += float(off[2]) ** 2 + at_once
+            else:
+                self._find(each, rows[k], rows[k - 1] if k else before)
         self._turn(block)
+
+    def _find(self, filtered: Filtered, after: np.ndarray, before: np.ndarray) -> None:
+        """Count a round of a short block: what rows are off by is found, and inputs are those of each node.
+
+        A product with what a node puts in sums as many terms as that has entries.
+        """
+        missed = _missed(filtered, after, before)
+        self._rows[0] += ROOM * float(np.linalg.norm(missed @ self._states.held(filtered)))
+        self._rows[1] += ROOM * float(np.linalg.norm(missed)) * self._states.reach
+        stage = filtered.stage
+        size, count, sizes = stage.size, stage.count, stage.input_sizes
+        formed = 0 if stage.given is None else size + 1
+        put = stage.all_given[:size] - filtered.gain @ stage.all_given[size:]
+        units = (np.count_nonzero(put, axis=0) + 2) * np.abs(put) + (1 + formed) * sizes[:size]
+        units += (count + 1 + formed) * (np.abs(filtered.gain) @ sizes[size:])
+        read = np.abs(after) @ units
+        shown = (count + 2 + formed) * (np.abs(filtered.whitener) @ sizes[size:])
+        squares = np.einsum("ij,ij->j", read, read) + np.einsum("ij,ij->j", shown, shown)
+        self._inputs += (ROOM * GAMMA) ** 2 * float(squares.max(initial=0.0))
 
     def _reading(self, filtered: Filtered) -> tuple[np.ndarray, np.ndarray, float]:
         """What a step makes rows be off by, read by states, by unit disturbances and by what contributions put in.
@@ -216,7 +246,7 @@ class Measured:
         # Coordinates of responses of the block are formed, and those of later ones carried on.
         self._height, self._widest = max(self._height, height), max(self._widest, count)
         self._formed = max(self._formed, GAMMA * (height + 2) * wide)
-        self._carried += GAMMA * (block.later + 2) * ROOM * spread(sizes[block.height :])
+        self._carried.append(GAMMA * (block.later + 2) * ROOM * spread(sizes[block.height :]))
 
     def _whiten(self, filtered: Filtered, shown: np.ndarray, later: np.ndarray, lengths: np.ndarray) -> None:
         """Count what the defects of a round do: `lengths` are those of what unit disturbances after it show."""
@@ -260,8 +290,29 @@ class Measured:
             disturbed=surely * ROOM * float(self._rows[1]),
             inputs=ROOM * math.sqrt(self._inputs),
             within=ROOM * (GAMMA * (self._height + 2) + self._skew),
-            across=ROOM * (GAMMA * (self._widest + 2) + self._formed + self._carried + self._skew),
+            across=ROOM * (GAMMA * (self._widest + 2) + self._formed + self._skew),
+            carried=ROOM * np.array(self._carried[::-1]),
         )
+
+
+def _missed(filtered: Filtered, after: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """A bound of |X̂_{v−1} − [X C; X̂_vΦ]|, entry by entry: rows before a round are those after it, and what it shows.
+
+    Guarantee: upper bounds, found in doubled precision, with A and C as they are exactly.
+    Source: docs/proofs/blocks.md, "Rows".
+    """
+    stage, (kept, read), count = filtered.stage, filtered.stage.readers, filtered.stage.count
+    widest = stage.widest
+    factor = from_left(Doubled(high=after), widest)
+    taken = product(factor, from_right(Doubled(high=filtered.gain), widest), widest)
+    # X̂A − (X̂K)C below X C.
+    carried = add(product(factor, kept, widest), product(from_left(taken, widest), read, widest), -1)
+    shown = product(from_left(Doubled(high=filtered.whitener), widest), read, widest)
+    off = [
+        add(found, Doubled(high=part), -1).sizes()
+        for found, part in ((shown, before[:count]), (carried, before[count:]))
+    ]
+    return np.vstack(off)
 
 
 def _skew(base: np.ndarray, wide: float) -> float:

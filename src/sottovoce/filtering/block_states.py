@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, TINY, is_above
+from sottovoce.filtering.rounding import FACTOR_ROOM, is_above
 from sottovoce.filtering.slabs import from_either_side
+from sottovoce.rounding import TINY, above, gamma, gamma_above, twice_above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +37,6 @@ SHARE = 2.0**-10
 GROWN, CLOSELY = 0.04, 0.004
 # Speed alone: gains that moved by no more than this share since the round before are worth such a proof.
 NEAR = 1e-3
-# Room for the few roundings of a factor.
-SLACK = 1 + 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +59,7 @@ class States:
 
         Guarantee: upper bounds for contributions of energy 1, up to the factor `hidden` of their node.
         """
-        return np.asarray(ROOM * np.sqrt(self.squares[id(filtered)]))
+        return np.asarray(above(np.sqrt(self.squares[id(filtered)])))
 
 
 def states_of(run: Sequence[Filtered]) -> States:
@@ -80,8 +79,8 @@ def states_of(run: Sequence[Filtered]) -> States:
     added = max(
         each.drift_norm + unsure * (1 + float(np.linalg.norm(each.gain)) ** 2) for each in kinds.values()
     )
-    squares = {key: _variances(each) + ROOM * added * most for key, each in kinds.items()}
-    return States(hidden=ROOM * np.sqrt(hidden), reach=math.sqrt(most), squares=squares)
+    squares = {key: _variances(each) + above(added) * most for key, each in kinds.items()}
+    return States(hidden=above(np.sqrt(hidden)), reach=math.sqrt(most), squares=squares)
 
 
 def _variances(filtered: Filtered) -> np.ndarray:
@@ -118,22 +117,22 @@ def _grown(
             break
         if id(stage) in known:
             one, read = known[id(stage)]
-            apart = ROOM * float(np.linalg.norm(each.gain - one.gain)) * read / share
+            apart = above(float(np.linalg.norm(each.gain - one.gain))) * read / share
             if apart <= limit:
-                factor *= SLACK * (math.sqrt(1 + limit) + apart) ** 2
+                factor *= FACTOR_ROOM * (math.sqrt(1 + limit) + apart) ** 2
                 continue
         following, off = _followed(each, U, share, contributed=contributed)
         near = id(stage) in last and _is_near(each.gain, last[id(stage)])
         last[id(stage)] = each.gain
-        if near and is_above((1 + limit) * U - following, off + GAMMA * 8 * (_size(following) + _size(U))):
+        if near and is_above((1 + limit) * U - following, off + gamma(8) * (_size(following) + _size(U))):
             known[id(stage)] = each, _reading(each, U, contributed=contributed)
-            factor *= SLACK * (1 + limit)
+            factor *= FACTOR_ROOM * (1 + limit)
             continue
         following.flat[:: size + 1] += off
-        U, factor = SLACK * factor * following, 1.0
+        U, factor = FACTOR_ROOM * factor * following, 1.0
         known.clear()
-        diagonal, norm = np.diagonal(U).copy(), ROOM * float(np.abs(U).sum(axis=1).max(initial=0.0))
-    largest = ROOM * max(largest, factor * norm)
+        diagonal, norm = np.diagonal(U).copy(), above(float(np.abs(U).sum(axis=1).max(initial=0.0)))
+    largest = above(max(largest, factor * norm))
     if not math.isfinite(largest):
         found, largest = {id(each): np.full(size, np.inf) for each in run}, math.inf
     return found, largest
@@ -154,8 +153,8 @@ def _reading(filtered: Filtered, U: np.ndarray, *, contributed: bool) -> float:
     stage = filtered.stage
     C = stage.dense_both[stage.size :]
     norms = float(np.linalg.norm(C)) ** 2 * float(np.linalg.norm(U))
-    read = float(np.abs((C @ U) @ C.T).sum(axis=1).max(initial=0.0)) + GAMMA * (2 * stage.size + 4) * norms
-    return ROOM * (math.sqrt(read) + (stage.all_contributions[2] if contributed else 0.0))
+    read = float(np.abs((C @ U) @ C.T).sum(axis=1).max(initial=0.0)) + gamma(2 * stage.size + 4) * norms
+    return above(math.sqrt(read) + (stage.all_contributions[2] if contributed else 0.0))
 
 
 def _followed(
@@ -164,16 +163,16 @@ def _followed(
     """Φ U Φᵀ + J in floats, and what it may be off by in norm."""
     stage, loop = filtered.stage, filtered.plain_loop
     size, count, both = stage.size, stage.count, stage.dense_both
-    gain = ROOM * float(np.linalg.norm(filtered.gain))
-    wide = ROOM * float(np.linalg.norm(loop))
+    gain = above(float(np.linalg.norm(filtered.gain)))
+    wide = above(float(np.linalg.norm(loop)))
     formed = float(np.linalg.norm(both[:size])) + gain * float(np.linalg.norm(both[size:]))
-    step = 2 * wide * (GAMMA * (count + 4) * formed + GAMMA * (size + 2) * wide)
-    off = ROOM**2 * step * (float(np.linalg.norm(U)) + TINY)
+    step = 2 * wide * (gamma(count + 4) * formed + gamma(size + 2) * wide)
+    off = twice_above(step) * (float(np.linalg.norm(U)) + TINY)
     following = from_either_side(loop, stage.loop_slabs, U)
     if contributed:
         gram, into, seen = stage.all_contributions
         taken = gram[:size] - filtered.gain @ gram[size:]
         following += taken[:, :size] - taken[:, size:] @ filtered.gain.T
-        off += ROOM * GAMMA * (stage.inputs + 2 * (size + count) + 12) * (into + gain * seen) ** 2
+        off += gamma_above(stage.inputs + 2 * (size + count) + 12) * (into + gain * seen) ** 2
     following.flat[:: size + 1] += share**2
-    return following, off + GAMMA * 4 * float(np.linalg.norm(following))
+    return following, off + gamma(4) * float(np.linalg.norm(following))

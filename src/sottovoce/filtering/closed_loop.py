@@ -19,16 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import (
-    GAMMA,
-    ROOM,
-    TINY,
-    UNIT_ROUNDOFF,
-    product_error,
-    spectral_norm,
-    spread,
-    terms,
-)
+from sottovoce.filtering.rounding import product_error, spectral_norm, spread, terms
+from sottovoce.rounding import TINY, above, closely_above, gamma, roundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +76,7 @@ class ClosedLoop:
         Guarantee: an upper bound in the Frobenius norm, for every loop within `off` of the one stored.
         Source: Higham, *Accuracy and Stability*, Section 3.5.
         """
-        return ROOM * (GAMMA * self.size * spread(np.abs(self.loop)) + self.off)
+        return above(gamma(self.size) * spread(np.abs(self.loop)) + self.off)
 
     def taps(self, count: int) -> np.ndarray:
         """D B^ℓ for ℓ < count, as (count, m, r).
@@ -93,6 +85,7 @@ class ClosedLoop:
         """
         rows = np.empty((count, *self.whitener.shape))
         for lag in range(count):
+            # D B^ℓ = (D B^{ℓ−1}) B
             rows[lag] = rows[lag - 1] @ self.loop if lag else self.whitener
         return rows
 
@@ -109,7 +102,12 @@ class ClosedLoop:
         return float(np.linalg.norm(self.whitener @ self.state(angle, source)) ** 2)
 
     def values(self, angles: np.ndarray, source: np.ndarray) -> np.ndarray:
-        """φ at each of these frequencies, many at a time."""
+        """φ at each of these frequencies, many at a time.
+
+            φ(ω) = ‖D(I − e^{−iω}B)⁻¹b‖²
+
+        Guarantee: none: values in plain floats, for searches. Suprema are proved by `rates`.
+        """
         batch = max(1, BATCH_BYTES // (16 * self.size**2))
         identity, column = np.eye(self.size), source.astype(complex)[:, None]
         found = []
@@ -136,10 +134,10 @@ class ClosedLoop:
             left = float(np.linalg.norm(rows))
             if left * resolvent * inner <= 1e-3 * (total + slipped * resolvent * inner):
                 break
-            total += float(np.linalg.norm(rows @ residual)) + GAMMA * self.size * left * inner
-            slipped += (GAMMA * count * size + self.off) * left
+            total += float(np.linalg.norm(rows @ residual)) + gamma(self.size) * left * inner
+            slipped += (gamma(count) * size + self.off) * left
             rows = rows @ self.loop
-        return total, ROOM * (total + (slipped + float(np.linalg.norm(rows))) * resolvent * inner)
+        return total, above(total + (slipped + float(np.linalg.norm(rows))) * resolvent * inner)
 
     @np.errstate(over="ignore", invalid="ignore")
     def gramian(self, rounds: int) -> np.ndarray:
@@ -152,7 +150,7 @@ class ClosedLoop:
         for block in self.blocks(rounds):
             gram, error = block.gram, block.gram_error
         symmetric = (gram + gram.T) / 2
-        raised = 1.001 * (error + UNIT_ROUNDOFF * np.linalg.norm(gram))
+        raised = closely_above(error + roundings(1) * float(np.linalg.norm(gram)))
         return np.asarray(symmetric + raised * np.eye(self.size))
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -165,11 +163,14 @@ class ClosedLoop:
         for block in self.blocks(rounds):
             if block.length >= first:
                 tail = tail + (block.added + block.added.T) / 2
-                error += block.added_error + 2 * UNIT_ROUNDOFF * float(np.linalg.norm(tail))
-        return np.asarray(tail + 1.001 * error * np.eye(self.size))
+                error += block.added_error + roundings(2) * float(np.linalg.norm(tail))
+        return np.asarray(tail + closely_above(error) * np.eye(self.size))
 
     def raw_gramian(self, rounds: int) -> np.ndarray:
-        """The same sum as it comes out, for those who need no proof of it."""
+        """The same sum as it comes out, for those who need no proof of it.
+
+        Guarantee: none: what rounding may have done to it is not added.
+        """
         gram, _ = self._first()
         for block in self.blocks(rounds):
             gram = block.gram
@@ -191,6 +192,7 @@ class ClosedLoop:
         gram, gram_error = self._first()
         power, power_error, length = self.loop, self.off, 1
         while length < rounds:
+            # Q_{2ℓ} = Q_ℓ + (B^ℓ)ᵀQ_ℓ B^ℓ,  B^{2ℓ} = B^ℓ B^ℓ
             half = gram @ power
             added = power.T @ half
             stretch = spectral_norm(power)
@@ -202,7 +204,7 @@ class ClosedLoop:
                 + stretch * product_error(self.size, gram, power)
             )
             gram = gram + added
-            gram_error = gram_error + added_error + UNIT_ROUNDOFF * float(np.linalg.norm(gram))
+            gram_error = gram_error + added_error + roundings(1) * float(np.linalg.norm(gram))
             yield LagBlock(
                 length=length,
                 stretch=_finite(stretch + power_error),

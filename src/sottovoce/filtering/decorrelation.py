@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -72,10 +73,17 @@ class SeenView:
 
     That is (round, node) pairs, 0-based, whose contributions no unknown draw hides: Δ is infinite for these nodes
     if they contribute then. Rounds that are alike are one and the same value.
+
+    `bare_rows` are the combinations of contributions that are seen so, with whole numbers for coefficients.
     """
 
     rounds: tuple[SeenRound, ...]
-    bare: frozenset[tuple[int, int]]
+    bare_rows: tuple[dict[tuple[int, int], int], ...]
+
+    @cached_property
+    def bare(self) -> frozenset[tuple[int, int]]:
+        """The (round, node) pairs of `bare_rows`."""
+        return frozenset(pair for row in self.bare_rows for pair in row)
 
 
 def seen_view(protocol: Protocol, view: View, *, thrifty: bool = False) -> SeenView:
@@ -95,7 +103,7 @@ def seen_view(protocol: Protocol, view: View, *, thrifty: bool = False) -> SeenV
     reduced: dict[tuple[int, int, Carried, bool], tuple[SeenRound, Carried, tuple[Form, ...]]] = {}
     told_apart: dict[tuple[int, int, Carried], tuple[SeenRound, list[Form]]] = {}
     rounds: list[SeenRound] = []
-    bare: set[tuple[int, int]] = set()
+    bare_rows: list[dict[tuple[int, int], int]] = []
     carried: Carried = ()
     for t in range(protocol.rounds - 1, -1, -1):
         weights, program = protocol.round_of(t)
@@ -117,14 +125,19 @@ def seen_view(protocol: Protocol, view: View, *, thrifty: bool = False) -> SeenV
             reduced[key] = replace(seen) if t == 0 else seen, *_going(old, first=t == 0)
         seen, carried, left = reduced[key]
         rounds.append(seen)
-        bare |= {(t + place // protocol.n, place % protocol.n) for form in left for place in _given(form)}
-    return SeenView(rounds=tuple(reversed(rounds)), bare=frozenset(bare))
+        for form in left:
+            places = ((divmod(key - GIVEN, protocol.n), x) for key, x in form.items() if key >= GIVEN)
+            bare_rows.append({(t + later, node): x for (later, node), x in places})
+    return SeenView(rounds=tuple(reversed(rounds)), bare_rows=tuple(bare_rows))
 
 
 def _observed(
     protocol: Protocol, view: View, t: int, compiled: CompiledRound, known: frozenset[int]
 ) -> tuple[Form, ...]:
-    """The rows of a view of one round, without the draws and contributions of known nodes."""
+    """The rows of a view of one round, without the draws and contributions of known nodes.
+
+    Guarantee: exact, in whole numbers up to a factor for each row; rows of which nothing unknown is left are dropped.
+    """
     observation = observe(protocol, view, round_index=t)
     forms = [
         unknown_part(compiled.messages[k].combined(observation.exact(row)), compiled, known)
@@ -135,7 +148,11 @@ def _observed(
 
 
 def unknown_part(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:
-    """A form without the draws that known nodes made, alone or with others, and without what they contribute."""
+    """A form without the draws that known nodes made, alone or with others, and without what they contribute.
+
+    Guarantee: exact: an observer that knows these draws can take them off what it sees. A draw that a known node
+    shares is known, as both ends have it.
+    """
     if not known:
         return form
     return {
@@ -176,7 +193,10 @@ def _going(old: Sequence[Form], *, first: bool) -> tuple[Carried, tuple[Form, ..
 
 
 def _as_they_are(compiled: CompiledRound, known: frozenset[int], forms: Sequence[Form]) -> SeenRound:
-    """The rows of a round that are independent on its draws, each with its largest draw for a pivot."""
+    """The rows of a round that are independent on its draws, each with its largest draw for a pivot.
+
+    Guarantee: exact: a row may change its sign, which changes nothing that is learnt.
+    """
     rows, pivots = [], []
     for form in forms:
         pivot = max((key for key in form if key < STATE), key=lambda key: (abs(form[key]), -key))
@@ -278,7 +298,10 @@ def _turned(forms: Sequence[Form]) -> list[Form] | None:
 
 
 def _draws(forms: Sequence[Form]) -> dict[int, int]:
-    """The draws that forms hold, numbered."""
+    """The draws that forms hold, numbered.
+
+    Numbers count from 0 in the order in which draws are met, so that they are columns of a table of just these draws.
+    """
     place: dict[int, int] = {}
     for form in forms:
         for key in form:
@@ -288,7 +311,10 @@ def _draws(forms: Sequence[Form]) -> dict[int, int]:
 
 
 def _scaled(forms: Sequence[Form], place: dict[int, int]) -> tuple[list[int], np.ndarray]:
-    """The largest draw of each form in size, and all draws over it."""
+    """The largest draw of each form in size, and all draws over it.
+
+    Shape (forms, draws), sizes at most 1: a look in floats at which rows are far from dependent. Nothing rests on it.
+    """
     largest = [max((abs(value) for key, value in form.items() if key < STATE), default=1) for form in forms]
     sizes = np.zeros((len(forms), len(place)))
     for k, form in enumerate(forms):
@@ -299,7 +325,11 @@ def _scaled(forms: Sequence[Form], place: dict[int, int]) -> tuple[list[int], np
 
 
 def _remainders(forms: Sequence[Form], place: dict[int, int]) -> np.ndarray:
-    """The draws of forms modulo the prime."""
+    """The draws of forms modulo the prime.
+
+    Rows that are independent modulo a prime are independent; dependent ones may look so by chance, and are then
+    looked at in whole numbers.
+    """
     rest = np.zeros((len(forms), len(place)), dtype=np.int64)
     for k, form in enumerate(forms):
         for key, value in form.items():
@@ -332,7 +362,12 @@ def _are_independent(forms: Sequence[Form]) -> bool:
 
 
 def _before(form: Form, compiled: CompiledRound, known: frozenset[int]) -> Form:
-    """A form in what a round keeps, as one in what was kept before that round; contributions are a round later."""
+    """A form in what a round keeps, as one in what was kept before that round; contributions are a round later.
+
+        x_t = A x_{t−1} + …:   a form f in x_t is f A in x_{t−1}, and its contributions count from one round earlier
+
+    Guarantee: exact, up to a factor of the whole form.
+    """
     total: Form = {}
     for key, value in form.items():
         if key >= GIVEN:
@@ -372,7 +407,13 @@ def echelon(forms: Iterable[Form], low: int, high: int) -> tuple[dict[int, Form]
 
 
 def _cleared(row: Form, pivot: int, line: Form) -> Form:
-    """A combination of `row` and `line` without the column `pivot`, in which `line` is positive."""
+    """A combination of `row` and `line` without the column `pivot`, in which `line` is positive.
+
+        row ← (line_p·row − row_p·line)/gcd(line_p, row_p),   p the pivot, then divided by what is common to all of it
+
+    Guarantee: exact, in whole numbers; the span of both rows does not change, as `row` enters with a factor that is
+    not 0.
+    """
     factor = row.get(pivot, 0)
     if not factor:
         return row
@@ -382,8 +423,3 @@ def _cleared(row: Form, pivot: int, line: Form) -> Form:
     scaled = dict(row) if scale == 1 else {key: value * scale for key, value in row.items()}
     add_to(scaled, line, -factor)
     return primitive(scaled)
-
-
-def _given(form: Form) -> list[int]:
-    """The contributions of a form: a·n + j for what node j contributes a rounds later."""
-    return [key - GIVEN for key in form if key >= GIVEN]

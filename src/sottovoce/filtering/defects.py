@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.doubled import TINY, UNIT, Doubled, add, from_left, from_right, product
-from sottovoce.filtering.rounding import ROOM
+from sottovoce.filtering.doubled import Doubled, add, from_left, from_right, product
+from sottovoce.filtering.rounding import UNDERFLOWN, WHITE, fine_gamma
+from sottovoce.rounding import above, closely_above, twice_above
 
 if TYPE_CHECKING:
     from sottovoce.filtering.stages import Stage
 
 __all__ = ["Unsure", "doubled_defect", "plain_defect"]
-
-# Needed by a proof (docs/proofs/programs.md, "Steps in plain floats"): of an X that whitens less well nothing is said.
-WHITE = 1e-3
 
 
 def doubled_defect(
@@ -51,7 +49,7 @@ def doubled_defect(
     aim = np.zeros((size + count, size + count))
     aim[:size, :size] = following
     aim[size:, size:] = np.eye(count)
-    return 1.001 * add(seen, Doubled(high=aim), -1).sizes()
+    return closely_above(add(seen, Doubled(high=aim), -1).sizes())
 
 
 def plain_defect(
@@ -73,7 +71,7 @@ def plain_defect(
     largest = min(float(np.linalg.norm(held)), float(np.abs(held).sum(axis=1).max(initial=0.0)))
     injected = stage.injected
     missed = 0.0 if injected.error is None else float(np.linalg.norm(injected.error))
-    share = 1.01 * (UNIT * (2 * stage.size + 2 * stage.count + 13) * largest + missed)
+    share = above(fine_gamma(2 * stage.size + 2 * stage.count + 13) * largest + missed)
     found += np.outer(share * wide, wide)
     return found
 
@@ -96,8 +94,8 @@ def _computed(
     found[size:, :size] = found[:size, size:].T
     found[size:, size:] = X @ seen[size:, size:] @ X.T - np.eye(count)
     np.abs(found, out=found)
-    found *= 1 + 2 * UNIT
-    found += TINY * (1 + float(np.abs(K).sum() + np.abs(X).sum())) ** 2
+    found *= 1 + fine_gamma(2)
+    found += UNDERFLOWN * (1 + float(np.abs(K).sum() + np.abs(X).sum())) ** 2
     return found
 
 
@@ -152,30 +150,37 @@ class Unsure:
         answer, white = X * crossed, float(np.linalg.norm(self._unwhite))
         if not float(self._unwhite.sum()) < WHITE:
             return math.inf
-        units = UNIT * (stage.count + 2)
+        units = fine_gamma(stage.count + 2)
         read = X * R * X * answer
         rounded = stage.both_norm**2 * float(np.linalg.norm(self._held)) + float(self._drawn @ self._drawn)
         formed = 3 * units * answer**2 + white * answer**2
         formed += 2 * units * (3 * units * max(answer, read) + white * answer) * read
         missed = self._missed * float(self._entering @ self._entering)
-        return ROOM**2 * (gain**2 * (self._units * rounded + missed) + formed)
+        return twice_above(gain**2 * (self._units * rounded + missed) + formed)
 
     def _formed(self, sizes: np.ndarray) -> tuple[float, float]:
-        """What forming a, K and P' of Ŷ does to Δ and to ΓXᵀ."""
+        """What forming a, K and P' of Ŷ does to Δ and to ΓXᵀ.
+
+        `sizes` are those of the factor that the defect is read with, shape (states,). The numbers bound trace-like
+        sums: what the rounding of a = ŶXᵀ, K = aX and P' = Y − aaᵀ adds to Δ, and to ΓXᵀ.
+
+        Guarantee: upper bounds; infinite where the whitener is not close to one.
+        Source: docs/proofs/programs.md, "Steps in plain floats".
+        """
         size, count = self._stage.size, self._stage.count
         crossed, R, X = np.abs(self._seen[:size]), np.abs(self._seen[size:]), np.abs(self._whitener)
-        units, white = UNIT * (count + 2), self._unwhite
+        units, white = fine_gamma(count + 2), self._unwhite
         if not float(white.sum()) < WHITE:
             return math.inf, math.inf
         beta = X @ (crossed.T @ sizes)
-        alpha = np.abs(self._answer).T @ sizes + 2 * units * beta + TINY
+        alpha = np.abs(self._answer).T @ sizes + 2 * units * beta + UNDERFLOWN
         turned = X.T @ alpha
         read = X @ (R @ turned)
         across = float((units * beta + white @ alpha + units * read).sum())
         drift = 2 * units * float(beta @ alpha) + float(alpha @ white @ alpha) + units * float(alpha @ alpha)
         # Γδᵀ and δ R δᵀ with δ what K is off by, |δ| ≤ γ_m|a||X|.
-        drift += 2 * units * float((units * beta + white @ alpha + 2 * units * read) @ read) + TINY
-        return ROOM * drift, ROOM * (across + TINY)
+        drift += 2 * units * float((units * beta + white @ alpha + 2 * units * read) @ read) + UNDERFLOWN
+        return above(drift), above(across + UNDERFLOWN)
 
     @cached_property
     def _answer(self) -> np.ndarray:
@@ -184,16 +189,24 @@ class Unsure:
 
     @cached_property
     def _unwhite(self) -> np.ndarray:
-        """A bound of |W|."""
+        """A bound of |W|.
+
+            W = X R Xᵀ − I,   |W| ≤ |fl(X R Xᵀ − I)| + (2m + 4)u|X||R||X|ᵀ
+
+        Guarantee: an upper bound, entry by entry, for R as stored.
+        """
         X, R = self._whitener, self._seen[self._stage.size :]
         sizes = np.abs(X)
         found = np.abs(X @ R @ X.T - np.eye(len(X)))
-        found += UNIT * (2 * len(X) + 4) * (sizes @ np.abs(R) @ sizes.T) + TINY
+        found += fine_gamma(2 * len(X) + 4) * (sizes @ np.abs(R) @ sizes.T) + UNDERFLOWN
         return np.asarray(found)
 
     @cached_property
     def _drawn(self) -> np.ndarray:
-        """The deviations of what is drawn."""
+        """The deviations of what is drawn.
+
+        |Y_ij| ≤ d_i d_j for a covariance, d the roots of its diagonal: |x|ᵀ|Y||x| ≤ (d·|x|)²
+        """
         whole = self._stage.noise.whole
         if whole is None:
             return np.zeros(self._stage.size + self._stage.count)
@@ -202,7 +215,7 @@ class Unsure:
     @property
     def _units(self) -> float:
         """What Ŷ errs by."""
-        return ROOM * UNIT * (2 * max(self._stage.terms) + 6)
+        return above(fine_gamma(2 * max(self._stage.terms) + 6))
 
     @cached_property
     def _missed(self) -> float:
@@ -227,7 +240,11 @@ class Unsure:
     def _read(
         self, states: np.ndarray, shown: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """|B|ᵀ|G|ᵀx, |held| times that, and what x reads of the noise that is drawn and of what it is off by."""
+        """|B|ᵀ|G|ᵀx, |held| times that, and what x reads of the noise that is drawn and of what it is off by.
+
+        Shapes: `states` (states,), `shown` (rows,); what is read are sums of sizes, from which products of sizes are
+        formed without a matrix of sizes for each.
+        """
         seen = np.abs(self._gain).T @ states
         if shown is not None:
             seen += np.abs(self._whitener).T @ shown
@@ -242,7 +259,7 @@ class Unsure:
     ) -> float:
         """What the errors of Ŷ make of two that were read."""
         rounded = float(one[0] @ other[1]) + one[2] * other[2]
-        return ROOM * (self._units * rounded + self._missed * one[3] * other[3])
+        return above(self._units * rounded + self._missed * one[3] * other[3])
 
 
 def _answered(K: np.ndarray, X: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -252,7 +269,10 @@ def _answered(K: np.ndarray, X: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _unknown(stage: Stage) -> tuple[float, np.ndarray]:
-    """(e, v): the covariances of the noise as stored are off by at most e v vᵀ in Y, entry by entry."""
+    """(e, v): the covariances of the noise as stored are off by at most e v vᵀ in Y, entry by entry.
+
+    Guarantee: an upper bound, entry by entry.
+    """
     noise = stage.noise.injected or stage.noise.drawn
     if noise is None or noise.error is None:
         return 0.0, stage.row_lengths

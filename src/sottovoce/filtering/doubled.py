@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.filtering.rounding import LEAST_EXPONENT, UNDERFLOWN, fine_gamma
+from sottovoce.rounding import closely_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 Matrix: TypeAlias = "np.ndarray | csr_array"
 
 __all__ = [
-    "TINY",
-    "UNIT",
     "Doubled",
     "Parts",
     "add",
@@ -41,14 +40,6 @@ __all__ = [
     "product",
     "remainder",
 ]
-
-# Needed by every proof of programs: the unit roundoff, with room for products of roundings.
-UNIT = UNIT_ROUNDOFF * (1 + 1e-6)
-# Needed by a proof (docs/proofs/programs.md): units are no smaller than two to this and some bits, so that products
-# of two of them do not underflow.
-LEAST = -400
-# Needed by the same proof: what underflow may take off a sum of products.
-TINY = 1e-290
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +54,10 @@ class Doubled:
     error: np.ndarray | None = None
 
     def each(self, change: Callable[[Matrix], Matrix]) -> Doubled:
-        """The same change of all three."""
+        """The same change of all three.
+
+        Guarantee: exact for changes that move entries and do not compute: slices, transposes, copies.
+        """
         return Doubled(
             high=change(self.high),
             low=None if self.low is None else change(self.low),
@@ -97,17 +91,21 @@ class Doubled:
 
         Guarantee: upper bounds of |high + low| + error, rounding included.
         """
-        found = _dense(abs(self.rounded())) * (1 + 2 * UNIT)
+        found = _dense(abs(self.rounded())) * (1 + fine_gamma(2))
         return found if self.error is None else found + self.error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Parts:
-    """A factor, cut in two: `coarse` holds few bits, `rest` what is left, and `whole` both, each rounded once."""
+    """A factor, cut in two: `coarse` holds few bits, `rest` what is left, and `whole` both, each rounded once.
+
+    It was cut for sums of `terms` products.
+    """
 
     coarse: Matrix
     rest: Matrix
     whole: Matrix
+    terms: int
     error: np.ndarray | None = None
 
     @cached_property
@@ -117,6 +115,7 @@ class Parts:
             coarse=self.coarse.T,
             rest=self.rest.T,
             whole=self.whole.T,
+            terms=self.terms,
             error=None if self.error is None else self.error.T,
         )
 
@@ -153,8 +152,15 @@ def from_right(matrix: Doubled, count: int) -> Parts:
 def multiply(left: Parts, right: Parts) -> Doubled:
     """The product, high being exact for the coarse parts; how far low may err is left to the caller.
 
-    Guarantee: X₁Y₁ is exact, in whatever order sums are taken; `product` and `remainder` say what low may miss.
+    Guarantee: X₁Y₁ is exact, in whatever order sums are taken; `product` and `remainder` say what low may miss. Dense
+    factors that were cut for shorter sums are refused; of sparse ones whoever cut them knows how many entries meet.
     """
+    if isinstance(left.coarse, np.ndarray) and isinstance(right.coarse, np.ndarray):
+        length, held = right.coarse.shape[0], bits(left.terms) + bits(right.terms)
+        if max(1, length) > 2 ** (53 - held):
+            raise ValueError(
+                f"sums of {length} products are not exact in factors cut for {left.terms} and {right.terms}"
+            )
     low = left.coarse @ right.rest + left.rest @ right.whole
     return Doubled(high=_dense(left.coarse @ right.coarse), low=_dense(low))
 
@@ -174,13 +180,13 @@ def product(left: Parts, right: Parts, count: int) -> Doubled:
     """
     found = multiply(left, right)
     (sums, rest), (columns, right_rest) = left.rows, right.columns
-    error = UNIT * (count + 4) * (np.outer(sums, right_rest) + np.outer(rest, columns)) + TINY
+    error = fine_gamma(count + 4) * (np.outer(sums, right_rest) + np.outer(rest, columns)) + UNDERFLOWN
     for one, other in ((left.error, abs(right.whole)), (abs(left.whole), right.error)):
         if one is not None and other is not None:
             error += _dense(one @ other)
     if left.error is not None and right.error is not None:
         error += left.error @ right.error
-    return Doubled(high=found.high, low=found.low, error=1.001 * error)
+    return Doubled(high=found.high, low=found.low, error=closely_above(error))
 
 
 def add(one: Doubled, other: Doubled, sign: int = 1) -> Doubled:
@@ -192,11 +198,11 @@ def add(one: Doubled, other: Doubled, sign: int = 1) -> Doubled:
     high = one.high + other_high
     back = high - one.high
     lost = (one.high - (high - back)) + (other_high - back)
-    error = 2 * UNIT * np.abs(lost)
+    error = fine_gamma(2) * np.abs(lost)
     for part, factor in ((one.low, 1), (other.low, sign)):
         if part is not None:
             lost = lost + factor * _dense(part)
-            error = error + 2 * UNIT * np.abs(_dense(part))
+            error = error + fine_gamma(2) * np.abs(_dense(part))
     for part in (one.error, other.error):
         if part is not None:
             error = error + part
@@ -213,23 +219,35 @@ def remainder(count: int) -> float:
     Guarantee: upper bound.
     Source: docs/proofs/programs.md, "Products in doubled precision".
     """
-    return 4 * UNIT * (count + 8) * 2.0 ** (1 - bits(count))
+    return fine_gamma(4 * (count + 8)) * 2.0 ** (1 - bits(count))
 
 
 def _parts(matrix: Doubled, axis: int, count: int) -> Parts:
-    """A matrix less what few bits hold of it."""
+    """A matrix less what few bits hold of it.
+
+        high + low = coarse + rest,   |rest| small enough that its products need no second part
+
+    Guarantee: high − coarse is exact; rest + low and high + low are rounded once each, which `product` counts.
+    """
     coarse = _coarse(matrix.high, axis, bits(count))
     rest, whole = matrix.high - coarse, matrix.high
     if matrix.low is not None:
         rest, whole = rest + matrix.low, whole + matrix.low
-    return Parts(coarse=coarse, rest=rest, whole=whole, error=matrix.error)
+    return Parts(coarse=coarse, rest=rest, whole=whole, terms=count, error=matrix.error)
 
 
 def _coarse(matrix: Matrix, axis: int, count: int) -> Matrix:
-    """Each entry to so many bits of the largest of its row or column."""
+    """Each entry to so many bits of the largest of its row or column.
+
+    Adding and taking away 1.5·2^(e + 52 − count), e the exponent of the largest number, leaves every entry as a
+    multiple of one unit: products of two such matrices are then exact in floats, if sums of them fit into 53 bits.
+
+    Guarantee: exact to the unit: what is cut off is left to the caller, as the entry less its coarse part is a float.
+    Source: Ozaki, Ogita, Oishi & Rump, *Error-free transformations of matrix multiplication* (2012).
+    """
     largest = _largest(matrix, axis)
     # The last place of a sum with this number is the unit.
-    lift = np.ldexp(1.5, np.maximum(np.frexp(largest)[1], LEAST) + 52 - count)
+    lift = np.ldexp(1.5, np.maximum(np.frexp(largest)[1], LEAST_EXPONENT) + 52 - count)
     if isinstance(matrix, np.ndarray):
         lift = lift[:, None] if axis else lift[None, :]
         return np.asarray((matrix + lift) - lift)

@@ -26,7 +26,7 @@ from scipy.sparse import csgraph
 
 from sottovoce.errors import ViewError
 from sottovoce.filtering.rowspace import RowSpace, independent_rows
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import roundings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -178,7 +178,10 @@ def _holds(rows: csr_array, nodes: np.ndarray) -> np.ndarray:
 
 
 def _among(matrix: csr_array, position: np.ndarray, size: int) -> csr_array:
-    """The rows and columns of the nodes that have a position, which rise with their indices, in one pass."""
+    """The rows and columns of the nodes that have a position, which rise with their indices, in one pass.
+
+    Guarantee: exact: a block of the matrix, entries copied.
+    """
     rows, columns = np.repeat(position, np.diff(matrix.indptr)), position[matrix.indices]
     kept = (rows >= 0) & (columns >= 0)
     ends = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=size))])
@@ -186,7 +189,11 @@ def _among(matrix: csr_array, position: np.ndarray, size: int) -> csr_array:
 
 
 def _links(protocol: Protocol, position: np.ndarray, unknown: np.ndarray) -> csr_array:
-    """1 wherever A = D W has an entry: also where the float of a product of tiny numbers is 0."""
+    """1 wherever A = D W has an entry: also where the float of a product of tiny numbers is 0.
+
+    Guarantee: exact: an entry that floats round to 0 is still a link, so that who is reached is decided on the
+    pattern.
+    """
     links = _among(protocol.weights.matrix, position, unknown.size)
     passes = np.ones(protocol.n) if protocol.damping is None else (protocol.damping != 0).astype(np.float64)
     links.data = np.repeat(passes[unknown], np.diff(links.indptr))
@@ -199,7 +206,7 @@ def _product_error(protocol: Protocol, size: int) -> float:
 
     Guarantee: upper bound; 0 without damping, where the rounding of W itself is counted elsewhere.
     """
-    return 0.0 if protocol.damping is None else float(2 * UNIT_ROUNDOFF * np.sqrt(size))
+    return 0.0 if protocol.damping is None else float(roundings(2) * np.sqrt(size))
 
 
 def _restrict(row: ExactRow, position: np.ndarray) -> ExactRow:
@@ -208,7 +215,10 @@ def _restrict(row: ExactRow, position: np.ndarray) -> ExactRow:
 
 
 def _inflow(protocol: Protocol, row: ExactRow) -> ExactRow:
-    """Row · A, in rationals."""
+    """Row · A, in rationals.
+
+    Guarantee: exact.
+    """
     total: ExactRow = {}
     for a, factor in row.items():
         for j, x in protocol.exact_row(a).items():

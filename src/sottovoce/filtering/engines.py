@@ -122,7 +122,14 @@ class _Prepared:
 
 
 def _prepared(protocol: Protocol, view: View, engine: Engine, *, coarse: bool) -> _Prepared:
-    """The rounds of a view, on a Krylov space or on all that is kept."""
+    """The rounds of a view, on a Krylov space or on all that is kept.
+
+    A reduction is taken where it pays, or where all that is kept does not fit; with the engine "reduced" it is
+    forced.
+
+    Guarantee: none of its own: `cut` says what a Krylov space leaves out, and forms count it. What fits in neither
+    way is refused with NotCertified.
+    """
     seen = seen_view(protocol, view, thrifty=True)
     reduced = None
     if engine != "filter":
@@ -224,7 +231,12 @@ def _reduced_again(
 def _closest(
     seen: SeenView, nodes: Collection[int], respond: partial[ProgramResponse], whole: ProgramResponse | None
 ) -> tuple[ProgramResponse | None, Restriction | None]:
-    """The restricted filter that reaches least far, if that is less than the `whole` one; and what it leaves out."""
+    """The restricted filter that reaches least far, if that is less than the `whole` one; and what it leaves out.
+
+    A restricted filter follows fewer of the states, and a mode that runs away may be among those that it leaves out.
+
+    Guarantee: each of them makes a valid form, so that taking the closest is a choice of width alone.
+    """
     best, chosen = None, None
     least = math.inf if whole is None else whole.reach
     for left in restrictions(seen, nodes):

@@ -14,6 +14,9 @@ directions.
 The response that bounds are made from is that of A K⁺ and fl(X C) in the place of K and X C, exactly: defects, rows and
 transitions of a system to which these belong differ from those that were measured by a few units of roundoff.
 
+Freezing changes which filter is run, not what is guaranteed of it: any gains make a valid form, with what they leave
+unwhitened counted.
+
 Source: docs/proofs/programs.md, "Frozen gains".
 """
 
@@ -26,7 +29,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.innovations import innovations
-from sottovoce.filtering.rounding import GAMMA, ROOM, product_error
+from sottovoce.filtering.rounding import product_error
+from sottovoce.rounding import above, gamma_above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,8 +120,8 @@ def frozen_gains(
     short = defects.white + (fall + defects.drift) * inverse + 2 * defects.crossed * math.sqrt(inverse)
     drawn, given = floats.beside(steps, norm)
     return Frozen(
-        short=ROOM * (max(short, white) + 2 * (cut[0] + drawn)),
-        beside=ROOM * (cut[1] + given),
+        short=above(max(short, white) + 2 * (cut[0] + drawn)),
+        beside=above(cut[1] + given),
     )
 
 
@@ -166,11 +170,14 @@ class _InFloats:
         seen = max(float(np.linalg.norm(np.asarray(stage.rows))) for stage in stages)
         noise = max(float(np.abs(stage.injected.high).sum(axis=1).max(initial=0.0)) for stage in stages)
         drift = measured.drift * (1 + max(step.reach for step in steps) ** 2)
-        p = ROOM * (max(step.variance for step in steps) + noise + drift)
-        gain = ROOM * max(float(np.linalg.norm(each.gain_sizes)) for each in run)
-        loop = ROOM * GAMMA * (run[0].stage.size + 2) * gain * seen
-        off = ROOM * max(
-            product_error(each.stage.count + 1, each.whitener, np.asarray(each.stage.rows)) for each in run
+        p = above(max(step.variance for step in steps) + noise + drift)
+        gain = above(max(float(np.linalg.norm(each.gain_sizes)) for each in run))
+        loop = gamma_above(run[0].stage.size + 2) * gain * seen
+        off = above(
+            max(
+                product_error(each.stage.count + 1, each.whitener, np.asarray(each.stage.rows))
+                for each in run
+            )
         )
         shown = math.sqrt(p * (1 + measured.white))
         return cls(
@@ -179,10 +186,10 @@ class _InFloats:
                 drift=measured.drift + (2 * loop + loop * loop) * p,
                 crossed=measured.crossed + loop * shown + (off + loop * off) * p,
             ),
-            rows=ROOM * off * max(map(_inverse_norm, run)),
+            rows=above(off) * max(map(_inverse_norm, run)),
             spread=p,
             gain=gain,
-            whitener=ROOM * max(float(np.linalg.norm(each.whitener)) for each in run),
+            whitener=above(max(float(np.linalg.norm(each.whitener)) for each in run)),
         )
 
     def beside(self, steps: Sequence[FilterStep], norm: float) -> tuple[float, float]:
@@ -204,11 +211,15 @@ def several(steps: Sequence[FilterStep]) -> list[Filtered]:
 
 
 def _inverse_norm(each: Filtered) -> float:
-    """‖X⁻¹‖ from above: ‖Y‖/(1 − ‖I − YX‖) for a Y that is about X⁻¹; infinite where that is none."""
+    """‖X⁻¹‖ from above: ‖Y‖/(1 − ‖I − YX‖) for a Y that is about X⁻¹; infinite where that is none.
+
+    Guarantee: an upper bound, the rounding of Y X included: X⁻¹ = (I − E)⁻¹Y with E = I − YX, and ‖E‖ < 1/2 is asked
+    for.
+    """
     try:
         guess = np.linalg.inv(each.whitener)
     except np.linalg.LinAlgError:
         return math.inf
     missed = float(np.linalg.norm(guess @ each.whitener - np.eye(len(guess))))
     missed += product_error(len(guess) + 2, guess, each.whitener)
-    return ROOM * float(np.linalg.norm(guess)) / (1 - missed) if missed < 0.5 else math.inf
+    return above(float(np.linalg.norm(guess))) / (1 - missed) if missed < 0.5 else math.inf

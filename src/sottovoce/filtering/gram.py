@@ -108,6 +108,7 @@ def _read_by_late(impulses: Impulses, late: LateRows, found: np.ndarray) -> np.n
     for k in range(lags):
         if k:
             moved = np.matmul(rows, late.loop, out=found[k])
+            # r_k = r_{k−1}B − λ_{L−k}Λ_L = Σ_ℓ λ_ℓ Λ_{ℓ+k} over ℓ < L − k
             rows = moved - steady[:, lags - k] @ late.steady[-1]
         norms += np.sqrt(np.einsum("jr,jr->j", rows, rows))
         if not (same and k):

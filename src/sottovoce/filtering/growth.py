@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.backward import BackwardRound, backward
-from sottovoce.filtering.rounding import GAMMA, eigenvalue_ends, terms
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.filtering.rounding import eigenvalue_ends, terms
 from sottovoce.protocols import Combine
+from sottovoce.rounding import gamma, roundings
 
 if TYPE_CHECKING:
     from sottovoce.protocols import Protocol
@@ -83,6 +83,7 @@ def _by_norms(rounds: tuple[BackwardRound, ...], count: int) -> np.ndarray:
             for k in range(count - 1):
                 sizes[k] = np.maximum(sizes[k], [_small_norm(drawn, order), _small_norm(given, order)])
                 loop = maps[(phase + k + 1) % len(maps)][:, :q]
+                # S_{k+1} = A_{t+k+1} S_k, in sizes
                 drawn, given = loop @ drawn, loop @ given
         found.append(scale * np.where(np.isfinite(sizes), sizes, np.inf))
     return np.asarray(np.min(found, axis=0))
@@ -107,18 +108,25 @@ def _by_spectrum(only: BackwardRound, count: int) -> np.ndarray:
     found = np.empty((count, 3))
     for k in range(count):
         found[k] = [np.sqrt((block[:, :, a:b] ** 2).sum(axis=(1, 2)).max()) for a, b in widths]
+        # A(λ)^{k+1} = A(λ)·A(λ)^k at every point λ
         block = loop @ block
     found = np.where(np.isfinite(found), found, np.inf)
     largest = np.linalg.norm(only.norms(max(1.0, high, -low), 2))
-    unit = 32 * UNIT_ROUNDOFF * (len(only.program.instructions) + q + 4) * largest
+    unit = roundings(32 * (len(only.program.instructions) + q + 4)) * largest
     for k in range(1, count):
+        # p_k = p̂_k + γ Σ_j p_{k−1−j} p̂_j
         found[k] += unit * (found[:k, 0][::-1] @ found[:k])
     sizes = np.sqrt(2) * (1 + 1e-6) * found[:, 1:]
     return np.asarray(np.where(np.isfinite(sizes), sizes, np.inf)[: max(0, count - 1)])
 
 
 def _is_polynomial(only: BackwardRound) -> bool:
-    """Whether A is a polynomial in a symmetric W: no coefficient of a register differs between nodes."""
+    """Whether A is a polynomial in a symmetric W: no coefficient of a register differs between nodes.
+
+    Then A is symmetric in each register's block, and its growth is that of scalar recursions at the eigenvalues of W.
+
+    Guarantee: True is a proof for exact weights.
+    """
     return only.weights.symmetric and all(
         not isinstance(value, tuple) or len(set(value)) == 1
         for step in only.program.instructions
@@ -128,10 +136,13 @@ def _is_polynomial(only: BackwardRound) -> bool:
 
 
 def _mixing(each: BackwardRound, order: float) -> float:
-    """‖W‖ in a norm, from above; a symmetric W has no larger eigenvalue than its rows have sums."""
+    """‖W‖ in a norm, from above; a symmetric W has no larger eigenvalue than its rows have sums.
+
+    Guarantee: an upper bound: a sum of k weights errs by γ_k of itself.
+    """
     sizes = abs(each.weights.matrix)
     lines = sizes.T if order == 1 else sizes
-    return float(lines.sum(axis=1).max()) * (1 + GAMMA * (terms(lines) + 4))
+    return float(lines.sum(axis=1).max()) * (1 + gamma(terms(lines) + 4))
 
 
 def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
@@ -143,17 +154,22 @@ def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
     matrix = only.weights.matrix
     if only.weights.n <= SPECTRA:
         dense = matrix.toarray()
-        (low, high), room = eigenvalue_ends(dense), 4 * UNIT_ROUNDOFF * float(np.abs(dense).sum(axis=1).max())
+        (low, high), room = eigenvalue_ends(dense), roundings(4) * float(np.abs(dense).sum(axis=1).max())
         return low - room, high + room
     diagonal, sums = matrix.diagonal(), np.asarray(abs(matrix).sum(axis=1))
     rest = sums - np.abs(diagonal)
     # Sums of so many numbers, and weights that are floats of rationals.
-    room = GAMMA * (terms(matrix) + 8) * float(sums.max())
+    room = gamma(terms(matrix) + 8) * float(sums.max())
     return float((diagonal - rest).min()) - room, float((diagonal + rest).max()) + room
 
 
 def _small_norm(matrix: np.ndarray, order: float) -> float:
-    """A norm of a small matrix of non-negative entries."""
+    """A norm of a small matrix of non-negative entries.
+
+    For order 2 it is the Frobenius norm, which is no smaller than the spectral one.
+
+    Guarantee: an upper bound but for the rounding of the sum, which callers add; infinite where an entry is.
+    """
     if matrix.size == 0 or not np.isfinite(matrix).all():
         return 0.0 if matrix.size == 0 else np.inf
     return float(np.linalg.norm(matrix) if order == 2 else np.linalg.norm(matrix, order))

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, row_errors
+from sottovoce.filtering.rounding import row_errors
+from sottovoce.rounding import above, gamma
 
 if TYPE_CHECKING:
     from sottovoce.filtering.response import FilteredResponse
@@ -117,7 +118,7 @@ def late_rows(response: FilteredResponse, start: int) -> LateRows:
     """
     gains, lags, closed = response.gains, response.rounds - 1 - start, response.settled_loop
     step = closed.step_error
-    growth = ROOM * 1.05 * gains.covariance_norm**0.5
+    growth = above(1.05) * gains.covariance_norm**0.5
     steady = _followed(closed.loop, gains.whitener[start], lags)
     same = np.array_equal(gains.last_whitener, gains.whitener[start])
     last = steady if same else _followed(closed.loop, gains.last_whitener, lags)
@@ -125,30 +126,34 @@ def late_rows(response: FilteredResponse, start: int) -> LateRows:
     rows = np.concatenate([steady[:-1].reshape(-1, response.size), last[-1]])
     base, root = linalg.qr(rows, mode="economic", check_finite=False)
     size = float(np.linalg.norm(rows))
-    beside = (
-        float(np.linalg.norm(base @ root - rows)) + GAMMA * (len(root) + 2) * 1.01 * size * len(root) ** 0.5
-    )
+    beside = float(np.linalg.norm(base @ root - rows)) + above(gamma(len(root) + 2)) * size * len(root) ** 0.5
     skew = float(np.linalg.norm(base.T @ base - np.eye(len(root))))
-    skew = ROOM * (skew + GAMMA * (len(rows) + 2) * 1.01 * len(root))
+    skew = above(skew + above(gamma(len(rows) + 2)) * len(root))
     return LateRows(
         loop=closed.loop,
         steady=steady,
         last=last,
         root=root,
-        beside=ROOM * beside,
+        beside=above(beside),
         skew=skew if skew < 1e-3 else np.inf,
-        off=ROOM * float(np.hypot(np.linalg.norm(errors[0][:-1]), errors[1][-1])),
-        final=ROOM * float(max(each[-1] for each in errors)),
+        off=above(float(np.hypot(np.linalg.norm(errors[0][:-1]), errors[1][-1]))),
+        final=above(float(max(each[-1] for each in errors))),
         step=step,
         growth=growth,
     )
 
 
 def _followed(loop: np.ndarray, rows: np.ndarray, lags: int) -> np.ndarray:
-    """Rows times B^ℓ for ℓ ≤ `lags`: (lags + 1, rows, r)."""
+    """Rows times B^ℓ for ℓ ≤ `lags`: (lags + 1, rows, r).
+
+        X_0 = rows,   X_{ℓ+1} = X_ℓ B
+
+    Guarantee: plain floats, ℓ products in a row; `tap_errors` says what they may be off by.
+    """
     found = np.empty((lags + 1, *rows.shape))
     found[0] = rows
     for lag in range(lags):
+        # X_{ℓ+1} = X_ℓ B
         np.matmul(found[lag], loop, out=found[lag + 1])
     return found
 

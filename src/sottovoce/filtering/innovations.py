@@ -29,8 +29,6 @@ from scipy.linalg.lapack import dtrtri
 from sottovoce.errors import NotCertified
 from sottovoce.filtering.defects import doubled_defect, plain_defect
 from sottovoce.filtering.doubled import (
-    TINY,
-    UNIT,
     Doubled,
     Parts,
     from_left,
@@ -39,9 +37,10 @@ from sottovoce.filtering.doubled import (
     remainder,
 )
 from sottovoce.filtering.reached_states import reached_by_noise
-from sottovoce.filtering.rounding import is_above, spread
+from sottovoce.filtering.rounding import UNDERFLOWN, fine_gamma, is_above, spread
 from sottovoce.filtering.slabs import times_columns
 from sottovoce.filtering.windows import Floor, noise_of_rounds
+from sottovoce.rounding import above, closely_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,7 +98,7 @@ class Filtered:
     @cached_property
     def _gain_reader(self) -> Parts:
         """K as a right factor."""
-        return from_right(Doubled(high=self.gain), self.stage.size)
+        return from_right(Doubled(high=self.gain), self.stage.widest)
 
     def before(self, rows: np.ndarray) -> np.ndarray:
         """O Φ for rows O that read the state after the round, with A and C as they are exactly.
@@ -108,10 +107,10 @@ class Filtered:
         Source: docs/proofs/programs.md, "The response of a filter".
         """
         # O Φ = O A − (O K) C; both products are formed in two parts, and like parts are subtracted first.
-        size, (kept, read) = self.stage.size, self.stage.readers
-        factor = from_left(Doubled(high=rows), size)
+        widest, (kept, read) = self.stage.widest, self.stage.readers
+        factor = from_left(Doubled(high=rows), widest)
         moved = multiply(factor, kept)
-        taken = multiply(from_left(multiply(factor, self._gain_reader), size), read)
+        taken = multiply(from_left(multiply(factor, self._gain_reader), widest), read)
         return np.asarray((moved.high - taken.high) + (moved.rest - taken.rest))
 
     @cached_property
@@ -157,7 +156,7 @@ class Filtered:
         if self.unsure is not None:
             return self.unsure.norm
         size = self.stage.size
-        return 1.01 * float(np.linalg.norm(self.defect[:size, :size]))
+        return above(float(np.linalg.norm(self.defect[:size, :size])))
 
     def slip(self, states: np.ndarray) -> np.ndarray:
         """What `before` may miss of O Φ z beyond its roundings, for ‖o‖₁ = 1 and |z| ≤ a column of `states`.
@@ -169,7 +168,7 @@ class Filtered:
         """
         A, C = self.stage.sizes
         summed = (A @ states).sum(axis=0) + np.abs(self.gain).sum() * (C @ states).sum(axis=0)
-        return np.asarray(2 * remainder(self.stage.size) * summed + TINY)
+        return np.asarray(2 * remainder(self.stage.widest) * summed + UNDERFLOWN)
 
     def plain_slip(self, states: np.ndarray) -> np.ndarray:
         """How far plain floats are from Φ z at most, by K or by A K⁺ in its place, for |z| ≤ `states`.
@@ -179,7 +178,7 @@ class Filtered:
         """
         A, C = self.stage.sizes
         count = self.stage.size + self.stage.count + 6
-        return np.asarray(UNIT * count * (A @ states + 2 * (self.gain_sizes @ (C @ states))))
+        return np.asarray(fine_gamma(count) * (A @ states + 2 * (self.gain_sizes @ (C @ states))))
 
     def plainly_shown(self, states: np.ndarray) -> np.ndarray:
         """The same for X C z.
@@ -187,7 +186,7 @@ class Filtered:
         Guarantee: upper bounds, (r + m + 6)u|X||C||z|.
         """
         count = self.stage.size + self.stage.count + 6
-        return np.asarray(UNIT * count * (np.abs(self.whitener) @ (self.stage.sizes[1] @ states)))
+        return np.asarray(fine_gamma(count) * (np.abs(self.whitener) @ (self.stage.sizes[1] @ states)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -265,7 +264,16 @@ class _Round:
 def run_over(
     stages: Sequence[Stage], period: int, settled_at: float, *, step: FilterOf, rising: bool = False
 ) -> list[_Round]:
-    """The filter over all rounds."""
+    """The filter over all rounds.
+
+        P₀ = 0,   P_{t+1} = step(stage_t, P_t)
+
+    Once a covariance recurs after a period, rounds are taken over from one period before instead of being computed
+    again.
+
+    Guarantee: none that rounds are exact: the defect of every step says how far it is off. Recurring rounds are the
+    same value, so that they have the same defect.
+    """
     size = stages[0].size
     covariance = np.zeros((size, size))
     # P before each of the last rounds, this one included, and what is kept of it.
@@ -298,11 +306,20 @@ def _fall(risen: np.ndarray) -> float:
     """
     size = float(np.abs(risen).max(initial=0.0))
     proved = (share * size for share in FALLS if is_above(risen, -share * size))
-    return next(proved, 1.001 * spread(np.abs(risen))) + UNIT * size * len(risen)
+    return next(proved, closely_above(spread(np.abs(risen)))) + fine_gamma(size) * len(risen)
 
 
 def _followed_over(run: Sequence[_Round], stages: Sequence[Stage], period: int) -> list[FilterStep]:
-    """The rounds with what their states may hold, followed from round to round until it recurs."""
+    """The rounds with what their states may hold, followed from round to round until it recurs.
+
+        U_{t+1} = Φ_t U_t Φ_tᵀ + what enters in round t
+
+    for contributions of all nodes and for unit disturbances; from where both recur, a bound that holds for good
+    serves all later rounds.
+
+    Guarantee: `held` bounds what states may hold, entry by entry, before each round.
+    Source: docs/proofs/programs.md, "The response of a filter".
+    """
     size = stages[0].size
     # What contributions and unit disturbances make of the state; a factor f lets in at most ‖f‖ of the latter.
     followed = [np.zeros((size, size)) for _ in range(2)]
@@ -336,7 +353,7 @@ def _step(each: _Round, followed: list[np.ndarray], let_in: float | None) -> Fil
     reach = float(np.sqrt(np.abs(disturbed).sum(axis=1).max(initial=0.0)))
     columns = [contributed] if let_in is None else [contributed, disturbed]
     diagonals = np.array([np.diagonal(column) for column in columns]).T
-    held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + 4 * UNIT)
+    held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + fine_gamma(4))
     if let_in is not None:
         held[:, 1] *= let_in * (1 + 1e-9)
     return each.step(held, reach)
@@ -369,7 +386,12 @@ def _filtered(
 def _filtered_plainly(
     stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float
 ) -> tuple[Filtered, np.ndarray]:
-    """The same on a Krylov space, where all noise is injected; the products are those of the defect, too."""
+    """The same on a Krylov space, where all noise is injected; the products are those of the defect, too.
+
+        S = [A; C](P + G Gᵀ)[A; C]ᵀ,   X R Xᵀ = I,   K = S₁₂ R⁻¹,   P' = S₁₁ − K R Kᵀ,   R = S₂₂
+
+    Guarantee: plain floats; `defect` bounds what they leave of the identities.
+    """
     size, both = stage.size, stage.dense_both
     held = P + np.asarray(stage.injected.high)
     moved = both @ held
@@ -407,11 +429,12 @@ def _bounded(period: Sequence[list[np.ndarray]], after: list[np.ndarray]) -> lis
     """
     first = period[0]
     moved = [
-        1.001 * float(np.abs(b - a).sum(axis=1).max(initial=0.0)) for a, b in zip(first, after, strict=True)
+        closely_above(float(np.abs(b - a).sum(axis=1).max(initial=0.0)))
+        for a, b in zip(first, after, strict=True)
     ]
     if moved[-1] > GROWN:
         return None
-    limits = [each[-1] / (1 - moved[-1]) * (1 + 4 * UNIT) for each in period]
+    limits = [each[-1] / (1 - moved[-1]) * (1 + fine_gamma(4)) for each in period]
     largest = np.diagonal(limits[0]).max(initial=0.0)
     for each, by in zip(first[:-1], moved[:-1], strict=True):
         if by * largest > GROWN * np.diagonal(each).max(initial=0.0):
@@ -443,23 +466,26 @@ def _followed(filtered: Filtered, Y: np.ndarray, added: np.ndarray | None) -> np
     across = np.abs(Y) @ wide
     # Whoever follows states in floats, by A K⁺ instead of K or not, does what a loop within this room does exactly.
     terms = stage.terms[0] + stage.terms[1] + size + m + 8
-    room = 8 * UNIT * terms * (absA @ across + absK @ (absC @ across)).max(initial=0.0)
+    room = fine_gamma(8 * terms) * (absA @ across + absK @ (absC @ across)).max(initial=0.0)
     if added is None:
         taken = np.hstack([np.eye(size), -K])
         sizes, several = np.abs(taken), len(stage.contributed)
         for gram, absolute in stage.contributed:
             following += several * (taken @ gram @ taken.T)
             summed = sizes @ (absolute @ sizes.sum(axis=0))
-            room += several * 4 * UNIT * (stage.inputs + 3 * size + m + 4) * summed.max(initial=0.0)
+            room += fine_gamma(several * 4) * (stage.inputs + 3 * size + m + 4) * summed.max(initial=0.0)
     else:
         following += added
-        room += 4 * UNIT * (size + 4) * float(np.abs(added).sum(axis=1).max(initial=0.0))
+        room += fine_gamma(4 * (size + 4)) * float(np.abs(added).sum(axis=1).max(initial=0.0))
     following.flat[:: size + 1] += room
     return np.asarray(following)
 
 
 def inverse_root(R: np.ndarray) -> np.ndarray:
-    """X with X R Xᵀ ≈ I: the inverse of a Cholesky factor. How far it is off is in the defect."""
+    """X with X R Xᵀ ≈ I: the inverse of a Cholesky factor. How far it is off is in the defect.
+
+    Shape (m, m). A matrix that is not positive definite in floats is refused with NotCertified.
+    """
     if R.shape[0] == 0:
         return R
     try:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, eigenvalue_ends, spread, terms, top_eigenvalue
+from sottovoce.filtering.rounding import eigenvalue_ends, spread, terms, top_eigenvalue
+from sottovoce.rounding import gamma, gamma_above, slightly_below, twice_above
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -96,7 +97,7 @@ def filter_gains(
     gains, whiteners = [], []
     frozen, missing, added = False, 0.0, 0.0
     for t in range(rounds - 1):
-        gain, whitener, filtered = _measure(covariance, rows)
+        gain, whitener, filtered = _updated(covariance, rows)
         gains.append(gain)
         whiteners.append(whitener)
         # P_{t+1} = A (Φ_t P_t) Aᵀ + I.
@@ -127,7 +128,7 @@ def filter_gains(
     return Gains(
         gain=gain,
         whitener=np.array(whiteners).reshape(len(gains), m, size),
-        last_whitener=_measure(covariance, last_rows)[1],
+        last_whitener=_updated(covariance, last_rows)[1],
         covariance_norm=largest,
         frozen=frozen,
         missing=missing if frozen else 0.0,
@@ -188,16 +189,16 @@ def gain_distortion(sizes: FilterSizes, rows: np.ndarray) -> float:
     alpha, longest = spread(abs(sizes.transition)), terms(sizes.transition)
     diagonal = np.sqrt(P.diagonal())
     trace, frobenius = float(diagonal @ diagonal), float(np.linalg.norm(P))
-    solved, summed = GAMMA * (len(rows) + 3), GAMMA * terms(rows)
+    solved, summed = gamma(len(rows) + 3), gamma(terms(rows))
     reach = float(np.linalg.norm(absolute @ diagonal))
     root = float(np.sqrt(((rows @ P) * rows).sum()))
     shown = min(trace, len(rows) * sizes.norm)
     h = 2 * summed * reach**2 + solved * root**2
     s = summed * min(reach * trace**0.5, spread(absolute) * frobenius) + solved * root * shown**0.5
-    off = 2 * K * s + K**2 * h + solved * shown + 2 * GAMMA * (longest + 1) * frobenius
-    e = alpha**2 * off + GAMMA * frobenius
+    off = 2 * K * s + K**2 * h + solved * shown + gamma(2) * (longest + 1) * frobenius
+    e = alpha**2 * off + gamma(1) * frobenius
     g = alpha * (s + K * h + solved * root * sizes.gain)
-    found = ROOM**2 * (e / 2 + g + h / 2 + whitener_error(P, rows) * root)
+    found = twice_above(e / 2 + g + h / 2 + whitener_error(P, rows) * root)
     return found if found <= 0.01 else np.inf
 
 
@@ -210,7 +211,7 @@ def whitener_error(covariance: np.ndarray, rows: np.ndarray) -> float:
     Source: Higham, *Accuracy and Stability*, Theorem 8.5; docs/proofs/filter.md, "Gains".
     """
     root = float(np.sqrt(((rows @ covariance) * rows).sum()))
-    return ROOM * GAMMA * (len(rows) + 3) * len(rows) * root
+    return gamma_above(len(rows) + 3) * len(rows) * root
 
 
 def _over_rounds(sizes: FilterSizes, rows: np.ndarray, rounds: int) -> float:
@@ -235,15 +236,25 @@ def square(rows: np.ndarray) -> np.ndarray:
 
 
 def _reached(matrix: np.ndarray) -> float:
-    """‖X^k v‖/‖X^{k−1}v‖ for some v and k, at most ‖X‖₂; 0 where it underflows."""
+    """‖X^k v‖/‖X^{k−1}v‖ for some v and k, at most ‖X‖₂; 0 where it underflows.
+
+    Guarantee: a lower bound of ‖X‖₂; the share taken off is more than the rounding of a product and a norm.
+    """
     state = matrix[:, int(np.argmax(np.abs(matrix.diagonal())))]
     for _ in range(POWERS):
         state = matrix @ (state / max(float(np.linalg.norm(state)), 1e-300))
-    return float(np.linalg.norm(state)) * (1 - 1e-12)
+    return slightly_below(float(np.linalg.norm(state)))
 
 
-def _measure(covariance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gain, whitened rows and the covariance after seeing `rows` of the state."""
+def _updated(covariance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gain, whitened rows and the covariance after seeing `rows` of the state.
+
+        L Lᵀ = C P Cᵀ,   D = L⁻¹C,   K = P Cᵀ(L Lᵀ)⁻¹,   P − K C P = P − SᵀS,   S = L⁻¹C P
+
+    Shapes: `rows` m × r; gain r × m, whitened rows m × r, covariance r × r.
+
+    Guarantee: plain floats: `gain_distortion` measures what the gains are off by, whatever they are.
+    """
     if rows.shape[0] == 0:
         return rows.T, rows, covariance
     seen = rows @ covariance

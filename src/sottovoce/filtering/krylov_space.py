@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.krylov import measured_defect
+from sottovoce.rounding import roundings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -33,7 +33,7 @@ __all__ = ["KrylovSpace", "krylov_space"]
 
 # Speed alone: Lanczos leaves a band, and what rounding has put outside of it is dropped; `defect` is measured
 # after.
-SPECK = 8 * UNIT_ROUNDOFF
+SPECK = roundings(8)
 # Speed alone: vectors are moved out of a store that is so many times as large.
 ROOMY = 1.25
 

@@ -33,8 +33,9 @@ from scipy import linalg
 
 from sottovoce.filtering.generators import generators
 from sottovoce.filtering.response import BASIS_BYTES
-from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, spectral_norm
+from sottovoce.filtering.rounding import spectral_norm
 from sottovoce.krylov import KrylovBasis, krylov_bases, measured_defect, power_error
+from sottovoce.rounding import above, gamma_above, roundings
 
 if TYPE_CHECKING:
     from sottovoce.filtering.backward import Backward, BackwardRound
@@ -87,16 +88,16 @@ class Lifted:
         found = measured_defect(maps, block - known @ self.shown, basis)
         count, (wide, rows) = known.shape[1], (float(np.linalg.norm(x)) for x in (known, block))
         # Products of a few terms, κ = UR among them, in proportion to the sizes of their factors.
-        unit = ROOM * GAMMA * (count + block.shape[1] + 4)
+        unit = gamma_above(count + block.shape[1] + 4)
         split = float(np.linalg.norm(known - turned @ factor)) + unit * (wide + float(np.linalg.norm(factor)))
         # In long floats, which err by units of their own; weights and rows are floats of what they stand for.
         exactly, answers = known.astype(np.longdouble), h.astype(np.longdouble)
         missed = (maps @ exactly) - exactly - block.astype(np.longdouble) @ answers
         fine, added = float(np.spacing(np.longdouble(1))), float(np.linalg.norm(h))
         unknown = float(np.linalg.norm(missed.astype(np.float64))) + float(np.linalg.norm(known[kept:]))
-        unknown += (fine * (maps.units + 4) + 2 * UNIT_ROUNDOFF * maps.rounds[0].stored_units) * wide
-        unknown += (fine * (block.shape[1] + 4) + 2 * UNIT_ROUNDOFF) * rows * added
-        off = ROOM * (rounds * unknown + split)
+        unknown += (fine * (maps.units + 4) + roundings(2 * maps.rounds[0].stored_units)) * wide
+        unknown += (fine * (block.shape[1] + 4) + roundings(2)) * rows * added
+        off = above(rounds * unknown + split)
         start = off * float(np.linalg.norm(self.shown)) + unit * (
             rows + wide * float(np.linalg.norm(self.shown))
         )
@@ -168,13 +169,14 @@ def followed_beyond(
     for _ in range(rounds):
         sums[0] += spectral_norm(rows[first:last])
         sums[1] += math.sqrt(float((rows[last:] ** 2).sum(axis=1).max(initial=0.0)))
+        # X_{t+1} = A_sᵀ X_t
         rows = maps @ rows
         size = float(np.linalg.norm(rows))
-        left += UNIT_ROUNDOFF * maps.units * size
+        left += roundings(maps.units) * size
         if size * max(drawn, given) <= FADED * min(sums):
             left += size
             break
-    return min(drawn, ROOM * (sums[0] + left * drawn)), min(given, ROOM * (sums[1] + left * given))
+    return min(drawn, above(sums[0] + left * drawn)), min(given, above(sums[1] + left * given))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,7 +187,11 @@ class _Lift:
     generators: Generators
 
     def columns(self, vectors: np.ndarray) -> np.ndarray:
-        """b_j ⊗ v for each column v and each j, those of one v together."""
+        """b_j ⊗ v for each column v and each j, those of one v together.
+
+        A generator is a row of polynomials p_k(W); the powers of W on the vectors are computed once and combined for
+        each.
+        """
         n, kept = self.each.weights.n, self.generators.kept
         most = max(len(p) for row in self.generators.rows for p in row)
         powers = [vectors]
@@ -204,22 +210,37 @@ class _Lift:
         return np.stack(columns, axis=2).reshape(len(columns[0]), -1)
 
     def coefficients(self, vectors: np.ndarray, block: np.ndarray) -> np.ndarray | None:
-        """The rows in terms of the first vectors; None where they are no such combinations."""
+        """The rows in terms of the first vectors; None where they are no such combinations.
+
+        Guarantee: none: least squares in floats; what is left is measured again on the whole basis.
+        """
         columns = self.columns(vectors)
         found = np.linalg.lstsq(columns, block, rcond=None)[0]
         off = float(np.linalg.norm(block - columns @ found))
         return np.asarray(found) if off <= OFF * float(np.linalg.norm(block)) else None
 
     def _powers(self, grown: KrylovBasis, size: int, most: int) -> list[np.ndarray]:
-        """W^k on the first `size` vectors of V, in terms of all of V and what follows."""
+        """W^k on the first `size` vectors of V, in terms of all of V and what follows.
+
+            W^{k+1}V = [V, following]·[H; factor]·(coefficients of W^k V in V)
+
+        as long as W^k of the first vectors stays within V, which `size` is chosen for.
+        """
         powers = [np.eye(grown.size + grown.following.shape[1], size)]
         extended = np.vstack([grown.projected, grown.factor])
         while len(powers) < most:
+            # W^{k+1}V = [V, following]·[H; factor]·c_k,  W^k V = V c_k
             powers.append(extended @ powers[-1][: grown.size])
         return powers
 
     def small(self, grown: KrylovBasis, size: int, coefficients: np.ndarray) -> KrylovBasis:
-        """H, f and the coefficients of the rows in a space of the first `size` vectors of V, without vectors."""
+        """H, f and the coefficients of the rows in a space of the first `size` vectors of V, without vectors.
+
+            H of the lifted space = Σ p_jk(H of W),   p the moved generators
+
+        since W V = V H + following, a polynomial of W on V is one of H, up to its degree; `factor` is what goes
+        beyond the space.
+        """
         count = len(self.generators.rows)
         powers = self._powers(grown, size, 1 + max(1, self.generators.degree))
         whole = np.empty((len(powers[0]), count, size, count))
@@ -255,7 +276,14 @@ class _Lift:
     def whole(
         self, grown: KrylovBasis, size: int, small: KrylovBasis, known: tuple[np.ndarray, np.ndarray]
     ) -> Lifted:
-        """The basis with its vectors, without what is `known`, K and h."""
+        """The basis with its vectors, without what is `known`, K and h.
+
+        With Z an orthonormal basis of what K does not span: V ← V Z, H ← ZᵀH Z, start ← Zᵀ start, and what leaves the
+        space is brought to orthonormal columns by one QR factorisation.
+
+        Guarantee: none of its own: how far the columns are from orthonormal, and A V from V H + following, is
+        measured.
+        """
         H, start = small.projected, small.start
         K, h = known
         stay = linalg.qr(K)[0][:, K.shape[1] :] if K.size else np.eye(len(H))
@@ -281,7 +309,10 @@ class _Lift:
 
 
 def _combined(polynomial: Polynomial, powers: list[np.ndarray]) -> np.ndarray:
-    """Σ_k p_k times the k-th of the powers."""
+    """Σ_k p_k times the k-th of the powers.
+
+    Guarantee: plain floats, each coefficient rounded once; what the basis is off by is measured.
+    """
     total = np.zeros_like(powers[0])
     for coefficient, power in zip(polynomial, powers, strict=False):
         total += float(coefficient) * power

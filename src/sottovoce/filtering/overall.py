@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sottovoce.filtering.doubled import UNIT
 from sottovoce.filtering.frozen_gains import Frozen, frozen_gains, with_floats
-from sottovoce.filtering.rounding import eigenvalue_ends, spectral_norm
+from sottovoce.filtering.rounding import eigenvalue_ends, fine_gamma, spectral_norm
 from sottovoce.filtering.windows import answer_norm, noise_floor
+from sottovoce.rounding import above, closely_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,11 +81,11 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
         return None
     least = floor.strength
     defects = with_floats(steps)
-    share = 1.001 * (defects.drift / least + 2 * defects.crossed / math.sqrt(least))
+    share = closely_above(defects.drift / least + 2 * defects.crossed / math.sqrt(least))
     if not share < 0.5:
         return None
-    unwhite = 1.001 * (defects.white + share) / (1 - share)
-    norm = 1.001 * math.sqrt((1 + unwhite) / least)
+    unwhite = closely_above(defects.white + share) / (1 - share)
+    norm = closely_above(math.sqrt((1 + unwhite) / least))
     plainly = InFloats(steps)
     whitening = (
         _whitening_norm(stages, least, unwhite) if floor.window == 1 else answer_norm(run, floor, unwhite)
@@ -103,10 +103,10 @@ def overall(steps: Sequence[FilterStep], cut: Cut, rows: Rows) -> Overall | None
     # Σ_s ‖o_ts‖₁ ≤ √(rT)·(Σ_s ‖o_ts‖²)^½, and the squares of all rows sum to their number times ‖Ô‖² at most.
     entries = size * rounds * sum(step.stage.count for step in steps)
     return Overall(
-        unwhite=1.01 * unwhite,
-        cut=1.01 * signal,
+        unwhite=above(unwhite),
+        cut=above(signal),
         plainly=plainly.by_norm(norm),
-        wide=1.01 * math.sqrt(entries) * plainly.rows_norm(norm),
+        wide=above(math.sqrt(entries)) * plainly.rows_norm(norm),
         frozen=frozen,
     )
 
@@ -125,11 +125,11 @@ def _whitening_norm(stages: Iterable[Stage], least: float, unwhite: float) -> fl
         rows = np.asarray(stage.rows)
         longest = max(longest, spectral_norm(np.asarray(stage.transition)))
         gram = rows @ rows.T
-        room = UNIT * (stage.size + 2) * float((rows**2).sum())
-        fewest = min(fewest, eigenvalue_ends((gram + gram.T) / 2)[0] - 1.001 * room)
+        room = fine_gamma(stage.size + 2) * float((rows**2).sum())
+        fewest = min(fewest, eigenvalue_ends((gram + gram.T) / 2)[0] - closely_above(room))
     if not fewest > 0:
         return math.inf
-    return 1.001 * (1 + longest) * math.sqrt((1 + unwhite) / (least * fewest))
+    return closely_above(1 + longest) * math.sqrt((1 + unwhite) / (least * fewest))
 
 
 def _leak(steps: Sequence[FilterStep], rows: Rows, norm: float) -> float:
@@ -157,11 +157,11 @@ def _leak(steps: Sequence[FilterStep], rows: Rows, norm: float) -> float:
         if factor is not None:
             # The product rounds, too.
             missed = np.abs(adjoint @ factor.T)
-            missed += UNIT * (steps[s].stage.size + 2) * (np.abs(adjoint) @ np.abs(factor).T)
+            missed += fine_gamma(steps[s].stage.size + 2) * (np.abs(adjoint) @ np.abs(factor).T)
             across[starts[s + 1] : end] += missed.sum(axis=1)
             widest = max(widest, float(missed.sum(axis=0).max(initial=0.0)))
     seen = math.sqrt(widest * float(across.max(initial=0.0)))
-    return 1.01 * (seen + float(np.linalg.norm(lost)) + norm * math.sqrt(added))
+    return above(seen + float(np.linalg.norm(lost)) + norm * math.sqrt(added))
 
 
 def left_out(
@@ -193,7 +193,10 @@ class InFloats:
     """
 
     def __init__(self, steps: Sequence[FilterStep]) -> None:
-        """What every round shows and adds, before any row is looked at."""
+        """What every round shows and adds, before any row is looked at.
+
+        Rounds that share a filter and a bound of their states share what is computed here.
+        """
         starts = np.cumsum([0, *(step.stage.count for step in steps)])
         self._steps, self._starts = steps, starts
         self._lost, self._turned, added = np.zeros(starts[-1]), np.zeros(starts[-1]), 0.0
@@ -220,7 +223,13 @@ class InFloats:
         self._added = float(np.sqrt(added))
 
     def add(self, s: int, sizes: np.ndarray, dead: np.ndarray) -> None:
-        """Count round s, the sizes of the rows O_ts being given, and those of rows that were dropped after them."""
+        """Count round s, the sizes of the rows O_ts being given, and those of rows that were dropped after them.
+
+        `sizes` are |O_ts|, (rows of later rounds, states). What floats lose in the step of round s is read by them:
+        once for what states may hold, once for unit disturbances.
+
+        Guarantee: an upper bound of what this round adds to the error of each later row.
+        """
         begin, end = self._starts[s + 1], self._starts[s + 1] + len(sizes)
         slip, of_ones, *_ = self._slips[s]
         self._lost[begin:end] += sizes @ slip
@@ -259,8 +268,8 @@ class InFloats:
         for step, (_, ones, _, _, unsure) in pairs:
             moved += len(ones) * (step.reach * ones.max(initial=0.0)) ** 2
             shown += step.reach**2 * float((unsure**2).sum())
-        off = 1.01 * math.sqrt(moved)
-        return 1.01 * (norm + math.sqrt(shown)) / (1 - off) if off < 0.5 else math.inf
+        off = above(math.sqrt(moved))
+        return above(norm + math.sqrt(shown)) / (1 - off) if off < 0.5 else math.inf
 
     def by_norm(self, norm: float) -> float:
         """A bound of ‖(F̂ − F̃)c‖ for Σ‖c_t‖² ≤ 1 from ‖𝒪‖ ≤ `norm` alone, before any round is counted.
@@ -275,7 +284,7 @@ class InFloats:
             for step in {id(step): step for step in self._steps}.values()
         )
         dropped = DEAD * math.sqrt(self._starts[-1]) * held
-        return 1.01 * (float(np.linalg.norm(self._lost)) + self.rows_norm(norm) * self._added + dropped)
+        return above(float(np.linalg.norm(self._lost)) + self.rows_norm(norm) * self._added + dropped)
 
     def total(self, turned: float) -> float:
         """A bound of ‖(F̂ − F̃)c‖ for Σ‖c_t‖² ≤ 1, O being off by `turned`.
@@ -284,4 +293,4 @@ class InFloats:
         Source: docs/proofs/programs.md, "States that are followed in plain floats".
         """
         off = turned + self.turned
-        return 1.01 * (float(np.linalg.norm(self._lost)) + off * self._added)
+        return above(float(np.linalg.norm(self._lost)) + off * self._added)

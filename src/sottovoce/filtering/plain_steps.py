@@ -47,7 +47,12 @@ def filtered_plainly(stages: Sequence[Stage], *, period: int, settled_at: float)
 def _filtered(
     stage: Stage, P: np.ndarray, aim: np.ndarray | None, settled_at: float
 ) -> tuple[Filtered, np.ndarray]:
-    """One step of the filter, and the next covariance: the `aim` where rows show no more of what it differs by."""
+    """One step of the filter, and the next covariance: the `aim` where rows show no more of what it differs by.
+
+        Y = [A; C](P + injected)[A; C]ᵀ + noise,   a = Y₁₂Xᵀ,   K = aX,   P' = Y₁₁ − a aᵀ
+
+    Guarantee: plain floats; what they leave of the identities is bounded by `Unsure`.
+    """
     size, both, injected = stage.size, stage.dense_both, stage.noise.injected
     held = P if injected is None else P + np.asarray(injected.high)
     seen = from_either_side(both, stage.slabs, held)

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.doubled import (
-    UNIT,
     Doubled,
     add,
     from_left,
@@ -44,6 +43,8 @@ from sottovoce.filtering.overall import (
     left_out,
     overall,
 )
+from sottovoce.filtering.rounding import fine_gamma
+from sottovoce.rounding import above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -271,9 +272,9 @@ class ProgramResponse:
                 # Rows are those of the round after times Φ, and those of one round are new: X C.
                 sources = np.concatenate([np.abs(later.filtered.whitener).sum(axis=1), before])
                 made = slice(starts[s + 1], starts[s + 1] + len(sources))
-                lost[here] += 2 * UNIT * (sizes @ later.held)
+                lost[here] += fine_gamma(2) * (sizes @ later.held)
                 lost[made] += np.outer(sources, later.filtered.slip(later.held))
-                turned[here] += later.reach * 2 * UNIT * across
+                turned[here] += fine_gamma(2) * later.reach * across
                 turned[made] += later.reach * sources * later.filtered.slip(np.ones((size, 1)))
             else:
                 lost[here, 1] += sizes @ plainly.let_in(s)
@@ -295,22 +296,22 @@ class ProgramResponse:
         unwhite = float(white.max(initial=0.0))
         unwhite += off * (2 * largest.crossed + (2 * norm + off) * largest.drift)
         followed, signal, noise = float(np.linalg.norm(lost[:, 0])), 0.0, 0.0
-        in_floats = math.inf if plainly is None else plainly.total(1.01 * dropped_off)
+        in_floats = math.inf if plainly is None else plainly.total(above(dropped_off))
         if self.cut is not None:
             # 𝒪fᵀ as computed, and what rounding did to it: that of states which f lets something into.
             leak = float(np.sqrt(cut_columns * cut_rows.max(initial=0.0))) + float(np.linalg.norm(lost[:, 1]))
             # Noise of covariance I + E, ‖E‖ ≤ η, that is off by n in norm has one off by 2√(1 + η)n + n² more.
-            noise, signal = left_out([step.filtered for step in steps], self.cut, 1.01 * leak, norm + off)
+            noise, signal = left_out([step.filtered for step in steps], self.cut, above(leak), norm + off)
             unwhite += 2 * math.sqrt(1 + unwhite) * noise + noise * noise
         self._known["accuracy"] = Accuracy(
-            unwhite=1.01 * unwhite,
-            cut=1.01 * signal,
-            followed=1.01 * followed if plainly is None else in_floats,
-            turned=1.01 * off,
-            wide=1.01 * float(np.linalg.norm(wide)),
+            unwhite=above(unwhite),
+            cut=above(signal),
+            followed=above(followed) if plainly is None else in_floats,
+            turned=above(off),
+            wide=above(float(np.linalg.norm(wide))),
             plainly=in_floats,
-            norm=1.01 * (norm + off),
-            let_in=1.01 * noise,
+            norm=above(norm + off),
+            let_in=above(noise),
         )
 
     def forms(
@@ -342,7 +343,10 @@ class ProgramResponse:
         return replace(self, other=None)
 
     def _form(self, target: int, found: _Found, *, energy: bool, encoder: np.ndarray | None) -> ProgramForm:
-        """The form of one target: M̂ = F̂ᵀF̂, or CᵀF̂ᵀF̂C; ‖(C c)_t‖ is at most the row sum of |C|."""
+        """The form of one target: M̂ = F̂ᵀF̂, or CᵀF̂ᵀF̂C; ‖(C c)_t‖ is at most the row sum of |C|.
+
+        Guarantee: |cᵀMc − cᵀM̂c| is at most the error that the form carries, for every allowed stream.
+        """
         rounds, height = len(self.steps), int(self.starts[-1])
         response = found.response
         if self.is_dear and self.in_floats:
@@ -355,11 +359,11 @@ class ProgramResponse:
         shift = at_once if energy else followed * float(np.sqrt(rounds)) + each
         if encoder is not None:
             sums = np.abs(encoder).sum(axis=1)
-            longest = float(sums.max()) * (1 + UNIT * rounds)
+            longest = float(sums.max()) * (1 + fine_gamma(rounds))
             shift = at_once * longest * (1 if energy else float(np.sqrt(rounds)))
             # ‖|F̂||C||c|‖, which what rounding does to F̂C is in proportion to.
             spread = longest * np.linalg.norm(response) if energy else np.linalg.norm(sums @ np.abs(response))
-            shift += UNIT * (rounds + 6) * float(spread)
+            shift += fine_gamma(rounds + 6) * float(spread)
             response = encoder.T @ response
         # ‖|F̂C||c|‖² at most.
         sizes = (response**2).sum() if energy else (np.abs(response).sum(axis=0) ** 2).sum()
@@ -372,8 +376,8 @@ class ProgramResponse:
             matrix=matrix,
             attained=attained,
             # The products, and what sums of the entries of M add when it is valued.
-            rounding=float(UNIT * (height + 3 * rounds + 8) * sizes),
-            shift=float(1.01 * shift),
+            rounding=float(fine_gamma(height + 3 * rounds + 8) * sizes),
+            shift=float(above(shift)),
             unwhite=unwhite,
         )
 
@@ -399,7 +403,7 @@ class ProgramResponse:
             response[:, s + 1, starts[s + 1] : starts[s + 1] + len(adjoint)] = known.T
         largest = max(float(np.abs(each).max(initial=0.0)) for each in inputs.values())
         wide = self.overall.wide if self.is_dear else self.accuracy.wide
-        rest = UNIT * (size + 2) * largest * wide
+        rest = fine_gamma(size + 2) * largest * wide
         for each in response:
             yield _Found(response=each, sizes=np.abs(each), units=0.0, rest=rest)
 
@@ -442,7 +446,10 @@ class ProgramResponse:
         rest = max(each.missed for each in put.values()) * (self.accuracy.wide + float(np.sqrt(starts[-1])))
         for k in range(len(targets)):
             yield _Found(
-                response=response[k], sizes=np.abs(sizes[k]), units=UNIT * (several + 2), rest=several * rest
+                response=response[k],
+                sizes=np.abs(sizes[k]),
+                units=fine_gamma(several + 2),
+                rest=several * rest,
             )
 
 
@@ -470,7 +477,10 @@ class _Put:
 
 
 def _put(filtered: Filtered, given: tuple[Doubled, ...]) -> _Put:
-    """What a round makes of contributions: B_x − K D_0 (and −K D_a) in the state, X D_a at once."""
+    """What a round makes of contributions: B_x − K D_0 (and −K D_a) in the state, X D_a at once.
+
+    Guarantee: products in doubled precision; the last number bounds what is missed of them.
+    """
     size, count = filtered.stage.size, filtered.stage.count
     answer, whitener = filtered.factors
     inputs, shown, missed = [], [], 0.0

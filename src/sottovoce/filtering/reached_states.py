@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.doubled import UNIT
+from sottovoce.filtering.rounding import fine_gamma
 from sottovoce.filtering.windows import noise_floor
+from sottovoce.rounding import above, closely_above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,9 @@ def reached_by_noise(
     )
     if not floor.outweighs(drift):
         return None
-    inputs = 1.001 * max(float((stage.inputs_given**2).sum(axis=0).max(initial=0.0)) for stage in stages)
+    inputs = closely_above(
+        max(float((stage.inputs_given**2).sum(axis=0).max(initial=0.0)) for stage in stages)
+    )
     factors = [float(np.linalg.norm(stage.factor)) for stage in stages if stage.factor is not None]
     let_in = max(factors, default=None)
     injected = max(np.asarray(stage.injected.high).diagonal().max(initial=0.0) for stage in stages)
@@ -77,14 +80,17 @@ def reached_by_noise(
             columns = [np.sqrt(inputs * shown) + disturbed * (slipped * more * largest)]
             if let_in is not None:
                 columns.append(let_in * (1 + slipped * more * reach) * disturbed)
-            made[id(diagonal)] = 1.001 * np.array(columns).T, 1.001 * reach * more
+            made[id(diagonal)] = closely_above(np.array(columns).T), closely_above(reach) * more
         found.append(made[id(diagonal)])
     return found
 
 
 def _slip(filtered: Filtered) -> float:
-    """ε ≥ ‖ε_v‖, |ε_v| ≤ (r + m + 6)u(|A| + 2|K||C|): what floats may change the loop of a round by."""
+    """ε ≥ ‖ε_v‖, |ε_v| ≤ (r + m + 6)u(|A| + 2|K||C|): what floats may change the loop of a round by.
+
+    Guarantee: an upper bound, by Frobenius norms.
+    """
     stage = filtered.stage
     A, C = (float(np.linalg.norm(part)) for part in (stage.dense_both[: stage.size], stage.rows))
     gain = float(np.linalg.norm(filtered.gain_sizes))
-    return 1.01 * UNIT * (stage.size + stage.count + 6) * (A + 2 * gain * C)
+    return above(fine_gamma(stage.size + stage.count + 6)) * (A + 2 * gain * C)

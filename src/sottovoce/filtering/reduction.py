@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.backward import backward
-from sottovoce.filtering.doubled import UNIT, Doubled
+from sottovoce.filtering.doubled import Doubled
 from sottovoce.filtering.growth import growth
 from sottovoce.filtering.lifted import followed_beyond, lifted_basis
 from sottovoce.filtering.response import (
@@ -35,7 +35,7 @@ from sottovoce.filtering.response import (
     REDUCTION_GOAL,
     REDUCTION_GOAL_PER_ROUND,
 )
-from sottovoce.filtering.rounding import power_sum
+from sottovoce.filtering.rounding import fine_gamma, power_sum
 from sottovoce.filtering.stages import Noise, Stage, float_row
 from sottovoce.krylov import (
     gram_in_blocks,
@@ -45,6 +45,7 @@ from sottovoce.krylov import (
     proved_power_error,
 )
 from sottovoce.protocols import GIVEN
+from sottovoce.rounding import closely_above
 
 if TYPE_CHECKING:
     from sottovoce.filtering.backward import Backward
@@ -68,7 +69,7 @@ LOOSE = 1e-7
 MOST_GIVEN = 8
 # Speed alone: what a vector that counts is longer than, where several registers make Krylov spaces lose digits: a space
 # that has closed grows on out of rounding otherwise.
-LEAST = 5e-12
+SHORTEST = 5e-12
 # Speed alone: states that may grow by more than this leave too much open of what is cut: a filter over all of them
 # does not.
 WILD = 1e5
@@ -142,10 +143,12 @@ def reduced_stages(
         basis, defect = grown, measured_defect(maps, block / scale, grown)
         stages = _stages(view, maps, basis, columns, scale)
     # Entries of the start block are rounded once.
-    once = UNIT * float(np.linalg.norm(block))
+    once = fine_gamma(1) * float(np.linalg.norm(block))
     return stages, Cut(
         relation=defect.relation,
-        start=1.001 * (scale * defect.start + once + UNIT * scale * float(np.linalg.norm(basis.start))),
+        start=closely_above(
+            scale * defect.start + once + fine_gamma(1) * scale * float(np.linalg.norm(basis.start))
+        ),
         drawn=drawn,
         given=given,
         beyond=beyond,
@@ -175,7 +178,13 @@ def _stages(
 def _seen_in_full(
     view: SeenView, maps: Backward, columns: dict[tuple[int, int], tuple[int, slice]]
 ) -> tuple[slice, int] | None:
-    """The columns of the rows that every round shows but some of the last, and how many these are."""
+    """The columns of the rows that every round shows but some of the last, and how many these are.
+
+    None where rounds in the middle differ, or where more rounds at the end than are looked at one by one show
+    something else.
+
+    Guarantee: exact: rounds are compared by which columns of the space they read.
+    """
     spans = [columns[_kind(maps, t, seen)][1] for t, seen in enumerate(view.rounds)]
     tail = next(k for k, span in enumerate([*reversed(spans), spans[0]]) if span == spans[0])
     alike = all(span == spans[0] for span in spans[: len(spans) - tail])
@@ -242,7 +251,7 @@ def _basis(
     if block.shape[1] > largest or not block.any() or (whole <= FEW_STATES and not forced):
         return None
     check_at, basis = 1.0, None
-    least = LEAST if len(protocol.programs[0].keeps) > 1 else 0.0
+    least = SHORTEST if len(protocol.programs[0].keeps) > 1 else 0.0
     for basis in krylov_bases(maps, block, largest=largest, parts=maps.slots, least=least):
         if basis.residual.shape[0] == 0:
             return basis
@@ -255,7 +264,11 @@ def _basis(
 
 
 def _by_slots(maps: Backward, vectors: np.ndarray) -> list[np.ndarray]:
-    """Which vectors lie in each slot; −1 stands for none."""
+    """Which vectors lie in each slot; −1 stands for none.
+
+    Every slot gets as many places as the fullest has, so that all rounds have states of one size; places beyond are
+    0.
+    """
     own = [np.flatnonzero(vectors[slot].any(axis=0)) for slot in maps.slots]
     widest = max(len(each) for each in own)
     return [np.pad(each, (0, widest - len(each)), constant_values=-1) for each in own]
@@ -296,5 +309,5 @@ def _noise(drawn: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Noise
         process=(process + process.T) / 2,
         shared=moved @ rows.T,
         seen=rows @ gram @ rows.T,
-        injected=Doubled(high=gram, error=UNIT * units * np.outer(lengths, lengths)),
+        injected=Doubled(high=gram, error=fine_gamma(units) * np.outer(lengths, lengths)),
     )

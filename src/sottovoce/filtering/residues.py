@@ -104,7 +104,11 @@ class Remainders:
     """Spaces as they come out modulo several primes, joined."""
 
     def __init__(self) -> None:
-        """Nothing is known yet: `pivots` has which numbers of a vector the others follow from, of each space."""
+        """Nothing is known yet: `pivots` has which numbers of a vector the others follow from, of each space.
+
+        Modulus and pivots grow with each prime that is added; what was found modulo a bad prime, of smaller rank than
+        others, is forgotten.
+        """
         self._modulus = 1
         self.pivots: dict[int, tuple[int, ...]] = {}
         self._joined: dict[int, dict[tuple[int, int], int]] = {}
@@ -162,7 +166,14 @@ class Remainders:
 
 
 def _quotient(value: int, modulus: int) -> Fraction | None:
-    """The fraction with this remainder whose numerator and denominator are at most √(modulus/2); None without one."""
+    """The fraction with this remainder whose numerator and denominator are at most √(modulus/2); None without one.
+
+    The extended algorithm of Euclid, stopped halfway: r ≡ t·value (mod modulus) at each step, and r falls while t
+    grows.
+
+    Guarantee: if there is such a fraction it is unique and is found; that it is the one sought has to be checked.
+    Source: Wang, *A p-adic algorithm for univariate partial fractions* (1981).
+    """
     most = math.isqrt(modulus // 2)
     r0, r1, t0, t1 = modulus, value % modulus, 0, 1
     while r1 > most:
@@ -174,7 +185,10 @@ def _quotient(value: int, modulus: int) -> Fraction | None:
 
 
 def primes() -> Iterator[int]:
-    """Primes from the largest on downwards, as far as Fermat's test tells: nothing rests on it."""
+    """Primes from the largest on downwards, as far as Fermat's test tells: nothing rests on it.
+
+    A number that is no prime would make a wrong inverse, a fraction that fails its check, and another try.
+    """
     number = LARGEST_PRIME
     while True:
         if all(pow(base, number - 1, number) == 1 for base in (2, 3, 5, 7)):

@@ -27,8 +27,9 @@ from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.gram import forms_of
 from sottovoce.filtering.kalman import Gains, as_products_are_fast, filter_gains
 from sottovoce.filtering.krylov_space import krylov_space
-from sottovoce.filtering.rounding import GAMMA, ROOM, UNIT_ROUNDOFF, Step, power_sum, spread
+from sottovoce.filtering.rounding import SECOND_ORDER, Step, power_sum, spread
 from sottovoce.krylov import KrylovBasis, krylov_bases, power_error, proved_power_error
+from sottovoce.rounding import above, gamma, roundings
 from sottovoce.scenarios import ENGINES, Engine
 
 if TYPE_CHECKING:
@@ -52,9 +53,6 @@ __all__ = [
 REDUCTION_GOAL, REDUCTION_GOAL_PER_ROUND = 1e-11, 1e-13
 # Speed alone: the same for a response behind bounds of a per cent or so.
 COARSE_GOAL, COARSE_GOAL_PER_ROUND = 1e-7, 1e-11
-# Needed by a proof (docs/proofs/filter.md, "What a distortion is"): distortions are added to first order; what
-# products of them would add is covered by this factor.
-SECOND_ORDER = 1.01
 # Speed alone: forms are made together while they take no more memory than this.
 BATCH_BYTES = 256 * 2**20
 # Speed alone: the filter on all unknown nodes works on n × n numbers, the Krylov basis on n × r.
@@ -190,6 +188,9 @@ class FilteredResponse:
         """The 0-based round from which on rounds are alike, if what they show is worth no more than a state.
 
         Speed alone: rows that are fewer than the states are followed one by one.
+
+        Guarantee: gains from this round on are those that are used for all later ones, as `gains.steady_from` says;
+        none of the ends rests on which round it is.
         """
         start, rows = self.gains.steady_from(self.rounds), len(self.rows)
         shown = (self.rounds - 1 - start) * rows + len(self.gains.last_whitener)
@@ -216,7 +217,7 @@ class FilteredResponse:
         """
         error, size = max(step, self._step.error), self.size
         followed = error * rounds * (size * self.gains.covariance_norm) ** 0.5
-        return float(ROOM * (followed + GAMMA * size * (size * rounds) ** 0.5))
+        return float(above(followed + gamma(size) * (size * rounds) ** 0.5))
 
     @cached_property
     def _step(self) -> Step:
@@ -250,7 +251,7 @@ class FilteredResponse:
             return self.recursion_error(self.rounds)
         built = 1.05 * self.gains.covariance_norm**0.5
         found = self.recursion_error(self.rounds, self.settled_loop.step_error)
-        return float(found + ROOM * self.shows * built * self.recursion_error(start))
+        return float(found + above(self.shows) * built * self.recursion_error(start))
 
     def before(self, rows: np.ndarray, round_index: int) -> np.ndarray:
         """Rows · A Φ_t: what rows that read the state of the next round read in the one with this 0-based index.
@@ -306,7 +307,7 @@ class FilteredResponse:
         k = self.gains.at(round_index)
         gain, rows = np.abs(self.gains.gain[k]), np.abs(self.rows)
         sizes = abs(self.transition) @ (np.eye(self.size) + gain @ rows)
-        size = min(float(np.linalg.norm(sizes)), ROOM * spread(sizes))
+        size = min(float(np.linalg.norm(sizes)), above(spread(sizes)))
         transition = self.transition
         terms = (
             self.size
@@ -316,7 +317,7 @@ class FilteredResponse:
         return ClosedLoop(
             loop=self.after(np.eye(self.size), k),
             whitener=self.gains.whitener[k],
-            off=1.001 * UNIT_ROUNDOFF * (terms + len(rows) + 2) * size,
+            off=gamma(terms + len(rows) + 2) * size,
         )
 
     def whitener(self, round_index: int) -> np.ndarray:
@@ -414,9 +415,7 @@ def _given_error(system: HiddenSystem) -> float:
     Guarantee: upper bound, to first order; `SECOND_ORDER` has the rest.
     Source: docs/proofs/filter.md, "Exact weights and rows".
     """
-    return _reach(system) * (
-        2 * UNIT_ROUNDOFF * system.power_norm + (1 + system.power_norm) * system.rows_error
-    )
+    return _reach(system) * (roundings(2) * system.power_norm + (1 + system.power_norm) * system.rows_error)
 
 
 def _reduction(system: HiddenSystem, goal: float, *, forced: bool) -> KrylovBasis | None:

@@ -92,7 +92,11 @@ class Restriction:
     def _stage(
         self, seen: SeenRound, later: SeenRound, places: Mapping[int, Mapping[int, int]], size: int
     ) -> Stage:
-        """One round: the rows of the coordinates that stay after it, in those that stayed before."""
+        """One round: the rows of the coordinates that stay after it, in those that stayed before.
+
+        Guarantee: exact up to one rounding of each entry: coordinates that follow from others are put in as
+        rationals.
+        """
         before, state = self.follows[id(seen)], seen.compiled.state
         kept = [_put_in(state.forms[s], state.denominator, before) for s in places[id(later)]]
         kept += [({}, 1)] * (size - len(kept))
@@ -172,7 +176,10 @@ def _guesses(pairs: Pairs, nodes: Collection[int], size: int, known: Remainders)
 
 
 def _known_nodes(pairs: Pairs) -> Guess:
-    """All that known nodes keep, and before the first round all that anybody does."""
+    """All that known nodes keep, and before the first round all that anybody does.
+
+    Before the first round every register is 0. What a known node keeps is known, as its draws and contributions are.
+    """
     compiled, known = pairs[0][0].compiled, pairs[0][0].known
     before = {id(seen) for seen, _, first in pairs if first}
     return {
@@ -183,7 +190,10 @@ def _known_nodes(pairs: Pairs) -> Guess:
 
 
 def _pairs(view: SeenView) -> Pairs:
-    """Which rounds follow each other, each pair once; and whether what was kept before the former is 0."""
+    """Which rounds follow each other, each pair once; and whether what was kept before the former is 0.
+
+    Rounds of a period recur, so that there are few pairs, however many rounds.
+    """
     found = {
         (id(seen), id(later), t == 0): (seen, later, t == 0)
         for t, (seen, later) in enumerate(pairwise(view.rounds))
@@ -192,7 +202,10 @@ def _pairs(view: SeenView) -> Pairs:
 
 
 def _bits(view: SeenView) -> int:
-    """The length of the largest whole number in rows and maps."""
+    """The length of the largest whole number in rows and maps.
+
+    Speed alone: it says how many primes are needed before fractions can be read off remainders.
+    """
     most = 0
     for seen in {id(seen): seen for seen in view.rounds}.values():
         forms = [*seen.rows, *seen.compiled.state.forms]
@@ -246,7 +259,10 @@ def _unseen(seen: SeenRound, nodes: Collection[int], prime: int) -> np.ndarray |
 def _remainders(
     forms: Sequence[Form], scales: Sequence[int], places: Mapping[int, int], prime: int
 ) -> np.ndarray:
-    """Forms over their scales as rows of remainders, the columns that have a place."""
+    """Forms over their scales as rows of remainders, the columns that have a place.
+
+    Guarantee: exact modulo the prime, if it divides none of the scales; `pow` raises ValueError if it does.
+    """
     table = np.zeros((len(forms), len(places)), dtype=np.int64)
     for k, (form, scale) in enumerate(zip(forms, scales, strict=True)):
         inverse = pow(scale, -1, prime)

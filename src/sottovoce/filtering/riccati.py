@@ -38,6 +38,7 @@ def doublings(
     """
     size = len(step)
     for _ in range(most):
+        # (I + G_k H_k)⁻¹[A_k, G_k]
         solved = np.linalg.solve(np.eye(size) + seen @ weight, np.hstack([step, seen]))
         added = step.T @ weight @ solved[:, :size]
         added = (added + added.T) / 2

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy import linalg
 
 from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import GAMMA, ROOM, TINY
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,12 +26,17 @@ if TYPE_CHECKING:
     from sottovoce.filtering.impulses import Impulses
 
 __all__ = [
-    "GAMMA",
-    "ROOM",
-    "TINY",
-    "UNIT_ROUNDOFF",
+    "FACTOR_ROOM",
+    "FINE_GAMMA",
+    "LEAST_EXPONENT",
+    "SECOND_ORDER",
+    "SKEWED",
+    "SMALLEST",
+    "UNDERFLOWN",
+    "WHITE",
     "Step",
     "eigenvalue_ends",
+    "fine_gamma",
     "gram_error",
     "is_above",
     "norm_above",
@@ -46,16 +52,30 @@ __all__ = [
     "turned_rows",
 ]
 
-# Needed by every proof: γ_k ≤ this, times k, for k below 10¹²; bounds of rounding errors are themselves computed
-# within `ROOM`.
-GAMMA, ROOM = 1.001 * UNIT_ROUNDOFF, 1.01
-# Needed by proofs that norms enter: squares of numbers below 1e-154 underflow, so that norms are known up to this
-# much, and so is a product of two.
-TINY = 1e-150
+# Needed by every proof of programs: γ_k ≤ this, times k, for k below 8·10⁹: closer than `GAMMA`.
+FINE_GAMMA = UNIT_ROUNDOFF * (1 + 1e-6)
+# Needed by products in doubled precision (docs/proofs/programs.md): units are no smaller than two to this and some
+# bits, so that products of two of them do not underflow; and what underflow may take off a sum of products.
+LEAST_EXPONENT, UNDERFLOWN = -400, 1e-290
+# Needed by the same products: smaller entries of a program, and those larger than its inverse, are refused, so that
+# nothing underflows unseen.
+SMALLEST = 1e-100
+# Needed by steps in plain floats (docs/proofs/programs.md): of an X that whitens less well nothing is said.
+WHITE = 1e-3
+# Needed by forms in blocks (docs/proofs/blocks.md): beyond this V is not known to be as good as orthonormal.
+SKEWED = 1e-3
+# Needed by states of blocks (docs/proofs/blocks.md): room for the few roundings of a factor that is followed by itself.
+FACTOR_ROOM = 1 + 1e-9
+# Needed by distortions (docs/proofs/filter.md, "What a distortion is"), added to first order: what products of
+# them would add.
+SECOND_ORDER = 1.01
 # Needed by norms of tiny matrices: what is added so that one below the least normal number is not rounded down.
-LEAST = 2.0**-1022
+LEAST_NORMAL = 2.0**-1022
 # Speed alone: XᵀX is squared so often, and a norm is at most n^(2^−(SQUARES + 2)) times too large.
 SQUARES = 6
+
+
+Size = TypeVar("Size", float, np.ndarray)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +103,18 @@ class Step:
         return cls(stretch=ROOM * norm * (1 + gain), error=ROOM * error)
 
 
+def fine_gamma(count: Size) -> Size:
+    """γ_k from above as programs count it, to six digits: their allowances stand beside numbers of that size.
+
+    Guarantee: an upper bound of γ_k for k below 8·10⁹.
+    Source: docs/proofs/units.md.
+
+    >>> UNIT_ROUNDOFF < fine_gamma(1) < 1.00001 * UNIT_ROUNDOFF
+    True
+    """
+    return FINE_GAMMA * count
+
+
 def product_error(count: int, left: np.ndarray, right: np.ndarray) -> float:
     """γ_k‖X‖_F‖Y‖_F: a bound of the error of a product that sums `count` terms an entry.
 
@@ -107,7 +139,10 @@ def spread(sizes: np.ndarray | csr_array) -> float:
 
 
 def terms(matrix: np.ndarray | csr_array) -> int:
-    """How many terms an entry of a product X·Y sums at most: what a row of X holds. A zero adds no error."""
+    """How many terms an entry of a product X·Y sums at most: what a row of X holds. A zero adds no error.
+
+    Guarantee: exact for the matrix as stored; k terms make an entry off by γ_k of the sum of its sizes, in any order.
+    """
     return int((matrix != 0).sum(axis=1).max()) if min(matrix.shape) else 0
 
 
@@ -157,7 +192,13 @@ def top_eigenvalue(matrix: np.ndarray) -> float:
 
 
 def _top(matrix: np.ndarray, guess: float) -> float:
-    """An upper bound of λ_max next to a guess of it."""
+    """An upper bound of λ_max next to a guess of it.
+
+    The room around the guess grows fourfold until a factorisation proves it; if none does, row and column sums bound
+    λ_max.
+
+    Guarantee: an upper bound of the largest eigenvalue of the symmetric matrix as stored.
+    """
     room = 2 * _definite_room(matrix, guess)
     for _ in range(12):
         if is_above(-matrix, -(guess + room)):
@@ -212,7 +253,7 @@ def norm_above(matrices: np.ndarray) -> np.ndarray:
         power = power @ power
         exponent /= 2
     room = 1 + ROOM * GAMMA * 64 * (max(matrices.shape[-2:]) + 8) * matrices.shape[-1]
-    return np.asarray((np.sqrt(squared) * safe * room + LEAST) * (scale > 0))
+    return np.asarray((np.sqrt(squared) * safe * room + LEAST_NORMAL) * (scale > 0))
 
 
 def power_sum(loop: np.ndarray, off: float, count: float = np.inf) -> float:

@@ -52,7 +52,12 @@ class RowSpace:
         return len(self.pivots)
 
     def extended(self, rows: Iterable[dict[int, Fraction]]) -> RowSpace:
-        """The span of this space and `rows`."""
+        """The span of this space and `rows`.
+
+        A row is reduced by the lines there are; what is left of it, scaled to 1 at its largest entry, is a new line.
+
+        Guarantee: exact, in rationals; this space stays as it is.
+        """
         grown = RowSpace(pivots=dict(self.pivots))
         for row in rows:
             rest = grown._remainder(row)

@@ -43,7 +43,12 @@ def slabs_of(matrix: np.ndarray) -> Slabs:
 
 
 def _rows_times(matrix: np.ndarray, slabs: Slabs, right: np.ndarray) -> np.ndarray:
-    """The matrix of these slabs times another."""
+    """The matrix of these slabs times another.
+
+    A slab is a range of rows that have entries in their first columns only; the zeros behind them are not multiplied.
+
+    Guarantee: the product in floats; leaving zeros out changes no sum but for its order.
+    """
     if len(slabs) == 1:
         return np.asarray(matrix @ right)
     found = np.empty((len(matrix), right.shape[1]))
@@ -52,23 +57,29 @@ def _rows_times(matrix: np.ndarray, slabs: Slabs, right: np.ndarray) -> np.ndarr
     return found
 
 
-def _times_rows(left: np.ndarray, matrix: np.ndarray, slabs: Slabs) -> np.ndarray:
-    """A matrix times the transpose of that of these slabs."""
-    if len(slabs) == 1:
-        return np.asarray(left @ matrix.T)
-    found = np.empty((len(left), len(matrix)))
+def from_either_side(matrix: np.ndarray, slabs: Slabs, middle: np.ndarray) -> np.ndarray:
+    """B Z Bᵀ for B of these slabs and a symmetric Z, symmetric to the bit.
+
+    What is below the diagonal is formed and stands above it, too; what is formed twice is its mean.
+
+    Guarantee: the product in floats, each entry a sum of as many products as B Z Bᵀ has, and symmetric to the bit.
+    """
+    left = _rows_times(matrix, slabs, middle)
+    found = np.empty((len(matrix), len(matrix)))
     for begin, end, wide in slabs:
-        np.matmul(left[:, :wide], matrix[begin:end, :wide].T, out=found[:, begin:end])
+        np.matmul(left[begin:, :wide], matrix[begin:end, :wide].T, out=found[begin:, begin:end])
+        square = found[begin:end, begin:end]
+        square += square.T.copy()
+        square *= 0.5
+        found[begin:end, end:] = found[end:, begin:end].T
     return found
 
 
-def from_either_side(matrix: np.ndarray, slabs: Slabs, middle: np.ndarray) -> np.ndarray:
-    """B Z Bᵀ for B of these slabs."""
-    return _times_rows(_rows_times(matrix, slabs, middle), matrix, slabs)
-
-
 def columns_of(slabs: Slabs, count: int) -> Slabs:
-    """For some columns where they begin and end, and the row from which on they have entries."""
+    """For some columns where they begin and end, and the row from which on they have entries.
+
+    Guarantee: exact: outside these ranges the columns of the matrix of these slabs are 0.
+    """
     if len(slabs) == 1:
         return ((0, count, 0),)
     edges = sorted({0, count, *(min(count, wide) for _, _, wide in slabs)})
@@ -79,7 +90,10 @@ def columns_of(slabs: Slabs, count: int) -> Slabs:
 
 
 def times_columns(left: np.ndarray, matrix: np.ndarray, columns: Slabs, out: np.ndarray) -> None:
-    """A matrix times that of these columns, into `out`."""
+    """A matrix times that of these columns, into `out`.
+
+    Guarantee: as for `_rows_times`: entries above the first row of a column are 0 and are not multiplied.
+    """
     if len(columns) == 1:
         np.matmul(left, matrix, out=out)
         return

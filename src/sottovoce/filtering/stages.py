@@ -24,10 +24,12 @@ from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.doubled import UNIT, Doubled, Parts, from_left, from_right, product
+from sottovoce.filtering.doubled import Doubled, Parts, from_left, from_right, product
+from sottovoce.filtering.rounding import SMALLEST, fine_gamma
 from sottovoce.filtering.slabs import Slabs, columns_of, slabs_of
 from sottovoce.filtering.windows import windowed_noise
 from sottovoce.protocols import GIVEN, STATE
+from sottovoce.rounding import above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,11 +39,8 @@ if TYPE_CHECKING:
     from sottovoce.filtering.decorrelation import SeenRound, SeenView
     from sottovoce.protocols import Form
 
-__all__ = ["SMALLEST", "UNIT", "Noise", "Stage", "float_row", "stage_of", "stages_of"]
+__all__ = ["Noise", "Stage", "float_row", "near_float", "stage_of", "stages_of"]
 
-# Needed by a proof (docs/proofs/programs.md, products): smaller entries, and those larger than its inverse, are
-# refused, so that nothing underflows unseen.
-SMALLEST = 1e-100
 # Speed alone: sparse products pay from this size and below this share of entries.
 SMALL, SPARSE = 64, 0.2
 
@@ -107,7 +106,10 @@ class Stage:
 
     @cached_property
     def terms(self) -> tuple[int, int]:
-        """How many products an entry sums at most in a product with A, and with C: k of γ_k."""
+        """How many products an entry sums at most in a product with A, and with C: k of γ_k.
+
+        Guarantee: exact for the matrices as stored.
+        """
         return _longest(self.transition), _longest(self.rows)
 
     @cached_property
@@ -143,7 +145,12 @@ class Stage:
 
     @cached_property
     def loop_terms(self) -> np.ndarray:
-        """How many entries a column of A − K C has at most, whatever K is."""
+        """How many entries a column of A − K C has at most, whatever K is.
+
+        A column that C does not read is that of A; one that it reads may be full, whatever the gain.
+
+        Guarantee: an upper bound; shape (states,).
+        """
         sizes = self.dense_sizes
         read = sizes[self.size :].any(axis=0)
         return np.asarray(np.where(read, self.size, np.count_nonzero(sizes[: self.size], axis=0)))
@@ -191,17 +198,26 @@ class Stage:
         """How many rounds like this one put noise into every direction of the state, and how much (`windows`)."""
         return windowed_noise(self)
 
+    @property
+    def widest(self) -> int:
+        """How many products an entry sums at most where rows meet A, K or C: r or m, whichever is larger."""
+        return max(self.size, self.count)
+
     @cached_property
     def readers(self) -> tuple[Parts, Parts]:
-        """A and C as right factors."""
+        """A and C as right factors, cut for `widest` terms: more rows may be seen than states are kept."""
         low = self.lows or (None, None)
         return (
-            from_right(Doubled(high=self.transition, low=low[0]), self.size),
-            from_right(Doubled(high=self.rows, low=low[1]), self.size),
+            from_right(Doubled(high=self.transition, low=low[0]), self.widest),
+            from_right(Doubled(high=self.rows, low=low[1]), self.widest),
         )
 
     def contributions(self, targets: np.ndarray) -> tuple[Doubled, ...]:
-        """What contributions of the targets (node indices) put in, and show at once: columns of `entering`."""
+        """What contributions of the targets (node indices) put in, and show at once: columns of `entering`.
+
+        Guarantee: columns as stored on all that is kept; on a Krylov space a product in doubled precision with its
+        error.
+        """
         if self.given is None:
             return tuple(_dense_columns(each, targets) for each in self.entering)
         given = from_right(Doubled(high=self.given[:, targets]), self.size)
@@ -214,13 +230,21 @@ class Stage:
         return np.asarray(self.dense_both @ self.given[:, targets])
 
     @cached_property
-    def largest_inputs(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each entry the largest size of what a node puts in, |B_x| or |A||G|, and for each row what it shows.
+    def input_sizes(self) -> np.ndarray:
+        """The sizes of what each node puts in, |B_x| or |A||G|, and below of what it shows at once: a column a node.
 
         Guarantee: upper bounds; `plain_contributions` err by (r + 2)u of these.
         """
         sizes = np.abs(self.all_given) if self.given is None else self.dense_sizes @ np.abs(self.given)
-        largest = 1.01 * sizes.max(axis=1, initial=0.0)
+        return np.asarray(above(sizes))
+
+    @cached_property
+    def largest_inputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each entry the largest of `input_sizes`, and for each row the largest that is shown.
+
+        Guarantee: upper bounds.
+        """
+        largest = self.input_sizes.max(axis=1, initial=0.0)
         return largest[: self.size], largest[self.size :]
 
     @cached_property
@@ -252,19 +276,22 @@ class Stage:
         given = self.all_given if self.given is None else self.given
         trace, count = float(np.trace(covariance)), len(covariance)
         missed = 0.0 if noise.error is None else float(np.linalg.norm(noise.error))
-        half = 64 * UNIT * (count + 2) * trace + 2 * missed
+        half = fine_gamma(64 * (count + 2)) * trace + 2 * missed
         covariance.flat[:: count + 1] += half
         root, failed = dpotrf(covariance, lower=1)
         if failed or not np.isfinite(half):
             return np.full(self.inputs, np.inf), np.inf
         turned, _ = dtrtrs(root, given, lower=1)
-        return np.asarray(1.01 * (turned**2).sum(axis=0)), 2 * half
+        return np.asarray(above((turned**2).sum(axis=0))), 2 * half
 
     @cached_property
     def contributed(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """For each of `entering`, Σ_j v_j v_jᵀ over its columns v_j; the same of sizes.
 
         Σ_j v_j v_jᵀ ⪰ v_j v_jᵀ for each j, so that one bound of the states serves every target.
+
+        Guarantee: products in plain floats; the second of each pair is what their rounding is counted with, γ_k of it
+        entry by entry.
         """
         if self.given is not None:
             outer, sizes = np.abs(_dense(self.both.whole)), np.abs(self.given)
@@ -367,7 +394,10 @@ def _contributed_later(rounds: int, n: int) -> Callable[[int], int | None]:
 
 
 def _noise(drawn: Doubled, size: int) -> Noise:
-    """The covariances of B u and D u: [B; D][B; D]ᵀ in doubled precision, and its blocks rounded once."""
+    """The covariances of B u and D u: [B; D][B; D]ᵀ in doubled precision, and its blocks rounded once.
+
+    Guarantee: the product carries its error; blocks that are rounded once are for plain floats.
+    """
     count = _longest(drawn.high)
     factor = from_left(drawn, count)
     found = product(factor, factor.T, count)
@@ -379,10 +409,10 @@ def _noise(drawn: Doubled, size: int) -> Noise:
 
 def float_row(form: Form, scale: int) -> dict[int, float]:
     """A form over a scale, each number rounded once."""
-    return {key: _float(x, scale) for key, x in form.items()}
+    return {key: near_float(x, scale) for key, x in form.items()}
 
 
-def _float(numerator: int, denominator: int) -> float:
+def near_float(numerator: int, denominator: int) -> float:
     """A quotient of whole numbers, rounded once; one whose square could leave the range of floats is refused."""
     try:
         value = numerator / denominator
@@ -407,7 +437,7 @@ def _matrix(rows: Iterable[tuple[Form, int]], width: int, place: Callable[[int],
             if column is None:
                 continue
             if (parts := known.get((x, scale))) is None:
-                value = _float(x, scale)
+                value = near_float(x, scale)
                 parts = known[x, scale] = value, _left_out(x, scale, value)
             columns.append(column)
             values.append(parts[0])

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from scipy import linalg
 
-from sottovoce.filtering.rounding import GAMMA, ROOM, eigenvalue_ends, is_above, product_error, spectral_norm
+from sottovoce.filtering.rounding import eigenvalue_ends, is_above, product_error, spectral_norm
+from sottovoce.rounding import above, closely_above, gamma, gamma_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,7 +64,7 @@ class Floor:
             return self.least
         k = self.window
         squares = k * (k + 1) * (2 * k + 1) / 6
-        return 1 / (1.001 * ((squares + self.early) / self.least + self.shown))
+        return 1 / closely_above((squares + self.early) / self.least + self.shown)
 
     def reached(self, covariance: Sizes, injected: Sizes, drift: float) -> Sizes:
         """S with R_tR_tᵀ ⪯ I + S, from P_t and Q: entries of diagonals, or norms; δ = `drift` bounds all ‖Δ_t‖.
@@ -74,13 +75,17 @@ class Floor:
         Source: docs/proofs/programs.md, "States from noise" and "Noise of several rounds".
         """
         if self.window == 1:
-            return 1.001 * (covariance + drift) / (self.least - drift)
+            return closely_above(covariance + drift) / (self.least - drift)
         several = self.window + self.early
-        found = 1.001 * (several * covariance + (1 + self.early) * injected)
-        return found / (self.least - several * drift) + 1.001 * self.early
+        found = closely_above(several * covariance + (1 + self.early) * injected)
+        return found / (self.least - several * drift) + closely_above(self.early)
 
     def outweighs(self, drift: float) -> bool:
-        """Whether noise is clearly more than what steps fall short of."""
+        """Whether noise is clearly more than what steps fall short of.
+
+        Guarantee: True proves that twice what all steps of a window and of its start fall short of is less than the
+        least noise.
+        """
         several = 1.0 if self.window == 1 else self.window + self.early
         return self.least > 0 and 2 * several * drift < self.least
 
@@ -128,7 +133,7 @@ def windowed_noise(stage: Stage) -> tuple[int, float, np.ndarray | None]:
         seen = (seen + seen.T) / 2
         seen[:size, :size] += noise
         # Products of three, as computed, and Q as stored.
-        off = ROOM * GAMMA * (2 * size + 8) * longest * float(np.linalg.norm(held)) + room
+        off = gamma_above(2 * size + 8) * longest * float(np.linalg.norm(held)) + room
         following = _answered(seen, size)
         if following is None:
             break
@@ -173,7 +178,7 @@ def noise_floor(run: Sequence[Filtered]) -> Floor:
             longest = max(longest, spectral_norm(moved) + off)
         early += longest**2
     below = run[0].stage.windowed[2]
-    return Floor(window=window, least=least, below=below, early=ROOM * early, shown=ROOM * shown)
+    return Floor(window=window, least=least, below=below, early=above(early), shown=above(shown))
 
 
 def answer_norm(run: Sequence[Filtered], floor: Floor, unwhite: float) -> float:
@@ -207,7 +212,7 @@ def answer_norm(run: Sequence[Filtered], floor: Floor, unwhite: float) -> float:
         early += (root * inverse.length(moved, off)) ** 2
     squares = k * (k + 1) * (2 * k + 1) / 6
     whitener = max(float(np.linalg.norm(each.whitener)) for each in {id(each): each for each in run}.values())
-    return ROOM * (whitener + math.hypot(root * math.sqrt(squares) * later, math.sqrt(early)))
+    return above(whitener + math.hypot(root * math.sqrt(squares) * later, math.sqrt(early)))
 
 
 def _loop(each: Filtered) -> tuple[np.ndarray, float, float]:
@@ -215,7 +220,7 @@ def _loop(each: Filtered) -> tuple[np.ndarray, float, float]:
     stage = each.stage
     loop = stage.dense_both[: stage.size] - each.gain @ stage.rows
     slip = product_error(stage.size + stage.count + 4, each.gain_sizes, np.abs(stage.rows))
-    slip += GAMMA * float(np.linalg.norm(stage.dense_both))
+    slip += gamma(1) * float(np.linalg.norm(stage.dense_both))
     return loop, spectral_norm(loop), slip
 
 
@@ -223,7 +228,10 @@ class _Below:
     """‖Y^{−½}K‖ for a Y ⪰ λI: with K = YZ + r it is at most (‖ZᵀK‖ + ‖r‖‖Z‖ + ‖r‖²/λ)^½, whatever Z is."""
 
     def __init__(self, *, below: np.ndarray, least: float) -> None:
-        """Y, and a factor of it, for guesses of Z."""
+        """Y, and a factor of it, for guesses of Z.
+
+        Guarantee: a Y that is not positive definite raises, so that no guess is made from it.
+        """
         self._below, self._least = below, least
         self._factor = linalg.cho_factor(below, lower=True)
 
@@ -232,10 +240,10 @@ class _Below:
         guess = linalg.cho_solve(self._factor, columns)
         made = self._below @ guess
         rest = float(np.linalg.norm(columns - made)) + 2 * product_error(len(guess), self._below, guess) + off
-        rest += GAMMA * float(np.linalg.norm(columns))
+        rest += gamma(1) * float(np.linalg.norm(columns))
         sizes = float(np.linalg.norm(guess))
         inner = float(np.linalg.norm(guess.T @ columns)) + product_error(len(guess), guess, columns)
-        return ROOM * math.sqrt(inner + rest * (2 * sizes) + rest**2 / self._least)
+        return above(math.sqrt(inner + rest * (2 * sizes) + rest**2 / self._least))
 
 
 def _wide(read: np.ndarray, moved: np.ndarray) -> float:
@@ -254,11 +262,15 @@ def _answered(seen: np.ndarray, size: int) -> np.ndarray | None:
 
 
 def _injected_room(stage: Stage) -> float:
-    """What Q as stored may be off by, in norm."""
+    """What Q as stored may be off by, in norm.
+
+    Guarantee: an upper bound: the largest row sum of a symmetric matrix of sizes bounds its norm, and a thousandth is
+    added for the sum's rounding.
+    """
     error = stage.injected.error
-    return 0.0 if error is None else 1.001 * float(error.sum(axis=1).max(initial=0.0))
+    return 0.0 if error is None else closely_above(float(error.sum(axis=1).max(initial=0.0)))
 
 
 def _room_of(matrix: np.ndarray) -> float:
     """About what a Cholesky factor needs to prove that a matrix is above 0. Speed alone."""
-    return 2 * GAMMA * len(matrix) * float(np.abs(matrix.diagonal()).sum())
+    return gamma(2 * len(matrix)) * float(np.abs(matrix.diagonal()).sum())
