@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 from tests.dense import dense_response
+from tests.laws.test_threshold_laws import two_cliques
 
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.filtering import hidden_system
@@ -16,8 +17,15 @@ from sottovoce.protocols import gossip
 from sottovoce.rates import Rates, rate, response_spectrum, steady_state
 from sottovoce.rates import steady_filter as steady_module
 from sottovoce.rates.rounding import solve_residual
-from sottovoce.rates.taylor_pieces import _solved, pieces, rows_at
+from sottovoce.rates.taylor_pieces import _refined_solution, rows_at, taylor_cover
 from sottovoce.views import View, observe
+
+
+def test_contributions_of_bounded_energy_have_no_rate() -> None:
+    ring = gossip(metropolis_weights("ring:n=6"), rounds=1)
+    told = "its Δ² stays below the supremum of φ.* its rate is 0 .*response_spectrum"
+    with pytest.raises(InputError, match=told):
+        rate(ring, View.secure_sum(0), contribution="energy")
 
 
 def alone(node: int) -> View:
@@ -316,15 +324,6 @@ def test_large_networks_without_a_bound_are_refused(monkeypatch: pytest.MonkeyPa
         rate(uniform_weights("star:n=30"), alone(0))
 
 
-def two_cliques(size: int, coupling: float) -> GossipWeights:
-    """Two cliques that average within, joined by one weak link."""
-    W = np.kron(np.eye(2), np.full((size, size), 1 / size))
-    W[0, size] = W[size, 0] = coupling
-    W[0, 0] -= coupling
-    W[size, size] -= coupling
-    return matrix_weights(W)
-
-
 @pytest.mark.parametrize(("size", "coupling"), [(5, 1e-10), (10, 1e-9), (10, 1e-11)])
 def test_weakly_coupled_cliques_have_a_rate(size: int, coupling: float) -> None:
     # One observer in each clique: either hears its own clique, so the rate is next to 1 / size.
@@ -361,10 +360,10 @@ def test_what_a_solve_leaves_is_covered_in_256_bits_and_not_a_thousand_times_too
     for frequency in (0.0, 0.3, 2.0):
         matrix = np.eye(state.size) - np.exp(-1j * frequency) * state.closed.loop.T
         factors, rights = linalg.lu_factor(matrix), [state.closed.whitener.T.astype(complex)]
-        found = [_solved(factors, matrix, rights[0])]
+        found = [_refined_solution(factors, matrix, rights[0])]
         # The next one is given what the first has found; both are measured at once.
         rights.append(found[0])
-        found.append(_solved(factors, matrix, rights[1]))
+        found.append(_refined_solution(factors, matrix, rights[1]))
         bounds = solve_residual(matrix, np.array(rights), np.array(found))
         with mpmath.workprec(256):
             for right, solution, bound in zip(rights, found, bounds, strict=True):
@@ -378,7 +377,7 @@ def test_what_a_solve_leaves_is_covered_in_256_bits_and_not_a_thousand_times_too
 def test_polynomials_are_within_their_slack_in_256_bits(graph: str, view: View) -> None:
     protocol = gossip(metropolis_weights(graph), rounds=1)
     state = steady_state(hidden_system(protocol, observe(protocol, view)))
-    found = pieces(state)
+    found = taylor_cover(state)
     frequencies = np.array([piece.centre + share * piece.halfwidth for piece in found for share in (-1, 0.7)])
     values, which = rows_at(found, frequencies[:12])
     with mpmath.workprec(256):

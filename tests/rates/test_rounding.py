@@ -12,8 +12,8 @@ from numpy.polynomial import polynomial
 from tests.filtering.test_rounding import precise
 
 from sottovoce.filtering import ClosedLoop, hidden_system
-from sottovoce.filtering.rounding import UNIT_ROUNDOFF
 from sottovoce.graphs import metropolis_weights
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.krylov import krylov_bases
 from sottovoce.protocols import gossip
 from sottovoce.rates import steady_state

@@ -12,7 +12,7 @@ The ends are proved in `supremum`, `sign_streams` and `programs`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -22,12 +22,13 @@ from sottovoce.feedback import training_rates
 from sottovoce.filtering import HiddenSystem, hidden_system
 from sottovoce.protocols import Protocol, gossip
 from sottovoce.rates.programs import program_rates, program_spectrum
-from sottovoce.rates.results import Rates
+from sottovoce.rates.results import RateEnds, Rates
 from sottovoce.rates.sign_streams import sign_limits
 from sottovoce.rates.steady_filter import steady_state
 from sottovoce.rates.supremum import suprema
-from sottovoce.rates.taylor_pieces import pieces, rows_at
-from sottovoce.scenarios import Scenario, StreamWords, asked
+from sottovoce.rates.taylor_pieces import rows_at, taylor_cover
+from sottovoce.scenarios import Scenario, WidthWords, asked
+from sottovoce.threads import one_blas_thread
 from sottovoce.views import View, observe, target_indices
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Contribution
     from sottovoce.rates.steady_filter import SteadyState
+    from sottovoce.views import Observation
 
 __all__ = ["rate", "response_spectrum"]
 
@@ -48,13 +50,14 @@ BATCH_BYTES = 64 * 2**20
 TOLERANCE = 1e-6
 
 
+@one_blas_thread()
 def rate(
     question: Scenario | Protocol | GossipWeights | np.ndarray | csr_array,
     view: View | None = None,
     targets: Iterable[Hashable] | None = None,
     *,
     progress: Callable[[int, int], None] | None = None,
-    **words: Unpack[StreamWords],
+    **words: Unpack[WidthWords],
 ) -> Rates:
     """What each target gives away in the long run: the limit of Δ²/T as the number T of rounds grows.
 
@@ -71,7 +74,7 @@ def rate(
         view: what the observer sees and whose noise it knows.
         targets: names of the nodes to protect; all whose noise the observer does not know if None.
         progress: called with (targets done, targets in all).
-        words: as in `sottovoce.scenarios.StreamWords`: `contribution`, "vector" or "scalar", and of what may be
+        words: as in `sottovoce.scenarios.WidthWords`: `contribution`, "vector" or "scalar", and of what may be
             spent the `tolerance`, a relative width.
 
     Guarantee: lower ≤ limit ≤ upper, rounding and reduction included; no grid is trusted between its points. What
@@ -90,9 +93,9 @@ def rate(
     0.5
     """
     known = question if isinstance(question, Scenario) else _in_the_long_run(question)
-    scenario, effort = asked(known, view, words, StreamWords, targets=targets)
+    scenario, effort = asked(known, view, words, WidthWords, targets=targets)
     contribution, view = scenario.contribution, scenario.one_view
-    one_of(("vector", "scalar"), contribution=contribution)
+    _check_contribution(contribution)
     if scenario.participation.kind != "full":
         raise InputError(
             f"a rate is about targets that contribute in every round; got participation {scenario.participation} "
@@ -103,31 +106,35 @@ def rate(
     observation = observe(chosen, view)
     indices = target_indices(chosen, view, observation.known, scenario.targets)
     if chosen.updates is not None:
-        return _of_training(chosen, view, indices, contribution, progress)
-    if not chosen.plain:
-        return _of_program(chosen, view, indices, contribution, tolerance, progress)
-    if view.name == "everyone":
-        upper_side = lower_side = _exactly(1.0, len(indices), "closed form")
+        ends = _of_training(chosen, view, indices, contribution, progress)
+    elif not chosen.plain:
+        ends = program_rates(
+            chosen, view, indices, contribution=contribution, tolerance=tolerance, progress=progress
+        )
+    elif view.name == "everyone":
+        ends = _exactly(1.0, len(indices), "closed form")
     else:
-        upper_side = _assess(hidden_system(chosen, observation), indices, contribution, tolerance, progress)
-        lower_side = upper_side
-        if upper_side.over_informed:
-            # The upper end is that of an observer who was given an inflow; the lower one of an observer who does
-            # not know that node's noise (`hidden_system`). The truth lies between.
-            told = hidden_system(chosen, observation, complete=False)
-            lower_side = _assess(told, indices, contribution, tolerance, None)
+        ends = _of_gossip(chosen, observation, indices, contribution, tolerance, progress)
     return Rates(
-        protocol=chosen,
-        view=view,
-        contribution=contribution,
-        method=upper_side.method,
+        scenario=replace(scenario, protocol=chosen),
         targets=chosen.names(indices),
         indices=indices,
-        lower=np.minimum(lower_side.lower, upper_side.upper),
-        upper=upper_side.upper,
-        frequency=lower_side.frequency,
-        constant=lower_side.constant,
+        ends=ends,
     )
+
+
+def _check_contribution(contribution: str) -> None:
+    """Refuse contributions of bounded energy: their Δ² is the largest eigenvalue of M, and stays bounded.
+
+    That eigenvalue grows with the rounds to the supremum of φ, so that Δ²/T goes to 0.
+    """
+    if contribution == "energy":
+        raise InputError(
+            "a rate is about contributions that are bounded in every round, vector or scalar; got contribution "
+            "'energy', bounded over all rounds together: its Δ² stays below the supremum of φ(ω) however long nodes "
+            "gossip, and its rate is 0 (look at φ by response_spectrum, or ask sensitivity for some rounds)"
+        )
+    one_of(("vector", "scalar"), contribution=contribution)
 
 
 def _in_the_long_run(protocol: Protocol | GossipWeights | np.ndarray | csr_array) -> Protocol:
@@ -140,34 +147,26 @@ def _in_the_long_run(protocol: Protocol | GossipWeights | np.ndarray | csr_array
     return replace(chosen, rounds=len(chosen.encoder)) if short else chosen
 
 
-def _of_program(
+def _of_gossip(
     protocol: Protocol,
-    view: View,
+    observation: Observation,
     indices: np.ndarray,
     contribution: Contribution,
     tolerance: float,
     progress: Callable[[int, int], None] | None,
-) -> Rates:
-    """The rates of a protocol that is not plain gossip.
+) -> RateEnds:
+    """The rates of plain gossip of which not everything is seen.
 
-    Guarantee: that of `program_rates`.
+    Guarantee: that of `rate`. The upper end may be that of an observer who was given an inflow; the lower one is then
+    that of an observer who does not know that node's noise (`hidden_system`). The truth lies between.
     """
-    found = program_rates(
-        protocol, view, indices, contribution=contribution, tolerance=tolerance, progress=progress
-    )
-    return Rates(
-        protocol=protocol,
-        view=view,
-        contribution=contribution,
-        method=found.method,
-        targets=protocol.names(indices),
-        indices=indices,
-        lower=found.lower,
-        upper=found.upper,
-        frequency=found.frequency,
-        constant=found.constant,
-        bare=found.bare,
-    )
+    upper_side = _assess(hidden_system(protocol, observation), indices, contribution, tolerance, progress)
+    lower_side = upper_side
+    if upper_side.over_informed:
+        told = hidden_system(protocol, observation, complete=False)
+        lower_side = _assess(told, indices, contribution, tolerance, None)
+    lower, upper = np.minimum(lower_side.lower, upper_side.upper), upper_side.upper
+    return replace(lower_side, lower=lower, upper=upper, method=upper_side.method)
 
 
 def _of_training(
@@ -176,7 +175,7 @@ def _of_training(
     indices: np.ndarray,
     contribution: Contribution,
     progress: Callable[[int, int], None] | None,
-) -> Rates:
+) -> RateEnds:
     """The rates of a protocol with updates, for every map in its ball.
 
     Guarantee: that of `training_rates`, for vectors; numbers are vectors of one dimension, so that the upper end
@@ -187,13 +186,8 @@ def _of_training(
             f"contribution must be vector for training, whose bounds hold for numbers too; got {contribution!r}"
         )
     found = training_rates(protocol, view, indices, progress=progress)
-    return Rates(
-        protocol=protocol,
-        view=view,
-        contribution=contribution,
+    return RateEnds(
         method="+".join(np.unique(found.method).tolist()),
-        targets=protocol.names(indices),
-        indices=indices,
         lower=found.lower,
         upper=found.upper,
         frequency=found.angle,
@@ -201,6 +195,7 @@ def _of_training(
     )
 
 
+@one_blas_thread()
 def response_spectrum(
     protocol: Protocol | GossipWeights | np.ndarray | csr_array,
     view: View,
@@ -238,25 +233,14 @@ def response_spectrum(
     return np.array(values).reshape(asked.shape)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Assessment:
-    """The ends of every target's interval under one hidden system: arrays, one entry a target.
+def _exactly(value: float, count: int, method: str, *, over_informed: bool = False) -> RateEnds:
+    """The same known number for every target, at every frequency.
 
-    `over_informed` says that the observer was given more than its view says, so that only `upper` bounds the rate.
+    Guarantee: exact, for the callers' reasons: where every message is seen a round shows 1 at any frequency, and
+    where nothing is seen it shows 0.
     """
-
-    lower: np.ndarray
-    upper: np.ndarray
-    frequency: np.ndarray
-    constant: np.ndarray
-    method: str
-    over_informed: bool
-
-
-def _exactly(value: float, count: int, method: str, *, over_informed: bool = False) -> _Assessment:
-    """The same known number for every target, at every frequency."""
     same = np.full(count, value)
-    return _Assessment(
+    return RateEnds(
         lower=same,
         upper=same.copy(),
         frequency=np.zeros(count),
@@ -272,7 +256,7 @@ def _assess(
     contribution: Contribution,
     tolerance: float,
     progress: Callable[[int, int], None] | None,
-) -> _Assessment:
+) -> RateEnds:
     """Suprema for every target, batch by batch; targets that the view never hears of have rate 0.
 
     Guarantee: lower ≤ limit ≤ upper for the system as given. Reach is decided on exact patterns
@@ -284,7 +268,7 @@ def _assess(
     if system.rows.shape[0] == 0 or reached.size == 0:
         return result
     state = steady_state(system)
-    found = pieces(state)
+    found = taylor_cover(state)
     # G(0) is real, as B and D are: what a contribution that never changes shows in every round.
     still = rows_at(found, np.zeros(1))[0][0].real
     per_target = 16 * (len(found) + 40 * found[0].rows.shape[0] * system.rows.shape[0] + state.size)
@@ -300,14 +284,7 @@ def _assess(
         result.constant[places] = np.minimum(((still @ inputs) ** 2).sum(axis=0), ends.upper)
         if progress is not None:
             progress(begin + len(places), len(reached))
-    return _Assessment(
-        lower=result.lower,
-        upper=result.upper,
-        frequency=result.frequency,
-        constant=result.constant,
-        method=state.method,
-        over_informed=system.over_informed,
-    )
+    return replace(result, method=state.method)
 
 
 def _columns(state: SteadyState, positions: np.ndarray) -> np.ndarray:

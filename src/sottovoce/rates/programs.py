@@ -25,12 +25,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.filtering import UNIT
+from sottovoce.filtering import fine_gamma
 from sottovoce.protocols import GIVEN
 from sottovoce.rates.modes import exact_round, unhidden, without_known
+from sottovoce.rates.results import RateEnds
 from sottovoce.rates.rounding import FLOATED, peak_error, series_error, sign_error
 from sottovoce.rates.sign_streams import sign_patterns
 from sottovoce.rates.stationary import LAGS, reaches, stationary_round, system_of, whitener_of
+from sottovoce.rounding import slightly_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,29 +42,13 @@ if TYPE_CHECKING:
     from sottovoce.rates.stationary import Whitener
     from sottovoce.views import View
 
-__all__ = ["ProgramRates", "program_rates", "program_spectrum"]
+__all__ = ["program_rates", "program_spectrum"]
 
 # Speed alone: whole numbers of rounds with more kept numbers than the first take long; the grid has so many points
 # a lag, and so many numbers are held at a time; next to a possible maximum it is divided so often, into so many
 # steps.
 EXACT, OVERSAMPLING, HELD = 150, 16, 4_000_000
 LEVELS, STEPS = 8, 32
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ProgramRates:
-    """Ends of lim Δ²/T, the frequency behind the lower end, and φ(0): arrays, one entry a target.
-
-    Arrays are filled in place; targets that no row reaches keep their zeros. `bare` holds the nodes of which a
-    contribution is seen beside no noise.
-    """
-
-    lower: np.ndarray
-    upper: np.ndarray
-    frequency: np.ndarray
-    constant: np.ndarray
-    method: str
-    bare: frozenset[int]
 
 
 def program_rates(
@@ -73,7 +59,7 @@ def program_rates(
     contribution: Contribution,
     tolerance: float,
     progress: Callable[[int, int], None] | None = None,
-) -> ProgramRates:
+) -> RateEnds:
     """Lim Δ²/T of a view for each target, whatever the protocol, if its rounds are all alike.
 
     Guarantee: lower ≤ limit ≤ upper, rounding included; infinite where some contribution is seen beside no noise,
@@ -90,7 +76,7 @@ def program_rates(
     places = np.flatnonzero(reached & ~np.isin(indices, sorted(bare)))
     _put_infinite(found, np.flatnonzero(np.isin(indices, sorted(bare))))
     for some, whitener in _filters(exact, indices, places, found):
-        _measure(protocol, whitener, indices[some], some, contribution, tolerance, found)
+        _fill_rates(protocol, whitener, indices[some], some, contribution, tolerance, found)
         if progress is not None:
             progress(int(some[-1]) + 1, count)
     return found
@@ -134,10 +120,14 @@ def program_spectrum(protocol: Protocol, view: View, target: int, frequencies: n
     return np.asarray((np.abs(turned) ** 2).sum(axis=-1))
 
 
-def _nothing(count: int, method: str, bare: Iterable[int]) -> ProgramRates:
-    """Rates of 0, to be filled in: right as they are for targets whose contributions no row shows."""
+def _nothing(count: int, method: str, bare: Iterable[int]) -> RateEnds:
+    """Rates of 0, to be filled in: right as they are for targets whose contributions no row shows.
+
+    Guarantee: exact for those targets; `bare` names the nodes whose contributions stand beside no noise, whose rates
+    the caller sets to infinity.
+    """
     lower, upper, frequency, constant = np.zeros((4, count))
-    return ProgramRates(
+    return RateEnds(
         lower=lower,
         upper=upper,
         frequency=frequency,
@@ -147,13 +137,13 @@ def _nothing(count: int, method: str, bare: Iterable[int]) -> ProgramRates:
     )
 
 
-def _put_infinite(found: ProgramRates, places: np.ndarray) -> None:
+def _put_infinite(found: RateEnds, places: np.ndarray) -> None:
     """Set the rates at these places to infinity."""
     found.lower[places] = found.upper[places] = found.constant[places] = np.inf
 
 
 def _filters(
-    exact: ExactRound, indices: np.ndarray, places: np.ndarray, found: ProgramRates
+    exact: ExactRound, indices: np.ndarray, places: np.ndarray, found: RateEnds
 ) -> list[tuple[np.ndarray, Whitener]]:
     """A stationary filter for all targets at these places, or one for each where others are in the way.
 
@@ -200,14 +190,14 @@ def _of_one(exact: ExactRound, target: int) -> ExactRound:
     )
 
 
-def _measure(
+def _fill_rates(
     protocol: Protocol,
     whitener: Whitener,
     targets: np.ndarray,
     places: np.ndarray,
     contribution: Contribution,
     tolerance: float,
-    found: ProgramRates,
+    found: RateEnds,
 ) -> None:
     """Fill in the rates of some targets: lags of a batch of them at a time, then one peak each.
 
@@ -218,7 +208,7 @@ def _measure(
     for begin in range(0, len(targets), batch):
         lags, shifts = _encoded(*_lags(whitener, targets[begin : begin + batch]), protocol)
         for k, place in enumerate(places[begin : begin + batch]):
-            _fill(
+            _fill_ends(
                 found, int(place), _peak(lags[:, :, k], tolerance), float(shifts[k]), whitener, contribution
             )
 
@@ -235,8 +225,8 @@ def _require_white(whitener: Whitener) -> None:
         )
 
 
-def _fill(
-    found: ProgramRates,
+def _fill_ends(
+    found: RateEnds,
     place: int,
     peak: _Peak,
     shift: float,
@@ -317,8 +307,8 @@ def _encoded(lags: np.ndarray, shifts: np.ndarray, protocol: Protocol) -> tuple[
     for k, factor in enumerate(code):
         coded[k : k + len(lags)] += factor * lags
     size = float(np.abs(code).sum())
-    rounding = 4 * UNIT * (len(code) + 4) * np.linalg.norm(lags, axis=1).sum(axis=0)
-    return coded, size * (shifts + rounding) * (1 + 1e-12)
+    rounding = fine_gamma(4 * (len(code) + 4)) * np.linalg.norm(lags, axis=1).sum(axis=0)
+    return coded, slightly_above(size * (shifts + rounding))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

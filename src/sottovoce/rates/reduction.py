@@ -24,9 +24,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import cg
 
-from sottovoce.filtering import GAMMA, ROOM, UNIT_ROUNDOFF, KrylovSpace, krylov_space, terms
+from sottovoce.filtering import KrylovSpace, krylov_space, terms
 from sottovoce.krylov import krylov_bases
-from sottovoce.rates.rounding import FLOATED, off_average, range_beside_average
+from sottovoce.rates.rounding import AVERAGE_HELD, FLOATED, off_average, range_beside_average
+from sottovoce.rounding import above, gamma, roundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,9 +40,6 @@ __all__ = ["Reduction", "SpectralRange", "reductions", "spectral_range"]
 # Speed alone: networks larger than this have no second eigenvalue computed, spaces larger than this are given up,
 # and so are those whose vectors would hold more numbers than this.
 LARGEST_DENSE, LARGEST_SPACE, LARGEST_STORE = 3000, 1600, 50_000_000
-# Needed by a proof (docs/proofs/cut.md, "where no noise is known"): the average counts as an eigenvector in a space
-# to this accuracy; what is lacking is counted.
-HELD = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class SpectralRange:
         nearest = min(max(math.cos(frequency), self.lowest), self.highest)
         distance = math.hypot(math.cos(frequency) - nearest, math.sin(frequency))
         # A cosine and a sine are off by a few units.
-        distance -= 4 * UNIT_ROUNDOFF
+        distance -= roundings(4)
         return (1 + FLOATED) / distance if distance > 0 else math.inf
 
     def largest(self) -> float:
@@ -100,7 +98,7 @@ def spectral_range(system: HiddenSystem) -> SpectralRange:
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     lowest = float((2 * matrix.diagonal() - sums).min())
     # Sums and quotients are rounded, and so were the weights.
-    slack = 2 * GAMMA * (terms(matrix) + 4)
+    slack = gamma(2 * (terms(matrix) + 4))
     highest = float(sums.max())
     if sums.min() < 1 - 1e-12:
         shifted = sparse.eye_array(len(sums), format="csr") - matrix
@@ -130,36 +128,32 @@ def reductions(system: HiddenSystem, whole: SpectralRange | None) -> Iterator[Re
         yield from _growing(system, system.rows.T, whole, average=False)
     elif n <= LARGEST_DENSE:
         low, high = range_beside_average(system.transition)
-        outside = SpectralRange(low - 2 * UNIT_ROUNDOFF, high + 2 * UNIT_ROUNDOFF)
-        yield from _closed(system, outside)
+        outside = SpectralRange(low - roundings(2), high + roundings(2))
+        yield from _growing(system, system.rows.T, outside, average=True, closed=True)
         average = np.full((n, 1), 1 / math.sqrt(n))
         yield from _growing(system, np.hstack([system.rows.T, average]), outside, average=True)
 
 
 def _growing(
-    system: HiddenSystem, start: np.ndarray, outside: SpectralRange, *, average: bool
+    system: HiddenSystem, start: np.ndarray, outside: SpectralRange, *, average: bool, closed: bool = False
 ) -> Iterator[Reduction]:
-    """Reductions at sizes that grow by a third: each is solved before the next one is asked for."""
+    """Reductions at sizes that grow by a third: each is solved before the next one is asked for.
+
+    It ends where the space is closed, or as large as is affordable. A reduction that cannot be bounded is passed
+    over. With `closed` it is the space alone that A maps into itself, if it is small: a symmetric graph, or a view of
+    few rows of one.
+
+    Guarantee: each reduction that comes out knows by how much it may be off; the caller takes the first that is close
+    enough. On a closed space nothing is cut off, so that it shows what the system shows but for rounding.
+    """
     largest = _largest(system)
     if start.shape[1] > largest or not outside.largest() < 1e9:
         return
     check_at = 1.0
     for basis in krylov_bases(system.transition.tocsr(), start, largest=largest, symmetric=True):
-        if basis.residual.shape[0] == 0 or basis.size >= min(check_at, largest):
+        if basis.residual.shape[0] == 0 or (not closed and basis.size >= min(check_at, largest)):
             check_at = max(1.3 * basis.size, 16)
             reduction = _reduction(system, basis, start, outside, average=average)
-            if reduction is not None:
-                yield reduction
-
-
-def _closed(system: HiddenSystem, outside: SpectralRange) -> Iterator[Reduction]:
-    """The space that A maps into itself, if it is small: a symmetric graph, or a view of few rows of one."""
-    largest, start = _largest(system), system.rows.T
-    if start.shape[1] > largest or not outside.largest() < 1e9:
-        return
-    for basis in krylov_bases(system.transition.tocsr(), start, largest=largest, symmetric=True):
-        if basis.residual.shape[0] == 0:
-            reduction = _reduction(system, basis, start, outside, average=True)
             if reduction is not None:
                 yield reduction
 
@@ -179,12 +173,12 @@ def _reduction(
     """
     space = krylov_space(system, basis, start)
     # The weights are floats of the exact ones, and so are the rows.
-    rounding = space.defect.relation + space.defect.start + system.rows_error + 2 * UNIT_ROUNDOFF
+    rounding = space.defect.relation + space.defect.start + system.rows_error + roundings(2)
     off = 0.0
     if average:
         moved, beside, met = off_average(system.transition, space.basis.vectors, space.basis.following)
-        if max(moved, beside) > HELD:
+        if max(moved, beside) > AVERAGE_HELD:
             return None
         # J Q₊ᵀ and E₁ meet the average through Q, which is in the loop; what moves it meets the rest.
-        off = ROOM * (moved + met * float(np.linalg.norm(space.basis.factor)))
+        off = above(moved + met * float(np.linalg.norm(space.basis.factor)))
     return Reduction(space=space, outside=outside, rounding=rounding, off=off)

@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering import (
-    GAMMA,
-    ROOM,
-    UNIT_ROUNDOFF,
     eigenvalue_ends,
     spectral_norm,
     spread,
@@ -23,12 +20,17 @@ from sottovoce.filtering import (
     transform_error,
     transform_units,
 )
+from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import GAMMA, ROOM
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 __all__ = [
+    "AVERAGE_HELD",
     "FLOATED",
+    "LEAST_COVARIANCE",
+    "OVERLAP",
     "form_units",
     "inverse_norm",
     "off_average",
@@ -42,6 +44,15 @@ __all__ = [
 # Needed by proofs (docs/proofs/frequencies.md): a handful of operations on a number, each rounded: roots,
 # quotients, squares.
 FLOATED = 16 * UNIT_ROUNDOFF
+# Needed by a steady state (docs/proofs/filter.md, gains): P ⪰ I in exact arithmetic; so much of it is proved of the
+# floats, and the room of `gain_distortion` covers the rest.
+LEAST_COVARIANCE = 0.999
+# Needed by the average (docs/proofs/cut.md, "where no noise is known"): it counts as an eigenvector in a space to this
+# accuracy; what is lacking is counted.
+AVERAGE_HELD = 1e-6
+# Needed by Taylor pieces (docs/proofs/frequencies.md): a part of each piece that the next one covers too, far above
+# what rounding moves an edge by.
+OVERLAP = 1e-8
 # Speed alone: up to this size the norm of an inverse is worth an eigenvalue.
 EXACT_NORM = 128
 

@@ -83,7 +83,11 @@ def periodic_signs(pattern: int) -> np.ndarray:
 
 @cache
 def _all_signs() -> np.ndarray:
-    """The signs of cos(ωt + phase) for all multiples ω of 2π/720 up to π, in one phase and then in the other."""
+    """The signs of cos(ωt + phase) for all multiples ω of 2π/720 up to π, in one phase and then in the other.
+
+    Shape (2·(PERIOD/2 + 1), PERIOD). A stream of signs with a period attains the same in every period, up to its
+    start.
+    """
     count = PERIOD // 2 + 1
     steps = np.arange(count)[:, None] * np.arange(PERIOD) % PERIOD
     phases = (0.25, 0.5 * PERIOD / np.maximum(PERIOD // np.gcd(np.arange(count), PERIOD), 1)[:, None])

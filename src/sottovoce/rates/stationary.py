@@ -32,7 +32,7 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering import UNIT, doublings, float_row, power_sum, seen_view
+from sottovoce.filtering import doublings, fine_gamma, float_row, power_sum, seen_view
 from sottovoce.protocols import GIVEN, STATE
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class System:
         Guarantee: upper bound, γ_k for the sum of all lengths k that such a product sums over, and the rounding of
         the entries themselves.
         """
-        return UNIT * float(2 * sum(self.A.shape) + self.B.shape[1] + self.C.shape[0] + 16)
+        return fine_gamma(float(2 * sum(self.A.shape) + self.B.shape[1] + self.C.shape[0] + 16))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,7 +177,13 @@ def whitener_of(system: System) -> Whitener:
 
 
 def _whitener(system: System) -> Whitener:
-    """The stationary filter where the numbers stay finite."""
+    """The stationary filter where the numbers stay finite.
+
+        P = A_s P(I + Cᵀ(D Dᵀ)⁻¹C P)⁻¹A_sᵀ + N Nᵀ,   found by doubling, then refined by steps of the recursion itself
+
+    Guarantee: none of its own: whatever P comes out, what it is off by is measured afterwards. A system that is not
+    proved to be excited, or whose numbers do not settle, is refused with NotCertified.
+    """
     A, B, C, D = system.A, system.B, system.C, system.D
     R0 = D @ D.T
     try:
@@ -208,7 +214,10 @@ def _whitener(system: System) -> Whitener:
 
 
 def _matrix(rows: Iterable[tuple[Form, int]], columns: dict[int, int]) -> np.ndarray:
-    """Some columns of exact rows as floats; entries that floats cannot tell from 0 are refused."""
+    """Some columns of exact rows as floats; entries that floats cannot tell from 0 are refused.
+
+    Guarantee: every entry within half a unit in its last place of the rational one.
+    """
     listed = list(rows)
     matrix = np.zeros((len(listed), len(columns)))
     for place, (form, scale) in enumerate(listed):
@@ -231,7 +240,7 @@ def _doubled(step: np.ndarray, seen: np.ndarray, covariance: np.ndarray) -> np.n
     for found, added in doublings(step, seen, covariance, most=DOUBLINGS):
         if not np.isfinite(found).all():
             raise _unsettled()
-        if np.linalg.norm(added) <= UNIT * np.linalg.norm(found):
+        if np.linalg.norm(added) <= fine_gamma(1) * np.linalg.norm(found):
             break
     return found
 
@@ -279,7 +288,7 @@ def _prove_excited(left: np.ndarray, free: np.ndarray, off: float) -> None:
     feedback = -np.linalg.solve(inner, free.T @ cost @ left)
     try:
         _settling(
-            left + free @ feedback, (1 + _size(feedback)) * (off + UNIT * sum(free.shape) * _size(free))
+            left + free @ feedback, (1 + _size(feedback)) * (off + fine_gamma(sum(free.shape)) * _size(free))
         )
     except NotCertified:
         raise _unexcited() from None

@@ -29,9 +29,6 @@ from scipy import linalg, sparse
 
 from sottovoce.errors import NotCertified
 from sottovoce.filtering import (
-    GAMMA,
-    ROOM,
-    UNIT_ROUNDOFF,
     ClosedLoop,
     FilterSizes,
     doublings,
@@ -42,7 +39,8 @@ from sottovoce.filtering import (
     whitener_error,
 )
 from sottovoce.rates.reduction import SpectralRange, reductions, spectral_range
-from sottovoce.rates.rounding import EXACT_NORM, inverse_norm
+from sottovoce.rates.rounding import EXACT_NORM, LEAST_COVARIANCE, inverse_norm
+from sottovoce.rounding import above, gamma_above, roundings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -57,9 +55,6 @@ SMALL, LARGE = 160, 3000
 REDUCTION_GOAL = 1e-12
 # Speed alone: 2^60 rounds; a filter that has not settled by then is refused by what a plain step measures.
 DOUBLINGS = 60
-# Needed by a proof (docs/proofs/filter.md, gains): P ⪰ I in exact arithmetic; so much of it is proved of the
-# floats, and the room of `gain_distortion` covers the rest.
-LEAST = 0.999
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,7 +105,7 @@ class SteadyState:
         Source: docs/proofs/filter.md, steady state, for `loop_bound`.
         """
         if self.size > EXACT_NORM and self.spectrum is not None:
-            push = ROOM * float(np.linalg.norm(self.injection)) * (1 + self.distortion)
+            push = above(float(np.linalg.norm(self.injection))) * (1 + self.distortion)
             return min(self.loop_bound, self.spectrum.resolvent(frequency) * (1 + push))
         return min(self.loop_bound, inverse_norm(self.closed.shifted(frequency)))
 
@@ -168,7 +163,7 @@ def steady_state(system: HiddenSystem) -> SteadyState:
         )
     given = system.rows_error, 1.0 if system.symmetric else math.sqrt(n)
     inputs = sparse.csr_array(sparse.eye_array(n, format="csr"))
-    return _solved(system.transition, system.rows, inputs, given, whole)
+    return _measured_filter(system.transition, system.rows, inputs, given, whole)
 
 
 def _reduced(system: HiddenSystem, whole: SpectralRange | None) -> SteadyState | None:
@@ -179,12 +174,12 @@ def _reduced(system: HiddenSystem, whole: SpectralRange | None) -> SteadyState |
     for reduction in reductions(system, whole):
         space = reduction.space
         given = reduction.rounding + reduction.off, 1.0
-        state = _solved(space.transition, space.rows, space.inputs, given, whole)
+        state = _measured_filter(space.transition, space.rows, space.inputs, given, whole)
         cut, proved = state.closed.coupling(reduction.residual, state.loop_bound)
         # Speed alone: a cut that is smaller than what rounding does anyway is good enough.
         if cut <= max(REDUCTION_GOAL / reduction.outside.largest(), reduction.rounding):
             # What the relations of the space are off by meets the rest as what is cut does: ‖E(I − KC)‖.
-            stretched = ROOM * reduction.rounding * (1 + float(np.linalg.norm(state.gain)))
+            stretched = above(reduction.rounding) * (1 + float(np.linalg.norm(state.gain)))
             return replace(
                 state,
                 method=f"Krylov space of dimension {state.size}",
@@ -195,7 +190,7 @@ def _reduced(system: HiddenSystem, whole: SpectralRange | None) -> SteadyState |
     return None
 
 
-def _solved(
+def _measured_filter(
     transition: np.ndarray | csr_array,
     rows: np.ndarray,
     inputs: np.ndarray | csr_array,
@@ -219,7 +214,7 @@ def _solved(
     if not moved < 0.01:
         raise _not_steady(moved)
     least, norm = eigenvalue_ends(covariance)
-    if not least >= LEAST:
+    if not least >= LEAST_COVARIANCE:
         raise _not_steady(math.inf)
     carried, gained = np.asarray(transition @ gain), float(np.linalg.norm(gain))
     sizes = FilterSizes(transition=transition, covariance=covariance, norm=norm, gain=gained)
@@ -231,8 +226,8 @@ def _solved(
     # I − zB, by a few roundings of an entry; and what the whitener has beside the rows, which is read like a
     # loop's.
     size_of_loop = spread(abs(transition)) * (1 + gained * spread(np.abs(rows)))
-    loop_error = 2 * UNIT_ROUNDOFF * spread_of_weights + turned * (1 + float(np.linalg.norm(carried)))
-    loop_error += ROOM * GAMMA * (terms(transition) + m + 8) * (1 + size_of_loop)
+    loop_error = roundings(2) * spread_of_weights + turned * (1 + float(np.linalg.norm(carried)))
+    loop_error += gamma_above(terms(transition) + m + 8) * (1 + size_of_loop)
     loop_error += whitener_error(covariance, rows)
     return SteadyState(
         transition=transition,
@@ -275,13 +270,13 @@ def _settled(
 def _doubled(transition: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """P = I + X, X = A₀ᵀX(I + G₀X)⁻¹A₀ + H₀, A₀ = (AΠ)ᵀ, G₀ = CᵀC, H₀ = AΠAᵀ.
 
-    Guarantee: none; `_solved` measures what comes out. Π = I − CᵀC is a projection, so that H₀ = (AΠ)(AΠ)ᵀ.
+    Guarantee: none; `_measured_filter` measures what comes out. Π = I − CᵀC is a projection, so that H₀ = (AΠ)(AΠ)ᵀ.
     """
     aside = transition - (transition @ rows.T) @ rows
     for found, added in doublings(aside.T, rows.T @ rows, aside @ aside.T, most=DOUBLINGS):
         if not np.linalg.norm(found) < 1e13:
             raise _not_steady(math.inf)
-        if np.linalg.norm(added) <= 2 * UNIT_ROUNDOFF * np.linalg.norm(found):
+        if np.linalg.norm(added) <= roundings(2) * np.linalg.norm(found):
             break
     return np.asarray(found + np.eye(len(transition)))
 

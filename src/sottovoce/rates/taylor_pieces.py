@@ -25,22 +25,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import lapack
 
-from sottovoce.filtering import GAMMA, ROOM
-from sottovoce.rates.rounding import FLOATED, solve_residual
+from sottovoce.rates.rounding import FLOATED, OVERLAP, solve_residual
+from sottovoce.rounding import above, gamma
 
 if TYPE_CHECKING:
     from sottovoce.rates.steady_filter import SteadyState
 
-__all__ = ["TERMS", "Piece", "pieces", "rows_at"]
+__all__ = ["TERMS", "Piece", "rows_at", "taylor_cover"]
 
 # Speed alone: more terms cost time and fewer leave more out, which is counted; likewise how far pieces shrink.
 TERMS = 24
 SHRINK = 3.0
 # Speed alone: solves of up to so many numbers are measured at once; more would cost memory.
 MEASURED = 2**14
-# Needed by a proof (docs/proofs/frequencies.md): a part of each piece that the next one covers too, far above what
-# rounding moves an edge by.
-OVERLAP = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,7 +78,7 @@ class Piece:
         )
 
 
-def pieces(state: SteadyState) -> list[Piece]:
+def taylor_cover(state: SteadyState) -> list[Piece]:
     """Pieces that cover [0, π] without a gap.
 
     Guarantee: on each the polynomial is within `slack` of the response of the stationary filter.
@@ -140,13 +137,13 @@ def _piece(state: SteadyState, centre: float, half: float, bound: float) -> Piec
     terms[0] = state.closed.whitener.T
     rights, powers, found = terms[:-1], terms[1:], np.empty_like(terms[1:])
     for k in range(TERMS):
-        found[k] = _solved(factors, shifted.T, rights[k])
+        found[k] = _refined_solution(factors, shifted.T, rights[k])
         # (z₀)^k D S (BS)^k from the term before it.
         powers[k] = found[k] - rights[k] if k else found[k]
     together = max(1, MEASURED // max(1, found[0].size))
     blocks = [slice(begin, begin + together) for begin in range(0, TERMS, together)]
     residuals = np.concatenate([solve_residual(shifted.T, rights[part], found[part]) for part in blocks])
-    rounded = 4 * (TERMS + 2) * GAMMA * np.linalg.norm(powers, axis=(1, 2))
+    rounded = gamma(4 * (TERMS + 2)) * np.linalg.norm(powers, axis=(1, 2))
     solved = float(1.2 * math.expm1(half) ** np.arange(TERMS) @ (bound * residuals + rounded))
     scaled = _COMPOSITION * half ** np.arange(TERMS)
     rows = np.tensordot(scaled, powers, axes=([0], [0])).transpose(0, 2, 1)
@@ -155,17 +152,19 @@ def _piece(state: SteadyState, centre: float, half: float, bound: float) -> Piec
     missed = 2 * SHRINK**-TERMS / (1 - 1 / SHRINK) * (1 + distortion)
     # A product with an input of norm 1 sums as many terms as there are states; with a unit vector it is exact.
     if isinstance(state.inputs, np.ndarray):
-        solved += 2 * GAMMA * (state.size + 2) * float(np.linalg.norm(rows, axis=(1, 2)).sum())
+        solved += gamma(2 * (state.size + 2)) * float(np.linalg.norm(rows, axis=(1, 2)).sum())
     return Piece(
         centre=centre,
         halfwidth=half,
         rows=np.ascontiguousarray(rows),
-        slack=missed + distortion + ROOM * solved,
+        slack=missed + distortion + above(solved),
         distortion=distortion,
     )
 
 
-def _solved(factors: tuple[np.ndarray, np.ndarray], matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _refined_solution(
+    factors: tuple[np.ndarray, np.ndarray], matrix: np.ndarray, right: np.ndarray
+) -> np.ndarray:
     """Solve, and refine once."""
     first = lapack.zgetrs(*factors, right)[0]
     return np.asarray(first + lapack.zgetrs(*factors, right - matrix @ first)[0])
