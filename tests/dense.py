@@ -13,11 +13,10 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.filtering import HiddenSystem, QuadraticForms
+from sottovoce.interval import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +41,7 @@ class DenseResponse:
             yield QuadraticForms(
                 positions=np.array([position]),
                 matrices=(response.T @ response)[None],
-                rounding=np.array([4 * EPSILON * len(response) * self.rounds**2]),
+                rounding=np.array([8 * UNIT_ROUNDOFF * len(response) * self.rounds**2]),
                 distortion=self.distortion,
                 missing=0.0,
             )
@@ -82,7 +81,7 @@ def dense_response(system: HiddenSystem) -> DenseResponse:
         last_powers=last_powers,
         root=root,
         rounds=rounds,
-        distortion=8 * EPSILON * len(root) * condition + _given_error(system),
+        distortion=16 * UNIT_ROUNDOFF * len(root) * condition + _given_error(system),
     )
 
 
@@ -98,4 +97,4 @@ def _absolute_trace(system: HiddenSystem) -> float:
 def _given_error(system: HiddenSystem) -> float:
     """The distortion from rounding in the weights themselves and in the orthonormal rows, σ_min(N) ≥ 1/(1 + ‖A‖)."""
     reach = system.rounds * system.power_norm
-    return reach * (EPSILON * system.power_norm + (1 + system.power_norm) * system.rows_error)
+    return reach * (2 * UNIT_ROUNDOFF * system.power_norm + (1 + system.power_norm) * system.rows_error)

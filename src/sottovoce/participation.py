@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rounds a target contributes in: the families of patterns over which a sensitivity is a maximum."""
+"""Which rounds a target contributes in: the families of patterns over which a sensitivity is a maximum.
+
+A family is named by how a record comes to take part, and everything that sums over rounds asks it the same few
+questions: its largest patterns (`patterns`, `pattern_count`), how many rounds one can hold (`largest_count`), what
+prices of rounds add up to at most (`largest_sum`), and whether a set of rounds is allowed (`allows`). An upper bound
+of Δ² is such a sum of prices, since diag(y) ⪰ M makes cᵀMc ≤ Σ y_t over the rounds in which c is not 0.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from sottovoce.errors import InputError, at_least, probability
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import roundings
 from sottovoce.spellings import spelled
 
 if TYPE_CHECKING:
@@ -63,12 +69,19 @@ class Participation:
 
     @classmethod
     def full(cls) -> Participation:
-        """Every round."""
+        """Every round.
+
+        There is one largest pattern, all T rounds, so that Δ² is a maximum over signs or directions alone.
+        """
         return cls()
 
     @classmethod
     def fixed(cls, rounds: Iterable[int]) -> Participation:
-        """The given rounds, counted from 1."""
+        """The given rounds, counted from 1.
+
+        One pattern, known in advance. A round beyond the horizon is refused when a question with that horizon is
+        asked, since the pattern would otherwise be smaller than it says.
+        """
         given = tuple(rounds)
         if not given:
             raise InputError("fixed participation needs at least one round; got none (fixed:1,5,9, say)")
@@ -83,7 +96,10 @@ class Participation:
 
     @classmethod
     def every(cls, k: int, offset: int | None = None) -> Participation:
-        """Every k-th round from round `offset`; without it the phase is unknown and the worst counts."""
+        """Every k-th round from round `offset`; without it the phase is unknown and the worst counts.
+
+        With a phase there is one pattern; without it there are k, of which each holds ⌈T/k⌉ or ⌊T/k⌋ rounds.
+        """
         at_least(1, **{"the period of every-k-th participation": k})
         if offset is not None:
             at_least(1, **{"the offset of every-k-th participation": offset})
@@ -97,13 +113,20 @@ class Participation:
 
     @classmethod
     def at_most(cls, k: int) -> Participation:
-        """Any rounds, but at most k of them."""
+        """Any rounds, but at most k of them.
+
+        C(T, k) patterns: those of records that are used so many times, at times that the data or chance decide.
+        """
         at_least(1, **{"the number of rounds of at-most participation": k})
         return cls(kind="at-most", size=int(k))
 
     @classmethod
     def separated(cls, b: int, at_most: int | None = None) -> Participation:
-        """Any rounds of which two are always at least b apart; at most `at_most` of them, if given."""
+        """Any rounds of which two are always at least b apart; at most `at_most` of them, if given.
+
+        What banded matrix factorisations call (k, b)-participation. Two rounds b apart may both count, so b = 1 is
+        full participation, or at most `at_most` rounds of any kind.
+        """
         at_least(1, **{"the distance of separated participation": b})
         if at_most is not None:
             at_least(1, **{"the number of rounds of separated participation": at_most})
@@ -115,6 +138,8 @@ class Participation:
         """At most one round of each epoch of `length` rounds: records that are shuffled, each in one batch an epoch.
 
         The order is secret, so a record may stand in the last batch of one epoch and in the first of the next.
+
+        There are as many patterns as choices of one round from each epoch, and the largest hold one round of each.
         """
         at_least(1, **{"the length of an epoch": length})
         return cls(kind="epochs", size=int(length))
@@ -131,6 +156,9 @@ class Participation:
     @classmethod
     def parse(cls, text: str) -> Participation:
         """The participation that `text` spells; `str` gives the same spelling back.
+
+        What does not have one of the forms of `SPELLINGS` is refused with all of them named; numbers are checked by
+        the constructors, so that a spelling and a call refuse the same.
 
         >>> Participation.parse("every:4,offset=2") == Participation.every(4, offset=2)
         True
@@ -176,7 +204,10 @@ class Participation:
 
     @property
     def is_listed(self) -> bool:
-        """Whether its patterns are few, whatever the rounds: one, or one for each phase."""
+        """Whether its patterns are few, whatever the rounds: one, or one for each phase.
+
+        Where they are few, Δ² is solved pattern by pattern; where they are not, sums of prices go by `largest_sum`.
+        """
         return self.kind in {"full", "fixed", "every", "poisson"}
 
     def patterns(self, rounds: int) -> Iterator[NDArray[np.int64]]:
@@ -184,6 +215,8 @@ class Participation:
 
         Every allowed pattern is part of one of them. For at-most, separated and epochs they are as many as
         `pattern_count` says, which grows exponentially.
+
+        Guarantee: exact; complete, and none of them is part of another.
         """
         at_least(1, rounds=rounds)
         match self.kind:
@@ -204,6 +237,11 @@ class Participation:
     def pattern_count(self, rounds: int) -> int:
         """How many patterns `patterns` yields, without going through them.
 
+        A closed form where there is one; for separated rounds a recurrence over packed beginnings, in whole numbers,
+        so that it neither rounds nor overflows.
+
+        Guarantee: exact.
+
         >>> Participation.at_most(5).pattern_count(100)
         75287520
         """
@@ -222,7 +260,13 @@ class Participation:
         return 1
 
     def largest_count(self, rounds: int) -> int:
-        """The largest number of rounds that a pattern holds: what Δ² can never exceed."""
+        """The largest number of rounds that a pattern holds: what Δ² can never exceed.
+
+        With contributions of norm at most 1, each seen beside noise of level 1, a round shows 1 at most: in plain
+        gossip Δ² of every view is at most this. It is the cap of upper ends there, and Δ² of local DP.
+
+        Guarantee: exact.
+        """
         at_least(1, rounds=rounds)
         match self.kind:
             case "full" | "poisson":
@@ -274,12 +318,17 @@ class Participation:
             case "separated":
                 count = self.largest_count(given.size)
                 # Each of at most `count` additions rounds down by a relative 2⁻⁵³ at worst.
-                return _separated_sum(given, self.size, self.limit) * (1 + 3 * (count + 1) * UNIT_ROUNDOFF)
+                return _separated_sum(given, self.size, self.limit) * (1 + roundings(3 * (count + 1)))
             case _:
                 return max(_sum_up(given[pattern]) for pattern in self.patterns(given.size))
 
     def allows(self, pattern: ArrayLike, rounds: int) -> bool:
-        """Whether a target may contribute in exactly these rounds (indices counted from 0)."""
+        """Whether a target may contribute in exactly these rounds (indices counted from 0).
+
+        An empty pattern is always allowed, and one with a round outside 0 … T − 1 never.
+
+        Guarantee: exact; for every family, a subset of an allowed pattern is allowed.
+        """
         chosen = np.unique(np.asarray(pattern, dtype=np.int64))
         if chosen.size == 0:
             return True
@@ -316,7 +365,10 @@ class Participation:
 
 
 def _sum_up(values: NDArray[np.float64]) -> float:
-    """The smallest float that is not below the exact sum."""
+    """The smallest float that is not below the exact sum.
+
+    Guarantee: exact in that sense: `fsum` rounds the true sum once, and a second one says on which side it fell.
+    """
     total = math.fsum(values)
     return total if math.fsum(itertools.chain(values, [-total])) <= 0 else math.nextafter(total, math.inf)
 
@@ -341,13 +393,21 @@ def _spread(rounds: int, distance: int, limit: int | None) -> Iterator[tuple[int
 
 
 def _is_packed(pattern: tuple[int, ...], rounds: int, distance: int) -> bool:
-    """Whether no round can be added without coming too close to another."""
+    """Whether no round can be added without coming too close to another.
+
+    A gap of 2b − 1 or less on either side of every round, and at both ends of the horizon, leaves none that is b away
+    from all.
+    """
     ends = (-distance, *pattern, rounds - 1 + distance)
     return all(after - before < 2 * distance for before, after in itertools.pairwise(ends))
 
 
 def _spread_count(rounds: int, distance: int, limit: int | None) -> int:
-    """How many sets `_spread` yields."""
+    """How many sets `_spread` yields.
+
+    Sets of `limit` rounds with gaps of at least b are as many as choices among rounds − (limit − 1)(b − 1) places.
+    Those with fewer rounds must be packed: a gap of two distances would leave room for one more.
+    """
     most = 1 + (rounds - 1) // distance
     if limit is not None and limit > most:
         limit = None
@@ -367,16 +427,23 @@ def _spread_count(rounds: int, distance: int, limit: int | None) -> int:
 
 
 def _separated_sum(values: NDArray[np.float64], distance: int, limit: int | None) -> float:
-    """The largest sum over rounds that keep their distance, by dynamic programming, in plain floats."""
+    """The largest sum over rounds that keep their distance, by dynamic programming, in plain floats.
+
+        f(t, k) = max(f(t−1, k), values_t + f(t−b, k−1)),   f(t, ·) = 0 for t ≤ 0
+
+    with at most k = `limit` rounds, or without k where `limit` cannot bind. Only the last b columns are kept.
+    """
     if limit is None or limit >= 1 + (values.size - 1) // distance:
         best = [0.0] * (values.size + 1)
         for t, value in enumerate(values.tolist()):
+            # f(t + 1) = max(f(t), values_t + f(t + 1 − b))
             best[t + 1] = max(best[t], value + best[max(0, t + 1 - distance)])
         return best[-1]
     # history[t % b][k] is the best sum of the first t rounds with at most k of them.
     history = [np.zeros(limit + 1) for _ in range(distance)]
     latest = np.zeros(limit + 1)
     for t, value in enumerate(values.tolist()):
+        # f(t, k) = max(f(t−1, k), values_t + f(t−b, k−1)), for all k at once
         taken = np.concatenate([[0.0], value + history[t % distance][:-1]])
         latest = np.maximum(latest, taken)
         history[t % distance] = latest

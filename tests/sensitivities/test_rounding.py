@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from sottovoce.filtering import ClosedLoop, FilteredResponse, hidden_system, whitened_response
+from sottovoce.filtering import ClosedLoop, FilteredResponse, Step, hidden_system, whitened_response
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import absolute_bound, rounding, sensitivity
@@ -28,16 +28,22 @@ from sottovoce.sensitivities.one_form import dual
 from sottovoce.sensitivities.one_form.dual import is_dominated
 from sottovoce.sensitivities.one_form.witnesses import value_of
 from sottovoce.sensitivities.rounding import (
+    congruence,
     definiteness_margin,
     followed_error,
     length_above,
     matrix_power,
+    power_norms,
+    root_less,
     settled_residual,
     signed_share,
     summed,
+    summed_again,
     tap_errors,
     transform_error,
     value_error,
+    whitened_above,
+    whitened_below,
 )
 from sottovoce.views import View, observe
 
@@ -349,3 +355,59 @@ def test_other_levels_move_ends_outwards_by_a_few_units(level: str) -> None:
         ]
         assert min(off) >= 0
         assert max(off) <= 8 * Fraction(2) ** -53
+
+
+def test_forms_carried_back_a_step_are_within_what_is_allowed() -> None:
+    protocol = gossip(metropolis_weights("path:n=3"), rounds=4)
+    response = whitened_response(hidden_system(protocol, observe(protocol, View.secure_sum(0))))
+    assert isinstance(response, FilteredResponse)
+    step = Step.of(dense_transition(response), response.rows, response.gains.gain)
+    rng, shares = np.random.default_rng(3), []
+    for t in [1, 2, 3] * 10:
+        root = rng.uniform(-1, 1, (response.size, response.size))
+        form = (root @ root.T + (root @ root.T).T) / 2
+        found, half = congruence(response, form, t)
+        A, C = exact(dense_transition(response)), exact(response.rows)
+        moved = A * (mpmath.eye(response.size) - exact(response.gains.gain[response.gains.at(t)]) * C)
+        allowed = step.error * (half + step.stretch * float(np.linalg.norm(form)))
+        shares.append(mpmath.norm(moved.T * exact(form) * moved - exact(found), 2) / allowed)
+    check(shares)
+
+
+def test_norms_of_powers_are_above_the_true_ones() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        closed = loop_of(rng, 3)
+        norms = power_norms(closed, 9)
+        for k in range(9):
+            true = mpmath.sqrt(most((exact(closed.loop) ** k).T * exact(closed.loop) ** k))
+            assert true <= 1.01 * norms[k]
+            # One factor for each binary digit.
+            assert norms[k] <= 1.001 * mpmath.sqrt(most(exact(closed.loop).T * exact(closed.loop))) ** k
+
+
+def test_a_root_less_a_shift_is_below_the_truth_and_next_to_it() -> None:
+    rng = np.random.default_rng(2)
+    squared, shift = rng.uniform(1, 4, 200), rng.uniform(0.1, 0.9, 200)
+    for low, a, s in zip(root_less(squared, shift), squared, shift, strict=True):
+        true = mpmath.sqrt(mpmath.mpf(a)) - mpmath.mpf(s)
+        assert true * (1 - mpmath.mpf(2) ** -48) <= low <= true
+
+
+def test_ends_of_a_form_that_is_not_quite_white_are_on_both_sides_of_the_formula() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        squared, shift, unwhite = rng.uniform(1, 4), rng.uniform(0, 1e-3), rng.uniform(0, 1e-6)
+        root, s, eta = mpmath.sqrt(mpmath.mpf(squared)), mpmath.mpf(shift), mpmath.mpf(unwhite)
+        above = float(whitened_above(np.array(squared), shift, unwhite))
+        below = float(whitened_below(np.array(squared), shift, unwhite))
+        high, low = (root + s) ** 2 / (1 - eta), (root - s) ** 2 / (1 + eta)
+        assert high <= above <= high * (1 + mpmath.mpf(2) ** -47)
+        assert low * (1 - mpmath.mpf(2) ** -47) <= below <= low
+    assert whitened_above(np.array(1.0), 0.0, 0.5) == np.inf
+    assert whitened_below(np.array(1.0), np.inf, 0.0) == 0
+
+
+def test_a_sum_in_another_order_stays_below_what_is_said_again() -> None:
+    y = np.random.default_rng(6).uniform(0, 1, 900)
+    assert sum(y.tolist()) <= summed_again(float(y[::-1].sum())) <= (1 + 1e-12) * float(y.sum())

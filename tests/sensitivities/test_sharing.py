@@ -24,7 +24,7 @@ from sottovoce.protocols import Protocol, Slopes, gossip
 from sottovoce.scenarios import Effort, Scenario
 from sottovoce.sensitivities import (
     Sensitivities,
-    Shares,
+    SharedQuestions,
     carried_views,
     policy,
     sensitivity,
@@ -147,8 +147,8 @@ def test_training_is_shared_as_it_is_seen(source: str, updates: Any, monkeypatch
         for images in map(list, itertools.permutations(range(6)))
         if (W[np.ix_(images, images)] == W).all() and all((end[images] == end).all() for end in ends)
     ]
-    orbits = {frozenset(int(images[node]) for images in kept) for node in range(6)}
-    assert len(asked) == len(orbits)
+    shared = {frozenset(int(images[node]) for images in kept) for node in range(6)}
+    assert len(asked) == len(shared)
     for observer in (3, 5):
         alone = sensitivity(protocol, View.secure_sum(observer), effort="bulk")
         for place, target in enumerate(alone.targets):
@@ -168,9 +168,9 @@ def test_nodes_that_differ_by_one_unit_share_nothing(kind: str) -> None:
     else:
         levels[2] += Fraction(1, 10**30)
     protocol = gossip(ring, rounds=4, updates=(0.5, upper), noise_levels=tuple(levels))
-    shares = Shares(Scenario(protocol=protocol, view="secure-sum").each())
+    shared = SharedQuestions(Scenario(protocol=protocol, view="secure-sum").each())
     # Node 2 is alone, 1 and 3 are alike, so are 0 and 4, and 5 is alone: each looked at as it comes first.
-    assert shares.source == [0, 1, 2, 1, 0, 3]
+    assert shared.source == [0, 1, 2, 1, 0, 3]
 
 
 def ends_of(protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:

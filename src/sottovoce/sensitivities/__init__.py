@@ -3,9 +3,10 @@
 
 In the order of an account:
 
-1. `policy` holds the verb `sensitivity`: what is not plain gossip goes to `programs`, training to `training`, the
-   rest to `assessment`, which sends each target to a storey. Neither computes anything itself; `capacity` refuses
-   what does not fit in memory.
+1. `policy` holds the verb `sensitivity`: gossip whose noise has another level, or is correlated over the rounds, goes
+   to `encoded`, other programs to `programs`, training to `training`, the rest to `assessment`, which sends each
+   target to a storey. `questions` says what is asked of a form that a program has; `capacity` refuses what does not
+   fit in memory.
 2. `one_form`: M is written out, T × T, for one target: bounds above, witnesses below, all rounds or patterns of
    them.
 3. `many_targets`: tables of the filter bound all targets of a view together, where solving for each takes too long.
@@ -28,7 +29,7 @@ from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, alternating_s
 from sottovoce.sensitivities.policy import sensitivity
 from sottovoce.sensitivities.results import Sensitivities, Sensitivity
 from sottovoce.sensitivities.rounding import definiteness_margin, widened
-from sottovoce.sensitivities.sharing import Shares, carried, carried_views
+from sottovoce.sensitivities.sharing import SharedQuestions, carried, carried_views, portion_of
 from sottovoce.sensitivities.training import largest_training_bound, sharpened_views, solves_each
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
     "QUICK",
     "Sensitivities",
     "Sensitivity",
-    "Shares",
+    "SharedQuestions",
     "absolute_bound",
     "alternating_signs",
     "carried",
@@ -46,6 +47,7 @@ __all__ = [
     "constant_signs",
     "definiteness_margin",
     "largest_training_bound",
+    "portion_of",
     "sensitivity",
     "sharpened_views",
     "solve_dual",

@@ -22,7 +22,7 @@ import numpy as np
 
 from sottovoce.filtering import EXPLICIT_ROUNDS, whitened_response
 from sottovoce.sensitivities.capacity import check_capacity, room_for_forms
-from sottovoce.sensitivities.ends import Ends, HeldStream
+from sottovoce.sensitivities.ends import SAME, Ends, HeldStream
 from sottovoce.sensitivities.long_horizons.closest import (
     long_ends,
     plain_stream,
@@ -56,8 +56,6 @@ FEW = 64
 TOO_WIDE, SMALL = 0.05, 100
 # Patterns of so few rounds are written out.
 WRITTEN_OUT = 64
-# Streams that are found again attain what they did up to this share: forms made alone round otherwise.
-SAME = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,7 +92,10 @@ class Assessment:
 
     @property
     def method(self) -> np.ndarray:
-        """The names of the bounds behind the upper ends."""
+        """The names of the bounds behind the upper ends.
+
+        Guarantee: exact: each name is that of the bound whose number stands in `upper`, or "cap".
+        """
         return self.ends.method
 
     def witness_of(self, place: int) -> np.ndarray:
@@ -102,6 +103,9 @@ class Assessment:
 
         The searches are deterministic, so that the same stream comes out without being kept, but for rounding: forms
         that were made together may differ from one made alone in their last bits.
+
+        Guarantee: a stream that the family allows. The lower end is what it attains, up to the share `SAME` where
+        forms that were made together round otherwise; a certificate computes anew what its own stream attains.
         """
         frequency = float(self.ends.frequency[place])
         if np.isfinite(frequency):
@@ -159,20 +163,25 @@ def assess(
         ends.improve(left, together(response, positions[left], direct[left], problem, progress))
         left, progress = _worth_solving_still(left, direct, ends, response), None
     if left.size:
-        ends.improve(left, _solved(response, positions[left], direct[left], problem, progress))
+        ends.improve(left, _one_by_one(response, positions[left], direct[left], problem, progress))
     return Assessment(
         system=system, response=response, problem=problem, positions=positions, ends=ends, plan=plan
     )
 
 
-def _solved(
+def _one_by_one(
     response: FilteredResponse,
     positions: np.ndarray,
     direct: np.ndarray,
     problem: Problem,
     progress: Callable[[int, int], None] | None,
 ) -> Ends:
-    """Certified ends and the names of the winning bounds for targets that are solved one by one."""
+    """Certified ends and the names of the winning bounds for targets that are solved one by one.
+
+    Forms are made for as many targets at a time as memory holds, and are forgotten once they are solved.
+
+    Guarantee: that of `batch_ends`, or of `long_ends` where the horizon is too long for forms.
+    """
     if _is_long(response):
         return long_ends(response, positions, direct, problem, progress)
     ends, done = Ends.unknown(len(positions), problem.cap), 0
@@ -219,7 +228,13 @@ def _worth_solving_still(
 
 
 def _is_reached(hops: np.ndarray, rounds: int, participation: Participation) -> np.ndarray:
-    """Whether a contribution in some allowed round reaches the view in time: one of round t needs t + hops ≤ T."""
+    """Whether a contribution in some allowed round reaches the view in time: one of round t needs t + hops ≤ T.
+
+    Distances are those of the graph in which a message needs one round a hop, so that many targets have the same and
+    each distance is looked at once. What is not reached has Δ² = 0.
+
+    Guarantee: exact; shape (targets,).
+    """
     reached = hops < rounds
     if participation.kind != "full":
         for distance in np.unique(hops[reached]):

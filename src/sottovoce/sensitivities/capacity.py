@@ -78,7 +78,10 @@ def memory_at_hand() -> float:
 
 
 def _free_in_system() -> float:
-    """The memory that the system has free, all that it has where it does not tell, infinite if it tells neither."""
+    """The memory that the system has free, all that it has where it does not tell, infinite if it tells neither.
+
+    Guarantee: none: other processes may take what was free a moment ago. A wrong answer costs a refusal, or memory.
+    """
     for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             return 1024.0 * int(line.split()[1])
@@ -99,7 +102,10 @@ def _free_in_group() -> float:
 
 
 def _free_in_limit() -> float:
-    """What the limit on this process's addresses leaves, as a server sets it for its workers."""
+    """What the limit on this process's addresses leaves, as a server sets it for its workers.
+
+    Guarantee: none, as for the memory of the system; addresses that are only reserved count as taken.
+    """
     try:
         import resource
     except ImportError:

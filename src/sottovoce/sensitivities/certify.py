@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from sottovoce.certificates import (
+    MOST_DIGITS,
     Certificate,
     DenseProof,
     HorizonProof,
@@ -31,8 +32,8 @@ from sottovoce.certificates import (
 )
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.filtering import EXPLICIT_ROUNDS, FilteredResponse, hidden_system
-from sottovoce.protocols import check_zero_out, missing_noise
-from sottovoce.scenarios import Scenario, StreamWords, asked
+from sottovoce.protocols import check_zero_out, digits_of, missing_noise, spread
+from sottovoce.scenarios import Scenario, WidthWords, asked
 from sottovoce.sensitivities.assessment import Assessment, assess
 from sottovoce.sensitivities.certify_training import certify_memory, certify_training
 from sottovoce.sensitivities.ends import Problem
@@ -41,6 +42,7 @@ from sottovoce.sensitivities.one_form.batches import solve_problem
 from sottovoce.sensitivities.one_form.patterns import covering, earliest_pattern
 from sottovoce.sensitivities.policy import TOLERANCE
 from sottovoce.sensitivities.programs import program_solution
+from sottovoce.threads import one_blas_thread
 from sottovoce.verification import program_question, require_affordable, verify
 from sottovoce.views import observe, target_indices
 
@@ -59,18 +61,19 @@ LARGEST_STORED = 20_000
 _HORIZON_ROOM = 1e-5
 
 
+@one_blas_thread()
 def certify(
     question: Scenario | Protocol,
     view: View | None = None,
     target: Hashable = None,
     *,
     mechanism: Mechanism | None = None,
-    **words: Unpack[StreamWords],
+    **words: Unpack[WidthWords],
 ) -> Certificate:
     """A certificate for the sensitivity of one target: a claim, and y and witness (or start and rate) to prove it.
 
     `question` is a `Scenario` of one view and one target; or a protocol, with a view, a target and words as in
-    `sottovoce.scenarios.StreamWords`. Of what may be spent, the tolerance alone counts. With a `mechanism` (noise,
+    `sottovoce.scenarios.WidthWords`. Of what may be spent, the tolerance alone counts. With a `mechanism` (noise,
     δ and neighbouring relation) the verifier also says the ε that follows.
 
     Guarantee: diag(y) ⪰ M for the true form M, rounding included: `sottovoce.verification.verify`, which shares
@@ -88,7 +91,7 @@ def certify(
     >>> verify(certify(ring, View.secure_sum(0), 1), ring.weights).verdict
     'verified'
     """
-    scenario, effort = asked(question, view, words, StreamWords, targets=None if target is None else [target])
+    scenario, effort = asked(question, view, words, WidthWords, targets=None if target is None else [target])
     if isinstance(question, Scenario) and mechanism is not None and mechanism.relation != scenario.relation:
         raise InputError(
             f"the relation of the scenario is {scenario.relation!r} and that of the mechanism "
@@ -156,8 +159,15 @@ def _stated_protocol(protocol: Protocol) -> dict[str, Any]:
     """The protocol as a certificate names it, by the names of the fields of `Certificate`.
 
     A schedule of several matrices states the first as the weights and the others as
-    `further`; hashes are always there.
+    `further`; hashes are always there. What a file could not hold is refused before anything is proved.
     """
+    numbers = [x for program in protocol.programs for value in program.numbers for x in spread(value, 1)]
+    longest = max(digits_of(x) for x in (*numbers, *protocol.code))
+    if longest > MOST_DIGITS:
+        raise NotCertified(
+            f"a certificate holds numbers of at most {MOST_DIGITS} digits on each side; a level, a coefficient or the "
+            f"encoder has one of {longest} (round it: floats are numbers of at most 326 digits)"
+        )
     stored = protocol.n * len(protocol.schedule) <= LARGEST_STORED
     first, *further = (
         StatedWeights(

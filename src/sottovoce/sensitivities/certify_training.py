@@ -145,7 +145,10 @@ def _claim(
     upper: float,
     proof: Proof,
 ) -> Certificate:
-    """A claim about training on the target of this index, with nothing attained yet."""
+    """A claim about training on the target of this index, with nothing attained yet.
+
+    Guarantee: none until `verify` has accepted it; the lower end is 0, which always holds, until an attack raises it.
+    """
     protocol = scenario.protocol
     return Certificate(
         **stated,
@@ -161,7 +164,13 @@ def _claim(
 
 
 def _hears_all(scenario: Scenario) -> View:
-    """A view in which the observer hears every message, and knows the draws that it knows in its own."""
+    """A view in which the observer hears every message, and knows the draws that it knows in its own.
+
+    Whoever hears every message can work out what any view shows, so that a bound for this one holds for the
+    scenario's.
+
+    Guarantee: Δ² of it is at least that of the scenario's view, for the same draws known.
+    """
     view = scenario.one_view
     if view.name == "everyone":
         return view

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import EXPLICIT_ROUNDS, GAMMA, ROOM, hidden_system, whitened_response
+from sottovoce.filtering import EXPLICIT_ROUNDS, hidden_system, whitened_response
 from sottovoce.protocols import float_above, float_below
+from sottovoce.rounding import above, gamma, gamma_above
 from sottovoce.sensitivities.capacity import room_for_forms
 from sottovoce.sensitivities.ends import BULK_TOLERANCE
 from sottovoce.sensitivities.many_targets.at_once import MOST_STATES, settled_bound
@@ -30,7 +31,7 @@ from sottovoce.sensitivities.many_targets.streams import constant_stream
 from sottovoce.sensitivities.many_targets.units import balanced
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern
 from sottovoce.sensitivities.programs import encoder_matrix
-from sottovoce.sensitivities.questions import Question, solve_question
+from sottovoce.sensitivities.questions import FormQuestion, solve_question
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.rounding import root_less, summed, widened
 from sottovoce.views import METHOD_NAMES, observe
@@ -99,7 +100,7 @@ def encoded_sensitivity(
     if response is None or (in_bulk and response.size > MOST_STATES):
         return None
     positions, hops = np.searchsorted(system.unknown, indices), system.hops()
-    question = Question(
+    question = FormQuestion(
         contribution=scenario.contribution,
         participation=scenario.participation,
         tolerance=max(tolerance, BULK_TOLERANCE) if in_bulk else tolerance,
@@ -185,7 +186,11 @@ class _Code:
 
     @classmethod
     def of(cls, protocol: Protocol) -> _Code:
-        """The encoder of a protocol."""
+        """The encoder of a protocol.
+
+        Guarantee: `sizes` and `cap` are upper bounds: sums of sizes that were rounded once, raised by `summed` of
+        what is summed.
+        """
         matrix = encoder_matrix(protocol)
         coded = np.eye(protocol.rounds) if matrix is None else matrix
         raised = summed(protocol.rounds + 4)
@@ -199,7 +204,7 @@ class _Code:
         Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5.
         """
         coded = self.matrix.T @ form @ self.matrix
-        off = ROOM * GAMMA * (2 * len(form) + 8) * float(self.sizes @ np.abs(form) @ self.sizes)
+        off = gamma_above(2 * len(form) + 8) * float(self.sizes @ np.abs(form) @ self.sizes)
         return (coded + coded.T) / 2, off
 
     def sent(self, stream: np.ndarray) -> tuple[np.ndarray, float]:
@@ -209,7 +214,7 @@ class _Code:
         Source: Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5.
         """
         sizes = np.linalg.norm(np.abs(self.matrix) @ np.abs(stream))
-        return self.matrix @ stream, ROOM * GAMMA * (len(stream) + 6) * float(sizes)
+        return self.matrix @ stream, gamma_above(len(stream) + 6) * float(sizes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -218,7 +223,7 @@ class _Encoded:
 
     response: FilteredResponse
     code: _Code
-    question: Question
+    question: FormQuestion
 
     @property
     def stream(self) -> np.ndarray:
@@ -231,6 +236,10 @@ class _Encoded:
 
         For streams with ‖c_t‖ ≤ 1 the form M is off by at most `rounding`, hence by w²·`rounding` for C c, w the
         largest of the w_t: C c/w is such a stream.
+
+        Guarantee: |Δ² of CᵀMC as solved − the true one| is at most the second number for M as the filter stores it;
+        the third is the distortion of the noise, which `widened` turns into ends.
+        Source: docs/proofs/widening.md.
         """
         if not positions.size:
             return
@@ -240,7 +249,7 @@ class _Encoded:
                 coded, off = self.code.form(form)
                 yield (
                     solve_question(coded, self.question),
-                    off + ROOM * most * float(rounding),
+                    off + above(most) * float(rounding),
                     forms.distortion,
                 )
 
@@ -273,7 +282,7 @@ class _Encoded:
         bound = projection_bound(projection_tables(own), sources, code.sizes)
         lags = settled_bound(own)
         if lags is not None:
-            bound = np.fmin(bound, float(code.sizes.max() ** 2) * (1 + 4 * GAMMA) * lags(sources))
+            bound = np.fmin(bound, float(code.sizes.max() ** 2) * (1 + gamma(4)) * lags(sources))
         lower, upper = widened(
             followed.value(sources),
             bound,
@@ -281,4 +290,4 @@ class _Encoded:
             missing=response.gains.missing,
             rounds=code.cap,
         )
-        return root_less(lower, slip) ** 2 * (1 - 4 * GAMMA), upper
+        return root_less(lower, slip) ** 2 * (1 - gamma(4)), upper

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution
 
-__all__ = ["BULK_TOLERANCE", "Ends", "HeldStream", "Problem"]
+__all__ = ["BULK_TOLERANCE", "SAME", "Ends", "HeldStream", "Problem"]
 
 # Speed alone: ends that are solved for beside bounds of a per cent or so need not be closer than this.
 BULK_TOLERANCE = 2e-3
+# Streams that are found again attain what they did up to this share: forms made alone round otherwise.
+SAME = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+from sottovoce.errors import NotCertified
 from sottovoce.filtering import (
     EXPLICIT_ROUNDS,
     hidden_system,
@@ -34,6 +35,7 @@ from sottovoce.sensitivities.one_form.patterns import earliest_pattern
 from sottovoce.sensitivities.programs import held, program_sensitivity
 from sottovoce.sensitivities.results import Sensitivities
 from sottovoce.sensitivities.training import training_view_sensitivity
+from sottovoce.threads import one_blas_thread
 from sottovoce.views import METHOD_NAMES, observe, target_indices
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ MOST_ENTRIES = 2 * 10**9
 WHOLE_ROUNDS, WHOLE_STATES = 512, 2 * 10**7
 
 
+@one_blas_thread()
 def sensitivity(
     question: Scenario | Protocol,
     view: View | None = None,
@@ -99,7 +102,12 @@ def sensitivity(
 
 
 def _answer(scenario: Scenario, effort: Effort, progress: Callable[[int, int], None] | None) -> Sensitivities:
-    """`sensitivity` of one view, by the room that serves the question."""
+    """`sensitivity` of one view, by the room that serves the question.
+
+    Training has an engine of its own; a program that is plain gossip with an encoder or a level goes back to plain
+    gossip; all other programs, and energies, go to `program_sensitivity`; plain gossip has closed forms where all or
+    nothing is seen.
+    """
     protocol, view, chosen = scenario.protocol, scenario.one_view, scenario.participation
     contribution, engine = scenario.contribution, effort.engine
     tolerance = TOLERANCE if effort.tolerance is None else effort.tolerance
@@ -112,6 +120,11 @@ def _answer(scenario: Scenario, effort: Effort, progress: Callable[[int, int], N
         program_sensitivity, scenario, indices, engine=engine, tolerance=tolerance, progress=progress
     )
     in_bulk = _in_bulk(scenario, effort, len(indices))
+    if contribution == "energy" and protocol.plain and protocol.rounds > EXPLICIT_ROUNDS:
+        raise NotCertified(
+            f"contributions of bounded energy are accounted for over at most {EXPLICIT_ROUNDS} rounds; got "
+            f"{protocol.rounds} (longer horizons are worked out for contribution vector and scalar)"
+        )
     if contribution == "energy" or not protocol.plain:
         found = _by_kernel(scenario, indices, effort, in_bulk, progress) if contribution != "energy" else None
         return found if found is not None else by_program(in_bulk=in_bulk)
@@ -163,7 +176,12 @@ def _by_kernel(
     in_bulk: bool,
     progress: Callable[[int, int], None] | None,
 ) -> Sensitivities | None:
-    """What is known from plain gossip, where a protocol differs from it by one level and an encoder; None elsewhere."""
+    """What is known from plain gossip, where a protocol differs from it by one level and an encoder; None elsewhere.
+
+    Noise of one level ℓ in place of 1 divides Δ² by ℓ², exactly but for one rounding; an encoder turns M into CᵀMC.
+
+    Guarantee: that of what it asks.
+    """
     if (kernel := scenario.protocol.kernel) is None or not held(kernel[1]):
         return None
     plain, level = kernel
@@ -194,12 +212,18 @@ def _is_followed_whole(protocol: Protocol, engine: Engine) -> bool:
 
 
 def bounds_together(scenario: Scenario, effort: Effort) -> bool:
-    """Whether the targets of one view are bounded together: on request, or if there are many."""
+    """Whether the targets of one view are bounded together: on request, or if there are many.
+
+    Guarantee: none is needed: either way has ends that hold, and which is taken decides time and width alone.
+    """
     return _in_bulk(scenario, effort, scenario.pairs)
 
 
 def _in_bulk(scenario: Scenario, effort: Effort, count: int) -> bool:
-    """Whether so many targets are bounded together; of plain gossip only where they contribute in all rounds."""
+    """Whether so many targets are bounded together; of plain gossip only where they contribute in all rounds.
+
+    Speed alone: ends hold either way. Together they cost less a target and are wider.
+    """
     protocol, rounds = scenario.protocol, scenario.protocol.rounds
     if rounds < FEWEST_ROUNDS or effort.depth == "fine":
         return False

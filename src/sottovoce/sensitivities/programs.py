@@ -26,18 +26,18 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering import EXPLICIT_ROUNDS, SMALLEST, program_response, quick_response
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.filtering import EXPLICIT_ROUNDS, SMALLEST, program_response, quick_response, seen_view
 from sottovoce.protocols import compiled_rounds, float_above, unencoded
+from sottovoce.rounding import roundings, slightly_above
 from sottovoce.sensitivities.capacity import memory_at_hand
-from sottovoce.sensitivities.ends import BULK_TOLERANCE
+from sottovoce.sensitivities.ends import BULK_TOLERANCE, SAME
 from sottovoce.sensitivities.long_horizons.closest import turning_stream
 from sottovoce.sensitivities.many_targets.programs import block_ends, program_bulk
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern
 from sottovoce.sensitivities.one_form.witnesses import value_of
-from sottovoce.sensitivities.questions import Question, batched, solve_question, solve_questions
+from sottovoce.sensitivities.questions import FormQuestion, batched, solve_question, solve_questions
 from sottovoce.sensitivities.results import Sensitivities
-from sottovoce.sensitivities.rounding import root_less, summed
+from sottovoce.sensitivities.rounding import summed, whitened_above, whitened_below
 from sottovoce.views import METHOD_NAMES, observe, seen_exchanges
 
 if TYPE_CHECKING:
@@ -60,8 +60,6 @@ QUIET = np.errstate(over="ignore", invalid="ignore")
 SOLVED, APART = 16, 0.02
 # Speed alone: by how much forms may be off where ends are not left apart by a search for vectors.
 EXACTLY_LOOSE = 1e-6
-# Streams that are found again attain what they did up to this share: forms made alone round otherwise.
-SAME = 1e-9
 # Speed alone: no Krylov space that is worth it has fewer blocks than this; memory is refused by it, nothing else.
 FEWEST_BLOCKS = 4
 
@@ -90,7 +88,7 @@ def program_sensitivity(
     _check_memory(run, view)
     bulk = program_response(run, view, engine=engine, coarse=True) if in_bulk else None
     together = bulk is not None and bulk.cut is not None
-    question = Question(
+    question = FormQuestion(
         contribution=contribution,
         participation=participation,
         tolerance=max(tolerance, BULK_TOLERANCE) if together else tolerance,
@@ -104,12 +102,11 @@ def program_sensitivity(
     streams, frequency = dict[int, np.ndarray](), dict[int, float]()
     # Targets of three kinds: seen beside no noise (infinite), never reached (0, as it
     # stands), and open to be bounded.
-    bare = np.isin(indices, [j for _, j in response.bare])
+    seen_bare = _bare_rounds(response, view, participation)
+    bare = np.isin(indices, [j for _, j in seen_bare])
     for place in np.flatnonzero(bare):
-        bare[place] = _is_bare(response, int(indices[place]), participation)
-    # With an encoder a pattern may still miss what is bare; only the whole of it never does.
-    surely = code is None or participation.kind == "full"
-    lower[bare], upper[bare], method[bare] = np.inf if surely else 0.0, np.inf, "infinite"
+        bare[place] = _is_bare(seen_bare, int(indices[place]), participation, run.rounds)
+    lower[bare], upper[bare], method[bare] = np.inf, np.inf, "infinite"
     open_to = np.flatnonzero(response.reached[indices] & ~bare)
     caps = _caps(run, question, code)
     upper[open_to] = np.inf
@@ -128,7 +125,9 @@ def program_sensitivity(
         solved = open_to
     done = count - len(solved)
     forms = (ready[j] for j in indices[solved]) if ready else forms_of(indices[solved])
-    for place, (solution, low, high) in zip(solved, _solved(forms, question, alike=together), strict=True):
+    for place, (solution, low, high) in zip(
+        solved, _solved_forms(forms, question, alike=together), strict=True
+    ):
         if high < upper[place] or not together:
             upper[place], method[place] = high, solution.method
         if low >= lower[place]:
@@ -145,7 +144,7 @@ def program_sensitivity(
         if place in frequency:
             return _stream_at(frequency[place], run.rounds, question)
         found = str(method[place]), float(lower[place])
-        return _witness(response, indices[place : place + 1], question, code, found)
+        return _witness(response, indices[place : place + 1], question, code, found, seen_bare)
 
     beyond = np.flatnonzero(upper[open_to] > caps[indices[open_to]])
     at_cap = open_to[beyond]
@@ -175,9 +174,10 @@ def program_solution(
     contribution = scenario.contribution
     _check_size(protocol)
     response = program_response(_run(protocol), view)
-    if _is_bare(response, target, participation):
+    seen_bare = _bare_rounds(response, view, participation)
+    if _is_bare(seen_bare, target, participation, protocol.rounds):
         return None
-    question = Question(contribution=contribution, participation=participation, tolerance=tolerance)
+    question = FormQuestion(contribution=contribution, participation=participation, tolerance=tolerance)
     (form,) = response.forms(
         np.array([target]), energy=contribution == "energy", encoder=encoder_matrix(response.protocol)
     )
@@ -201,7 +201,7 @@ def _together(
     response: ProgramResponse,
     targets: np.ndarray,
     direct: np.ndarray,
-    question: Question,
+    question: FormQuestion,
     code: np.ndarray | None,
     progress: Callable[[int, int], None] | None,
 ) -> _Together:
@@ -227,7 +227,7 @@ def _together(
     weights, coded, off = np.ones(rounds), stream, 0.0
     if code is not None:
         weights, coded = np.abs(code) @ weights * summed(rounds + 4), code @ stream
-        off = 2 * UNIT_ROUNDOFF * (rounds + 6) * float(np.linalg.norm(np.abs(code) @ stream))
+        off = roundings(2 * (rounds + 6)) * float(np.linalg.norm(np.abs(code) @ stream))
     ends = block_ends(response, targets, weights, coded, stream_error=off)
     upper = ends.upper
     if contribution == "energy":
@@ -240,16 +240,23 @@ def _together(
     )
 
 
-def _stream_at(frequency: float, rounds: int, question: Question) -> np.ndarray:
+def _stream_at(frequency: float, rounds: int, question: FormQuestion) -> np.ndarray:
     """The stream that turns by `frequency`; for NaN the constant one in the earliest pattern, of energy 1 if asked."""
     if not np.isnan(frequency):
         return turning_stream(float(frequency), rounds, question.contribution)
     stream = earliest_pattern(question.participation, rounds).astype(np.float64)
-    return stream / (np.linalg.norm(stream) * (1 + 1e-12)) if question.contribution == "energy" else stream
+    return (
+        stream / slightly_above(float(np.linalg.norm(stream)))
+        if question.contribution == "energy"
+        else stream
+    )
 
 
 def _are_direct(response: ProgramResponse, targets: np.ndarray) -> np.ndarray:
-    """Which targets are heard in the round in which they contribute. Speed alone."""
+    """Which targets are heard in the round in which they contribute. Speed alone.
+
+    Only few targets are: their forms are made together, in the same pass over the rows that the bounds of all need.
+    """
     direct = np.zeros(len(targets), dtype=bool)
     for stage in {id(step.stage): step.stage for step in response.steps}.values():
         (put, *_) = stage.contributions(targets)
@@ -266,7 +273,10 @@ def _worth_solving(found: _Together, direct: np.ndarray) -> np.ndarray:
 
 
 def _check_size(protocol: Protocol) -> None:
-    """Refuse horizons that are not worked out, with NotCertified, rather than give a number that is not proved."""
+    """Refuse horizons that are not worked out, with NotCertified, rather than give a number that is not proved.
+
+    Guarantee: what passes has ends that hold; a refusal says what longer horizons are worked out for.
+    """
     if protocol.rounds > EXPLICIT_ROUNDS:
         raise NotCertified(
             f"the protocol {protocol.name!r} is accounted for over at most {EXPLICIT_ROUNDS} rounds; got "
@@ -280,7 +290,11 @@ def _run(protocol: Protocol) -> Protocol:
 
 
 def _check_memory(protocol: Protocol, view: View) -> None:
-    """Refuse a view whose rows, the fewest vectors of a Krylov space and what is followed of them do not fit."""
+    """Refuse a view whose rows, the fewest vectors of a Krylov space and what is followed of them do not fit.
+
+    Guarantee: none: an estimate of what the smallest reduction takes. Refused is what would fail later, after much
+    work.
+    """
     program, weights = protocol.programs[0], protocol.schedule[0]
     drawn = sum(protocol.n if draw.each == "node" else weights.matrix.nnz // 2 for draw in program.draws)
     length = len(protocol.schedule) * (protocol.n * (len(program.keeps) + 1) + drawn)
@@ -299,6 +313,9 @@ def encoder_matrix(protocol: Protocol) -> np.ndarray | None:
 
     Refused, with NotCertified, where squares of the first or of the largest number could leave the range of floats.
     Later ones may be as small as they like: what is lost of them is nothing beside the rounding of the first.
+
+    Guarantee: every coefficient is within half a unit in its last place of the rational one; `_Code` and the forms of
+    programs count that.
     """
     if not protocol.encoded:
         return None
@@ -323,20 +340,42 @@ def held(size: Fraction) -> bool:
     return Fraction(SMALLEST) < size < 1 / Fraction(SMALLEST)
 
 
-def _is_bare(response: ProgramResponse | BlockResponse, node: int, participation: Participation) -> bool:
-    """Whether some pattern lets the node contribute in a round in which no noise hides it.
+def _bare_rounds(
+    response: ProgramResponse | BlockResponse, view: View, participation: Participation
+) -> frozenset[tuple[int, int]]:
+    """The (round, node) pairs whose contributions are seen beside no unknown noise, encoders counted.
 
-    Guarantee: exact, from rational rows, without an encoder. With one a contribution reaches later rounds too,
-    and True is then the safe side: what may be infinite is reported as infinite above.
+    An encoder C makes of a stream c one of Cc with fresh noise. Row r of contributions that are seen bare then shows
+    (rC)_s of a contribution of round s. Streams of all rounds are those of Cc, as C has an inverse.
+
+    Guarantee: exact, in rationals.
     """
-    rounds = np.zeros(response.protocol.rounds)
-    rounds[[t for t, j in response.bare if j == node]] = 1.0
-    if rounds.any() and response.protocol.encoded:
-        return True
+    protocol = response.protocol
+    if not response.bare or not protocol.encoded or participation.kind == "full":
+        return response.bare
+    code, found = protocol.code, set[tuple[int, int]]()
+    for row in seen_view(protocol, view).bare_rows:
+        for node in {node for _, node in row}:
+            own = [(t, x) for (t, j), x in row.items() if j == node]
+            for s in range(max(t for t, _ in own) + 1):
+                # (rC)_s = Σ_t r_t c_{t−s}.
+                shown = sum((x * code[t - s] for t, x in own if 0 <= t - s < len(code)), Fraction(0))
+                if shown:
+                    found.add((s, node))
+    return frozenset(found)
+
+
+def _is_bare(bare: frozenset[tuple[int, int]], node: int, participation: Participation, count: int) -> bool:
+    """Whether some pattern lets the node contribute in one of `count` rounds in which no noise hides it.
+
+    Guarantee: exact.
+    """
+    rounds = np.zeros(count)
+    rounds[[t for t, j in bare if j == node]] = 1.0
     return bool(rounds.any() and participation.largest_sum(rounds) > 0)
 
 
-def _caps(protocol: Protocol, question: Question, code: np.ndarray | None) -> np.ndarray:
+def _caps(protocol: Protocol, question: FormQuestion, code: np.ndarray | None) -> np.ndarray:
     """For each node what its own noise alone guarantees; infinite where that is nothing.
 
     With M ⪯ diag(κ_t²) no stream exceeds the largest Σ κ_t² over a pattern; one of energy 1 not the largest κ_t².
@@ -373,8 +412,8 @@ def _caps(protocol: Protocol, question: Question, code: np.ndarray | None) -> np
     return caps
 
 
-def _solved(
-    forms: Iterable[ProgramForm], question: Question, *, alike: bool
+def _solved_forms(
+    forms: Iterable[ProgramForm], question: FormQuestion, *, alike: bool
 ) -> Iterator[tuple[FormSolution, float, float]]:
     """Each form's solution, and the ends of Δ² that it gives; where forms are alike one's best streams start the next.
 
@@ -398,11 +437,12 @@ def _solved(
 def _witness(
     response: ProgramResponse | BlockResponse,
     target: np.ndarray,
-    question: Question,
+    question: FormQuestion,
     code: np.ndarray | None,
     found: tuple[str, float],
+    bare: frozenset[tuple[int, int]],
 ) -> np.ndarray:
-    """The stream behind the lower end of one target, found again; of an infinite Δ², bare rounds that are allowed.
+    """The stream behind the lower end of one target, found again; of an infinite Δ², `bare` rounds that are allowed.
 
     `found` has the name of the bound and the lower end. A search that ends sooner than it did among others goes on.
     """
@@ -411,7 +451,7 @@ def _witness(
     if method in {"infinite", "unreached"}:
         stream = earliest_pattern(question.participation, rounds).astype(np.float64)
         if method == "infinite":
-            seen = [t for t, j in response.bare if j == target[0]]
+            seen = [t for t, j in bare if j == target[0]]
             if question.contribution == "energy" or not question.participation.allows(seen, rounds):
                 seen = [next(t for t in seen if question.participation.allows([t], rounds))]
             stream[:] = np.isin(np.arange(rounds), seen)
@@ -438,7 +478,6 @@ def _ends(solution: FormSolution, form: ProgramForm) -> tuple[float, float]:
     attained = solution.attained
     if form.attained is not form.matrix:
         attained = value_of(form.attained, solution.witness)
-    low = float(root_less(np.array(attained - form.rounding), form.shift))
-    high = np.sqrt(max(solution.bound, 0.0) + form.rounding) + form.shift
-    upper = high**2 / (1 - form.unwhite) * (1 + 16 * UNIT_ROUNDOFF) if form.unwhite < 0.5 else np.inf
-    return float(low**2 / (1 + form.unwhite) * (1 - 16 * UNIT_ROUNDOFF)), float(upper)
+    lower = whitened_below(np.array(attained - form.rounding), form.shift, form.unwhite)
+    upper = whitened_above(np.array(max(solution.bound, 0.0) + form.rounding), form.shift, form.unwhite)
+    return float(lower), float(upper)

@@ -19,6 +19,7 @@ from sottovoce.sensitivities.one_form.energy import solve_energy
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern, solve_participation
 from sottovoce.sensitivities.one_form.solution import FormSolution, plain_ends, solve_form
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, value_of
+from sottovoce.sensitivities.rounding import LARGEST_ENTRY, summed_again
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,15 +28,11 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution
 
-__all__ = ["Question", "batched", "solve_question", "solve_questions"]
-
-# Soundness: squares of larger numbers, and sums of them, may overflow; of a form with
-# such entries nothing is claimed.
-LARGEST_ENTRY = 1e150
+__all__ = ["FormQuestion", "batched", "solve_question", "solve_questions"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class FormQuestion:
     """What is maximised over, and how closely: the ends of a form may stay `tolerance` apart, relatively."""
 
     contribution: Contribution
@@ -48,7 +45,7 @@ class Question:
         return self.contribution == "vector" and self.participation.kind == "full"
 
 
-def batched(forms: Iterable[ProgramForm], question: Question) -> Iterator[list[ProgramForm]]:
+def batched(forms: Iterable[ProgramForm], question: FormQuestion) -> Iterator[list[ProgramForm]]:
     """The forms, as many at a time as are solved together. Speed alone."""
     left = iter(forms)
     for first in left:
@@ -56,7 +53,7 @@ def batched(forms: Iterable[ProgramForm], question: Question) -> Iterator[list[P
         yield [first, *islice(left, few - 1)]
 
 
-def solve_questions(forms: Sequence[np.ndarray], question: Question) -> list[FormSolution]:
+def solve_questions(forms: Sequence[np.ndarray], question: FormQuestion) -> list[FormSolution]:
     """The ends for some forms of one size; vectors are searched for together where plain streams leave much apart.
 
     Guarantee: that of `solve_question`, form by form.
@@ -74,7 +71,7 @@ def solve_questions(forms: Sequence[np.ndarray], question: Question) -> list[For
     return [solution for solution in found if solution is not None]
 
 
-def solve_question(form: np.ndarray, question: Question, start: np.ndarray | None = None) -> FormSolution:
+def solve_question(form: np.ndarray, question: FormQuestion, start: np.ndarray | None = None) -> FormSolution:
     """The ends for one form; for vectors in all rounds plain streams serve where they leave little apart.
 
     Else the search begins at `start`, if that is given.
@@ -95,8 +92,12 @@ def solve_question(form: np.ndarray, question: Question, start: np.ndarray | Non
     return solve_participation(form, participation, contribution=contribution, tolerance=question.tolerance)
 
 
-def _plainly(form: np.ndarray, question: Question) -> FormSolution | None:
-    """What plain streams and sizes say of a form, if that is enough, or nothing where squares overflow; else None."""
+def _plainly(form: np.ndarray, question: FormQuestion) -> FormSolution | None:
+    """What plain streams and sizes say of a form, if that is enough, or nothing where squares overflow; else None.
+
+    Guarantee: ends that hold: a constant or alternating stream attains the one, row sums of sizes bound the other. A
+    form whose squares leave the range of floats gets an infinite bound, which the cap replaces.
+    """
     if not np.abs(form).max(initial=0.0) <= LARGEST_ENTRY:
         stream = earliest_pattern(question.participation, len(form)).astype(np.float64)
         return FormSolution(attained=0.0, bound=np.inf, method="cap", witness=stream, y=None)
@@ -108,7 +109,7 @@ def _plainly(form: np.ndarray, question: Question) -> FormSolution | None:
     signs = max((constant_signs(len(form)), alternating_signs(len(form))), key=lambda c: value_of(form, c))
     return FormSolution(
         attained=float(attained),
-        bound=float(bound) * (1 + 1e-13),
+        bound=summed_again(float(bound)),
         method="abs",
         witness=signs,
         y=np.abs(form).sum(axis=1),

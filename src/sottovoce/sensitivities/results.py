@@ -77,7 +77,10 @@ class Sensitivities(Answer):
     witness_of: Callable[[int], np.ndarray]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the targets of which most is seen."""
+        """What a notebook shows: the targets of which most is seen.
+
+        Both ends are rounded outward, as everywhere numbers are shown.
+        """
         order = np.argsort(-self.squared_upper, kind="stable")[:MOST_ROWS]
         rows = [
             (
@@ -113,7 +116,11 @@ class Sensitivities(Answer):
         return (self[label] for label in self.targets)
 
     def __getitem__(self, label: Hashable) -> Sensitivity:
-        """The sensitivity of the target called `label`, whose witness is found on demand."""
+        """The sensitivity of the target called `label`, whose witness is found on demand.
+
+        Guarantee: `squared` holds Δ² of that target under the scenario's assumption; the witness attains the lower
+        end.
+        """
         place = place_among(self.protocol, self.view, self.indices, label)
         return Sensitivity(
             target=label,

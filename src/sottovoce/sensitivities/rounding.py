@@ -3,8 +3,8 @@
 
 u = 2⁻⁵³ is the unit roundoff, γ_k = ku/(1 − ku) ≤ `GAMMA`·k what a sum of k terms may be off by, relative
 to the sum of their sizes. Allowances are themselves computed in floats: `ROOM` covers that. Norms are
-Frobenius norms unless said otherwise; they bound spectral ones. What a single bound of `many_targets` needs
-beyond these stands beside it.
+Frobenius norms unless said otherwise; they bound spectral ones. What a single bound of `many_targets` errs by is put
+together beside it, in the units of `sottovoce.rounding`.
 
 A step that errs by R, read by the states z_v and z_{v+1} before and after it, moves a form by at most
 ‖R‖(‖z_v‖² + ‖z_{v+1}‖²)/2: all that rounding does to a form that is carried back through the rounds is a small
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA, ROOM, TINY, power_sum, spread
+from sottovoce.filtering import fine_gamma, power_sum, spread
 from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import GAMMA, ROOM, TINY
 
 if TYPE_CHECKING:
     from sottovoce.filtering import ClosedLoop, FilteredResponse, Step
@@ -28,7 +29,18 @@ if TYPE_CHECKING:
 
 Sizes = TypeVar("Sizes", float, np.ndarray)
 
+# Needed by all forms: squares of larger numbers, and sums of them, may overflow; of a form with such entries nothing is
+# claimed.
+LARGEST_ENTRY = 1e150
+# Needed by bounds that are sums of prices: more than the order of a sum of 900 numbers can do.
+AGAIN = 1e-13
+# Needed by forms of lags, for any η > 0: a product that is off by e and squared is at most (1 + η) of the square, and
+# e²(1 + 1/η) more. This η makes both small.
+SQUARED_SHARE = 1e-10
+
 __all__ = [
+    "LARGEST_ENTRY",
+    "SQUARED_SHARE",
     "congruence",
     "definiteness_margin",
     "followed_error",
@@ -44,11 +56,14 @@ __all__ = [
     "slack_error",
     "squared",
     "summed",
+    "summed_again",
     "tap_errors",
     "transform_error",
     "value_error",
     "weight_error",
     "weights_before",
+    "whitened_above",
+    "whitened_below",
     "widened",
 ]
 
@@ -79,6 +94,18 @@ def summed(count: int) -> float:
     Source: Higham, *Accuracy and Stability*, Section 4.2.
     """
     return 1 + ROOM * GAMMA * count
+
+
+def summed_again(bound: float) -> float:
+    """A bound Σ y_t with room for whoever adds the same y up in another order.
+
+    Guarantee: at least `bound`, which is one already; above every sum of the y of up to 440 rounds in floats too.
+    Source: docs/proofs/sums.md.
+
+    >>> summed_again(1.0) > 1 + 2 * UNIT_ROUNDOFF
+    True
+    """
+    return bound * (1 + AGAIN)
 
 
 def value_error(form: np.ndarray, sizes: float, dimension: int = 1) -> float:
@@ -345,6 +372,42 @@ def widened(
     low = root_less(attained, shift) / (1 + distortion)
     high = (np.sqrt(bound) + shift) / (1 - distortion)
     return (1 - missing) * low**2 * (1 - 16 * GAMMA), high**2 * (1 + 16 * GAMMA)
+
+
+def whitened_above(squared: np.ndarray, shift: float | np.ndarray, unwhite: float) -> np.ndarray:
+    """What ‖Fc‖² may truly be at most, for streams whose response is off by at most `shift` of a program's filter.
+
+        (√squared + shift)²/(1 − η),   η = `unwhite`
+
+    Guarantee: an upper bound, its eight operations included; infinite from η = ½ on, and where anything overflowed.
+    Source: docs/proofs/programs.md.
+
+    >>> 4 <= float(whitened_above(np.array(1.0), 1.0, 0.0)) < 4 + 1e-13
+    True
+    """
+    if not (unwhite < 0.5 and np.isfinite(shift).all()):
+        return np.full_like(squared, np.inf)
+    bounded = np.where(np.isfinite(squared), squared, np.inf)
+    return np.asarray((np.sqrt(bounded) + shift) ** 2 / (1 - unwhite) * (1 + fine_gamma(16)))
+
+
+def whitened_below(squared: np.ndarray, shift: float | np.ndarray, unwhite: float) -> np.ndarray:
+    """What ‖Fc‖² truly is at least, for a stream whose response is off by at most `shift` of a program's filter.
+
+        (√squared − shift)₊²/(1 + η),   η = `unwhite`
+
+    Guarantee: a lower bound, its eight operations included; 0 where anything overflowed.
+    Source: docs/proofs/programs.md.
+
+    >>> 1 - 1e-13 < float(whitened_below(np.array(4.0), 1.0, 0.0)) <= 1
+    True
+    """
+    if not np.isfinite(unwhite):
+        return np.zeros_like(squared)
+    sure = np.isfinite(squared) & np.isfinite(shift)
+    attained = np.where(sure, np.maximum(squared, 0), 0.0)
+    low = root_less(attained, np.where(sure, shift, 0.0)) ** 2
+    return np.asarray(low / (1 + unwhite) * (1 - fine_gamma(16)))
 
 
 def congruence(response: FilteredResponse, form: np.ndarray, t: int) -> tuple[np.ndarray, float]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sottovoce.scenarios import Effort, Scenario
     from sottovoce.sensitivities.results import Sensitivities
 
-__all__ = ["Shares", "carried", "carried_views"]
+__all__ = ["SharedQuestions", "carried", "carried_views", "portion_of"]
 
 
 def carried(
@@ -50,7 +50,7 @@ def carried(
     )
 
 
-class Shares:
+class SharedQuestions:
     """Questions about one observer each, which of them are looked at, and how answers are carried to the others.
 
     `looked_at` has one question of each orbit, with the targets that are carried to those of the others in it;
@@ -66,7 +66,13 @@ class Shares:
             self._share(questions)
 
     def _share(self, questions: Sequence[Scenario]) -> None:
-        """Let each orbit have one question."""
+        """Let each orbit have one question.
+
+        Observers of one orbit see the same up to a relabelling, which carries the targets of the one to those of the
+        first: these are asked for in the first's question, and answers are carried back by `answer`.
+
+        Guarantee: exact: a relabelling keeps weights and program, hence every Δ².
+        """
         protocol = questions[0].protocol
         nodes = [protocol.index(one.one_view.observers[0]) for one in questions]
         orbits = protocol.symmetries.orbits(nodes)
@@ -102,24 +108,36 @@ def carried_views(
 
     Guarantee: as for `sensitivity`.
     """
-    shares = Shares(questions)
-    left = Counter(shares.source)
+    shared = SharedQuestions(questions)
+    left = Counter(shared.source)
     found: dict[int, Sensitivities] = {}
-    for number, (source, one) in enumerate(zip(shares.source, questions, strict=True)):
+    for number, (source, one) in enumerate(zip(shared.source, questions, strict=True)):
         if source not in found:
-            whole = shares.looked_at[source]
+            whole = shared.looked_at[source]
             spent = _no_less(effort, one, whole)
             found[source] = sensitivity(whole, effort=spent, progress=progress(number))
-        yield shares.answer(number, found[source])
+        yield shared.answer(number, found[source])
         left[source] -= 1
         if not left[source]:
             del found[source]
 
 
 def _no_less(effort: Effort, source: Scenario, whole: Scenario) -> Effort:
-    """The effort that targets of one observer would have had, for all that are looked at in its place."""
+    """The effort that targets of one observer would have had, for all that are looked at in its place.
+
+    Guarantee: a pair is never worked on less because another observer's answer is carried to it.
+    """
     if source.protocol.updates is None:
         less = bounds_together(whole, effort) and not bounds_together(source, effort)
     else:
         less = solves_each(effort.depth, source.pairs) and not solves_each(effort.depth, whole.pairs)
     return replace(effort, depth="fine") if less else effort
+
+
+def portion_of(
+    progress: Callable[[int, int], None] | None, done: int, size: int, total: int
+) -> Callable[[int, int], None] | None:
+    """The callback of one view of `size` pairs, which counts on from the `done` pairs of the views before it."""
+    if progress is None:
+        return None
+    return lambda part, whole: progress(done + size * part // whole, total)

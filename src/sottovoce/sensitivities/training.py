@@ -164,6 +164,8 @@ def sharpened_views(
 
     Unless they are `attacked`, their lower ends stay 0, which is a lower end too. All questions must be about one
     protocol; what is not worked out for training is refused with an InputError.
+
+    Guarantee: none of its own; once `pairs` has run, and whenever it was stopped, the ends of every pair hold.
     """
     protocol = questions[0].protocol
     protocol.require_gossip()
@@ -194,7 +196,10 @@ def largest_training_bound(scenario: Scenario) -> float:
 
 
 def _check_settings(scenario: Scenario, effort: Effort) -> None:
-    """Refuse what is not worked out for training."""
+    """Refuse what is not worked out for training.
+
+    Guarantee: what passes has one meaning; bounds for vectors hold for numbers, so that nothing is lost but width.
+    """
     if effort.engine != "auto":
         raise InputError(
             f"engine must be auto for training, which has one engine of its own; got {effort.engine!r}"

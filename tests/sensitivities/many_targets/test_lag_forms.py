@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 import pytest
+from flint import arb_mat, ctx
 from tests.sensitivities.many_targets.test_projection import response_of
 
 from sottovoce.filtering import ClosedLoop
@@ -21,23 +22,34 @@ if TYPE_CHECKING:
 
 def exactly(response: FilteredResponse, rounds: int, first: int) -> tuple[Any, Any]:
     """Σ (DB^ℓ)ᵀDB^ℓ over the lags below `rounds`, and from `first` on, of the model as stored, in 256 bits."""
-    A, C, K, D = (
-        mpmath.matrix(np.asarray(part).tolist())
-        for part in (
-            dense_transition(response),
-            response.rows,
-            response.gains.gain[-1],
-            response.gains.whitener[-1],
+    with ctx.workprec(320):
+        A, C, K, D = (
+            arb_mat(np.asarray(part).tolist())
+            for part in (
+                dense_transition(response),
+                response.rows,
+                response.gains.gain[-1],
+                response.gains.whitener[-1],
+            )
         )
-    )
-    loop = A * (mpmath.eye(response.size) - K * C)
-    row, gram, later = D, mpmath.zeros(response.size), mpmath.zeros(response.size)
-    for lag in range(rounds):
-        gram += row.T * row
-        if lag >= first:
-            later += row.T * row
-        row = row * loop
-    return gram, later
+        loop, row = A - A * K * C, D
+        gram = later = arb_mat(response.size, response.size)
+        for lag in range(rounds):
+            energy = row.transpose() * row
+            gram = gram + energy
+            if lag >= first:
+                later = later + energy
+            row = row * loop
+    return in_256_bits(gram), in_256_bits(later)
+
+
+def in_256_bits(balls: arb_mat) -> Any:
+    """The middles of balls that are smaller than the last of so many bits of the largest."""
+    least = 2.0**-256 * max(abs(float(each)) for each in balls.entries())
+    assert all(float(each.rad()) <= least for each in balls.entries())
+    numbers = [tuple(map(int, each.mid().man_exp())) for each in balls.entries()]
+    entries = [mpmath.ldexp(mantissa, exponent) for mantissa, exponent in numbers]
+    return mpmath.matrix(np.array(entries, dtype=object).reshape(balls.nrows(), balls.ncols()).tolist())
 
 
 @pytest.mark.parametrize("graph", ["ring:n=12", "erdos-renyi:n=20,p=0.3,seed=2", "star:n=9"])

@@ -103,7 +103,7 @@ class Exact:
     readers: Any
     weight: Any
 
-    def norm(self, left: Any, right: Any) -> Any:
+    def norm(self, left: Any = 1, right: Any = 1) -> Any:
         """The Frobenius norm of `left`·F·`right`."""
         return mpmath.sqrt(sum(mpmath.mnorm(left * x * right, "f") ** 2 for x in self.response))
 
@@ -114,17 +114,18 @@ def exact_response(response: FilteredResponse, edges: np.ndarray, b: np.ndarray)
         mpmath.matrix(np.asarray(x).tolist()) for x in (dense_transition(response), response.rows, b)
     )
     rounds, m = response.rounds, len(response.rows)
+    whiteners = [mpmath.matrix(response.whitener(t).tolist()) for t in range(rounds)]
+    gains = [mpmath.matrix(response.gains.gain[response.gains.at(t)].tolist()) for t in range(rounds)]
     F = [mpmath.zeros(rounds, rounds) for _ in range(m)]
     weight = mpmath.mpf(0)
     for s in range(rounds):
         state = source
         for t in range(s, rounds):
             weight += mpmath.norm(state) ** 2
-            shown = mpmath.matrix(response.whitener(t).tolist()) * state
+            shown = whiteners[t] * state
             for p in range(len(shown)):
                 F[p][t, s] = shown[p]
-            gain = mpmath.matrix(response.gains.gain[response.gains.at(t)].tolist())
-            state = A * (state - gain * (C * state))
+            state = A * (state - gains[t] * (C * state))
     basis, readers = (mpmath.matrix(on_blocks(edges, degree).tolist()) for degree in (DEGREE, ROWS_DEGREE))
     return Exact(response=F, basis=basis, readers=readers, weight=mpmath.sqrt(weight))
 
@@ -148,8 +149,7 @@ CASES = [
 
 def shares_of_allowances(tables: ProjectionTables, exact: Exact, b: np.ndarray) -> list[float]:
     """The errors of `total`, `kept` and `coarse` for an input, as shares of what is allowed for."""
-    whole, weight = mpmath.eye(exact.basis.rows), exact.weight
-    total, kept = exact.norm(whole, whole), exact.norm(whole, exact.basis)
+    weight, total, kept = exact.weight, exact.norm(), exact.norm(right=exact.basis)
     form = tables.forms_error * weight**2 + tables.sums_error * float(b @ b)
     row = tables.rows_error * weight
     return [
@@ -192,8 +192,7 @@ def orthonormal(basis: Any, edges: np.ndarray) -> Any:
 def exact_bound(exact: Exact, tables: ProjectionTables) -> Any:
     """What `projection_bound` bounds Δ² by, with an orthonormal basis."""
     P = orthonormal(exact.basis, tables.edges)
-    whole = mpmath.eye(P.rows)
-    total, kept, inner = exact.norm(whole, whole), exact.norm(whole, P), exact.norm(P.T, P)
+    total, kept, inner = exact.norm(), exact.norm(right=P), exact.norm(P.T, P)
     form = sum(((P.T * x * P).T * (P.T * x * P) for x in exact.response), start=mpmath.zeros(P.cols, P.cols))
     lengths, count = np.diff(tables.edges).tolist(), len(tables.edges) - 1
     places = [slice(DEGREE * i, DEGREE * (i + 1)) for i in range(count)]

@@ -13,10 +13,9 @@ Source: docs/mathematics.md, section 3; docs/proofs/insertion.md, "Signs".
 from __future__ import annotations
 
 import numpy as np
-from scipy import ndimage
 from scipy.linalg.blas import dsbmv
 
-from sottovoce.filtering import GAMMA, ROOM
+from sottovoce.rounding import gamma_above
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, rounded_signs
 
 __all__ = ["best_banded_signs", "signs_value"]
@@ -37,7 +36,7 @@ def signs_value(band: np.ndarray, signs: np.ndarray, sizes: float) -> float:
     6.0
     """
     width, rounds = len(band) - 1, band.shape[1]
-    off = ROOM * GAMMA * (rounds + 2 * width + 16) * sizes
+    off = gamma_above(rounds + 2 * width + 16) * sizes
     return float(signs @ _product(band, signs) - off)
 
 
@@ -58,7 +57,11 @@ def best_banded_signs(band: np.ndarray, streams: np.ndarray, frequency: float) -
 
 
 def _periodic(frequency: float, rounds: int) -> list[np.ndarray]:
-    """The signs of cos(ω't + θ) for multiples ω' of π/q next to ω, in a few phases."""
+    """The signs of cos(ω't + θ) for multiples ω' of π/q next to ω, in a few phases.
+
+    Signs with a short period turn a band into few different sums, and the best stream of a settled filter is close to
+    one of them. Candidates for a lower end; each is an allowed stream.
+    """
     return [
         np.where(
             np.cos(np.pi / q * (round(frequency / np.pi * q) * np.arange(rounds) + phase)) < 0, -1.0, 1.0
@@ -69,7 +72,15 @@ def _periodic(frequency: float, rounds: int) -> list[np.ndarray]:
 
 
 def _improved(band: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Signs after sweeps of flips, each of the most profitable ones that are more than w rounds apart."""
+    """Signs after sweeps of flips, each of the most profitable ones that are more than w rounds apart.
+
+    Flipping sign t changes cᵀMc by 4(M_tt − c_t(Mc)_t). Flips that are more than w rounds apart do not touch each
+    other's gain in a band of width w, so that those of one sweep add up.
+
+    Guarantee: cᵀMc does not fall, but for rounding; its value is computed anew by `signs_value`.
+    """
+    from scipy import ndimage
+
     found, diagonal, reach = signs.copy(), band[0], 2 * len(band) - 1
     least = 1e-12 * float(np.abs(diagonal).max(initial=0.0))
     for _ in range(SWEEPS):

@@ -24,7 +24,13 @@ POINTS = 4096
 
 
 def peak(row: np.ndarray) -> tuple[float, float]:
-    """ω where r_0 + 2Σ r_d cos ωd is largest, next to a grid, and the value there."""
+    """ω where r_0 + 2Σ r_d cos ωd is largest, next to a grid, and the value there.
+
+    A grid by one Fourier transform, then a parabola through three of its points.
+
+    Guarantee: none: an estimate that tells which frequency to try. The value is that of the symbol at the frequency
+    returned.
+    """
     symbol = 2 * fft.rfft(row, 2 * POINTS).real - row[0]
     best = int(np.argmax(symbol))
     frequency = math.pi * best / POINTS

@@ -83,7 +83,11 @@ def settled_value(model: TargetModel, rate: float) -> np.ndarray | None:
 
 
 def _is_above(upper: np.ndarray, lower: np.ndarray) -> bool:
-    """Whether X ⪰ Y for symmetric matrices as stored; True is a proof (see `definiteness_margin`)."""
+    """Whether X ⪰ Y for symmetric matrices as stored; True is a proof (see `definiteness_margin`).
+
+    Guarantee: True is a proof for the matrices as stored; the margin covers the subtraction and the factorisation.
+    Source: docs/proofs/spectra.md, "One matrix above another".
+    """
     rest = upper - lower
     diagonal = float(np.abs(upper.diagonal()).sum() + np.abs(lower.diagonal()).sum())
     rest.flat[:: len(rest) + 1] -= definiteness_margin(len(rest), diagonal)
@@ -116,7 +120,15 @@ def _settled_candidate(model: TargetModel, rate: float, room: float) -> np.ndarr
 
 
 def _doubled(closed: ClosedLoop, source: np.ndarray, rate: float, room: float) -> np.ndarray | None:
-    """The limit of the recursion N ← Q + B'NB + B'Nb b'NB/(ρ − b'Nb) from 0, by doubling; None if it blows up."""
+    """The limit of the recursion N ← Q + B'NB + B'Nb b'NB/(ρ − b'Nb) from 0, by doubling; None if it blows up.
+
+        N ← Q + B'NB + B'Nb b'NB/(ρ − b'Nb),   step k of the doubling being step 2ᵏ of this
+
+    `room` is added to Q, so that the limit is a little above the true one and one step of the recursion stays below
+    it.
+
+    Guarantee: none: whether what is found is a fixed point from above is checked by `_is_above`.
+    """
     weight = closed.whitener.T @ closed.whitener + room * np.eye(closed.size)
     try:
         for found, added in doublings(closed.loop, -np.outer(source, source) / rate, weight, most=60):

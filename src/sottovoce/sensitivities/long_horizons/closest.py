@@ -128,7 +128,11 @@ def together(
 
 
 def plain_stream(response: FilteredResponse, position: int, problem: Problem) -> np.ndarray:
-    """The stream behind the lower end of `solve_horizon`, or early in one pattern, found again: (T,) or (T, d)."""
+    """The stream behind the lower end of `solve_horizon`, or early in one pattern, found again: (T,) or (T, d).
+
+    Guarantee: a stream that the family allows, with ‖c_t‖ ≤ 1; what it attains is the `attained` of the search that
+    found it, less its rounding.
+    """
     if problem.participation.kind == "full":
         solution = solve_horizon(response, position, contribution=problem.contribution)
         if solution is not None:
@@ -154,6 +158,9 @@ def turning_signs(response: FilteredResponse, position: int, frequency: float) -
     """The signs of cos(ωt + θ), (T,), with the best of a few phases for the target at `position`.
 
     Some phase attains the lower end (`rounding.signed_share`); which does is found by following the rounds.
+
+    Guarantee: signs, so that it is an allowed stream of numbers; whichever phase is taken, none of the upper ends
+    rests on it.
     """
     phases = (np.arange(PHASES) + 0.5) * np.pi / PHASES
     signs = np.where(np.cos(frequency * np.arange(response.rounds)[:, None] + phases) < 0, -1.0, 1.0)
@@ -212,7 +219,13 @@ def _by_horizon(
 
 
 def _settling_late(response: FilteredResponse, position: int, problem: Problem) -> Ends:
-    """The ends of one target whose gains are frozen only when they have settled, thousands of rounds on."""
+    """The ends of one target whose gains are frozen only when they have settled, thousands of rounds on.
+
+    A shorter run of twice the rounds until the gains settle gives prices of the early rounds; `solve_horizon` proves
+    what these and one price for all later rounds make.
+
+    Guarantee: that of `solve_horizon`, widened; the cap where the short run finds no prices.
+    """
     start = len(response.gains.gain)
     short = solve_followed(response.shortened(2 * start), position)
     if short.y is None:
@@ -223,7 +236,11 @@ def _settling_late(response: FilteredResponse, position: int, problem: Problem) 
 
 
 def _by_following(response: FilteredResponse, position: int, problem: Problem) -> Ends:
-    """The ends of one target from the dual problem followed round by round."""
+    """The ends of one target from the dual problem followed round by round.
+
+    Guarantee: ends that hold: prices y with diag(y) ⪰ M are proved round by round, and their largest sum over a
+    pattern is the bound. A lower end is known for full participation alone, and is 0 else.
+    """
     full = problem.participation.kind == "full"
     solution = solve_followed(response, position, contribution=problem.contribution)
     bound = np.inf if solution.y is None else problem.participation.largest_sum(solution.y)
@@ -237,7 +254,13 @@ def _by_following(response: FilteredResponse, position: int, problem: Problem) -
 def _early_stream(
     response: FilteredResponse, position: int, problem: Problem
 ) -> tuple[float, np.ndarray, float]:
-    """What a stream that contributes early on only, within one pattern, attains; the stream; and the distortion."""
+    """What a stream that contributes early on only, within one pattern, attains; the stream; and the distortion.
+
+    What a stream that is 0 from some round on attains in the short form it attains in the whole one as well: later
+    rounds only add what they show, which is not negative.
+
+    Guarantee: the first number is a lower bound for the form as the filter has it, its rounding taken off.
+    """
     short = response.shortened(EXPLICIT_ROUNDS)
     products = short.rounds**2 / 2 * len(response.rows) * response.size**2
     if products > EARLY_PRODUCTS or short.forms_bytes() > memory_at_hand() / 2:

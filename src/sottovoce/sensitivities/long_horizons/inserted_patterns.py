@@ -146,7 +146,13 @@ class Core:
         return y, math.inf
 
     def _moved(self, found: FormSolution) -> tuple[FormSolution, np.ndarray]:
-        """A solution of the core with its stream where it stands in all rounds: moved on after an empty stretch."""
+        """A solution of the core with its stream where it stands in all rounds: moved on after an empty stretch.
+
+        Rounds of the stream that lie after its widest empty stretch are moved on by the rounds that the core leaves
+        out. Entries of M̃ that are further apart than w are 0, and others do not change, so that it attains the same.
+
+        Guarantee: a stream of the family, as a gap only grows; its value is that of the core.
+        """
         stream = found.witness.reshape(len(found.witness), -1)
         pattern = np.flatnonzero(np.abs(stream).max(axis=1))
         first, last = self.plan.start + self.plan.width, self.plan.start + self.inserted
@@ -167,7 +173,13 @@ class Core:
 
 
 def core_of(plan: Insertion, participation: Participation) -> Core | None:
-    """The core that serves a family, or None where M is better written out whole. Speed alone."""
+    """The core that serves a family, or None where M is better written out whole. Speed alone.
+
+    A family of few patterns is solved pattern by pattern; one of few rounds needs a core that holds every pattern
+    with its gaps cut short; one without a limit a core that is some widths of the band long.
+
+    Guarantee: ends that are found with any core hold; which one is chosen decides how far apart they are.
+    """
     if participation.pattern_count(plan.rounds) <= ENUMERABLE_PATTERNS:
         return None
     longest = min(LONGEST, int(WORTH * plan.rounds))

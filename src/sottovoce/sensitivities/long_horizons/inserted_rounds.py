@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.filtering import TINY, power_sum
+from sottovoce.filtering import power_sum
+from sottovoce.rounding import TINY
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
@@ -56,7 +57,13 @@ class Insertion:
 
     @property
     def loosened(self) -> Insertion:
-        """The plan whose allowance holds for `every`: what has faded in w and e rounds has k − 1 less to do so."""
+        """The plan whose allowance holds for `every`: what has faded in w and e rounds has k − 1 less to do so.
+
+        It needs w and e to be at least k, which `_of_width` sees to.
+
+        Guarantee: `inserted_error` of it is an upper bound for every part that `every` makes.
+        Source: docs/proofs/insertion.md, "Every k-th round".
+        """
         less = self.period - 1
         return replace(self, width=self.width - less, rest=self.rest - less, period=1)
 
@@ -74,7 +81,12 @@ class Insertion:
         return slice(offset, None, self.period), part
 
     def at(self, forms: np.ndarray, pattern: np.ndarray) -> np.ndarray:
-        """M̃ of each target at the rounds of a pattern, written out: (targets, rounds, rounds)."""
+        """M̃ of each target at the rounds of a pattern, written out: (targets, rounds, rounds).
+
+        An entry beyond the band is 0; `moved` says by how many rounds a pair of them stands further ahead in M⁰.
+
+        Guarantee: exact, as M̃ is defined: entries are copied.
+        """
         c, w, count = self.start, self.width, self.inserted
         low = np.minimum.outer(pattern, pattern)
         high = np.maximum.outer(pattern, pattern)
@@ -84,7 +96,15 @@ class Insertion:
         return np.where(lag <= w, taken, 0.0)
 
     def band(self, form: np.ndarray, count: int) -> np.ndarray:
-        """M̃ with `count` ≥ w rounds inserted into M⁰, as the lower band that LAPACK takes: (w + 1, T₀ + count)."""
+        """M̃ with `count` ≥ w rounds inserted into M⁰, as the lower band that LAPACK takes: (w + 1, T₀ + count).
+
+            found[d, t] = M̃_{t, t+d} = M⁰_{t, t+d} for t + d < c + w,   M⁰_{t−K, t+d−K} for t ≥ c + K,
+                                       M⁰_{c, c+d} between
+
+        for K = `count`: what stands before the insertion, the row that recurs, and what stands after it.
+
+        Guarantee: exact, as M̃ is defined: entries are copied. How far M̃ is from M is `inserted_error`.
+        """
         c, w, size = self.start, self.width, len(form) + count
         found = np.zeros((w + 1, size))
         for lag in range(w + 1):
@@ -95,7 +115,10 @@ class Insertion:
         return found
 
     def whole(self, form: np.ndarray, count: int) -> np.ndarray:
-        """The same written out."""
+        """The same written out.
+
+        Guarantee: exact: the entries of `band`, and 0 beyond it; (T₀ + count)² numbers.
+        """
         c, w, size = self.start, self.width, len(form) + count
         near = np.abs(np.subtract.outer(np.arange(len(form)), np.arange(len(form)))) <= w
         row = np.concatenate([form[c, c : c + w + 1], np.zeros(size - w - 1)])
@@ -124,6 +147,7 @@ def insertion_of(response: FilteredResponse, tolerance: float, period: int = 1) 
     sources = response.columns(np.arange(0, response.inputs.shape[1], every))
     shown, rows = TINY * np.ones(sources.shape[1]), closed.whitener
     for _ in range(2 * STEP):
+        # shown = Σ_k ‖D B^k b‖²
         shown += ((rows @ sources) ** 2).sum(axis=0)
         rows = rows @ closed.loop
     shown = np.sqrt(shown)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA, ROOM
+from sottovoce.rounding import above, gamma
 from sottovoce.sensitivities.capacity import memory_at_hand, room_for_forms
 from sottovoce.sensitivities.ends import Ends
 from sottovoce.sensitivities.long_horizons.banded_signs import best_banded_signs, signs_value
@@ -187,14 +187,16 @@ def _of_pattern(
             # Speed alone: where plain signs are next to the bound no others are looked for.
             value = attained[place]
             if found.bound > (1 + problem.tolerance) * value:
-                value = _signs(part, forms[place], found, float(sizes[place]))[1]
+                value = _nearby_signs(part, forms[place], found, float(sizes[place]))[1]
         attained[place] = max(attained[place], value)
         if found.bound < bound[place]:
             bound[place], method[place] = found.bound, "dual"
     return attained, bound, method, good
 
 
-def _signs(part: Insertion, form: np.ndarray, found: _Turned, sizes: float) -> tuple[np.ndarray, float]:
+def _nearby_signs(
+    part: Insertion, form: np.ndarray, found: _Turned, sizes: float
+) -> tuple[np.ndarray, float]:
     """The best signs next to a stream that turns, and what they attain, from below."""
     band = part.band(form, part.inserted)
     signs = best_banded_signs(band, found.stream(part).reshape(part.rounds, -1), found.frequency)
@@ -209,7 +211,11 @@ def _is_regular(plan: Insertion, problem: Problem) -> bool:
 def inserted_stream(
     response: FilteredResponse, plan: Insertion, position: int, problem: Problem
 ) -> np.ndarray:
-    """The stream behind the lower end of `inserted_ends`, found again: shape (T,) or (T, d)."""
+    """The stream behind the lower end of `inserted_ends`, found again: shape (T,) or (T, d).
+
+    Guarantee: a stream on one pattern that the family allows; the lower end is what it attains of M̃, less
+    `inserted_error`.
+    """
     (forms,) = _short(response, plan).forms(np.array([position]))
     error = _errors(response, plan, forms, problem)
     core = None if problem.participation.is_listed else core_of(plan, problem.participation)
@@ -234,7 +240,11 @@ def _on_pattern(found: np.ndarray, pattern: np.ndarray, rounds: int) -> np.ndarr
 def _stream_of(
     plan: Insertion, matrices: np.ndarray, pattern: np.ndarray, error: np.ndarray, problem: Problem
 ) -> np.ndarray:
-    """The stream of one target behind what `_of_pattern` says is attained, over the rounds of the pattern."""
+    """The stream of one target behind what `_of_pattern` says is attained, over the rounds of the pattern.
+
+    It goes the way that `_of_pattern` goes and returns the stream where that returns a number: a plain one where
+    plain ends are close, the turned one, or signs.
+    """
     if not _is_regular(plan, problem):
         (form,) = plan.at(matrices, pattern)
         return solve_form(form, contribution=problem.contribution, tolerance=problem.tolerance).witness
@@ -247,7 +257,7 @@ def _stream_of(
         if problem.contribution == "scalar":
             value = attained[0]
             if found.bound > (1 + problem.tolerance) * value:
-                stream, value = _signs(part, forms[0], found, float(bound[0]))
+                stream, value = _nearby_signs(part, forms[0], found, float(bound[0]))
         if value > attained[0]:
             return stream
     plain = (constant_signs(part.rounds), alternating_signs(part.rounds))
@@ -290,7 +300,7 @@ def _errors(
     repeated = min(loosened.inserted, problem.cap)
     copies = 2 * (repeated + 1)
     spread_out = moved * (2 * plan.short + 2 * repeated * (plan.width + 1) ** 0.5)
-    return np.asarray(ROOM * (cut + far + copies * forms.rounding + spread_out))
+    return np.asarray(above(cut + far + copies * forms.rounding + spread_out))
 
 
 def _plain_values(plan: Insertion, forms: np.ndarray) -> np.ndarray:
@@ -355,13 +365,13 @@ class _Turned:
         streams, plane = _held(inner, streams, frequency, slice(middle - w, middle + w))
         product = inner @ streams
         sizes = float(np.abs(inner).sum())
-        skew = float(np.abs(plane.T @ plane - np.eye(plane.shape[1])).sum()) + 8 * GAMMA * len(plane)
+        skew = float(np.abs(plane.T @ plane - np.eye(plane.shape[1])).sum()) + gamma(8 * len(plane))
         # The rows of the middle and cos(ωd) differ by rounding of angles, and by what the plane is off.
-        angle = ROOM * (8 * GAMMA * (math.pi * len(inner) + w + 64) + 4 * skew)
+        angle = above(gamma(8 * (math.pi * len(inner) + w + 64)) + 4 * skew)
         attained = float(np.sum(streams * product)) + left * level
         attained -= value_error(inner, sizes, streams.shape[1])
-        attained -= angle * (left + 4 * w) * 2 * float(np.abs(row).sum()) + 8 * GAMMA * left * abs(level)
-        attained = float(max(0.0, attained) * (1 - 8 * skew - 64 * GAMMA))
+        attained -= angle * (left + 4 * w) * 2 * float(np.abs(row).sum()) + gamma(8) * left * abs(level)
+        attained = float(max(0.0, attained) * (1 - 8 * skew - gamma(64)))
         base = np.linalg.norm(product, axis=1)
         y = np.concatenate([base[:middle], np.full(left, level), base[middle:]])
         bound, band = math.inf, plan.band(form, plan.inserted)
@@ -375,7 +385,14 @@ class _Turned:
         )
 
     def stream(self, plan: Insertion) -> np.ndarray:
-        """The stream over T rounds: what comes after the rounds that are put in is turned as far as they turn."""
+        """The stream over T rounds: what comes after the rounds that are put in is turned as far as they turn.
+
+        A stream c that turns by ω a round between the rounds that are put in attains there what it attains in the
+        core, as the inner product of two of its rounds depends on their distance alone; what follows is turned by ω
+        for each round put in, so that its products with the middle stay the same.
+
+        Guarantee: ‖c_t‖ is that of the core's stream, but for the rounding of cosine and sine.
+        """
         left = plan.rounds - len(self.streams)
         before, after = self.streams[: self.middle], self.streams[self.middle :]
         if self.plane.shape[1] == 1:
@@ -416,7 +433,15 @@ def _turned(
 def _held(
     form: np.ndarray, streams: np.ndarray, frequency: float, middle: slice
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The stream after a few more steps of the fixed point, each with its middle turned by ω exactly; the plane."""
+    """The stream after a few more steps of the fixed point, each with its middle turned by ω exactly; the plane.
+
+        C ← rows of M C at norm 1,   then the middle ← turns·(U Vᵀ)ᵀ
+
+    where U Vᵀ is the orthogonal factor of the middle's correlation with the turns: the closest stream that turns by ω
+    exactly.
+
+    Guarantee: rows of norm 1 but for rounding; whether it attains much is computed afterwards.
+    """
     angles = frequency * np.arange(middle.start, middle.stop)
     turns = np.column_stack([np.cos(angles), np.sin(angles)])
     if frequency in (0.0, math.pi):

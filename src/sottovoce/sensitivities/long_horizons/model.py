@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from sottovoce.filtering import GAMMA, ROOM, ClosedLoop, spread
+from sottovoce.filtering import ClosedLoop, spread
+from sottovoce.rounding import gamma_above
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
@@ -84,7 +85,7 @@ class TargetModel:
         Guarantee: the true loop is within `off` of the one stored, in norm.
         """
         loop = self.transition - (self.transition @ self.gains[-1]) @ self.rows
-        off = ROOM * GAMMA * (sum(self.rows.shape) + 2) * self.stretch * (1 + self.turn)
+        off = gamma_above(sum(self.rows.shape) + 2) * self.stretch * (1 + self.turn)
         return ClosedLoop(loop=loop, whitener=self.whiteners[-1], off=off)
 
 
@@ -108,7 +109,11 @@ def model_of(response: FilteredResponse, position: int, freeze: int) -> TargetMo
 
 
 def whole_model(response: FilteredResponse, position: int) -> TargetModel:
-    """The response of one target with all its gains, which lower ends need."""
+    """The response of one target with all its gains, which lower ends need.
+
+    Guarantee: the model as stored, gain by gain; a lower end of it must not be that of a model that froze its gains
+    early.
+    """
     return model_of(response, position, len(response.gains.gain))
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA
+from sottovoce.rounding import gamma
 from sottovoce.sensitivities.long_horizons.bounded_real import is_proved
 from sottovoce.sensitivities.long_horizons.model import dense_transition, peak_of, whole_model
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, rounded_signs
@@ -110,6 +110,7 @@ class _Run:
         state = np.zeros((len(self.source), streams.shape[1]))
         inputs = self.source[:, None]
         for t, contribution in enumerate(streams):
+            # z_t = A x_{t−1} + b c_t;  x_t = z_t − K_t C z_t below
             state = self.transition @ state + inputs * contribution
             found.append(self.response.whitener(t) @ state)
             if sizes is not None:
@@ -127,6 +128,7 @@ class _Run:
         state, back = np.zeros((len(self.source), streams.shape[1])), self.transition.T
         for t in range(len(streams) - 1, -1, -1):
             if t < len(streams) - 1:
+                # p_t = (L_t⁻¹C)ᵀ(F C)_t + Φ_tᵀAᵀ p_{t+1}
                 state = back @ state
                 state = state - self.rows.T @ (gains.gain[gains.at(t)].T @ state)
             state = state + self.response.whitener(t).T @ shown[t]
@@ -144,9 +146,9 @@ class _Run:
         columns = streams.reshape(len(streams), -1)
         sizes: list[float] = []
         total = sum(squared(part) for part in self.shown(columns, sizes))
-        shown = np.sqrt(total) * (1 - 2 * GAMMA * (len(streams) + 64))
+        shown = np.sqrt(total) * (1 - gamma(2 * (len(streams) + 64)))
         low = shown - followed_error(model, len(streams), sum(sizes))
-        return float(max(0.0, low) ** 2 * (1 - 4 * GAMMA * (columns.shape[1] + 8)))
+        return float(max(0.0, low) ** 2 * (1 - gamma(4 * (columns.shape[1] + 8))))
 
     def values(self, streams: np.ndarray) -> np.ndarray:
         """‖F c‖² for each column c of `streams`, as computed, to choose among them."""
@@ -154,7 +156,14 @@ class _Run:
 
 
 def _fixed_point(run: _Run, frequency: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Vectors C with rows of norm 1, M C and Σ ⟨c_t, (MC)_t⟩, where repeating M has led to from a plain stream."""
+    """Vectors C with rows of norm 1, M C and Σ ⟨c_t, (MC)_t⟩, where repeating M has led to from a plain stream.
+
+    Constant, turning and alternating streams are tried; if the best is no fixed point, all four columns are followed,
+    the others with a small weight, so that directions they have in M are found.
+
+    Guarantee: rows of norm 1 but for rounding, so that the number is attained by an allowed stream, up to that
+    rounding.
+    """
     rounds = run.response.rounds
     angles = frequency * np.arange(rounds)
     plain = np.column_stack(

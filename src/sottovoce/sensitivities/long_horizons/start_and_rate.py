@@ -64,7 +64,10 @@ class HorizonSolution:
     signs: np.ndarray | None
 
     def stream(self, rounds: int) -> np.ndarray:
-        """The contributions behind the lower end: shape (T,) for signs, (T, 2) for turning vectors."""
+        """The contributions behind the lower end: shape (T,) for signs, (T, 2) for turning vectors.
+
+        Guarantee: ‖c_t‖ = 1 but for the rounding of cosine and sine, which `attained` allows for; signs are exact.
+        """
         if self.signs is not None:
             return np.resize(self.signs, rounds)
         angles = self.frequency * np.arange(rounds)

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.filtering import GAMMA, ROOM
 from sottovoce.rates import periodic_signs, sign_patterns
+from sottovoce.rounding import above, gamma
 from sottovoce.sensitivities.one_form.witnesses import flip_signs, value_of
 from sottovoce.sensitivities.rounding import followed_error, settled_residual
 
@@ -52,7 +52,7 @@ def attained_turning(model: TargetModel, frequency: float) -> float:
         state = model.transition @ state + model.source * turn
         size = float(np.linalg.norm(state))
         if t >= len(model.gains):
-            deviation = float(np.linalg.norm(state - turn * steady)) + 8 * GAMMA * size
+            deviation = float(np.linalg.norm(state - turn * steady)) + gamma(8) * size
             if deviation <= 1e-6 * (1 + float(np.linalg.norm(steady))):
                 break
         total += float(np.linalg.norm(model.whiteners[k] @ state) ** 2)
@@ -65,9 +65,7 @@ def attained_turning(model: TargetModel, frequency: float) -> float:
     level = float(np.linalg.norm(closed.whitener @ steady)) * np.sqrt(left)
     off = followed_error(model, 1, float(np.linalg.norm(steady))) * np.sqrt(left)
     rest = (
-        level
-        - off
-        - model.shows * (deviation + left * (residual + 4 * GAMMA * float(np.linalg.norm(steady))))
+        level - off - model.shows * (deviation + left * (residual + gamma(4) * float(np.linalg.norm(steady))))
     )
     return _from_below(total, max(0.0, rest), followed_error(model, simulated + 1, sizes), model.rounds)
 
@@ -77,8 +75,8 @@ def _from_below(total: float, rest: float, lost: float, rounds: int) -> float:
 
     Guarantee: each c_t as computed has a norm within γ_4 of 1; a sum of squares errs by γ_k of itself.
     """
-    shown = np.sqrt(total + rest**2) * (1 - 2 * GAMMA * (rounds + 64)) - lost
-    return float(max(0.0, shown) ** 2 * (1 - 32 * GAMMA))
+    shown = np.sqrt(total + rest**2) * (1 - gamma(2 * (rounds + 64))) - lost
+    return float(max(0.0, shown) ** 2 * (1 - gamma(32)))
 
 
 def best_periodic_signs(model: TargetModel, frequency: float) -> tuple[float, np.ndarray]:
@@ -135,6 +133,7 @@ def attained_signs(model: TargetModel, signs: np.ndarray) -> float:
     # One period maps the state z to B^q z + forced; the steady one is its fixed point.
     forced = np.zeros(len(closed))
     for sign in np.roll(signs, -1):
+        # f ← B f + b c_t
         forced = closed @ forced + model.source * sign
     power = np.linalg.matrix_power(closed, period)
     steady = np.linalg.solve(np.eye(len(closed)) - power, forced)
@@ -152,7 +151,7 @@ def attained_signs(model: TargetModel, signs: np.ndarray) -> float:
         size = float(np.linalg.norm(state))
         # Rounds past the last whole period are not counted, so they must be few.
         if t >= len(model.gains) and t % period == 0 and model.rounds - t >= 50 * period:
-            deviation = float(np.linalg.norm(state - steady)) + 8 * GAMMA * size
+            deviation = float(np.linalg.norm(state - steady)) + gamma(8) * size
             if deviation <= 1e-6 * (1 + float(np.linalg.norm(steady))):
                 break
         total += float(np.linalg.norm(model.whiteners[k] @ state) ** 2)
@@ -162,9 +161,9 @@ def attained_signs(model: TargetModel, signs: np.ndarray) -> float:
     periods = (model.rounds - 1 - simulated) // period
     # What a period is off by is shown once for each period that begins with it.
     off = followed_error(model, period, around + period * float(np.linalg.norm(steady)))
-    off += model.shows * ROOM * (unreturned + 4 * GAMMA * float(np.linalg.norm(steady)))
+    off += above(model.shows) * (unreturned + gamma(4) * float(np.linalg.norm(steady)))
     rest = (
-        np.sqrt(periods * energy) * (1 - 2 * GAMMA * (period + 64)) - model.shows * deviation - periods * off
+        np.sqrt(periods * energy) * (1 - gamma(2 * (period + 64))) - model.shows * deviation - periods * off
     )
     return _from_below(
         total, max(0.0, float(rest)), followed_error(model, simulated + 1, sizes), model.rounds

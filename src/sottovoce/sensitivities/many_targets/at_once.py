@@ -35,8 +35,8 @@ from sottovoce.sensitivities.many_targets.projection import (
     projection_tables,
     rest_shown,
 )
+from sottovoce.sensitivities.many_targets.ringing import ringing_bound, ringing_tables
 from sottovoce.sensitivities.many_targets.streams import constant_stream, turning_value
-from sottovoce.sensitivities.many_targets.turning import turning_bound, turning_tables
 from sottovoce.sensitivities.many_targets.units import balanced
 from sottovoce.sensitivities.rounding import signed_share
 from sottovoce.views import METHOD_NAMES
@@ -93,7 +93,10 @@ class EndsAtOnce:
     edges: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=int))
 
     def lower(self, places: np.ndarray, bound: np.ndarray, *, method: str) -> None:
-        """Take over the bounds of some targets that are below those known."""
+        """Take over the bounds of some targets that are below those known.
+
+        Guarantee: `bound` stays an upper bound for every target if the given ones are; NaN is passed over.
+        """
         below = bound < self.bound[places]
         self.method[places[below]] = method
         self.bound[places] = np.fmin(self.bound[places], bound)
@@ -128,8 +131,8 @@ def ends_at_once(
     """
     count = len(positions)
     own, units = balanced(response)
-    ringing = turning_tables(own) if rings else None
-    lags, cut = (settled_bound(own), _smooth(own, count)) if ringing is None else (None, None)
+    ringing = ringing_tables(own) if rings else None
+    lags, cut = (settled_bound(own), _by_projection(own, count)) if ringing is None else (None, None)
     steady = constant_stream(own)
     found = EndsAtOnce(
         attained=np.empty(count),
@@ -145,7 +148,7 @@ def ends_at_once(
         sources = response.columns(positions[part]) / units[:, None]
         found.attained[part] = steady.value(sources)
         if ringing is not None:
-            bound, peaking[part] = turning_bound(ringing, sources)
+            bound, peaking[part] = ringing_bound(ringing, sources)
             found.lower(part, bound, method="peak")
         if lags is not None:
             found.lower(part, lags(sources), method="lags")
@@ -217,7 +220,7 @@ def settled_bound(response: FilteredResponse) -> Callable[[np.ndarray], np.ndarr
     return lambda sources: lag_bound(tables, sources)
 
 
-def _smooth(
+def _by_projection(
     response: FilteredResponse, count: int
 ) -> Callable[[EndsAtOnce, np.ndarray, np.ndarray, int], None] | None:
     """What improves ends of targets whose response is smooth, of `count` in all, where that is worth its time.

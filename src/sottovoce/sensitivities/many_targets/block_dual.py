@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA, norm_above
+from sottovoce.filtering import norm_above
+from sottovoce.rounding import gamma
 
 __all__ = ["constant_in_blocks", "dominating"]
 
 # Speed alone, all of these: steps of the power method, streams that it follows together, and the share of the mean that
 # no y is smaller than.
-STEPS, STREAMS, LEAST = 12, 4, 1e-3
+STEPS, STREAMS, FLOOR = 12, 4, 1e-3
 
 
 def dominating(forms: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -31,15 +32,16 @@ def dominating(forms: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     roots = np.sqrt(lengths)
     streams = np.broadcast_to(_start(blocks, degree), (count, blocks * degree, STREAMS))
     for _ in range(STEPS):
+        # V_I ← Σ_J G_IJ √ℓ_J V_J/‖V_J‖
         streams = forms @ (_unit(streams, blocks) * np.repeat(roots, degree)[:, None])
     made = np.sqrt((streams.reshape(count, blocks, -1) ** 2).sum(axis=2)) / roots
-    y = made + LEAST * made.mean(axis=1, keepdims=True)
+    y = made + FLOOR * made.mean(axis=1, keepdims=True)
     y = np.where(y > 0, y, 1.0)
     scale = np.repeat(1 / np.sqrt(y), degree, axis=1)
     scaled = forms * scale[:, :, None] * scale[:, None, :]
     # Four roundings an entry: root, reciprocal and two products, on both sides.
-    highest = norm_above(scaled) + 8 * GAMMA * np.sqrt((scaled**2).sum(axis=(1, 2)))
-    found = y * highest[:, None] * (1 + 8 * GAMMA)
+    highest = norm_above(scaled) + gamma(8) * np.sqrt((scaled**2).sum(axis=(1, 2)))
+    found = y * highest[:, None] * (1 + gamma(8))
     return np.where(np.isfinite(found), found, np.inf)
 
 
@@ -52,6 +54,7 @@ def constant_in_blocks(forms: np.ndarray, streams: int) -> tuple[np.ndarray, np.
     vectors = np.broadcast_to(_start(blocks, 1)[:, :streams], (len(forms), blocks, streams))
     vectors = _filled(_unit(vectors, blocks))
     for _ in range(STEPS):
+        # v_I ← Σ_J G_IJ v_J, at norm 1
         vectors = _filled(_unit(forms @ vectors, blocks))
     return vectors, np.einsum("kid,kid->k", vectors, forms @ vectors)
 

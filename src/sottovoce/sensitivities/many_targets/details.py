@@ -22,7 +22,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import fft
 
-from sottovoce.filtering import GAMMA, ROOM, TINY
+from sottovoce.rounding import TINY, above, gamma
 from sottovoce.sensitivities.many_targets.polynomials import DEGREE, polynomials, skew
 from sottovoce.sensitivities.rounding import norm, tap_errors, transform_error
 
@@ -72,8 +72,8 @@ def detail_tables(response: FilteredResponse, edges: np.ndarray) -> DetailTables
     errors = tap_errors(closed, lags)
     # Rounds after the last may show anything: lags that fade there leave no step, which would show fast streams.
     lags[-length:] *= (1 + np.cos(np.pi * np.arange(1, length + 1) / (length + 1)))[:, None, None] / 2
-    products = GAMMA * (response.size + 2) * np.sqrt((lags**2).sum(axis=(1, 2)))
-    errors = ROOM * (errors + products)
+    products = gamma(response.size + 2) * np.sqrt((lags**2).sum(axis=(1, 2)))
+    errors = above(errors + products)
     return DetailTables(lags=lags, errors=errors, length=length, beside=beside(length))
 
 
@@ -106,10 +106,10 @@ def detail_bound(tables: DetailTables, sources: np.ndarray) -> np.ndarray:
         unsure = 2 * count * transform_error(points) * shown * (2 * shown + summed)
         # The row of block I has those of I blocks before it and of all but I + 1 after it.
         sums = np.cumsum(norms, axis=1)
-        found[part] = (sums + sums[:, ::-1] - norms[:, :1]).max(axis=1) + ROOM * unsure
+        found[part] = (sums + sums[:, ::-1] - norms[:, :1]).max(axis=1) + above(unsure)
     lengths = np.sqrt((sources**2).sum(axis=0))
-    root = np.sqrt(found + TINY * sources.any(axis=0)) + ROOM * tables.errors.sum() * lengths
-    return np.asarray(root**2 * (1 + 8 * GAMMA * (count + 4 * length + m + 16)))
+    root = np.sqrt(found + TINY * sources.any(axis=0)) + above(tables.errors.sum()) * lengths
+    return np.asarray(root**2 * (1 + gamma(8 * (count + 4 * length + m + 16))))
 
 
 @cache
@@ -132,9 +132,9 @@ def beside(length: int) -> Beside:
         columns[:, d + length - 1] = (left @ right).reshape(-1)
     turned, root = np.linalg.qr(columns)
     width = columns.shape[1]
-    turn = norm(turned.T @ turned - np.eye(width)) + GAMMA * (length**2 + 2) * norm(turned) ** 2
-    left_over = norm(columns - turned @ root) + GAMMA * (width + 2) * norm(turned) * norm(root)
-    made = GAMMA * length * norm(projection) ** 2 * width**0.5
-    q = skew(length, DEGREE) + GAMMA * (DEGREE + 3) * (norm(basis) ** 2 + length**0.5)
-    off = left_over + made + (2 * q + q * q) * length**0.5 + GAMMA * (2 * length) * norm(root)
-    return Beside(root=root, stretch=1 + ROOM * turn, off=ROOM * off + TINY)
+    turn = norm(turned.T @ turned - np.eye(width)) + gamma(length**2 + 2) * norm(turned) ** 2
+    left_over = norm(columns - turned @ root) + gamma(width + 2) * norm(turned) * norm(root)
+    made = gamma(length) * norm(projection) ** 2 * width**0.5
+    q = skew(length, DEGREE) + gamma(DEGREE + 3) * (norm(basis) ** 2 + length**0.5)
+    off = left_over + made + (2 * q + q * q) * length**0.5 + gamma(2 * length) * norm(root)
+    return Beside(root=root, stretch=1 + above(turn), off=above(off) + TINY)

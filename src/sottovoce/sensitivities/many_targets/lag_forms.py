@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA, ROOM, TINY, UNIT_ROUNDOFF
+from sottovoce.rounding import TINY, above, closely_above, gamma, roundings
+from sottovoce.sensitivities.rounding import SQUARED_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LagForms", "lag_forms"]
 
-# Soundness, for any η > 0: a product that is off by e and squared is at most (1 + η) of the square, and e²(1 +
-# 1/η) more. This η makes both small.
-SHARE = 1e-10
 # Speed alone: so many inputs are taken at once, for what they show to stay in the processor's cache.
 AT_ONCE = 512
 
@@ -63,14 +61,14 @@ class LagForms:
                 continue
             symmetric = (matrix + matrix.T) / 2
             values, vectors = np.linalg.eigh(symmetric)
-            kept = (values > 0) & (values >= UNIT_ROUNDOFF * len(matrix) * values[-1])
+            kept = (values > 0) & (values >= roundings(len(matrix)) * values[-1])
             kept[-1] = True
             root = np.sqrt(np.maximum(values[kept], 0))[:, None] * vectors[:, kept].T
-            unit, size = (len(matrix) + 4) * UNIT_ROUNDOFF, float((root**2).sum())
+            unit, size = roundings(len(matrix) + 4), float((root**2).sum())
             rest = float(np.linalg.norm(symmetric - root.T @ root)) + unit * size
-            rest += UNIT_ROUNDOFF * float(np.linalg.norm(matrix)) + 2 / SHARE * unit**2 * size
+            rest += roundings(1) * float(np.linalg.norm(matrix)) + 2 / SQUARED_SHARE * unit**2 * size
             roots.append(root)
-            rests.append(1.001 * rest + margin + TINY)
+            rests.append(closely_above(rest) + margin + TINY)
         return cls(
             roots=np.vstack(roots) if roots else np.zeros((0, 0)),
             begins=np.cumsum([0, *map(len, roots)])[:-1],
@@ -92,7 +90,7 @@ class LagForms:
             short = root[~kept]
             if len(short):
                 products = np.abs(short @ short.T).sum(axis=1).max()
-                left_out[k] = products * (1 + 2 * GAMMA * len(short) * (root.shape[1] + 2))
+                left_out[k] = products * (1 + gamma(2 * len(short)) * (root.shape[1] + 2))
             roots.append(root[kept])
         return LagForms(
             roots=np.vstack(roots) if roots else self.roots,
@@ -118,7 +116,9 @@ class LagForms:
             for k, root in enumerate(self._each):
                 seen = root @ part
                 np.einsum("ij,ij->j", seen, seen, out=shown[k, begin : begin + AT_ONCE])
-        return np.asarray((1 + 2 * SHARE) * shown + ROOM * np.outer(self.rests, (sources**2).sum(axis=0)))
+        return np.asarray(
+            (1 + 2 * SQUARED_SHARE) * shown + above(np.outer(self.rests, (sources**2).sum(axis=0)))
+        )
 
     def norm_sum(self, sources: np.ndarray) -> np.ndarray:
         """An upper bound of Σ ‖f_ℓ‖ over all the lags, for each column of `sources`.
@@ -133,7 +133,7 @@ class LagForms:
         Guarantee: the first is that of `norm_sum`; the second is none.
         """
         energies, weights = self.energies(sources), np.sqrt(self.lengths)
-        spare = ROOM * np.outer(self.left_out, (sources**2).sum(axis=0))
+        spare = above(np.outer(self.left_out, (sources**2).sum(axis=0)))
         return weights @ np.sqrt(energies), weights @ np.sqrt(np.maximum(energies - spare, 0))
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA, ROOM, Step, product_error
+from sottovoce.filtering import Step, product_error
+from sottovoce.rounding import above, gamma, gamma_above
 from sottovoce.sensitivities.many_targets.lag_forms import LagForms, lag_forms
 from sottovoce.sensitivities.rounding import tap_errors, weights_before
 
@@ -67,12 +68,12 @@ def lag_tables(response: FilteredResponse) -> LagTables:
         response, start, after=_Pair.of(closed.tail_gramian(reach, rounds - start))
     )
     rows = closed.taps(min(LAGS, rounds))
-    products = GAMMA * response.size * np.sqrt((rows**2).sum(axis=(1, 2)))
+    products = gamma(response.size) * np.sqrt((rows**2).sum(axis=(1, 2)))
     return LagTables(
         rounds=rounds,
         looked=min(rounds, start + reach),
         rows=rows,
-        rows_error=ROOM * (tap_errors(closed, rows) + products),
+        rows_error=above(tap_errors(closed, rows) + products),
         later=lag_forms(closed, LAGS, rounds),
         early=columns,
         left=after_all,
@@ -131,20 +132,20 @@ def lag_bound(tables: LagTables, sources: np.ndarray) -> np.ndarray:
     rounding = np.outer(tables.rows_error, np.sqrt((sources**2).sum(axis=0)))
     grown = np.cumsum(np.sqrt((lags**2).sum(axis=1)) + rounding, axis=0)
     energies = tables.later.energies(sources)
-    bulk, looked = (_shown(tables, grown, energies, rounds) for rounds in (tables.rounds, tables.looked))
+    settled, looked = (_shown(tables, grown, energies, rounds) for rounds in (tables.rounds, tables.looked))
     (early, least), (left, fewest) = (forms.norm_sums(sources) for forms in tables.quick)
-    bound = _whole(bulk, looked, early, left)
-    unsure = np.flatnonzero(~(bound - _whole(bulk, looked, least, fewest) <= WIDENED * bound))
+    bound = _whole(settled, looked, early, left)
+    unsure = np.flatnonzero(~(bound - _whole(settled, looked, least, fewest) <= WIDENED * bound))
     if unsure.size:
         early, left = (forms.norm_sum(sources[:, unsure]) for forms in (tables.early, tables.left))
-        bound[unsure] = _whole(bulk[unsure], looked[unsure], early, left)
+        bound[unsure] = _whole(settled[unsure], looked[unsure], early, left)
     terms = m + count + len(energies) + len(tables.early.lengths) + 16
-    return np.asarray(bound * (1 + 8 * GAMMA * terms))
+    return np.asarray(bound * (1 + gamma(8 * terms)))
 
 
-def _whole(bulk: np.ndarray, looked: np.ndarray, early: np.ndarray, left: np.ndarray) -> np.ndarray:
+def _whole(settled: np.ndarray, looked: np.ndarray, early: np.ndarray, left: np.ndarray) -> np.ndarray:
     """The bound of `lag_bound` from its four sums."""
-    return np.asarray(bulk + 2 * early * np.sqrt(looked) + 2 * left * np.sqrt(bulk) + early**2)
+    return np.asarray(settled + 2 * early * np.sqrt(looked) + 2 * left * np.sqrt(settled) + early**2)
 
 
 def _shown(tables: LagTables, grown: np.ndarray, energies: np.ndarray, rounds: int) -> np.ndarray:
@@ -231,7 +232,7 @@ class _Pair:
         products = [
             product_error(len(x), x, y) for x, y in ((first, first), (first, second), (second, second))
         ]
-        added = max(products[0], products[2]) + products[1] + GAMMA * seen.norm
+        added = max(products[0], products[2]) + products[1] + gamma(1) * seen.norm
         return replace(seen, made=max(self.made, self.halfway + added))
 
     def added_to(self, form: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -242,10 +243,10 @@ class _Pair:
         Guarantee: the first is an upper bound but for the second, as forms.
         """
         whole = self.first + self.cross + self.cross.T + self.second
-        raised = (whole + whole.T) / 2 + ROOM * (self.made + self.lost) * weights
+        raised = (whole + whole.T) / 2 + above(self.made + self.lost) * weights
         total = form + raised
         room = 10 * self.norm + 2 * float(np.linalg.norm(raised)) + float(np.linalg.norm(total))
-        return total, ROOM * GAMMA * room
+        return total, gamma_above(room)
 
 
 def _largest(first: np.ndarray, cross: np.ndarray, second: np.ndarray) -> float:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import fft
 
-from sottovoce.filtering import EXPLICIT_ROUNDS, GAMMA, ROOM, Step
+from sottovoce.filtering import EXPLICIT_ROUNDS, Step
+from sottovoce.rounding import above, gamma
 from sottovoce.sensitivities.many_targets.lag_forms import lag_forms
 from sottovoce.sensitivities.rounding import (
     matrix_power,
@@ -69,7 +70,7 @@ def peak_bound(
     steady = min(start, len(response.gains.gain)) - 1
     closed = response.closed_loop(steady)
     rows = closed.taps(min(rounds, EXPLICIT_ROUNDS))
-    errors = tap_errors(closed, rows) + GAMMA * response.size * np.sqrt((rows**2).sum(axis=(1, 2)))
+    errors = tap_errors(closed, rows) + gamma(response.size) * np.sqrt((rows**2).sum(axis=(1, 2)))
     lengths = np.sqrt((sources**2).sum(axis=0))
     peak, frequency = peaks(rows, sources, errors.sum() * lengths)
     if rounds > EXPLICIT_ROUNDS:
@@ -78,7 +79,7 @@ def peak_bound(
     height = min(rounds, steady + reach)
     first = _start(response, closed, rows, steady, height)
     gram = closed.gramian(rounds - height) if height < rounds else np.zeros_like(closed.loop)
-    off_rows = ROOM * np.sqrt((errors**2).sum()) * lengths
+    off_rows = above(np.sqrt((errors**2).sum())) * lengths
     off_columns = steady * off_rows + first.columns_off(sources)
     off_states = np.sqrt(norm(gram)) * first.states_off(sources)
     bytes_each = 8 * (steady + 1) * height * m
@@ -94,7 +95,7 @@ def peak_bound(
         left[part] = _left(states[place], gram, off_states[part])
     settled = rounds * peak
     bound = settled + added + 2 * np.sqrt(settled * left) + left
-    bound *= 1 + 8 * GAMMA * (height * (m + steady) + response.size + 64)
+    bound *= 1 + gamma(8 * (height * (m + steady) + response.size + 64))
     return np.where(np.isfinite(bound), bound, np.inf), frequency
 
 
@@ -133,8 +134,8 @@ def _added(first: np.ndarray, lags: np.ndarray, off_rows: np.ndarray, off_column
         * height
         * ((transform_error(points) * (2 * shown + summed) + off_rows) * whole + shown * off_columns)
     )
-    inner = GAMMA * (m * height + 4) * whole**2 + 2 * whole * off_columns
-    return np.asarray(found + ROOM * (crossed + inner))
+    inner = gamma(m * height + 4) * whole**2 + 2 * whole * off_columns
+    return np.asarray(found + above(crossed + inner))
 
 
 def _left(states: np.ndarray, gram: np.ndarray, off: np.ndarray) -> np.ndarray:
@@ -145,10 +146,10 @@ def _left(states: np.ndarray, gram: np.ndarray, off: np.ndarray) -> np.ndarray:
     forms = states @ gram @ states.transpose(0, 2, 1)
     lengths = np.sqrt((states**2).sum(axis=2)).sum(axis=1)
     shown = np.sqrt(np.maximum(np.diagonal(forms, axis1=1, axis2=2), 0)).sum(axis=1)
-    product = 2 * GAMMA * (len(gram) + 1) * norm(gram) * lengths**2
+    product = gamma(2 * (len(gram) + 1)) * norm(gram) * lengths**2
     # Σ ‖ε_s‖ in the norm of the Gramian, rounding of each square counted by its root.
     shown = shown + np.sqrt(states.shape[1] * product)
-    return np.asarray(np.abs(forms).sum(axis=(1, 2)) + ROOM * (product + 2 * shown * off + off**2))
+    return np.asarray(np.abs(forms).sum(axis=(1, 2)) + above(product + 2 * shown * off + off**2))
 
 
 def peaks(
@@ -175,7 +176,7 @@ def peaks(
         values = (np.abs(fft.rfft(lags, points, axis=0)) ** 2).sum(axis=1)
         top = values.argmax(axis=0)
         sizes = np.sqrt((lags**2).sum(axis=(0, 1)))
-        peak[part] = (np.sqrt(values[top, np.arange(len(top))]) + ROOM * (unsure * sizes + off[part])) ** 2
+        peak[part] = (np.sqrt(values[top, np.arange(len(top))]) + above(unsure * sizes + off[part])) ** 2
         frequency[part] = 2 * np.pi * top / points
     return peak / np.cos(np.pi * (count - 1) / points), frequency
 
@@ -212,7 +213,7 @@ class _Start:
         lengths = np.sqrt((sources**2).sum(axis=0))
         norms = sum(map(norm, self.columns), 0.0)
         built = np.sqrt(len(self.columns) * _form(self.states, sources))
-        return np.asarray(ROOM * (self.columns_error * built + GAMMA * (len(sources) + 2) * norms * lengths))
+        return np.asarray(above(self.columns_error * built + gamma(len(sources) + 2) * norms * lengths))
 
     def states_off(self, sources: np.ndarray) -> np.ndarray:
         """How far the states of E are off in all, in norm.
@@ -222,14 +223,14 @@ class _Start:
         lengths = np.sqrt((sources**2).sum(axis=0))
         norms = sum(map(norm, self.deviations), 0.0)
         built = sum(np.sqrt(len(self.columns) * _form(form, sources)) for form in (self.states, self.settled))
-        return np.asarray(ROOM * (self.states_error * built + GAMMA * (len(sources) + 2) * norms * lengths))
+        return np.asarray(above(self.states_error * built + gamma(len(sources) + 2) * norms * lengths))
 
 
 def _form(form: np.ndarray, sources: np.ndarray) -> np.ndarray:
     """bᵀXb for each column b, from above."""
     values = np.einsum("rj,rj->j", sources, form @ sources)
     return np.asarray(
-        np.maximum(values, 0) + 2 * GAMMA * (len(form) + 1) * norm(form) * (sources**2).sum(axis=0)
+        np.maximum(values, 0) + gamma(2 * (len(form) + 1)) * norm(form) * (sources**2).sum(axis=0)
     )
 
 
@@ -270,6 +271,6 @@ def _start(
         deviations=deviations,
         states=states,
         settled=settled,
-        columns_error=ROOM * (step.error * carried**0.5 + begun),
-        states_error=ROOM * (step.error * passed**0.5 + off),
+        columns_error=above(step.error * carried**0.5 + begun),
+        states_error=above(step.error * passed**0.5 + off),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA
+from sottovoce.rounding import gamma
 
 __all__ = ["BLOCKS", "DEGREE", "ROWS_DEGREE", "block_edges", "polynomials", "skew"]
 
@@ -50,4 +50,4 @@ def skew(length: int, degree: int) -> float:
     basis = polynomials(length, degree)
     turned = float(np.linalg.norm(basis.T @ basis - np.eye(degree)))
     uneven = float(np.linalg.norm(basis[:, 0] - length**-0.5))
-    return max(turned, uneven) + 2 * degree * GAMMA * (length + 2)
+    return max(turned, uneven) + gamma(2 * degree) * (length + 2)

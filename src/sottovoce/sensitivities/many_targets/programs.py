@@ -8,7 +8,7 @@ counted without those rounds.
 
 Where rounds differ, or contributions are coded or follow a pattern, energies of blocks of F serve (`block_ends`):
 with E_τσ = ‖F_τσ‖²_F a stream whose norm on block σ is w_σ shows at most Σ_σ w_σ√E_τσ in block τ.
-Soundness: `_from_above`, `_from_below`, the room of `block_energies`. Speed: how many blocks there are.
+Soundness: `whitened_above`, `whitened_below`, the room of `block_energies`. Speed: how many blocks there are.
 Source: docs/proofs/programs.md, Energies of blocks and States that are followed in plain floats.
 """
 
@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import UNIT, FilteredResponse, Gains, in_full, noise_of_rounds
+from sottovoce.filtering import FilteredResponse, Gains, fine_gamma, in_full, noise_of_rounds
+from sottovoce.rounding import above
 from sottovoce.sensitivities.many_targets.at_once import EndsAtOnce, ends_at_once
 from sottovoce.sensitivities.many_targets.streams import constant_stream
-from sottovoce.sensitivities.rounding import root_less
+from sottovoce.sensitivities.rounding import whitened_above, whitened_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,48 +89,26 @@ def program_bulk(
     models = np.where(found.method == "projection", 1.42, 1.0)
     return ProgramBulk(
         # What is attained is followed in floats, in a model that is off itself.
-        lower=_from_below(
-            found.attained, response, (2 * response.overall.plainly + response.overall.cut) * longest
+        lower=whitened_below(
+            found.attained,
+            (2 * response.overall.plainly + response.overall.cut) * longest,
+            response.overall.unwhite,
         ),
-        upper=_from_above(found.bound, models * frozen.beside * longest, frozen.short),
+        upper=whitened_above(found.bound, models * frozen.beside * longest, frozen.short),
         method=found.method,
         frequency=found.frequency,
     )
 
 
-def _from_above(squared: np.ndarray, shift: float | np.ndarray, unwhite: float) -> np.ndarray:
-    """What ‖Fc‖² may truly be at most, for streams whose response is off by at most `shift`.
-
-        (√squared + shift)²/(1 − η),   η = `unwhite`
-
-    Guarantee: an upper bound; infinite from η = ½ on, and where anything overflowed.
-    Source: docs/proofs/programs.md.
-    """
-    if not (unwhite < 0.5 and np.isfinite(shift).all()):
-        return np.full_like(squared, np.inf)
-    bounded = np.where(np.isfinite(squared), squared, np.inf)
-    return np.asarray((np.sqrt(bounded) + shift) ** 2 / (1 - unwhite) * (1 + 16 * UNIT))
-
-
-def _from_below(squared: np.ndarray, response: ProgramResponse, shift: float | np.ndarray) -> np.ndarray:
-    """What ‖Fc‖² truly is at least, for a stream whose response is off by at most `shift`.
-
-        (√squared − shift)₊²/(1 + η),   η = `unwhite`
-
-    Guarantee: a lower bound; 0 where anything overflowed.
-    Source: docs/proofs/programs.md.
-    """
-    unwhite = response.overall.unwhite
-    if not np.isfinite(unwhite):
-        return np.zeros_like(squared)
-    sure = np.isfinite(squared) & np.isfinite(shift)
-    attained = np.where(sure, np.maximum(squared, 0), 0.0)
-    low = root_less(attained, np.where(sure, shift, 0.0)) ** 2
-    return np.asarray(low / (1 + unwhite) * (1 - 16 * UNIT))
-
-
 def _filtered(response: ProgramResponse) -> tuple[FilteredResponse | None, int]:
-    """The filter in the form of plain gossip, and in how many of the last rounds less is seen than it says."""
+    """The filter in the form of plain gossip, and in how many of the last rounds less is seen than it says.
+
+    None where rounds differ, or where no filter of one size serves all of them: then programs are bounded by other
+    means. A filter that settles late is treated as one that does not settle.
+
+    Guarantee: what is returned shows the same rows as the steps do, in plain floats; rounds of the tail show no more
+    than it says.
+    """
     steps, rounds = response.steps, len(response.steps)
     stage = steps[0].stage
     tail = next((k for k in range(rounds) if steps[rounds - 1 - k].stage is stage), rounds)
@@ -216,14 +195,16 @@ def block_ends(
         squares[block:] += roots
         columns[block] = roots.sum(axis=0)
     # Sums of no more than so many numbers ≥ 0, their squares and roots.
-    summed = 1 + UNIT * (2 * rounds + 4 * blocks + 16)
+    summed = 1 + fine_gamma(2 * rounds + 4 * blocks + 16)
     widest, longest = float(np.linalg.norm(weights)), float(np.linalg.norm(stream))
     cut, plainly, unwhite = response.overall.cut, response.overall.plainly, response.overall.unwhite
-    energy = _from_above(squares.max(axis=0) * columns.max(axis=0) * summed, cut, unwhite)
+    energy = whitened_above(squares.max(axis=0) * columns.max(axis=0) * summed, cut, unwhite)
     attained = _attained(response, targets, stream) if affordable >= 1 else np.zeros(len(targets))
     return BlockEnds(
-        lower=_from_below(attained, response, (cut + plainly) * longest + np.sqrt(energy) * stream_error),
-        upper=_from_above((shown**2).sum(axis=0) * summed, cut * widest, unwhite),
+        lower=whitened_below(
+            attained, (cut + plainly) * longest + np.sqrt(energy) * stream_error, response.overall.unwhite
+        ),
+        upper=whitened_above((shown**2).sum(axis=0) * summed, cut * widest, unwhite),
         energy=energy,
     )
 
@@ -265,8 +246,8 @@ def block_energies(
             sizes, roots = np.abs(sources), np.sqrt(np.maximum(np.einsum("kii->ki", total), 0.0))
             for k, matrix in enumerate(total):
                 energies[k] += _form(matrix, sources)
-            off += UNIT * (2 * size + longest + len(sums)) * (roots @ sizes) ** 2
-        yield block, energies, 1.01 * (room[block:, None] + off)
+            off += fine_gamma(1) * (2 * size + longest + len(sums)) * (roots @ sizes) ** 2
+        yield block, energies, above(room[block:, None] + off)
 
 
 def _congruence_room(step: FilterStep, grams: np.ndarray, state: np.ndarray) -> np.ndarray:
@@ -277,9 +258,9 @@ def _congruence_room(step: FilterStep, grams: np.ndarray, state: np.ndarray) -> 
     filtered = step.filtered
     moved, slip = np.abs(filtered.loop) @ state, float(filtered.slip(state[:, None])[0])
     crossed = np.abs(grams) @ moved
-    found = UNIT * (2 * step.stage.size + 12) * (crossed @ moved) + 2.1 * slip * crossed.sum(axis=1)
+    found = fine_gamma(2 * step.stage.size + 12) * (crossed @ moved) + 2.1 * slip * crossed.sum(axis=1)
     seen, slip = np.abs(filtered.whitened) @ state, slip * float(np.abs(filtered.whitener).sum())
-    found[0] += UNIT * (step.stage.count + 12) * float(seen @ seen) + 2.1 * slip * float(seen.sum())
+    found[0] += fine_gamma(step.stage.count + 12) * float(seen @ seen) + 2.1 * slip * float(seen.sum())
     return np.asarray(found)
 
 
@@ -306,7 +287,7 @@ def _attained(response: ProgramResponse, targets: np.ndarray, stream: np.ndarray
         states = step.filtered.loop @ states
     sources = np.vstack([_inputs(response, _first_of(response, given))[:, targets] for given in kinds])
     terms = count + len(response.steps) + 2 * len(form) + 8
-    room = 1.01 * UNIT * terms * float(np.trace(form)) * (sources**2).sum(axis=0)
+    room = above(fine_gamma(terms)) * float(np.trace(form)) * (sources**2).sum(axis=0)
     return np.asarray(np.maximum(_form(form, sources) - room, 0.0))
 
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import GAMMA, ROOM, TINY, Step, product_error, square
+from sottovoce.filtering import Step, product_error, square
+from sottovoce.rounding import TINY, above, gamma, gamma_above
 from sottovoce.sensitivities.many_targets.block_dual import constant_in_blocks, dominating
 from sottovoce.sensitivities.many_targets.details import detail_bound
 from sottovoce.sensitivities.many_targets.polynomials import (
@@ -123,9 +124,9 @@ def projection_tables(response: FilteredResponse, *, blocks: int = BLOCKS) -> Pr
     coarse, spread = _coarse(pieces, energies.gram_norm)
     passed = float(sum(piece.passage_energy for piece in pieces)) ** 0.5
     terms = 2 * longest + size + (7 * longest + 2 * size) / rounds**0.5
-    rows_error = (step.error + GAMMA * terms) * spread
-    rows_error += GAMMA * size * float(np.linalg.norm(coarse)) / rounds**0.5
-    states_error = energies.states_norm**0.5 * passed * (step.error + 2 * GAMMA * longest)
+    rows_error = (step.error + gamma(terms)) * spread
+    rows_error += gamma(size) * float(np.linalg.norm(coarse)) / rounds**0.5
+    states_error = energies.states_norm**0.5 * passed * (step.error + gamma(2) * longest)
     summed = (longest + count) * energies.gram_norms + (DEGREE * longest * m + 2 * size + 4 * count) * behind
     summed += (2 * size + 2) * float(np.linalg.norm(energies.total) + np.linalg.norm(kept))
     return ProjectionTables(
@@ -136,9 +137,9 @@ def projection_tables(response: FilteredResponse, *, blocks: int = BLOCKS) -> Pr
         first=energies.first - shares[0],
         states=energies.states,
         skew=max(skew(length, d) for length in np.unique(np.diff(edges)) for d in (DEGREE, ROWS_DEGREE)),
-        rows_error=ROOM * rows_error + TINY,
-        forms_error=ROOM * energies.error * (1 + states_error) ** 2 + TINY,
-        sums_error=ROOM * GAMMA * summed + TINY,
+        rows_error=above(rows_error) + TINY,
+        forms_error=above(energies.error) * (1 + states_error) ** 2 + TINY,
+        sums_error=gamma_above(summed) + TINY,
         apart=(2**0.5 - 1) * response.distortion * rounds**0.5,
     )
 
@@ -161,7 +162,7 @@ def projection_bound(
     lengths = np.diff(tables.edges).astype(np.float64)
     if sizes is not None:
         # A sum of that many squares errs by less than twice as many units.
-        lengths = np.add.reduceat(sizes**2, tables.edges[:-1]) * (1 + 4 * GAMMA * (lengths + 2))
+        lengths = np.add.reduceat(sizes**2, tables.edges[:-1]) * (1 + gamma(4) * (lengths + 2))
     bounds = np.empty(sources.shape[1])
     for part, found in _parts(tables, sources, DEGREE):
         level = _norm_sums(found.form, lengths) + np.outer(found.aside, lengths)
@@ -193,7 +194,7 @@ def closer_ends(
     stand behind the upper end, each within the distortion of the response for its part of a stream, and the norms of
     the two parts sum to √2 times that of the stream at most: what that is more is in it. The lower end holds for the
     model as stored: ‖Fc‖ ≥ ‖PᵀFc‖ for an orthonormal basis, of which Ĉ and the stream are off as `_Parts` says.
-    Source: docs/proofs/details.md.
+    Source: the docstring of `_Parts`.
     """
     lengths = np.diff(tables.edges).astype(np.float64)
     count, blocks = sources.shape[1], len(lengths)
@@ -213,8 +214,8 @@ def closer_ends(
         vectors[part], shown = constant_in_blocks(means, streams)
         lost = found.off * np.sqrt(lengths.sum())
         attained[part] = root_less(shown - found.slip * lengths.sum(), lost) ** 2
-    bounds = (np.sqrt(bounds) + tables.apart) ** 2 * (1 + 8 * GAMMA)
-    return CloserEnds(attained=attained * (1 - 16 * GAMMA), bound=np.asarray(bounds), vectors=vectors)
+    bounds = (np.sqrt(bounds) + tables.apart) ** 2 * (1 + gamma(8))
+    return CloserEnds(attained=attained * (1 - gamma(16)), bound=np.asarray(bounds), vectors=vectors)
 
 
 def _norm_sums(forms: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -230,7 +231,7 @@ def _best(level: np.ndarray, rest: np.ndarray) -> np.ndarray:
     best = np.full(len(level), np.inf)
     for share in SHARES:
         best = np.minimum(best, np.maximum((1 + share) * level, (1 + 1 / share) * rest).sum(axis=1))
-    return np.asarray(best * (1 + 4 * GAMMA * (level.shape[1] + 8)))
+    return np.asarray(best * (1 + gamma(4 * (level.shape[1] + 8))))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -260,7 +261,11 @@ class _Parts:
 
 
 def _parts(tables: ProjectionTables, sources: np.ndarray, degree: int) -> Iterator[tuple[slice, _Parts]]:
-    """The parts of all targets, in batches, with the first `degree` of the `ROWS_DEGREE` rows of a block."""
+    """The parts of all targets, in batches, with the first `degree` of the `ROWS_DEGREE` rows of a block.
+
+    Shapes: `sources` is states × targets; a part has targets × height × width numbers. Rows that are 0 for every
+    state are left out of the product and stay 0. Batches bound memory alone.
+    """
     count, (_, width, size) = len(tables.edges) - 1, tables.coarse.shape
     flat = tables.coarse.reshape(count, ROWS_DEGREE, -1, size)[:, :degree].reshape(-1, size)
     height = len(flat) // width
@@ -276,7 +281,15 @@ def _parts(tables: ProjectionTables, sources: np.ndarray, degree: int) -> Iterat
 
 
 def _parts_of(tables: ProjectionTables, response: np.ndarray, sources: np.ndarray) -> _Parts:
-    """The parts of targets whose coarse responses Ĉ are given."""
+    """The parts of targets whose coarse responses Ĉ are given.
+
+    With Ĉ = P̌ᵀFP̂c for each target: ‖Ĉ‖² is what streams of low degree show in rows of low degree, `kept` what these
+    streams show in all rows, so that kept − ‖Ĉ‖² is shown aside; `total` is what all streams show.
+
+    Guarantee: each part is an upper bound of its share, with `unsure` and `off` for what rounding hides of the
+    tables.
+    Source: the docstring of `_Parts`.
+    """
     total, kept, first, states = (
         np.maximum(np.einsum("rj,rj->j", sources, form @ sources), 0)
         for form in (tables.total, tables.kept, tables.first, tables.states)
@@ -285,18 +298,18 @@ def _parts_of(tables: ProjectionTables, response: np.ndarray, sources: np.ndarra
     height, width = response.shape[1:]
     carried = tables.rows_error * np.sqrt(states)
     formed = tables.forms_error * states + tables.sums_error * (sources**2).sum(axis=0)
-    off = ROOM * (carried + tables.skew * np.sqrt(inner))
+    off = above(carried + tables.skew * np.sqrt(inner))
     unsure = formed + 2 * np.sqrt(kept + formed) * carried + carried**2 + tables.skew * kept
-    unsure = ROOM * unsure + TINY * sources.any(axis=0)
-    aside = np.maximum(kept - inner, 0) + unsure + ROOM * (4 * np.sqrt(inner) * off + off**2)
-    slip = GAMMA * (height * width + height) * inner
+    unsure = above(unsure) + TINY * sources.any(axis=0)
+    aside = np.maximum(kept - inner, 0) + unsure + above(4 * np.sqrt(inner) * off + off**2)
+    slip = gamma(height * width + height) * inner
     return _Parts(
         form=response.transpose(0, 2, 1) @ response,
         aside=aside + slip,
         rest=np.maximum(total - kept, 0) + formed + unsure,
         first=first + formed + unsure,
-        off=off + ROOM * tables.skew * np.sqrt(total + formed),
-        slip=ROOM * slip,
+        off=off + above(tables.skew) * np.sqrt(total + formed),
+        slip=above(slip),
     )
 
 
@@ -355,26 +368,33 @@ def _column_energies(response: FilteredResponse, edges: np.ndarray, step: Step) 
             states += weight
             grams.append(float(np.linalg.norm(gram)))
             weights.append(float(np.linalg.norm(weight)))
-            added = product_error(len(whitener), whitener, whitener) + GAMMA * grams[-1]
+            added = product_error(len(whitener), whitener, whitener) + gamma(1) * grams[-1]
             error = max(error, step.error * off + added)
         total += inside
-    error = ROOM * (error + step.error * max(grams))
-    room = GAMMA * (rounds * sum(weights) + 2 * (size + 1) * float(np.linalg.norm(states)))
-    states.flat[:: size + 1] += ROOM * room
+    error = above(error + step.error * max(grams))
+    room = gamma(1) * (rounds * sum(weights) + 2 * (size + 1) * float(np.linalg.norm(states)))
+    states.flat[:: size + 1] += above(room)
     return _Energies(
         total=total,
         first=inside,
         later=later,
         states=states,
         error=error,
-        gram_norm=ROOM * (max(grams) + error * max(weights)),
+        gram_norm=above(max(grams) + error * max(weights)),
         gram_norms=sum(grams),
-        states_norm=ROOM * max(weights),
+        states_norm=above(max(weights)),
     )
 
 
 def _coarse(pieces: list[_Block], gram_norm: float) -> tuple[np.ndarray, float]:
-    """The entries of P̌ᵀFP̂ for each state, and τ of `projection_tables`."""
+    """The entries of P̌ᵀFP̂ for each state, and τ of `projection_tables`.
+
+        readers ← [readers of this block; readers of later blocks · passage of this block]
+
+    from the last block to the first: a later row reads a contribution through the state at the end of its own block.
+
+    Guarantee: entries are those of plain products, whose errors `projection_tables` counts with τ² = Σ (φ² + ‖N‖²ψ²).
+    """
     count, (step, size) = len(pieces), pieces[0].readers.shape
     coarse = np.zeros((count * step, count * DEGREE, size))
     readers, spread = np.zeros((0, size)), 0.0
@@ -408,7 +428,12 @@ class _Block:
 
 
 def _block(response: FilteredResponse, begin: int, end: int) -> _Block:
-    """Run back through the rounds of one block."""
+    """Run back through the rounds of one block.
+
+        X_t ← X_{t+1} A_t,  with the rows of round t put below;   passage ← passage A_t
+
+    backwards in time, so that every row is followed through the block once for all states.
+    """
     size, m, length = response.size, response.rows.shape[0], end - begin
     basis, readers = polynomials(length, DEGREE), polynomials(length, ROWS_DEGREE)
     # What rows of the block's rounds read in round s, and what is left at its end of a state of round s.

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import EXPLICIT_ROUNDS, GAMMA, ROOM, square
+from sottovoce.filtering import EXPLICIT_ROUNDS, square
+from sottovoce.rounding import above, gamma, gamma_above
 from sottovoce.sensitivities.rounding import length_above, norm, settled_residual
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def turning_value(response: FilteredResponse, sources: np.ndarray, frequencies: 
         values += _later(
             closed, gram, steady, deviation, (sources, np.conj(turn)), response.rounds, remaining
         )
-    return np.asarray(values * (1 - 16 * GAMMA * (response.rounds + response.size + 16)))
+    return np.asarray(values * (1 - gamma(16 * (response.rounds + response.size + 16))))
 
 
 def _later(
@@ -79,18 +80,26 @@ def _later(
     """
     sources, back = turning
     sizes, lengths = np.linalg.norm(steady, axis=0), np.linalg.norm(sources, axis=0)
-    products = GAMMA * (2 * closed.size + 4) * norm(closed.whitener) * sizes
+    products = gamma(2 * closed.size + 4) * norm(closed.whitener) * sizes
     shown = np.sqrt(remaining) * (np.linalg.norm(closed.whitener @ steady, axis=0) - products)
     unsure = remaining * settled_residual(closed, steady, back, sources)
-    unsure += 8 * GAMMA * (rounds * (sizes + lengths) + np.linalg.norm(deviation, axis=0))
-    lost = length_above(deviation, gram) + ROOM * np.sqrt(norm(gram)) * unsure
+    unsure += gamma(8) * (rounds * (sizes + lengths) + np.linalg.norm(deviation, axis=0))
+    lost = length_above(deviation, gram) + above(np.sqrt(norm(gram))) * unsure
     return np.asarray(np.maximum(shown - lost, 0) ** 2)
 
 
 def _follow(
     response: FilteredResponse, sources: np.ndarray, turn: np.ndarray, rounds: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What streams that turn show in the first `rounds` rounds, squared, and the states that they leave."""
+    """What streams that turn show in the first `rounds` rounds, squared, and the states that they leave.
+
+        z_t = AΦ_{t−1} z_{t−1} + b e^{iωt},   shown = Σ_t ‖D_t z_t‖²
+
+    for each target with its own ω, in complex numbers: real part and imaginary part are the two columns of a stream
+    of vectors.
+
+    Guarantee: plain floats; callers take their rounding off what is attained.
+    """
     shown, states = np.zeros(sources.shape[1]), np.zeros(sources.shape, dtype=complex)
     batch = max(1, FOLLOWED_BYTES // (16 * response.size))
     for begin in range(0, sources.shape[1], batch):
@@ -138,7 +147,12 @@ class ConstantStream:
         return np.concatenate([self._value(part.copy()) for part in np.split(sources, parts, axis=1)])
 
     def _value(self, sources: np.ndarray) -> np.ndarray:
-        """The same for a few columns."""
+        """The same for a few columns.
+
+            Σ over early rounds of bᵀ(form)b − margin·‖b‖²,   and for later rounds what a settled state goes on to show
+
+        Guarantee: a lower bound: what rounding may add is taken off, and a share of the whole for the sums.
+        """
         slack = self.margin * (sources**2).sum(axis=0)
         total = np.maximum(np.einsum("rj,rj->j", sources, self.form @ sources) - slack, 0)
         if self.remaining > 0:
@@ -147,7 +161,7 @@ class ConstantStream:
             rounds = self.rounds + len(sources) * (1 + norm(self.deviation))
             steady = self.steady @ sources
             total += _later(self.closed, self.gram, steady, deviation, (sources, 1.0), rounds, self.remaining)
-        return np.asarray(total * (1 - 16 * GAMMA * (len(sources) + 16)))
+        return np.asarray(total * (1 - gamma(16 * (len(sources) + 16))))
 
 
 def constant_stream(response: FilteredResponse, sizes: np.ndarray | None = None) -> ConstantStream:
@@ -171,7 +185,7 @@ def constant_stream(response: FilteredResponse, sizes: np.ndarray | None = None)
         form += square(shown)
         if t < response.rounds - 1:
             state = response.after(state, t)
-    margin = ROOM * GAMMA * (len(response.rows) + followed + 2 * size) * float(np.trace(form))
+    margin = gamma_above(len(response.rows) + followed + 2 * size) * float(np.trace(form))
     remaining = response.rounds - 1 - followed
     closed = response.closed_loop(followed)
     steady = np.linalg.solve(identity - closed.loop, identity) if remaining > 0 else np.zeros((size, size))

@@ -59,7 +59,7 @@ def batch_ends(forms: QuadraticForms, problem: Problem) -> tuple[np.ndarray, np.
     attained, bound = plain_ends(forms.matrices)
     method = np.full(len(bound), "abs", dtype=METHOD_NAMES)
     chosen = _worth_solving(attained, bound, forms, problem)
-    for place, *found in _solved(forms.matrices, chosen, problem, (attained, bound)):
+    for place, *found in _chosen_ends(forms.matrices, chosen, problem, (attained, bound)):
         attained[place], bound[place], method[place] = found
     lower, upper = widened(
         attained - forms.rounding,
@@ -72,7 +72,7 @@ def batch_ends(forms: QuadraticForms, problem: Problem) -> tuple[np.ndarray, np.
     return np.minimum(lower, problem.cap), np.minimum(upper, problem.cap), method
 
 
-def _solved(
+def _chosen_ends(
     matrices: np.ndarray, chosen: np.ndarray, problem: Problem, plain: tuple[np.ndarray, np.ndarray]
 ) -> Iterator[tuple[int, float, float, str]]:
     """The ends of the forms that are chosen, with their places: a few at once where all rounds count.

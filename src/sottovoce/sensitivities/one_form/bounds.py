@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import roundings
 from sottovoce.sensitivities.rounding import summed
 
 __all__ = ["absolute_bound", "spectral_bound"]
@@ -39,4 +39,4 @@ def spectral_bound(forms: np.ndarray) -> np.ndarray:
     """
     rounds = forms.shape[-1]
     largest = np.linalg.eigvalsh(forms)[..., -1]
-    return np.asarray(rounds * largest * (1 + 8 * rounds * UNIT_ROUNDOFF))
+    return np.asarray(rounds * largest * (1 + roundings(8 * rounds)))

@@ -225,7 +225,12 @@ class _Search:
 
 
 def _loosened(form: np.ndarray, streams: np.ndarray, tolerance: float) -> DualSolution:
-    """The solution with the least lift, above the tolerance, that is proved; without y if none is."""
+    """The solution with the least lift, above the tolerance, that is proved; without y if none is.
+
+    Lifts grow by factors of 2, from twice the tolerance to two thousand times it.
+
+    Guarantee: a y that is returned is proved; without one there is no bound from here.
+    """
     for loosened in 2.0 ** np.arange(1, 12):
         (solution,) = _lifted(form[None], streams, loosened * tolerance)
         if solution.y is not None:
@@ -292,7 +297,11 @@ def _rotating_starts(symbols: np.ndarray, rounds: int) -> np.ndarray:
 
 
 def _unit_rows(rows: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Rows scaled to norm 1; rows of 0 are replaced by those of `otherwise`."""
+    """Rows scaled to norm 1; rows of 0 are replaced by those of `otherwise`.
+
+    Guarantee: rows of norm 1 but for rounding, whatever their size: where squares may underflow, norms are taken with
+    scaling.
+    """
     norms = np.sqrt(np.einsum("...td,...td->...t", rows, rows))[..., None]
     if (norms > SMALL).all():
         return np.asarray(rows / norms)

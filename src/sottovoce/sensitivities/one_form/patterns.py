@@ -117,7 +117,11 @@ def _each_pattern(
 def _mixed(
     form: np.ndarray, participation: Participation, contribution: Contribution, tolerance: float
 ) -> FormSolution:
-    """Bound a large family by one y for all patterns, or by absolute values within patterns; witness it on one."""
+    """Bound a large family by one y for all patterns, or by absolute values within patterns; witness it on one.
+
+    Guarantee: `bound` holds for every pattern: prices y with diag(y) ⪰ M cost a pattern at most `largest_sum`(y), and
+    so do sums of sizes within patterns. `attained` is that of one allowed pattern.
+    """
     rounds = len(form)
     best = covering(form, participation, tolerance=tolerance)
     bounds = [
@@ -228,7 +232,10 @@ def solve_largest(form: np.ndarray, count: int, *, tolerance: float) -> list[np.
 
 
 def _level(sizes: np.ndarray, count: int) -> float:
-    """λ with Σ min(1, (size/λ)²) = count, for more sizes than that; 0 if they are too few to add up to it."""
+    """λ with Σ min(1, (size/λ)²) = count, for more sizes than that; 0 if they are too few to add up to it.
+
+    The largest `full` sizes count 1 each, and the squares of the rest add up to λ² times what is left of the count.
+    """
     squares = np.sort(sizes**2)[::-1]
     rest = np.cumsum(squares[::-1])[::-1]
     for full in range(count):
@@ -360,7 +367,10 @@ class Places:
         self._taken[self._beside(t)] -= 1
 
     def _beside(self, t: int) -> slice:
-        """The rounds that cannot stand in a pattern with round t: itself, those too close, or those of its epoch."""
+        """The rounds that cannot stand in a pattern with round t: itself, those too close, or those of its epoch.
+
+        Guarantee: exact for families without a limit on how many rounds; that is counted elsewhere.
+        """
         size = self._participation.size
         match self._participation.kind:
             case "separated":
@@ -372,7 +382,12 @@ class Places:
 
 
 def _grown(form: np.ndarray, participation: Participation) -> np.ndarray:
-    """A pattern grown round by round: each time the round and sign that raise cᵀMc most, among those allowed."""
+    """A pattern grown round by round: each time the round and sign that raise cᵀMc most, among those allowed.
+
+        gain of round t with its best sign = 2|(M c)_t| + M_tt
+
+    Greedy: a candidate for a lower end, and nothing else rests on it.
+    """
     rounds, diagonal = len(form), np.diagonal(form)
     product, places = np.zeros(rounds), Places(participation, rounds)
     while (still := places.open).any():
@@ -412,6 +427,8 @@ def earliest_pattern(participation: Participation, rounds: int) -> np.ndarray:
 
     Early contributions are seen in most rounds, so that it is a good pattern to witness a lower end with.
 
+    Guarantee: exact: a pattern that the family allows.
+
     >>> from sottovoce.participation import Participation
     >>> earliest_pattern(Participation.separated(2), 5).astype(int)
     array([1, 0, 1, 0, 1])
@@ -430,7 +447,10 @@ def earliest_pattern(participation: Participation, rounds: int) -> np.ndarray:
 
 
 def _heaviest(participation: Participation, values: np.ndarray) -> np.ndarray:
-    """A pattern with a large sum of values: rounds are taken by weight for as long as they are allowed."""
+    """A pattern with a large sum of values: rounds are taken by weight for as long as they are allowed.
+
+    Guarantee: an allowed pattern; its sum is the largest for at-most and epochs, and a good one for separated rounds.
+    """
     places = Places(participation, len(values))
     for t in np.argsort(-values, kind="stable").tolist():
         if places.is_open(t):

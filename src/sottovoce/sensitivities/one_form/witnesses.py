@@ -53,7 +53,7 @@ def alternating_signs(rounds: int) -> np.ndarray:
 def spectral_signs(form: np.ndarray) -> np.ndarray:
     """The signs of the eigenvector of λ_max(M): the best stream of its length, rounded to signs."""
     last = len(form) - 1
-    return _signs(linalg.eigh(form, subset_by_index=(last, last))[1][:, 0])
+    return _signs_of(linalg.eigh(form, subset_by_index=(last, last))[1][:, 0])
 
 
 def rounded_signs(streams: np.ndarray) -> np.ndarray:
@@ -65,7 +65,7 @@ def rounded_signs(streams: np.ndarray) -> np.ndarray:
     leading = directions[:4]
     angles = np.linspace(0, np.pi, 8, endpoint=False)
     turned = [np.cos(a) * leading[0] + np.sin(a) * leading[1] for a in angles] if len(leading) > 1 else []
-    return _signs(np.stack([*leading, *turned]) @ streams.T)
+    return _signs_of(np.stack([*leading, *turned]) @ streams.T)
 
 
 def flip_signs(form: np.ndarray, signs: np.ndarray) -> np.ndarray:
@@ -136,6 +136,6 @@ def all_signs(count: int) -> np.ndarray:
     return np.asarray(1.0 - 2.0 * (bits & 1))
 
 
-def _signs(values: np.ndarray) -> np.ndarray:
+def _signs_of(values: np.ndarray) -> np.ndarray:
     """+1 where not negative, −1 elsewhere."""
     return np.where(values < 0, -1.0, 1.0)

@@ -11,8 +11,8 @@ from sottovoce import View, sensitivity
 from sottovoce.filtering import noise_of_rounds, program_response, reduction
 from sottovoce.graphs import lazy_weights, metropolis_weights
 from sottovoce.protocols import exact_diffusion
-from sottovoce.sensitivities.many_targets import turning
-from sottovoce.sensitivities.many_targets.turning import turning_bound, turning_tables
+from sottovoce.sensitivities.many_targets import ringing
+from sottovoce.sensitivities.many_targets.ringing import ringing_bound, ringing_tables
 from sottovoce.sensitivities.many_targets.units import balanced
 from sottovoce.sensitivities.one_form.dual import solve_dual
 
@@ -20,14 +20,14 @@ from sottovoce.sensitivities.one_form.dual import solve_dual
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(1)])
 @pytest.mark.parametrize("frozen", [1, 2, 16, 300])
 def test_the_bound_is_above_the_dual(view: View, frozen: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turning, "FROZEN", frozen)
-    monkeypatch.setattr(turning, "SHARE", 0.0)
+    monkeypatch.setattr(ringing, "FROZEN", frozen)
+    monkeypatch.setattr(ringing, "SHARE", 0.0)
     _, response = response_of("erdos-renyi:n=20,p=0.3,seed=2", view, rounds=100)
     own, units = balanced(response)
-    tables = turning_tables(own)
+    tables = ringing_tables(own)
     assert tables is not None
     places = np.arange(0, response.inputs.shape[1], 3)
-    bounds, _ = turning_bound(tables, response.columns(places) / units[:, None])
+    bounds, _ = ringing_bound(tables, response.columns(places) / units[:, None])
     for place, bound in zip(places, bounds, strict=True):
         F = dense(response, int(place))
         attained = solve_dual(F.T @ F, tolerance=1e-3).attained
@@ -37,10 +37,10 @@ def test_the_bound_is_above_the_dual(view: View, frozen: int, monkeypatch: pytes
 
 def test_the_bound_is_what_its_parts_are_and_no_less() -> None:
     _, response = response_of("path:n=12", View.coalition_sums([3, 5]), rounds=120)
-    tables = turning_tables(response)
+    tables = ringing_tables(response)
     assert tables is not None
-    bounds, frequencies = turning_bound(tables, response.columns(np.array([0, 2, 7])))
-    start = turning.FROZEN - 1
+    bounds, frequencies = ringing_bound(tables, response.columns(np.array([0, 2, 7])))
+    start = ringing.FROZEN - 1
     frozen, rows = response.shortened(120, frozen_at=start), response.closed_loop(start).taps(120)
     for place, bound, frequency in zip((0, 2, 7), bounds, frequencies, strict=True):
         F, lags = dense(frozen, place), rows @ response.source(place)
@@ -56,13 +56,13 @@ def test_the_bound_is_what_its_parts_are_and_no_less() -> None:
 
 def test_inputs_that_are_nothing_and_horizons_that_are_too_long() -> None:
     _, response = response_of("ring:n=7", View.secure_sum(0), rounds=80)
-    tables = turning_tables(response)
+    tables = ringing_tables(response)
     assert tables is not None
-    bounds, _ = turning_bound(tables, np.zeros((response.size, 1)))
+    bounds, _ = ringing_bound(tables, np.zeros((response.size, 1)))
     assert 0 <= bounds[0] < 1e-9
     _, longer = response_of("ring:n=7", View.secure_sum(0), rounds=3000)
-    assert turning_tables(longer) is None
-    wild = turning_bound(tables, np.full((response.size, 1), 1e200))[0]
+    assert ringing_tables(longer) is None
+    wild = ringing_bound(tables, np.full((response.size, 1), 1e200))[0]
     assert wild[0] == np.inf
 
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import EXPLICIT_ROUNDS, GAMMA, ROOM
+from sottovoce.filtering import EXPLICIT_ROUNDS
+from sottovoce.rounding import above, gamma
 from sottovoce.sensitivities.many_targets.lag_sums import first_columns
 from sottovoce.sensitivities.many_targets.peak import peaks
 from sottovoce.sensitivities.rounding import tap_errors
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
     from sottovoce.sensitivities.many_targets.lag_forms import LagForms
 
-__all__ = ["TurningTables", "turning_bound", "turning_tables"]
+__all__ = ["RingingTables", "ringing_bound", "ringing_tables"]
 
 # Speed alone: gains are frozen after so many rounds, or after this share of them. Later is closer and dearer.
 FROZEN, SHARE = 32, 0.06
@@ -37,7 +38,7 @@ OVERSAMPLING = 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TurningTables:
+class RingingTables:
     """The lags of S, `rows` (T, m, r), off by `rows_error`·‖b‖ in all, and the norms of E by blocks, `early`."""
 
     rows: np.ndarray
@@ -46,7 +47,7 @@ class TurningTables:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def turning_tables(response: FilteredResponse) -> TurningTables | None:
+def ringing_tables(response: FilteredResponse) -> RingingTables | None:
     """The tables of a response; None where rounds are too many to be looked at one by one.
 
     Guarantee: upper bounds of the norms of E, and of what the lags are off by, for the model as stored.
@@ -57,13 +58,13 @@ def turning_tables(response: FilteredResponse) -> TurningTables | None:
     start = min(max(FROZEN, round(SHARE * response.rounds)), len(response.gains.gain)) - 1
     closed = response.closed_loop(start)
     rows = closed.taps(response.rounds)
-    errors = tap_errors(closed, rows) + GAMMA * response.size * np.sqrt((rows**2).sum(axis=(1, 2)))
+    errors = tap_errors(closed, rows) + gamma(response.size) * np.sqrt((rows**2).sum(axis=(1, 2)))
     early, _ = first_columns(response, start)
-    return TurningTables(rows=rows, rows_error=float(ROOM * errors.sum()), early=early)
+    return RingingTables(rows=rows, rows_error=float(above(errors.sum())), early=early)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def turning_bound(tables: TurningTables, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def ringing_bound(tables: RingingTables, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """An upper bound of Δ² for each column b of `sources`, and the frequency at which φ is largest.
 
     Guarantee: an upper bound for vectors of every dimension, for a filter whose gains are frozen; infinite where
@@ -74,5 +75,5 @@ def turning_bound(tables: TurningTables, sources: np.ndarray) -> tuple[np.ndarra
     lengths = np.sqrt((sources**2).sum(axis=0))
     peak, frequency = peaks(tables.rows, sources, tables.rows_error * lengths, OVERSAMPLING)
     bound = (np.sqrt(rounds * peak) + tables.early.norm_sum(sources)) ** 2
-    bound *= 1 + 8 * GAMMA * (rounds * m + len(tables.early.lengths) + 64)
+    bound *= 1 + gamma(8) * (rounds * m + len(tables.early.lengths) + 64)
     return np.where(np.isfinite(bound), bound, np.inf), frequency
