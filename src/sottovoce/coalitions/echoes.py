@@ -52,7 +52,11 @@ class Echoes:
         return told, echoes
 
     def _are_proportional(self, a: int, b: int, members: Sequence[int]) -> bool:
-        """Whether the rows of two candidates are multiples of each other outside a coalition."""
+        """Whether the rows of two candidates are multiples of each other outside a coalition.
+
+        Proportions are compared in rationals, once for each pair; then it is enough to count how many of each ratio
+        lie outside.
+        """
         kinds, counts = self._compared(a, b)
         inside = Counter(kinds[c] for c in members if c in kinds)
         left = [kind for kind, count in counts.items() if count > inside[kind]]

@@ -70,32 +70,49 @@ class CoalitionSearch(Answer):
 
     @property
     def largest(self) -> Interval:
-        """Where the largest Δ² of any coalition of this size lies."""
+        """Where the largest Δ² of any coalition of this size lies.
+
+        Guarantee: holds max over all coalitions of `size` candidates of Δ²: the found one reaches the lower end, and
+        `upper_bound` holds for each.
+        """
         return Interval(self.sensitivity.lower, self.upper_bound)
 
     @property
     def bare(self) -> str | None:
-        """Which noise is missing where the found coalition's Δ is infinite; None where it is finite."""
+        """Which noise is missing where the found coalition's Δ is infinite; None where it is finite.
+
+        Where it is not None no noise multiplier makes ε finite; another draw has to be added to the protocol.
+        """
         if self.method != "infinite":
             return None
         return missing_noise(self.protocol, self.protocol.index(self.target))
 
     @property
     def gap(self) -> float:
-        """upper_bound / sensitivity.lower − 1: by how much, at most, another coalition may learn more (in Δ²)."""
+        """upper_bound / sensitivity.lower − 1: by how much, at most, another coalition may learn more (in Δ²).
+
+        Guarantee: that of both numbers, up to one rounding of the quotient: it is shown, and nothing is proved by it.
+        """
         if self.upper_bound == self.sensitivity.lower:
             return 0.0
         return self.upper_bound / self.sensitivity.lower - 1 if self.sensitivity.lower > 0 else math.inf
 
     @property
     def exact(self) -> bool:
-        """Whether no coalition exceeds the found one's upper end: best, up to the width of its interval."""
+        """Whether no coalition exceeds the found one's upper end: best, up to the width of its interval.
+
+        Guarantee: True only if it is proved; False says that the search ended before it was, not that there is a
+        worse one.
+        """
         return self.upper_bound <= self.sensitivity.upper
 
     def account(self, *, noise_multiplier: float, delta: float, relation: Relation | None = None) -> Account:
         """What the found coalition can learn about the target, with noise of σ/clip = `noise_multiplier`.
 
         The relation is that of the scenario if None.
+
+        Guarantee: both ends hold for the found coalition, under the assumption that its method needs.
+        Source: `Account.of`, and `sottovoce.sensitivity` for Δ².
         """
         return self._account(
             self.sensitivity, self.method, noise_multiplier, delta, relation, observers=self.coalition
@@ -104,7 +121,13 @@ class CoalitionSearch(Answer):
     def guarantee(
         self, *, noise_multiplier: float, delta: float, relation: Relation | None = None
     ) -> Account:
-        """What any coalition of this size can learn about the target: the upper ends hold for each of them."""
+        """What any coalition of this size can learn about the target: the upper ends hold for each of them.
+
+        Guarantee: upper ends hold for every coalition of this size among the candidates, whenever the search stopped;
+        lower ends are reached by the found one. It rests on the strongest assumption that a method of this view may
+        need.
+        Source: `largest`; docs/proofs/coalitions.md for coalitions that are ruled out together.
+        """
         return self._account(self.largest, "search", noise_multiplier, delta, relation)
 
     def _account(

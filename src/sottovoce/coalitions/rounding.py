@@ -12,11 +12,13 @@ import numpy as np
 
 from sottovoce.filtering import norm_above
 from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import ROOM
 
-__all__ = ["comparison_room", "piece_error", "product_room", "row_error"]
+__all__ = ["LARGEST", "comparison_room", "piece_error", "product_room", "row_error"]
 
-# 1/(1 − kU) and products of a few of them stay below this for all counts that occur (k below 10⁷).
-ROOM = 1.01
+# Needed by `row_error`: entries of a whitener are below this, so that products with numbers of 2⁻¹⁰⁷⁴, which underflow
+# loses, stay below every allowance.
+LARGEST = 1e100
 
 
 def row_error(sizes: np.ndarray, terms: int, nodes: int) -> float:

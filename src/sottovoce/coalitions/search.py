@@ -2,6 +2,11 @@
 """Best sets of a given size under a measure that grows with the set: greedy, swaps, then branch and bound.
 
 Knows neither protocols nor views: nodes are numbers, and the measure is a function of a set of them.
+
+Three phases, each of which may be stopped at any time. A greedy choice and swaps find a good coalition, and prove
+nothing but what they measure. A screen names the few coalitions that may exceed a level. Branch and bound divides the
+others: the measure of a union of blocks bounds every coalition inside it, since the measure grows with the set, so a
+group whose union stays below the best found needs no closer look.
 """
 
 from __future__ import annotations
@@ -91,7 +96,11 @@ class Search:
 
     @property
     def upper_bound(self) -> float:
-        """What no coalition of this size exceeds, as far as it is proved by now."""
+        """What no coalition of this size exceeds, as far as it is proved by now.
+
+        Guarantee: an upper bound of the measure of every coalition of `size` candidates, at any time: `_ceiling`
+        bounds all that are not settled, and those that are settled stay at or below the upper end of the best found.
+        """
         return max(self._ceiling, self._floor)
 
     @property
@@ -100,7 +109,11 @@ class Search:
         return self.trace[-1].squared.upper if self.trace else -math.inf
 
     def run(self) -> None:
-        """Search until it is proved that no coalition exceeds the found one's upper end."""
+        """Search until it is proved that no coalition exceeds the found one's upper end.
+
+        Guarantee: if it returns, `upper_bound` is the upper end of the best coalition found. If it raises
+        `OutOfTime`, or an interrupt comes, `upper_bound` is what was proved by then.
+        """
         self.ends(frozenset(self.candidates[: self.size]))
         several = math.comb(len(self.candidates), self.size)
         guesses = (self._grow, self._swap) if several > SHORTLIST else ()
@@ -112,7 +125,10 @@ class Search:
             self.progress(self.total, self.total)
 
     def ends(self, members: Members) -> Interval:
-        """The measure of a set, computed once; a coalition of the right size may become the best."""
+        """The measure of a set, computed once; a coalition of the right size may become the best.
+
+        Guarantee: that of `measure`; a set that `first` carries onto one that was measured has its interval.
+        """
         found = self._known.get(members) or self._known.get(members := self._first(members))
         if found is not None:
             return found
@@ -140,14 +156,21 @@ class Search:
         return self.candidates[: max(SHORTLIST, 2 * self.size)]
 
     def _grow(self) -> None:
-        """Add the candidate that raises the measure most, until the coalition is complete."""
+        """Add the candidate that raises the measure most, until the coalition is complete.
+
+        A greedy choice among the shortlist, which costs size × shortlist measures. It proves nothing, and a bad one
+        costs time.
+        """
         members: Members = frozenset()
         while len(members) < self.size:
             larger = [members | {node} for node in self._shortlist if node not in members]
             members = max(larger, key=lambda each: self.ends(each).upper)
 
     def _swap(self) -> None:
-        """Exchange one member of the best coalition for another candidate, as long as that improves it."""
+        """Exchange one member of the best coalition for another candidate, as long as that improves it.
+
+        It ends since every exchange raises the upper end of the best, of which there are finitely many.
+        """
         improved = True
         while improved:
             best = self.trace[-1].members
@@ -160,7 +183,11 @@ class Search:
                         break
 
     def _sift(self) -> None:
-        """Look at those coalitions that the screen does not prove to stay below a level, and take it as the bound."""
+        """Look at those coalitions that the screen does not prove to stay below a level, and take it as the bound.
+
+        Guarantee: the ceiling is lowered to a level only if the screen proved every coalition that it does not name
+        to stay at or below it, and those that it names have been measured.
+        """
         for share in LEVELS:
             level = share * self._floor
             if self.screen is None or not 0 < level < self._ceiling:
@@ -199,7 +226,11 @@ class Search:
                 heapq.heappush(groups, (-bound, next(fresh), _gathered(self._narrowed(part))))
 
     def _narrowed(self, group: Group) -> Group:
-        """The group with one choice in place of all from a block of twins, which have one measure."""
+        """The group with one choice in place of all from a block of twins, which have one measure.
+
+        Guarantee: exact: exchanging a member for its twin does not change the measure, so that any choice of so many
+        from a block of twins is as good as the first.
+        """
         return tuple(
             (block[:members] if len({self.twins.get(node, node) for node in block}) == 1 else block, members)
             for block, members in group
@@ -207,7 +238,10 @@ class Search:
 
 
 def _count(group: Group) -> int:
-    """How many coalitions there are in a group."""
+    """How many coalitions there are in a group.
+
+    Guarantee: exact, in whole numbers: blocks are disjoint, so that choices multiply.
+    """
     return math.prod(math.comb(len(block), members) for block, members in group)
 
 
@@ -224,6 +258,8 @@ def _gathered(group: Group) -> Group:
 
 def _divided(group: Group) -> Iterator[Group]:
     """The group in parts: its first open block, of those who promise most, is halved, with every division of members.
+
+    Guarantee: exact: every coalition of the group is in one part and no more.
 
     >>> list(_divided((((1, 2, 3, 4), 1),)))
     [(((3, 4), 1),), (((1, 2), 1),)]

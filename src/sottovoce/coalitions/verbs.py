@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`worst_coalition` and `worst_observer`."""
+"""`worst_coalition` and `worst_observer`.
+
+What is searched is Δ² of views of one target, by `sottovoce.sensitivity`; how is `search`, which knows nothing of it.
+What lies between is here: which nodes can be members of a worst coalition, which of them are like each other, and
+which bound may rule out many at once.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 from scipy.sparse import csgraph
 
-from sottovoce.coalitions.pieces import Pieces, responses
+from sottovoce.coalitions.common_prices import CommonPrices, responses
 from sottovoce.coalitions.results import (
     COALITION_VIEWS,
     CoalitionSearch,
@@ -26,6 +31,7 @@ from sottovoce.errors import InputError, at_least, one_of
 from sottovoce.interval import Interval
 from sottovoce.scenarios import Scenario, StreamWords, asked
 from sottovoce.sensitivities import sensitivity, solve_dual
+from sottovoce.threads import one_blas_thread
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-    from sottovoce.coalitions.pieces import Responses
+    from sottovoce.coalitions.common_prices import Responses
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Effort
 
@@ -45,6 +51,8 @@ MOST_NODES = 2000
 # Speed alone: how close prices of rounds are to the best, and the least of them as a share of their mean.
 PRICED = 1e-3
 LEAST_PRICE = 1e-3
+# Speed alone: prices are scaled to so much below a level, as a share of it; that they are below it is looked at.
+JUST_BELOW = 1e-12
 # Speed alone: looking at one coalition takes as long as so many multiplications of a screen, of (p + 1)²T³ or so.
 ONE_BY_ONE = 3_000_000
 # Speed alone: so few coalitions are looked at sooner than tried again without the mean of all sums.
@@ -58,6 +66,7 @@ _OF_ONE = {
 }
 
 
+@one_blas_thread()
 def worst_coalition(
     question: Scenario | Protocol,
     target: Hashable = None,
@@ -131,7 +140,14 @@ def _searched(
     time_limit: float | None,
     progress: Callable[[int, int], None] | None,
 ) -> CoalitionSearch:
-    """The search of `worst_coalition`, of a view by a coalition's name or one that one observer has."""
+    """The search of `worst_coalition`, of a view by a coalition's name or one that one observer has.
+
+    The cap is the number of rounds in plain gossip, where a contribution stands beside noise of level 1, and else
+    what all candidates see together.
+
+    Guarantee: that of `worst_coalition`. Own noise must be known: with noise that a member does not know, a larger
+    coalition would not see more, and no union would bound its parts.
+    """
     if scenario.own_noise != "known":
         raise InputError(
             "own_noise must be known where coalitions are searched: a larger one would not see more otherwise; got "
@@ -149,6 +165,11 @@ def _searched(
         raise InputError(
             f"a coalition of {size} needs as many nodes besides the target; there are {len(nodes)} "
             "(take a smaller size)"
+        )
+    if scenario.exchanges is not None:
+        raise InputError(
+            f"the search for a coalition is worked out for members who see every exchange of a round; got exchanges "
+            f"{list(scenario.exchanges)} (leave them out, or account for a coalition whose members are named)"
         )
     view = _OF_ONE.get(scenario.view_name, scenario.view_name)
     methods: dict[frozenset[int], str] = {}
@@ -196,6 +217,7 @@ def _searched(
     )
 
 
+@one_blas_thread()
 def worst_observer(
     question: Scenario | Protocol,
     target: Hashable = None,
@@ -210,6 +232,9 @@ def worst_observer(
 
     It is the worst coalition of one, with the guarantee and the arguments of `worst_coalition`.
 
+    Guarantee: that of `worst_coalition` at size 1: the interval of the found node, and an upper bound for every
+    candidate.
+
     >>> from sottovoce import gossip, graphs
     >>> path = gossip(graphs.metropolis_weights("path:n=6"), rounds=10)
     >>> worst_observer(path, 0).coalition
@@ -221,7 +246,10 @@ def worst_observer(
 
 
 def _run(search: Search) -> Stopped:
-    """Search until it is closed or stopped, and say which; an interrupt before the first coalition passes."""
+    """Search until it is closed or stopped, and say which; an interrupt before the first coalition passes.
+
+    Guarantee: whichever way it ended, `search.upper_bound` holds.
+    """
     try:
         search.run()
     except OutOfTime:
@@ -234,7 +262,10 @@ def _run(search: Search) -> Stopped:
 
 
 def _all_weights(protocol: Protocol) -> csr_array:
-    """The sum of the matrices of a schedule: who ever sends to whom."""
+    """The sum of the matrices of a schedule: who ever sends to whom.
+
+    Weights are not negative, so nothing cancels: an entry is 0 only if no round has that edge.
+    """
     return sum((weights.matrix for weights in protocol.schedule[1:]), protocol.schedule[0].matrix)
 
 
@@ -242,6 +273,8 @@ def _nearest_first(protocol: Protocol, target: int, candidates: Iterable[Hashabl
     """The candidates without the target: those it reaches first come first, by the share it has in what they receive.
 
     W_ij² / Σ_{k ≠ i} W_ik² is what candidate i learns of one fresh contribution of target j from one sum.
+
+    An order, and nothing rests on it: what comes first is tried first.
     """
     named = range(protocol.n) if candidates is None else {protocol.index(label) for label in candidates}
     W = _all_weights(protocol)
@@ -310,10 +343,10 @@ def _screen(
         if y is None or not y.any():
             return among
         y = np.maximum(y, LEAST_PRICE * y.mean())
-        y *= level / scenario.participation.largest_sum(y) * (1 - 1e-12)
+        y *= level / scenario.participation.largest_sum(y) * (1 - JUST_BELOW)
         if not scenario.participation.largest_sum(y) <= level:
             return among
-        return Pieces(found, y, len(best), tick).beyond(tick, among)
+        return CommonPrices(found, y, len(best), tick).beyond(tick, among)
 
     def screen(best: frozenset[int], level: float, tick: Callable[[], None]) -> list[frozenset[int]] | None:
         count = _choices(Counter(kind).values(), len(best))

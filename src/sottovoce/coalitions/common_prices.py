@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.coalitions.echoes import Echoes
-from sottovoce.coalitions.rounding import comparison_room, piece_error, product_room, row_error
+from sottovoce.coalitions.rounding import LARGEST, comparison_room, piece_error, product_room, row_error
 from sottovoce.filtering import norm_above
 from sottovoce.sensitivities import definiteness_margin
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import GossipWeights
 
-__all__ = ["Pieces", "Responses", "responses"]
+__all__ = ["CommonPrices", "Responses", "responses"]
 
 # Speed and memory alone: nodes times rounds, how many pieces of one size are tried, how many at a time by norms, and
 # how many entries of those that are factored together.
@@ -47,8 +47,6 @@ AT_ONCE = 50_000
 FACTORED_AT_ONCE = 500_000
 # Speed alone: with rows that are off by so much nothing would be proved.
 HOPELESS = 1e-3
-# Entries of a whitener: products with numbers of 2⁻¹⁰⁷⁴, which underflow loses, stay below every allowance.
-LARGEST = 1e100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,7 +66,10 @@ class Responses:
 
     @property
     def count(self) -> int:
-        """How many candidates there are; the row of the mean, and the columns of the target, are at this place."""
+        """How many candidates there are; the row of the mean, and the columns of the target, are at this place.
+
+        The place p: rows 0 … p − 1 are those of candidates, and so are the first p blocks of columns.
+        """
         return len(self.rows) - self.told
 
     @property
@@ -77,7 +78,12 @@ class Responses:
         return int(self.rows.shape[1])
 
     def form(self, members: Sequence[int]) -> np.ndarray:
-        """M of a coalition, told the mean or not; nothing rests on it but good prices."""
+        """M of a coalition, told the mean or not; nothing rests on it but good prices.
+
+            M = Sᵀ(R Rᵀ)⁺S,   R the rows that are seen without the noise of members, S their columns of the target
+
+        Guarantee: none: least squares in floats. Prices that are made from it are proved by `Pieces`.
+        """
         seen = [*members, *[self.count] * self.told]
         hidden = np.delete(self.rows[seen], list(members), axis=2)
         flat = hidden.reshape(len(seen) * self.rounds, -1)
@@ -138,23 +144,34 @@ def responses(
 def _whitened(
     H: np.ndarray, mean: np.ndarray | None, terms: int, tick: Callable[[], None]
 ) -> tuple[np.ndarray, float]:
-    """X_a = C_a(H_a − B_a H₀) for each candidate, then X₀ = C₀H₀, or C_a H_a alone; and the largest error of a row."""
+    """X_a = C_a(H_a − B_a H₀) for each candidate, then X₀ = C₀H₀, or C_a H_a alone; and the largest error of a row.
+
+        X_a = C_a(H_a − B_a H₀),   B_a H₀ the regression of H_a on the mean H₀ of all sums
+
+    Shapes: H is p × T × nT, the mean T × nT; what is returned is (p or p + 1) × T × n × T.
+
+    Guarantee: each row, as floats, is within the error that is returned of the exact row with C_a and B_a as stored,
+    in the Frobenius norm. Any invertible C_a and any B_a serve: they only change how close pieces are to the
+    identity.
+    Source: docs/proofs/coalitions.md, Claims 2 and 5.
+    """
     rounds, nodes = H.shape[1], H.shape[2] // H.shape[1]
     rows, errors = [], []
-    C0 = None if mean is None else _whitener(mean)
+    C0 = np.zeros((0, rounds)) if mean is None else _whitener(mean)
+    X0 = None if mean is None else C0 @ mean
     for a, own in enumerate(H):
         tick()
         rest, sizes = own, np.abs(own)
-        if mean is not None and C0 is not None:
+        if mean is not None and X0 is not None:
             # B_a H₀ is the regression of the row on the mean: (H_a X₀ᵀ) X₀.
-            B = (own @ (C0 @ mean).T) @ C0
+            B = (own @ X0.T) @ C0
             rest, sizes = own - B @ mean, sizes + np.abs(B) @ np.abs(mean)
         strange = np.delete(rest.reshape(rounds, nodes, rounds), a, axis=1).reshape(rounds, -1)
         C = _whitener(strange)
         rows.append(C @ rest)
         errors.append(row_error(np.abs(C) @ sizes, terms, nodes))
-    if mean is not None and C0 is not None:
-        rows.append(C0 @ mean)
+    if mean is not None and X0 is not None:
+        rows.append(X0)
         errors.append(row_error(np.abs(C0) @ np.abs(mean), terms, nodes))
     return np.stack(rows).reshape(-1, rounds, nodes, rounds), max(errors)
 
@@ -170,8 +187,16 @@ def _whitener(rows: np.ndarray) -> np.ndarray:
     return C
 
 
-class Pieces:
-    """The pieces of all coalitions of one size at given prices y > 0, and which of them are proved to be ⪰ 0."""
+class CommonPrices:
+    """The pieces of all coalitions of one size at given prices y > 0, and which of them are proved to be ⪰ 0.
+
+    A piece of the members a, b, … is a symmetric matrix of T rows for each, and for the mean if it is told. What
+    belongs to s members is in C(k − s, m − s) pieces of m of k members, and each has that share of it, so that all
+    pieces of a coalition add up to Q_A. A piece that is proved proves a part of all coalitions that hold its members.
+
+    Guarantee: a coalition all of whose pieces of one size are proved has Δ² ≤ Σ y_t.
+    Source: docs/proofs/coalitions.md, Claims 1, 2 and 4.
+    """
 
     def __init__(self, found: Responses, y: np.ndarray, size: int, tick: Callable[[], None] = _go_on) -> None:
         """Blocks that one or two members have a part in, with what known noise takes off them, and their norms."""
@@ -196,7 +221,14 @@ class Pieces:
         self._compare(tick)
 
     def _compare(self, tick: Callable[[], None]) -> None:
-        """Norms of all blocks once those on the diagonal, less κ, are the identity, nearly."""
+        """Norms of all blocks once those on the diagonal, less κ, are the identity, nearly.
+
+        With L_a L_aᵀ the diagonal block of a less κ, and S_a = L_a⁻¹ as computed, `least[a]` bounds S_a E_aa S_aᵀ
+        from below as a multiple of the identity, `pairs[a, b]` bounds ‖S_a E_ab S_bᵀ‖ and `known[a, c]` bounds ‖S_a
+        X_a^(c)‖, what the noise of c contributes.
+
+        Guarantee: each a bound on its side, the rounding of its products included.
+        """
         p, T, count = self.count, self.rounds, len(self.heard)
         scaled = np.empty((count, T, T))
         self.least = np.zeros(count)
@@ -244,7 +276,10 @@ class Pieces:
             tried, size = _larger(failed, self.count), size + 1
 
     def _failed(self, tried: np.ndarray, tick: Callable[[], None]) -> np.ndarray:
-        """Those of the pieces that are not proved, by norms or by a factorisation."""
+        """Those of the pieces that are not proved, by norms or by a factorisation.
+
+        Guarantee: every piece that is not returned is ⪰ 0, κ and rounding included.
+        """
         doubtful = []
         for some in _batches(tried, AT_ONCE):
             tick()
@@ -258,7 +293,12 @@ class Pieces:
         return left if self.told or tried.shape[1] < self.size else self._failed_without_echoes(left, tick)
 
     def _failed_without_echoes(self, whole: np.ndarray, tick: Callable[[], None]) -> np.ndarray:
-        """Those of the coalitions that are not proved either without what members are told twice."""
+        """Those of the coalitions that are not proved either without what members are told twice.
+
+        Guarantee: every coalition that is not returned has Q_A ⪰ 0: leaving out rows that others imply does not
+        change M.
+        Source: docs/proofs/coalitions.md, Claim 3.
+        """
         orders: dict[int, list[tuple[int, ...]]] = {}
         failed = []
         for members in whole.tolist():
@@ -268,6 +308,7 @@ class Pieces:
             else:
                 failed.append(members)
         for count, found in orders.items():
+            # Networks are strongly connected: somebody hears of a node outside, and `count` is not 0.
             entries = ((count + self.told) * self.rounds) ** 2
             for some in _batches(np.array(found), max(1, FACTORED_AT_ONCE // entries)):
                 tick()
@@ -275,7 +316,10 @@ class Pieces:
         return np.sort(np.array(failed, dtype=np.int64).reshape(-1, self.size), axis=1)
 
     def _shares(self, size: int) -> tuple[float, ...]:
-        """In a piece of m members of k, the share of a term that belongs to s of them: 1/C(k − s, m − s)."""
+        """In a piece of m members of k, the share of a term that belongs to s of them: 1/C(k − s, m − s).
+
+        Guarantee: one rounding each; `comparison_room` and κ count it.
+        """
         return tuple(
             1 / math.comb(self.size - s, size - s) if s <= size else 0.0 for s in range(min(4, self.size + 1))
         ) + (0.0,) * (3 - self.size)
@@ -285,7 +329,13 @@ class Pieces:
         return np.hstack([some, np.full((len(some), self.told), self.count)])
 
     def _proved_by_norms(self, some: np.ndarray) -> np.ndarray:
-        """Whether the matrix of norms of each piece, negative off the diagonal, is ⪰ 0: then so is the piece."""
+        """Whether the matrix of norms of each piece, negative off the diagonal, is ⪰ 0: then so is the piece.
+
+        A block matrix with diagonal blocks ⪰ d_a·I and blocks of norm at most n_ab beside them is ⪰ 0 if the matrix
+        with d_a on its diagonal and −n_ab beside it is: vᵀQv ≥ Σ d_a‖v_a‖² − Σ n_ab‖v_a‖‖v_b‖.
+
+        Guarantee: True only if the piece is ⪰ 0; shape (pieces,).
+        """
         m = some.shape[1]
         none, one, two, three = self._shares(m)
         rows = self._with_mean(some)
@@ -308,7 +358,12 @@ class Pieces:
         return _have_pivots(matrix)
 
     def _proved_by_factors(self, some: np.ndarray, heard: int | None = None) -> np.ndarray:
-        """Whether a Cholesky factorisation of each piece, less its share of κ and of its own rounding, succeeds."""
+        """Whether a Cholesky factorisation of each piece, less its share of κ and of its own rounding, succeeds.
+
+        Guarantee: True only if the piece is ⪰ 0: a factorisation that succeeds shows its matrix to be above minus its
+        own rounding, which was taken off before.
+        Source: `definiteness_margin`, docs/proofs/spectra.md.
+        """
         whole = self._written_out(some, heard)
         # LAPACK takes a pivot that is no number for one above 0.
         numbers = np.isfinite(whole).all(axis=(1, 2))
@@ -352,7 +407,15 @@ class Pieces:
 
 
 def _have_pivots(matrix: np.ndarray) -> np.ndarray:
-    """Whether symmetric elimination of each matrix, less what its proof must leave, has pivots above 0 alone."""
+    """Whether symmetric elimination of each matrix, less what its proof must leave, has pivots above 0 alone.
+
+        A ← A − a_i a_iᵀ/p_i,   a_i column i below its pivot p_i
+
+    for many small matrices at once, entry by entry, as LAPACK would take them one by one.
+
+    Guarantee: True only if the matrix is ⪰ 0; what is not finite is not.
+    Source: `definiteness_margin`: its bound holds for any order of the same operations.
+    """
     size = matrix.shape[-1]
     places = np.arange(size)
     diagonal = matrix[:, places, places]
@@ -364,6 +427,7 @@ def _have_pivots(matrix: np.ndarray) -> np.ndarray:
         proved &= pivot > 0
         pivot = np.where(pivot > 0, pivot, 1.0)
         column = rest[:, i + 1 :, i]
+        # A ← A − a_i a_iᵀ/p_i
         rest[:, i + 1 :, i + 1 :] -= column[:, :, None] * column[:, None, :] / pivot[:, None, None]
     return np.asarray(proved)
 
@@ -378,7 +442,10 @@ def _is_definite(matrix: np.ndarray) -> bool:
 
 
 def _larger(pieces: np.ndarray, count: int) -> np.ndarray:
-    """All sets of one member more that hold one of these, in order."""
+    """All sets of one member more that hold one of these, in order.
+
+    A coalition fails only if a piece of it fails, so that larger pieces are looked for around these alone.
+    """
     repeated = np.repeat(pieces, count, axis=0)
     joining = np.tile(np.arange(count), len(pieces))[:, None]
     new = ~(repeated == joining).any(axis=1)

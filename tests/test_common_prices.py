@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce import graphs
-from sottovoce.coalitions import pieces as room
+from sottovoce.coalitions import common_prices as room
 from sottovoce.coalitions import verbs, worst_coalition
+from sottovoce.coalitions.common_prices import CommonPrices, responses
 from sottovoce.coalitions.echoes import Echoes
-from sottovoce.coalitions.pieces import Pieces, responses
 from sottovoce.protocols import gossip
 
 NETWORKS = [
@@ -58,7 +58,7 @@ def test_all_pieces_of_a_coalition_add_up_to_what_is_to_be_proved(size: int, tol
     found = responses(weights, 2, [0, 1, 3, 4, 5, 7, 8], 3, told=told)
     assert found is not None
     y = np.array([0.7, 1.3, 0.9])
-    whole = Pieces(found, y, size)
+    whole = CommonPrices(found, y, size)
     members = (0, 2, 3, 5, 6)[:size]
     rows = [*members, *[found.count] * told]
     D = np.ones(found.rows.shape[2:])
@@ -90,7 +90,7 @@ def test_a_coalition_that_is_not_named_keeps_the_prices(
     spared = 0
     for share in (0.05, 0.2, 0.5, 0.8, 0.95, 1.001):
         y = np.full(rounds, share)
-        named = Pieces(found, y, size).beyond(never)
+        named = CommonPrices(found, y, size).beyond(never)
         assert named is not None
         for places in itertools.combinations(range(len(candidates)), size):
             members = tuple(candidates[place] for place in places)
@@ -122,7 +122,7 @@ def test_nobody_who_exceeds_random_prices_passes(
         return
     y = share * (0.5 + rng.random(rounds))
     all_of_them = list(itertools.combinations(range(n - 1), size))
-    named = Pieces(found, y, size).beyond(never, all_of_them if whole else None)
+    named = CommonPrices(found, y, size).beyond(never, all_of_them if whole else None)
     assert named is not None
     for places in set(all_of_them) - set(named):
         members = tuple(candidates[place] for place in places)
@@ -179,7 +179,7 @@ def test_allowances_cover_rationals_and_are_not_a_thousand_times_too_large(
     assert found.off / 1000 < max(errors) <= found.off
 
     y = np.full(rounds, 0.75)
-    whole = Pieces(found, y, 3)
+    whole = CommonPrices(found, y, 3)
     kappa, whole.kappa = whole.kappa, 0.0
     monkeypatch.setattr(room, "definiteness_margin", lambda _, sizes: 0 * sizes)
     worst = 0.0
@@ -204,9 +204,9 @@ def test_what_is_no_number_proves_nothing(
     assert room._have_pivots(matrix).tolist() == [True, False]
     found = responses(graphs.metropolis_weights("ring:n=5"), 0, [1, 2, 3, 4], 2)
     assert found is not None
-    pieces = Pieces(found, np.ones(2), 1)
-    monkeypatch.setattr(pieces, "_written_out", lambda *_: matrix)
-    assert pieces._proved_by_factors(np.array([[0], [1]])).tolist() == [True, False]
+    prices = CommonPrices(found, np.ones(2), 1)
+    monkeypatch.setattr(prices, "_written_out", lambda *_: matrix)
+    assert prices._proved_by_factors(np.array([[0], [1]])).tolist() == [True, False]
 
 
 def leafy(seed: int) -> Any:
@@ -228,7 +228,7 @@ def test_what_members_are_told_twice_changes_nothing_and_hides_nobody(seed: int)
     who = Echoes(found.weights)
     echoed = settled = 0
     for share in (0.3, 0.7, 0.99):
-        named = Pieces(found, np.full(rounds, share), 3).beyond(never)
+        named = CommonPrices(found, np.full(rounds, share), 3).beyond(never)
         assert named is not None
         for places in itertools.combinations(range(11), 3):
             kept, echoes = who.last(places)
@@ -272,18 +272,18 @@ def test_the_worst_three_around_a_hub_with_leaves_are_proved() -> None:
 def test_long_horizons_are_factored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     found = responses(graphs.metropolis_weights("erdos-renyi:n=9,p=0.5,seed=1"), 0, list(range(1, 9)), 12)
     assert found is not None
-    expected = Pieces(found, np.full(12, 0.2), 3).beyond(never)
+    expected = CommonPrices(found, np.full(12, 0.2), 3).beyond(never)
     sizes: list[int] = []
-    original = Pieces._written_out
+    original = CommonPrices._written_out
 
-    def watched(self: Pieces, some: np.ndarray, heard: int | None = None) -> np.ndarray:
+    def watched(self: CommonPrices, some: np.ndarray, heard: int | None = None) -> np.ndarray:
         whole = original(self, some, heard)
         sizes.append(whole.size)
         return whole
 
-    monkeypatch.setattr(Pieces, "_written_out", watched)
+    monkeypatch.setattr(CommonPrices, "_written_out", watched)
     monkeypatch.setattr(room, "FACTORED_AT_ONCE", 3 * (4 * 12) ** 2)
-    assert Pieces(found, np.full(12, 0.2), 3).beyond(never) == expected
+    assert CommonPrices(found, np.full(12, 0.2), 3).beyond(never) == expected
     assert max(sizes) == 3 * (4 * 12) ** 2
 
 
@@ -355,7 +355,7 @@ def test_a_screen_stops_when_time_is_up() -> None:
     def whole(tick: Any) -> Any:
         found = responses(weights, 0, list(range(1, 9)), 4, tick)
         assert found is not None
-        return Pieces(found, np.full(4, 0.3), 3, tick).beyond(tick)
+        return CommonPrices(found, np.full(4, 0.3), 3, tick).beyond(tick)
 
     for count in range(8 + 8 + 9 + 9 + 2):
         with pytest.raises(UpError):
@@ -373,7 +373,7 @@ def test_an_interrupt_inside_the_screen_proves_nothing_more(monkeypatch: pytest.
 
     for step in ("_compare", "_failed", "_proved_by_factors"):
         with monkeypatch.context() as patch:
-            patch.setattr(Pieces, step, interrupted)
+            patch.setattr(CommonPrices, step, interrupted)
             part = worst_coalition(protocol, 0, size=3)
         assert part.stopped == "interrupted"
         assert part.upper_bound == 4
