@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.scale import products_time
 from sottovoce import View, graphs
-from sottovoce.feedback import Training, best_attack, training, training_pairs, training_sensitivity
-from sottovoce.feedback.chains import proved, steady, steps_of
+from sottovoce.feedback import TrainingView, best_attack, training, training_pairs, training_sensitivity
+from sottovoce.feedback.chains import proved, recurring_step, steps_of
 
 BALLS = ((0.9, 1.0), (0.0, 1.0), (-1.0, 1.0))
 ROUNDS = 1000
@@ -29,10 +29,10 @@ STEPS = (0.01, 0.1, 0.5, 1.0, 2.0, 4.0)
 EVEN = ("ring:n=100", "torus:rows=10,cols=10", "hypercube:dim=6")
 
 
-def rate(case: Training, place: int, *, gap: float, columns: int = 24) -> float:
+def rate(case: TrainingView, place: int, *, gap: float, columns: int = 24) -> float:
     """The proved cost of one round under one step for all of them."""
-    here, solution = steady(case, place, gap=gap, columns=columns)
-    found = proved(here, bulk=steps_of(here, solution, last=False))
+    here, solution = recurring_step(case, place, gap=gap, columns=columns)
+    found = proved(here, recurring=steps_of(here, solution, last=False))
     assert found is not None
     return found.squared_upper / case.count
 

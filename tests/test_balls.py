@@ -32,7 +32,7 @@ from sottovoce.verification import Verification, balls
 from sottovoce.verification.balls import averaging
 from sottovoce.verification.balls.numbers import decided, fraction, largest_sum, positive, proved_below
 from sottovoce.verification.balls.seen import seen
-from sottovoce.verification.forms import Form, _toeplitz, dense_form, sight_of
+from sottovoce.verification.forms import ComputedForm, _toeplitz, dense_form, seen_blocks
 from sottovoce.verification.hidden import HiddenNodes, hidden_nodes
 from sottovoce.verification.meaning import program_question, question
 
@@ -373,7 +373,7 @@ def test_what_is_too_long_for_balls_is_left_to_floats() -> None:
     assert (found.verdict, found.arithmetic) == ("verified", "float")
 
 
-def one_rounding_each(hidden: HiddenNodes, form: Form, rounds: int) -> float:
+def one_rounding_each(hidden: HiddenNodes, form: ComputedForm, rounds: int) -> float:
     """How far D⁻¹ M D⁻¹ moves, to first order, when every number is rounded once, each the way that does most.
 
     With x = D⁻¹v, w = K⁻¹ G x and h = L⁻¹ G x the value is f = ‖h‖² for a direction v, an eigenvector of M. One unit u
@@ -382,14 +382,14 @@ def one_rounding_each(hidden: HiddenNodes, form: Form, rounds: int) -> float:
 
         u (2|w|ᵀ (2k + 1)|N| |x_j − Nᵀw| + |w|ᵀ(|K| + |L||L|ᵀ)|w| + 2|h|ᵀ|F||x| + |x|ᵀ|M||x|).
     """
-    sight = sight_of(hidden, rounds)
-    L, G = sight.factor, _toeplitz([each[:, hidden.target] for each in sight.responses])[: sight.kept]
+    found = seen_blocks(hidden, rounds)
+    L, G = found.factor, _toeplitz([each[:, hidden.target] for each in found.responses])[: found.kept]
     F = np.linalg.solve(L, G)
-    rounded = [(2 * k + 1) * np.abs(each) for k, each in enumerate(sight.responses)]
+    rounded = [(2 * k + 1) * np.abs(each) for k, each in enumerate(found.responses)]
     nodes = range(hidden.rows.shape[1])
     N, sizes = (
-        np.stack([_toeplitz([each[:, k] for each in blocks])[: sight.kept] for k in nodes])
-        for blocks in (sight.responses, rounded)
+        np.stack([_toeplitz([each[:, k] for each in blocks])[: found.kept] for k in nodes])
+        for blocks in (found.responses, rounded)
     )
     scaled = (form.matrix / np.outer(form.scale, form.scale))[np.ix_(form.alive, form.alive)]
     moved = []
@@ -403,7 +403,7 @@ def one_rounding_each(hidden: HiddenNodes, form: Form, rounds: int) -> float:
         X, W = np.abs(x), np.abs(w)
         moved.append(
             2 * np.einsum("a,kai,ki->", W, sizes, np.abs(slopes))
-            + W @ (np.abs(sight.gram) + np.abs(L) @ np.abs(L).T) @ W
+            + W @ (np.abs(found.gram) + np.abs(L) @ np.abs(L).T) @ W
             + 2 * np.abs(h) @ np.abs(F) @ X
             + X @ np.abs(form.matrix) @ X
         )

@@ -263,7 +263,14 @@ for _ in range(900):
             "1",
             "'w' is read for 'message' and nothing has set it",
         ),
-        ("protocol.programs.0.instructions.1.message", "x", "an exchange has an unknown field message"),
+        (
+            "protocol.programs.0.instructions.1.message",
+            "x",
+            r"instructions\[1\] has an unknown field message",
+        ),
+        ("protocol.programs.0.instructions.1.into", ..., "an exchange needs 'into'"),
+        ("protocol.programs.0.instructions.1.combine", "x", "an exchange has no 'combine'"),
+        ("protocol.programs.0.instructions.0.terms", ..., "an instruction needs 'terms'"),
         (
             "protocol.programs.0.instructions",
             [{"combine": "x", "terms": {}}] * 1001,

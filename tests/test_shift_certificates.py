@@ -119,9 +119,9 @@ def test_methods_are_what_their_names_say() -> None:
     for name in CASES:
         assert name.startswith(case(name).proof.method)
     few, many = shift_of(short()), shift_of(long())
-    assert (len(few.start), len(few.bulk), len(few.end)) == (0, 0, 4)
+    assert (len(few.start), len(few.recurring), len(few.end)) == (0, 0, 4)
     assert len(many.start) == len(many.end) > 0
-    assert len(shift_of(case("shift, periodic")).bulk) == 3
+    assert len(shift_of(case("shift, periodic")).recurring) == 3
 
 
 @pytest.mark.parametrize("name", ["shift, round by round", "shift, periodic", "twins"])

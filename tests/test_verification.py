@@ -592,6 +592,14 @@ def test_spellings_beyond_reason_are_refused_before_work(participation: str) -> 
         proved(_horizon_certificate(participation=participation))
 
 
+def test_a_certificate_by_coins_is_refused() -> None:
+    certificate, _ = _build(RING)
+    with pytest.raises(
+        InputError, match=r"must say which rounds count; got 'poisson:0.1'.*\(certify participation full"
+    ):
+        proved(replace(certificate, participation="poisson:0.1"))
+
+
 def test_numbers_at_the_end_of_the_range_of_floats_prove_the_cap_and_no_more() -> None:
     certificate, _ = _build(RING)
     for size in (1e9, 1e200, 1.7e308):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from sottovoce import View, graphs
-from sottovoce.feedback import Training, training, training_sensitivity
+from sottovoce.feedback import TrainingView, training, training_sensitivity
 from sottovoce.feedback.barrier import minimise
-from sottovoce.feedback.chains import proved, round_by_round, setting, steady, steps_of
+from sottovoce.feedback.chains import proved, recurring_step, round_by_round, setting, steps_of
 from sottovoce.feedback.closed import cap, memory_one, twins
 from sottovoce.feedback.pairs import first_bounds
 from sottovoce.feedback.phases import Phase, Rows
@@ -20,15 +20,15 @@ from sottovoce.feedback.phases import Phase, Rows
 
 def case_of(
     graph: object, updates: Any, *, rounds: int = 1, view: View | None = None, **options: Any
-) -> Training:
+) -> TrainingView:
     weights = graphs.metropolis_weights(graph)
     return training(weights, view or View.secure_sum(0), rounds=rounds, updates=updates, **options)
 
 
-def rate(case: Training, target: int, gap: float = 1e-6) -> float:
+def rate(case: TrainingView, target: int, gap: float = 1e-6) -> float:
     """The proved charge of one round."""
-    place, solution = steady(case, case.loop.position(target), gap=gap)
-    found = proved(place, bulk=steps_of(place, solution, last=False))
+    place, solution = recurring_step(case, case.loop.position(target), gap=gap)
+    found = proved(place, recurring=steps_of(place, solution, last=False))
     assert found is not None
     return found.squared_upper / case.count
 

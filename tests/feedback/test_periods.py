@@ -29,7 +29,7 @@ def share(period: int, updates: Any = (0, 1)) -> float:
         participation=f"every:{period}",
     )
     assert found.method == "shift"
-    assert len(found.proof.bulk) == period
+    assert len(found.proof.recurring) == period
     return found.squared.upper / CONTRIBUTIONS
 
 
@@ -58,10 +58,10 @@ def test_what_is_forgotten_is_paid_for() -> None:
     case = training(RING, View.secure_sum(0), rounds=400, updates=(0, 1), participation="every:20")
     found = periodic(setting(case, 0), 20, gap=1e-3)
     assert found is not None
-    steps = list(found.proof.bulk)
+    steps = list(found.proof.recurring)
     assert all(not step.factor.size for step in steps[MOST_PERIOD:])
     assert np.abs(steps[MOST_PERIOD - 1].factor).max() == 0
-    dropped = replace(found.proof, bulk=(*steps[:3], steps[-1], *steps[4:]))
+    dropped = replace(found.proof, recurring=(*steps[:3], steps[-1], *steps[4:]))
     assert not check_shift(dropped, case.about(1)).holds
     assert check_shift(found.proof, case.about(1)).holds
 

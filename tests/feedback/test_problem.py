@@ -20,7 +20,7 @@ SUM = View.secure_sum(0)
 MATRIX = WEIGHTS.matrix.toarray()
 
 
-def asked(weights: Any = WEIGHTS, view: View = SUM, **options: Any) -> problem.Training:
+def asked(weights: Any = WEIGHTS, view: View = SUM, **options: Any) -> problem.TrainingView:
     return training(weights, view, **{"rounds": 7, "updates": (0.5, 1), **options})
 
 

@@ -13,7 +13,7 @@ import pytest
 from sottovoce import View, graphs
 from sottovoce.certificates import ShiftProof, ShiftStep
 from sottovoce.errors import InputError
-from sottovoce.feedback import Training, training, training_sensitivity
+from sottovoce.feedback import TrainingView, training, training_sensitivity
 from sottovoce.feedback.chains import setting
 from sottovoce.protocols.updates import Slopes
 from sottovoce.verification.loops import hidden_loop, kernel
@@ -33,7 +33,7 @@ def proof_of(rounds: int = 6, effort: Any = "auto", **options: Any) -> tuple[Shi
     return found.proof, training(RING, View.secure_sum(0), rounds=rounds, **options).about(1)
 
 
-def dense_inequality(case: Training, target: int, X: Any, Y: Any, beta: Any, kappa: float) -> Any:
+def dense_inequality(case: TrainingView, target: int, X: Any, Y: Any, beta: Any, kappa: float) -> Any:
     """F of the theorem, entry by entry: X the factor of this round, Y that of the round before."""
     U = case.loop.unknown
     A = case.loop.transition.toarray()
@@ -55,7 +55,7 @@ def test_short_runs_have_a_step_a_round_and_long_ones_a_start_and_an_end() -> No
     assert check_shift(proof, asked).holds
     assert check_shift(long, long_asked).holds
     assert len(proof.end) == 6
-    assert (len(long.start) > 0, len(long.bulk), len(long.end) > 0) == (True, 1, True)
+    assert (len(long.start) > 0, len(long.recurring), len(long.end) > 0) == (True, 1, True)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -149,7 +149,10 @@ def test_changed_proofs_are_refused() -> None:
         replace(proof, end=proof.end[::-1][1:] + proof.end[-1:]),
     ):
         refused(wrong, asked)
-    refused(replace(long, bulk=(replace(long.bulk[0], kappa=long.bulk[0].kappa * 1.001),)), long_asked)
+    refused(
+        replace(long, recurring=(replace(long.recurring[0], kappa=long.recurring[0].kappa * 1.001),)),
+        long_asked,
+    )
     refused(replace(long, start=long.start[::-1]), long_asked)
 
 
@@ -180,11 +183,11 @@ def refused(proof: ShiftProof, asked: TrainingQuestion) -> None:
 
 
 def test_rounds_without_end_are_summed_without_being_counted_one_by_one() -> None:
-    """The bulk of a long proof, T = 10¹⁵: T/κ, and what start and end cost."""
+    """The steps of a long proof that recur, T = 10¹⁵: T/κ, and what start and end cost."""
     long, long_asked = proof_of(60)
     many = replace(long_asked, rounds=10**15)
     found = check_shift(long, many)
-    rate = 1 / long.bulk[0].kappa
+    rate = 1 / long.recurring[0].kappa
     assert found.squared_upper == pytest.approx(1e15 * rate, rel=1e-12)
     few = check_shift(long, replace(long_asked, rounds=200)).squared_upper
     assert few - check_shift(long, long_asked).squared_upper == pytest.approx(140 * rate, rel=1e-9)
@@ -205,7 +208,9 @@ def test_a_memory_that_is_seen_is_not_believed() -> None:
     complete = graphs.metropolis_weights("complete:n=4")
     proof = training_sensitivity(complete, View.secure_sum(0), 1, rounds=3, updates="any").proof
     assert proof.method == "twins"
-    seen = replace(proof, support=proof.support[:1], bulk=(replace(proof.bulk[0], factor=np.array([[1.0]])),))
+    seen = replace(
+        proof, support=proof.support[:1], recurring=(replace(proof.recurring[0], factor=np.array([[1.0]])),)
+    )
     asked = training(complete, View.secure_sum(0), rounds=3, updates="any").about(1)
     assert check_shift(seen, asked).squared_upper == pytest.approx(3, rel=1e-9)
 

@@ -14,23 +14,22 @@ import pytest
 from sottovoce import View, graphs
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.feedback import training, training_sensitivity
-from sottovoce.feedback.chains import steady
+from sottovoce.feedback.chains import recurring_step
 from sottovoce.feedback.general import recursion_cost
-from sottovoce.verification.moves import Recursion, exact_array, product, proved_cost
-from sottovoce.verification.recursions import (
+from sottovoce.feedback.recursions import (
     correlated_noise,
     drop_out,
     falling_steps,
-    heavy_ball,
     local_steps,
     plain_steps,
-    several_exchanges,
 )
+from sottovoce.verification.moves import Recursion, exact_array, product, proved_cost
+from sottovoce.verification.recursions import heavy_ball, several_exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sottovoce.feedback import Training
+    from sottovoce.feedback import TrainingView
 
 
 def regular(n: int) -> Any:
@@ -43,7 +42,7 @@ TWELVE, TEN = regular(12), regular(10)
 RING = graphs.metropolis_weights("ring:n=6")
 
 
-def seen_from(weights: Any, updates: Any, **options: Any) -> Training:
+def seen_from(weights: Any, updates: Any, **options: Any) -> TrainingView:
     return training(weights, View.secure_sum(0), rounds=50, updates=updates, **options)
 
 
@@ -91,7 +90,7 @@ def test_nodes_that_drop_out(away: Any, expected: float) -> None:
 def test_without_memory_it_is_plain_training() -> None:
     case = seen_from(RING, (0.5, 1))
     plain = recursion_cost(plain_steps(case, 0)).squared_upper
-    _, solution = steady(case, 0, gap=1e-6)
+    _, solution = recurring_step(case, 0, gap=1e-6)
     assert plain == pytest.approx(1 / float(solution.kappas[0]), rel=2e-5)
     for same in (
         several_exchanges(case, 0, steps=1, fresh=True),

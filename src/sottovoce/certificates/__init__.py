@@ -19,9 +19,11 @@ from sottovoce.certificates.values import (
     StatedWeights,
     StoredWeights,
 )
+from sottovoce.forms import MOST_DIGITS
 
 __all__ = [
     "MOST_BYTES",
+    "MOST_DIGITS",
     "SCHEMA",
     "Certificate",
     "DenseProof",

@@ -18,10 +18,8 @@ from msgspec.structs import asdict
 
 from sottovoce.certificates.forms import (
     CertificateForm,
-    CombineForm,
     CustomViewForm,
     DenseForm,
-    ExchangeForm,
     MovesForm,
     NamedViewForm,
     ShiftForm,
@@ -41,9 +39,9 @@ from sottovoce.certificates.values import (
     StoredWeights,
 )
 from sottovoce.errors import FileError, InputError
-from sottovoce.files import put_whole
+from sottovoce.files import put_whole, read_bounded
 from sottovoce.forms import CountedLabels, plain, read_form, strict_json
-from sottovoce.protocols import Combine, Draw, Exchange, Program, Slopes, canonical_program
+from sottovoce.protocols import Program, Slopes, canonical_program
 
 if TYPE_CHECKING:
     import os
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
         Label,
         MatrixForm,
         Numbers,
-        ProgramForm,
+        RoundForm,
         UpdatesForm,
         WeightsForm,
     )
@@ -99,18 +97,9 @@ def save(certificate: Certificate, path: str | os.PathLike[str]) -> Path:
 def load(path: str | os.PathLike[str]) -> Certificate:
     """Read a certificate back, bit for bit; a file that is not one, or was changed, is refused."""
     file = Path(path)
+    text = read_bounded(file, "certificate", MOST_BYTES)
     try:
-        with file.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise FileError(f"{file}: a certificate has at most {MOST_BYTES} bytes; this file has more")
-        return from_text(content.decode())
-    except OSError as error:
-        raise FileError(f"{file}: the certificate cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{file}: a certificate is UTF-8 text; this file is not") from None
-    except FileError:
-        raise
+        return from_text(text)
     except InputError as error:
         raise FileError(f"{file}: {error}") from None
 
@@ -140,7 +129,7 @@ def document_of(certificate: Certificate) -> dict[str, Any]:
         "contribution": certificate.contribution,
         "participation": certificate.participation,
         "claim": {"lower": certificate.squared_lower, "upper": certificate.squared_upper},
-        "proof": plain(certificate.proof),
+        "proof": _proof_document(certificate.proof),
         "mechanism": plain(certificate.mechanism),
     }
 
@@ -151,6 +140,11 @@ def _view_document(view: StatedView) -> Any:  # noqa: ANN401
         rows = [[(j, written(number)) for j, number in row] for row in view.rows]
         own = {"rows": rows, "known_noise": view.known_noise}
     return plain({"name": view.name, **own, "exchanges": view.exchanges})
+
+
+def _proof_document(proof: Proof) -> dict[str, Any]:
+    """The hints; in files the steps that recur have had the name `bulk` from the first."""
+    return {"bulk" if name == "recurring" else name: part for name, part in plain(proof).items()}
 
 
 def _from_document(document: object) -> Certificate:
@@ -212,21 +206,15 @@ def _stored(form: MatrixForm) -> StoredWeights:
     return StoredWeights(**{**asdict(form), "labels": named})
 
 
-def _program(form: ProgramForm) -> Program:
-    return Program(
-        keeps=tuple(form.keeps),
-        draws=tuple(Draw(**{**asdict(draw), "level": _numbers("level", draw.level)}) for draw in form.draws),
-        instructions=tuple(map(_instruction, form.instructions)),
-        model=form.model,
-    )
-
-
-def _instruction(entry: dict[str, Any]) -> Combine | Exchange:
-    if "exchange" in entry:
-        sent = read_form(entry, ExchangeForm, "an exchange")
-        return Exchange(sent.exchange, sent.into)
-    form = read_form(entry, CombineForm, "an instruction")
-    return Combine(form.combine, {name: _numbers(name, number) for name, number in form.terms.items()})
+def _program(form: RoundForm) -> Program:
+    """The program, whose numbers are written as those of certificates are."""
+    data = plain(form)
+    for draw in data["draws"]:
+        draw["level"] = _numbers("level", draw["level"])
+    for step in data["instructions"]:
+        if "terms" in step:
+            step["terms"] = {name: _numbers(name, number) for name, number in step["terms"].items()}
+    return Program.from_json(data)
 
 
 def _numbers(name: str, value: Numbers) -> PerNode:
@@ -268,7 +256,7 @@ def _proof(form: DenseForm | HorizonForm | ShiftForm | MovesForm) -> Proof:
     if isinstance(form, ShiftForm):
         steps = {
             name: tuple(ShiftStep(**asdict(step)) for step in getattr(form, name))
-            for name in ("start", "bulk", "end")
+            for name in ("start", "recurring", "end")
         }
         attack = None if form.attack is None else LoopAttack(**asdict(form.attack))
         return ShiftProof(**{**asdict(form), **steps, "attack": attack})

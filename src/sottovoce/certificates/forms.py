@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType, field
 
 from sottovoce.certificates.shifts import Method
 from sottovoce.forms import CountedLabels, Form
@@ -14,12 +14,11 @@ __all__ = [
     "AttackForm",
     "CertificateForm",
     "ClaimForm",
-    "CombineForm",
     "CustomViewForm",
     "DenseForm",
     "DrawForm",
-    "ExchangeForm",
     "HorizonForm",
+    "InstructionForm",
     "Label",
     "MatrixForm",
     "MechanismForm",
@@ -27,8 +26,8 @@ __all__ = [
     "NamedViewForm",
     "Number",
     "Numbers",
-    "ProgramForm",
     "ProtocolForm",
+    "RoundForm",
     "ShiftForm",
     "StepForm",
     "UpdatesForm",
@@ -76,26 +75,24 @@ class DrawForm(Form, frozen=True, kw_only=True):
     each: str
 
 
-class CombineForm(Form, frozen=True, kw_only=True):
-    """A register set to a weighted sum."""
+class InstructionForm(Form, frozen=True, kw_only=True):
+    """A register set to a weighted sum (`combine`, `terms`), or one sent, and where what was received goes.
 
-    combine: str
-    terms: dict[str, Numbers]
+    Which of the fields go together `Program.from_json` knows, for files of every kind.
+    """
 
-
-class ExchangeForm(Form, frozen=True, kw_only=True):
-    """A register sent, and where what was received goes."""
-
-    exchange: str
-    into: str
+    combine: str | UnsetType = UNSET
+    terms: dict[str, Numbers] | UnsetType = UNSET
+    exchange: str | UnsetType = UNSET
+    into: str | UnsetType = UNSET
 
 
-class ProgramForm(Form, frozen=True, kw_only=True):
-    """What nodes do in a round: each instruction is a `CombineForm` or an `ExchangeForm`, told by its fields."""
+class RoundForm(Form, frozen=True, kw_only=True):
+    """What nodes do in a round: the types of its parts. What they mean together `Program.from_json` says."""
 
     keeps: Annotated[list[str], Meta(max_length=MOST_REGISTERS)]
     draws: Annotated[list[DrawForm], Meta(max_length=MOST_REGISTERS)]
-    instructions: Annotated[list[dict[str, Any]], Meta(max_length=MOST_INSTRUCTIONS)]
+    instructions: Annotated[list[InstructionForm], Meta(max_length=MOST_INSTRUCTIONS)]
     model: str
 
 
@@ -110,7 +107,7 @@ class ProtocolForm(Form, frozen=True, kw_only=True):
     """Weights and programs of rounds 1, 2, …, which repeat; the encoder of the noise; the maps of training."""
 
     weights: Annotated[list[WeightsForm], Some]
-    programs: Annotated[list[ProgramForm], Some]
+    programs: Annotated[list[RoundForm], Some]
     rounds: int
     encoder: Annotated[list[Number], Some]
     updates: UpdatesForm | Literal["any"] | None
@@ -179,7 +176,7 @@ class ShiftForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="shift"):
     method: Method
     support: list[int]
     start: list[StepForm]
-    bulk: list[StepForm]
+    recurring: list[StepForm] = field(name="bulk")
     end: list[StepForm]
     attack: AttackForm | None
 

@@ -93,13 +93,13 @@ class ShiftProof:
     """Hints for a bound on Δ² of training, for all update maps in a ball.
 
     `support` are the nodes on which the factors live. Round 1 takes the first step of `start`, after these come the
-    steps of `bulk` over and over, and the last rounds take those of `end`. Without an `attack` the lower end is 0.
+    steps of `recurring` over and over, and the last rounds take those of `end`. Without an `attack` the lower end is 0.
     """
 
     method: Method
     support: Integers
     start: tuple[ShiftStep, ...] = ()
-    bulk: tuple[ShiftStep, ...] = ()
+    recurring: tuple[ShiftStep, ...] = ()
     end: tuple[ShiftStep, ...] = ()
     attack: LoopAttack | None = None
     kind: Literal["shift"] = "shift"
@@ -115,30 +115,30 @@ class ShiftProof:
                 raise InputError(
                     f"a factor must have a row for each of the {self.support.size} nodes of the support"
                 )
-        if any(step.last for step in self.steps[:-1]) or (self.bulk and self.bulk[-1].last):
+        if any(step.last for step in self.steps[:-1]) or (self.recurring and self.recurring[-1].last):
             raise InputError("only the step of the last round can be `last`")
 
     @property
     def steps(self) -> tuple[ShiftStep, ...]:
         """All steps, each once."""
-        return (*self.start, *self.bulk, *self.end)
+        return (*self.start, *self.recurring, *self.end)
 
     def order(self, rounds: int) -> Integers:
         """Which of `steps` each of `rounds` rounds takes; an error where they do not fill them."""
         first, last = len(self.start), len(self.end)
         middle = self.middle(rounds)
-        recurring = first + np.arange(middle) % max(1, len(self.bulk))
-        return np.concatenate([np.arange(first), recurring, first + len(self.bulk) + np.arange(last)]).astype(
-            np.int64
-        )
+        turns = first + np.arange(middle) % max(1, len(self.recurring))
+        return np.concatenate(
+            [np.arange(first), turns, first + len(self.recurring) + np.arange(last)]
+        ).astype(np.int64)
 
     def middle(self, rounds: int) -> int:
-        """How many of `rounds` rounds the steps of `bulk` have to fill; an error where they cannot."""
+        """How many of `rounds` rounds the steps of `recurring` have to fill; an error where they cannot."""
         first, last = len(self.start), len(self.end)
         middle = rounds - first - last
-        if middle < 0 or (middle and not self.bulk):
+        if middle < 0 or (middle and not self.recurring):
             raise InputError(
-                f"{first} steps at the start, {len(self.bulk)} that recur and {last} at the end "
+                f"{first} steps at the start, {len(self.recurring)} that recur and {last} at the end "
                 f"do not fill {rounds} rounds"
             )
         return middle

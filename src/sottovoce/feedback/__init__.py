@@ -14,7 +14,8 @@ In the order of an answer:
 5. `attacks` searches the ball for the linear loop that tells most: the lower end.
 6. `pairs` does this for many pairs, the worst first; `verbs` are the functions that others call.
 7. `general` does the same for trainings that remember more than a model, as `sottovoce.verification.recursions`
-   writes them down; `programs` does it for all pairs that are not alike.
+   writes them down; `programs` does it for all pairs that are not alike. `recursions` has trainings that no program and
+   no certificate knows yet.
 
 Nothing here is believed: a solution becomes a bound when `sottovoce.verification.shift` has proved it, rounding
 counted. The theorem and its proof are in docs/training.md.
@@ -25,7 +26,7 @@ from sottovoce.feedback.balls import composed_growth, composed_slopes, gradient_
 from sottovoce.feedback.candidates import stages_of
 from sottovoce.feedback.general import recursion_cost
 from sottovoce.feedback.pairs import Sharpening, check_size
-from sottovoce.feedback.problem import Slopes, Training, protocol_levels, training, training_of
+from sottovoce.feedback.problem import Slopes, TrainingView, protocol_levels, training, training_of
 from sottovoce.feedback.programs import program_costs
 from sottovoce.feedback.results import TrainingPairs, TrainingRates, TrainingSensitivity
 from sottovoce.feedback.verbs import (
@@ -39,10 +40,10 @@ __all__ = [
     "Attack",
     "Sharpening",
     "Slopes",
-    "Training",
     "TrainingPairs",
     "TrainingRates",
     "TrainingSensitivity",
+    "TrainingView",
     "best_attack",
     "check_size",
     "composed_growth",

@@ -40,7 +40,7 @@ from sottovoce.certificates import LoopAttack
 from sottovoce.verification import attained_by_each, rates_by_each
 
 if TYPE_CHECKING:
-    from sottovoce.feedback.problem import Training
+    from sottovoce.feedback.problem import TrainingView
 
 __all__ = ["Attack", "best_attack", "lasting_rates", "plain_attacks", "rate_attack", "statistic_value"]
 
@@ -70,7 +70,7 @@ class Attack:
     `slopes` has a row for each round that is used and a column for each hidden node, or one row if they stay the same;
     `statistic` and `contributions` are complex, with a row for each such round; if there is one row, both turn by
     `angle` from round to round. `squared` is in units in which σ is 1, `statistic` has a column for each row of
-    `Training.rows`, `contributions` have modulus 1 or 0, `angle` is in radians.
+    `TrainingView.rows`, `contributions` have modulus 1 or 0, `angle` is in radians.
     """
 
     squared: float
@@ -91,7 +91,7 @@ class Attack:
             turned[: len(self.contributions)] = self.contributions[:rounds]
         return _points(turned)
 
-    def stored(self, case: Training) -> LoopAttack:
+    def stored(self, case: TrainingView) -> LoopAttack:
         """The attack as a certificate holds it, by the pivots of the rows that are seen.
 
         `statistic` has a row a round in the basis of `case.rows`; rows in reduced echelon form have 1 in their own
@@ -115,7 +115,7 @@ def _points(numbers: np.ndarray) -> np.ndarray:
     return np.stack([values.real, values.imag], axis=-1)
 
 
-def best_attack(case: Training, target: int) -> Attack:
+def best_attack(case: TrainingView, target: int) -> Attack:
     """The most telling linear loop that was found in the ball of a `case`, against the node at position `target`.
 
     Slopes are at the ends of the ball, one choice for every node (and for every round, if these are few); those whose
@@ -130,7 +130,7 @@ def best_attack(case: Training, target: int) -> Attack:
     return (_kept if case.is_kept else _searched)(case, target)
 
 
-def _searched(case: Training, target: int) -> Attack:
+def _searched(case: TrainingView, target: int) -> Attack:
     """`best_attack`, worked out."""
     pattern = _pattern(case)
     rounds = case.charged
@@ -153,7 +153,7 @@ def _searched(case: Training, target: int) -> Attack:
 
 
 @lru_cache(maxsize=MOST_ATTACKS)
-def _kept(case: Training, target: int) -> Attack:
+def _kept(case: TrainingView, target: int) -> Attack:
     """`best_attack`, which stays and cannot be changed."""
     found = _searched(case, target)
     for part in (found.slopes, found.statistic, found.contributions):
@@ -162,7 +162,7 @@ def _kept(case: Training, target: int) -> Attack:
 
 
 def statistic_value(
-    case: Training, target: int, slopes: np.ndarray, statistic: np.ndarray, contributions: np.ndarray
+    case: TrainingView, target: int, slopes: np.ndarray, statistic: np.ndarray, contributions: np.ndarray
 ) -> float:
     """(Σ δ_t (λ_t)_j)² / Σ λ_tᵀ Q λ_t over the first rounds, for slopes and weights of each of them.
 
@@ -195,7 +195,7 @@ def statistic_value(
     return float(signal**2 / variance) if variance > 0 else 0.0
 
 
-def _pattern(case: Training) -> np.ndarray:
+def _pattern(case: TrainingView) -> np.ndarray:
     """Rounds in which the target may contribute, early ones if there is a choice.
 
     Any pattern of the family makes a lower end. What is sent early is seen in more rounds.
@@ -211,7 +211,7 @@ def _pattern(case: Training) -> np.ndarray:
     return pattern[pattern < case.charged]
 
 
-def _ends(case: Training) -> tuple[np.ndarray, np.ndarray]:
+def _ends(case: TrainingView) -> tuple[np.ndarray, np.ndarray]:
     """The ends of the slopes of the hidden nodes; steep ones where nothing is known of the maps."""
     U = case.loop.unknown
     if case.slopes is None:
@@ -230,7 +230,7 @@ def _choices(lower: np.ndarray, upper: np.ndarray, target: int) -> list[np.ndarr
     return [upper, lower, alone, np.clip(0.0, lower, upper)]
 
 
-def _lasting(case: Training, target: int) -> Attack:
+def _lasting(case: TrainingView, target: int) -> Attack:
     """Slopes that stay the same and a stream that turns by θ a round: b·Λ(Λ*QΛ)⁻¹Λ*·b, Λ = (I − e^{iθ}AᵀD)⁻¹Cᵀ.
 
     That is what a round adds in the long run, for the best weights w; it guides the search. What is handed out is
@@ -271,14 +271,14 @@ def _lasting(case: Training, target: int) -> Attack:
     return _valued(case, target, d, w, float(ANGLES[k]))
 
 
-def _tried(case: Training, target: int) -> Attack:
+def _tried(case: TrainingView, target: int) -> Attack:
     """The best of a few slopes, turns and plain sums that stay the same in all rounds."""
     w = np.ones(case.rows.shape[0])
     tries = [(d, float(angle)) for d in _choices(*_ends(case), target) for angle in ANGLES[::4]]
     return max((_valued(case, target, d, w, angle) for d, angle in tries), key=lambda attack: attack.squared)
 
 
-def plain_attacks(case: Training) -> tuple[np.ndarray, np.ndarray]:
+def plain_attacks(case: TrainingView) -> tuple[np.ndarray, np.ndarray]:
     """What plain sums and slopes that stay the same attain against every hidden node, and the angle of each stream.
 
     Neither the loop nor the statistic depends on the target, so one pass over the rounds serves all of them.
@@ -295,7 +295,7 @@ def plain_attacks(case: Training) -> tuple[np.ndarray, np.ndarray]:
     for d in (upper, lower, np.clip(0.0, lower, upper)):
         for angle in ANGLES[::4]:
             found = attained_by_each(
-                _turning(d, w, float(angle)).stored(case), case.anyone, longest=LONGEST_OF_MANY
+                _rotating_attack(d, w, float(angle)).stored(case), case.anyone, longest=LONGEST_OF_MANY
             )
             angles[found > best] = angle
             best = np.maximum(best, found)
@@ -303,7 +303,7 @@ def plain_attacks(case: Training) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lasting_rates(
-    case: Training, choices: Sequence[tuple[np.ndarray, np.ndarray, float]] | None = None
+    case: TrainingView, choices: Sequence[tuple[np.ndarray, np.ndarray, float]] | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What a round adds in the long run to the power against every hidden node, its angle, and that at angle 0.
 
@@ -327,7 +327,7 @@ def lasting_rates(
         slopes = (upper, lower, np.clip(0.0, lower, upper))
         choices = [(d, w, float(angle)) for d in slopes for angle in ANGLES[::4]]
     for d, w, angle in choices:
-        found = rates_by_each(_turning(d, w, angle).stored(case), case.anyone)
+        found = rates_by_each(_rotating_attack(d, w, angle).stored(case), case.anyone)
         angles[found > best] = angle
         best = np.maximum(best, found)
         if angle == 0:
@@ -335,7 +335,7 @@ def lasting_rates(
     return best, angles, constant
 
 
-def rate_attack(case: Training, target: int) -> tuple[float, float, float]:
+def rate_attack(case: TrainingView, target: int) -> tuple[float, float, float]:
     """The best rate found against one target, its angle, and the best for contributions that never change.
 
     Guarantee: that of `lasting_rates`, for slopes and weights that were searched for where there are few hidden
@@ -351,7 +351,7 @@ def rate_attack(case: Training, target: int) -> tuple[float, float, float]:
     return best[0], best[1], max(constant, plain[2])
 
 
-def _turning(d: np.ndarray, w: np.ndarray, angle: float, squared: float = 0.0) -> Attack:
+def _rotating_attack(d: np.ndarray, w: np.ndarray, angle: float, squared: float = 0.0) -> Attack:
     """Slopes and weights that stay the same, and a stream that turns."""
     return Attack(
         squared=squared,
@@ -362,15 +362,15 @@ def _turning(d: np.ndarray, w: np.ndarray, angle: float, squared: float = 0.0) -
     )
 
 
-def _valued(case: Training, target: int, d: np.ndarray, w: np.ndarray, angle: float) -> Attack:
+def _valued(case: TrainingView, target: int, d: np.ndarray, w: np.ndarray, angle: float) -> Attack:
     """Such an attack with its power against one target."""
     longest = LONGEST if case.loop.unknown.size <= MOST_DENSE else LONGEST_OF_MANY
-    made = _turning(d, w, angle)
+    made = _rotating_attack(d, w, angle)
     values = attained_by_each(made.stored(case), case.anyone, longest=longest)
     return replace(made, squared=float(values[target]))
 
 
-def _changing(case: Training, target: int, delta: np.ndarray, more: list[Attack]) -> Attack:
+def _changing(case: TrainingView, target: int, delta: np.ndarray, more: list[Attack]) -> Attack:
     """Slopes and directions that may differ from round to round, with the best statistic for them.
 
     For fixed slopes and stream δ the best weights solve (S Q Sᵀ) w = S_j δ over all rounds at once: S is what each

@@ -7,8 +7,8 @@ import math
 from typing import get_args
 
 from sottovoce.errors import InputError, at_least, one_of, positive
-from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import Losses, Slopes
+from sottovoce.rounding import roundings
 
 __all__ = ["composed_growth", "composed_slopes", "gradient_steps", "update_slopes"]
 
@@ -80,7 +80,7 @@ def composed_slopes(slopes: tuple[float, float], steps: int) -> tuple[float, flo
         return slopes
     reach = max(abs(lower), abs(upper))
     # Every term is a product or quotient of at most steps + 8 rounded numbers, and at most 3 reach^H in size.
-    room = 8 * (steps + 8) * UNIT_ROUNDOFF * reach**steps
+    room = roundings(8 * (steps + 8)) * reach**steps
     if lower <= -upper:
         return -(reach**steps) - room, reach**steps + room
     alpha = (upper - lower) / (2 * upper)
@@ -101,7 +101,7 @@ def composed_growth(reach: float, steps: int) -> float:
     at_least(1, steps=steps)
     if steps == 1:
         return 1.0
-    return sum(reach**k for k in range(steps)) * (1 + 2 * (steps + 2) * UNIT_ROUNDOFF)
+    return sum(reach**k for k in range(steps)) * (1 + roundings(2 * (steps + 2)))
 
 
 def gradient_steps(step_smoothness: float, losses: Losses | None, n: int) -> Slopes:

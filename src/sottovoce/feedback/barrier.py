@@ -277,7 +277,7 @@ class _Problem:
         # Where a direction is flat to rounding, Cholesky still runs to its end.
         np.fill_diagonal(H, H.diagonal() * (1 + 1e-13))
         try:
-            direction = -self._solved(H, slope)
+            direction = -self._hessian_solution(H, slope)
         except linalg.LinAlgError:
             direction = -linalg.lstsq(H, slope)[0]
         return direction.reshape(gradient.shape), math.sqrt(max(0.0, float(-slope @ direction)))
@@ -294,7 +294,7 @@ class _Problem:
             hessian[b, P, p, :] += across[k].T
         return hessian.reshape(count * self.width, count * self.width)
 
-    def _solved(self, hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def _hessian_solution(self, hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """The solution of a positive definite system, banded where that saves work.
 
         Phases that follow each other couple neighbours only: a chain of T phases costs T times what two do. One

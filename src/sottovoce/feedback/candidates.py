@@ -20,17 +20,25 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sottovoce.feedback.chains import layered, periodic, proved, round_by_round, setting, steady, steps_of
+from sottovoce.feedback.chains import (
+    layered,
+    periodic,
+    proved,
+    recurring_step,
+    round_by_round,
+    setting,
+    steps_of,
+)
 from sottovoce.feedback.closed import cap, memory_one, twins
 from sottovoce.feedback.subspaces import MOST_COLUMNS
 
 if TYPE_CHECKING:
     from sottovoce.feedback.chains import Proved
-    from sottovoce.feedback.problem import Training
+    from sottovoce.feedback.problem import TrainingView
 
-__all__ = ["GAPS", "Effort", "best_proved", "stages_of"]
+__all__ = ["GAPS", "SearchEffort", "best_proved", "stages_of"]
 
-Effort = Literal["auto", "quick", "fine"]
+SearchEffort = Literal["auto", "quick", "fine"]
 # Each round has a step of its own as long as the Newton system has at most so many unknowns.
 MOST_UNKNOWNS = 900
 # A start and an end of so many rounds each, where the rounds are too many for steps of their own but not so many that
@@ -45,7 +53,7 @@ COLUMNS = {"auto": MOST_COLUMNS, "quick": 14, "fine": MOST_COLUMNS + 8}
 MOST_PROOFS = 256
 
 
-def stages_of(effort: Effort) -> tuple[Effort, ...]:
+def stages_of(effort: SearchEffort) -> tuple[SearchEffort, ...]:
     """What is tried in turn for a pair that may be the worst of many: first a quick bound, then what was asked.
 
     >>> stages_of("fine")
@@ -54,7 +62,7 @@ def stages_of(effort: Effort) -> tuple[Effort, ...]:
     return ("quick",) if effort == "quick" else ("quick", effort)
 
 
-def best_proved(case: Training, place: int, effort: Effort) -> Proved:
+def best_proved(case: TrainingView, place: int, effort: SearchEffort) -> Proved:
     """The smallest bound for the hidden node at position `place`, with its proof.
 
     Guarantee: an upper bound of Δ² that `sottovoce.verification.shift` has proved; the cap is always among those tried.
@@ -70,7 +78,7 @@ def best_proved(case: Training, place: int, effort: Effort) -> Proved:
     return (_kept if case.is_kept else _smallest)(case, place, effort)
 
 
-def _smallest(case: Training, place: int, effort: Effort) -> Proved:
+def _smallest(case: TrainingView, place: int, effort: SearchEffort) -> Proved:
     """`best_proved`, worked out. A proof cannot be changed, so it may be handed out again."""
     return min(_candidates(case, place, effort), key=lambda found: found.squared_upper)
 
@@ -78,7 +86,7 @@ def _smallest(case: Training, place: int, effort: Effort) -> Proved:
 _kept = lru_cache(maxsize=MOST_PROOFS)(_smallest)
 
 
-def _candidates(case: Training, place: int, effort: Effort) -> list[Proved]:
+def _candidates(case: TrainingView, place: int, effort: SearchEffort) -> list[Proved]:
     """All bounds for one target, those that are cheap first."""
     found: list[Proved] = [cap(case, place)]
     if not case.loop.rows or not case.count or case.shown_whole[place]:
@@ -92,7 +100,7 @@ def _candidates(case: Training, place: int, effort: Effort) -> list[Proved]:
     return found
 
 
-def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | None]:
+def _inequalities(case: TrainingView, place: int, effort: SearchEffort) -> list[Proved | None]:
     """The matrix inequality in the forms that suit the rounds and the participation.
 
     Steps of single rounds need to know which rounds are charged, so they serve full, fixed and periodic
@@ -111,8 +119,8 @@ def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | N
         if length * here.unknowns <= MOST_UNKNOWNS:
             return [round_by_round(here, _charged(case, length), gap=gap)]
     found: list[Proved | None] = []
-    here, solution = steady(case, place, gap=gap, columns=COLUMNS[effort])
-    found.append(proved(here, bulk=steps_of(here, solution, last=False)))
+    here, solution = recurring_step(case, place, gap=gap, columns=COLUMNS[effort])
+    found.append(proved(here, recurring=steps_of(here, solution, last=False)))
     if family.kind == "every" and family.size > 1:
         found.append(periodic(here, family.size, gap=gap))
     elif rounds > 2 * LAYER and LAYER * here.unknowns <= 2 * MOST_UNKNOWNS and rounds <= LAYERED[effort]:
@@ -120,7 +128,7 @@ def _inequalities(case: Training, place: int, effort: Effort) -> list[Proved | N
     return found
 
 
-def _charged(case: Training, length: int) -> np.ndarray:
+def _charged(case: TrainingView, length: int) -> np.ndarray:
     """1 for the rounds in which the target contributes, counted from its first if it takes part every k-th round."""
     weights = np.zeros(length)
     match case.participation.kind:

@@ -11,7 +11,7 @@ so an inequality ties two steps that follow each other, and Δ² ≤ Σ δ_t²/�
 nothing differs. In the last round Π may be infinite on what is not seen: no round comes after it that could show
 it. The forms differ in which steps are free:
 
-    steady            Π = Π_{t−1} = Π_t            one step, T/κ
+    recurring step    Π = Π_{t−1} = Π_t            one step, T/κ
     round by round    Π_0 = 0, Π_1, …, Π_T = ∞     T steps, the best there is
     layered           a few steps from 0 to Π, Π as often as need be, a few from Π to ∞
     periodic          Π_1, …, Π_k, Π_1, …          κ in the first of k only
@@ -40,7 +40,7 @@ from sottovoce.verification import check_shift
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sottovoce.feedback.problem import Training
+    from sottovoce.feedback.problem import TrainingView
 
 __all__ = [
     "Proved",
@@ -48,9 +48,9 @@ __all__ = [
     "layered",
     "periodic",
     "proved",
+    "recurring_step",
     "round_by_round",
     "setting",
-    "steady",
     "steps_of",
 ]
 
@@ -87,7 +87,7 @@ class Setting:
     them, divided by the deviation of each node's noise.
     """
 
-    case: Training
+    case: TrainingView
     target: int
     basis: np.ndarray
     groups: tuple[np.ndarray, ...]
@@ -126,7 +126,7 @@ class Setting:
 
 
 def setting(
-    case: Training,
+    case: TrainingView,
     target: int,
     *,
     columns: int = MOST_COLUMNS,
@@ -164,8 +164,8 @@ def setting(
     return Setting(case=case, target=target, basis=X, groups=groups, rows=Rows.grouped(upper, lower, groups))
 
 
-def steady(
-    case: Training, target: int, *, gap: float = 1e-5, columns: int = MOST_COLUMNS
+def recurring_step(
+    case: TrainingView, target: int, *, gap: float = 1e-5, columns: int = MOST_COLUMNS
 ) -> tuple[Setting, Solution]:
     """One Π, β and κ for all rounds: the best rate 1/κ that the basis allows.
 
@@ -178,7 +178,7 @@ def steady(
     >>> from sottovoce import View, graphs
     >>> from sottovoce.feedback.problem import training
     >>> star = training(graphs.metropolis_weights("star:n=3"), View.secure_sum(0), rounds=9, updates=(0, 1))
-    >>> here, found = steady(star, 0)
+    >>> here, found = recurring_step(star, 0)
     >>> here.basis.shape, round(1 / float(found.kappas[0]), 4)  # 9/10 is attained
     ((2, 1), 0.9)
     """
@@ -199,7 +199,7 @@ def proved(
     place: Setting,
     *,
     start: Sequence[ShiftStep] = (),
-    bulk: Sequence[ShiftStep] = (),
+    recurring: Sequence[ShiftStep] = (),
     end: Sequence[ShiftStep] = (),
 ) -> Proved | None:
     """The proof by these steps, repaired as little as need be to stand a check that counts rounding; None if it fails.
@@ -211,7 +211,7 @@ def proved(
     Args:
         place: the basis and the target that the steps speak of.
         start: the steps of the first rounds.
-        bulk: steps that recur after these.
+        recurring: steps that recur after these.
         end: the steps of the last rounds.
 
     Guarantee: an upper bound on Δ², rounding counted, for all update maps in the ball: what `check_shift` says,
@@ -221,14 +221,14 @@ def proved(
     case = place.case
     asked = case.about(int(case.loop.unknown[place.target]))
     for share in REPAIRS:
-        first, recurring, last = (
-            tuple(_blend(case, step, share) for step in steps) for steps in (start, bulk, end)
+        first, repeated, last = (
+            tuple(_blend(case, step, share) for step in steps) for steps in (start, recurring, end)
         )
         proof = ShiftProof(
             method="shift",
             support=case.loop.unknown[place.support],
             start=first,
-            bulk=recurring,
+            recurring=repeated,
             end=last,
         )
         check = check_shift(proof, asked)
@@ -237,7 +237,7 @@ def proved(
     return None
 
 
-def _blend(case: Training, step: ShiftStep, share: float) -> ShiftStep:
+def _blend(case: TrainingView, step: ShiftStep, share: float) -> ShiftStep:
     """A step moved towards the feasible one that lets nothing pass.
 
     Nodes without a radius need no β, and get none. A step without κ keeps none: it is not charged.
@@ -296,7 +296,7 @@ def periodic(place: Setting, period: int, *, gap: float = 1e-5) -> Proved | None
     # A ring of phases: the first follows the last, and it alone is charged.
     chain = [Phase(previous=(p - 1) % period, weight=float(p == 0)) for p in range(period)]
     found = minimise(place.rows, chain, gap=gap)
-    return proved(place, bulk=steps_of(place, found, last=False))
+    return proved(place, recurring=steps_of(place, found, last=False))
 
 
 def _forgetting(place: Setting, period: int, *, gap: float) -> Proved | None:
@@ -322,10 +322,10 @@ def _forgetting(place: Setting, period: int, *, gap: float) -> Proved | None:
         factor=np.zeros((place.support.size, 0)), multipliers=np.zeros(place.case.protocol.n), kappa=0.0
     )
     idle = (nothing,) * (period - MOST_PERIOD)
-    return proved(place, bulk=(*steps_of(place, found, last=False), *idle))
+    return proved(place, recurring=(*steps_of(place, found, last=False), *idle))
 
 
-def layered(place: Setting, bulk: Solution, length: int, *, gap: float = 1e-4) -> Proved | None:
+def layered(place: Setting, recurring: Solution, length: int, *, gap: float = 1e-4) -> Proved | None:
     """A start that grows to the steady Π, the steady step in between, and an end: the work does not depend on T.
 
     Δ² ≤ Σ_{start} 1/κ_t + (T − 2h)/κ + Σ_{end} 1/κ_t, h the `length` of either end. The rate stays 1/κ; what is
@@ -334,7 +334,7 @@ def layered(place: Setting, bulk: Solution, length: int, *, gap: float = 1e-4) -
     Guarantee: that of `proved`; None where the check fails.
     Source: Theorem 1 of docs/training.md, round by round, with Π_t = Π in the middle.
     """
-    Pi, q = bulk.factors[0], place.basis.shape[1]
+    Pi, q = recurring.factors[0], place.basis.shape[1]
     wide = np.linalg.cholesky(Pi @ Pi.T + OPEN**2 * np.eye(q))
     growing = [
         Phase(previous=t - 1 if t else None, weight=1.0, given=Pi if t == length - 1 else None)
@@ -345,22 +345,22 @@ def layered(place: Setting, bulk: Solution, length: int, *, gap: float = 1e-4) -
         Phase(previous=t, weight=1.0, given=wide if t == length - 1 else None) for t in range(length)
     ]
     # The steady solution is feasible for both: at the start less stands before it, at the end more may pass.
-    start = minimise(place.rows, growing, gap=gap, start=_repeated(bulk, [1.0] * length))
-    end = minimise(place.rows, ending, gap=gap, start=_repeated(bulk, [0.0, *[1.0] * length]))
+    start = minimise(place.rows, growing, gap=gap, start=_repeated(recurring, [1.0] * length))
+    end = minimise(place.rows, ending, gap=gap, start=_repeated(recurring, [0.0, *[1.0] * length]))
     return proved(
         place,
         start=steps_of(place, start, last=False),
-        bulk=steps_of(place, bulk, last=False),
+        recurring=steps_of(place, recurring, last=False),
         end=steps_of(place, end, last=True)[1:],
     )
 
 
-def _repeated(bulk: Solution, weights: Sequence[float]) -> Solution:
+def _repeated(recurring: Solution, weights: Sequence[float]) -> Solution:
     """The steady solution in every phase of a chain, a feasible point to start from; no κ without a weight."""
     return Solution(
-        factors=bulk.factors * len(weights),
-        multipliers=bulk.multipliers * len(weights),
-        kappas=bulk.kappas[0] * np.array(weights),
+        factors=recurring.factors * len(weights),
+        multipliers=recurring.multipliers * len(weights),
+        kappas=recurring.kappas[0] * np.array(weights),
         steps=0,
         closed=False,
     )

@@ -28,7 +28,7 @@ from sottovoce.verification import check_shift, kernel
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Method
-    from sottovoce.feedback.problem import Training
+    from sottovoce.feedback.problem import TrainingView
 
 __all__ = ["cap", "memory_one", "twins"]
 
@@ -38,7 +38,7 @@ SWEEPS = 60
 MOST_ELIMINATED = 60
 
 
-def cap(case: Training, target: int) -> Proved:
+def cap(case: TrainingView, target: int) -> Proved:
     """Σδ²/q_j: what the target's own noise gives, whatever the others do.
 
     Guarantee: an upper bound for maps of any kind; it is local DP, and exact where the message is seen for itself.
@@ -54,7 +54,7 @@ def cap(case: Training, target: int) -> Proved:
     return _checked(case, target, "cap", np.zeros(0))
 
 
-def memory_one(case: Training, target: int, basis: np.ndarray | None = None) -> Proved:
+def memory_one(case: TrainingView, target: int, basis: np.ndarray | None = None) -> Proved:
     """The best bound by differences that live for one round.
 
         Δ² ≤ Σδ_t² · Σ_k (|b_k − x_k| + ℓ_k |(A x)_k|)²/q_k     for any x with C x = 0.
@@ -94,7 +94,7 @@ def memory_one(case: Training, target: int, basis: np.ndarray | None = None) -> 
     return _checked(case, target, "memory-one", X @ best)
 
 
-def twins(case: Training, target: int) -> Proved | None:
+def twins(case: TrainingView, target: int) -> Proved | None:
     """The bound for maps of which nothing is known: differences that nobody's input shows; None if there are none.
 
         Δ² ≤ Σδ_t² · min ‖b − x‖²_{1/q}   over x with C x = 0 and A x = 0.
@@ -125,7 +125,7 @@ def twins(case: Training, target: int) -> Proved | None:
 
 
 @lru_cache(maxsize=8)
-def _unshown(case: Training) -> np.ndarray:
+def _unshown(case: TrainingView) -> np.ndarray:
     """A basis of what neither the observer nor anybody's input shows, exact to rounding.
 
     The kernel of C and A together, in rationals; the rank is looked at in floats first, since most graphs have none.
@@ -141,7 +141,7 @@ def _unshown(case: Training) -> np.ndarray:
     return basis
 
 
-def _alike(case: Training, target: int) -> np.ndarray:
+def _alike(case: TrainingView, target: int) -> np.ndarray:
     """The positions whose columns of A and C equal those of the target to 12 digits; the check decides in rationals."""
     A, C = case.loop.transition.tocsc(), case.rows.tocsc()
 
@@ -160,7 +160,7 @@ def _alike(case: Training, target: int) -> np.ndarray:
     return np.array([k for k in same.tolist() if (column(A, k), column(C, k)) == key], dtype=np.int64)
 
 
-def _checked(case: Training, target: int, method: Method, x: np.ndarray) -> Proved:
+def _checked(case: TrainingView, target: int, method: Method, x: np.ndarray) -> Proved:
     """The proof by one vector (or none), and what the check makes of it.
 
     The vector is data of the proof: a bad one makes a bad bound, never a wrong one.
@@ -168,7 +168,7 @@ def _checked(case: Training, target: int, method: Method, x: np.ndarray) -> Prov
     U = case.loop.unknown
     support = np.flatnonzero(x)
     step = ShiftStep(factor=x[support][:, None], multipliers=np.zeros(case.protocol.n), kappa=0.0)
-    proof = ShiftProof(method=method, support=U[support], bulk=() if method == "cap" else (step,))
+    proof = ShiftProof(method=method, support=U[support], recurring=() if method == "cap" else (step,))
     check = check_shift(proof, case.about(int(U[target])))
     assert check.holds, check.failure
     return Proved(proof=proof, squared_upper=check.squared_upper)

@@ -72,7 +72,7 @@ def recursion_cost(recursion: Recursion, *, gap: float = 1e-5) -> ProvedCost:
 
     >>> from sottovoce import View, graphs
     >>> from sottovoce.feedback.problem import training
-    >>> from sottovoce.verification.recursions import plain_steps
+    >>> from sottovoce.feedback.recursions import plain_steps
     >>> star = training(graphs.metropolis_weights("star:n=3"), View.secure_sum(0), rounds=9, updates=(0, 1))
     >>> round(recursion_cost(plain_steps(star, 0)).squared_upper, 3)
     0.9
@@ -207,7 +207,7 @@ class _Problem:
                 places = np.arange(self.slack)[self.kappas]
                 hessian[places, places] += 2 * self.counts / x[self.kappas] ** 3 / nu
             step = np.zeros_like(x)
-            step[moving] = -_solved(hessian[np.ix_(moving, moving)], gradient[moving])
+            step[moving] = -_hessian_solution(hessian[np.ix_(moving, moving)], gradient[moving])
             # λ = √(gᵀH⁻¹g): near the centre of this ν it is small, and a smaller ν is due.
             decrement = float(np.sqrt(max(0.0, -gradient @ step)))
             if decrement < CENTRED:
@@ -314,7 +314,7 @@ class _Problem:
         return MovesProof(factors=factors, multipliers=betas, kappas=x[self.kappas] * share)
 
 
-def _solved(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+def _hessian_solution(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """The solution of a positive definite system, or the nearest to one where rounding has made it singular.
 
     The diagonal is raised by a part of 10⁻¹², which makes another direction of descent, not another optimum.

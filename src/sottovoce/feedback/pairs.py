@@ -28,16 +28,16 @@ from scipy import linalg
 
 from sottovoce.errors import InputError
 from sottovoce.feedback.attacks import Attack, best_attack, plain_attacks
-from sottovoce.feedback.candidates import Effort, best_proved
+from sottovoce.feedback.candidates import SearchEffort, best_proved
 from sottovoce.feedback.closed import cap, memory_one, twins
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import roundings
 from sottovoce.views import METHOD_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sottovoce.feedback.chains import Proved
-    from sottovoce.feedback.problem import Training
+    from sottovoce.feedback.problem import TrainingView
 
 __all__ = ["Sharpening", "check_size", "first_bounds"]
 
@@ -77,9 +77,9 @@ class Sharpening:
     Source: Theorem 1 and Corollaries 2 and 3 of docs/training.md.
     """
 
-    cases: Sequence[Training]
+    cases: Sequence[TrainingView]
     places: Sequence[np.ndarray]
-    efforts: tuple[Effort, ...]
+    efforts: tuple[SearchEffort, ...]
     attacked: bool = True
     begun: int = 0
     upper: np.ndarray = field(init=False)
@@ -177,7 +177,7 @@ class Sharpening:
         return np.column_stack([turned.real, turned.imag])
 
 
-def improvable(case: Training, place: int) -> bool:
+def improvable(case: TrainingView, place: int) -> bool:
     """Whether anything of a target stays hidden, so that its own noise is not all there is.
 
     Guarantee: where this is False nothing is seen, or nothing is sent, or the cap is exact.
@@ -185,7 +185,7 @@ def improvable(case: Training, place: int) -> bool:
     return bool(case.loop.rows) and case.count > 0 and not case.shown_whole[place]
 
 
-def first_bounds(case: Training, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def first_bounds(case: TrainingView, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Proved bounds on Δ² for the hidden nodes at `places` without a solver, and what proves them.
 
     For a node j whose message is in no row that is seen, x = γ e_j is not seen either, and one round of memory gives
@@ -224,7 +224,7 @@ def first_bounds(case: Training, places: np.ndarray) -> tuple[np.ndarray, np.nda
     return upper, method
 
 
-def _far_rates(case: Training) -> np.ndarray:
+def _far_rates(case: TrainingView) -> np.ndarray:
     """What a round costs for targets of which nothing is heard, an upper bound; meaningless for others.
 
     With k = ℓ_j A_jj and o = Σ_{i ≠ j} (ℓ_i A_ij)²/q_i the bound is (1 − γ(1 − k))²/q + γ² o, least at γ = (1 −
@@ -244,10 +244,10 @@ def _far_rates(case: Training) -> np.ndarray:
     share = np.clip(spare / np.maximum(spare**2 + levels * others, 1e-300), 0.0, 1.0)
     rates = ((1 - share) + share * kept) ** 2 / levels + share**2 * others
     most = int(np.bincount(senders, minlength=levels.size).max(initial=0))
-    return np.asarray(rates * (1 + (most + 2 * loop.relative + 16) * 2 * UNIT_ROUNDOFF))
+    return np.asarray(rates * (1 + roundings(2 * (most + 2 * loop.relative + 16))))
 
 
-def _projected(case: Training, place: int) -> Proved:
+def _projected(case: TrainingView, place: int) -> Proved:
     """The best bound by one round of memory along the part of b that is not seen, b − Cᵀ(CCᵀ)⁺C b.
 
     One direction leaves one number to find. What rounding left in the rows that are seen the check removes.

@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Protocol, Updates
 
-__all__ = ["Slopes", "Training", "training", "training_of"]
+__all__ = ["Slopes", "TrainingView", "training", "training_of"]
 
 # So many questions stay, of networks of at most so many nodes, and what was found for them: a few megabytes. A run of
 # training asks the same again for its noise, its table, its report and its certificate.
 MOST_KEPT, LARGEST_KEPT = 64, 128
-_KEPT: dict[object, Training] = {}
+_KEPT: dict[object, TrainingView] = {}
 _ONE_AT_A_TIME = Lock()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Training:
+class TrainingView:
     """One view of T rounds of training: the hidden loop with its slopes and noise levels.
 
     `slopes` is None where nothing is known of the update maps. `levels` holds one variance a node in units of σ², q.
@@ -196,7 +196,7 @@ def training(
     updates: Updates,
     noise_levels: ArrayLike | None = None,
     participation: Participation | str | None = None,
-) -> Training:
+) -> TrainingView:
     """The values checked and put together; see `training_sensitivity` for what they mean.
 
     `noise_levels` are variances here, in units of σ²; a protocol has deviations, see `training_of`.
@@ -217,7 +217,7 @@ def training(
     )
 
 
-def training_of(protocol: Protocol, view: View, participation: Participation) -> Training:
+def training_of(protocol: Protocol, view: View, participation: Participation) -> TrainingView:
     """A view of a protocol whose nodes update what they received by maps of which `protocol.updates` is known.
 
     Noise levels are deviations in a protocol; their squares are rounded down.
@@ -250,7 +250,7 @@ def _training(
     updates: Slopes | Literal["any"],
     levels: np.ndarray,
     participation: Participation,
-) -> Training:
+) -> TrainingView:
     """The hidden loop of a view, with what is known of its maps and its noise.
 
     Where a view knows a node's noise without seeing what flows into it, `hidden_loop` adds that inflow to what is seen:
@@ -262,8 +262,8 @@ def _training(
     exact = [observation.exact(k) for k in range(observation.rows.shape[0])]
     slopes = updates if isinstance(updates, Slopes) else None
 
-    def made() -> Training:
-        return Training(
+    def made() -> TrainingView:
+        return TrainingView(
             protocol=protocol,
             view=view,
             participation=participation,
@@ -276,7 +276,7 @@ def _training(
 
     if protocol.n > LARGEST_KEPT:
         return made()
-    # All that a `Training` holds, so that no other question is taken for this one.
+    # All that a `TrainingView` holds, so that no other question is taken for this one.
     key = (
         *(protocol.weights.hash, tuple(map(repr, protocol.labels)), protocol.rounds, participation),
         *(view.name, view.own_noise, tuple(map(repr, view.observers)), observation.known.tobytes()),

@@ -20,7 +20,7 @@ from sottovoce.verification import worked_out
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sottovoce.feedback.problem import Training
+    from sottovoce.feedback.problem import TrainingView
     from sottovoce.protocols import Protocol
     from sottovoce.views import View
 
@@ -85,7 +85,7 @@ def program_costs(
     return found
 
 
-def _alike(protocol: Protocol, work: Sequence[tuple[Training, int]]) -> list[int]:
+def _alike(protocol: Protocol, work: Sequence[tuple[TrainingView, int]]) -> list[int]:
     """For each pair the first one that it is like: views of one name, nodes that a relabelling carries onto others.
 
     Guarantee: pairs that are put together have the same Δ²: weights are equal after relabelling, slopes and noise are

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-    from sottovoce.feedback.problem import Training
+    from sottovoce.feedback.problem import TrainingView
 
 __all__ = ["MOST_COLUMNS", "groups_by", "unseen_basis"]
 
@@ -37,7 +37,7 @@ ALONE, CLASSES = 120, 8
 ALONE_OF_MANY = 48
 
 
-def unseen_basis(case: Training, target: int, *, most: int = MOST_COLUMNS) -> np.ndarray:
+def unseen_basis(case: TrainingView, target: int, *, most: int = MOST_COLUMNS) -> np.ndarray:
     """Columns over the hidden nodes that are not seen, orthonormal to rounding; `target` is a position.
 
     Everything up to `most` dimensions; beyond that what the target and the observed rows reach in a few rounds,

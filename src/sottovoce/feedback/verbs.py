@@ -3,7 +3,7 @@
 
 Upper ends come from `candidates` and `pairs`, lower ends from `attacks`. These functions only decide whom to ask,
 and put the answers together; what they return is sound because every upper end was proved before it got here, for
-the same question (`Training.about`). The theorem, what it assumes and its proof are in docs/training.md.
+the same question (`TrainingView.about`). The theorem, what it assumes and its proof are in docs/training.md.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import numpy as np
 
 from sottovoce.errors import InputError, one_of
 from sottovoce.feedback.attacks import best_attack, lasting_rates, rate_attack
-from sottovoce.feedback.candidates import GAPS, Effort, best_proved, stages_of
+from sottovoce.feedback.candidates import GAPS, SearchEffort, best_proved, stages_of
 from sottovoce.feedback.pairs import Sharpening, first_bounds
 from sottovoce.feedback.problem import training, training_of
 from sottovoce.feedback.results import TrainingPairs, TrainingRates, TrainingSensitivity
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
+from sottovoce.threads import one_blas_thread
 from sottovoce.views import View, target_indices, training_assumption
 
 if TYPE_CHECKING:
@@ -28,11 +29,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from sottovoce.feedback.problem import Training
+    from sottovoce.feedback.problem import TrainingView
     from sottovoce.graphs import GossipWeights
     from sottovoce.protocols import Protocol
 
-__all__ = ["Effort", "training_pairs", "training_rates", "training_sensitivities", "training_sensitivity"]
+__all__ = [
+    "SearchEffort",
+    "training_pairs",
+    "training_rates",
+    "training_sensitivities",
+    "training_sensitivity",
+]
 
 # Pairs are compared in networks of at most so many nodes: every view holds its own hidden loop.
 MOST_NODES = 4000
@@ -42,6 +49,7 @@ MOST_SOLVED = 24
 LONG = 1024
 
 
+@one_blas_thread()
 def training_sensitivity(
     weights: GossipWeights,
     view: View,
@@ -51,7 +59,7 @@ def training_sensitivity(
     updates: tuple[ArrayLike, ArrayLike] | Literal["any"],
     noise_levels: ArrayLike | None = None,
     participation: Participation | str | None = None,
-    effort: Effort = "auto",
+    effort: SearchEffort = "auto",
 ) -> TrainingSensitivity:
     """How far one record of `target` can move what a view shows of training, whatever the losses, as an interval of Δ².
 
@@ -96,13 +104,14 @@ def training_sensitivity(
     return _measured(case, int(index), effort)
 
 
+@one_blas_thread()
 def training_sensitivities(
     protocol: Protocol,
     view: View,
     indices: np.ndarray,
     *,
     participation: Participation,
-    effort: Effort = "auto",
+    effort: SearchEffort = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> list[TrainingSensitivity]:
     """`training_sensitivity` for the nodes at `indices`, of a protocol with `updates`.
@@ -127,6 +136,7 @@ def training_sensitivities(
     return found
 
 
+@one_blas_thread()
 def training_rates(
     protocol: Protocol,
     view: View,
@@ -174,7 +184,7 @@ def training_rates(
     )
 
 
-def _measured(case: Training, index: int, effort: Effort) -> TrainingSensitivity:
+def _measured(case: TrainingView, index: int, effort: SearchEffort) -> TrainingSensitivity:
     """Both ends for the node of this index: the smallest bound that was proved, the best attack that was found."""
     place = case.loop.position(index)
     best = best_proved(case, place, effort)
@@ -189,6 +199,7 @@ def _measured(case: Training, index: int, effort: Effort) -> TrainingSensitivity
     )
 
 
+@one_blas_thread()
 def training_pairs(
     weights: GossipWeights,
     *,
@@ -199,7 +210,7 @@ def training_pairs(
     pairs: Literal["neighbours", "all"] = "neighbours",
     noise_levels: ArrayLike | None = None,
     participation: Participation | str | None = None,
-    effort: Effort = "auto",
+    effort: SearchEffort = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingPairs:
     """A proved upper bound on Δ² for every pair of observer and target, as sharp as the worst one needs.

@@ -31,7 +31,7 @@ bound of its rounding, stated where it is used:
 | training, moves | `memory`: `recursions` (differences of a program), `moves` (an inequality for each) | none |
 | training, dense | `memory` (as if every message were heard), then as averaging | none |
 
-Notation of the room: u = 2⁻⁵³ is `UNIT_ROUNDOFF`, and γ_k = ku/(1 − ku) is `hidden.gamma(k)`. A sum of k products,
+Notation of the room: u = 2⁻⁵³ is `UNIT_ROUNDOFF`, and γ_k = ku/(1 − ku) is `rounding.gamma(k)`. A sum of k products,
 done in whatever order, is off by at most γ_k times the same sum with absolute values (Higham, Accuracy and
 Stability of Numerical Algorithms, Section 3.1). Factors 1.01 on a bound stand for the rounding of the bound itself.
 
@@ -49,13 +49,13 @@ from sottovoce.verification.accounts import (
 )
 from sottovoce.verification.asked import TrainingQuestion, squares_below, training_question
 from sottovoce.verification.attacks import attained_by_each, rates_by_each
-from sottovoce.verification.checking import Check, Verdict, Verification, stored_weights, verify
+from sottovoce.verification.checking import Verdict, Verification, stored_weights, verify
 from sottovoce.verification.loops import ExactRow, HiddenLoop, hidden_loop, kernel
 from sottovoce.verification.meaning import program_question, question
 from sottovoce.verification.memory import AlikePairs, as_if_heard, memory_recursion, own_price, price_of
-from sottovoce.verification.moves import Recursion, proved_cost, stored_moves
+from sottovoce.verification.moves import Exact, Move, Recursion, product, proved_cost, stored_moves
 from sottovoce.verification.programs import require_affordable
-from sottovoce.verification.recursions import worked_out
+from sottovoce.verification.recursions import Parts, worked_out, zeros
 from sottovoce.verification.shift import check_shift, stored_form
 from sottovoce.verification.stated import StatedAccount
 from sottovoce.verification.training import simple_bound
@@ -64,9 +64,11 @@ __all__ = [
     "MOST_FURTHER",
     "AccountVerification",
     "AlikePairs",
-    "Check",
+    "Exact",
     "ExactRow",
     "HiddenLoop",
+    "Move",
+    "Parts",
     "Recursion",
     "StatedAccount",
     "TrainingQuestion",
@@ -80,6 +82,7 @@ __all__ = [
     "memory_recursion",
     "own_price",
     "price_of",
+    "product",
     "program_question",
     "proved_cost",
     "question",
@@ -96,4 +99,5 @@ __all__ = [
     "verify",
     "verify_account",
     "worked_out",
+    "zeros",
 ]

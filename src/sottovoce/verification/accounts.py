@@ -134,7 +134,7 @@ def verify_account(
     others = Others(proved=0, open=stated.targets.size)
     missing = ""
     if checks[-1].holds:
-        checks += _same_protocol(stated, certificate, at_hand)
+        checks += _same_protocol(stated, certificate)
         checks.append(_same_pair(stated, certificate, at_hand))
         listed, missing = _all_pairs(stated)
         checks.append(listed)
@@ -217,24 +217,18 @@ def _same_network(stated: StatedAccount, weights: GossipWeights) -> Check:
     return Check("network", True, f"{weights.n} nodes, hash and names as on the page")
 
 
-def _same_protocol(stated: StatedAccount, certificate: Certificate, weights: GossipWeights) -> list[Check]:
-    """Whether a program, or training with its noise and slopes, is that of the account, by the hash of the protocol.
-
-    Plain gossip is named by rounds and damping alone, which `_same_run` has compared, so both hashes are None
-    there.
-    """
+def _same_protocol(stated: StatedAccount, certificate: Certificate) -> list[Check]:
+    """Whether a program, or training with its noise and slopes, is that of the account, by the hash of the protocol."""
     slopes = certificate.updates if stated.relation == "zero-out" and stated.assumption != "none" else None
     if isinstance(slopes, Slopes) and not slopes.hold_identity:
         # A node without its data sends on what it received. `verify` asks this of one target, and here are many.
         needed = f"zero-out needs slopes that hold 1 at every node; got {slopes.without_identity}"
         return [Check("relation", False, needed)]
-    gossips = certificate.updates is None and is_gossip(certificate, (weights,))
-    found = None if gossips else certificate.protocol_hash
-    if found == stated.protocol_hash:
+    if certificate.protocol_hash == stated.protocol_hash:
         told = "program" if certificate.updates is None else "noise and slopes"
-        return [] if found is None else [Check("protocol", True, f"{told} as on the page")]
-    named = f"the protocol of the page has the hash {str(stated.protocol_hash)[:80]}"
-    return [Check("protocol", False, f"{named}, that of its certificate {found}")]
+        return [Check("protocol", True, f"{told} as on the page")]
+    named = f"the protocol of the page has the hash {stated.protocol_hash[:80]}"
+    return [Check("protocol", False, f"{named}, that of its certificate {certificate.protocol_hash}")]
 
 
 def _same_pair(stated: StatedAccount, certificate: Certificate, weights: GossipWeights) -> Check:
@@ -279,7 +273,10 @@ def _all_pairs(stated: StatedAccount) -> tuple[Check, str]:
 
 
 def _is_pair(stated: StatedAccount, observers: tuple[int, ...], target: int) -> bool:
-    """Whether the view has such a pair: as many observers as it takes, and a target whose noise they do not know."""
+    """Whether the view has such a pair: as many observers as it takes, and a target whose noise they do not know.
+
+    Guarantee: exact; a report that states a pair which its view does not have is refused.
+    """
     if stated.view in ONE_OBSERVER:
         fits = len(observers) == 1
     else:
@@ -288,7 +285,10 @@ def _is_pair(stated: StatedAccount, observers: tuple[int, ...], target: int) -> 
 
 
 def _possible(stated: StatedAccount) -> int:
-    """How many pairs the view has: those of each node, or of the coalitions that the account names."""
+    """How many pairs the view has: those of each node, or of the coalitions that the account names.
+
+    Guarantee: exact; a report that leaves pairs out cannot be verified as one of all pairs.
+    """
     n, own = len(stated.labels), stated.own_noise == "known"
     if stated.view in ONE_OBSERVER:
         return n * (n - own)
@@ -432,7 +432,11 @@ def _proved_further(
 
 
 def _worst(stated: StatedAccount, others: Others) -> Check:
-    """Whether any pair was found to be worse, and how many are proved not to be."""
+    """Whether any pair was found to be worse, and how many are proved not to be.
+
+    Guarantee: it fails only where a pair is proved to be worse; what is neither proved nor refuted is said in its
+    detail.
+    """
     if others.worse is not None:
         pair = _named(stated, others.worse.observers, others.worse.target)
         attains = f"Δ² of {pair} is at least {others.worse.squared:.6g}"
@@ -445,7 +449,11 @@ def _worst(stated: StatedAccount, others: Others) -> Check:
 def _concluded(
     stated: StatedAccount, checks: list[Check], worst: Verification | None, others: Others, missing: str
 ) -> AccountVerification:
-    """The verdict of all checks."""
+    """The verdict of all checks.
+
+    Guarantee: "verified" only if every check holds, a certificate proves the worst pair, and every other pair is
+    proved to be no worse; "consistent" says that nothing was found wrong and something rests on the report's word.
+    """
     failed = [check for check in checks if not check.holds]
     held = stated.targets.size
     if not failed and others.proved < held:

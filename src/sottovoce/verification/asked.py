@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sottovoce.certificates import Certificate, Floats
     from sottovoce.participation import Participation
     from sottovoce.verification.loops import HiddenLoop, Kernel
-    from sottovoce.verification.meaning import Question
+    from sottovoce.verification.meaning import AveragingQuestion
 
 __all__ = ["TrainingQuestion", "noise_of", "squares_below", "training_question"]
 
@@ -86,6 +86,9 @@ class TrainingQuestion:
 
         What flows into a known node counts as seen. That is what the view says where its rows determine it, or, one
         round later, where the node's own message is seen alone and its map is not constant.
+
+        Guarantee: False is a proof that both show the same; True is the safe side, as a lower bound is then not
+        accepted.
         """
         if self.loop.last_rows:
             return self.seen.pivots.size > self.seen_last.pivots.size
@@ -96,7 +99,11 @@ class TrainingQuestion:
 
 
 def training_question(
-    certificate: Certificate, asked: Question, participation: Participation, *, levels: Floats | None = None
+    certificate: Certificate,
+    asked: AveragingQuestion,
+    participation: Participation,
+    *,
+    levels: Floats | None = None,
 ) -> TrainingQuestion:
     """What a certificate about training asks, from its program, its slopes and the view that `asked` rebuilt.
 

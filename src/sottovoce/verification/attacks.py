@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.verification.rounding import above, is_unit, roundings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,8 +48,6 @@ MOST_ROUNDS = 4096
 MOST_PRODUCTS = 400_000_000
 # Slopes and weights beyond this could overflow in squares.
 _LARGEST = 1e100
-# The longest contribution may be off 1 by rounding; it is divided by its length.
-_NORM_ROOM = 1e-9
 
 
 def attack_failure(attack: LoopAttack, asked: TrainingQuestion) -> str:
@@ -84,7 +82,7 @@ def attack_failure(attack: LoopAttack, asked: TrainingQuestion) -> str:
     if max(np.abs(attack.slopes).max(initial=0), np.abs(attack.statistic).max(initial=0)) > _LARGEST:
         return f"its numbers must stay below {_LARGEST:g}"
     longest = float(np.hypot(*attack.contributions.T).max())
-    if longest > 1 + _NORM_ROOM:
+    if not is_unit(longest):
         return f"its contributions must stay within norm 1; one has {longest!r}"
     if attack.angle is not None:
         fits = asked.participation.kind == "full"
@@ -136,10 +134,10 @@ def rates_by_each(attack: LoopAttack, asked: TrainingQuestion) -> Floats:
     following, off = _earlier(asked, attack, shown, state, nothing)
     moved = np.abs(following - state).sum(axis=1) + off
     # Sums of m numbers, and what is left of 1 − ρ, each rounded to the safe side.
-    units = (nothing.size + 16) * UNIT_ROUNDOFF
-    error = float(weights @ moved) * (1 + units) / (left * weights) * (1 + 8 * UNIT_ROUNDOFF)
-    signal = np.abs(state @ attack.contributions[0]) * (1 - 8 * UNIT_ROUNDOFF)
-    signal -= 8 * UNIT_ROUNDOFF * np.abs(state).sum(axis=1) + np.abs(attack.contributions[0]).sum() * error
+    units = roundings(nothing.size + 16)
+    error = float(weights @ moved) * (1 + units) / (left * weights) * (1 + roundings(8))
+    signal = np.abs(state @ attack.contributions[0]) * (1 - roundings(8))
+    signal -= roundings(8) * np.abs(state).sum(axis=1) + np.abs(attack.contributions[0]).sum() * error
     variance = _energy(asked, state, error)
     rates = np.square(np.maximum(signal, 0.0)) / variance * _shrunk(attack) if variance > 0 else nothing
     return np.where(np.isfinite(rates), rates, 0.0)
@@ -175,14 +173,14 @@ def _fading(asked: TrainingQuestion, sizes: Floats) -> tuple[Floats, float]:
             break
         weights = weights + term
     terms = int(np.diff(loop.transition.indptr).max(initial=0))
-    reached = sizes * np.asarray(loop.sizes @ weights) * (1 + (terms + 8) * UNIT_ROUNDOFF)
-    return weights, float((1 - reached / weights).min(initial=1.0)) - 4 * UNIT_ROUNDOFF
+    reached = sizes * np.asarray(loop.sizes @ weights) * (1 + roundings(terms + 8))
+    return weights, float((1 - reached / weights).min(initial=1.0)) - roundings(4)
 
 
 def _shrunk(attack: LoopAttack) -> float:
     """What bringing contributions to norm 1 at most, and a few roundings, leave of a power, from below."""
-    longest = max(1.0, float(np.hypot(*attack.contributions.T).max()) * (1 + 8 * UNIT_ROUNDOFF))
-    return (1 - 24 * UNIT_ROUNDOFF) / longest**2
+    longest = max(1.0, float(np.hypot(*attack.contributions.T).max()) * (1 + roundings(8)))
+    return (1 - roundings(24)) / longest**2
 
 
 @dataclass
@@ -211,7 +209,7 @@ class _Sums:
         sizes = np.abs(contribution)
         self.signal = self.signal + state @ contribution
         self.off = self.off + sizes.sum() * error
-        self.off += 8 * UNIT_ROUNDOFF * (np.abs(state) @ sizes + np.abs(self.signal))
+        self.off += roundings(8) * (np.abs(state) @ sizes + np.abs(self.signal))
         self.variance += _energy(asked, state, error)
 
     def value(self, rounds: int) -> Floats:
@@ -220,7 +218,7 @@ class _Sums:
         Guarantee: (|signal| − off)²/variance from below; T additions of `off` and `variance` lose at most T·u each,
         and 4(T + 8)u are added.
         """
-        units = 1 + 4 * (rounds + 8) * UNIT_ROUNDOFF
+        units = 1 + roundings(4 * (rounds + 8))
         safe = np.maximum(np.abs(self.signal) - self.off * units, 0.0)
         return safe * safe / (self.variance * units) if self.variance > 0 else np.zeros_like(safe)
 
@@ -233,7 +231,7 @@ def _energy(asked: TrainingQuestion, state: Floats, error: Floats) -> float:
     """
     sizes: Floats = np.hypot(state[:, 0], state[:, 1]) + error
     levels = asked.levels[asked.loop.unknown]
-    return float(levels @ np.square(sizes)) * (1 + (sizes.size + 16) * UNIT_ROUNDOFF)
+    return float(levels @ np.square(sizes)) * (1 + roundings(sizes.size + 16))
 
 
 def _shown(asked: TrainingQuestion, weights: Floats) -> tuple[Floats, Floats]:
@@ -247,7 +245,7 @@ def _shown(asked: TrainingQuestion, weights: Floats) -> tuple[Floats, Floats]:
     full, error = np.zeros((m, 2)), np.zeros(m)
     full[seen.pivots] = weights
     full[seen.free] = seen.solved.T @ weights
-    units = (seen.pivots.size + 4) * UNIT_ROUNDOFF * 1.01
+    units = above(roundings(seen.pivots.size + 4))
     error[seen.free] = units * (abs(seen.solved).T @ np.abs(weights).sum(axis=1))
     return full, error
 
@@ -260,13 +258,18 @@ def _back(asked: TrainingQuestion, slopes: Floats, state: Floats, error: Floats)
     """
     back, sizes, terms = asked.loop.backwards
     bent = slopes[:, None] * state
-    units = (terms + 6 + asked.loop.relative) * UNIT_ROUNDOFF * 1.01
+    units = above(roundings(terms + 6 + asked.loop.relative))
     carried = (np.abs(slopes) * error) * (1 + 2 * units) + units * np.abs(bent).sum(axis=1)
     return np.asarray(back @ bent), np.asarray(sizes @ carried) * (1 + 2 * units)
 
 
 def _changing(attack: LoopAttack, asked: TrainingQuestion) -> Floats:
-    """The values of an attack whose rounds are stored one by one."""
+    """The values of an attack whose rounds are stored one by one.
+
+        λ_t = Cᵀw_t + Aᵀ D_{t+1} λ_{t+1},   from the last round back to the first, λ = 0 behind it
+
+    Guarantee: that of `attained`: each step carries a bound of how far its floats are from the truth.
+    """
     m = asked.loop.unknown.size
     sums = _Sums.of(m)
     state, error = np.zeros((m, 2)), np.zeros(m)
@@ -282,7 +285,7 @@ def _changing(attack: LoopAttack, asked: TrainingQuestion) -> Floats:
 def _joined(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """The sum of two vectors of points, and its rounding: u of each coordinate, and 2u stand for both together."""
     sizes = (np.abs(one[0]) + np.abs(other[0])).sum(axis=1)
-    return one[0] + other[0], (one[1] + other[1]) * (1 + 4 * UNIT_ROUNDOFF) + 2 * UNIT_ROUNDOFF * sizes
+    return one[0] + other[0], (one[1] + other[1]) * (1 + roundings(4)) + roundings(2) * sizes
 
 
 def _earlier(
@@ -302,7 +305,7 @@ def _earlier(
     turned = np.column_stack(
         [cosine * moved[:, 0] - sine * moved[:, 1], sine * moved[:, 0] + cosine * moved[:, 1]]
     )
-    off = off * (1 + 8 * UNIT_ROUNDOFF) + 8 * UNIT_ROUNDOFF * np.abs(moved).sum(axis=1)
+    off = off * (1 + roundings(8)) + roundings(8) * np.abs(moved).sum(axis=1)
     return _joined(shown, (turned, off))
 
 
@@ -325,7 +328,7 @@ def _lasting(attack: LoopAttack, asked: TrainingQuestion, longest: int) -> Float
         following, following_off = _earlier(asked, attack, shown, state, error)
         step, floor = float(np.abs(following - state).sum()), float((following_off + error).sum())
         if done == rounds or step <= floor:
-            apart = 1.01 * (step + floor + UNIT_ROUNDOFF * float(np.abs(following).sum()))
+            apart = above(step + floor + roundings(1) * float(np.abs(following).sum()))
             whole = _all_rounds(attack, asked, sums, done, following, following_off, apart)
             return np.maximum(sums.value(done), whole)
         state, error = following, following_off
@@ -352,18 +355,18 @@ def _all_rounds(
     left = asked.charged - done
     rows = np.asarray(loop.sizes.sum(axis=1)).ravel()
     terms = int(np.diff(loop.transition.indptr).max(initial=0))
-    reach = float((np.abs(attack.slopes[0]) * rows).max()) * (1 + (terms + 8) * UNIT_ROUNDOFF)
+    reach = float((np.abs(attack.slopes[0]) * rows).max()) * (1 + roundings(terms + 8))
     growth = left * math.log(max(1.0, reach))
     if not growth < 1:
         return np.zeros_like(sums.signal)
-    drift = apart * left * math.exp(growth) * 1.01
+    drift = above(apart * left * math.exp(growth))
     each = state @ contribution
-    loose = np.abs(contribution).sum() * (error + drift) + 8 * UNIT_ROUNDOFF * np.abs(state).sum(axis=1)
+    loose = np.abs(contribution).sum() * (error + drift) + roundings(8) * np.abs(state).sum(axis=1)
     largest = math.sqrt(float(asked.levels[loop.unknown].max()))
     energy = (math.sqrt(_energy(asked, state, error)) + largest * drift) ** 2
     whole = _Sums(
         signal=sums.signal + left * each,
-        off=sums.off + left * loose + 8 * UNIT_ROUNDOFF * np.abs(left * each),
-        variance=(sums.variance + left * energy) * (1 + 16 * UNIT_ROUNDOFF),
+        off=sums.off + left * loose + roundings(8) * np.abs(left * each),
+        variance=(sums.variance + left * energy) * (1 + roundings(16)),
     )
     return whole.value(done)

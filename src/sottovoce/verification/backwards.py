@@ -125,7 +125,12 @@ class Round:
 
     @cached_property
     def steps(self) -> list[_Step]:
-        """The instructions in whole numbers."""
+        """The instructions in whole numbers.
+
+        Each instruction gets one denominator of its own, so that the work that follows is in whole numbers alone.
+
+        Guarantee: exact; an exchange is written as the mixing of the round, whose denominator is kept beside it.
+        """
         made = []
         for step in self.program.instructions:
             if isinstance(step, Combine):
@@ -248,7 +253,12 @@ def pulled(step_in: Round, held: Mapping[str, Whole], last: int, budget: Budget)
 
 
 def _mixed(step_in: Round, moved: Whole, budget: Budget) -> Whole:
-    """F W, up to the denominator of W."""
+    """F W, up to the denominator of W.
+
+    Row i of W in whole numbers is spread onto the nodes that i hears; rows in which nothing stands are passed over.
+
+    Guarantee: exact; refused with NotCertified once the budget of digits is spent.
+    """
     result = nothing(*moved.shape)
     largest = np.abs(moved).max()
     for i, (columns, numbers) in enumerate(step_in.mixing[0]):
@@ -278,7 +288,10 @@ def _reduced(sheet: Sheet, budget: Budget) -> Sheet:
 
 
 def _whole(values: Any, scale: int) -> Whole:  # noqa: ANN401
-    """Rationals times a common denominator."""
+    """Rationals times a common denominator.
+
+    Guarantee: exact where `scale` is a multiple of every denominator, which callers take care of.
+    """
     numbers: list[Fraction] = list(values)
     table = np.empty(len(numbers), dtype=object)
     table[:] = [int(x * scale) for x in numbers]

@@ -27,9 +27,10 @@ from sottovoce.graphs import GossipWeights
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
 from sottovoce.protocols import Protocol, Slopes, exact_span
+from sottovoce.threads import one_blas_thread
 from sottovoce.verification.ends import Check
 from sottovoce.verification.floats import ends_in_floats
-from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.verification.rounding import roundings
 from sottovoce.views import seen_part
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Verification:
         return self.verdict == "verified"
 
 
+@one_blas_thread()
 def verify(
     certificate: Certificate,
     network: GossipWeights | Sequence[GossipWeights] | Protocol | None = None,
@@ -260,6 +262,11 @@ def _participation(certificate: Certificate) -> Participation:
             f"participation must be spelled with numbers of at most 16 digits; got {text[:60]!r}"
         )
     parsed = Participation.parse(text)
+    if parsed.kind == "poisson":
+        raise InputError(
+            f"participation of a certificate must say which rounds count; got {text[:60]!r}, and Δ² knows nothing of "
+            "coins (certify participation full)"
+        )
     if parsed.kind == "fixed" and parsed.rounds[-1] > certificate.rounds:
         raise InputError(
             f"{text[:60]} names round {parsed.rounds[-1]}, but there are {certificate.rounds} rounds"
@@ -347,5 +354,5 @@ def _epsilon(certificate: Certificate, squared_upper: float) -> float | None:
         return None
     factor = 2 if mechanism.relation == "replace-one" else 1
     mu = factor * math.sqrt(squared_upper) / mechanism.noise_multiplier
-    epsilon = float(epsilon_of(mu * (1 + 4 * UNIT_ROUNDOFF), mechanism.delta))
+    epsilon = float(epsilon_of(mu * (1 + roundings(4)), mechanism.delta))
     return epsilon if math.isfinite(epsilon) else None

@@ -27,8 +27,8 @@ from scipy import linalg
 
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import Sheet, pulled
-from sottovoce.verification.forms import Form, factors, still
-from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
+from sottovoce.verification.forms import ComputedForm, factors, still
+from sottovoce.verification.rounding import ROUNDED, above, definite_room, gamma, roundings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 __all__ = ["ExactPart", "SeenNoise", "exact_chain", "inverse_column", "program_form", "seen_noise"]
-
-# Each entry of N and G is rounded from its rational, and once more when its row is brought to norm 1.
-_ROUNDED = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,7 +97,7 @@ def seen_noise(
     return SeenNoise(noise=noise / norms[:, None], gain=gain / norms[:, None], alive=alive)
 
 
-def program_form(seen: SeenNoise) -> Form:
+def program_form(seen: SeenNoise) -> ComputedForm:
     """M of a view, with how far the true one may be above it.
 
         K = N Nᵀ,   X ≈ Nᵀ K⁻¹ G,   E = N X − G,   M ⪯ (X − N⁺E)ᵀ(X − N⁺E).
@@ -123,7 +120,7 @@ def program_form(seen: SeenNoise) -> Form:
     if not alive.any():
         return still(alive.size)
     K = N @ N.T
-    sigma = _least_singular(K, 1.01 * rows * gamma(columns + 2 * _ROUNDED + 4))
+    sigma = _least_singular(K, above(rows) * gamma(columns + 2 * ROUNDED + 4))
     L = linalg.cholesky(K, lower=True)
     X = np.asarray(N.T @ linalg.cho_solve((L, True), G))
     for _ in range(2):
@@ -131,17 +128,17 @@ def program_form(seen: SeenNoise) -> Form:
     sizes = np.sqrt(np.square(X).sum(axis=0))
     scale = np.where(alive, np.maximum(sizes, 1e-140), 1.0)
     # What the residual misses by rounding; squares below the range of floats hide less than 1e-155.
-    unseen = gamma(columns + _ROUNDED + 6) * (np.sqrt(rows) * sizes + np.linalg.norm(G, axis=0))
-    missed = 1.01 * (np.linalg.norm(N @ X - G, axis=0) + unseen + 1e-155)
-    epsilon = 1.01 * float(np.linalg.norm((missed / scale)[alive])) / sigma
+    unseen = gamma(columns + ROUNDED + 6) * (np.sqrt(rows) * sizes + np.linalg.norm(G, axis=0))
+    missed = above(np.linalg.norm(N @ X - G, axis=0) + unseen + 1e-155)
+    epsilon = above(float(np.linalg.norm((missed / scale)[alive]))) / sigma
     M = X.T @ X
-    phi = math.sqrt(1.01 * float(np.abs(M / np.outer(scale, scale)).sum(axis=1).max()))
+    phi = math.sqrt(above(float(np.abs(M / np.outer(scale, scale)).sum(axis=1).max())))
     rounding = gamma(columns + 4) * np.count_nonzero(alive)
-    return Form(
+    return ComputedForm(
         matrix=M,
         alive=alive,
         scale=scale,
-        margin=1.01 * (2 * phi * epsilon + epsilon**2 + rounding),
+        margin=above(2 * phi * epsilon + epsilon**2 + rounding),
         most=math.inf,
         attains=lambda contributions: _attained(seen, L, contributions),
     )
@@ -160,10 +157,10 @@ def _attained(seen: SeenNoise, factor: Floats, contributions: Floats) -> float:
     Z = linalg.cho_solve((factor, True), shown)
     back = float(np.linalg.norm(N.T @ Z))
     sizes = float(np.sum((np.abs(G) @ np.abs(contributions)) * np.abs(Z)))
-    lost = gamma(sum(G.shape) + _ROUNDED + Z.size + 8) * sizes
-    off = gamma(N.shape[0] + _ROUNDED + 4) * float(np.linalg.norm(np.abs(N).T @ np.abs(Z)))
-    largest = (back * (1 + gamma(N.shape[1] * Z.shape[1] + 8)) + 1.01 * off + 1e-300 * Z.size) ** 2
-    return float(2 * (float(np.sum(shown * Z)) - 1.01 * lost - 1e-290) - largest * (1 + 8 * UNIT_ROUNDOFF))
+    lost = gamma(sum(G.shape) + ROUNDED + Z.size + 8) * sizes
+    off = gamma(N.shape[0] + ROUNDED + 4) * float(np.linalg.norm(np.abs(N).T @ np.abs(Z)))
+    largest = (back * (1 + gamma(N.shape[1] * Z.shape[1] + 8)) + above(off) + 1e-300 * Z.size) ** 2
+    return float(2 * (float(np.sum(shown * Z)) - above(lost) - 1e-290) - largest * (1 + roundings(8)))
 
 
 def _least_singular(K: Floats, error: float) -> float:
@@ -178,14 +175,14 @@ def _least_singular(K: Floats, error: float) -> float:
     rows = len(K)
     lowest = float(linalg.eigh(K, eigvals_only=True, subset_by_index=[0, 0])[0])
     square = lowest / 2
-    room = error + 4 * (rows + 8) * UNIT_ROUNDOFF * (rows + float(np.trace(K)))
+    room = error + 2 * definite_room(rows, rows + float(np.trace(K)))
     if square <= 2 * room or not factors(K - (square + room) * np.eye(rows)):
         raise NotCertified(
             "rounding may hide too much: what the observer sees is so close to dependent that this claim cannot be "
             f"checked in double precision (least eigenvalue {lowest:.1e}, rounding {room:.1e}; take fewer rounds or "
             "a smaller view)"
         )
-    return math.sqrt(square) * (1 - 4 * UNIT_ROUNDOFF)
+    return math.sqrt(square) * (1 - roundings(4))
 
 
 class ExactPart(NamedTuple):

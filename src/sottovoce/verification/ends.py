@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sottovoce.verification.forms import dominating
-from sottovoce.verification.hidden import UNIT_ROUNDOFF
+from sottovoce.verification.rounding import is_unit, roundings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sottovoce.certificates import Certificate, DenseProof
     from sottovoce.participation import Participation
-    from sottovoce.verification.forms import Form
+    from sottovoce.verification.forms import ComputedForm
 
 __all__ = [
     "Check",
@@ -82,7 +82,7 @@ def no_lower_end(certificate: Certificate) -> Check:
 
 
 def upper_end(
-    certificate: Certificate, proof: DenseProof, participation: Participation, form: Form, cap: float
+    certificate: Certificate, proof: DenseProof, participation: Participation, form: ComputedForm, cap: float
 ) -> tuple[float, Check]:
     """The upper end that y proves (or the cap), and whether it reaches the claim.
 
@@ -150,7 +150,7 @@ def joint_rounds(participation: Participation, rounds: int) -> list[NDArray[np.i
 
 
 def lower_end(
-    certificate: Certificate, proof: DenseProof, participation: Participation, form: Form
+    certificate: Certificate, proof: DenseProof, participation: Participation, form: ComputedForm
 ) -> tuple[float, Check]:
     """The lower end that the witness proves, and whether it reaches the claim.
 
@@ -172,8 +172,8 @@ def lower_end(
     where = f"in round {int(np.argmax(norms)) + 1}"
     if certificate.contribution == "energy":
         norms, where = np.sqrt(np.square(norms).sum(keepdims=True)), "over all rounds"
-    longest = float(norms.max(initial=0.0)) * (1 + (witness.size + 8) * UNIT_ROUNDOFF)
-    if largest * longest > 1 + 1e-9:
+    longest = float(norms.max(initial=0.0)) * (1 + roundings(witness.size + 8))
+    if not is_unit(largest * longest):
         found = f"the witness must stay within norm 1; {where} it has {largest * longest!r}"
         return 0.0, Check("lower end", False, found)
     if certificate.contribution == "scalar" and witness.shape[1] != 1:
@@ -186,7 +186,7 @@ def lower_end(
         )
     if largest == 0:
         return 0.0, Check("lower end", claim <= 0, f"the witness attains 0.0; claimed {claim!r}")
-    value = max(0.0, form.attains(scaled) / longest**2 * (1 - 8 * UNIT_ROUNDOFF))
+    value = max(0.0, form.attains(scaled) / longest**2 * (1 - roundings(8)))
     return value, Check(
         "lower end", value >= claim, f"the witness attains at least {value!r}; claimed {claim!r}"
     )

@@ -34,6 +34,7 @@ from sottovoce.verification.meaning import certified_protocol, program_question,
 from sottovoce.verification.memory import as_if_heard, verify_memory
 from sottovoce.verification.programs import verify_program
 from sottovoce.verification.reduction import distortion, models
+from sottovoce.verification.rounding import raised, slightly_raised
 from sottovoce.verification.training import verify_training
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from sottovoce.participation import Participation
     from sottovoce.verification.hidden import HiddenNodes
     from sottovoce.verification.horizon import Filtered
-    from sottovoce.verification.meaning import Question
+    from sottovoce.verification.meaning import AveragingQuestion
     from sottovoce.verification.reduction import Model
 
 __all__ = ["ends_in_floats", "is_gossip"]
@@ -100,7 +101,7 @@ def is_gossip(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> 
 
 
 def _verify_gossip(
-    certificate: Certificate, asked: Question, participation: Participation, checks: list[Check]
+    certificate: Certificate, asked: AveragingQuestion, participation: Participation, checks: list[Check]
 ) -> tuple[float, float, list[str]]:
     """Plain gossip, by the kind of proof."""
     proof = certificate.proof
@@ -113,7 +114,7 @@ def _verify_gossip(
 def _verify_dense(
     certificate: Certificate,
     proof: DenseProof,
-    asked: Question,
+    asked: AveragingQuestion,
     participation: Participation,
     checks: list[Check],
 ) -> tuple[float, float, list[str]]:
@@ -165,7 +166,7 @@ def _verify_dense(
 def _verify_horizon(
     certificate: Certificate,
     proof: HorizonProof,
-    asked: Question,
+    asked: AveragingQuestion,
     participation: Participation,
     checks: list[Check],
 ) -> tuple[float, float, list[str]]:
@@ -207,7 +208,7 @@ def _verify_horizon(
         Check(
             "bounded-real inequalities",
             not failure,
-            failure or "the start-up recursion and the bulk inequality hold",
+            failure or "the start-up recursion and the inequality of later rounds hold",
         )
     )
     upper = float(cap)
@@ -255,9 +256,9 @@ def _horizon_end(
     sum, a difference and a quotient, squared, by 10⁻¹⁴ = 90u.
     """
     count = participation.largest_count(rounds)
-    total = (count * proof.rate + _above_rate(proof, participation)) * (1 + 1e-15)
+    total = slightly_raised(count * proof.rate + _above_rate(proof, participation))
     learnt = math.sqrt(total * (1 + found.excess)) + lost * math.sqrt(count)
-    return learnt * learnt / (1 - found.model.skew) * (1 + 1e-14)
+    return raised(learnt * learnt / (1 - found.model.skew))
 
 
 def _above_rate(proof: HorizonProof, participation: Participation) -> float:
@@ -272,5 +273,5 @@ def _above_rate(proof: HorizonProof, participation: Participation) -> float:
     if not above.size:
         return 0.0
     if participation.kind == "fixed":
-        return math.fsum(above[t - 1] for t in participation.rounds if t <= above.size) * (1 + 1e-15)
+        return slightly_raised(math.fsum(above[t - 1] for t in participation.rounds if t <= above.size))
     return participation.largest_sum(above)

@@ -6,9 +6,9 @@ contributes:
 
     N = C S,  S = (I − Z ⊗ A)⁻¹ (Z shifts by one round),   K = N Nᵀ,   G = N E_j,   M = Gᵀ K⁻¹ G = E_jᵀ P E_j,
 
-P being the projector on the row space of N. So 0 ⪯ M ⪯ I. `Sight` holds what all targets of an observer share, the
+P being the projector on the row space of N. So 0 ⪯ M ⪯ I. `SeenBlocks` holds what all targets of an observer share, the
 blocks C Aᵏ and K; `dense_form` adds G and M of one target, with a bound of all rounding; `dominating` proves
-diag(y) ⪰ M; `Form.attains` evaluates a witness from below by another formula, which does not use M at all.
+diag(y) ⪰ M; `ComputedForm.attains` evaluates a witness from below by another formula, which does not use M at all.
 
 Errors are measured after scaling by D = diag(scale), scale_t ≈ √M_tt. Early contributions can weigh 10¹⁰ times what
 late ones do, and a bound that is absolute would drown the small ones.
@@ -25,7 +25,14 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
+from sottovoce.verification.rounding import (
+    above,
+    closely_above,
+    definite_room,
+    gamma,
+    narrowly_above,
+    slightly_raised,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,11 +41,11 @@ if TYPE_CHECKING:
 
     from sottovoce.verification.hidden import HiddenNodes
 
-__all__ = ["Form", "Sight", "dense_form", "dominating", "factors", "sight_of", "still"]
+__all__ = ["ComputedForm", "SeenBlocks", "dense_form", "dominating", "factors", "seen_blocks", "still"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Form:
+class ComputedForm:
     """M as computed, and how far it may be from the truth.
 
     On the rounds `alive` (elsewhere M is exactly 0) the truth is above it by at most `margin` in the norm of D⁻¹ ·
@@ -57,7 +64,7 @@ class Form:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sight:
+class SeenBlocks:
     """What is seen of every hidden node in every round, whoever the target is: the blocks C Aᵏ, |C| |A|ᵏ and K.
 
     `responses[k]` is C Aᵏ, `sizes[k]` is |C| |A|ᵏ (what rounding is relative to), and `reached[k]` is where C Aᵏ
@@ -80,7 +87,11 @@ class Sight:
 
     @cached_property
     def factor(self) -> NDArray[np.float64]:
-        """L with K = L Lᵀ."""
+        """L with K = L Lᵀ.
+
+        Guarantee: L as computed; what it is off by is part of the checks that use it. A K without a factor is
+        refused, as nothing could be proved with it.
+        """
         try:
             lower: NDArray[np.float64] = linalg.cholesky(self.gram, lower=True)
         except linalg.LinAlgError:
@@ -123,7 +134,7 @@ def _nonnegative_norm(applied: Callable[[NDArray[np.float64]], NDArray[np.float6
     return float((applied(first)[alive] / first[alive]).max(initial=0.0))
 
 
-def sight_of(hidden: HiddenNodes, rounds: int) -> Sight:
+def seen_blocks(hidden: HiddenNodes, rounds: int) -> SeenBlocks:
     """The part of `dense_form` that all targets of an observer share.
 
     Guarantee: entry by entry |responses[k] − C Aᵏ| ≤ γ·sizes[k], γ that of k·(longest + relative + 1) + relative
@@ -139,7 +150,7 @@ def sight_of(hidden: HiddenNodes, rounds: int) -> Sight:
         responses.append((A.T @ responses[-1].T).T)
         sizes.append((abs(A).T @ sizes[-1].T).T if signed else responses[-1])
         reached.append((pattern @ reached[-1].T.astype(np.float32)).T > 0)
-    return Sight(
+    return SeenBlocks(
         rounds=rounds,
         kept=rows.shape[0] * (rounds - 1) + hidden.last,
         responses=responses,
@@ -150,12 +161,12 @@ def sight_of(hidden: HiddenNodes, rounds: int) -> Sight:
     )
 
 
-def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> Form:
+def dense_form(hidden: HiddenNodes, rounds: int, blocks: SeenBlocks | None = None) -> ComputedForm:
     """M for one target from block-Toeplitz matrices with blocks C Aᵏ, and a bound of its error.
 
         K(t, s) = Σ_i C A^{t−i} (C A^{s−i})ᵀ = L Lᵀ,   G(t, s) = C A^{t−s} e_j,   F = L⁻¹ G,   M = Fᵀ F.
 
-    `sight` is what `sight_of` found for the same observer and rounds, if it is at hand.
+    `blocks` is what `seen_blocks` found for the same observer and rounds, if it is at hand.
 
     Guarantee: M_true ⪯ M + margin·D² with nothing left out, D = diag(scale). With L Lᵀ ⪯ (1 + θ)K_true, θ ≤ 1/100,
 
@@ -176,7 +187,7 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
     Source: docs/proofs/checks.md, "The form"; Higham, Accuracy and Stability, Thms 8.5, 10.3 and Eq. 3.13.
     """
     (r, u), target = hidden.rows.shape, hidden.target
-    seen = sight or sight_of(hidden, rounds)
+    seen = blocks or seen_blocks(hidden, rounds)
     first, powers, kept, sizes = seen.first_power, seen.powers, seen.kept, seen.sizes
     if not r:
         return still(rounds)
@@ -197,8 +208,8 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
     wide = float(np.sqrt(np.count_nonzero(alive)))
     product = gamma(kept + 2) * wide**2
     # φ² = ‖D⁻¹MD⁻¹‖₂ ≤ its largest absolute row sum.
-    phi = float(np.sqrt(1.01 * (scaled.sum(axis=1).max() + product)))
-    kappa = 1.0001 * (1 + first) / hidden.smallest
+    phi = float(np.sqrt(above(scaled.sum(axis=1).max() + product)))
+    kappa = closely_above(1 + first) / hidden.smallest
     losses = _response_losses(hidden, rounds)
     # ‖δN‖_F: block k stands T − k times in the Toeplitz matrix.
     off = float(
@@ -217,11 +228,11 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
     )
     if hidden.turned:
         # The rows are off by at most `turned`, on the columns that they touch, and N = C (I − Z ⊗ A)⁻¹ by so much more.
-        off += 1.01 * hidden.turned * powers
-        error_G += 1.01 * hidden.turned * float(np.linalg.norm(_toeplitz(_arriving(hidden, rounds)) / scale))
+        off += above(hidden.turned) * powers
+        error_G += above(hidden.turned) * float(np.linalg.norm(_toeplitz(_arriving(hidden, rounds)) / scale))
     error_K = gamma(_gram_steps(u, rounds)) * seen.size_of_gram + gamma(kept + 1) * seen.size_of_factor
-    moved = 1.01 * kappa * off
-    theta = 2 * moved + moved**2 + 1.01 * kappa**2 * error_K
+    moved = above(kappa) * off
+    theta = 2 * moved + moved**2 + above(kappa**2) * error_K
     if theta > 0.01:
         raise NotCertified(
             "rounding may hide too much: the observer's rows are so close to dependent that this claim "
@@ -229,9 +240,9 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
         )
     solved = gamma(kept) * float(np.linalg.norm(np.abs(L) @ np.abs(F) / scale))
     # Numbers that underflow are off by less than 1e-300, and the scale is at least 1e-140.
-    beside = 1.01 * kappa * (error_G + solved + 1e-150)
-    margin = 1.01 * (theta * phi**2 + (1 + theta) * (2 * phi * beside + beside**2 + product))
-    return Form(
+    beside = above(kappa) * (error_G + solved + 1e-150)
+    margin = above(theta * phi**2 + (1 + theta) * (2 * phi * beside + beside**2 + product))
+    return ComputedForm(
         matrix=M,
         alive=alive,
         scale=scale,
@@ -242,16 +253,16 @@ def dense_form(hidden: HiddenNodes, rounds: int, sight: Sight | None = None) -> 
 
 
 def _response_losses(hidden: HiddenNodes, rounds: int) -> list[float]:
-    """What part of |C| |A|ᵏ the computed C Aᵏ may be off by, for each k: γ of the operations that `sight_of` counts.
+    """What part of |C| |A|ᵏ the computed C Aᵏ may be off by, for each k: γ of the operations that `seen_blocks` counts.
 
-    Guarantee: upper bounds for the responses of `sight_of`, entry by entry, and 1 per cent for sizes that are computed.
+    Guarantee: upper bounds for the responses of `seen_blocks`, entry by entry, and 1 per cent for computed sizes.
     """
     longest = int(np.diff(hidden.transition.tocsc().indptr).max(initial=1))
-    return [1.01 * gamma(k * (longest + hidden.relative + 1) + hidden.relative) for k in range(rounds)]
+    return [above(gamma(k * (longest + hidden.relative + 1) + hidden.relative)) for k in range(rounds)]
 
 
 def dominating(
-    form: Form, y: NDArray[np.float64], rounds: NDArray[np.int64]
+    form: ComputedForm, y: NDArray[np.float64], rounds: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], float]:
     """A vector that dominates M on `rounds` for certain: y itself, or y raised by as much as the proof lacks.
 
@@ -272,7 +283,7 @@ def dominating(
     if not here.size:
         return raised, 0.0
     least_needed = (
-        np.maximum(np.diag(form.matrix)[here], 0.0) * (1 + 1e-15) + 2 * form.margin * form.scale[here] ** 2
+        slightly_raised(np.maximum(np.diag(form.matrix)[here], 0.0)) + 2 * form.margin * form.scale[here] ** 2
     )
     raised[here] = np.maximum(raised[here], np.maximum(least_needed, 1e-290))
     least = None
@@ -282,7 +293,7 @@ def dominating(
         B = np.diag(1 - form.margin * np.square(form.scale[here] / root)) - (M + M.T) / 2
         lowest = float(np.linalg.eigvalsh(B)[0])
         least = lowest if least is None else least
-        shift = 2 * (here.size + 8) * UNIT_ROUNDOFF * (here.size + float(np.abs(np.diag(M)).sum()))
+        shift = definite_room(here.size, here.size + float(np.abs(np.diag(M)).sum()))
         if factors(B - shift * np.eye(here.size)):
             return raised, least
         raised[here] = np.nextafter(raised[here] * (1 + 3 * shift + max(0.0, -lowest)), np.inf)
@@ -292,7 +303,7 @@ def dominating(
 
 
 def _attained(
-    hidden: HiddenNodes, seen: Sight, gain: NDArray[np.float64], contributions: NDArray[np.float64]
+    hidden: HiddenNodes, seen: SeenBlocks, gain: NDArray[np.float64], contributions: NDArray[np.float64]
 ) -> float:
     """A number that Σ M_st ⟨c_s, c_t⟩ is not below, for rows c_t of `contributions`.
 
@@ -329,11 +340,11 @@ def _attained(
         seen.first_power * y + float(np.linalg.norm(rows)) * float(np.linalg.norm(Z))
     )
     # Rows that are turned by δC are other rows' combinations, off by δCᵀ Z.
-    away = seen.powers * (local + 1.01 * hidden.turned * float(np.linalg.norm(Z)))
+    away = seen.powers * (local + above(hidden.turned) * float(np.linalg.norm(Z)))
     summed = gamma(u * d + rounds + 4)
     residual = float(np.sqrt(max(c * c - 2 * total + norm_squared, 0.0) + summed * (c + y) ** 2)) + away
     error = 2 * residual * away + away**2 + summed * (2 * c * y + norm_squared)
-    return 2 * total - norm_squared - 1.01 * error
+    return 2 * total - norm_squared - above(error)
 
 
 def _arriving(hidden: HiddenNodes, rounds: int) -> list[NDArray[np.float64]]:
@@ -346,18 +357,18 @@ def _arriving(hidden: HiddenNodes, rounds: int) -> list[NDArray[np.float64]]:
     signal[hidden.target] = 1.0
     norms = []
     for _ in range(rounds):
-        norms.append(np.array([1.01 * np.linalg.norm(signal[seen])]))
+        norms.append(np.array([above(float(np.linalg.norm(signal[seen])))]))
         signal = size @ signal
     return norms
 
 
-def still(rounds: int) -> Form:
+def still(rounds: int) -> ComputedForm:
     """The form of a target whose signal does not reach the observer within the horizon: exactly 0.
 
     Guarantee: exact where the pattern of A, or exact arithmetic, says that nothing arrives; the caller decides
     that.
     """
-    return Form(
+    return ComputedForm(
         matrix=np.zeros((rounds, rounds)),
         alive=np.zeros(rounds, dtype=bool),
         scale=np.ones(rounds),
@@ -382,7 +393,7 @@ def _power_norms(A: Any, rounds: int) -> tuple[float, float]:  # noqa: ANN401
         norms.append(float(np.sqrt(down.max(initial=0.0) * across.max(initial=0.0))))
         down, across = size.T @ down, size @ across
     first = float(np.sqrt(down.max(initial=0.0) * across.max(initial=0.0))) if rounds == 1 else norms[1]
-    return 1.0000001 * first, 1.0000001 * float(np.sum(norms))
+    return narrowly_above(first), narrowly_above(float(np.sum(norms)))
 
 
 def _gram(responses: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
@@ -415,7 +426,10 @@ def _gram_steps(nodes: int, rounds: int) -> int:
 
 
 def _toeplitz(blocks: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-    """The block lower-triangular Toeplitz matrix whose first column holds `blocks`."""
+    """The block lower-triangular Toeplitz matrix whose first column holds `blocks`.
+
+    Block (t, s) is blocks[t − s] for t ≥ s and 0 above; shape (T·r, T).
+    """
     rounds, r = len(blocks), blocks[0].size
     stacked = np.concatenate(blocks)
     result = np.zeros((rounds * r, rounds))

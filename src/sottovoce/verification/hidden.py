@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg, sparse
 
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.verification.rounding import above, gamma, roundings
 from sottovoce.verification.spans import Span, surely_independent
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sottovoce.graphs import GossipWeights
-    from sottovoce.verification.meaning import ExactRow, Question
+    from sottovoce.verification.meaning import AveragingQuestion, ExactRow
 
-__all__ = ["UNIT_ROUNDOFF", "HiddenNodes", "gamma", "hidden_nodes", "transition_of"]
+__all__ = ["HiddenNodes", "hidden_nodes", "transition_of"]
 
 # Up to this many nodes every diagonal entry is rounded from its rational; beyond, only small ones are.
 _ALL_EXACT = 50_000
@@ -46,19 +46,6 @@ _ALL_EXACT = 50_000
 _FEW_ROWS = 12
 # A span that turned by more than this sine is sought again by exact elimination, which gives better rows.
 _WELL_CONDITIONED = 1e-10
-
-
-def gamma(count: float) -> float:
-    """Higham's γ_count = count·u / (1 − count·u).
-
-    A product of `count` factors (1 + δ_i)^±1 with |δ_i| ≤ u is 1 + θ with |θ| ≤ γ_count; so a sum of k products in
-    any order is off by γ_k of Σ|a_i b_i| at most, k roundings being the most that any of its terms meets.
-
-    Guarantee: positive, and a bound in this sense, while count·u < 1; its own three roundings are relative and are
-    covered by the factors 1.01 or 2 with which it is used.
-    Source: Higham, Accuracy and Stability of Numerical Algorithms, Lemma 3.1 and Eq. 3.11.
-    """
-    return count * UNIT_ROUNDOFF / (1 - count * UNIT_ROUNDOFF)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,7 +77,7 @@ class HiddenNodes:
     completed: tuple[int, ...]
 
 
-def hidden_nodes(asked: Question, *, complete: bool) -> HiddenNodes:
+def hidden_nodes(asked: AveragingQuestion, *, complete: bool) -> HiddenNodes:
     """What remains hidden, and the rows that are seen of it.
 
     A known node whose inflow the view does not determine is given that inflow with `complete` (the observer
@@ -108,7 +95,7 @@ def hidden_nodes(asked: Question, *, complete: bool) -> HiddenNodes:
         known.difference_update(found.completed)
 
 
-def _eliminated(asked: Question, known: set[int]) -> HiddenNodes:
+def _eliminated(asked: AveragingQuestion, known: set[int]) -> HiddenNodes:
     """The hidden nodes for one set of known nodes, completed where need be.
 
     Large views take the short road (`_plain`): their rows as they are, proved independent modulo a prime. It is
@@ -183,7 +170,7 @@ def _shape(row: ExactRow) -> tuple[tuple[int, Fraction], ...]:
 
 
 def _decided(
-    asked: Question,
+    asked: AveragingQuestion,
     seen: Sequence[tuple[ExactRow, ExactRow]],
     inflows: dict[int, ExactRow],
     split: Callable[[ExactRow], tuple[ExactRow, ExactRow]],
@@ -286,8 +273,8 @@ def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64
     many = len(lines)
     # rows = X B + E with X as computed; a unit more than the two roundings of rows covers what they multiply to.
     long = float(np.sqrt(many))
-    measured = 1.01 * (gamma(many) * many + 3 * UNIT_ROUNDOFF * long)
-    rounding = 4 * (columns + many + 4) * UNIT_ROUNDOFF * long
+    measured = above(gamma(many) * many + roundings(3) * long)
+    rounding = roundings(4 * (columns + many + 4)) * long
     # The basis spans what the rows span up to (residual and its rounding) over the least singular value.
-    turned = (1.01 * residual + measured) / max(least - rounding, 1e-300)
+    turned = (above(residual) + measured) / max(least - rounding, 1e-300)
     return basis, 0.999999, turned, 0

@@ -25,7 +25,7 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
+from sottovoce.verification.rounding import above, definite_room, gamma, roundings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +37,8 @@ __all__ = ["Filtered", "affordable", "dominates", "filtered"]
 
 # Products of matrices that one check may take: rounds of the start times states to the third power.
 MOST_WORK = 2e10
-# Room in the inequality of the bulk, relative to the rate, for rounding; the least that suffices is taken. It shapes
-# the candidate V and is no tolerance: V ⪰ f(V) is proved for the V that is used.
+# Room in the inequality of later rounds, relative to the rate, for rounding; the least that suffices is taken. It
+# shapes the candidate V and is no tolerance: V ⪰ f(V) is proved for the V that is used.
 _ROOMS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 
 
@@ -130,7 +130,7 @@ def filtered(model: Model, start: int) -> Filtered:
         drift = max(0.0, float(np.linalg.eigvalsh(P - following)[-1])) if t == start else 0.0
         excess = max(excess, drift + rounding)
         P = following
-    return Filtered(model=model, gains=gains, excess=1.01 * excess)
+    return Filtered(model=model, gains=gains, excess=above(excess))
 
 
 def dominates(found: Filtered, proof: HorizonProof) -> str:
@@ -155,12 +155,12 @@ def dominates(found: Filtered, proof: HorizonProof) -> str:
             break
         mapped, s = _step(model, found.gains[-1], V, proof.rate)
         if s <= 0:
-            failure = f"s = {s:.3g} in the bulk"
-        elif _positive(V - mapped, 4 * UNIT_ROUNDOFF * (_size(V) + _size(mapped))) and _positive(V, 0.0):
+            failure = f"s = {s:.3g} in later rounds"
+        elif _positive(V - mapped, roundings(4) * (_size(V) + _size(mapped))) and _positive(V, 0.0):
             bound = V
             break
         else:
-            failure = f"V does not cover the bulk with room {room:g}"
+            failure = f"V does not cover later rounds with room {room:g}"
     if bound is None:
         return f"the rate {proof.rate:.12g} is too small: {failure}"
     V = bound
@@ -172,7 +172,7 @@ def dominates(found: Filtered, proof: HorizonProof) -> str:
 
 
 def _candidate(model: Model, gain: _Gain, rate: float, room: float) -> NDArray[np.float64] | None:
-    """A V that should satisfy the inequality of the bulk; None where there is none. What it is worth is checked.
+    """A V that should satisfy the inequality of later rounds; None where there is none. What it is worth is checked.
 
     It solves the inequality as an equation with `room` more information than there is, so that the true one holds
     with room to spare.
@@ -237,7 +237,7 @@ def _step(model: Model, gain: _Gain, V: NDArray[np.float64], y: float) -> tuple[
         2 * g * size_keep**2 + 2 * gain.keep_error * size_keep + gain.keep_error**2
     )
     N = gain.information + gain.keep.T @ V @ gain.keep
-    N = (N + N.T) / 2 + (1.01 * error + g * (_size(gain.information) + size_V * size_keep**2)) * np.eye(r)
+    N = (N + N.T) / 2 + (above(error) + g * (_size(gain.information) + size_V * size_keep**2)) * np.eye(r)
     size_N = _size(N)
     s = y - float(b @ N @ b)
     s -= 4 * g * (size_N * size_b**2 + abs(y))
@@ -248,7 +248,7 @@ def _step(model: Model, gain: _Gain, V: NDArray[np.float64], y: float) -> tuple[
     size_w = _size(w)
     before = A.T @ N @ A + np.outer(w, w) / s
     allowance = 3 * g * size_A**2 * size_N + (2 * size_w * w_error + w_error**2 + g * size_w**2) / s
-    return (before + before.T) / 2 + 1.01 * allowance * np.eye(r), s
+    return (before + before.T) / 2 + above(allowance) * np.eye(r), s
 
 
 def _size(matrix: NDArray[np.float64]) -> float:
@@ -258,7 +258,7 @@ def _size(matrix: NDArray[np.float64]) -> float:
 
 def _spectral(matrix: NDArray[np.float64]) -> float:
     """An upper bound of the spectral norm."""
-    return 1.01 * float(np.sqrt(np.linalg.norm(matrix, 1) * np.linalg.norm(matrix, np.inf)))
+    return above(float(np.sqrt(np.linalg.norm(matrix, 1) * np.linalg.norm(matrix, np.inf))))
 
 
 def _positive(matrix: NDArray[np.float64], margin: float) -> bool:
@@ -268,7 +268,7 @@ def _positive(matrix: NDArray[np.float64], margin: float) -> bool:
     taken off before. Only the lower triangle is read; callers pass matrices that are symmetric to the bit.
     """
     n = matrix.shape[0]
-    shift = margin + 2 * (n + 8) * UNIT_ROUNDOFF * (float(np.abs(np.diag(matrix)).sum()) + margin)
+    shift = definite_room(n, float(np.abs(np.diag(matrix)).sum()), margin)
     try:
         linalg.cholesky(matrix - shift * np.eye(n), lower=True)
     except linalg.LinAlgError:

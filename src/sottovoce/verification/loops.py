@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.hidden import UNIT_ROUNDOFF, transition_of
+from sottovoce.verification.hidden import transition_of
+from sottovoce.verification.rounding import above, roundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +67,11 @@ class HiddenLoop:
 
     @cached_property
     def backwards(self) -> tuple[sparse.csr_array, sparse.csr_array, int]:
-        """Aᵀ, |A|ᵀ, and how many entries a column of A has at most."""
+        """Aᵀ, |A|ᵀ, and how many entries a column of A has at most.
+
+        Guarantee: the floats of A as stored, no rounding on top; with k entries in a column a product with Aᵀ is off
+        by γ_k of that with |A|ᵀ.
+        """
         back = sparse.csr_array(self.transition.T)
         return back, abs(back), int(np.diff(back.indptr).max(initial=1))
 
@@ -83,9 +88,9 @@ class HiddenLoop:
         Source: E2 of docs/training.md; Higham, Section 3.1.
         """
         terms = int(np.diff(self.transition.indptr).max(initial=0))
-        units = (terms + 2 + self.relative) * UNIT_ROUNDOFF * 1.01
+        units = above(roundings(terms + 2 + self.relative))
         sizes = np.abs(X)
-        off = units * (self.sizes @ sizes) + 1.01 * (self.sizes @ error)
+        off = units * (self.sizes @ sizes) + above(self.sizes @ error)
         return np.asarray(self.transition @ X), np.asarray(off)
 
     def inflow(self, nodes: Iterable[int]) -> list[ExactRow]:
@@ -152,9 +157,7 @@ class Kernel:
         full, error = np.array(X), np.zeros_like(X)
         if self.pivots.size:
             full[self.pivots] = -(self.solved @ X[self.free])
-            error[self.pivots] = (
-                (self.terms + 2) * UNIT_ROUNDOFF * 1.01 * (abs(self.solved) @ np.abs(X[self.free]))
-            )
+            error[self.pivots] = above(roundings(self.terms + 2)) * (abs(self.solved) @ np.abs(X[self.free]))
         return full, error
 
     def rows(self) -> Floats:
@@ -229,7 +232,10 @@ def _subtract(row: ExactRow, factor: Fraction, line: ExactRow) -> int:
 
 
 def _restricted(row: ExactRow, unknown: NDArray[np.int64]) -> ExactRow:
-    """The part of a row on hidden nodes, by their position."""
+    """The part of a row on hidden nodes, by their position.
+
+    Guarantee: exact; entries at known nodes are dropped, as their messages are known.
+    """
     nodes = np.fromiter(row, dtype=np.int64, count=len(row))
     places = np.searchsorted(unknown, nodes)
     inside = np.minimum(places, unknown.size - 1)

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Program
 
 __all__ = [
+    "AveragingQuestion",
     "ExactRow",
     "ProgramQuestion",
-    "Question",
     "certified_protocol",
     "closes_loop",
     "pair_of",
@@ -55,7 +55,7 @@ MOST_NUMBERS = 25_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Question:
+class AveragingQuestion:
     """One target and what is seen of it: s_t = D W s_{t−1} + x_t + u_t over all nodes, `rows` of s_t in every round.
 
     `damping` is D, one rational a node, or None for D = I. `known` are the nodes whose noise the observer knows.
@@ -115,7 +115,7 @@ class ProgramQuestion:
         return sum(each[t % len(each)] for t in range(self.count))
 
 
-def question(certificate: Certificate, weights: GossipWeights) -> Question:
+def question(certificate: Certificate, weights: GossipWeights) -> AveragingQuestion:
     """What a certificate of plain gossip asks on `weights`.
 
     Guarantee: exact; every number is a rational of the weights or of the file.
@@ -133,7 +133,7 @@ def question(certificate: Certificate, weights: GossipWeights) -> Question:
     damping = tuple(spread(factor, weights.n))
     if len(damping) != weights.n:
         raise InputError(f"the model needs one factor for each of the {weights.n} nodes; got {len(damping)}")
-    return Question(
+    return AveragingQuestion(
         weights=weights,
         damping=None if all(number == 1 for number in damping) else damping,
         rows=rows,
@@ -231,7 +231,11 @@ class _Places:
         self.table = None if isinstance(labels, range) else {label: k for k, label in enumerate(labels)}
 
     def __call__(self, label: Hashable, what: str) -> int:
-        """Where a node stands; `what` names its part in the message where there is none of that name."""
+        """Where a node stands; `what` names its part in the message where there is none of that name.
+
+        A label must be the node's own in type as well: 1, 1.0 and True are equal in Python, and are not one node in a
+        file.
+        """
         place = None
         if self.table is not None:
             place = self.table.get(label)

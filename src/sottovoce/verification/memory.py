@@ -117,7 +117,10 @@ def verify_memory(
 
 
 def _check_fit(proof: MovesProof, recursion: Recursion) -> None:
-    """Refuse a proof of other sizes, and numbers that no inequality would read."""
+    """Refuse a proof of other sizes, and numbers that no inequality would read.
+
+    Without this a proof could carry numbers that no inequality reads, and two files could prove the same thing.
+    """
     bends = [move.bends.shape[1] for move in recursion.moves]
     if len(proof.factors) != len(recursion.sizes) or any(
         factor.shape[0] != size or factor.shape[1] > size
@@ -222,7 +225,7 @@ def price_of(certificate: Certificate, rounds: int, participation: Participation
     proof, whole = certificate.proof, participation.largest_count(certificate.rounds)
     even = isinstance(proof, MovesProof) or (
         isinstance(proof, ShiftProof)
-        and (proof.method != "shift" or len(proof.steps) == len(proof.bulk) == 1)
+        and (proof.method != "shift" or len(proof.steps) == len(proof.recurring) == 1)
     )
     if even:
         share = Fraction(participation.largest_count(rounds), whole)

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from sottovoce.protocols import float_above
-from sottovoce.verification.hidden import UNIT_ROUNDOFF
 from sottovoce.verification.loops import kernel
+from sottovoce.verification.rounding import rational_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,7 +100,10 @@ def exact_array(values: object) -> Exact:
 
 
 def stored_moves(recursion: Recursion, proof: MovesProof) -> MovesProof:
-    """The proof with 0 where a factor follows from the rest: a file holds no number that no check reads."""
+    """The proof with 0 where a factor follows from the rest: a file holds no number that no check reads.
+
+    Guarantee: exact: at those places the factor is worked out anew from what is seen, whatever a file says.
+    """
     factors = []
     for factor, rows, size in zip(proof.factors, recursion.seen, recursion.sizes, strict=True):
         kept = factor.copy()
@@ -153,7 +156,12 @@ def _completed(factor: Floats, rows: Sequence[ExactRow], size: int) -> Exact:
 
 
 def _exact_rows(rows: Sequence[ExactRow], pivots: NDArray[np.int64], size: int) -> list[ExactRow]:
-    """For each pivot the row that is 1 there and 0 at the other pivots, without that 1."""
+    """For each pivot the row that is 1 there and 0 at the other pivots, without that 1.
+
+        row_k ← row_k / row_k[pivot],   row_i ← row_i − row_i[pivot]·row_k for all i ≠ k
+
+    Guarantee: exact, in rationals; the pivots are those of a kernel, so that each finds a row that is not 0 there.
+    """
     table = np.full((len(rows), size), Fraction(0), dtype=object)
     for k, row in enumerate(rows):
         for j, x in row.items():
@@ -176,7 +184,16 @@ def _exact_rows(rows: Sequence[ExactRow], pivots: NDArray[np.int64], size: int) 
 
 
 def _inequality(move: Move, before: Exact, after: Exact, beta: Exact, kappa: Fraction) -> Exact:
-    """F of one move, in rationals."""
+    """F of one move, in rationals.
+
+        F = [P⁺ + N Nᵀ − b diag(β) bᵀ − κ e eᵀ,  0;  0,  diag(β)] − [A; R] P [A; R]ᵀ
+
+    with P = `before`·`before`ᵀ and P⁺ = `after`·`after`ᵀ; A, R, N, b and e are the move's transition, reach, noise,
+    bends and entry. A move proves itself where F ⪰ 0.
+
+    Guarantee: exact.
+    Source: docs/training.md, the inequality of a step, of which this is the form for a recursion with memory.
+    """
     moved = np.vstack([product(move.transition, before), product(move.reach, before)])
     size, bends = move.transition.shape[0], beta.size
     F = -product(moved, moved.T)
@@ -204,17 +221,14 @@ def surely_positive(F: Exact) -> bool:
 
     Guarantee: True is proved. u‖F‖_F for rounding the entries, (n + 1)u of the trace for the factorisation (n + 4
     are taken, times 1.1), and 10⁻³⁰⁰ for entries that underflow.
-    Source: Rump (2006); docs/proofs/definiteness.md.
+    Source: Rump (2006); docs/proofs/checks.md, "Units".
     """
     rounded = np.array(F, dtype=np.float64)
-    n = len(rounded)
     if not np.isfinite(rounded).all():
         return False
     # Entries are within u of their rationals, and a factorisation that ends is off by γ_{n+1} of the trace.
-    margin = 1.1 * (n + 4) * UNIT_ROUNDOFF * float(np.abs(np.diag(rounded)).sum())
-    margin += 1.01 * UNIT_ROUNDOFF * float(np.linalg.norm(rounded)) + 1e-300
     try:
-        linalg.cholesky(rounded - margin * np.eye(n), lower=True)
+        linalg.cholesky(rounded - rational_room(rounded) * np.eye(len(rounded)), lower=True)
     except linalg.LinAlgError:
         return False
     return True

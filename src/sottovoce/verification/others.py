@@ -22,7 +22,7 @@ import numpy as np
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import Budget
 from sottovoce.verification.ends import taking_part
-from sottovoce.verification.forms import dense_form, dominating, sight_of
+from sottovoce.verification.forms import dense_form, dominating, seen_blocks
 from sottovoce.verification.fresh import fresh_rows
 from sottovoce.verification.hidden import hidden_nodes
 from sottovoce.verification.programs import own_cap, require_affordable, seen_form
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from sottovoce.certificates import Certificate
     from sottovoce.participation import Participation
-    from sottovoce.verification.forms import Form
-    from sottovoce.verification.meaning import ProgramQuestion, Question
+    from sottovoce.verification.forms import ComputedForm
+    from sottovoce.verification.meaning import AveragingQuestion, ProgramQuestion
 
 __all__ = ["MOST_WORK", "Others", "ProgramPair", "Worse", "no_worse", "no_worse_in_programs"]
 
@@ -80,7 +80,7 @@ class Others:
 
 
 def no_worse(
-    asked: Sequence[tuple[Question, Sequence[int]]],
+    asked: Sequence[tuple[AveragingQuestion, Sequence[int]]],
     participation: Participation,
     limit: float,
     *,
@@ -170,7 +170,7 @@ def _program_ends(
     return _ends(form, participation, asked.count, limit, attained)
 
 
-def _work(question: Question, targets: int) -> float:
+def _work(question: AveragingQuestion, targets: int) -> float:
     """How much it takes to rebuild an observer's view and the forms of some of its targets; infinite if too much.
 
     K of `seen` rows is built and factorised once; each target takes a triangular solve and a few T × T
@@ -184,7 +184,7 @@ def _work(question: Question, targets: int) -> float:
 
 
 def _observer(
-    question: Question,
+    question: AveragingQuestion,
     targets: Sequence[int],
     participation: Participation,
     limit: float,
@@ -197,11 +197,11 @@ def _observer(
     ends stand; a lower end would be one of another view, and is not sought then.
     """
     hidden = hidden_nodes(question, complete=True)
-    sight = sight_of(hidden, question.rounds)
+    blocks = seen_blocks(hidden, question.rounds)
     place = {int(node): k for k, node in enumerate(hidden.unknown)}
     proved = 0
     for target in targets:
-        form = dense_form(replace(hidden, target=place[target]), question.rounds, sight)
+        form = dense_form(replace(hidden, target=place[target]), question.rounds, blocks)
         upper, lower = _ends(form, participation, question.rounds, limit, attained and not hidden.completed)
         proved += upper <= limit
         if lower > limit:
@@ -211,13 +211,13 @@ def _observer(
 
 
 def _ends(
-    form: Form, participation: Participation, rounds: int, limit: float, attained: bool
+    form: ComputedForm, participation: Participation, rounds: int, limit: float, attained: bool
 ) -> tuple[float, float]:
     """An upper end of Δ² and a lower one (0 if none is sought), no better than `limit` needs.
 
         y_t = Σ_s |M_st|   at first, then   V ← rows of M V at unit length,   y_t = ‖(M V)_t‖.
 
-    Guarantee: the upper end is proved by `dominating` whatever y is, the lower one by `Form.attains` whatever V is.
+    Guarantee: the upper end is proved by `dominating` whatever y is, the lower one by `attains` whatever V is.
     Rows of V are shrunk by 10⁻⁹, far more than their norms can round, so that the stream is one of norm at most 1.
     Source: Nesterov (1998) for y; Burer and Monteiro (2003) for V of about √(2T) columns.
     """
@@ -255,8 +255,15 @@ def _start(count: int) -> NDArray[np.float64]:
 def _climbed(
     M: NDArray[np.float64], V: NDArray[np.float64], steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """V after some steps of the power method on unit rows, which never lowers Σ M_st ⟨V_s, V_t⟩; and ‖(M V)_t‖."""
+    """V after some steps of the power method on unit rows, which never lowers Σ M_st ⟨V_s, V_t⟩; and ‖(M V)_t‖.
+
+        V_t ← (M V)_t/‖(M V)_t‖
+
+    Guarantee: V has unit rows but for rounding, so that Σ M_st ⟨V_s, V_t⟩ is a lower bound; Σ_t ‖(M V)_t‖ is what it
+    climbs to.
+    """
     for _ in range(steps):
+        # V_t ← (M V)_t/‖(M V)_t‖
         moved = M @ V
         sizes = np.linalg.norm(moved, axis=1, keepdims=True)
         V = np.where(sizes > 0, moved / np.where(sizes > 0, sizes, 1.0), V)

@@ -43,7 +43,7 @@ from sottovoce.verification.ports import port
 if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
     from sottovoce.participation import Participation
-    from sottovoce.verification.forms import Form
+    from sottovoce.verification.forms import ComputedForm
     from sottovoce.verification.fresh import Fresh
     from sottovoce.verification.meaning import ProgramQuestion
 
@@ -93,7 +93,7 @@ def verify_program(
     return lower, upper, []
 
 
-def seen_form(asked: ProgramQuestion, fresh: Fresh, budget: Budget) -> Form:
+def seen_form(asked: ProgramQuestion, fresh: Fresh, budget: Budget) -> ComputedForm:
     """M of what is seen; rows that floats cannot tell from dependent ones are combined exactly, if they are few.
 
     Guarantee: that of `program_form`.

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.hidden import UNIT_ROUNDOFF, gamma
+from sottovoce.verification.rounding import above, closely_above, gamma, roundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +118,14 @@ def _cleared(Q: NDArray[np.float64], vector: NDArray[np.float64]) -> NDArray[np.
 
 
 def _model(hidden: HiddenNodes, Q: NDArray[np.float64], closed: int, growth: float) -> Model:
-    """The model on the columns of Q, with its residuals measured and their rounding added."""
+    """The model on the columns of Q, with its residuals measured and their rounding added.
+
+        H = QᵀA Q,   D = C Q,   R = QᵀA − H Qᵀ,   R₀ = C − D Qᵀ
+
+    Guarantee: `doubt` and `lost` bound what rounding hides of R and R₀, entry by entry; that Q has orthonormal
+    columns is not believed either, but measured.
+    Source: docs/proofs/checks.md.
+    """
     A, C = hidden.transition, hidden.rows
     n, r = Q.shape
     D = C @ Q
@@ -128,11 +135,11 @@ def _model(hidden: HiddenNodes, Q: NDArray[np.float64], closed: int, growth: flo
     # R = Qᵀ A − H Qᵀ and R₀ = C − D Qᵀ, as computed; `doubt` and `lost` bound what rounding hides of them.
     # Entry (i, k) of Qᵀ A rounds by γ times Σ |Q_ji A_jk|, and A itself is known to `relative` units.
     lengths = np.diff(A.tocsc().indptr)
-    doubt = (abs(A).T @ np.abs(Q)).T * (2.1 * (lengths + 2 + hidden.relative) * UNIT_ROUNDOFF)
+    doubt = (abs(A).T @ np.abs(Q)).T * roundings(2.1 * (lengths + 2 + hidden.relative))
     doubt += 2 * gamma(r + 2) * (np.abs(H) @ np.abs(Q.T))
     R0 = C - D @ Q.T
     lost = 2 * gamma(r + 2) * (np.abs(D) @ np.abs(Q.T))
-    lost += 2 * hidden.relative * UNIT_ROUNDOFF * np.abs(C)
+    lost += roundings(2 * hidden.relative) * np.abs(C)
     gram = Q.T @ Q - np.eye(r)
     return Model(
         transition=H,
@@ -141,7 +148,7 @@ def _model(hidden: HiddenNodes, Q: NDArray[np.float64], closed: int, growth: flo
         closed=closed,
         leak=_norm(np.abs(R[closed:]) + doubt[closed:]),
         residual=_norm(np.abs(R[:closed]) + doubt[:closed]),
-        row_residual=_norm(np.abs(R0) + lost) + 1.01 * hidden.turned,
+        row_residual=_norm(np.abs(R0) + lost) + above(hidden.turned),
         growth=growth,
         skew=_norm(gram) + 2 * gamma(n + 2) * r,
     )
@@ -174,7 +181,7 @@ def _growth(hidden: HiddenNodes, rounds: int) -> float:
     size = abs(hidden.transition)
     rest = np.ones(size.shape[0], dtype=bool)
     rest[[*hidden.alone, *hidden.received]] = False
-    norm = 1.0001 * float(np.sqrt(size.sum(axis=0).max() * size.sum(axis=1).max()))
+    norm = closely_above(float(np.sqrt(size.sum(axis=0).max() * size.sum(axis=1).max())))
     return 1 + norm + norm**2 * _summed(size[rest][:, rest], hidden.relative, rounds)
 
 
@@ -188,29 +195,36 @@ def _summed(size: Any, relative: int, rounds: int) -> float:  # noqa: ANN401
     if not size.nnz:
         return 1.0
     longest = max(int(np.diff(matrix.indptr).max(initial=1)) for matrix in (size, size.tocsc()))
-    rounding = 1 + 4 * gamma(longest + 2) + 2 * relative * UNIT_ROUNDOFF
+    rounding = 1 + 4 * gamma(longest + 2) + roundings(2 * relative)
     found = [_geometric(float(np.sqrt(size.shape[0])), float(size.sum(axis=1).max()) * rounding, rounds)]
     leading = _leading(size), _leading(size.T.tocsr())
     for floor in _FLOORS:
         across, down = (np.maximum(vector, floor) for vector in leading)
         rho = float(np.sqrt(((size @ across) / across).max() * ((size.T @ down) / down).max())) * rounding
         stretch = np.sqrt(across / down)
-        found.append(_geometric(1.0001 * float(stretch.max() / stretch.min()), rho, rounds))
+        found.append(_geometric(closely_above(float(stretch.max() / stretch.min())), rho, rounds))
     if not np.isfinite(min(found)):
         raise NotCertified(f"over {rounds} rounds the loop may grow beyond what is checked here")
     return min(found)
 
 
 def _geometric(factor: float, rho: float, rounds: int) -> float:
-    """factor·Σ_{k < T} ρᵏ, rounded up; infinite where it grows by more than a power of e."""
+    """factor·Σ_{k < T} ρᵏ, rounded up; infinite where it grows by more than a power of e.
+
+    Guarantee: an upper bound: the sum is at most T and at most 1/(1 − ρ) below 1, and at most T·ρᵀ from 1 on; one
+    part in 10⁴ is added, beside which the rounding of a few operations is nothing.
+    """
     if rho < 1:
-        return 1.0001 * factor * min(float(rounds), 1 / (1 - rho))
+        return closely_above(factor) * min(float(rounds), 1 / (1 - rho))
     powered = rounds * float(np.log(rho))
-    return 1.0001 * factor * rounds * float(np.exp(powered)) if powered <= 1 else np.inf
+    return closely_above(factor) * rounds * float(np.exp(powered)) if powered <= 1 else np.inf
 
 
 def _leading(matrix: Any) -> NDArray[np.float64]:  # noqa: ANN401
-    """A positive vector near the leading eigenvector of a non-negative matrix."""
+    """A positive vector near the leading eigenvector of a non-negative matrix.
+
+    Guarantee: none: any positive vector makes a valid bound of the norm, and this one makes a small one.
+    """
     vector = np.ones(matrix.shape[0])
     for _ in range(_PERRON_STEPS):
         # Half a step keeps periodic parts from swinging.
@@ -243,16 +257,22 @@ def distortion(model: Model) -> float:
     if model.closed < r:
         injection = _injection(H, D)
         visible = (1 + _spectral(H - injection @ D)) / least * _seen(model, injection)
-    return 1.01 * (inverse * model.row_residual + model.residual + visible * model.leak) * model.growth
+    return above(inverse * model.row_residual + model.residual + visible * model.leak) * model.growth
 
 
 def _injection(H: NDArray[np.float64], D: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The gain of a filter that has run for a while: a good K, and none that anything rests on."""
+    """The gain of a filter that has run for a while: a good K, and none that anything rests on.
+
+        K ← P Dᵀ(D P Dᵀ)⁻¹,   P ← H(P − K D P)Hᵀ + I,   until K settles
+
+    Guarantee: none, and none is needed: every K makes a valid bound, and a good one a small bound.
+    """
     P, gain = np.eye(len(H)), np.zeros_like(D.T)
     for _ in range(_SETTLING):
         before, gain = gain, np.asarray(np.linalg.solve(D @ P @ D.T, D @ P).T, dtype=np.float64)
         if np.abs(gain - before).max() < 1e-9:
             break
+        # P ← H(P − K D P)Hᵀ + I
         P = H @ (P - gain @ (D @ P)) @ H.T + np.eye(len(H))
         P = (P + P.T) / 2
     return np.asarray(H @ gain)
@@ -284,7 +304,7 @@ def _seen(model: Model, injection: NDArray[np.float64]) -> float:
         power = power @ power
     else:
         return np.inf
-    total *= 1.01 / (1 - size)
+    total *= above(1) / (1 - size)
     blocks = np.eye(r)[:, model.closed :]
     seen, sizes = 0.0, 0.0
     for _ in range(_MOST_POWERS):
@@ -294,4 +314,4 @@ def _seen(model: Model, injection: NDArray[np.float64]) -> float:
             break
         blocks = A_K @ blocks
     # The rounding of step i, and what is left in the end, is seen by no more than ‖D‖ Σ ‖A_Kᵏ‖ times its norm.
-    return 1.01 * (seen + _norm(D) * total * (g * sizes + _norm(blocks)))
+    return above(seen + _norm(D) * total * (g * sizes + _norm(blocks)))

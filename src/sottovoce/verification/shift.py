@@ -15,7 +15,7 @@ many columns as B₂, whatever the number of nodes. docs/training.md ("Rounding 
 is made on the way; E1 to E7 in the comments are the names that it gives them.
 
 Names in code: U hidden nodes; q their noise variances (`levels`), β the `multipliers`, κ `kappa`; c and r `centre`
-and `radius` of the slopes; X from the step's `factor`, Y = A X of the step before. `above` and `below` are the
+and `radius` of the slopes; X from the step's `factor`, Y = A X of the step before. `centred` and `below` are the
 upper and lower rows of B₂, `rest` is B₂ − B₁Z on the upper rows, and a name with `_off` bounds what its matrix is
 off by, entry by entry. A step costs 1/κ in each round in which the target contributes; a proof is a sequence of
 steps, and every pair of steps that follow each other is checked once.
@@ -38,8 +38,15 @@ from scipy import linalg
 
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.participation import Participation
-from sottovoce.verification.hidden import UNIT_ROUNDOFF
 from sottovoce.verification.loops import HiddenLoop, Kernel, kernel
+from sottovoce.verification.rounding import (
+    SCALAR,
+    SCALED_UP,
+    above,
+    contraction_room,
+    roundings,
+    scaled_error,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,9 +60,6 @@ __all__ = ["ShiftCheck", "check_shift", "stored_form", "unseen_of"]
 
 # Where q − β is below this part of q, β − q/2 becomes a column of B₂ and q/2 stays in D.
 _THIN = 1e-3
-# Four roundings: more than any of the scalars below meets (a difference, a root, a quotient, a product).
-_UNITS = 4 * UNIT_ROUNDOFF
-_UP = 1 + _UNITS
 # Columns of V: VᵀV of 1500 takes 18 MB, and is factorised for each pair of steps.
 _MOST_COLUMNS = 1500
 # Multiplications, for all steps together; this many take about a minute.
@@ -126,9 +130,9 @@ def _out_of_range(proof: ShiftProof, asked: TrainingQuestion) -> str:
 def _check_steps(proof: ShiftProof, asked: TrainingQuestion, rounds: int) -> ShiftCheck:
     """Every pair of steps that follow each other, and the sum of what the rounds cost.
 
-    Steps are `start`, then `bulk` over and over, then `end`. Their order over T rounds is cut to two turns of the
-    bulk and what is left over, which shows the same pairs; the first step stands after none (Y = 0: both runs start
-    alike).
+    Steps are `start`, then `recurring` over and over, then `end`. Their order over T rounds is cut to two turns of
+    those that recur and what is left over, which shows the same pairs; the first step stands after none (Y = 0:
+    both runs start alike).
 
     Where the target takes part every k-th round from an unknown one, the pattern from round 1 is the worst: loop,
     noise and rows are the same in all rounds, so a later phase is that pattern on fewer rounds, and what it shows
@@ -145,7 +149,7 @@ def _check_steps(proof: ShiftProof, asked: TrainingQuestion, rounds: int) -> Shi
         middle = proof.middle(rounds - first)
     except InputError as error:
         return _refused(str(error))
-    steps, period = proof.steps, max(1, len(proof.bulk))
+    steps, period = proof.steps, max(1, len(proof.recurring))
     # Two turns and what is left over show every pair of steps that follow each other.
     order = proof.order(rounds - first - middle + min(middle, 2 * period + middle % period))
     if any(steps[k].last for k in order[:-1]):
@@ -161,7 +165,10 @@ def _check_steps(proof: ShiftProof, asked: TrainingQuestion, rounds: int) -> Shi
 
 
 def _affordable(proof: ShiftProof, asked: TrainingQuestion, pairs: set[tuple[int, int]]) -> None:
-    """Refuse work without end: VᵀV of a pair takes about 2m rows times the square of its columns, m hidden nodes."""
+    """Refuse work without end: VᵀV of a pair takes about 2m rows times the square of its columns, m hidden nodes.
+
+    Guarantee: none of privacy: a refusal is no verdict about the claim, but about the time that it would take.
+    """
     columns = [asked.seen_last.pivots.size if step.last else step.factor.shape[1] for step in proof.steps] + [
         0
     ]
@@ -186,9 +193,9 @@ def _summed(proof: ShiftProof, family: Participation, rounds: int, first: int) -
             f"the worst of {rounds} rounds with participation {family} is not sought here (at most {MOST_ROUNDS})"
         )
     if family.kind == "full":
-        whole, rest = divmod(proof.middle(rounds), max(1, len(proof.bulk)))
-        start, bulk = len(proof.start), len(proof.bulk)
-        often = [1] * start + [whole + (k < rest) for k in range(bulk)] + [1] * len(proof.end)
+        whole, rest = divmod(proof.middle(rounds), max(1, len(proof.recurring)))
+        start, recurring = len(proof.start), len(proof.recurring)
+        often = [1] * start + [whole + (k < rest) for k in range(recurring)] + [1] * len(proof.end)
         used = [(count, charge) for count, charge in zip(often, charges, strict=True) if count]
         if any(charge == math.inf for _, charge in used):
             return _refused("a round in which the target may contribute has κ = 0")
@@ -251,40 +258,40 @@ def _matrix(
         # E1 and E2.
         Y, off = loop.moved(*_spread(proof, loop, unseen, previous.factor))
     # E3: centre and radius are within a unit of what the ends say.
-    above, below = centre[:, None] * Y, radius[:, None] * Y
-    above_off = np.abs(centre)[:, None] * off + _UNITS * np.abs(above)
-    below_off = radius[:, None] * off + _UNITS * np.abs(below)
+    centred, below = centre[:, None] * Y, radius[:, None] * Y
+    centred_off = np.abs(centre)[:, None] * off + roundings(SCALAR) * np.abs(centred)
+    below_off = radius[:, None] * off + roundings(SCALAR) * np.abs(below)
     X, X_off = np.zeros((2, U.size, 0)) if step.last else _spread(proof, loop, unseen, step.factor)
     shown = asked.seen_last.rows() if step.last else np.zeros((0, U.size))
 
     # Rows of V outside `used` are 0 whatever stands in D, as long as β ≤ q.
-    used = _nonzero(X, X_off) | _nonzero(above, above_off) | np.any(shown != 0, axis=0)
+    used = _nonzero(X, X_off) | _nonzero(centred, centred_off) | np.any(shown != 0, axis=0)
     used[target] = True
     thin = np.flatnonzero((beta > q) | (used & (q - beta < _THIN * q)))
     columns = Y.shape[1] + 1 + thin.size
     if columns > _MOST_COLUMNS or 2.0 * U.size * columns**2 > MOST_WORK:
         raise _Hopeless(f"{thin.size} multipliers reach the noise level, too many to be checked")
     extra = np.zeros((U.size, 1 + thin.size))
-    extra[target, 0] = math.sqrt(step.kappa) * _UP
-    extra[thin, 1 + np.arange(thin.size)] = np.sqrt(beta[thin] - q[thin] / 2) * _UP
-    D = np.where(used, (q - beta) * (1 - 2 * UNIT_ROUNDOFF), q)
+    extra[target, 0] = math.sqrt(step.kappa) * SCALED_UP
+    extra[thin, 1 + np.arange(thin.size)] = np.sqrt(beta[thin] - q[thin] / 2) * SCALED_UP
+    D = np.where(used, (q - beta) * (1 - roundings(2)), q)
     D[thin] = q[thin] / 2
 
-    above, above_off = np.hstack([above, extra]), np.hstack([above_off, np.zeros_like(extra)])
+    centred, centred_off = np.hstack([centred, extra]), np.hstack([centred_off, np.zeros_like(extra)])
     below, below_off = (np.hstack([part, np.zeros_like(extra)]) for part in (below, below_off))
     if step.last:
-        Z, rest, rest_off = _last_rest(asked.seen_last, shown, D, above, above_off)
+        Z, rest, rest_off = _last_rest(asked.seen_last, shown, D, centred, centred_off)
     else:
-        Z, rest, rest_off = _rest(X, X_off, D, above, above_off)
+        Z, rest, rest_off = _rest(X, X_off, D, centred, centred_off)
     bent = _nonzero(below, below_off)
     if (beta[bent] <= 0).any():
         raise _Hopeless("a multiplier is 0 at a node whose map bends")
     # E5: larger scales only stretch V.
-    scale, scale_bent = _UP / np.sqrt(D)[:, None], _UP / np.sqrt(beta[bent])[:, None]
+    scale, scale_bent = SCALED_UP / np.sqrt(D)[:, None], SCALED_UP / np.sqrt(beta[bent])[:, None]
     V = np.vstack([Z, scale * rest, scale_bent * below[bent]])
     parts = scale * rest_off, scale_bent * below_off[bent]
     error = math.sqrt(sum(float(np.einsum("ij,ij->", part, part)) for part in parts))
-    return V, 1.01 * error + _UNITS * float(np.linalg.norm(V))
+    return V, scaled_error(error, float(np.linalg.norm(V)))
 
 
 def _nonzero(matrix: Floats, off: Floats) -> NDArray[np.bool_]:
@@ -325,8 +332,10 @@ def stored_form(proof: ShiftProof, loop: HiddenLoop) -> ShiftProof:
             factor[pivots] = 0.0
         return replace(step, factor=factor)
 
-    start, bulk, end = (tuple(map(emptied, steps)) for steps in (proof.start, proof.bulk, proof.end))
-    return replace(proof, start=start, bulk=bulk, end=end)
+    start, recurring, end = (
+        tuple(map(emptied, steps)) for steps in (proof.start, proof.recurring, proof.end)
+    )
+    return replace(proof, start=start, recurring=recurring, end=end)
 
 
 def _spread(proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, factor: Floats) -> tuple[Floats, Floats]:
@@ -338,7 +347,7 @@ def _spread(proof: ShiftProof, loop: HiddenLoop, unseen: Kernel, factor: Floats)
     return X, E
 
 
-def _rest(X: Floats, X_off: Floats, D: Floats, above: Floats, off: Floats) -> tuple[Floats, Floats, Floats]:
+def _rest(X: Floats, X_off: Floats, D: Floats, centred: Floats, off: Floats) -> tuple[Floats, Floats, Floats]:
     """Some Z, and B₂ − B₁Z on the upper rows with its rounding.
 
     Z = (I + XᵀD⁻¹X)⁻¹XᵀD⁻¹B₂ makes V shortest in the Frobenius norm. Any Z would be valid: it stands in V itself.
@@ -347,25 +356,25 @@ def _rest(X: Floats, X_off: Floats, D: Floats, above: Floats, off: Floats) -> tu
     difference and one to spare, q the columns of X.
     """
     weighted = X / D[:, None]
-    Z: Floats = np.linalg.solve(np.eye(X.shape[1]) + X.T @ weighted, weighted.T @ above).astype(np.float64)
+    Z: Floats = np.linalg.solve(np.eye(X.shape[1]) + X.T @ weighted, weighted.T @ centred).astype(np.float64)
     # E4.
-    units = (X.shape[1] + 3) * UNIT_ROUNDOFF * 1.01
-    rest_off = off + X_off @ np.abs(Z) + units * (np.abs(X) @ np.abs(Z) + np.abs(above))
-    return Z, above - X @ Z, rest_off
+    units = above(roundings(X.shape[1] + 3))
+    rest_off = off + X_off @ np.abs(Z) + units * (np.abs(X) @ np.abs(Z) + np.abs(centred))
+    return Z, centred - X @ Z, rest_off
 
 
 def _last_rest(
-    unseen: Kernel, shown: Floats, D: Floats, above: Floats, off: Floats
+    unseen: Kernel, shown: Floats, D: Floats, centred: Floats, off: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """What the last round shows of B₂: B₂ less something that is not seen, chosen to leave little in the norm of D.
 
     After the last round nothing follows, so any difference in the kernel of what it shows may pass at no cost.
     `passed` is brought into that kernel by its pivots; `kept` only says which one to take.
     """
-    kept = np.linalg.solve((shown * D) @ shown.T, shown @ above)
-    passed, passed_off = unseen.lifted(above - D[:, None] * (shown.T @ kept))
-    rest_off = off + passed_off + 2 * UNIT_ROUNDOFF * (np.abs(above) + np.abs(passed))
-    return np.zeros((0, above.shape[1])), above - passed, rest_off
+    kept = np.linalg.solve((shown * D) @ shown.T, shown @ centred)
+    passed, passed_off = unseen.lifted(centred - D[:, None] * (shown.T @ kept))
+    rest_off = off + passed_off + roundings(2) * (np.abs(centred) + np.abs(passed))
+    return np.zeros((0, centred.shape[1])), centred - passed, rest_off
 
 
 def _contraction(V: Floats, error: float) -> str:
@@ -379,9 +388,7 @@ def _contraction(V: Floats, error: float) -> str:
     """
     size, columns = float(np.einsum("ij,ij->", V, V)), V.shape[1]
     # E6.
-    margin = 1.01 * (V.shape[0] + 2) * UNIT_ROUNDOFF * size + 2 * (columns + 10) * UNIT_ROUNDOFF * (
-        columns + size
-    )
+    margin = contraction_room(V.shape[0], columns, size)
     room = (1 - error) ** 2 - margin if error < 1 else -1.0
     try:
         linalg.cholesky(room * np.eye(columns) - V.T @ V, lower=True)
@@ -394,7 +401,10 @@ def _contraction(V: Floats, error: float) -> str:
 
 
 def _vector(proof: ShiftProof, asked: TrainingQuestion, unseen: Kernel) -> tuple[Floats, Floats, str]:
-    """The one vector that a proof without steps holds, its rounding, and what is wrong with it."""
+    """The one vector that a proof without steps holds, its rounding, and what is wrong with it.
+
+    Guarantee: what is wrong is empty only if the proof has one vector, or the support none, which stands for 0.
+    """
     nothing = np.zeros((asked.loop.unknown.size, 1))
     step = proof.steps[0] if len(proof.steps) == 1 else None
     if step is None or step.last or (proof.support.size and step.factor.shape[1] != 1):
@@ -441,9 +451,9 @@ def _energy(asked: TrainingQuestion, x: Floats, off: Floats, more: Floats) -> fl
     """
     left = -x
     left[asked.loop.position(asked.target)] += 1
-    sizes = (np.abs(left) * _UP + off + more) * _UP
+    sizes = (np.abs(left) * SCALED_UP + off + more) * SCALED_UP
     levels = asked.levels[asked.loop.unknown]
-    return float((sizes**2 / levels).sum()) * (1 + (x.size + 8) * UNIT_ROUNDOFF * 1.01)
+    return float((sizes**2 / levels).sum()) * (1 + above(roundings(x.size + 8)))
 
 
 def _proved(upper: float) -> ShiftCheck:

@@ -77,7 +77,10 @@ class Span:
         return {}
 
     def _rest(self, row: ExactRow) -> ExactRow:
-        """A row less its part in the span: row ← row − row_pivot · line, for each line."""
+        """A row less its part in the span: row ← row − row_pivot · line, for each line.
+
+        Guarantee: exact; empty if and only if the row is in the span.
+        """
         rest = {j: x for j, x in row.items() if x}
         if self.lines.keys().isdisjoint(rest):
             return rest

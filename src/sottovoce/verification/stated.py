@@ -25,9 +25,9 @@ class StatedAccount:
     Nodes are positions in `labels`; pair k is that of `observers[observer_of[k]]` and `targets[k]`, with the upper
     end `squared_upper[k]`.
 
-    `weights_hash`, `damping_hash` and `protocol_hash` name network, factors on the model and program; the last two
-    are None for plain gossip. `exchanges` are those of a round that the view is restricted to, None if it sees all.
-    `view`, `own_noise`, `contribution`, `participation` and `assumption` are words as a
+    `weights_hash`, `protocol_hash` and `damping_hash` name network, program and factors on the model; the last is
+    None unless the program is gossip that is damped. `exchanges` are those of a round that the view is restricted to,
+    None if it sees all. `view`, `own_noise`, `contribution`, `participation` and `assumption` are words as a
     certificate spells them. `relation`, `factor`, `noise_multiplier` and `delta` make μ of Δ, and `epsilon_upper`
     is the ε that is shown. `pairs_computed` and `pairs_possible` are what the page says of its own completeness,
     and `observers_left_out` how many observers it does not list although they were computed.
@@ -43,7 +43,7 @@ class StatedAccount:
     participation: str
     assumption: str
     damping_hash: str | None
-    protocol_hash: str | None
+    protocol_hash: str
     relation: str
     factor: float
     noise_multiplier: float

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.certificates import Certificate, LoopAttack
     from sottovoce.participation import Participation
     from sottovoce.verification.asked import TrainingQuestion
-    from sottovoce.verification.meaning import Question
+    from sottovoce.verification.meaning import AveragingQuestion
     from sottovoce.verification.shift import ShiftCheck
 
 __all__ = ["no_worse_in_training", "relation_checks", "simple_bound", "verify_training"]
@@ -47,7 +47,7 @@ _SHARES = np.linspace(0, 1, 21)[1:]
 def verify_training(
     certificate: Certificate,
     proof: ShiftProof,
-    asked: Question,
+    asked: AveragingQuestion,
     participation: Participation,
     checks: list[Check],
     *,
@@ -115,6 +115,10 @@ def relation_checks(certificate: Certificate, claim: TrainingQuestion) -> list[C
 
     H4 asks for one map in the ball from which both runs differ by at most 1; for a whole node that map is h(z) = z.
     A proof that uses no slopes (cap, twins) does not need it.
+
+    Guarantee: a check that holds proves what H4 asks of the relation; an empty list says that the relation, or the
+    proof, asks nothing. Slopes are compared as the floats that the certificate states.
+    Source: H4 of docs/training.md.
     """
     relation = None if certificate.mechanism is None else certificate.mechanism.relation
     if relation != "zero-out" or certificate.assumption != "smooth" or claim.slopes is None:
@@ -127,7 +131,7 @@ def relation_checks(certificate: Certificate, claim: TrainingQuestion) -> list[C
 
 def no_worse_in_training(
     certificate: Certificate,
-    asked: Sequence[tuple[Question, Sequence[int]]],
+    asked: Sequence[tuple[AveragingQuestion, Sequence[int]]],
     certified: Collection[tuple[tuple[int, ...], int]],
     participation: Participation,
     limit: float,
@@ -179,7 +183,7 @@ def simple_bound(asked: TrainingQuestion) -> float:
     support = np.flatnonzero(x)
     factor = (_SHARES[int(np.argmin(costs))] * x)[support][:, None]
     step = ShiftStep(factor=factor, multipliers=np.zeros(asked.levels.size), kappa=0.0)
-    proof = ShiftProof(method="memory-one", support=loop.unknown[support], bulk=(step,))
+    proof = ShiftProof(method="memory-one", support=loop.unknown[support], recurring=(step,))
     try:
         return min(upper, check_shift(proof, asked).squared_upper)
     except NotCertified:

@@ -32,6 +32,7 @@ from sottovoce.verification.balls.numbers import (
 )
 from sottovoce.verification.balls.seen import Seen, seen
 from sottovoce.verification.ends import Check, cap_end, joint_rounds, no_lower_end, taking_part
+from sottovoce.verification.rounding import has_unit_square
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +61,10 @@ def averaging_work(asked: ProgramQuestion) -> float:
 
 
 def _bits(asked: ProgramQuestion) -> int:
-    """About how many binary digits the numbers of a run have at its end."""
+    """About how many binary digits the numbers of a run have at its end.
+
+    Speed alone: with it the work of exact arithmetic is estimated before it is begun.
+    """
     each = []
     for here in asked.rounds:
         steps = [step for step in here.program.instructions if isinstance(step, Combine)]
@@ -159,7 +163,10 @@ def _upper_end(
 
 
 def _hints(certificate: Certificate) -> list[Fraction] | None:
-    """The y of every round, as the rationals that the file holds; None where a dense proof has none."""
+    """The y of every round, as the rationals that the file holds; None where a dense proof has none.
+
+    Guarantee: exact: a float is a rational. They are only hints: what they prove is computed from them.
+    """
     proof = certificate.proof
     if isinstance(proof, HorizonProof):
         later = [Fraction(proof.rate)] * (certificate.rounds - proof.start.size)
@@ -266,10 +273,6 @@ def _lower_end(
     )
 
 
-# A witness that was written in floats may be longer than 1 by rounding; it is divided by its length.
-_NORM_ROOM = (1 + Fraction(1, 10**9)) ** 2
-
-
 def _squares(certificate: Certificate, witness: np.ndarray) -> list[Fraction]:
     """The squared norms that must stay within 1: of each round, or for bounded energy of all together; exact."""
     squares = [sum((Fraction(x) ** 2 for x in row), Fraction(0)) for row in witness.tolist()]
@@ -277,10 +280,14 @@ def _squares(certificate: Certificate, witness: np.ndarray) -> list[Fraction]:
 
 
 def _no_witness(certificate: Certificate, participation: Participation, witness: np.ndarray) -> str:
-    """Why a witness is none; empty if it is one."""
+    """Why a witness is none; empty if it is one.
+
+    Guarantee: empty only if the stream is one that the certificate allows: its squares are compared in rationals,
+    with room for the rounding of norms that are 1 in floats.
+    """
     squares = _squares(certificate, witness)
     longest = max(squares)
-    if longest > _NORM_ROOM:
+    if not has_unit_square(longest):
         energy = certificate.contribution == "energy"
         where = "over all rounds" if energy else f"in round {squares.index(longest) + 1}"
         return f"the witness must stay within norm 1; {where} it has {math.sqrt(float_above(longest))!r}"

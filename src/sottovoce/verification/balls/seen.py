@@ -131,7 +131,10 @@ def _at(asked: ProgramQuestion, t: int) -> Round:
 
 
 def _unknown(here: Round, draw: Draw) -> Iterator[tuple[int, ...]]:
-    """Who draws what the observer does not know: a node, or the two ends of an edge, neither of them known."""
+    """Who draws what the observer does not know: a node, or the two ends of an edge, neither of them known.
+
+    Guarantee: exact: a draw of an edge is unknown only if neither of its ends is known.
+    """
     hidden = [i for i in range(here.n) if i not in here.known]
     if draw.each == "node":
         return ((i,) for i in hidden)
@@ -142,7 +145,12 @@ def _unknown(here: Round, draw: Draw) -> Iterator[tuple[int, ...]]:
 def _sources(
     here: Round, t: int, place: dict[Column, int], inverse: Sequence[Fraction]
 ) -> dict[str, fmpq_mat]:
-    """The contribution and the draws of round t: of each draw level · Σ_s (C⁻¹)_ts ξ_s, with + and − at an edge."""
+    """The contribution and the draws of round t: of each draw level · Σ_s (C⁻¹)_ts ξ_s, with + and − at an edge.
+
+    Shapes: n rows, one column for each unknown draw and each contribution that `place` knows.
+
+    Guarantee: exact, in rationals; draws that the observer knows have no column.
+    """
     made = {CONTRIBUTION: fmpq_mat(here.n, len(place))}
     if (column := (t, CONTRIBUTION, (here.target,))) in place:
         made[CONTRIBUTION][here.target, place[column]] = fmpq(1)

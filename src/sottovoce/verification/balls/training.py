@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sottovoce.graphs import GossipWeights
     from sottovoce.participation import Participation
     from sottovoce.verification.ends import Check
-    from sottovoce.verification.meaning import Question
+    from sottovoce.verification.meaning import AveragingQuestion
     from sottovoce.verification.moves import Exact
 
 __all__ = ["memory_ends", "memory_work", "training_ends", "training_work"]
@@ -33,7 +33,7 @@ __all__ = ["memory_ends", "memory_work", "training_ends", "training_work"]
 def training_ends(
     certificate: Certificate,
     proof: ShiftProof,
-    asked: Question,
+    asked: AveragingQuestion,
     participation: Participation,
     checks: list[Check],
 ) -> tuple[float, float]:
