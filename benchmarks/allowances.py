@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether tests notice that an allowance for rounding is a hundredth of what its proof asks for.
+
+Every function that a `rounding` module exports is cut in turn, wherever it was imported: one that returns an error, a
+room or units returns a hundredth of it; any other counts in units that are a hundredth as large. The tests about its
+room then run until one fails, in a process of their own. `--callers` cuts, module by module, what one module counts
+with, and leaves all others as they are.
+
+    python -m benchmarks.allowances [--only NAME] [--callers] [--seconds 60] [room …]
+
+    python -m benchmarks.allowances --only product_error
+    python -m benchmarks.allowances --callers --only filtering.windows
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import os
+import pkgutil
+import resource
+import sys
+import time
+from pathlib import Path
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import sottovoce
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
+
+ROOT = Path(__file__).parent.parent
+SHARE = 0.01
+ROOMS: dict[str, tuple[str, ...]] = {
+    "rounding": ("test_rounding.py", "filtering/test_rounding.py", "sensitivities/test_rounding.py"),
+    "krylov": ("test_krylov.py", "test_reduction.py"),
+    "gaussian": ("test_gaussian_rounding.py", "test_gaussian.py"),
+    "filtering": ("filtering/test_rounding.py", "filtering"),
+    "rates": ("rates", "test_rates.py", "test_program_rates.py"),
+    "sensitivities": ("sensitivities/test_rounding.py", "sensitivities"),
+    "coalitions": ("test_coalition_rounding.py", "test_common_prices.py"),
+    "verification": ("test_verification_rounding.py", "test_balls.py", "test_verification.py"),
+}
+"""The tests about a room, those that are about its allowances alone first."""
+
+AMOUNTS = (
+    "_error",
+    "_errors",
+    "_room",
+    "_units",
+    "_margin",
+    "_residual",
+    "roundings",
+    "gamma",
+    "gamma_above",
+)
+"""How names of functions end whose result is an allowance and nothing else."""
+
+
+def cut(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with a hundredth of what it allows."""
+    assert isinstance(function, FunctionType)
+    if function.__name__.endswith(AMOUNTS):
+        return lambda *given, **named: SHARE * function(*given, **named)
+    return FunctionType(
+        function.__code__,
+        _Cut(function.__globals__),
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+
+
+class _Cut(dict[str, Any]):
+    """The names that a function knows, with units a hundredth as large and all allowances that it asks cut as well."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        super().__init__(names)
+        for name, value in names.items():
+            if name.isupper() and isinstance(value, float):
+                self[name] = 1 + SHARE * (value - 1) if 1 <= value < 1.1 else SHARE * value
+        for name, value in names.items():
+            home = getattr(value, "__module__", "") or ""
+            if isinstance(value, FunctionType) and home.endswith("rounding") and home.startswith("sottovoce"):
+                if value.__name__.endswith(AMOUNTS):
+                    self[name] = cut(value)
+                else:
+                    # The same names serve all that one module asks of itself.
+                    own = self if value.__globals__ is names else {**value.__globals__, **_units(value)}
+                    self[name] = FunctionType(
+                        value.__code__, own, name, value.__defaults__, value.__closure__
+                    )
+                self[name].__kwdefaults__ = value.__kwdefaults__
+
+
+def _units(function: FunctionType) -> dict[str, float]:
+    """The constants that a function of another module counts with, a hundredth as large."""
+    return {
+        name: 1 + SHARE * (value - 1) if 1 <= value < 1.1 else SHARE * value
+        for name, value in function.__globals__.items()
+        if name.isupper() and isinstance(value, float)
+    }
+
+
+def modules() -> Iterator[ModuleType]:
+    """Every module of the rooms above."""
+    for info in pkgutil.walk_packages(sottovoce.__path__, "sottovoce."):
+        if info.name.split(".")[1] in ROOMS:
+            yield importlib.import_module(info.name)
+
+
+def allowances(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
+    """The functions that a rounding module exports."""
+    for name in module.__all__:
+        if inspect.isfunction(getattr(module, name)):
+            yield name, getattr(module, name)
+
+
+def swapped(every: Sequence[ModuleType], function: Callable[..., Any]) -> list[tuple[ModuleType, str, Any]]:
+    """Every place that a function was imported to, and what stands there instead."""
+    instead = cut(function)
+    return [
+        (module, name, instead)
+        for module in every
+        for name, value in vars(module).items()
+        if value is function
+    ]
+
+
+def changes(every: Sequence[ModuleType]) -> Iterator[tuple[str, str, list[tuple[ModuleType, str, Any]]]]:
+    """Room, name and places of every allowance."""
+    for module in every:
+        if module.__name__.endswith("rounding"):
+            room = module.__name__.split(".")[1]
+            for name, function in allowances(module):
+                yield room, f"{module.__name__.removeprefix('sottovoce.')}.{name}", swapped(every, function)
+
+
+def callers(every: Sequence[ModuleType]) -> Iterator[tuple[str, str, list[tuple[ModuleType, str, Any]]]]:
+    """Room, module and what it imported of rounding modules, for every module that imports any."""
+    known = {id(f) for module in every if module.__name__.endswith("rounding") for _, f in allowances(module)}
+    for module in every:
+        if module.__name__.endswith(("rounding", "__init__")) or hasattr(module, "__path__"):
+            continue
+        found = [(module, name, cut(value)) for name, value in vars(module).items() if id(value) in known]
+        if found:
+            yield module.__name__.split(".")[1], module.__name__.removeprefix("sottovoce."), found
+
+
+class _Watch:
+    """Which test failed first, if any ran."""
+
+    def __init__(self) -> None:
+        self.said = "tests did not start"
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.said = f"noticed by {report.nodeid.partition('tests/')[2]}"
+        elif self.said == "tests did not start":
+            self.said = "not noticed"
+
+
+def noticed(room: str, places: Sequence[tuple[ModuleType, str, Any]], seconds: int) -> str:
+    """What a process said that made the change and ran the tests of the room."""
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        for module, name, value in places:
+            setattr(module, name, value)
+        watch, tests = _Watch(), [str(ROOT / "tests" / name) for name in ROOMS[room]]
+        # What pytest would rewrite was imported before it began.
+        quiet = [
+            "-W",
+            "ignore::pytest.PytestAssertRewriteWarning",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+        ]
+        pytest.main(["-x", "-q", *quiet, *tests], plugins=[watch])
+        os.write(tell, watch.said.encode())
+        os._exit(0)
+    os.close(tell)
+    with os.fdopen(told) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said or f"not noticed within {seconds} s"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Cut, run, and say for each what happened."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("rooms", nargs="*", choices=[*ROOMS, []], help="rooms; all if none is named")
+    parser.add_argument("--only", default="", help="a name, or how it ends")
+    parser.add_argument(
+        "--callers", action="store_true", help="module by module instead of function by function"
+    )
+    parser.add_argument("--seconds", type=int, default=60, help="processor time for the tests of one change")
+    given = parser.parse_args(arguments)
+    every = list(modules())
+    total: dict[str, int] = {}
+    for room, name, places in (callers if given.callers else changes)(every):
+        if (given.rooms and room not in given.rooms) or not name.endswith(given.only):
+            continue
+        began = time.perf_counter()
+        found = noticed(room, places, given.seconds)
+        word = found.partition(" by ")[0]
+        total[word] = total.get(word, 0) + 1
+        sys.stdout.write(f"{name} ({len(places)} places, {time.perf_counter() - began:.0f} s): {found}\n")
+        sys.stdout.flush()
+    sys.stdout.write("; ".join(f"{count} {word}" for word, count in sorted(total.items())) + "\n")
+
+
+if __name__ == "__main__":
+    main()
