@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers that no change of the code was meant to change: to the last bit where sums round alike, else closely."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests import bits
+
+# How far ends may move where another BLAS adds up in another order.
+CLOSE = 1e-9
+
+
+def test_ends_are_those_that_are_stored() -> None:
+    """If this fails and numbers were meant to change, `python -m tests.bits` writes them anew."""
+    stored = json.loads(bits.FILE.read_text(encoding="utf-8"))
+    found = bits.ends()
+    assert len(found) >= 20
+    assert found.keys() == stored["ends"].keys()
+    if bits.machine() == stored["machine"]:
+        assert found == stored["ends"]
+    for name, pairs in found.items():
+        for ends, old in zip(pairs, stored["ends"][name], strict=True):
+            assert list(map(float.fromhex, ends)) == pytest.approx(
+                list(map(float.fromhex, old)), rel=CLOSE, abs=CLOSE
+            ), name
