@@ -8,13 +8,13 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections import deque
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import InputError
+from sottovoce.threads import pinned_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     Finished = Generator[tuple[int, bytes], None, None]
     Running = dict[concurrent.futures.Future[bytes], int]
 
-__all__ = ["PINNED", "RESTARTS", "Lost", "by_crew", "driven", "pin_blas", "pinned_environment"]
+__all__ = ["RESTARTS", "Lost", "by_crew", "driven"]
 
-PINNED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 RESTARTS = 3
 
 TICK_SECONDS = 0.5
@@ -105,27 +104,6 @@ def driven(
         waiting.extendleft(sorted(running.values(), reverse=True))
         for future in running:
             future.cancel()
-
-
-def pin_blas() -> None:
-    """Run BLAS on one thread, as every worker does, so that the bits do not depend on who computes."""
-    if "numpy" not in sys.modules:
-        os.environ.update(dict.fromkeys(PINNED, "1"))
-
-
-@contextlib.contextmanager
-def pinned_environment() -> Iterator[None]:
-    """Let processes that start meanwhile run BLAS on one thread, so that their bits do not depend on timing."""
-    before = {name: os.environ.get(name) for name in PINNED}
-    os.environ.update(dict.fromkeys(PINNED, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 @contextlib.contextmanager

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One BLAS thread at a time: the matrices are small, and bits must not depend on how many cores a machine has.
+
+Several threads share a product of small matrices by waiting for each other. On a machine whose cores have other work
+that takes fifty times as long as one thread does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from threadpoolctl import ThreadpoolController
+
+__all__ = ["PINNED", "one_blas_thread", "pin_blas", "pinned_environment"]
+
+# What BLAS libraries read when they are loaded.
+PINNED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let BLAS run on one thread meanwhile, and as before afterwards; also as a decorator of a function.
+
+    Speed, and bits that are the same everywhere, alone: what is guaranteed of a number holds for any number of threads.
+    """
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """The BLAS libraries of this process, found once they are loaded."""
+    import scipy.linalg  # noqa: F401 - scipy brings a library of its own
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def pin_blas() -> None:
+    """Let BLAS begin with one thread, as every worker does, so that the bits do not depend on who computes."""
+    if "numpy" not in sys.modules:
+        os.environ.update(dict.fromkeys(PINNED, "1"))
+
+
+@contextlib.contextmanager
+def pinned_environment() -> Iterator[None]:
+    """Let processes that start meanwhile run BLAS on one thread, so that their bits do not depend on timing."""
+    before = {name: os.environ.get(name) for name in PINNED}
+    os.environ.update(dict.fromkeys(PINNED, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BLAS runs on one thread while something is computed, and as before afterwards."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from sottovoce import View, gossip, graphs, sensitivity
+from sottovoce.threads import PINNED, one_blas_thread, pinned_environment
+
+
+def blas_threads() -> set[int]:
+    """How many threads each BLAS library of this process may use."""
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+def test_it_is_one_thread_meanwhile_and_as_before_afterwards() -> None:
+    with threadpool_limits(limits=2, user_api="blas"):
+        with one_blas_thread(), one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+        with pytest.raises(KeyboardInterrupt), one_blas_thread():
+            raise KeyboardInterrupt
+        assert blas_threads() == {2}
+
+
+def test_a_question_is_answered_on_one_thread() -> None:
+    seen: set[int] = set()
+    ring = gossip(graphs.metropolis_weights("ring:n=6"), rounds=5)
+    with threadpool_limits(limits=2, user_api="blas"):
+        sensitivity(ring, View.neighbourhood(0), progress=lambda *_: seen.update(blas_threads()))
+    assert seen == {1}
+
+
+def test_the_environment_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = PINNED
+    monkeypatch.setenv(first, "7")
+    monkeypatch.delenv(second, raising=False)
+    with pinned_environment():
+        assert {os.environ[name] for name in (first, second, third)} == {"1"}
+    assert os.environ[first] == "7"
+    assert second not in os.environ
