@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 from tests.interpreter import exact_view, knowing, largest_over_signs
 from tests.scenes import PAIRS, PATH, PROTOCOLS, RING, VIEWS
 
-from sottovoce import certify, sensitivity, verify
-from sottovoce.errors import InputError
+from sottovoce import View, certify, sensitivity, verify
+from sottovoce.errors import InputError, NotCertified
+from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip, pairwise_noise, scheduled
 from sottovoce.protocols.encoding import recursion_of, unencoded
 
@@ -125,3 +127,41 @@ def replace_draw(program: Program, name: str) -> Program:
             ],
         }
     )
+
+
+@pytest.mark.parametrize("weights", [RING, (RING, RING)], ids=["alike", "schedule"])
+def test_draws_of_level_0_are_no_noise_and_no_error(weights: Any) -> None:
+    shared = pairwise_noise(RING, rounds=1, local=0, shared=1).program
+    protocol = Protocol(weights=weights, program=shared, rounds=3, encoder=(1, "1/2"))
+    M = exact_view(protocol, VIEWS[0], 1).form()
+    found = sensitivity(protocol, VIEWS[0], [1], contribution="scalar")[1].squared
+    if M is None:
+        assert found.lower == np.inf
+    else:
+        assert found.lower <= largest_over_signs(M) <= found.upper
+    silent = gossip(RING, rounds=1, noise_levels=0).program
+    bare = Protocol(weights=weights, program=silent, rounds=3, encoder=(1, "1/2"))
+    assert sensitivity(bare, VIEWS[0], [1])[1].squared.lower == np.inf
+
+
+@pytest.mark.parametrize("pattern", ["fixed:1", "fixed:2", "fixed:4", "every:2", "at-most:1"])
+@pytest.mark.parametrize("levels", [0, (0, 0, 1, 1, 1), (1, 0, 1, 0, 1)])
+def test_what_no_noise_hides_is_infinite_in_every_pattern_that_meets_it(pattern: str, levels: Any) -> None:
+    """An encoder carries a contribution into later rounds: rows with the encoder written out decide."""
+    rounds, ring = 4, metropolis_weights("ring:n=5")
+    protocol = gossip(ring, rounds=rounds, noise_levels=levels, encoder=(1, "1/2"))
+    spread_out = replace(protocol, weights=(ring, ring))
+    for view in (View.everyone, View.secure_sum(2), View.neighbourhood(2)):
+        alike, written = (
+            sensitivity(each, view, [1], participation=pattern)[1].squared for each in (protocol, spread_out)
+        )
+        assert math.isinf(alike.lower) == math.isinf(written.lower) == math.isinf(alike.upper)
+        if not math.isinf(alike.lower):
+            assert alike.lower <= written.upper
+            assert written.lower <= alike.upper
+
+
+def test_numbers_that_no_certificate_holds_are_refused_before_anything_is_proved() -> None:
+    long = gossip(RING, rounds=2, noise_levels=Fraction(10**450 + 1, 3 * 10**450))
+    with pytest.raises(NotCertified, match=r"at most 400 digits on each side; .* has one of 451"):
+        certify(long, VIEWS[0], 1)

@@ -2,15 +2,29 @@
 from __future__ import annotations
 
 import json
+import pickle
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sottovoce.errors import InputError
+from sottovoce import View, sensitivity
+from sottovoce.errors import InputError, NotCertified, ViewError
 from sottovoce.graphs import metropolis_weights
-from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip, momentum, scheduled
+from sottovoce.protocols import (
+    Combine,
+    Draw,
+    Exchange,
+    Program,
+    Protocol,
+    gossip,
+    momentum,
+    once,
+    repeated,
+    scheduled,
+)
 
 RING = metropolis_weights("ring:n=4")
 WRONG: Any = 3
@@ -87,7 +101,7 @@ UNSENT = Program(
         ),
         (
             lambda: Program.from_json({"keeps": [], "instructions": [{"send": "x"}]}),
-            "an instruction needs 'combine'",
+            "must be a table of combine and terms, or of exchange and into",
         ),
         (lambda: Program.from_json(WRONG), "a program must be a table of"),
         (
@@ -266,6 +280,83 @@ def test_what_is_not_plain_gossip_never_passes_for_it(protocol: Protocol) -> Non
             getattr(protocol, part)
 
 
+@pytest.mark.parametrize("given", [None, 3, "ring:n=5", RING])
+def test_a_schedule_must_be_a_list(given: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"weights must be a list of what each round mixes by.*\(put one matrix"
+    ):
+        scheduled(given, rounds=3)
+
+
+@pytest.mark.parametrize("given", [{1, 2}, {1: 2}, "12", 1])
+def test_an_encoder_must_be_in_order(given: Any) -> None:
+    for build in (gossip, partial(Protocol, program=PLAIN)):
+        with pytest.raises(
+            InputError, match="encoder must be a tuple of numbers, the first column of C in order"
+        ):
+            build(weights=RING, rounds=3, encoder=given)
+
+
+@pytest.mark.parametrize("given", [1, "1"])
+def test_exchanges_of_a_view_must_be_a_list(given: Any) -> None:
+    with pytest.raises(
+        ViewError, match=r"exchanges of a view must be a list of numbers from 1 on; got .*\(write \[1\]"
+    ):
+        View.secure_sum(0, exchanges=given)
+
+
 def test_a_schedule_of_one_is_no_schedule() -> None:
     assert scheduled([RING], rounds=3).plain
     assert scheduled([RING], rounds=3).weights is RING
+
+
+def test_terms_cannot_be_changed_after_what_is_known_of_them() -> None:
+    protocol = gossip(RING, rounds=3)
+    before = protocol.hash, protocol.plain
+    step = protocol.programs[0].instructions[0]
+    assert isinstance(step, Combine)
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        step.terms["contribution"] = 100  # type: ignore[index]
+    given = {"model": 1}
+    copied = Combine("message", given)
+    given["model"] = 100
+    assert copied.terms == {"model": 1}
+    assert (protocol.hash, protocol.plain) == before
+    again = pickle.loads(pickle.dumps(protocol.programs[0]))
+    assert again == protocol.programs[0]
+    assert hash(again) == hash(protocol.programs[0])
+    assert repr(copied) == "Combine(into='message', terms={'model': 1})"
+
+
+def test_a_program_that_keeps_nothing_is_told_what_to_keep() -> None:
+    forgetful = (Combine("message", {"contribution": 1, "u": 1}), RECEIVE)
+    with pytest.raises(InputError, match=r'must keep a register .* keeps=\("model",\)'):
+        program(keeps=(), instructions=forgetful)
+    protocol = Protocol(weights=RING, program=program(instructions=forgetful), rounds=4)
+    assert sensitivity(protocol, View.everyone, [1]).squared_upper.tolist() == [4]
+
+
+def test_programs_of_more_instructions_than_anybody_writes_are_refused_before_they_are_built() -> None:
+    with pytest.raises(InputError, match="at most 10000 instructions; got 10002"):
+        program(instructions=(SEND, *[Exchange("message", "message")] * 10_000, RECEIVE))
+    with pytest.raises(InputError, match="steps must be at most 1000; got 1000000000000"):
+        once(RING, steps=10**12)
+    with pytest.raises(InputError, match="steps must be at most 1000; got 1000000000000"):
+        repeated(RING, rounds=2, steps=10**12)
+
+
+def test_hundreds_of_exchanges_are_compiled_one_after_the_other() -> None:
+    found = sensitivity(once(RING, steps=700), View.neighbourhood(0), [2])
+    assert found.squared_lower[0] == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [3, ["x"], "", "  ", "a\x1b[31mred", "two\nlines", "x" * 201])
+def test_names_are_text_that_can_be_shown(name: Any) -> None:
+    with pytest.raises(InputError, match="text of 1 to 200 printable characters"):
+        Protocol(weights=RING, program=PLAIN, rounds=2, name=name)
+
+
+@pytest.mark.parametrize("level", ["1e3000", "1e-3000", ("1e3000", 1, 1, 1)])
+def test_levels_that_floats_do_not_hold_are_refused(level: Any) -> None:
+    with pytest.raises(NotCertified, match="numbers that floats do not hold"):
+        sensitivity(gossip(RING, rounds=3, noise_levels=level), View.secure_sum(0), [1])

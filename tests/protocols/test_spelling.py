@@ -75,14 +75,21 @@ def test_one_round_of_many_exchanges() -> None:
         ("momentum", r"the protocol momentum needs beta; got 'momentum' \(write momentum:beta=…\)"),
         ("momentum:alpha=1", "momentum knows beta, noise; got 'alpha=1'"),
         ("momentum:beta", "got 'beta' in 'momentum:beta'"),
-        ("momentum:beta=much", "coefficient of 'v' in 'v' must be a finite number"),
+        ("momentum:beta=much", "beta must be a finite number"),
         ("momentum:beta=0.9,noise=both", "noise must be one of gradient, message; got 'both'"),
-        ("repeated:steps=2.5", "steps must be a whole number of at least 1; got '2.5'"),
-        ("repeated:steps=0", "steps must be a whole number of at least 1; got 0"),
+        ("repeated:steps=2.5", "steps of a protocol must be a whole number of at least 1; got '2.5'"),
+        ("repeated:steps=0", "steps of a protocol must be a whole number of at least 1; got '0'"),
+        ("pairwise-noise:local=x,shared=1", "local must be a finite number"),
+        ("pairwise-noise:local=1,shared=x", "shared must be a finite number"),
+        (
+            "gossip:damping=0.5",
+            r"damping is given beside the protocol.*; got 'damping=0.5'.*\(write --damping",
+        ),
         ("push-sum:x=1", "push-sum has no parameters; got 'x=1'"),
+        (None, r"protocol must be spelled, as in 'momentum:beta=0.9', or name a \.toml file; got None"),
     ],
 )
-def test_spellings_that_mean_nothing_are_refused(spelling: str, complaint: str) -> None:
+def test_spellings_that_mean_nothing_are_refused(spelling: Any, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         parse_protocol(spelling, RING, rounds=4)
 
@@ -110,6 +117,22 @@ def test_a_program_in_a_file(tmp_path: Path) -> None:
         ("keeps = " + "[" * 3000 + "]" * 3000, r"mine\.toml: is no TOML file: maximum recursion"),
         ('keeps = ["x"]', r"mine\.toml: a program needs 'instructions'"),
         (PROGRAM.replace("model = 1", "theta = 1"), r"mine\.toml: .*'theta' is read for 'message'"),
+        (
+            "colour = 1" + PROGRAM,
+            r"mine\.toml: a program has no 'colour' \(it knows draws, encoder, .*, name\)",
+        ),
+        (
+            PROGRAM.replace('[1, "1/2"]', "[0, 1]"),
+            r"mine\.toml: the encoder must begin with a number other than 0",
+        ),
+        (
+            PROGRAM.replace("level = 2", "level = [1, 2]"),
+            r"mine\.toml: the level of the draw 'u' must be one number for all nodes or one for each of the 5 nodes",
+        ),
+        (
+            'keeps = ["x"]\ninstructions = ["x"]',
+            r"mine\.toml: an instruction must be a table of combine and terms, or of exchange and into; got 'x'",
+        ),
         (None, r"mine\.toml: cannot be read: No such file"),
     ],
 )

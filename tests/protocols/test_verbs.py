@@ -15,9 +15,9 @@ import pytest
 from tests.interpreter import exact_view, largest_over_signs
 from tests.scenes import EVERY_PROTOCOL, PATH, PROTOCOLS, STAR
 
-from sottovoce import View, account, account_all, sensitivity, worst_coalition, worst_observer
-from sottovoce.accounting import central_account, local_account
-from sottovoce.errors import FileError, InputError
+from sottovoce import View, account, account_all, graphs, sensitivity, worst_coalition, worst_observer
+from sottovoce.accounting import central_account, comparisons, local_account
+from sottovoce.errors import FileError, InputError, NotCertified
 from sottovoce.interval import Interval
 from sottovoce.protocols import Protocol, clean_state, gossip, momentum, pairwise_noise, scheduled
 from sottovoce.sweeps import read_sweep, summarise, sweep
@@ -136,13 +136,11 @@ def test_a_sweep_holds_what_an_account_does_and_its_program(protocol: Protocol, 
     table = account_all(protocol, "secure-sum", **SETTINGS, contribution="scalar")
     assert read_sweep(done.folder).to_arrow()["squared_upper"].to_pylist() == table.squared_upper.tolist()
     facts = json.loads((done.folder / "manifest.json").read_text())
-    if protocol.plain:
-        assert "protocol" not in facts
-        return
     assert facts["protocol_hash"] == protocol.hash
     assert facts["protocol"]["program"] == protocol.sentence
     assert facts["protocol"]["programs"] == [program.to_json() for program in protocol.programs]
-    assert summarise(done.folder, **SETTINGS).local is None
+    assert facts["protocol"]["plain"] == protocol.plain
+    assert (summarise(done.folder, **SETTINGS).local is None) == (not protocol.plain)
 
 
 def test_a_sweep_is_not_continued_with_another_program(tmp_path: Path) -> None:
@@ -155,15 +153,25 @@ def test_a_sweep_is_not_continued_with_another_program(tmp_path: Path) -> None:
     assert not sweep(began, "secure-sum", tmp_path, resume=True).computed
 
 
-FACTS: dict[str, Any] = {"protocol": "x", "program": "x", "programs": [], "encoder": ["1"], "weights": ["x"]}
+FACTS: dict[str, Any] = {
+    "protocol": "x",
+    "plain": False,
+    "program": "x",
+    "programs": [],
+    "encoder": ["1"],
+    "weights": ["x"],
+}
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"protocol_hash": None}, "a protocol and its hash stand together"),
+        ({"protocol_hash": None}, "protocol_hash must be text; got None"),
         ({"assumption": "none"}, "its assumption must be 'oblivious'"),
-        ({"protocol": {"protocol": "x", "program": "x"}}, "protocol lacks the field programs"),
+        (
+            {"protocol": {"protocol": "x", "plain": False, "program": "x"}},
+            "protocol lacks the field programs",
+        ),
         ({"protocol": FACTS | {"programs": [3]}}, r"protocol.programs\[0\] must be a JSON object; got 3"),
         ({"protocol": FACTS | {"programs": [{"keeps": []}]}}, "a program needs 'instructions'"),
     ],
@@ -185,3 +193,30 @@ def test_an_infinite_account_says_which_noise_is_missing() -> None:
         "the draw 'u' has level 0 at node 1, so that some of what it contributes is seen beside no noise at all"
     )
     assert account(BARE, View.everyone, **SETTINGS, targets=[0, 2]).bare is None
+
+
+@EVERY_PROTOCOL
+def test_what_terms_tell_of_noise_is_what_compiled_rounds_tell(protocol: Protocol) -> None:
+    for program in protocol.programs:
+        told = comparisons._as_written(program, protocol.n)
+        one = replace(protocol, program=program, weights=protocol.schedule[0], encoder=(1,), rounds=1)
+        if told is not None:
+            assert told == comparisons._entering(comparisons._rounds_of(one)[0], one)
+
+
+def test_comparisons_of_one_kind_of_node_cost_one_node() -> None:
+    alike = pairwise_noise(graphs.metropolis_weights("complete:n=7"), rounds=3, local=1, shared=2)
+    assert comparisons._unlike(alike) == [0]
+    found = local_account(alike, noise_multiplier=1.0, delta=1e-5).sensitivity_squared
+    every = sensitivity(alike, View.everyone)
+    assert found is not None
+    assert found.lower <= every.squared_upper.min() <= every.squared_upper.max() <= found.upper * (1 + 1e-9)
+
+
+def test_comparisons_that_do_not_fit_are_left_out_with_the_reason() -> None:
+    large = pairwise_noise(graphs.metropolis_weights("complete:n=700"), rounds=3, local=1, shared=2)
+    with pytest.raises(
+        NotCertified, match=r"local DP takes at most 200000 draws a round; .* makes 245700 \("
+    ):
+        local_account(large, noise_multiplier=1.0, delta=1e-5)
+    assert central_account(large, noise_multiplier=1.0, delta=1e-5).sensitivity_squared is not None

@@ -42,13 +42,21 @@ from sottovoce.protocols.protocol import (
 from sottovoce.protocols.rationals import (
     Number,
     PerNode,
+    digits_of,
     exact,
     float_above,
     float_below,
     plain_number,
     spread,
 )
-from sottovoce.protocols.spelling import SPELLED, parse_program, parse_protocol, read_program
+from sottovoce.protocols.spelling import (
+    SPELLED,
+    parse_program,
+    parse_protocol,
+    read_program,
+    running,
+    weight_sums,
+)
 from sottovoce.protocols.updates import (
     CLIPPING,
     RECORDS,
@@ -94,6 +102,7 @@ __all__ = [
     "clean_state",
     "code_of",
     "compiled_rounds",
+    "digits_of",
     "draw_counts",
     "edges_of",
     "exact",
@@ -121,9 +130,11 @@ __all__ = [
     "round_weights",
     "run_round",
     "run_to_exchange",
+    "running",
     "scheduled",
     "sentence_of",
     "slope_span",
     "spread",
     "unencoded",
+    "weight_sums",
 ]

@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from reprlib import repr as shortened
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
 
-from sottovoce.errors import GraphError, InputError, at_least, one_of
+from sottovoce.errors import GraphError, InputError, at_least, at_most, one_of
 from sottovoce.graphs import (
     GossipWeights,
     Quotients,
+    Sums,
     as_graph,
     as_weights,
     canonical_matrix,
-    check_entries,
+    check_sums,
     is_symmetric,
     row_indices,
     spectrum,
@@ -50,6 +53,8 @@ __all__ = [
 ]
 
 FRESH: dict[str, PerNode] = {"contribution": 1, "u": 1}
+# Exchanges of a round: after so many every network that is connected at all has mixed.
+MOST_STEPS = 1000
 
 
 def gossip(
@@ -101,7 +106,7 @@ def gossip(
         draws=(Draw("u", level=1 if noise_levels is None else plain_numbers(noise_levels, "noise_levels")),),
         instructions=(Combine("message", {"model": kept, **FRESH}), Exchange("message", "model")),
     )
-    code = (1,) if encoder is None else tuple(encoder)
+    code: Any = (1,) if encoder is None else encoder
     return Protocol(
         weights=checked, program=program, rounds=rounds, encoder=code, name="gossip", updates=maps
     )
@@ -110,6 +115,7 @@ def gossip(
 def repeated(weights: GossipWeights | np.ndarray | csr_array, *, rounds: int, steps: int) -> Protocol:
     """K = `steps` exchanges a round: contributions and noise enter once, and every intermediate message is seen."""
     at_least(1, steps=steps)
+    at_most(MOST_STEPS, steps=steps)
     program = Program(
         keeps=("model",),
         draws=(Draw("u"),),
@@ -132,6 +138,7 @@ def chebyshev(
     Source: Berthier, Bach & Gaillard 2020; Cyffers et al. 2022, Algorithm 2.
     """
     at_least(1, steps=steps)
+    at_most(MOST_STEPS, steps=steps)
     checked = as_weights(weights)
     if gamma is None:
         gamma = 2 / (1 + math.sqrt(1 - min(spectrum(checked).rho, 1.0) ** 2))
@@ -168,7 +175,7 @@ def momentum(
     contributions on without noise, and Δ² of everyone grows like ((1 − β^t)/(1 − β))² a round.
     """
     one_of(("gradient", "message"), noise=noise)
-    late = noise == "message"
+    late, beta = noise == "message", plain_number(beta, "beta")
     program = Program(
         keeps=("model", "v"),
         draws=(Draw("u"),),
@@ -248,7 +255,10 @@ def pairwise_noise(
     """
     program = Program(
         keeps=("model",),
-        draws=(Draw("u", level=local), Draw("w", level=shared, each="edge")),
+        draws=(
+            Draw("u", level=plain_numbers(local, "local")),
+            Draw("w", level=plain_number(shared, "shared"), each="edge"),
+        ),
         instructions=(Combine("message", {"model": 1, **FRESH, "w": 1}), Exchange("message", "model")),
     )
     return Protocol(weights=as_weights(weights), program=program, rounds=rounds, name="pairwise_noise")
@@ -260,6 +270,7 @@ def once(weights: GossipWeights | np.ndarray | csr_array, *, steps: int) -> Prot
     Source: Cyffers et al. 2022, Algorithm 1.
     """
     at_least(1, steps=steps)
+    at_most(MOST_STEPS, steps=steps)
     program = Program(
         keeps=("model",),
         draws=(Draw("u"),),
@@ -282,7 +293,7 @@ def clean_state(
     rest = 1 - exact(plain_number(keep, "keep"))
     program = Program(
         keeps=("model",),
-        draws=(Draw("u", level=noise_levels),),
+        draws=(Draw("u", level=plain_numbers(noise_levels, "noise_levels")),),
         instructions=(
             Combine("message", {"model": 1, "u": 1}),
             Exchange("message", "sum"),
@@ -311,11 +322,16 @@ def scheduled(weights: Iterable[object], *, rounds: int, encoder: Sequence[Numbe
     Each entry is what `round_weights` takes. Matchings, dropout and one-peer exponential graphs are schedules; a round
     need not connect all nodes. `encoder` correlates the noise over the rounds, as that of `gossip` does.
     """
+    if isinstance(weights, str | GossipWeights | Mapping) or not hasattr(weights, "__iter__"):
+        raise InputError(
+            f"weights must be a list of what each round mixes by, such as [W, V]; got {shortened(weights)} (put one "
+            "matrix for all rounds into a list, or take gossip)"
+        )
     several = tuple(round_weights(each) for each in weights)
     if not several:
         raise InputError("weights must hold at least one round; got an empty schedule")
     program = gossip(np.full((2, 2), 0.5), rounds=1).programs[0]
-    code = (1,) if encoder is None else tuple(encoder)
+    code: Any = (1,) if encoder is None else encoder
     return Protocol(weights=several, program=program, rounds=rounds, encoder=code, name="scheduled")
 
 
@@ -349,21 +365,14 @@ def round_weights(source: object) -> GossipWeights:
     )
 
 
-def _unconnected(source: object, sums: Literal["rows", "columns"]) -> GossipWeights:
+def _unconnected(source: object, sums: Sums) -> GossipWeights:
     """A matrix as weights whose rows, or columns, sum to 1; whether it connects all nodes is not asked."""
     if isinstance(source, GossipWeights):
         matrix, labels = source.matrix, source.labels
     else:
         matrix = canonical_matrix(source)
         labels = range(matrix.shape[0])
-    check_entries(matrix, labels, "gossip weights")
-    totals = np.asarray(matrix.sum(axis=1 if sums == "rows" else 0))
-    worst = int(np.argmax(np.abs(totals - 1)))
-    if abs(totals[worst] - 1) > 1e-9:
-        raise GraphError(
-            f"these weights must have {sums} that sum to 1; {sums[:-1]} {labels[worst]!r} sums to "
-            f"{totals[worst]:.12g} (divide each of the {sums} by its sum)"
-        )
+    check_sums(matrix, labels, sums)
     if isinstance(source, GossipWeights):
         return source
     return GossipWeights(matrix=matrix, labels=labels, rule="matrix", symmetric=is_symmetric(matrix))

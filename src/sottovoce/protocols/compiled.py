@@ -33,13 +33,23 @@ Form: TypeAlias = dict[int, int]
 
 STATE, GIVEN = 1 << 40, 1 << 50
 
+Needs: TypeAlias = "Callable[[int], list[tuple[Forms, int]]]"
+"""Which places of which forms the form at a place is made of."""
+
+
+# Forms are made of forms that are made of others: from this depth on one after the other, as calls go no deeper.
+DEEP = 100
+
 
 class Forms(Sequence[Form]):
     """One linear form a node, each made when it is first asked for."""
 
-    def __init__(self, count: int, make: Callable[[int], Form]) -> None:
-        """`count` forms, the one at place i being `make(i)`."""
+    def __init__(
+        self, count: int, make: Callable[[int], Form], needs: Needs | None = None, deep: int = 0
+    ) -> None:
+        """`count` forms, the one at place i being `make(i)` of those that `needs(i)` names, which are less `deep`."""
         self._count, self._make, self._made = count, make, dict[int, Form]()
+        self._needs, self.deep = needs, deep
 
     def __len__(self) -> int:
         """How many there are."""
@@ -56,8 +66,23 @@ class Forms(Sequence[Form]):
         if not 0 <= place < self._count:
             raise IndexError(place)
         if place not in self._made:
+            if self.deep > DEEP:
+                self._prepare(place)
             self._made[place] = self._make(place)
         return self._made[place]
+
+    def _prepare(self, place: int) -> None:
+        """Make whatever the form at a place is made of, the deepest first."""
+        waiting: list[tuple[Forms, int]] = [(self, place)]
+        while waiting:
+            forms, i = waiting[-1]
+            needed = forms._needs(i) if forms._needs is not None and forms.deep > DEEP else ()
+            missing = [(other, j) for other, j in needed if j not in other._made]
+            if missing:
+                waiting += missing
+            else:
+                waiting.pop()
+                forms._made.setdefault(i, forms._make(i))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -249,7 +274,16 @@ def _mixed(mixing: tuple[Forms, int], rows: ExactRows) -> ExactRows:
             add_to(total, rows.forms[j], factor)
         return total
 
-    return ExactRows(forms=Forms(len(weights), mixed), denominator=rows.denominator * common)
+    def needs(i: int) -> list[tuple[Forms, int]]:
+        return [(rows.forms, j) for j in weights[i]] if isinstance(rows.forms, Forms) else []
+
+    forms = Forms(len(weights), mixed, needs, _deep([rows]) + 1)
+    return ExactRows(forms=forms, denominator=rows.denominator * common)
+
+
+def _deep(several: Sequence[ExactRows]) -> int:
+    """How many forms are made of each other, one in the other, at most."""
+    return max((rows.forms.deep for rows in several if isinstance(rows.forms, Forms)), default=0)
 
 
 def _combined(held: Mapping[str, ExactRows], step: Combine, n: int) -> ExactRows:
@@ -265,7 +299,11 @@ def _combined(held: Mapping[str, ExactRows], step: Combine, n: int) -> ExactRows
             add_to(total, rows.forms[i], int(values[i] * common / rows.denominator))
         return total
 
-    return ExactRows(forms=Forms(n, combined), denominator=common)
+    def needs(i: int) -> list[tuple[Forms, int]]:
+        return [(rows.forms, i) for rows, _ in factors if isinstance(rows.forms, Forms)]
+
+    forms = Forms(n, combined, needs, _deep([rows for rows, _ in factors]) + 1)
+    return ExactRows(forms=forms, denominator=common)
 
 
 def _stacked(several: list[ExactRows], n: int) -> ExactRows:
@@ -276,4 +314,9 @@ def _stacked(several: list[ExactRows], n: int) -> ExactRows:
         rows = several[place // n]
         return {key: value * (common // rows.denominator) for key, value in rows.forms[place % n].items()}
 
-    return ExactRows(forms=Forms(len(several) * n, stacked), denominator=common)
+    def needs(place: int) -> list[tuple[Forms, int]]:
+        forms = several[place // n].forms
+        return [(forms, place % n)] if isinstance(forms, Forms) else []
+
+    forms = Forms(len(several) * n, stacked, needs, _deep(several) + 1)
+    return ExactRows(forms=forms, denominator=common)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from sottovoce.protocols.program import Combine, Draw, Program
+from sottovoce.protocols.program import Combine, Draw, Program, is_some
 from sottovoce.protocols.rationals import PerNode, exact
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from sottovoce.protocols.protocol import Protocol
 
-__all__ = ["Recursion", "recursion_of", "unencoded"]
+__all__ = ["NoiseRecursion", "recursion_of", "unencoded"]
 
 # C⁻¹ is worth using in place of C where it has no more numbers than this beside zeros.
 SPARSE = 16
 
 
-class Recursion(NamedTuple):
+class NoiseRecursion(NamedTuple):
     """How noise z = C⁻¹ξ is made of fresh ξ in each round: z_t = first·ξ_t + Σ_k past[k−1]·h_{t−k}.
 
     h is ξ itself where `of_fresh` says so, and else z. Before the first round h is 0.
@@ -32,7 +32,7 @@ class Recursion(NamedTuple):
     of_fresh: bool
 
 
-def recursion_of(code: Sequence[Fraction], rounds: int) -> Recursion:
+def recursion_of(code: Sequence[Fraction], rounds: int) -> NoiseRecursion:
     """The recursion with the shorter memory: by C itself, C z = ξ, or by its inverse if that is sparse.
 
         z_t = (ξ_t − Σ_{k≥1} c_k z_{t−k})/c_0   or   z_t = Σ_k (C⁻¹)_k ξ_{t−k}.
@@ -41,9 +41,9 @@ def recursion_of(code: Sequence[Fraction], rounds: int) -> Recursion:
 
     >>> anti = [Fraction(1)] * 50
     >>> recursion_of(anti, 50)
-    Recursion(first=Fraction(1, 1), past=(Fraction(-1, 1),), of_fresh=True)
+    NoiseRecursion(first=Fraction(1, 1), past=(Fraction(-1, 1),), of_fresh=True)
     >>> recursion_of([Fraction(2), Fraction(1)], 50)
-    Recursion(first=Fraction(1, 2), past=(Fraction(-1, 2),), of_fresh=False)
+    NoiseRecursion(first=Fraction(1, 2), past=(Fraction(-1, 2),), of_fresh=False)
     """
     inverse = {0: 1 / code[0]}
     for k in range(1, rounds):
@@ -58,10 +58,10 @@ def recursion_of(code: Sequence[Fraction], rounds: int) -> Recursion:
             break
     else:
         if max(inverse) < len(code) - 1:
-            return Recursion(
+            return NoiseRecursion(
                 inverse[0], tuple(inverse.get(k, Fraction(0)) for k in range(1, max(inverse) + 1)), True
             )
-    return Recursion(1 / code[0], tuple(-value / code[0] for value in code[1:]), False)
+    return NoiseRecursion(1 / code[0], tuple(-value / code[0] for value in code[1:]), False)
 
 
 def unencoded(protocol: Protocol) -> Protocol:
@@ -84,16 +84,22 @@ def unencoded(protocol: Protocol) -> Protocol:
     taken = {
         name for each in protocol.programs for name in (*each.registers, *(draw.name for draw in each.draws))
     }
-    written = {id(each): _written_out(each, recursion, set(taken)) for each in protocol.programs}
+    heard = {draw.name for each in protocol.programs for draw in each.draws if is_some(draw.level)}
+    written = {id(each): _written_out(each, recursion, set(taken), heard) for each in protocol.programs}
     programs = tuple(written[id(program)] for program in protocol.programs)
     return replace(protocol, program=programs if len(programs) > 1 else programs[0], encoder=(1,))
 
 
-def _written_out(program: Program, recursion: Recursion, taken: set[str]) -> Program:
-    """A program whose draws come out of the recursion, kept under names that are not `taken`."""
+def _written_out(program: Program, recursion: NoiseRecursion, taken: set[str], heard: set[str]) -> Program:
+    """A program whose draws come out of the recursion, kept under names that are not `taken`.
+
+    Draws that are not `heard` have level 0 in every round, and are left out.
+    """
     added, shifted, kept = [], [], []
     sources: dict[str, tuple[str, PerNode]] = {}
-    for draw in program.draws:
+    draws = [draw for draw in program.draws if draw.name in heard]
+    silent = {draw.name for draw in program.draws} - heard
+    for draw in draws:
         stem = draw.name
         while any(name.startswith(f"{stem}_") for name in taken):
             stem += "_"
@@ -108,11 +114,11 @@ def _written_out(program: Program, recursion: Recursion, taken: set[str]) -> Pro
         sources[draw.name] = now, draw.level
     return Program(
         keeps=(*program.keeps, *kept),
-        draws=tuple(Draw(draw.name, 1, draw.each) for draw in program.draws),
+        draws=tuple(Draw(draw.name, 1, draw.each) for draw in draws),
         instructions=(
             *added,
             *(
-                _reading(step, sources) if isinstance(step, Combine) else step
+                _reading(step, sources, silent) if isinstance(step, Combine) else step
                 for step in program.instructions
             ),
             *shifted,
@@ -121,10 +127,11 @@ def _written_out(program: Program, recursion: Recursion, taken: set[str]) -> Pro
     )
 
 
-def _reading(step: Combine, sources: dict[str, tuple[str, PerNode]]) -> Combine:
-    """A combination that reads what the recursion made in place of draws."""
+def _reading(step: Combine, sources: dict[str, tuple[str, PerNode]], silent: set[str]) -> Combine:
+    """A combination that reads what the recursion made in place of draws, and no draw that is `silent`."""
     terms: dict[str, PerNode] = {}
-    for name, value in step.terms.items():
+    for name in (name for name in step.terms if name not in silent):
+        value = step.terms[name]
         made, level = sources.get(name, (name, 1))
         terms[made] = value if level == 1 else _product(value, level)
     return Combine(step.into, terms)

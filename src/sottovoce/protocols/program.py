@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -17,7 +17,20 @@ from typing import Any, Literal
 from sottovoce.errors import InputError, one_of
 from sottovoce.protocols.rationals import PerNode, exact, plain_numbers, written
 
-__all__ = ["CONTRIBUTION", "Combine", "Draw", "Exchange", "Program", "told_by", "unsent_draws"]
+__all__ = [
+    "CONTRIBUTION",
+    "Combine",
+    "Draw",
+    "Exchange",
+    "Program",
+    "Terms",
+    "is_some",
+    "told_by",
+    "unsent_draws",
+]
+
+# Far more than people write, and not enough to fill a machine's memory before anything is computed.
+MOST_INSTRUCTIONS = 10_000
 
 # What the parts of a program look like, for whoever got one wrong.
 _FORMS = {
@@ -60,6 +73,37 @@ class Draw:
             )
 
 
+class Terms(Mapping[str, PerNode]):
+    """What a combination adds up, source by source: a mapping that nobody can change.
+
+    What is known of a program is kept with it, its hash too, and would not be true of a changed one.
+    """
+
+    def __init__(self, terms: Mapping[str, PerNode]) -> None:
+        """Copy the terms."""
+        self._held = dict(terms)
+
+    def __getitem__(self, source: str) -> PerNode:
+        """The coefficient of a source."""
+        return self._held[source]
+
+    def __iter__(self) -> Iterator[str]:
+        """The sources, in order."""
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._held)
+
+    def __hash__(self) -> int:
+        """Equal terms have equal hashes, in whatever order they stand."""
+        return hash(frozenset(self._held.items()))
+
+    def __repr__(self) -> str:
+        """As a dict is written."""
+        return repr(self._held)
+
+
 @dataclass(frozen=True)
 class Combine:
     """`into` becomes Σ coefficient · source over registers, draws and "contribution", node by node."""
@@ -79,7 +123,7 @@ class Combine:
             source: plain_numbers(value, f"the coefficient of {source!r} in {self.into!r}")
             for source, value in self.terms.items()
         }
-        object.__setattr__(self, "terms", terms)
+        object.__setattr__(self, "terms", Terms(terms))
 
 
 @dataclass(frozen=True)
@@ -129,10 +173,20 @@ class Program:
                     f"{name} of a program must be a tuple of its values; got {value!r} ({_FORMS[name]})"
                 )
             object.__setattr__(self, name, tuple(value))
+        if len(self.instructions) > MOST_INSTRUCTIONS:
+            raise InputError(
+                f"a program must have at most {MOST_INSTRUCTIONS} instructions; got {len(self.instructions)} "
+                "(take fewer steps a round, and more rounds)"
+            )
         for register in self.keeps:
             _check_name(register, "a register")
         self._check_names()
         self._check_order()
+        if not self.keeps:
+            raise InputError(
+                "a program must keep a register from round to round; got keeps = () (name the one that receives, as in "
+                'keeps=("model",): it tells nothing where nobody reads it)'
+            )
         if not self.exchanges:
             raise InputError(
                 "a program must exchange something; this one has no exchange (add Exchange(message, into))"
@@ -196,7 +250,7 @@ class Program:
                 needed = needed - {step.into} | {step.message}
             elif step.into in needed:
                 needed.remove(step.into)
-                needed.update(name for name, value in step.terms.items() if _is_some(value))
+                needed.update(name for name, value in step.terms.items() if is_some(value))
         return needed
 
     def _check_names(self) -> None:
@@ -228,7 +282,7 @@ class Program:
                         f"{', '.join(sorted(known))})"
                     )
             if isinstance(step, Combine):
-                added.update(name for name, value in step.terms.items() if _is_some(value))
+                added.update(name for name, value in step.terms.items() if is_some(value))
             held.add(step.into)
         for draw in self.draws:
             if draw.name not in added:
@@ -318,7 +372,12 @@ def unsent_draws(programs: Sequence[Program]) -> list[str]:
 
 def _instruction(entry: Mapping[str, Any]) -> Combine | Exchange:
     """The instruction that plain data describe."""
-    if isinstance(entry, Mapping) and "exchange" in entry:
+    if not isinstance(entry, Mapping) or not {"combine", "exchange"} & entry.keys():
+        raise InputError(
+            f"an instruction must be a table of combine and terms, or of exchange and into; got {entry!r} (write "
+            '{ exchange = "model", into = "model" }, say)'
+        )
+    if "exchange" in entry:
         _check_keys(entry, {"exchange", "into"}, {"exchange", "into"}, "an exchange")
         return Exchange(entry["exchange"], entry["into"])
     _check_keys(entry, {"combine", "terms"}, {"combine", "terms"}, "an instruction")
@@ -348,7 +407,7 @@ def _check_name(name: object, what: str) -> None:
         )
 
 
-def _is_some(value: PerNode) -> bool:
+def is_some(value: PerNode) -> bool:
     """Whether a coefficient is other than 0 at some node."""
     return any(map(exact, value)) if isinstance(value, tuple) else bool(exact(value))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +30,7 @@ from sottovoce.protocols.compiled import edges_of
 from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program, told_by, unsent_draws
 from sottovoce.protocols.rationals import Number, PerNode, exact, plain_number, spread
 from sottovoce.protocols.updates import Slopes, checked_updates
+from sottovoce.vocabulary import Contribution
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -46,10 +48,13 @@ __all__ = [
     "sentence_of",
 ]
 
-Contribution = Literal["vector", "scalar", "energy"]
 
 # Floats count so far without a gap: Δ² of so many rounds is still the number that is meant.
 MOST_ROUNDS = 2**53
+# Squares of levels beyond this, and of their inverses, leave the range of floats.
+LEAST_LEVEL = Fraction(1, 10**100)
+# What fits into one line of every output.
+LONGEST_NAME = 200
 # A row of weights that sums to no more than this averages; the plain bounds rest on it.
 AVERAGING = 1 + 1e-9
 
@@ -97,6 +102,7 @@ class Protocol:
                 "nothing (add it to what an exchange sends, or leave the draw out)"
             )
         object.__setattr__(self, "encoder", _checked_encoder(self.encoder))
+        _check_name(self.name)
         if self.varies and self.encoded:
             self._check_streams()
         if self.updates is not None:
@@ -186,13 +192,18 @@ class Protocol:
     def kernel(self) -> tuple[Protocol, Fraction] | None:
         """Plain gossip and ℓ, where this is s_t = D W s_{t−1} + x_t + ℓ(C⁻¹ξ)_t with one level ℓ ≠ 0; None elsewhere.
 
+        So it is for levels whose squares floats do not hold.
+
         With M the form of that plain gossip, the form of this protocol is CᵀMC/ℓ²: C commutes with rounds that are
         all alike.
         """
         if self.updates is not None or self._damping_of(levels=None) is None:
             return None
         (draw,) = self.programs[0].draws
-        if len(levels := _values(draw.level)) > 1 or not (level := next(iter(levels))):
+        if (
+            len(levels := _values(draw.level)) > 1
+            or not LEAST_LEVEL < (level := next(iter(levels))) < 1 / LEAST_LEVEL
+        ):
             return None
         fresh = replace(self.programs[0], draws=(replace(draw, level=1),))
         return replace(self, program=fresh, encoder=(1,)), level
@@ -436,10 +447,22 @@ def _check_lengths(program: Program, n: int) -> None:
             )
 
 
+def _check_name(name: object) -> None:
+    """Refuse a name that cannot be shown: outputs of every kind print it."""
+    if not (isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= LONGEST_NAME):
+        shown = name[:LONGEST_NAME] if isinstance(name, str) else name
+        raise InputError(
+            f"the name of a protocol must be text of 1 to {LONGEST_NAME} printable characters; got {shown!r} "
+            '(as in name="mine")'
+        )
+
+
 def _checked_encoder(encoder: object) -> tuple[Number, ...]:
     """The first column of an invertible Toeplitz matrix."""
-    if isinstance(encoder, str) or not hasattr(encoder, "__iter__"):
-        raise InputError(f"encoder must be a tuple of numbers, the first column of C; got {encoder!r}")
+    if isinstance(encoder, str | Set | Mapping) or not hasattr(encoder, "__iter__"):
+        raise InputError(
+            f"encoder must be a tuple of numbers, the first column of C in order; got {encoder!r} (write (1, 0.5))"
+        )
     column = tuple(plain_number(value, "each number of the encoder") for value in encoder)
     if not column or not exact(column[0]):
         raise InputError(

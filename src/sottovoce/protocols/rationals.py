@@ -15,6 +15,7 @@ from sottovoce.errors import InputError
 __all__ = [
     "Number",
     "PerNode",
+    "digits_of",
     "exact",
     "float_above",
     "float_below",
@@ -110,6 +111,15 @@ def float_below(value: Fraction) -> float:
 def spread(value: PerNode, n: int) -> list[Fraction]:
     """One rational for each of n nodes."""
     return [exact(each) for each in value] if isinstance(value, tuple) else [exact(value)] * n
+
+
+def digits_of(number: Fraction) -> int:
+    """How many digits the longer side of a quotient has.
+
+    >>> digits_of(Fraction(-1, 128))
+    3
+    """
+    return max(len(str(abs(number.numerator))), len(str(number.denominator)))
 
 
 def written(value: PerNode) -> int | float | str | list[int | float | str]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from sottovoce.errors import FileError, InputError
+from sottovoce.errors import FileError, InputError, at_least, at_most
 from sottovoce.protocols.builders import (
     chebyshev,
     clean_state,
@@ -22,16 +22,17 @@ from sottovoce.protocols.builders import (
     repeated,
 )
 from sottovoce.protocols.program import Program
-from sottovoce.protocols.protocol import Protocol
+from sottovoce.protocols.protocol import MOST_ROUNDS, Protocol
 from sottovoce.protocols.updates import parse_updates
 from sottovoce.spellings import Spelling, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sottovoce.graphs import GossipWeights
+    from sottovoce.graphs import GossipWeights, Sums
+    from sottovoce.protocols.updates import Slopes
 
-__all__ = ["SPELLED", "parse_program", "parse_protocol", "read_program"]
+__all__ = ["SPELLED", "parse_program", "parse_protocol", "read_program", "running", "weight_sums"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,7 @@ class _Spelling:
     needed: tuple[str, ...] = ()
     possible: tuple[str, ...] = ()
     has_rounds: bool = True
+    sums: Sums = "rows"
 
 
 SPELLED: dict[str, _Spelling] = {
@@ -54,9 +56,12 @@ SPELLED: dict[str, _Spelling] = {
     "pairwise-noise": _Spelling(build=pairwise_noise, needed=("local", "shared")),
     "once": _Spelling(build=once, needed=("steps",), has_rounds=False),
     "clean-state": _Spelling(build=clean_state, needed=("keep",), possible=("noise_levels",)),
-    "push-sum": _Spelling(build=push_sum),
+    "push-sum": _Spelling(build=push_sum, sums="columns"),
 }
 """The protocols that have a spelling; schedules are given in Python."""
+
+
+_KEYS = {"keeps", "draws", "instructions", "model", "encoder", "name"}
 
 
 def parse_protocol(spelling: str, weights: GossipWeights, *, rounds: int) -> Protocol:
@@ -69,9 +74,12 @@ def parse_protocol(spelling: str, weights: GossipWeights, *, rounds: int) -> Pro
     >>> parse_protocol("momentum:beta=0.9", metropolis_weights("ring:n=5"), rounds=3).sentence
     'v = 0.9·v + contribution + u; message = model + v; exchange message → model; 3 rounds'
     """
+    if not isinstance(spelling, str):
+        raise InputError(
+            f"protocol must be spelled, as in 'momentum:beta=0.9', or name a .toml file; got {spelling!r}"
+        )
     if spelling.lower().endswith(".toml"):
-        program, more = read_program(spelling)
-        return Protocol(weights=weights, program=program, rounds=rounds, **more)
+        return running(read_program(spelling), spelling, weights, rounds=rounds)
     written = spelled(spelling)
     name = written.name
     if name not in SPELLED:
@@ -88,6 +96,34 @@ def parse_protocol(spelling: str, weights: GossipWeights, *, rounds: int) -> Pro
             f"the protocol {name} is one round of several exchanges; got {rounds} rounds (ask for 1 round)"
         )
     return known.build(weights, **given, **({"rounds": rounds} if known.has_rounds else {}))
+
+
+def weight_sums(spelling: str) -> Sums:
+    """What of the weights must sum to 1 for a protocol that is spelled so: rows, or columns for push-sum.
+
+    >>> weight_sums("push-sum"), weight_sums("momentum:beta=0.9"), weight_sums("mine.toml")
+    ('columns', 'rows', 'rows')
+    """
+    known = SPELLED.get(spelling.partition(":")[0].strip())
+    return "rows" if known is None else known.sums
+
+
+def running(
+    read: tuple[Program, dict[str, Any]],
+    where: str,
+    weights: GossipWeights,
+    *,
+    rounds: int,
+    updates: Slopes | Literal["any"] | None = None,
+) -> Protocol:
+    """What `read_program` or `parse_program` found, on some weights; an error where it does not fit names `where`."""
+    at_least(1, rounds=rounds)
+    at_most(MOST_ROUNDS, rounds=rounds)
+    program, more = read
+    try:
+        return Protocol(weights=weights, program=program, rounds=rounds, updates=updates, **more)
+    except InputError as error:
+        raise FileError(f"{where}: {error}") from None
 
 
 def read_program(path: str | Path) -> tuple[Program, dict[str, Any]]:
@@ -118,6 +154,8 @@ def parse_program(text: str, where: str) -> tuple[Program, dict[str, Any]]:
     # A number of thousands of digits is a ValueError too, and so many brackets are too deep to follow.
     except (ValueError, RecursionError) as error:
         raise FileError(f"{where}: is no TOML file: {error} (mend it there)") from None
+    for key in sorted(data.keys() - _KEYS):
+        raise FileError(f"{where}: a program has no {key!r} (it knows {', '.join(sorted(_KEYS))})")
     more: dict[str, Any] = {key: data.pop(key) for key in ("encoder", "name") if key in data}
     try:
         return Program.from_json(data), {"name": Path(where).stem, **more}
@@ -131,6 +169,11 @@ def _parameters(spelling: str, written: Spelling, known: tuple[str, ...]) -> dic
         *written.plain,
         *(f"{key}={value}" for key, value in written.keyed.items() if key not in known),
     ]
+    if strange and written.name == "gossip" and strange[0].startswith("damping="):
+        raise InputError(
+            f"damping is given beside the protocol, and not in it; got {strange[0]!r} in {spelling!r} (write --damping "
+            "in place of it, or gossip(weights, rounds=…, damping=…))"
+        )
     if strange:
         allowed = f"knows {', '.join(known)}" if known else "has no parameters"
         raise InputError(
@@ -143,8 +186,10 @@ def _parameters(spelling: str, written: Spelling, known: tuple[str, ...]) -> dic
 def _value(spelling: str, key: str, text: str) -> Any:  # noqa: ANN401
     """A parameter as its builder takes it."""
     if key == "steps":
-        if not text.isdecimal():
-            raise InputError(f"steps must be a whole number of at least 1; got {text!r} in {spelling!r}")
+        if not text.isdecimal() or not int(text):
+            raise InputError(
+                f"the steps of a protocol must be a whole number of at least 1; got {text!r} in {spelling!r}"
+            )
         return int(text)
     if key == "updates":
         return parse_updates(text.replace("+", ","))

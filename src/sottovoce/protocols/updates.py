@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from sottovoce.errors import InputError, one_of
+from sottovoce.vocabulary import Losses
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,7 +29,6 @@ __all__ = [
 ]
 
 Updates = tuple["ArrayLike", "ArrayLike"] | Literal["any"]
-Losses = Literal["convex", "clipped", "smooth"]
 
 CLIPPING: dict[Losses | None, str] = {
     "convex": "never active, or that of a scalar model such as ridge or logistic",
