@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files appear whole or not at all, with the rights that were asked for."""
+"""Files appear whole or not at all, with the rights asked for; what others wrote is read so far and no further."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sottovoce.files import public_rights, put_whole
+from sottovoce.errors import FileError
+from sottovoce.files import public_rights, put_whole, read_bounded
 
 
 def test_a_file_appears_whole_and_replaces_what_was_there(tmp_path: Path) -> None:
@@ -46,3 +47,16 @@ def test_a_failure_leaves_nothing_new_and_loses_nothing_old(tmp_path: Path) -> N
 def test_public_rights_are_those_of_a_new_file(tmp_path: Path) -> None:
     (tmp_path / "new").touch()
     assert public_rights() == (tmp_path / "new").stat().st_mode & 0o777
+
+
+def test_no_more_is_read_than_a_file_may_have_and_sentences_name_it(tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    with pytest.raises(FileError, match=r"report.html: the report cannot be read: No such file"):
+        read_bounded(file, "report", 4)
+    file.write_bytes("Δ²".encode())
+    assert read_bounded(file, "report", 4) == "Δ²"
+    with pytest.raises(FileError, match=r"report.html: a report has at most 3 bytes; this file has more"):
+        read_bounded(file, "report", 3)
+    file.write_bytes(b"\xff")
+    with pytest.raises(FileError, match=r"report.html: a report is UTF-8 text; this file is not"):
+        read_bounded(file, "report", 4)

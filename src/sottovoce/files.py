@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one writer of files that appear whole or not at all."""
+"""The one writer of files that appear whole or not at all, and the one reader of text that others wrote."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sottovoce.errors import FileError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["public_rights", "put_whole"]
+__all__ = ["public_rights", "put_whole", "read_bounded"]
 
 
 def put_whole(
@@ -51,3 +53,21 @@ def public_rights() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def read_bounded(file: Path, what: str, most: int) -> str:
+    """The text of a file that may be anybody's: no more than `most` bytes of it are read.
+
+    A sentence with the file's name says what is wrong: it cannot be read, is longer, or is no text. `what` names it.
+    """
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(most + 1)
+    except OSError as error:
+        raise FileError(f"{file}: the {what} cannot be read: {error.strerror or error}") from None
+    if len(content) > most:
+        raise FileError(f"{file}: a {what} has at most {most} bytes; this file has more")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise FileError(f"{file}: a {what} is UTF-8 text; this file is not") from None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sottovoce.errors import InputError
 
-__all__ = ["Spelling", "spelled"]
+__all__ = ["Spelling", "name_and_rest", "spelled"]
 
 
 class Spelling(NamedTuple):
@@ -18,6 +18,16 @@ class Spelling(NamedTuple):
     keyed: dict[str, str]
 
 
+def name_and_rest(text: str) -> tuple[str, str]:
+    """The name of a spelling, and all that stands after it as one piece, without the blanks around them.
+
+    >>> name_and_rest("laplacian:1/3")
+    ('laplacian', '1/3')
+    """
+    name, _, rest = text.partition(":")
+    return name.strip(), rest.strip()
+
+
 def spelled(text: str, error: type[InputError] = InputError) -> Spelling:
     """The parts of a spelling, without the blanks around them; a key that stands twice is an `error`.
 
@@ -26,7 +36,7 @@ def spelled(text: str, error: type[InputError] = InputError) -> Spelling:
     >>> spelled("separated:3,at-most=5")
     Spelling(name='separated', plain=('3',), keyed={'at-most': '5'})
     """
-    name, _, rest = (part.strip() for part in text.partition(":"))
+    name, rest = name_and_rest(text)
     plain: list[str] = []
     keyed: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in rest.split(","))):

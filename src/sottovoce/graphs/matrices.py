@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-__all__ = ["MATRIX_SUFFIXES", "read_matrix", "square_matrix", "square_table"]
+__all__ = ["MATRIX_SUFFIXES", "matrix_size", "parse_matrix", "read_matrix", "square_matrix", "square_table"]
 
 MATRIX_SUFFIXES = (".npy", ".npz", ".mtx", ".mtx.gz")
 
@@ -63,6 +63,30 @@ def read_matrix(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401
         return square_matrix(readers[suffix](content, name))
     except GraphError as error:
         raise FileError(f"{name}: {error}") from None
+
+
+def parse_matrix(text: str, name: str) -> Any:  # noqa: ANN401
+    """The square matrix in the text of a Matrix Market file called `name`, as a canonical csr_array."""
+    try:
+        return square_matrix(_from_mtx(text.encode(), name))
+    except GraphError as error:
+        raise FileError(f"{name}: {error}") from None
+
+
+def matrix_size(text: str, name: str) -> int:
+    r"""How many rows or columns, whichever are more, a Matrix Market text announces; nothing of it is built.
+
+    >>> matrix_size("%%MatrixMarket matrix coordinate real general\n% W\n1000000000 3 1\n1 1 1\n", "w.mtx")
+    1000000000
+    """
+    lines = (line for line in io.StringIO(text) if line.strip() and not line.startswith("%"))
+    words = next(lines, "").split()
+    if len(words) < 2 or not all(word.isascii() and word.isdigit() for word in words[:2]):
+        raise FileError(
+            f"{name}: a Matrix Market file must give its size in the first line that is no comment; found "
+            f"{' '.join(words)[:40]!r} (write it with scipy.io.mmwrite)"
+        )
+    return max(int(word[:18]) for word in words[:2])
 
 
 def square_table(text: str, name: str, delimiter: str | None) -> tuple[Any, Sequence[int | str]] | None:

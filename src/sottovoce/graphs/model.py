@@ -22,7 +22,7 @@ import scipy
 
 from sottovoce.errors import GraphError
 from sottovoce.graphs.rationals import sums_to_one
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import roundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -136,7 +136,7 @@ class GossipWeights:
         if not np.array_equal(quotients.rounded(), self.matrix.data[off]):
             return False
         sums = np.bincount(row_indices(self.matrix), weights=self.matrix.data, minlength=self.n)
-        return bool((np.abs(sums - 1) <= 4 * (np.diff(self.matrix.indptr) + 2) * UNIT_ROUNDOFF).all())
+        return bool((np.abs(sums - 1) <= roundings(4 * (np.diff(self.matrix.indptr) + 2))).all())
 
     @cached_property
     def _off_diagonal(self) -> NDArray[np.bool_]:

@@ -16,9 +16,10 @@ from sottovoce.graphs.contents import foreign_kind
 from sottovoce.graphs.edgelists import parse_edges
 from sottovoce.graphs.files import BEGINNING, file_beginning, file_suffix, file_text
 from sottovoce.graphs.generators import FAMILIES, generate_graph, nearest_family
-from sottovoce.graphs.matrices import read_matrix, square_matrix, square_table
+from sottovoce.graphs.matrices import parse_matrix, read_matrix, square_matrix, square_table
 from sottovoce.graphs.model import Graph, is_symmetric
 from sottovoce.graphs.topologies import PREFIX, read_topology
+from sottovoce.spellings import name_and_rest
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -47,10 +48,12 @@ def as_graph(source: object) -> Graph:
     """
     if isinstance(source, Graph):
         return source
-    if isinstance(source, str) and source.partition(":")[0].strip() in FAMILIES:
-        return generate_graph(source)
-    if isinstance(source, str) and source.partition(":")[0].strip() == PREFIX:
-        return read_topology(source)
+    if isinstance(source, str):
+        name, _ = name_and_rest(source)
+        if name in FAMILIES:
+            return generate_graph(source)
+        if name == PREFIX:
+            return read_topology(source)
     if isinstance(source, str | os.PathLike):
         return read_graph(source)
     if isinstance(source, np.ndarray) or scipy.sparse.issparse(source):
@@ -114,8 +117,11 @@ def parse_graph(text: str, name: str, *, directed: bool = False) -> Graph:
         return parse_edges(text, name, delimiter, directed=directed)
     if suffix in _MARKUP:
         return _from_markup(text, name, suffix)
+    if suffix == ".mtx":
+        matrix = parse_matrix(text, name)
+        return _from_matrix(matrix, range(matrix.shape[0]), name)
     raise FileError(
-        f"{name}: text is read by an ending that is one of {', '.join((*_EDGE_LISTS, *_MARKUP))}; found "
+        f"{name}: text is read by an ending that is one of {', '.join((*_EDGE_LISTS, *_MARKUP, '.mtx'))}; found "
         f"{suffix or 'none'} (name the text after its format)"
     )
 
@@ -131,8 +137,7 @@ def _inside(folder: Path) -> str:
 
 def _missing(path: str) -> str:
     """What to say of a path that leads nowhere, which may be a misspelt specification."""
-    family = path.partition(":")[0]
-    near = nearest_family(family)
+    near = nearest_family(name_and_rest(path)[0])
     if file_suffix(path)[1] not in GRAPH_SUFFIXES and (
         ":" in path or "=" in path or near or not Path(path).suffix
     ):

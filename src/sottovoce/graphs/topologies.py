@@ -14,6 +14,7 @@ import numpy as np
 
 from sottovoce.errors import GraphError, needs
 from sottovoce.graphs.families import from_pairs
+from sottovoce.spellings import name_and_rest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ def read_topology(spec: str) -> Graph:
         held = files(PREFIX) / "data"
     except ModuleNotFoundError:
         raise needs(f"the graph {spec}", PREFIX, "topologies") from None
-    key = spec.partition(":")[2].strip()
+    key = name_and_rest(spec)[1]
     known = dict(_topologies(held))
     if key not in known:
         raise GraphError(_unknown(key, list(known)))

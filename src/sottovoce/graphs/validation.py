@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy
@@ -14,7 +14,18 @@ from sottovoce.graphs.model import row_indices
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-__all__ = ["ROW_SUM_TOLERANCE", "check_entries", "check_weights", "matrix_period", "uneven_row"]
+__all__ = [
+    "ROW_SUM_TOLERANCE",
+    "Sums",
+    "check_entries",
+    "check_sums",
+    "check_weights",
+    "matrix_period",
+    "uneven_row",
+]
+
+Sums = Literal["rows", "columns"]
+"""What of a matrix sums to 1: rows, where nodes average what they receive, or columns, where they divide messages."""
 
 ROW_SUM_TOLERANCE = 1e-9
 
@@ -60,6 +71,18 @@ def uneven_row(matrix: Any) -> tuple[int, float] | None:  # noqa: ANN401
     sums = np.bincount(row_indices(matrix), weights=matrix.data, minlength=matrix.shape[0])
     worst = int(np.argmax(np.abs(sums - 1)))
     return None if abs(sums[worst] - 1) <= ROW_SUM_TOLERANCE else (worst, float(sums[worst]))
+
+
+def check_sums(matrix: Any, labels: Sequence[Hashable], sums: Sums) -> None:  # noqa: ANN401
+    """Refuse entries that are no weights, and rows (or columns) that do not sum to 1; pieces are not looked for."""
+    check_entries(matrix, labels, "gossip weights")
+    totals = np.asarray(matrix.sum(axis=1 if sums == "rows" else 0)).ravel()
+    worst = int(np.argmax(np.abs(totals - 1)))
+    if abs(totals[worst] - 1) > ROW_SUM_TOLERANCE:
+        raise GraphError(
+            f"these weights must have {sums} that sum to 1; {sums[:-1]} {labels[worst]!r} sums to "
+            f"{totals[worst]:.12g} (divide each of the {sums} by its sum)"
+        )
 
 
 def check_entries(matrix: Any, labels: Sequence[Hashable], what: str) -> None:  # noqa: ANN401

@@ -12,11 +12,12 @@ import numpy as np
 import scipy
 
 from sottovoce.errors import FileError, GraphError
-from sottovoce.graphs.matrices import MATRIX_SUFFIXES, read_matrix, square_matrix
+from sottovoce.graphs.matrices import MATRIX_SUFFIXES, parse_matrix, read_matrix, square_matrix
 from sottovoce.graphs.model import GossipWeights, Graph, is_symmetric, row_indices, tidy_labels
 from sottovoce.graphs.rationals import Quotients, quotients, row_shares
 from sottovoce.graphs.reading import as_graph
-from sottovoce.graphs.validation import check_entries, check_weights, uneven_row
+from sottovoce.graphs.validation import Sums, check_entries, check_sums, check_weights, uneven_row
+from sottovoce.spellings import name_and_rest
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -33,6 +34,7 @@ __all__ = [
     "matrix_weights",
     "maximum_degree_weights",
     "metropolis_weights",
+    "parse_weights",
     "uniform_weights",
     "weights_by_rule",
 ]
@@ -206,7 +208,7 @@ def as_weights(source: object) -> GossipWeights:
     )
 
 
-def weights_by_rule(graph: object, rule: str = AUTO) -> GossipWeights:
+def weights_by_rule(graph: object, rule: str = AUTO, sums: Sums = "rows") -> GossipWeights:
     """Gossip weights on `graph` by the name of a rule, or from the path of a matrix file.
 
     Rules: auto, metropolis, lazy, maximum-degree, laplacian:STEP (as in laplacian:1/3), uniform, graph.
@@ -216,13 +218,26 @@ def weights_by_rule(graph: object, rule: str = AUTO) -> GossipWeights:
     where edges are. Nothing is lost by that: a matrix of zeros and ones whose rows sum to 1 sends each node the value
     of one other, so it swaps values for ever or falls apart, and `check_weights` would refuse it.
 
+    Where nodes divide what they send, as in push-sum, it is columns whose `sums` are 1. Then uniform means that a node
+    gives equal parts to itself and to all who receive from it, and auto takes that for a directed graph that carries
+    no weights. The other rules have columns that sum to 1 as rows do.
+
     >>> weights_by_rule("ring:n=4", "laplacian:1/4").exact_row(0)
     {0: Fraction(1, 2), 1: Fraction(1, 4), 3: Fraction(1, 4)}
     >>> weights_by_rule(np.array([[0.5, 0.5], [0.25, 0.75]])).origin
     'as given in a matrix'
     >>> weights_by_rule("ring:n=4").origin
     'metropolis rule on the graph of ring:n=4'
+    >>> weights_by_rule("star:n=3", "uniform", "columns").matrix.toarray().round(3).tolist()
+    [[0.333, 0.5, 0.5], [0.333, 0.5, 0.0], [0.333, 0.0, 0.5]]
     """
+    if sums == "columns":
+        value = as_graph(graph)
+        carried = _carries_weights(value)
+        if rule == "graph" or (rule == AUTO and carried):
+            return _given(value.adjacency, value.labels, "graph", False, value.name, sums)
+        if rule == "uniform" or (rule == AUTO and value.directed):
+            return _divided(value)
     if rule == AUTO:
         value = as_graph(graph)
         return _own_weights(value) if _carries_weights(value) else metropolis_weights(value)
@@ -235,7 +250,7 @@ def weights_by_rule(graph: object, rule: str = AUTO) -> GossipWeights:
     }
     if rule in plain:
         return plain[rule](graph)
-    name, _, step = rule.partition(":")
+    name, step = name_and_rest(rule)
     if name == "laplacian":
         return laplacian_weights(graph, _step(step))
     if not rule.lower().endswith(MATRIX_SUFFIXES):
@@ -243,14 +258,37 @@ def weights_by_rule(graph: object, rule: str = AUTO) -> GossipWeights:
             f"the rule of the weights must be one of {', '.join(WEIGHT_RULES)}, or a matrix file "
             f"({', '.join(MATRIX_SUFFIXES)}); got {rule!r}"
         )
-    value = as_graph(graph)
-    matrix = read_matrix(rule)
-    if matrix.shape[0] != value.n:
+    return _of_graph(as_graph(graph), read_matrix(rule), Path(rule).name, sums)
+
+
+def parse_weights(graph: object, text: str, name: str, sums: Sums = "rows") -> GossipWeights:
+    """The gossip weights of a graph in the text of a Matrix Market file called `name`; nothing is opened."""
+    return _of_graph(as_graph(graph), parse_matrix(text, name), name, sums)
+
+
+def _divided(graph: Graph) -> GossipWeights:
+    """Each node gives equal parts to itself and to all who receive from it: P[i, j] = 1 / (1 + receivers of j)."""
+    rows, columns = _off_diagonal(graph)
+    parts = 1 / (1 + np.bincount(columns, minlength=graph.n))
+    off = scipy.sparse.csr_array((parts[columns], (rows, columns)), shape=(graph.n, graph.n))
+    matrix = (off + scipy.sparse.dia_array((parts[np.newaxis], [0]), shape=(graph.n, graph.n))).tocsr()
+    return GossipWeights(
+        matrix=matrix,
+        labels=graph.labels,
+        rule="uniform",
+        symmetric=is_symmetric(matrix),
+        origin=_origin("uniform columns", graph),
+    )
+
+
+def _of_graph(graph: Graph, matrix: Any, name: str, sums: Sums) -> GossipWeights:  # noqa: ANN401
+    """A matrix as the weights of a graph with as many nodes."""
+    if matrix.shape[0] != graph.n:
         raise FileError(
-            f"{Path(rule).name}: a weight matrix must have one row per node; it has {matrix.shape[0]} rows "
-            f"and the graph {value.n} nodes (take the matrix of this graph)"
+            f"{name}: a weight matrix must have one row per node; it has {matrix.shape[0]} rows and the graph "
+            f"{graph.n} nodes (take the matrix of this graph)"
         )
-    return _given(matrix, value.labels, "matrix", False, Path(rule).name)
+    return _given(matrix, graph.labels, "matrix", False, name, sums)
 
 
 def _carries_weights(graph: Graph) -> bool:
@@ -350,15 +388,16 @@ def _given(
     rule: str,
     normalise: bool,
     name: str,
+    sums: Sums = "rows",
 ) -> GossipWeights:
     """Checked weights from a canonical matrix, divided by its row sums when asked; `name` is where it comes from."""
     exact = None
     if normalise:
         check_entries(matrix, labels, "gossip weights")
         rows = row_indices(matrix)
-        sums = np.bincount(rows, weights=matrix.data, minlength=matrix.shape[0])
-        if not sums.all():
-            empty = labels[int(np.argmin(sums))]
+        totals = np.bincount(rows, weights=matrix.data, minlength=matrix.shape[0])
+        if not totals.all():
+            empty = labels[int(np.argmin(totals))]
             raise GraphError(
                 f"rows must hold a weight above 0 to be normalised; row {empty!r} sums to 0 (give the node "
                 "an edge or a weight of its own)"
@@ -368,7 +407,10 @@ def _given(
         matrix.data = shares.rounded()
         off = rows != matrix.indices
         exact = Quotients(*(part[off] for part in shares))
-    check_weights(matrix, labels)
+    if sums == "rows":
+        check_weights(matrix, labels)
+    else:
+        check_sums(matrix, labels, sums)
     return GossipWeights(
         matrix=matrix,
         labels=labels,
