@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import FrozenInstanceError, replace
+from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -28,10 +29,12 @@ from sottovoce.accounting import (
     central_account,
     local_account,
 )
+from sottovoce.cli.tables import meaning
 from sottovoce.errors import GraphError, InputError, NotCertified, ViewError
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
 from sottovoce.protocols import Protocol, gossip
+from sottovoce.report.first_pages import odds
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -754,3 +757,30 @@ class TestComparisons:
             compared(ring(), noise_multiplier=math.nan, delta=DELTA)
         with pytest.raises(InputError, match="delta must lie strictly between 0 and 1; got 0"):
             compared(ring(), noise_multiplier=1.0, delta=0)
+
+
+@pytest.mark.parametrize("mu", [8.0, 12.0, 50.0, math.inf])
+def test_no_guess_is_right_more_often_than_always(mu: float) -> None:
+    account = Account(mu=Interval.exactly(mu), relation="add-remove", method="exact", target=1)
+    assert 99.9 < account.best_guess() <= 100.0
+    assert "101%" not in meaning(account, "add-remove")
+    assert "101%" not in odds(3.0, 1e-5, "a record", right=math.nextafter(100.0, math.inf))
+    open_end = Account(mu=Interval(1.0, math.inf), relation="add-remove", method="cap", target=1)
+    assert meaning(open_end, "add-remove").startswith("No bound on what is learnt about node 1 is proved")
+
+
+def test_energies_over_many_rounds_are_refused_by_their_name() -> None:
+    ring = gossip(graphs.metropolis_weights("ring:n=6"), rounds=100_000)
+    with pytest.raises(
+        NotCertified, match="bounded energy are accounted for over at most 2048 rounds; got 100000"
+    ):
+        account(ring, View.secure_sum(0), noise_multiplier=1.0, delta=1e-5, contribution="energy")
+
+
+def test_the_best_guess_is_never_shown_below_what_it_is() -> None:
+    """At this μ the sum and the product both round down, by more than one unit together."""
+    mu = 3.6175130604308294e-15
+    truth = 50 * (1 + Fraction(gaussian.delta_lower(mu, 0.0)))
+    assert truth > Fraction(math.nextafter(50 * (1 + gaussian.advantage(mu)), math.inf))
+    shown = Account(mu=Interval.exactly(mu), relation="add-remove", method="exact").best_guess()
+    assert truth <= Fraction(shown) < truth * (1 + Fraction(1, 10**15))

@@ -6,17 +6,19 @@ A `View` is a description in the user's node names; `observe` turns it into rows
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 from scipy import sparse
 
 from sottovoce.errors import InputError, ViewError, at_least, one_of, several
+from sottovoce.vocabulary import OwnNoise, ViewName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -33,6 +35,7 @@ __all__ = [
     "OwnNoise",
     "View",
     "assumption_of",
+    "checked_exchanges",
     "observe",
     "place_among",
     "rests_on",
@@ -42,7 +45,6 @@ __all__ = [
     "training_assumption",
 ]
 
-OwnNoise = Literal["known", "hidden"]
 Assumption = Literal["none", "smooth", "oblivious", "quadratic", "hidden-state"]
 ExactRow = dict[int, Fraction]
 
@@ -74,14 +76,7 @@ METHOD_NAMES = "<U11"
 UNCONDITIONAL = frozenset({"cap", "twins", "unreached"})
 """What proves a bound for training without any knowledge of the update maps."""
 
-VIEW_NAMES = (
-    "everyone",
-    "neighbourhood",
-    "secure-sum",
-    "single-node",
-    "coalition-sums",
-    "coalition-messages",
-)
+VIEW_NAMES: tuple[str, ...] = get_args(ViewName)
 ONE_OBSERVER = ("neighbourhood", "secure-sum", "single-node")
 """The views that belong to one node, so that each node in turn can have one."""
 
@@ -264,7 +259,7 @@ def observe(protocol: Protocol, view: View, *, round_index: int = 0) -> Observat
     """
     if not isinstance(view, View):
         raise ViewError(f"a view must be a View, such as View.secure_sum(0); got {view!r}")
-    _check_exchanges(protocol, view)
+    checked_exchanges(protocol, view.exchanges)
     weights = protocol.round_of(round_index)[0]
     if view.name == "everyone":
         return _unit_rows(protocol.n, range(protocol.n), ())
@@ -329,31 +324,39 @@ def place_among(protocol: Protocol, view: View, indices: np.ndarray, label: Hash
     return place
 
 
-def _check_exchanges(protocol: Protocol, view: View) -> None:
-    """Refuse exchanges that no round has."""
-    most = max(len(program.exchanges) for program in protocol.programs)
-    for number in view.exchanges or ():
+def checked_exchanges(protocol: Protocol, exchanges: Iterable[int] | None) -> tuple[int, ...] | None:
+    """Exchanges of a round, distinct and ascending; those that no round has are refused. None means all of them."""
+    if exchanges is None:
+        return None
+    most, found = max(len(program.exchanges) for program in protocol.programs), _counted(exchanges)
+    for number in found:
         if number > most:
             raise ViewError(
                 f"exchanges of a view must be exchanges of the program, 1 to {most} of a round; got {number} "
                 "(leave exchanges out to see all)"
             )
+    return found
 
 
 def _some(exchanges: Sequence[int] | None) -> tuple[int, ...] | None:
     """Exchanges as a tuple, or None for all."""
-    return None if exchanges is None else tuple(exchanges)
+    return None if exchanges is None else _counted(exchanges)
 
 
-def _counted(exchanges: Sequence[int]) -> tuple[int, ...]:
+def _counted(exchanges: object) -> tuple[int, ...]:
     """Distinct whole numbers from 1 on, ascending."""
-    for number in exchanges:
+    if isinstance(exchanges, str) or not isinstance(exchanges, Iterable):
+        raise ViewError(
+            f"exchanges of a view must be a list of numbers from 1 on; got {exchanges!r} (write [1], say)"
+        )
+    numbers = list(exchanges)
+    for number in numbers:
         at_least(1, **{"an exchange of a view": number})
-    if not len(exchanges):
+    if not numbers:
         raise ViewError(
             "exchanges of a view must name at least one exchange; got none (leave it out for all)"
         )
-    return tuple(sorted({int(number) for number in exchanges}))
+    return tuple(sorted({int(number) for number in numbers}))
 
 
 def _distinct(indices: list[int], view: View) -> list[int]:

@@ -175,6 +175,7 @@ def test_terms_say_what_every_output_states(protocol: Protocol) -> None:
     )
     terms = asked.terms()
     assert list(terms)[:6] == ["relation", "view", "own_noise", "contribution", "participation", "assumption"]
+    assert (terms["observers"], terms["targets"]) == (None, None)
     assert {**terms, **msgspec.to_builtins(protocol_facts(protocol))} == terms
     assert terms["participation"] == "at-most:2"
     words = asked.sentences()

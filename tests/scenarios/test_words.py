@@ -31,7 +31,17 @@ from sottovoce.accounting import central_account, local_account
 from sottovoce.certificates import Mechanism, to_text
 from sottovoce.errors import InputError
 from sottovoce.protocols import repeated
-from sottovoce.scenarios import DEPTHS, ENGINES, Depth, Engine, StreamWords, Words, asked
+from sottovoce.scenarios import (
+    ENGINES,
+    Depth,
+    Engine,
+    StreamWords,
+    SweepWords,
+    WidthWords,
+    Words,
+    asked,
+)
+from sottovoce.scenarios.efforts import DEPTHS
 from sottovoce.sweeps import sweep
 
 RING = gossip(graphs.metropolis_weights("ring:n=5"), rounds=8)
@@ -138,13 +148,15 @@ def test_both_forms_sweep_the_same(tmp_path: Path) -> None:
         sweep(ALL)
     with pytest.raises(InputError, match=r"targets must be left out of a sweep, .* got \[1\]"):
         sweep(RING, "secure-sum", tmp_path / "c", targets=[1])
-    with pytest.raises(InputError, match=r"tolerance must be left out of a sweep, .* got 0.1"):
-        sweep(RING, "secure-sum", tmp_path / "c", tolerance=0.1)
     assert not (tmp_path / "c").exists()
+    wide = sweep(RING, "secure-sum", tmp_path / "d", effort=Effort(tolerance=0.1), tile=5)
+    assert (wide.manifest.tolerance, first.manifest.tolerance) == (0.1, None)
+    with pytest.raises(InputError, match=r"its tolerance is 0.1, and 0.2 was asked for"):
+        sweep(RING, "secure-sum", tmp_path / "d", tolerance=0.2, resume=True)
 
 
 def test_unknown_words_are_named() -> None:
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'engin' .*contribution, .*workers"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'engin' .*contribution, .*tolerance"):
         account(RING, VIEW, engin="auto", **MECHANISM)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword argument 'relation'"):
         sensitivity(RING, VIEW, relation="zero-out")  # type: ignore[call-arg]
@@ -208,10 +220,55 @@ def test_vocabularies_agree() -> None:
     assert get_args(Engine) == ENGINES
     assert get_args(Depth) == DEPTHS
     fields = {*Scenario.__dataclass_fields__, "effort", *Effort.__dataclass_fields__}
-    assert set(Words.__annotations__) == fields - {"protocol", "view", "depth"}
-    assert set(StreamWords.__annotations__) < set(Words.__annotations__)
-    scenario, effort = asked(RING, "secure-sum", {"effort": Effort(workers=2)})
+    assert set(SweepWords.__annotations__) == fields - {"protocol", "view", "depth"}
+    assert set(Words.__annotations__) == set(SweepWords.__annotations__) - {"workers"}
+    assert set(WidthWords.__annotations__) < set(StreamWords.__annotations__) < set(Words.__annotations__)
+    scenario, effort = asked(RING, "secure-sum", {"effort": Effort(workers=2)}, SweepWords)
     assert (scenario.view, effort.workers) == ("secure-sum", 2)
+
+
+@pytest.mark.parametrize(
+    ("known", "words", "sentence"),
+    [
+        (
+            Words,
+            {"workers": 8},
+            "workers must be left out here; got 8 (processes share a sweep alone: sweep(",
+        ),
+        (
+            Words,
+            {"effort": Effort(workers=8)},
+            "workers must be left out here; got 8 (processes share a sweep",
+        ),
+        (
+            WidthWords,
+            {"engine": "filter"},
+            "engine must be left out here; got 'filter' (this verb has one way",
+        ),
+        (
+            WidthWords,
+            {"effort": Effort(depth="bulk")},
+            "effort must be left out here; got 'bulk' (this verb solves",
+        ),
+    ],
+)
+def test_what_a_verb_does_not_spend_is_refused(known: type, words: Any, sentence: str) -> None:
+    with pytest.raises(InputError) as caught:
+        asked(RING, "secure-sum", words, known)
+    assert sentence in str(caught.value)
+
+
+def test_no_verb_but_a_sweep_takes_workers() -> None:
+    many = Effort(workers=8)
+    for ask in (
+        lambda: account(HALF, effort=many, **MECHANISM),
+        lambda: account_all(ALL, effort=many, **MECHANISM),
+        lambda: rate(RING, VIEW, effort=many),
+        lambda: certify(RING, VIEW, 1, effort=many),
+        lambda: local_account(HALF, effort=many, **MECHANISM),
+    ):
+        with pytest.raises(InputError, match="workers must be left out here; got 8"):
+            ask()
 
 
 def test_a_relation_is_never_dropped() -> None:

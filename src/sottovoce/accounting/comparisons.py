@@ -12,24 +12,36 @@ import numpy as np
 
 from sottovoce.accounting.values import Account
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.interval import UNIT_ROUNDOFF, Interval
-from sottovoce.protocols import GIVEN, STATE, compiled_rounds, gossip
+from sottovoce.interval import Interval
+from sottovoce.protocols import CONTRIBUTION, GIVEN, STATE, Exchange, compiled_rounds, exact, gossip, spread
+from sottovoce.rounding import roundings
 from sottovoce.scenarios import RelationWords, Scenario, asked
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View, assumption_of, rests_on
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
     from sottovoce.accounting.table import AccountTable
     from sottovoce.participation import Participation
-    from sottovoce.protocols import CompiledRound, Contribution, Protocol
+    from sottovoce.protocols import CompiledRound, Contribution, PerNode, Program, Protocol
 
     Columns = dict[int, dict[tuple[int, int], Fraction]]
 
 __all__ = ["central_account", "compared", "local_account"]
 
+# So many draws of a round are compiled in a minute or two and a gigabyte; above, a comparison is left out.
+MOST_DRAWS = 200_000
+# Looking for nodes that are alike must not cost more than it saves.
+MOST_ALIKE = 2000
+
 
 def compared(table: AccountTable) -> dict[str, Account | InputError | NotCertified]:
-    """Local DP and central aggregation at the noise of a table: accounts, or the reasons why there are none."""
+    """Local DP and central aggregation at the noise of a table: accounts, or the reasons why there are none.
+
+    Guarantee: those of `local_account` and `central_account`. A reason is an error's sentence, to be shown in a
+    number's place.
+    """
     found: dict[str, Account | InputError | NotCertified] = {}
     for name, compare in (("local", local_account), ("central", central_account)):
         try:
@@ -149,24 +161,125 @@ def _everyone(protocol: Protocol, participation: Participation, contribution: Co
 
     Where each node's own noise enters as its contributions do, and is sent at once, whoever sees all messages knows
     x_t + u_t of every node and nothing else.
+
+    Guarantee: holds the largest Δ² of a target: from the shares of noise where contributions are sent at once beside
+    their own draw, else from the certified intervals of all targets.
     """
     try:
-        rounds = [_entering(each, protocol) for each in _rounds_of(protocol)]
+        rounds = _entering_rounds(protocol)
     except InputError:
         rounds = []
     if rounds and all(each.seen and not each.shared for each in rounds):
         worst = {tuple(_shares(protocol, [each.variances[j] for each in rounds])) for j in range(protocol.n)}
         if not protocol.encoded or all(len(set(shares)) == 1 for shares in worst):
             return _largest(protocol, worst, participation, contribution)
-    found = sensitivity(protocol, View.everyone, contribution=contribution, participation=participation)
+    _check_size(protocol, "local DP")
+    found = sensitivity(
+        protocol,
+        View.everyone,
+        _unlike(protocol),
+        contribution=contribution,
+        participation=participation,
+    )
     return Interval(float(found.squared_lower.max()), float(found.squared_upper.max()))
 
 
 def _summed(protocol: Protocol, participation: Participation, contribution: Contribution) -> Interval:
-    """Δ² of the sums of all contributions and all noise, round by round; draws of edges cancel in them."""
-    rounds = [_entering(each, protocol) for each in _rounds_of(protocol)]
+    """Δ² of the sums of all contributions and all noise, round by round; draws of edges cancel in them.
+
+    Guarantee: holds Δ² of whoever is given the sums alone.
+    """
+    rounds = _entering_rounds(protocol)
     shares = _shares(protocol, [sum(each.variances, Fraction(0)) for each in rounds])
     return _largest(protocol, {tuple(shares)}, participation, contribution)
+
+
+def _entering_rounds(protocol: Protocol) -> list[_Entering]:
+    """How noise enters the rounds that differ: read off the programs if their terms tell, else from compiled rounds.
+
+    Refused is noise that enters elsewhere than contributions do, and what is too large to be compiled.
+    """
+    told = [_as_written(program, protocol.n) for program in protocol.programs]
+    if all(each is not None for each in told):
+        return [told[t % len(told)] for t in range(protocol.period)]  # type: ignore[misc]
+    _check_size(protocol, "central aggregation")
+    return [_entering(each, protocol) for each in _rounds_of(protocol)]
+
+
+def _as_written(program: Program, n: int) -> _Entering | None:
+    """How noise enters a round, if every instruction adds the same multiple of contribution and draws; None elsewhere.
+
+    Then contribution and draws enter as one, contribution + Σ draws, whatever the weights are. Until the first exchange
+    nodes are on their own, so that the multiple of the contribution in what it sends follows from the terms.
+
+    Guarantee: exact.
+    """
+    drawn = [draw.name for draw in program.draws]
+    reach: dict[str, list[Fraction]] = {}
+    sent: list[Fraction] | None = None
+    for step in program.instructions:
+        if isinstance(step, Exchange):
+            sent = reach.get(step.message, [Fraction(0)]) if sent is None else sent
+            reach[step.into] = [Fraction(0)]
+            continue
+        given = step.terms.get(CONTRIBUTION, 0)
+        if any(step.terms.get(name, 0) != given for name in drawn):
+            return None
+        if sent is None:
+            reach[step.into] = _added(
+                (_each(value), reach.get(name, [Fraction(name == CONTRIBUTION)]))
+                for name, value in step.terms.items()
+                if name not in drawn
+            )
+    variances = [Fraction(0)] * n
+    for draw in program.draws:
+        if draw.each == "node":
+            levels = spread(draw.level, n)
+            variances = [total + level * level for total, level in zip(variances, levels, strict=True)]
+    return _Entering(
+        variances=tuple(variances),
+        shared=any(draw.each == "edge" for draw in program.draws),
+        seen=sent is not None and all(sent),
+    )
+
+
+def _each(value: PerNode) -> list[Fraction]:
+    """A coefficient as a list of one number for all nodes, or of one a node."""
+    return [exact(each) for each in value] if isinstance(value, tuple) else [exact(value)]
+
+
+def _added(products: Iterable[tuple[list[Fraction], list[Fraction]]]) -> list[Fraction]:
+    """Σ of products of lists, of which one of length 1 stands for all nodes."""
+    total = [Fraction(0)]
+    for left, right in products:
+        size = max(len(total), len(left), len(right))
+        total = [total[k % len(total)] + left[k % len(left)] * right[k % len(right)] for k in range(size)]
+    return total
+
+
+def _unlike(protocol: Protocol) -> list[Hashable] | None:
+    """One node of each kind that relabellings carry onto each other; all nodes (None) of a large network.
+
+    Whoever sees every message sees the same of nodes of one kind.
+    """
+    if protocol.n > MOST_ALIKE:
+        return None
+    orbits = protocol.symmetries.orbits(range(protocol.n))
+    return [protocol.labels[k] for k in sorted({orbits.first(j) for j in range(protocol.n)})]
+
+
+def _check_size(protocol: Protocol, compared_with: str) -> None:
+    """Refuse a comparison of more draws than fit, before any of them is made."""
+    per_round = max(
+        sum(protocol.n if draw.each == "node" else weights.matrix.nnz // 2 for draw in program.draws)
+        for weights in protocol.schedule
+        for program in protocol.programs
+    )
+    if per_round > MOST_DRAWS:
+        raise NotCertified(
+            f"the comparison with {compared_with} takes at most {MOST_DRAWS} draws a round; the protocol "
+            f"{protocol.name!r} makes {per_round} (compare on a smaller network)"
+        )
 
 
 def _rounds_of(protocol: Protocol) -> tuple[CompiledRound, ...]:
@@ -185,7 +298,12 @@ def _largest(
     participation: Participation,
     contribution: Contribution,
 ) -> Interval:
-    """The largest Δ² over some lists of 1/variance, which repeat: M is one of them as a diagonal, or CᵀC times one."""
+    """The largest Δ² over some lists of 1/variance, which repeat: M is one of them as a diagonal, or CᵀC times one.
+
+    Guarantee: holds the largest Δ². Without an encoder M is diagonal, so that Δ² is a sum of entries over one
+    pattern; entries and sums are rounded at most `rounds` + 4 times, and four times that is allowed for. With one,
+    the everyone view of two nodes that gossip has M = CᵀC, whose interval is scaled.
+    """
     rounds = protocol.rounds
     if protocol.encoded:
         alone = {share for shares in several for share in shares}
@@ -212,9 +330,12 @@ def _largest(
     return _around(best, best, 4 * (rounds + 4))
 
 
-def _around(lower: float, upper: float, roundings: int) -> Interval:
-    """An interval whose ends were rounded so many times, each by half a unit in the last place."""
-    slack = roundings * UNIT_ROUNDOFF
+def _around(lower: float, upper: float, times: int) -> Interval:
+    """An interval whose ends were rounded so many times, each by half a unit in the last place.
+
+    Guarantee: holds what was rounded, to first order; `times` is twice the number that take place or more.
+    """
+    slack = roundings(times)
     return Interval(lower * (1 - slack), upper * (1 + slack))
 
 

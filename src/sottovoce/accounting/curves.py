@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ε against rounds: Δ² of the worst, the median and the best target of a view, for growing horizons."""
+"""ε against rounds: Δ² of the worst, the median and the best target of a view, for growing horizons.
+
+A curve is a few accounts of the same view over fewer rounds. Nothing is interpolated: points are certified one by
+one, and monotonicity says what lies between.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +46,8 @@ class Curve:
 
 def horizons(rounds: int, count: int = 8) -> tuple[int, ...]:
     """About `count` numbers of rounds up to `rounds`, evenly spaced on a logarithmic axis.
+
+    The first is 1 and the last is `rounds`; fewer than `count` come out where rounding makes two the same.
 
     >>> horizons(100)
     (1, 2, 4, 7, 14, 27, 52, 100)
@@ -87,7 +93,10 @@ def view_curve(scenario: Scenario, *, progress: Callable[[int, int], None] | Non
 def table_curve(
     table: AccountTable, row: int, *, progress: Callable[[int, int], None] | None = None
 ) -> Curve:
-    """The curve of the view and the targets that row `row` of `table.observers` stands for."""
+    """The curve of the view and the targets that row `row` of `table.observers` stands for.
+
+    Guarantee: that of `view_curve`.
+    """
     chosen = table.target_indices[table.observer_of == row]
     targets = [table.protocol.labels[index] for index in chosen]
     return view_curve(table.scenario.of(table.view_of(row), targets), progress=progress)
@@ -99,7 +108,13 @@ def table_curves(
     most_pairs: int = _PAIRS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sequence[Curve]:
-    """The curves of the observers that learn most, as many as `most_pairs` allow and at least one."""
+    """The curves of the observers that learn most, as many as `most_pairs` allow and at least one.
+
+    Observers are ranked by the largest upper end of Δ² over their targets; a curve costs as many accounts as it has
+    points, so `most_pairs` bounds the work.
+
+    Guarantee: that of `view_curve` for each; nothing is claimed of observers that are left out.
+    """
     worst = np.zeros(len(table.observers))
     np.maximum.at(worst, table.observer_of, table.squared_upper)
     order = np.argsort(-worst, kind="stable")

@@ -18,7 +18,7 @@ import numpy as np
 
 from sottovoce import gaussian
 from sottovoce.errors import InputError, at_least, probability
-from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.rounding import roundings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -54,7 +54,7 @@ def binomial_above(count: int, rate: float) -> Array:
     with np.errstate(under="ignore"):
         ratios = (count - k) / (k + 1) * (rate / (1 - rate))
         r = np.concatenate([np.cumprod(1 / ratios[:mode][::-1])[::-1], [1.0], np.cumprod(ratios[mode:])])
-    bound = r / r.sum() * (1 + 12 * (count + 2) * UNIT_ROUNDOFF)
+    bound = r / r.sum() * (1 + roundings(12 * (count + 2)))
     return np.asarray(np.clip(bound, _FLOOR, 1.0))
 
 
@@ -104,7 +104,11 @@ def mixed_epsilon(mus: ArrayLike, probabilities: ArrayLike, delta: float) -> flo
 
 
 def _drawn(mus: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
-    """Both as arrays of as many numbers in the last axis."""
+    """Both as arrays of as many numbers in the last axis.
+
+    A μ without a probability, or a probability outside 0 … 1, is refused; they need not sum to 1, as upper bounds do
+    not.
+    """
     values = np.asarray(mus, dtype=np.float64)
     weights = np.asarray(probabilities, dtype=np.float64)
     if weights.ndim != 1 or values.ndim == 0 or values.shape[-1] != weights.size:
@@ -120,6 +124,10 @@ def _drawn(mus: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
 
 
 def _weighted(values: Array, weights: Array, epsilon: Array) -> Array:
-    """Σ_k p_k δ(ε; μ_k), rounded up: positive terms, each off by a unit, in a sum of as many."""
+    """Σ_k p_k δ(ε; μ_k), rounded up: positive terms, each off by a unit, in a sum of as many.
+
+    Guarantee: an upper bound, if the weights are: every δ is rounded up, terms are not negative, and a sum of k of
+    them is off by k units at most in any order.
+    """
     total = np.asarray(gaussian.delta(values, epsilon[..., None])) @ weights
-    return np.asarray(total * (1 + (weights.size + 4) * UNIT_ROUNDOFF))
+    return np.asarray(total * (1 + roundings(weights.size + 4)))

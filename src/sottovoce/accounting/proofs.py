@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificates that go with a table of accounts: of its worst pair, and of those that need one of their own."""
+"""The certificates that go with a table of accounts: of its worst pair, and of those that need one of their own.
+
+A table of training shows many pairs whose bounds are of several kinds. One certificate proves the worst; another pair
+needs its own only where a simple bound, which a reader can check without a search, does not put it below the worst.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,10 @@ class CarriedProof:
 
     @property
     def texts(self) -> str | list[str] | None:
-        """As a page carries them: one text, a list for training, None where there is none."""
+        """As a page carries them: one text, a list for training, None where there is none.
+
+        Guarantee: each text reads back as the certificate that `verify` has accepted.
+        """
         written = [to_text(certificate) for certificate in self.certificates]
         if not written:
             return None
@@ -114,7 +121,11 @@ def _of_pair(table: AccountTable, place: int, shown: float) -> Certificate:
 
 
 def _further(table: AccountTable, first: Certificate, worst: int, shown: float) -> list[Certificate]:
-    """Certificates of the pairs of training that no simple bound proves to stay below the worst, the largest first."""
+    """Certificates of the pairs of training that no simple bound proves to stay below the worst, the largest first.
+
+    Guarantee: every pair of the table that is not named has `simple_bound` at most what is shown, unless there are
+    more pairs than are looked at or more certificates than a page carries.
+    """
     found: list[Certificate] = []
     if len(table) > MOST_LOOKED_AT:
         return found
@@ -135,7 +146,11 @@ def _further(table: AccountTable, first: Certificate, worst: int, shown: float) 
 
 
 def _unlike(table: AccountTable, first: Certificate, worst: int) -> list[Certificate]:
-    """Certificates of training with memory, one for all pairs that are alike; hearing every message bounds the rest."""
+    """Certificates of training with memory, one for all pairs that are alike; hearing every message bounds the rest.
+
+    Guarantee: a pair whose bound rests on hidden states is certified, or carried by a relabelling from one that is,
+    as long as there are not more than a page carries.
+    """
     if not isinstance(first.proof, MovesProof):
         return []
     alike = AlikePairs(first, table.protocol.schedule[0])

@@ -28,8 +28,9 @@ from sottovoce.accounting.mixtures import binomial_above, mixed_delta, mixed_eps
 from sottovoce.accounting.values import Account, mu_ends
 from sottovoce.accounting.verbs import account_all
 from sottovoce.errors import InputError, NotCertified, positive, probability
-from sottovoce.interval import UNIT_ROUNDOFF, Interval
+from sottovoce.interval import Interval
 from sottovoce.participation import Participation
+from sottovoce.rounding import roundings, slightly_above
 from sottovoce.scenarios import asked
 from sottovoce.sensitivities import check_rounds
 
@@ -99,7 +100,11 @@ class SampledAccount:
         return min(self.bounds(delta).values())
 
     def delta(self, epsilon: float) -> float:
-        """The smaller of both bounds on δ at ε; an upper bound."""
+        """The smaller of both bounds on δ at ε; an upper bound.
+
+        Guarantee: an upper bound; 10⁻¹³ a round is added to what dp-accounting returns, for its Fourier transforms.
+        Source: as for `sampled_account`.
+        """
         told = float(mixed_delta(self._mus, self._weights, epsilon))
         amplified = self._amplified
         if amplified is None:
@@ -107,17 +112,30 @@ class SampledAccount:
         return min(told, float(amplified.get_delta_for_epsilon(epsilon)) + LOST * self.rounds)
 
     def method(self, delta: float | None = None) -> Method:
-        """Which of both bounds gives ε at δ; that of coins that are told if both are the same."""
+        """Which of both bounds gives ε at δ; that of coins that are told if both are the same.
+
+        Guarantee: exact, as a name of what `epsilon` returns.
+        """
         bounds = self.bounds(delta)
         return min(bounds, key=lambda name: bounds[name])
 
     @property
     def assumption(self) -> Assumption:
-        """What ε at `default_delta` rests on: nothing, if it is that of who sees every message."""
+        """What ε at `default_delta` rests on: nothing, if it is that of who sees every message.
+
+        Guarantee: weaker than `told_assumption` only at `default_delta`, so that an account, which may be asked at
+        any δ, names the other.
+        """
         return "none" if self.method() == "amplified" else self.told_assumption
 
     def bounds(self, delta: float | None = None) -> dict[Method, float]:
-        """ε at δ by each bound there is; without dp-accounting, or for a δ it cannot resolve, one alone."""
+        """ε at δ by each bound there is; without dp-accounting, or for a δ it cannot resolve, one alone.
+
+        Guarantee: each is an upper bound of the smallest ε: "told" proved up to the rounding of `gaussian`,
+        "amplified" as far as dp-accounting's pessimistic estimates are, asked at δ less 10⁻¹³ a round, and left out
+        where that is half of δ or more.
+        Source: as for `sampled_account`.
+        """
         chosen = self.default_delta if delta is None else delta
         probability(delta=chosen)
         found: dict[Method, float] = {"told": _told(tuple(self._mus), tuple(self._weights), chosen)}
@@ -129,11 +147,18 @@ class SampledAccount:
 
     @property
     def seldom(self) -> float:
-        """The probability, at most, that a record takes part in a round of which anything is seen."""
-        return float(self._weights[1:][np.array(self.squared_upper) > 0].sum() * (1 + 1e-12))
+        """The probability, at most, that a record takes part in a round of which anything is seen.
+
+        Guarantee: an upper bound; a sum of upper bounds of probabilities, raised by more than its rounding.
+        """
+        return float(slightly_above(self._weights[1:][np.array(self.squared_upper) > 0].sum()))
 
     def account(self, *, observers: tuple[Hashable, ...] = (), target: Hashable = None) -> Account:
-        """The same as an account, which rests on `told_assumption` at every δ, whichever bound is the smaller there."""
+        """The same as an account, which rests on `told_assumption` at every δ, whichever bound is the smaller there.
+
+        Guarantee: ε and δ are upper bounds, those of the coins; μ and what is made of it holds as if the record took
+        part in every round. Lower ends are 0, as nothing is proved from below.
+        """
         every = Account.of(
             Interval(0.0, self.squared_upper[-1]),
             method=self.method(),
@@ -149,7 +174,10 @@ class SampledAccount:
         return replace(every, coins=replace(self, table=None))
 
     def with_noise(self, noise_multiplier: float) -> SampledAccount:
-        """The same run at another noise."""
+        """The same run at another noise.
+
+        Guarantee: exact: bounds of Δ² do not depend on the noise multiplier.
+        """
         positive(noise_multiplier=noise_multiplier)
         table = None if self.table is None else self.table.with_noise(noise_multiplier)
         return replace(self, noise_multiplier=float(noise_multiplier), table=table)
@@ -336,7 +364,11 @@ def _once(scenario: Scenario) -> Scenario:
 
 
 def _counts(rounds: int, rate: float) -> tuple[int, ...]:
-    """The counts of rounds that are bounded: those that are likely, at most `COUNTS` of them, and all."""
+    """The counts of rounds that are bounded: those that are likely, at most `COUNTS` of them, and all.
+
+    Counts between two of them are charged as the larger one, and those beyond the last likely one as all rounds, so
+    that nothing is left out: fewer counts make ε larger, never smaller.
+    """
     below = np.cumsum(binomial_above(rounds, rate))
     most = min(rounds, int(np.searchsorted(below, 1 - BEYOND)) + 1)
     least = max(1, int(np.searchsorted(below, BEYOND)))
@@ -345,11 +377,14 @@ def _counts(rounds: int, rate: float) -> tuple[int, ...]:
 
 @lru_cache(maxsize=16)
 def _spans(rounds: int, rate: float, counts: tuple[int, ...]) -> Array:
-    """P(K = 0), and P(previous count < K ≤ count) for each count."""
+    """P(K = 0), and P(previous count < K ≤ count) for each count.
+
+    Guarantee: upper bounds of these probabilities; each sum of positive numbers is raised by more than its rounding.
+    """
     tosses = binomial_above(rounds, rate)
     starts = np.array([0, 1, *(count + 1 for count in counts[:-1])])
     # Sums of positive numbers, rounded up.
-    return np.minimum(np.add.reduceat(tosses, starts) * (1 + 2 * tosses.size * UNIT_ROUNDOFF), 1.0)
+    return np.minimum(np.add.reduceat(tosses, starts) * (1 + roundings(2 * tosses.size)), 1.0)
 
 
 def _own_level(protocol: Protocol) -> float | None:
@@ -357,6 +392,8 @@ def _own_level(protocol: Protocol) -> float | None:
 
     In s_t = g(W s_{t−1}) + x_t + u_t all that a node carries on is made of messages, so who sees these sees each
     contribution once, beside that round's draw. Whoever knows other nodes' draws knows nothing of this one.
+
+    Guarantee: a lower bound, rounded down; less noise makes ε larger.
     """
     if not protocol.plain and (protocol.updates is None or not protocol.gossips):
         return None

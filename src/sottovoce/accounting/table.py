@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`AccountTable`: what one or many observers learn about many targets, as arrays."""
+"""`AccountTable`: what one or many observers learn about many targets, as arrays.
+
+Arrays in, arrays out: what an `Account` says of one pair the columns say of all, by the same functions, so that a
+table of a million pairs costs a few evaluations of arrays. Rows are pairs, in the order in which views were computed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sottovoce import gaussian
-from sottovoce.accounting.values import Account, epsilon_below, mu_ends
+from sottovoce.accounting.values import Account, mu_ends
 from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, positive, probability
 from sottovoce.interval import Interval, as_given, both_ends, rounded_up
 from sottovoce.markup import MOST_ROWS, shown
@@ -115,29 +119,48 @@ class AccountTable(Answer):
 
     @property
     def mu_lower(self) -> Array:
-        """Lower ends of μ = factor·Δ/noise_multiplier."""
+        """Lower ends of μ = factor·Δ/noise_multiplier.
+
+        Guarantee: lower bounds, for some neighbouring streams of each pair do leak that much; those of `mu_ends`.
+        """
         return self._mu[0]
 
     @property
     def mu_upper(self) -> Array:
-        """Upper ends of μ."""
+        """Upper ends of μ.
+
+        Guarantee: upper bounds under `assumption`, rounding included; those of `mu_ends`.
+        """
         return self._mu[1]
 
     @cached_property
     def epsilon_lower(self) -> Array:
-        """Lower ends of ε at the table's δ."""
-        return epsilon_below(self.mu_lower, self.delta)
+        """Lower ends of ε at the table's δ.
+
+        Guarantee: lower bounds of the smallest ε, 0 where nothing is proved.
+        Source: Balle & Wang 2018, Theorem 8, inverted; docs/proofs/profile.md, "Lower ends".
+        """
+        return np.asarray(gaussian.epsilon_lower(self.mu_lower, self.delta))
 
     @cached_property
     def epsilon_upper(self) -> Array:
-        """Upper ends of ε at the table's δ: what a person is shown."""
+        """Upper ends of ε at the table's δ: what a person is shown.
+
+        Guarantee: upper bounds under `assumption`: the view of each pair is (ε, δ)-private, rounding included.
+        Source: Balle & Wang 2018, Theorem 8, inverted.
+        """
         return np.asarray(gaussian.epsilon(self.mu_upper, self.delta))
 
     def view_of(self, row: int) -> View:
         """The view that `observers[row]` has."""
         if isinstance(self.scenario.view, View):
             return self.scenario.view
-        return View(name=self.view, observers=tuple(self.observers[row]), own_noise=self.own_noise)
+        return View(
+            name=self.view,
+            observers=tuple(self.observers[row]),
+            own_noise=self.own_noise,
+            exchanges=self.scenario.exchanges,
+        )
 
     def question(self, place: int) -> Scenario:
         """The scenario of one pair alone."""
@@ -154,7 +177,11 @@ class AccountTable(Answer):
         return self.about(key)
 
     def about(self, target: Hashable) -> Account:
-        """What the worst observer learns about `target`."""
+        """What the worst observer learns about `target`.
+
+        Guarantee: the upper end holds for every observer of the table, each alone; two that pool what they see are a
+        coalition.
+        """
         places = np.flatnonzero(self.target_indices == self.protocol.index(target))
         if places.size == 0:
             raise InputError(
@@ -164,7 +191,11 @@ class AccountTable(Answer):
         return self._account(places[np.argmax(self.mu_upper[places])])
 
     def pair(self, observer: Hashable, target: Hashable) -> Account:
-        """What `observer`, a node or the nodes of a coalition, learns about `target`."""
+        """What `observer`, a node or the nodes of a coalition, learns about `target`.
+
+        Guarantee: that of `Account.of`, under the table's assumption, or a weaker one where the pair's own bound
+        needs less.
+        """
         row = self._row(observer)
         index = self.protocol.index(target)
         places = np.flatnonzero((self.observer_of == row) & (self.target_indices == index))
@@ -176,20 +207,33 @@ class AccountTable(Answer):
         return self._account(places[0])
 
     def worst(self) -> Account:
-        """The pair that learns most: the largest upper end of μ, the first of equals."""
+        """The pair that learns most: the largest upper end of μ, the first of equals.
+
+        Guarantee: the upper end of its ε bounds that of every pair of the table, since ε grows with μ. Its lower end
+        is its own: another pair of a wider interval may truly learn more.
+        """
         return self._account(np.argmax(self.mu_upper))
 
     def median(self) -> Account:
-        """The middle pair by the upper end of μ; the lower of two, so that it is a pair of the table."""
+        """The middle pair by the upper end of μ; the lower of two, so that it is a pair of the table.
+
+        Guarantee: at least half of the pairs have an upper end that is no larger.
+        """
         order = np.argsort(self.mu_upper, kind="stable")
         return self._account(order[(len(self) - 1) // 2])
 
     def best(self) -> Account:
-        """The pair that learns least, by the upper end of μ."""
+        """The pair that learns least, by the upper end of μ.
+
+        Guarantee: that of its own account; which pair truly learns least may be another one.
+        """
         return self._account(np.argmin(self.mu_upper))
 
     def most_exposed(self, count: int = 10) -> list[tuple[Hashable, Account]]:
-        """The targets about which most is learnt, worst first, each with its worst observer's account."""
+        """The targets about which most is learnt, worst first, each with its worst observer's account.
+
+        Guarantee: no target that is left out has a larger upper end than one that is named.
+        """
         at_least(1, count=count)
         order = np.argsort(-self.mu_upper, kind="stable")
         # In descending order the first pair of a target is its worst.
@@ -198,7 +242,10 @@ class AccountTable(Answer):
         return [(account.target, account) for account in chosen]
 
     def with_noise(self, noise_multiplier: float) -> AccountTable:
-        """The same pairs at another noise level."""
+        """The same pairs at another noise level.
+
+        Guarantee: exact: Δ² does not depend on the noise multiplier, so that nothing is computed again but μ and ε.
+        """
         return replace(self, noise_multiplier=noise_multiplier)
 
     def _repr_html_(self) -> str:
@@ -275,7 +322,10 @@ class AccountTable(Answer):
         return missing_noise(self.protocol, int(self.target_indices[places[0]])) if places.size else None
 
     def _suffices(self, squared: Array, noise: float, epsilon: float, delta: float) -> bool:
-        """Whether pairs of these Δ² are (ε, δ)-private at this noise."""
+        """Whether pairs of these Δ² are (ε, δ)-private at this noise.
+
+        The same functions as those behind `epsilon_upper`, so that what is checked here is what the table will show.
+        """
         upper = mu_ends(squared, squared, relation=self.relation, noise_multiplier=noise)[1]
         return bool(np.all(gaussian.epsilon(upper, delta) <= epsilon))
 

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Account`: what is learnt about one target, as intervals, with the rules by which runs compose."""
+"""`Account`: what is learnt about one target, as intervals, with the rules by which runs compose.
+
+One number, μ, says all that a Gaussian mechanism gives away, and every other measure is a function of it that grows
+with it. So an account keeps an interval of μ, and each measure maps its two ends: the lower one by a function that is
+rounded down, the upper one by a function that is rounded up. What is shown as a guarantee is the upper end.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +16,9 @@ import numpy as np
 
 from sottovoce import gaussian
 from sottovoce.errors import InputError, at_least, needs, one_of, positive, probability
-from sottovoce.interval import UNIT_ROUNDOFF, Interval, as_given, both_ends, rounded_up
+from sottovoce.interval import Interval, as_given, both_ends, rounded_up
 from sottovoce.markup import shown
+from sottovoce.rounding import roundings
 from sottovoce.scenarios import CONTRIBUTIONS, RELATIONS, Relation
 from sottovoce.views import ASSUMPTIONS, Assumption
 
@@ -30,9 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ASSUMPTIONS", "RELATIONS", "Account", "Assumption", "Relation"]
 
-# Above the error that `gaussian` states for its upper bounds, so that this much below them is a lower bound.
-_MARGIN = 4e-12
-# Below this `gaussian` bounds no relative error.
+# Below this a product of floats may have lost digits.
 _TINY = 1e-290
 
 
@@ -135,6 +139,8 @@ class Account:
     def epsilon(self, delta: float | None = None) -> Interval:
         """The smallest ε for which the view is (ε, δ)-private; δ is `default_delta` if left out.
 
+        With `coins` the lower end is 0, as their bounds are one-sided.
+
         Guarantee: holds the smallest ε of the true μ; the upper end is a valid ε.
         Source: Balle & Wang 2018, Theorem 8, inverted.
         """
@@ -147,7 +153,8 @@ class Account:
         if self.coins is not None:
             return Interval(0.0, self.coins.epsilon(chosen))
         return Interval(
-            float(epsilon_below(self.mu.lower, chosen)), gaussian.epsilon(self.mu.upper, float(chosen))
+            gaussian.epsilon_lower(self.mu.lower, float(chosen)),
+            gaussian.epsilon(self.mu.upper, float(chosen)),
         )
 
     def _repr_html_(self) -> str:
@@ -174,45 +181,70 @@ class Account:
     def delta(self, epsilon: float) -> Interval:
         """The smallest δ for which the view is (ε, δ)-private.
 
+        With `coins` the lower end is 0, as their bounds are one-sided.
+
         Guarantee: holds the smallest δ of the true μ; the upper end is a valid δ.
-        Source: Balle & Wang 2018, Theorem 8.
+        Source: Balle & Wang 2018, Theorem 8; docs/proofs/profile.md, "Lower ends".
         """
         _one_number(epsilon=epsilon)
         if self.coins is not None:
             return Interval(0.0, self.coins.delta(epsilon))
         return Interval(
-            _below(gaussian.delta(self.mu.lower, epsilon)),
+            gaussian.delta_lower(self.mu.lower, epsilon),
             gaussian.delta(self.mu.upper, epsilon),
         )
 
     def rdp(self, alpha: float) -> Interval:
-        """The Rényi divergence αμ²/2 of order α > 1 (Mironov 2017, Corollary 3)."""
+        """The Rényi divergence αμ²/2 of order α > 1 (Mironov 2017, Corollary 3).
+
+        Guarantee: holds the divergence of the true μ. The product is rounded twice on its way up, so that 16 units of
+        roundoff below it is a lower bound; a lower end below 1e-290 is 0.
+        Source: Mironov 2017, Corollary 3.
+        """
         _one_number(alpha=alpha)
         return Interval(_below(gaussian.rdp(self.mu.lower, alpha)), gaussian.rdp(self.mu.upper, alpha))
 
     def zcdp(self) -> Interval:
-        """The parameter ρ = μ²/2 of zero-concentrated DP (Bun & Steinke 2016, Proposition 1.6)."""
+        """The parameter ρ = μ²/2 of zero-concentrated DP (Bun & Steinke 2016, Proposition 1.6).
+
+        Guarantee: holds ρ of the true μ, as `rdp` does, of which it is the case α = 1.
+        Source: Bun & Steinke 2016, Proposition 1.6.
+        """
         return Interval(_below(gaussian.zcdp(self.mu.lower)), gaussian.zcdp(self.mu.upper))
 
     def advantage(self) -> Interval:
-        """True-positive minus false-positive rate of the best membership attack: 2Φ(μ/2) − 1."""
-        return Interval(_below(gaussian.advantage(self.mu.lower)), gaussian.advantage(self.mu.upper))
+        """True-positive minus false-positive rate of the best membership attack: 2Φ(μ/2) − 1.
+
+        It is the smallest δ at ε = 0.
+
+        Guarantee: holds the advantage of the true μ; no attack on this view has more than the upper end, whatever it
+        knows beside it.
+        Source: Dong, Roth & Su 2022, the profile at ε = 0; docs/proofs/profile.md.
+        """
+        return Interval(gaussian.delta_lower(self.mu.lower, 0.0), gaussian.advantage(self.mu.upper))
 
     def best_guess(self) -> float:
         """How often the best guess whether a record is there is right, in per cent and at most: 50·(1 + advantage).
 
         What is learnt may be too little to move a float away from 50, and is something all the same.
+
+        Guarantee: an upper bound, for a record that is there as often as not; a sum and a product are rounded, and
+        two units in the last place are added. No guess is right more often than always.
         """
         advantage = self.advantage().upper
-        return math.nextafter(50 * (1 + advantage), math.inf) if advantage else 50.0
+        return min(100.0, _up(50 * (1 + advantage))) if advantage else 50.0
 
     def true_positive_rate(self, fpr: float) -> Interval:
-        """True-positive rate of the best attack whose false-positive rate is `fpr`: Φ(Φ⁻¹(fpr) + μ)."""
+        """True-positive rate of the best attack whose false-positive rate is `fpr`: Φ(Φ⁻¹(fpr) + μ).
+
+        Guarantee: holds the rate of the true μ; the lower end is never below `fpr`, which guessing reaches.
+        Source: Dong, Roth & Su 2022, Section 2.2; docs/proofs/profile.md.
+        """
         _one_number(fpr=fpr)
-        upper = gaussian.true_positive_rate(self.mu.upper, fpr)
-        # Guessing already reaches fpr.
-        lower = max(_below(gaussian.true_positive_rate(self.mu.lower, fpr)), float(fpr))
-        return Interval(lower, upper)
+        return Interval(
+            gaussian.true_positive_rate_lower(self.mu.lower, float(fpr)),
+            gaussian.true_positive_rate(self.mu.upper, float(fpr)),
+        )
 
     def to_dp_event(self) -> DpEvent:
         """The upper end as an event of dp-accounting: GaussianDpEvent(noise_multiplier=1/μ).
@@ -249,13 +281,27 @@ class Account:
 
     @property
     def always(self) -> Account:
-        """The same as if the target contributed in every round; the account itself, where no coins are tossed."""
+        """The same as if the target contributed in every round; the account itself, where no coins are tossed.
+
+        Guarantee: an upper bound of what the account with coins says: a run in which a record takes part in some
+        rounds shows no more than one in which it takes part in all.
+        """
         if self.coins is None:
             return self
         return replace(self, coins=None, method=self.coins.told_method, participation="full")
 
     def __add__(self, other: object) -> Account:
-        """Both runs together, if independent and about the same target under the same relation."""
+        """Both runs together, if independent and about the same target under the same relation.
+
+            μ = √(μ₁² + μ₂²)
+
+        Observers, views and methods are joined, the weaker assumption counts, and what the two do not have in common
+        is left out.
+
+        Guarantee: both ends hold if those of the two do and noise is independent, also if the second run was chosen
+        after the first was seen: `hypot` is off by one unit and two are added.
+        Source: Dong, Roth & Su 2022, Corollary 3.3.
+        """
         if not isinstance(other, Account):
             return NotImplemented
         if self.coins is not None or other.coins is not None:
@@ -284,7 +330,12 @@ class Account:
         return self if other == 0 else NotImplemented
 
     def __mul__(self, runs: int) -> Account:
-        """The account of `runs` independent runs on the same record: μ²·runs."""
+        """The account of `runs` independent runs on the same record: μ²·runs.
+
+        Guarantee: both ends hold if noise is drawn anew in every run; root and product are each moved two units
+        outward.
+        Source: Dong, Roth & Su 2022, Corollary 3.3.
+        """
         at_least(1, runs=runs)
         if self.coins is not None:
             return self.always * runs
@@ -316,7 +367,16 @@ class Account:
 def mu_ends(
     squared_lower: Array, squared_upper: Array, *, relation: Relation, noise_multiplier: float
 ) -> tuple[Array, Array]:
-    """Lower and upper ends of μ = factor·√Δ²/noise_multiplier, rounded outward; an exact 0 stays."""
+    """Lower and upper ends of μ = factor·√Δ²/noise_multiplier, rounded outward; an exact 0 stays.
+
+    Every μ of an account or a table is made here, from ends of Δ² in units of clip², as many as the arrays hold.
+
+    Guarantee: lower and upper bounds of μ if the given ends are such of Δ². A root is within half a unit of the true
+    one, and is moved one unit outward before it is divided; the factor is 1 or 2 and rounds nothing; the quotient is
+    moved once more. A positive Δ² has a positive upper end though it may underflow, and an infinite one an infinite
+    lower end.
+    Source: Dong, Roth & Su 2022, Section 2.2: a Gaussian mechanism of sensitivity Δ and noise σ is Δ/σ-GDP.
+    """
     factor = RELATIONS[relation]
     # The root and the quotient are each within half a unit; doubling is exact. A quotient may overflow to ∞.
     with np.errstate(over="ignore", under="ignore"):
@@ -333,25 +393,14 @@ def noise_enough(squared_upper: float, target_epsilon: float, target_delta: floa
     Source: Balle & Wang 2018, Algorithm 1 (the analytic Gaussian mechanism).
     """
     exact = factor * math.sqrt(squared_upper) / gaussian.mu(target_epsilon, target_delta)
-    return exact * (1 + 8 * UNIT_ROUNDOFF)
-
-
-def epsilon_below(mu: float | Array, delta: float) -> Array:
-    """Numbers at or below the smallest ε at μ."""
-    loss = np.asarray(mu, dtype=np.float64)
-    above = gaussian.epsilon(loss, delta)
-    with np.errstate(over="ignore", invalid="ignore"):
-        lower = above * (1 - _MARGIN) - _MARGIN * loss * np.maximum(loss, 1)
-    # An overflow upwards says nothing about the lower end, unless μ itself is infinite.
-    finite = np.where(np.isfinite(above), np.maximum(lower, 0), 0.0)
-    return np.where(np.isinf(loss), np.inf, finite)
+    return exact * (1 + roundings(8))
 
 
 def _below(above: float) -> float:
-    """A lower bound of the number that `gaussian` rounded up to `above`."""
+    """A lower bound of the product αμ²/2 that `gaussian` rounded up to `above`, by at most 13 units of roundoff."""
     if math.isinf(above):
         return 0.0
-    return above * (1 - _MARGIN) if above > _TINY else 0.0
+    return above * (1 - roundings(16)) if above > _TINY else 0.0
 
 
 def _down(value: float) -> float:

@@ -12,8 +12,9 @@ from sottovoce.accounting.table import AccountTable
 from sottovoce.errors import positive, probability
 from sottovoce.scenarios import Words, asked
 from sottovoce.sensitivities import (
-    Shares,
+    SharedQuestions,
     carried_views,
+    portion_of,
     sensitivity,
     sharpened_views,
     solves_each,
@@ -143,7 +144,7 @@ def _one_by_one(
     before = [0, *itertools.accumulate(one.pairs for one in questions)]
 
     def portion(number: int) -> Callable[[int, int], None] | None:
-        return _portion(progress, before[number], questions[number].pairs, total)
+        return portion_of(progress, before[number], questions[number].pairs, total)
 
     for number, answer in enumerate(carried_views(questions, effort, portion)):
         found.append(answer)
@@ -158,16 +159,20 @@ def _together(
     progress: Callable[[int, int], None] | None,
     found: list[Sensitivities],
 ) -> None:
-    """The same for views of training whose pairs are sharpened together, while they may be the worst."""
-    shares = Shares(questions)
-    work = sharpened_views(shares.looked_at, effort)
+    """The same for views of training whose pairs are sharpened together, while they may be the worst.
+
+    An interrupt leaves what every pair had been bounded by until then, which holds: sharpening only lowers upper
+    ends.
+    """
+    shared = SharedQuestions(questions)
+    work = sharpened_views(shared.looked_at, effort)
     try:
-        work.pairs.run(_portion(progress, 0, total, total))
+        work.pairs.run(portion_of(progress, 0, total, total))
     finally:
         begun = work.found()
         found.extend(
-            shares.answer(number, begun[source])
-            for number, source in enumerate(shares.source)
+            shared.answer(number, begun[source])
+            for number, source in enumerate(shared.source)
             if source < len(begun)
         )
 
@@ -175,7 +180,13 @@ def _together(
 def table_of(
     scenario: Scenario, found: Sequence[Sensitivities], *, noise_multiplier: float, delta: float
 ) -> AccountTable:
-    """The sensitivities of one or many views of a scenario as a table."""
+    """The sensitivities of one or many views of a scenario as a table.
+
+    Rows stand in the order of `found`, and within each in that of its targets.
+
+    Guarantee: that of the sensitivities, whose ends are taken over as they are; the assumption is the strongest that
+    any of their methods needs.
+    """
     method = np.concatenate([each.method for each in found])
     return AccountTable(
         scenario=scenario,
@@ -234,12 +245,3 @@ def _check_mechanism(scenario: Scenario, noise_multiplier: float, delta: float) 
     positive(noise_multiplier=noise_multiplier)
     probability(delta=delta)
     scenario.check_relation()
-
-
-def _portion(
-    progress: Callable[[int, int], None] | None, done: int, size: int, total: int
-) -> Callable[[int, int], None] | None:
-    """The callback of one view of `size` pairs, which counts on from the `done` pairs of the views before it."""
-    if progress is None:
-        return None
-    return lambda part, whole: progress(done + size * part // whole, total)

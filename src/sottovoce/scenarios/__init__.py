@@ -6,7 +6,7 @@ forms `account(protocol, view, noise_multiplier=2, delta=1e-5, effort="bulk")` a
 same two values; what each word means is said once, in `Words`.
 """
 
-from sottovoce.scenarios.efforts import DEPTHS, ENGINES, Depth, Effort, Engine
+from sottovoce.scenarios.efforts import ENGINES, Depth, Effort, Engine
 from sottovoce.scenarios.terms import (
     RELATION_SENTENCES,
     participation_sentence,
@@ -14,11 +14,18 @@ from sottovoce.scenarios.terms import (
     protocol_terms,
 )
 from sottovoce.scenarios.values import CONTRIBUTIONS, RELATIONS, Answer, Relation, Scenario
-from sottovoce.scenarios.words import EffortWords, RelationWords, StreamWords, Words, asked
+from sottovoce.scenarios.words import (
+    EffortWords,
+    RelationWords,
+    StreamWords,
+    SweepWords,
+    WidthWords,
+    Words,
+    asked,
+)
 
 __all__ = [
     "CONTRIBUTIONS",
-    "DEPTHS",
     "ENGINES",
     "RELATIONS",
     "RELATION_SENTENCES",
@@ -31,6 +38,8 @@ __all__ = [
     "RelationWords",
     "Scenario",
     "StreamWords",
+    "SweepWords",
+    "WidthWords",
     "Words",
     "asked",
     "participation_sentence",

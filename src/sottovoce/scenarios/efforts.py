@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 from sottovoce.errors import at_least, one_of, positive
+from sottovoce.vocabulary import Depth, Engine
 
 __all__ = ["DEPTHS", "ENGINES", "Depth", "Effort", "Engine"]
 
-Engine = Literal["auto", "filter", "reduced"]
-ENGINES = ("auto", "filter", "reduced")
-Depth = Literal["auto", "fine", "bulk"]
-DEPTHS = ("auto", "fine", "bulk")
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+DEPTHS: tuple[Depth, ...] = get_args(Depth)
 
 
 @dataclass(frozen=True, kw_only=True)

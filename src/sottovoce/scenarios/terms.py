@@ -9,6 +9,8 @@ from sottovoce.protocols import CLIPPING, RECORDS, Slopes, hash_of_damping
 from sottovoce.views import ASSUMPTIONS, seen_part
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
     from sottovoce.participation import Participation
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios.values import Scenario
@@ -39,8 +41,19 @@ def scenario_terms(scenario: Scenario) -> dict[str, Any]:
         "contribution": scenario.contribution,
         "participation": str(scenario.participation),
         "assumption": scenario.assumption,
+        "observers": _names(scenario.observers),
+        "targets": _names(scenario.targets),
         **protocol_terms(scenario.protocol),
     }
+
+
+def _names(labels: Iterable[Hashable] | None) -> list[int | str] | None:
+    """Labels as JSON holds them; None where all nodes are meant."""
+    if labels is None:
+        return None
+    return [
+        label if isinstance(label, int) and not isinstance(label, bool) else str(label) for label in labels
+    ]
 
 
 def scenario_sentences(scenario: Scenario) -> dict[str, str]:
@@ -58,13 +71,11 @@ def scenario_sentences(scenario: Scenario) -> dict[str, str]:
 
 
 def protocol_terms(protocol: Protocol) -> dict[str, Any]:
-    """The damping of plain gossip, {} without any; name, program and hash of any other, and the ball of its updates."""
-    if protocol.plain:
+    """Name, program and hash; beside them the damping of plain gossip that has one, and the ball of updates."""
+    if protocol.plain and protocol.damping is not None:
         damping = protocol.damping
-        if damping is None:
-            return {}
         ends = {"min": float(damping.min()), "max": float(damping.max())}
-        return {"damping": {**ends, "hash": hash_of_damping(damping)}}
+        return {**protocol.terms, "damping": {**ends, "hash": hash_of_damping(damping)}}
     if protocol.updates is None:
         return dict(protocol.terms)
     if not isinstance(protocol.updates, Slopes):
@@ -84,11 +95,16 @@ def protocol_terms(protocol: Protocol) -> dict[str, Any]:
 
 
 def protocol_sentences(protocol: Protocol) -> dict[str, str]:
-    """Lines about a protocol: its damping if it is plain gossip, else its name, its program, its maps and its hash."""
-    if protocol.plain:
-        return _damping_sentence(protocol)
+    """Lines about a protocol: its name, its program, its damping or its maps, and its hash.
+
+    Gossip that averages and adds noise, as it does unless something else is asked for, is told by its damping alone.
+    """
+    damped = _damping_sentence(protocol) if protocol.plain else {}
+    if protocol.plain and protocol.name == "gossip":
+        return damped
     return {
         "protocol": f"{protocol.name}: {protocol.sentence}",
+        **damped,
         **_updates_sentences(protocol),
         "protocol hash": protocol.hash,
     }

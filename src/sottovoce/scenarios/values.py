@@ -5,13 +5,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, get_args
 
 from sottovoce.errors import InputError, ViewError, one_of, several
 from sottovoce.participation import Participation
 from sottovoce.protocols import Protocol, check_zero_out
 from sottovoce.scenarios.terms import scenario_sentences, scenario_terms
-from sottovoce.views import ONE_OBSERVER, VIEW_NAMES, View, observe, rests_on, target_indices
+from sottovoce.views import (
+    ONE_OBSERVER,
+    VIEW_NAMES,
+    View,
+    checked_exchanges,
+    observe,
+    rests_on,
+    target_indices,
+)
+from sottovoce.vocabulary import Contribution, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -19,17 +28,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from sottovoce.protocols import Contribution
     from sottovoce.views import Assumption, OwnNoise
 
 __all__ = ["CONTRIBUTIONS", "RELATIONS", "Answer", "Relation", "Scenario"]
 
-Relation = Literal["add-remove", "replace-one", "zero-out"]
-
 RELATIONS: dict[Relation, int] = {"add-remove": 1, "replace-one": 2, "zero-out": 1}
 """By how many clips a contribution can differ between neighbouring inputs."""
 
-CONTRIBUTIONS = ("vector", "scalar", "energy")
+CONTRIBUTIONS: tuple[Contribution, ...] = get_args(Contribution)
 
 _COALITIONS = {
     "coalition-sums": "View.coalition_sums([…])",
@@ -59,6 +65,7 @@ class Scenario:
     view: View | str
     observers: tuple[Hashable, ...] | None
     own_noise: OwnNoise
+    exchanges: tuple[int, ...] | None
     targets: tuple[Hashable, ...] | None
     contribution: Contribution
     participation: Participation
@@ -71,6 +78,7 @@ class Scenario:
         view: View | str,
         observers: Iterable[Hashable] | None = None,
         own_noise: OwnNoise | None = None,
+        exchanges: Iterable[int] | None = None,
         targets: Iterable[Hashable] | None = None,
         contribution: Contribution = "vector",
         participation: Participation | str | None = None,
@@ -84,13 +92,14 @@ class Scenario:
         one_of(CONTRIBUTIONS, contribution=contribution)
         one_of(RELATIONS, relation=relation)
         if isinstance(view, View):
-            _check_agreement(view, observers, own_noise)
-            observers, own_noise = view.observers, view.own_noise
+            _check_agreement(view, observers, own_noise, exchanges)
+            observers, own_noise, exchanges = view.observers, view.own_noise, view.exchanges
         elif isinstance(view, str):
             one_of(VIEW_NAMES, view=view)
             own_noise = "known" if own_noise is None else own_noise
             one_of(("known", "hidden"), own_noise=own_noise)
             observers = _labels(protocol, observers=observers)
+            exchanges = checked_exchanges(protocol, exchanges)
             if view == "everyone":
                 # The same whoever observes.
                 observers, own_noise = None, "known"
@@ -104,6 +113,7 @@ class Scenario:
             "view": view,
             "observers": observers,
             "own_noise": own_noise,
+            "exchanges": exchanges,
             "targets": _labels(protocol, targets=targets),
             "contribution": contribution,
             "participation": chosen,
@@ -118,11 +128,6 @@ class Scenario:
         return self.view.name if isinstance(self.view, View) else self.view
 
     @property
-    def exchanges(self) -> tuple[int, ...] | None:
-        """Which exchanges of a round the view shows, counted from 1; all of them if None."""
-        return self.view.exchanges if isinstance(self.view, View) else None
-
-    @property
     def takes_turns(self) -> bool:
         """Whether the view is given by a name that belongs to one observer at a time."""
         return self.view in ONE_OBSERVER if isinstance(self.view, str) else False
@@ -133,18 +138,24 @@ class Scenario:
         if isinstance(self.view, View):
             return (self.view,)
         if self.view == "everyone":
-            return (View.everyone,)
+            seen = View.everyone
+            return (seen if self.exchanges is None else replace(seen, exchanges=self.exchanges),)
         if self.takes_turns:
             labels = self.protocol.labels if self.observers is None else self.observers
             return tuple(
-                View(name=self.view, observers=(label,), own_noise=self.own_noise) for label in labels
+                View(name=self.view, observers=(label,), own_noise=self.own_noise, exchanges=self.exchanges)
+                for label in labels
             )
         if self.observers is None:
             raise ViewError(
                 f"view must belong to one observer at a time; got {self.view!r} "
                 f"(name the coalition, as in account(protocol, {_COALITIONS[self.view]}, …))"
             )
-        return (View(name=self.view, observers=self.observers, own_noise=self.own_noise),)
+        return (
+            View(
+                name=self.view, observers=self.observers, own_noise=self.own_noise, exchanges=self.exchanges
+            ),
+        )
 
     @property
     def one_view(self) -> View:
@@ -177,7 +188,7 @@ class Scenario:
 
     def of(self, view: View, targets: Iterable[Hashable] | None = None) -> Scenario:
         """The same question about another view and its targets, all if None."""
-        return replace(self, view=view, observers=None, own_noise=None, targets=targets)  # type: ignore[arg-type]
+        return replace(self, view=view, observers=None, own_noise=None, exchanges=None, targets=targets)  # type: ignore[arg-type]
 
     @property
     def pairs(self) -> int:
@@ -255,11 +266,20 @@ class Answer:
         return self.scenario.participation
 
 
-def _check_agreement(view: View, observers: Iterable[Hashable] | None, own_noise: OwnNoise | None) -> None:
+def _check_agreement(
+    view: View,
+    observers: Iterable[Hashable] | None,
+    own_noise: OwnNoise | None,
+    exchanges: Iterable[int] | None,
+) -> None:
     """Refuse words beside a `View` that say otherwise than it does."""
     if own_noise not in {None, view.own_noise}:
         raise InputError(
             f"own_noise must agree with the view; got {own_noise!r} and {view!r} (say it in the view alone)"
+        )
+    if exchanges is not None and tuple(exchanges) != view.exchanges:
+        raise InputError(
+            f"exchanges must agree with the view; got {exchanges!r} and {view!r} (say it in the view alone)"
         )
     if observers is not None and tuple(observers) != view.observers:
         raise InputError(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sottovoce.scenarios.values import Relation
     from sottovoce.views import OwnNoise, View
 
-__all__ = ["EffortWords", "RelationWords", "StreamWords", "Words", "asked"]
+__all__ = ["EffortWords", "RelationWords", "StreamWords", "SweepWords", "WidthWords", "Words", "asked"]
 
 
 class EffortWords(TypedDict, total=False):
@@ -30,14 +30,27 @@ class EffortWords(TypedDict, total=False):
             hears directly and for far ones, at a cost that hardly depends on their number; "auto" is fine while that
             takes minutes. An `Effort` instead says all four words at once.
         tolerance: the relative gap between the two ends of an interval at which a search stops.
-        workers: how many processes of this machine share a sweep, each with BLAS on one thread. As they start afresh,
-            a script that asks for more than one must keep its own work under `if __name__ == "__main__":`.
     """
 
     engine: Engine
     effort: Effort | Depth
     tolerance: float
-    workers: int
+
+
+class WidthWords(TypedDict, total=False):
+    """What a target contributes, for verbs that have one way to compute: of what may be spent, the width alone counts.
+
+    Args:
+        contribution: as in `StreamWords`.
+        participation: as in `StreamWords`.
+        effort: an `Effort` of its tolerance alone.
+        tolerance: as in `EffortWords`.
+    """
+
+    contribution: Contribution
+    participation: Participation | str | None
+    effort: Effort
+    tolerance: float
 
 
 class StreamWords(EffortWords, total=False):
@@ -74,11 +87,36 @@ class Words(RelationWords, total=False):
             coalition; all nodes in turn if None.
         own_noise: with a view that is given by name, whether an observer knows the noise it drew ("known", also if
             None) or not ("hidden"); a `View` says so itself.
+        exchanges: with a view that is given by name, which exchanges of a round it shows, counted from 1; all of them
+            if None.
     """
 
     targets: Iterable[Hashable] | None
     observers: Iterable[Hashable] | None
     own_noise: OwnNoise | None
+    exchanges: Iterable[int] | None
+
+
+class SweepWords(Words, total=False):
+    """The words of `Words`, and how many share the work.
+
+    Args:
+        workers: how many processes of this machine share a sweep, each with BLAS on one thread. As they start afresh,
+            a script that asks for more than one must keep its own work under `if __name__ == "__main__":`.
+    """
+
+    workers: int
+
+
+# What each part of an `Effort` is called among the words; a verb without a choice of engines has none of depths.
+_SPENT = {"engine": "engine", "depth": "engine", "tolerance": "tolerance", "workers": "workers"}
+_REMEDIES = {
+    "engine": "this verb has one way to compute",
+    "depth": "this verb solves for each target",
+    "tolerance": "this verb searches for nothing",
+    "workers": "processes share a sweep alone: sweep(…, workers=8)",
+}
+_EFFORT_WORDS = (*EffortWords.__annotations__, "workers")
 
 
 def asked(
@@ -103,13 +141,13 @@ def asked(
     (3, 'bulk')
     """
     for name in words:
-        if name not in known.__annotations__:
+        if name not in known.__annotations__ and name not in _EFFORT_WORDS:
             allowed = ", ".join(sorted(known.__annotations__))
             raise TypeError(
                 f"unexpected keyword argument {name!r} (the words of this question are {allowed})"
             )
-    effort = _effort({name: words[name] for name in EffortWords.__annotations__ if name in words})
-    rest = {name: value for name, value in words.items() if name not in EffortWords.__annotations__}
+    effort = _effort({name: words[name] for name in _EFFORT_WORDS if name in words}, known)
+    rest = {name: value for name, value in words.items() if name not in _EFFORT_WORDS}
     rest |= {name: value for name, value in more.items() if value is not None}
     if isinstance(question, Scenario):
         said = [*(["view"] if view is not None else []), *rest]
@@ -137,13 +175,19 @@ def _uncoined(scenario: Scenario, *, coins: bool) -> Scenario:
     return scenario
 
 
-def _effort(words: dict[str, Any]) -> Effort:
-    """The effort that its words mean; one that is given as such says all of them."""
+def _effort(words: dict[str, Any], known: type) -> Effort:
+    """The effort that its words mean; one that is given as such says all of them. What is not used is refused."""
     given = words.pop("effort", "auto")
     if not isinstance(given, Effort):
-        return Effort(depth=given, **words)
-    if words:
+        given = Effort(depth=given, **words)
+    elif words:
         raise InputError(
             f"an Effort says all that may be spent; got {', '.join(words)} beside it (write them into the Effort)"
         )
+    usual = Effort()
+    for name, word in _SPENT.items():
+        value = getattr(given, name)
+        if word not in known.__annotations__ and value != getattr(usual, name):
+            said = "effort" if name == "depth" else name
+            raise InputError(f"{said} must be left out here; got {value!r} ({_REMEDIES[name]})")
     return given
