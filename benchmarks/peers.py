@@ -28,7 +28,7 @@ import numpy as np
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from benchmarks.sums import timed
-from sottovoce.peers import Deadlines, Identity, Network, Policy, Problem, Settings, create_identity
+from sottovoce.peers import Deadlines, Identity, Network, Policy, Settings, TaskFacts, create_identity
 from sottovoce.peers.local import free_ports
 from sottovoce.peers.running import run_peer
 from sottovoce.peers.transport import Transport
@@ -106,7 +106,7 @@ def network(size: int, degree: int, rounds: int, sums: str) -> tuple[Network, li
         name="benchmark",
         rounds=rounds,
         noise_multiplier=4.0,
-        task=Problem(loss="quadratic", features=size, shard_size=10),
+        task=TaskFacts(loss="quadratic", features=size, shard_size=10),
         nodes=tuple(each.card for each in keys),
         edges=tuple((f"n{a}", f"n{b}") for a, b in sorted(pairs)),
         weights="uniform",

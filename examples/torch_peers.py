@@ -22,7 +22,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from sottovoce.interval import rounded_up
-from sottovoce.peers import Peer, create_identity, module_problem, write_identity
+from sottovoce.peers import Peer, create_identity, module_facts, write_identity
 from sottovoce.peers.local import free_ports
 
 SITES, SHARE = 4, 320
@@ -67,7 +67,7 @@ def agreed(folder: Path, rounds: int) -> Path:
     sites = [create_identity(f"site-{k}", f"127.0.0.1:{port}") for k, port in enumerate(ports)]
     for each in sites:
         write_identity(each, folder)
-    task = module_problem(START, shard_size=SHARE, step="2.0")
+    task = module_facts(START, shard_size=SHARE, step="2.0")
     edges = ", ".join(f'["{one.name}", "{two.name}"]' for one, two in itertools.combinations(sites, 2))
     said = f'loss = "module", features = {task.features}, shard_size = {SHARE}, l2 = 0.0, step = "2.0"'
     said += f', start = "{task.start}"'

@@ -11,7 +11,7 @@ import pytest
 
 from sottovoce import Participation, Scenario, account_all, gossip, graphs, train
 from sottovoce.errors import InputError
-from sottovoce.learning import Run, load_data, plan, task_from
+from sottovoce.learning import Recipe, Run, load_data, plan, task_from
 from sottovoce.learning.descent import _dealt
 from sottovoce.learning.noise import drawn_by, fresh_keys
 from sottovoce.learning.reactions import reaction_of
@@ -46,14 +46,14 @@ def test_an_epoch_costs_one_participation_and_less_noise_is_enough() -> None:
     assert chosen.account.participation == "epochs:4"
     assert chosen.account.sensitivity_squared is not None
     assert chosen.account.sensitivity_squared.upper == 3
-    assert chosen.sensitivity == 4 / TASK.shards.nominal
+    assert chosen.gradient_sensitivity == 4 / TASK.shards.nominal
     noises = [plan(TASK, ring(10), target_epsilon=2.0, batches=b).noise_multiplier for b in (1, 2, 5, 10)]
     assert noises == sorted(noises, reverse=True)
 
 
 def test_what_is_certified_for_a_view_is_that_of_the_ball_and_the_epochs() -> None:
     chosen = plan(TASK, ring(12), view="secure-sum", noise_multiplier=2.0, batches=4)
-    reaction = reaction_of(TASK, chosen.exposure.steps, clip=1.0, batches=4)
+    reaction = reaction_of(TASK, chosen.exposure.steps, Recipe(noise_multiplier=1, batches=4))
     hull = reaction.hull(0, 12)
     assert hull is not None
     known = account_all(
@@ -67,7 +67,7 @@ def test_what_is_certified_for_a_view_is_that_of_the_ball_and_the_epochs() -> No
     assert chosen.account.assumption == "smooth"
     assert chosen.account.mu.upper == pytest.approx(known.mu_upper.max())
     # At most ⌈nominal/B⌉ records are summed and divided by nominal/B.
-    whole = reaction_of(TASK, chosen.exposure.steps, clip=1.0)
+    whole = reaction_of(TASK, chosen.exposure.steps, Recipe(noise_multiplier=1))
     assert reaction.smoothness is not None
     assert whole.smoothness is not None
     nominal = TASK.shards.nominal

@@ -212,7 +212,7 @@ def test_a_node_as_unit_clips_its_whole_update() -> None:
         clip=0.7,
         unit="node",
     )
-    assert descent.sensitivity == 0.7
+    assert gradient_sensitivity(task, 0.7, "node") == 0.7
     _, info = step(descent, init(descent))
     lengths = np.linalg.norm(info.messages[0], axis=1)
     assert lengths.max() == pytest.approx(0.35)

@@ -14,6 +14,7 @@ from sottovoce.learning import (
     Data,
     Descent,
     GradientLoss,
+    Recipe,
     SilentNoise,
     Task,
     init,
@@ -89,7 +90,7 @@ def test_what_a_round_makes_lies_in_the_ball_and_moves_no_further_than_said(
     classes: int, size: float
 ) -> None:
     task = classified(classes)
-    found = reaction_of(task, np.full(4, size), clip=1.0, local_steps=3)
+    found = reaction_of(task, np.full(4, size), Recipe(noise_multiplier=1, local_steps=3))
     assert found.slopes is not None
     lower, upper = found.slopes[1]
     rng = np.random.default_rng(1)
@@ -145,10 +146,10 @@ def test_losses_of_which_nothing_is_known_take_one_step_unless_nodes_are_protect
     with pytest.raises(InputError, match="local_steps must be a whole number of at least 1; got 0"):
         plan(task, RING, noise_multiplier=1.0, local_steps=0)
     whole = plan(unknown, RING, noise_multiplier=1.0, step=0.1, unit="node", local_steps=2)
-    assert whole.sensitivity == 2.0
+    assert whole.gradient_sensitivity == 2.0
     models = np.random.default_rng(3).standard_normal((3, 5))
     found = contributions(unknown, models, 0.1, 2, unit="node", clip=1.0)
-    assert (np.linalg.norm(found, axis=1) <= 0.1 * whole.sensitivity).all()
+    assert (np.linalg.norm(found, axis=1) <= 0.1 * whole.gradient_sensitivity).all()
 
 
 def test_an_attack_on_runs_does_not_refute_it_and_refutes_noise_for_one_step() -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from tests.learning.test_local_steps import classified
 
-from sottovoce import Scenario, View, graphs
+from sottovoce import Effort, Scenario, View, graphs
 from sottovoce.auditing import TrainingAudit, audit_training
 from sottovoce.auditing.training import CanaryLoss
 from sottovoce.errors import InputError
-from sottovoce.learning import GradientLoss, SilentNoise, Task, init, plan, reaction_of, step, train
+from sottovoce.learning import GradientLoss, Recipe, SilentNoise, Task, init, plan, reaction_of, step, train
 from sottovoce.learning.certified import remembered
 from sottovoce.learning.programs import heard
 from sottovoce.protocols import gossip, momentum, repeated
@@ -76,9 +76,9 @@ def test_where_the_inequality_says_nothing_it_is_local_dp() -> None:
 def test_where_steps_differ_memory_is_not_on_one_scale_and_nothing_is_counted_as_hidden() -> None:
     """Two rounds have one ball that counts, and yet what momentum remembers was divided by another step."""
     asked = Scenario(protocol=momentum(STAR, rounds=2, beta="0.5"), view=SUM)
-    seen = heard(asked)
+    seen = heard(asked, Effort())
     steady, falling, rising = (
-        remembered(seen, asked, reaction_of(classified(2), np.array(steps), clip=1.0))
+        remembered(seen, asked, reaction_of(classified(2), np.array(steps), Recipe(noise_multiplier=1)))
         for steps in ([0.5, 0.5], [0.5, 0.49], [0.25, 0.5])
     )
     assert "shift" in steady[0].method
@@ -134,7 +134,7 @@ def test_falling_steps_on_a_program_are_accounted_for_as_they_are_run(late: bool
         for _ in range(rounds):
             before = state.models
             state, info = step(descent, state)
-            sent.append((info.messages[0] - before)[1, 0] / chosen.sensitivity)
+            sent.append((info.messages[0] - before)[1, 0] / chosen.gradient_sensitivity)
         told.append(sent)
     # Clipping stays a part in a billion below its norm.
     assert np.subtract(told[0], told[1]) == pytest.approx(kept.sum(axis=1), rel=1e-8)

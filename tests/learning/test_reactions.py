@@ -15,6 +15,7 @@ from sottovoce.learning import (
     GradientLoss,
     LinearLoss,
     Reaction,
+    Recipe,
     Run,
     Schedule,
     Task,
@@ -100,7 +101,7 @@ def test_a_loss_without_a_radius_knows_no_smoothness() -> None:
         ridge(3, radius=0)
     task = one_record(free, record, 0)
     assert task.public_smoothness is None
-    assert reaction_of(task, np.ones(3), clip=1.0).slopes is None
+    assert reaction_of(task, np.ones(3), Recipe(noise_multiplier=1)).slopes is None
 
 
 @EVERY_LOSS
@@ -112,7 +113,7 @@ def test_update_maps_lie_in_the_ball_clipped_or_not(loss: LinearLoss, clip: floa
     labels = [np.array([0, 1]), np.array([1, 1]), np.array([0, 0])]
     task = Task(name="few", loss=loss, shards=shards_of(features, labels, nominal=2), l2=0.2)
     steps = np.array([1.5, 1.5, 0.7])
-    reaction = reaction_of(task, steps, clip=clip, unit=unit)
+    reaction = reaction_of(task, steps, Recipe(noise_multiplier=1, clip=clip, unit=unit))
     assert reaction.slopes is not None
     protocol = gossip(graphs.metropolis_weights("ring:n=3"), rounds=3)
     chosen = plan(task, protocol, noise_multiplier=1.0, step=1.5, clip=clip, unit=unit)
@@ -163,7 +164,9 @@ def test_what_clipping_leaves_of_convexity() -> None:
 
 def test_batches_may_be_larger_than_what_they_are_divided_by() -> None:
     task = task_from(load_data("breast-cancer"), 4, l2=0.0)
-    whole, part = (reaction_of(task, np.ones(3), clip=1.0, batch_fraction=q) for q in (1.0, 0.25))
+    whole, part = (
+        reaction_of(task, np.ones(3), Recipe(noise_multiplier=1, batch_fraction=q)) for q in (1.0, 0.25)
+    )
     # Tosses of more than 43 of the 114 places are tossed again, and sums are divided by 28.5.
     assert (task.shards.nominal, most_heads(114, 0.25)) == (114, 43)
     assert whole.smoothness == 0.25
@@ -175,7 +178,9 @@ def test_batches_may_be_larger_than_what_they_are_divided_by() -> None:
 
 def test_curvature_that_differs_between_coordinates_is_a_ball() -> None:
     task = synthetic_task(4, dimension=3, convexity=0.5, smoothness=2.0)
-    assert reaction_of(task, np.full(4, 0.25), clip=1.0).hull(0, 4) == pytest.approx((0.5, 0.875))
+    assert reaction_of(task, np.full(4, 0.25), Recipe(noise_multiplier=1)).hull(0, 4) == pytest.approx(
+        (0.5, 0.875)
+    )
     found = plan(task, gossip(RING, rounds=4), view="secure-sum", noise_multiplier=1.0, step=0.25)
     assert found.account.assumption == "smooth"
     assert found.account.epsilon().upper < found.unconditional.epsilon().upper
@@ -199,7 +204,9 @@ def test_no_linear_loop_in_the_balls_beats_what_is_certified(schedule: str) -> N
         shards=shards_of([np.ones((1, 1))] * 4, [np.zeros(1)] * 4, nominal=1),
     )
     view = View.secure_sum(0)
-    table = exposure(reaction_of(task, steps, clip=1.0), steps, view).table(noise_multiplier=1.0, delta=1e-5)
+    table = exposure(reaction_of(task, steps, Recipe(noise_multiplier=1)), steps, view).table(
+        noise_multiplier=1.0, delta=1e-5
+    )
     assert table.assumption == "smooth"
     assert (table.squared_upper <= rounds).all()
     W = exact_weights(RING)
@@ -220,7 +227,7 @@ def test_no_linear_loop_in_the_balls_beats_what_is_certified(schedule: str) -> N
 def test_falling_steps_count_their_first_rounds_as_seen_where_that_is_best() -> None:
     steps = 0.5 / np.sqrt(np.arange(1.0, 33.0))
     task = task_from(load_data("breast-cancer"), 4, l2=0.0)
-    reaction = reaction_of(task, steps, clip=1.0)
+    reaction = reaction_of(task, steps, Recipe(noise_multiplier=1))
     assert reaction.varies
     whole, later = reaction.hull(0, 32), reaction.hull(4, 32)
     assert whole is not None
@@ -255,7 +262,9 @@ def test_a_loss_of_ones_own_may_declare_its_smoothness(declared: float | None) -
         assert run.settings["slopes"] == pytest.approx([0.8, 1.2])
         assert run.epsilon.upper < run.unconditional_epsilon.upper
         convex = GradientLoss(gradients=gradients, dimension=2, smoothness=declared, convex=True)
-        ball = reaction_of(Task(name="own", loss=convex, shards=shards), np.full(3, 0.4), clip=1.0)
+        ball = reaction_of(
+            Task(name="own", loss=convex, shards=shards), np.full(3, 0.4), Recipe(noise_multiplier=1)
+        )
         assert ball.hull(0, 3) == pytest.approx((1 - 1.0245 * 0.2, 1 + 0.2745 * 0.2), abs=1e-4)
     with pytest.raises(InputError, match="smoothness must be a finite number above 0; got -1"):
         GradientLoss(gradients=gradients, dimension=2, smoothness=-1.0)
@@ -359,10 +368,10 @@ def test_batches_of_nodes_may_be_clipped_where_gradients_are_not() -> None:
     """A node's sum over a batch is divided by q·nominal, and may be longer than any gradient."""
     task = task_from(load_data("breast-cancer"), 5, l2=0)
     steps = np.full(3, 0.1)
-    assert reaction_of(task, steps, clip=1.0, unit="node").losses == "convex"
-    batched = reaction_of(task, steps, clip=1.0, unit="node", batch_fraction=0.1)
+    assert reaction_of(task, steps, Recipe(noise_multiplier=1, unit="node")).losses == "convex"
+    batched = reaction_of(task, steps, Recipe(noise_multiplier=1, unit="node", batch_fraction=0.1))
     assert batched.losses == "clipped"
     assert batched.slopes is not None
     assert (batched.slopes[1, 1] > 1).all()
     # Single gradients are clipped before they are summed, whatever the batch.
-    assert reaction_of(task, steps, clip=1.0, batch_fraction=0.1).losses == "convex"
+    assert reaction_of(task, steps, Recipe(noise_multiplier=1, batch_fraction=0.1)).losses == "convex"

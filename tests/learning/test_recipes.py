@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sottovoce import Scenario, gossip, graphs, train
+from sottovoce import Effort, Scenario, gossip, graphs, train
 from sottovoce.errors import InputError
-from sottovoce.learning import Recipe, TrainingWords, plan, synthetic_task
+from sottovoce.learning import Recipe, Task, TrainingWords, logistic, plan, shards_of, synthetic_task
 
 RING = gossip(graphs.metropolis_weights("ring:n=5"), rounds=6)
 TASK = synthetic_task(5)
@@ -77,3 +77,28 @@ def test_words_are_those_of_the_recipe_and_of_the_question() -> None:
 def test_what_training_has_no_answer_to_is_refused(words: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         plan(TASK, Scenario(protocol=RING, view="secure-sum", **words), recipe=Recipe(noise_multiplier=1.0))
+
+
+def test_what_may_be_spent_reaches_the_accounts_and_belongs_to_the_run() -> None:
+    rng = np.random.default_rng(1)
+    shards = shards_of(
+        [rng.normal(size=(3, 4)) * 0.3 for _ in range(5)], [np.ones(3) for _ in range(5)], nominal=3
+    )
+    task = Task(name="five", loss=logistic(4, radius=1.0), shards=shards)
+    longer = gossip(RING.weights, rounds=12)
+    words: Any = {"view": "secure-sum", "noise_multiplier": 2.0, "step": 0.5}
+    usual, together, each = (
+        plan(task, longer, effort=Effort(depth=depth), **words) for depth in ("auto", "bulk", "fine")
+    )
+    assert usual.table.squared_upper.tolist() == together.table.squared_upper.tolist()
+    assert each.table.squared_upper.max() < together.table.squared_upper.max()
+    # Who solves for each target may give each round a step of its own, so that rounds are not alike.
+    assert together.exposure.costs_alike(together.table)
+    assert not each.exposure.costs_alike(each.table)
+    assert (together.settings["effort"], each.settings["effort"]) == ("bulk", "fine")
+    with pytest.raises(InputError, match="engine must be auto for training"):
+        plan(task, longer, engine="filter", **words)
+    kept: list[Any] = []
+    train(task, longer, checkpoint=kept.append, seed=1, effort="bulk", **words)
+    with pytest.raises(InputError, match="its effort is 'bulk', and 'fine' was asked for"):
+        train(task, longer, resume=kept[1], effort="fine", **words)

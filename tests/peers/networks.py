@@ -4,7 +4,7 @@ import functools
 import itertools
 from typing import Any
 
-from sottovoce.peers import Deadlines, Identity, Network, Problem, Settings, create_identity
+from sottovoce.peers import Deadlines, Identity, Network, Settings, TaskFacts, create_identity
 from sottovoce.peers.naming import drawn_part
 
 
@@ -30,7 +30,7 @@ def settings(count: int = 4, port: int = 18000, **changes: Any) -> Settings:
         "name": "test",
         "rounds": 5,
         "noise_multiplier": 4.0,
-        "task": Problem(loss="logistic", features=3, classes=2, shard_size=20),
+        "task": TaskFacts(loss="logistic", features=3, classes=2, shard_size=20),
         "nodes": tuple(each.card for each in identities(count, port)),
         "edges": ring(count),
         "weights": "uniform",

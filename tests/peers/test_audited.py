@@ -16,7 +16,7 @@ from tests.peers.networks import complete, identities, network
 from tests.peers.wires import Wires
 
 from sottovoce.auditing import Evidence, evidence
-from sottovoce.peers import Deadlines, Network, Problem, read_transcript
+from sottovoce.peers import Deadlines, Network, TaskFacts, read_transcript
 from sottovoce.peers.exchanges import Masking
 from sottovoce.peers.letters import PostOffice
 from sottovoce.peers.messages import Masked
@@ -28,7 +28,7 @@ BITS = np.random.default_rng(4).permutation(np.arange(WIDTH) % 2)
 
 def agreed(sums: str) -> Network:
     usual: dict[str, Any] = {"edges": complete(4), "unit": "node", "rounds": 1, "noise_multiplier": 0.5}
-    task = Problem(loss="quadratic", features=WIDTH, shard_size=1, step="0.5")
+    task = TaskFacts(loss="quadratic", features=WIDTH, shard_size=1, step="0.5")
     return network(4, sums=sums, task=task, deadlines=Deadlines(join=20.0, round=10.0, lost=0.5), **usual)
 
 

@@ -18,10 +18,10 @@ from sottovoce.peers import (
     Network,
     Peer,
     Policy,
-    Problem,
+    TaskFacts,
     Trained,
     create_identity,
-    module_problem,
+    module_facts,
     read_network,
     write_identity,
 )
@@ -40,7 +40,7 @@ def records(seed: int) -> TensorDataset:
 
 
 def agreed(**changes: Any) -> Network:
-    task = module_problem(small(), shard_size=12, step="0.5", l2=0.01)
+    task = module_facts(small(), shard_size=12, step="0.5", l2=0.01)
     return network(3, edges=complete(3), task=task, rounds=3, **changes)
 
 
@@ -83,14 +83,14 @@ def test_another_module_and_a_file_of_records_are_refused() -> None:
     with pytest.raises(InputError, match="trains a PyTorch module"):
         run.local_task(Data(name="mine", features=np.eye(23), labels=np.arange(23) % 2, classes=2))
     with pytest.raises(InputError, match="must say step and start"):
-        network(3, edges=complete(3), task=Problem(loss="module", features=5, shard_size=5))
+        network(3, edges=complete(3), task=TaskFacts(loss="module", features=5, shard_size=5))
 
 
 def written(folder: Path) -> Path:
     sites = [create_identity(f"site-{k}", f"127.0.0.1:{port}") for k, port in enumerate(free_ports(3))]
     for each in sites:
         write_identity(each, folder)
-    task = module_problem(small(), shard_size=12, step="0.5")
+    task = module_facts(small(), shard_size=12, step="0.5")
     text = f"""name = "modules"
 rounds = 3
 noise_multiplier = 2.0

@@ -10,7 +10,7 @@ from tests.peers.networks import identities, network
 
 from sottovoce.errors import FileError, InputError
 from sottovoce.learning import Data
-from sottovoce.peers import Deadlines, Problem, read_network
+from sottovoce.peers import Deadlines, TaskFacts, read_network
 from sottovoce.peers.weighting import Weighting
 
 TOP = """
@@ -68,13 +68,13 @@ def test_weights_may_be_given_as_integers() -> None:
         ({"nodes": (identities(4)[0].card,) * 4}, "nodes must differ in their name"),
         ({"nodes": (identities(4)[0].card,)}, "nodes must be at least two"),
         (
-            {"task": Problem(loss="logistic", features=3, classes=3, shard_size=20)},
+            {"task": TaskFacts(loss="logistic", features=3, classes=3, shard_size=20)},
             "the loss logistic does not fit",
         ),
         (
             {
                 "protocol": "momentum:beta=0.9,noise=message",
-                "task": Problem(loss="logistic", features=3, classes=2, shard_size=20, step="0.5/sqrt(t)"),
+                "task": TaskFacts(loss="logistic", features=3, classes=2, shard_size=20, step="0.5/sqrt(t)"),
             },
             "change their step only where noise enters beside each contribution",
         ),

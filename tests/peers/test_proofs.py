@@ -21,7 +21,7 @@ from tests.peers.swarm import Swarm
 from sottovoce.accounting import account
 from sottovoce.cli import main
 from sottovoce.errors import SottovoceError
-from sottovoce.peers import Network, Policy, Problem, known_after
+from sottovoce.peers import Network, Policy, TaskFacts, known_after
 from sottovoce.peers.exchanges import Masking, masked_by
 from sottovoce.peers.history import History, history_of
 from sottovoce.peers.proofs import (
@@ -55,7 +55,7 @@ class Noisy:
 
 
 def masked(loss: str, rounds: int = 6, **changes: Any) -> Network:
-    task = Problem(
+    task = TaskFacts(
         loss=loss,  # type: ignore[arg-type]
         features=2,
         shard_size=20,

@@ -17,7 +17,7 @@ from scipy.sparse import linalg as sparse_linalg
 if TYPE_CHECKING:
     from sottovoce.auditing.simulate import Scene
 
-__all__ = ["Attack", "fitted_attack", "likelihood_attack", "plain_stream"]
+__all__ = ["ViewAttack", "fitted_attack", "likelihood_attack", "plain_stream"]
 
 # A stream is seen along as few directions as hold all but this share of its energy.
 DROPPED_ENERGY = 1e-4
@@ -26,7 +26,7 @@ MOST_STEPS = 4000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Attack:
+class ViewAttack:
     """Weights on a view; `separation` says how far apart the two worlds should lie, in noises of multiplier 1."""
 
     weights: np.ndarray
@@ -52,7 +52,7 @@ def plain_stream(stream: np.ndarray) -> np.ndarray:
     return np.asarray(given @ turn[:kept].T)
 
 
-def likelihood_attack(scene: Scene, stream: np.ndarray) -> Attack:
+def likelihood_attack(scene: Scene, stream: np.ndarray) -> ViewAttack:
     """The likelihood ratio of the simulated system for a stream of shape (T, k): Neyman and Pearson's best attack.
 
     With N the map from the noise that the observer does not know to what it sees, and c the stream at the target,
@@ -86,10 +86,10 @@ def likelihood_attack(scene: Scene, stream: np.ndarray) -> Attack:
         weights[:, rows:, k] = -shares[:, scene.known]
         separated += float((shares * wanted).sum())
         shared += float((shares[:, hidden] ** 2).sum())
-    return Attack(weights=weights, separation=separated / shared**0.5 if shared > 0 else 0.0)
+    return ViewAttack(weights=weights, separation=separated / shared**0.5 if shared > 0 else 0.0)
 
 
-def fitted_attack(without: np.ndarray, with_record: np.ndarray) -> Attack:
+def fitted_attack(without: np.ndarray, with_record: np.ndarray) -> ViewAttack:
     """Fisher's linear discriminant of views from both worlds, for simulators of which no likelihood is at hand.
 
     w = S⁺(difference of the means), S the pooled covariance.
@@ -104,7 +104,7 @@ def fitted_attack(without: np.ndarray, with_record: np.ndarray) -> Attack:
     _, sizes, right = np.linalg.svd(pooled, full_matrices=False)
     kept = sizes > 1e-9 * max(float(sizes[0]), 1e-300)
     turned = right[kept]
-    return Attack(weights=turned.T @ ((turned @ difference) / sizes[kept] ** 2) * len(pooled))
+    return ViewAttack(weights=turned.T @ ((turned @ difference) / sizes[kept] ** 2) * len(pooled))
 
 
 def _masked(values: np.ndarray, kept: np.ndarray) -> np.ndarray:

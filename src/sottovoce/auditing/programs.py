@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.auditing.attack import Attack, likelihood_attack
+from sottovoce.auditing.attack import ViewAttack, likelihood_attack
 from sottovoce.auditing.simulate import known_nodes, scene_of, shown_rows
 from sottovoce.errors import InputError, positive
 from sottovoce.protocols import draw_counts, edges_of, initial_registers, run_round, unencoded
@@ -134,14 +134,14 @@ def program_simulator(scene: ProgramScene, *, noise_multiplier: float) -> Simula
     return run
 
 
-def linear_attack(protocol: Protocol, scene: ProgramScene, stream: np.ndarray) -> Attack:
+def linear_attack(protocol: Protocol, scene: ProgramScene, stream: np.ndarray) -> ViewAttack:
     """The likelihood ratio of a scene of the protocol; where the loop is gossip it need not follow every draw."""
     if not protocol.plain:
         return program_attack(scene, stream)
     return likelihood_attack(scene_of(protocol, scene.view, protocol.labels[scene.target]), stream)
 
 
-def program_attack(scene: ProgramScene, stream: np.ndarray) -> Attack:
+def program_attack(scene: ProgramScene, stream: np.ndarray) -> ViewAttack:
     """The likelihood ratio of the executed program for a stream of shape (T, k), from unit impulses.
 
     w = (N Nᵀ)⁺ G c with N the response of what is seen to every draw the observer does not know, and G c to the stream.
@@ -167,4 +167,6 @@ def program_attack(scene: ProgramScene, stream: np.ndarray) -> Attack:
     weights = np.empty((len(scene.told), size))
     # The observer takes off what the noise that it drew has done.
     weights[~scene.told], weights[scene.told] = found, -own.T @ found
-    return Attack(weights=weights, separation=float((found * shift).sum()) / spread if spread > 0 else 0.0)
+    return ViewAttack(
+        weights=weights, separation=float((found * shift).sum()) / spread if spread > 0 else 0.0
+    )

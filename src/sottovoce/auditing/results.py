@@ -24,8 +24,43 @@ if TYPE_CHECKING:
 __all__ = ["Audit", "TrainingAudit", "claimed_ends"]
 
 
+class Attacked:
+    """What every audit says of what was claimed, by the evidence that it `found`."""
+
+    account: Account
+    delta: float
+    claimed_epsilon: float
+    claimed_mu: float
+    found: Evidence
+
+    @property
+    def certified_epsilon_upper(self) -> float:
+        """What ε is at most, at δ, under the assumption of `account`."""
+        return self.account.epsilon(self.delta).upper
+
+    @property
+    def empirical_epsilon_lower(self) -> float:
+        """What ε is at least, at δ, by the attack alone."""
+        return self.found.epsilon_lower
+
+    @property
+    def empirical_mu_lower(self) -> float:
+        """What μ is at least if the view is a Gaussian mechanism, by the attack alone."""
+        return self.found.mu_lower
+
+    @property
+    def confidence(self) -> float:
+        """With which probability both empirical bounds hold."""
+        return self.found.confidence
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the attack did better than the claim allows."""
+        return self.found.refutes(self.claimed_epsilon, self.claimed_mu)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Audit(Answer):
+class Audit(Attacked, Answer):
     """What an attack found about a claim.
 
     `scenario` is the pair that was attacked and `account` what this package certifies of it. `claimed_epsilon` is the ε
@@ -55,24 +90,9 @@ class Audit(Answer):
         return self.scenario.one_target
 
     @property
-    def certified_epsilon_upper(self) -> float:
-        """What this package certifies that ε is at most, at δ."""
-        return self.account.epsilon(self.delta).upper
-
-    @property
     def witness_epsilon(self) -> float:
         """What the simulated pair of streams must leak according to this package: the lower end of ε, at δ."""
         return self.account.epsilon(self.delta).lower
-
-    @property
-    def empirical_epsilon_lower(self) -> float:
-        """What ε is at least, at δ, by the attack alone."""
-        return self.found.epsilon_lower
-
-    @property
-    def empirical_mu_lower(self) -> float:
-        """What μ is at least if the view is a Gaussian mechanism, by the attack alone."""
-        return self.found.mu_lower
 
     @property
     def gaussian_epsilon_lower(self) -> float:
@@ -81,23 +101,13 @@ class Audit(Answer):
         return Account(mu=mu, relation=self.account.relation, method="audit").epsilon(self.delta).lower
 
     @property
-    def confidence(self) -> float:
-        """With which probability both empirical bounds hold."""
-        return self.found.confidence
-
-    @property
     def trials(self) -> int:
         """How many runs were simulated, over both worlds."""
         return self.found.runs
 
-    @property
-    def refuted(self) -> bool:
-        """Whether the attack did better than the claim allows."""
-        return self.found.refutes(self.claimed_epsilon, self.claimed_mu)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TrainingAudit:
+class TrainingAudit(Attacked):
     """What an attack on training runs found about two claims.
 
     `account` is that of the audited pair under the assumption that it names, `unconditional` that of everyone's
@@ -121,34 +131,9 @@ class TrainingAudit:
     found: Evidence
 
     @property
-    def certified_epsilon_upper(self) -> float:
-        """What ε is at most, at δ, under the assumption of `account`."""
-        return self.account.epsilon(self.delta).upper
-
-    @property
     def unconditional_epsilon_upper(self) -> float:
         """What ε is at most, at δ, whatever gradients depend on."""
         return self.unconditional.epsilon(self.delta).upper
-
-    @property
-    def empirical_epsilon_lower(self) -> float:
-        """What ε is at least, at δ, by the attack alone."""
-        return self.found.epsilon_lower
-
-    @property
-    def empirical_mu_lower(self) -> float:
-        """What μ is at least if the view is a Gaussian mechanism, by the attack alone."""
-        return self.found.mu_lower
-
-    @property
-    def confidence(self) -> float:
-        """With which probability both empirical bounds hold."""
-        return self.found.confidence
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the attack did better than the claim allows."""
-        return self.found.refutes(self.claimed_epsilon, self.claimed_mu)
 
     @property
     def unconditional_refuted(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sottovoce.accounting import Account
     from sottovoce.auditing.programs import ProgramScene
     from sottovoce.auditing.simulate import Simulator
-    from sottovoce.learning import Array, Descent, Labels, Loss, Plan, Shards, Sums
+    from sottovoce.learning import Array, Labels, Loss, Plan, Shards, Sums
     from sottovoce.protocols import Losses
 
 __all__ = ["CanaryLoss", "audit_training", "training_simulator"]
@@ -215,7 +216,7 @@ def training_simulator(
     `direction` and in units of what a record moves a gradient by. With the signs that are `told` it holds the sums of
     that over the rounds in which the canary's place takes part, each times its sign, and of the rounds before them.
     """
-    unit = plan.sensitivity
+    unit = plan.gradient_sensitivity
     sizes = plan.schedule.sizes(plan.protocol.rounds)
     task, place = plan.task, None
     if min(plan.recipe.batch_fraction, 1 / plan.recipe.batches) < 1:
@@ -224,12 +225,13 @@ def training_simulator(
         present[scene.target, 0] = True
         task = replace(task, shards=replace(task.shards, present=present))
 
-    def descent(share: float, noise: NodeNoise) -> Descent:
+    @cache
+    def planned(share: float) -> Plan:
         if share == 0 and place is None:
-            return plan.descent(noise)
+            return plan
         gradient = share * plan.recipe.clip * direction
         loss = CanaryLoss(loss=task.loss, node=scene.target, gradient=gradient, place=place)
-        return replace(plan, task=replace(task, loss=loss)).descent(noise)
+        return replace(plan, task=replace(task, loss=loss))
 
     def run(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
         width = len(scene.told) if told is None else 2 * len(scene.told) // plan.protocol.rounds
@@ -237,7 +239,7 @@ def training_simulator(
         for view in views:
             keys = rng.integers(2**64, size=(plan.protocol.n, 2), dtype=np.uint64)
             noise = NodeNoise(keys, plan.task.dimension)
-            descents = {share: descent(share, noise) for share in set(stream.tolist())}
+            descents = {share: planned(share).descent(noise) for share in set(stream.tolist())}
             state = init(next(iter(descents.values())))
             written, part = [], []
             for t, share in enumerate(stream.tolist()):

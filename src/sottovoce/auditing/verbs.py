@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from sottovoce.accounting import table_of
-from sottovoce.auditing.attack import Attack, fitted_attack, plain_stream
+from sottovoce.auditing.attack import ViewAttack, fitted_attack, plain_stream
 from sottovoce.auditing.confidence import Evidence, evidence
 from sottovoce.auditing.programs import linear_attack, program_scene, program_simulator
 from sottovoce.auditing.results import Audit, claimed_ends
@@ -16,6 +16,7 @@ from sottovoce.errors import InputError, at_least, positive, probability
 from sottovoce.protocols import missing_noise
 from sottovoce.scenarios import RELATIONS, RelationWords, asked
 from sottovoce.sensitivities import sensitivity
+from sottovoce.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -39,6 +40,7 @@ MOST_ROUNDS = 5_000
 BATCH = 4_000_000
 
 
+@one_blas_thread()
 def audit(
     question: Scenario | Protocol,
     view: View | None = None,
@@ -215,7 +217,7 @@ def audit_simulator(
 
 def _played(
     protocol: Protocol, view: View, target: Hashable, stream: np.ndarray, noise_multiplier: float
-) -> tuple[Simulator, Attack]:
+) -> tuple[Simulator, ViewAttack]:
     """The program as it is run, and the attack on it."""
     scene = program_scene(protocol, view, target)
     attack = linear_attack(protocol, scene, stream)

@@ -95,7 +95,11 @@ class Frontier:
 def assembled(
     question: Question, noise: Mapping[Part, Noise], runs: Mapping[Part, Runs], *, computed: int, kept: int
 ) -> Frontier:
-    """The answer that the parts make together."""
+    """The answer that the parts make together.
+
+    Guarantee: every ε is the one that noise was calibrated to, an upper bound under the assumption of its point;
+    accuracies are measured, and guarantee nothing.
+    """
 
     def arms(kind: str) -> tuple[Arm, ...]:
         lines: dict[tuple[str, str, str], list[Point]] = {}

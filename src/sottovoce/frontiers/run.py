@@ -33,7 +33,7 @@ __all__ = ["frontier"]
 SCHEMA: Literal[1] = 1
 
 
-class Manifest(Form, frozen=True, kw_only=True, tag_field="kind", tag="frontier"):
+class FrontierManifest(Form, frozen=True, kw_only=True, tag_field="kind", tag="frontier"):
     """What a folder holds the frontier of."""
 
     schema: Literal[1]
@@ -47,7 +47,7 @@ class Manifest(Form, frozen=True, kw_only=True, tag_field="kind", tag="frontier"
 
 
 @dataclass(frozen=True)
-class Folder(WorkFolder):
+class FrontierFolder(WorkFolder):
     """Where the parts of a frontier lie; part k is `part(k)`."""
 
     WORK: ClassVar[str] = "frontier"
@@ -69,7 +69,7 @@ class Folder(WorkFolder):
             self.set_aside(file)
             return None
         try:
-            read = read_form(strict_json(text, "a part"), kind, "a part")
+            read = _part(text, kind)
         except InputError:
             self.set_aside(file)
             return None
@@ -114,9 +114,9 @@ def frontier(
     at_least(1, workers=workers)
     if resume and folder is None:
         raise InputError("resume goes on with the frontier in a folder; got none (name it)")
-    manifest = Manifest(schema=SCHEMA, version=__version__, settings=question.settings)
+    manifest = FrontierManifest(schema=SCHEMA, version=__version__, settings=question.settings)
     with ExitStack() as stack:
-        place = Folder(Path(folder or stack.enter_context(tempfile.TemporaryDirectory())))
+        place = FrontierFolder(Path(folder or stack.enter_context(tempfile.TemporaryDirectory())))
         place.prepare()
         stack.enter_context(place.claimed())
         if resume and not place.is_empty():
@@ -129,11 +129,21 @@ def frontier(
     return assembled(question, noise, runs, computed=len(question.parts) - kept, kept=kept)
 
 
-def _check_same(place: Folder, wanted: Manifest) -> None:
+def _manifest(text: str, where: str) -> FrontierManifest:
+    """The manifest in a text."""
+    return read_form(strict_json(text, where), FrontierManifest, where)
+
+
+def _part(text: str, kind: type[Noise | Runs]) -> Noise | Runs:
+    """The part in a text."""
+    return read_form(strict_json(text, "a part"), kind, "a part")
+
+
+def _check_same(place: FrontierFolder, wanted: FrontierManifest) -> None:
     """Refuse to go on with another question."""
     where = str(place.manifest_path)
     try:
-        found = read_form(strict_json(place.manifest_text(), where), Manifest, where)
+        found = _manifest(place.manifest_text(), where)
     except InputError as error:
         raise FileError(f"{where}: not the manifest of a frontier: {error} (choose another folder)") from None
     if found.version != wanted.version:
@@ -142,7 +152,7 @@ def _check_same(place: Folder, wanted: Manifest) -> None:
             f"{wanted.version} (choose another folder)"
         )
     # As the file holds them.
-    asked = json.loads(json.dumps(wanted.settings))
+    asked = _manifest(_text(plain(wanted)).decode(), where).settings
     for name in dict.fromkeys((*asked, *found.settings)):
         value, there = asked.get(name), found.settings.get(name)
         if value != there:
@@ -154,8 +164,8 @@ def _check_same(place: Folder, wanted: Manifest) -> None:
 
 def _phase(
     question: Question,
-    place: Folder,
-    manifest: Manifest,
+    place: FrontierFolder,
+    manifest: FrontierManifest,
     noise: Mapping[Part, Noise],
     workers: int,
     progress: Callable[[int, int], None] | None,
@@ -175,7 +185,7 @@ def _phase(
             if not place.manifest_path.exists():
                 place.write(place.manifest_path, _text(plain(manifest)))
             place.write(place.part(number), content)
-            found[number] = read_form(json.loads(content), kind, "a part")
+            found[number] = _part(content.decode(), kind)
             done += 1
             if progress is not None:
                 progress(done, total)

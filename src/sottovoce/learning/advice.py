@@ -11,6 +11,7 @@ import numpy as np
 
 from sottovoce.learning.certified import worst_share
 from sottovoce.learning.reactions import reaction_of
+from sottovoce.learning.recipes import Recipe
 from sottovoce.learning.schedules import Schedule
 from sottovoce.views import View
 
@@ -57,12 +58,10 @@ def step_cost(task: Task, protocol: Protocol, run: Run) -> StepCost | None:
         return None
     view = View(name=run.account.view, observers=run.account.observers, own_noise=run.settings["own_noise"])
     shorter = replace(protocol, rounds=run.rounds)
-    chosen = {
-        name: run.settings[name] for name in ("clip", "unit", "batch_fraction", "batches", "local_steps")
-    }
+    recipe = Recipe.of_run(run.settings)
 
     def share(size: float) -> float:
-        return worst_share(shorter, view, reaction_of(task, np.full(run.rounds, size), **chosen))
+        return worst_share(shorter, view, reaction_of(task, np.full(run.rounds, size), recipe))
 
     least, now = share(min(SMALL / smoothness, schedule.size)), share(schedule.size)
     wanted = 1 - KEPT * (1 - least)

@@ -15,6 +15,7 @@ from sottovoce.learning.descent import Descent, averaged, consensus_distance, in
 from sottovoce.learning.descent import step as step_once
 from sottovoce.learning.noise import SilentNoise, drawn_by, fresh_keys
 from sottovoce.learning.schedules import Schedule, as_schedule
+from sottovoce.rounding import slightly_above
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -72,8 +73,8 @@ def central_descent(
     at_least(1, rounds=rounds)
     one_of(RELATIONS, relation=relation)
     # A few units up, as the quotient and the root round.
-    noise = (
-        RELATIONS[relation] * float(np.sqrt(rounds)) / gaussian.mu(target_epsilon, target_delta) * (1 + 1e-12)
+    noise = slightly_above(
+        RELATIONS[relation] * float(np.sqrt(rounds)) / gaussian.mu(target_epsilon, target_delta)
     )
     total = task.nodes * task.shards.nominal
     source = drawn_by(fresh_keys(1, seed), task.dimension, seeded=seed is not None)

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from sottovoce.learning.reactions import Reaction
     from sottovoce.participation import Participation
     from sottovoce.protocols import Protocol
-    from sottovoce.scenarios import Depth
+    from sottovoce.scenarios import Depth, Effort
     from sottovoce.sensitivities import Sensitivities
     from sottovoce.views import View
 
-__all__ = ["SHORT", "certified_table", "remembered", "worst_share"]
+__all__ = ["SHORT", "certified_table", "depth_of", "remembered", "worst_share"]
 
 # Up to so many rounds each gets a step of its own, which is where that pays.
 SHORT = 8
@@ -37,7 +37,7 @@ def certified_table(
     reaction: Reaction,
     relation: Relation,
     participation: Participation,
-    accounted: Callable[[Protocol, Depth], AccountTable],
+    accounted: Callable[[Protocol], AccountTable],
 ) -> AccountTable:
     """The accounts of training under the assumption `smooth`, or none where nothing is known, as `accounted` has them.
 
@@ -55,7 +55,7 @@ def certified_table(
     skipped = _skipped(protocol, view, reaction) if reaction.varies and whole else 0
     most = participation.largest_count(protocol.rounds)
     later = _training(protocol, reaction, skipped)
-    found = accounted(later, "auto" if later.rounds <= SHORT else "bulk")
+    found = accounted(later)
     upper = np.minimum(found.squared_upper + skipped, most)
     # Where the first rounds count as seen, nobody is out of reach.
     counted = (upper >= most) | ((found.method == "unreached") & (upper > 0))
@@ -73,6 +73,13 @@ def certified_table(
         method=method,
         assumption=training_assumption(method.tolist()),
     )
+
+
+def depth_of(effort: Effort, rounds: int) -> Depth:
+    """How far training over some rounds is solved where nothing else is asked for: the shortest alone pair by pair."""
+    if effort.depth != "auto":
+        return effort.depth
+    return "auto" if rounds <= SHORT else "bulk"
 
 
 def remembered(
@@ -112,7 +119,11 @@ def remembered(
 
 
 def worst_share(protocol: Protocol, view: View, reaction: Reaction, skipped: int = 0) -> float:
-    """The largest Δ²/T over the targets of one view, quickly; its first rounds may count as seen by everyone."""
+    """The largest Δ²/T over the targets of one view, quickly; its first rounds may count as seen by everyone.
+
+    Guarantee: the bound is an upper one; its share of T is rounded to nearest and only chooses how many rounds to
+    skip.
+    """
     question = Scenario(protocol=_training(protocol, reaction, skipped), view=view)
     bound = largest_training_bound(question)
     return min((skipped + bound) / protocol.rounds, 1.0)

@@ -160,11 +160,6 @@ class Descent:
         return unencoded(self.protocol)
 
     @property
-    def sensitivity(self) -> float:
-        """By how much a node's gradient can move: clip over the nominal batch, or clip for whole nodes."""
-        return gradient_sensitivity(self.task, self.clip, self.unit, self.share)
-
-    @property
     def share(self) -> float:
         """The share of the public shard size that a batch is divided by."""
         return self.batch_fraction / self.batches

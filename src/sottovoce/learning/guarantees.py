@@ -27,14 +27,14 @@ from sottovoce.accounting import (
     table_of,
 )
 from sottovoce.errors import InputError, NotCertified, ViewError, at_least, one_of, positive, probability
-from sottovoce.learning.certified import SHORT, certified_table, remembered
+from sottovoce.learning.certified import SHORT, certified_table, depth_of, remembered
 from sottovoce.learning.coins import Certified
 from sottovoce.learning.descent import check_protocol
 from sottovoce.learning.programs import heard, noised_at_once, stepped, unshared
 from sottovoce.learning.reactions import Reaction
 from sottovoce.participation import Participation
 from sottovoce.protocols import Combine, Program, Protocol, gossip
-from sottovoce.scenarios import Answer, Scenario
+from sottovoce.scenarios import Answer, Effort, Scenario
 from sottovoce.views import ONE_OBSERVER, View
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Exposure(Answer):
 
     `scenario` is what is asked about the run: its protocol, who sees what, what counts as a neighbour. `steps` are η_t,
     `damping` is 1 − η_t h for each round and node (T × n, or T × 1). `state_free` says that contributions do not depend
-    on the models, `reaction` what is known of them where they do.
+    on the models, `reaction` what is known of them where they do. `effort` is what may be spent on its accounts.
     """
 
     scenario: Scenario
@@ -72,6 +72,7 @@ class Exposure(Answer):
     damping: Array
     state_free: bool = False
     reaction: Reaction = field(default_factory=Reaction)
+    effort: Effort = field(default_factory=Effort)
 
     def __post_init__(self) -> None:
         """Refuse a view that is none, a protocol that training cannot run, and damping that is not between 0 and 1."""
@@ -93,7 +94,10 @@ class Exposure(Answer):
 
     @property
     def unconditional(self) -> bool:
-        """Whether every message is seen, so that nothing is assumed about how contributions arise."""
+        """Whether every message is seen, so that nothing is assumed about how contributions arise.
+
+        Guarantee: exact: where it is True the assumption of the account is "none".
+        """
         return self.scenario.view_name == "everyone"
 
     def certified(
@@ -143,7 +147,7 @@ class Exposure(Answer):
             return replace(found, assumption="oblivious" if plain else "quadratic")
         if not self.protocol.plain:
             asked = replace(self.scenario, protocol=protocol)
-            seen = remembered(heard(asked, progress), asked, self.reaction, progress)
+            seen = remembered(heard(asked, self.effort, progress), asked, self.reaction, progress)
             found = table_of(asked, seen, noise_multiplier=noise_multiplier, delta=delta)
             hidden = bool((found.method == "shift").any())
             return self._trained(replace(found, assumption="smooth" if hidden else "none"))
@@ -156,8 +160,8 @@ class Exposure(Answer):
             self.reaction,
             relation,
             self.scenario.participation,
-            lambda later, depth: (unzeroed if relation == "zero-out" else self)._accounted(
-                later, noise_multiplier, delta, progress, depth
+            lambda later: (unzeroed if relation == "zero-out" else self)._accounted(
+                later, noise_multiplier, delta, progress, depth_of(self.effort, later.rounds)
             ),
         )
 
@@ -175,7 +179,10 @@ class Exposure(Answer):
         if not self.protocol.plain:
             return not np.ptp(self.steps) and bool((table.method == "shift").all())
         listed = self.scenario.participation.kind in {"full", "epochs", "at-most"}
-        return listed and not self.reaction.varies and table.protocol.rounds > SHORT
+        rounds = table.protocol.rounds
+        # Who solves for each target may give each round a step of its own.
+        together = rounds > SHORT and depth_of(self.effort, rounds) == "bulk"
+        return listed and not self.reaction.varies and together
 
     def averaging(
         self,
@@ -223,7 +230,9 @@ class Exposure(Answer):
     def _seen_by_all(self, protocol: Protocol, noise: float, delta: float) -> AccountTable:
         """The view of everyone: messages tell every model, so gradients depend on what is seen and nothing else."""
         seen = replace(self.scenario.of(View.everyone), protocol=protocol)
-        return self._told(replace(account(seen, noise_multiplier=noise, delta=delta), assumption="none"))
+        return self._told(
+            replace(account(seen, noise_multiplier=noise, delta=delta, effort=self.effort), assumption="none")
+        )
 
     def _told(self, found: AccountTable) -> AccountTable:
         """A table under the name of the program that is run, and not of one a round where steps vary."""
@@ -260,7 +269,10 @@ class Exposure(Answer):
         return self._accounted(_moving(protocol, factors), noise, delta, progress)
 
     def averaged(self, *, noise_multiplier: float, delta: float) -> Account:
-        """The worst pair of `averaging`, with the coins by which records take part."""
+        """The worst pair of `averaging`, with the coins by which records take part.
+
+        Guarantee: that of `averaging`; with coins ε and δ are upper bounds, those of `sampled_from`.
+        """
         words = _Words(noise_multiplier=noise_multiplier, delta=delta, rounds=None)
         whole = self.averaging(**words)
         if not self.by_coins:
@@ -387,14 +399,14 @@ class Exposure(Answer):
         noise: float,
         delta: float,
         progress: Callable[[int, int], None] | None,
-        depth: Depth = "auto",
+        depth: Depth | None = None,
     ) -> AccountTable:
         """What the accountant computes for the view, or for every observer in turn."""
         return account_all(
             replace(self.scenario, protocol=protocol),
             noise_multiplier=noise,
             delta=delta,
-            effort=depth,
+            effort=self.effort if depth is None else replace(self.effort, depth=depth),
             progress=progress,
         )
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from sottovoce.accounting import AccountTable
     from sottovoce.learning.losses import Loss
     from sottovoce.learning.noise import NoiseSource
-    from sottovoce.learning.reactions import Reaction
     from sottovoce.learning.recipes import Recipe, TrainingWords
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Protocol
@@ -130,10 +129,10 @@ class Plan:
     @property
     def noise_std(self) -> float:
         """σ, the standard deviation of each coordinate of a node's noise."""
-        return self.noise_multiplier * self.sensitivity
+        return self.noise_multiplier * self.gradient_sensitivity
 
     @property
-    def sensitivity(self) -> float:
+    def gradient_sensitivity(self) -> float:
         """By how much a node's gradient can move, or what its local steps make of it together, over the step."""
         recipe = self.recipe
         once = gradient_sensitivity(
@@ -171,22 +170,13 @@ def plan(
 
     `calibrated` is noise that an earlier part of the run was calibrated to, which is kept as it is.
     """
-    scenario, recipe = planned(question, recipe, words)
+    scenario, recipe, effort = planned(question, recipe, words)
     scenario = _taking_part(scenario, recipe)
     protocol, delta = scenario.protocol, recipe.target_delta
     schedule = _default_schedule(task) if recipe.step is None else as_schedule(recipe.step)
     check_counts(task)
     exposure = _exposure(task, scenario, schedule, recipe.local_steps)
-    reaction = reaction_of(
-        task,
-        exposure.steps,
-        clip=recipe.clip,
-        unit=recipe.unit,
-        batch_fraction=recipe.batch_fraction,
-        batches=recipe.batches,
-        local_steps=recipe.local_steps,
-    )
-    exposure = replace(exposure, reaction=reaction)
+    exposure = replace(exposure, reaction=reaction_of(task, exposure.steps, recipe), effort=effort)
     found = exposure.certified(
         noise_multiplier=recipe.noise_multiplier or 1.0, delta=delta, progress=progress
     )
@@ -198,6 +188,8 @@ def plan(
     if most is not None and found.epsilon > most:
         rounds = exposure.rounds_within(most, noise_multiplier=noise, delta=delta, progress=progress)
         found = exposure.certified(noise_multiplier=noise, delta=delta, rounds=rounds, progress=progress)
+    # What was asked, however few of its rounds a budget leaves.
+    settings = _settings(task, exposure, recipe, schedule)
     shorter = replace(scenario, protocol=replace(protocol, rounds=rounds))
     exposure = replace(exposure, scenario=shorter)
     worst = found.account
@@ -213,15 +205,17 @@ def plan(
         unconditional=exposure.everyone(noise_multiplier=noise, delta=delta),
         averaging=exposure.averaged(noise_multiplier=noise, delta=delta) if recipe.averaging else None,
         cut=rounds < protocol.rounds,
-        settings=_settings(task, scenario, recipe, schedule, reaction),
+        settings=settings,
     )
 
 
-def _settings(
-    task: Task, scenario: Scenario, recipe: Recipe, schedule: Schedule, reaction: Reaction
-) -> dict[str, Any]:
-    """What shapes a message of a run, by name: it is continued with nothing else."""
-    protocol, asked, kept = scenario.protocol, scenario.terms(), recipe.settings
+def _settings(task: Task, exposure: Exposure, recipe: Recipe, schedule: Schedule) -> dict[str, Any]:
+    """What shapes a message of a run, by name: it is continued with nothing else.
+
+    What may be spent is among it: it may change the noise, and how many rounds a budget leaves.
+    """
+    scenario, kept = exposure.scenario, recipe.settings
+    protocol = scenario.protocol
     return {
         "task": task.name,
         # Before the records, which are scaled for it.
@@ -237,18 +231,20 @@ def _settings(
         **protocol.terms,
         "step": str(schedule),
         "unit": kept["unit"],
-        "relation": asked["relation"],
+        # Before the participation, which follows from them.
         "batch_fraction": kept["batch_fraction"],
         "batches": kept["batches"],
         "local_steps": kept["local_steps"],
         "weighting": kept["weighting"],
-        "view": asked["view"],
-        "observers": [str(name) for name in scenario.observers or ()] or None,
-        "own_noise": asked["own_noise"],
+        # What a run rests on depends on its reactions too, and stands with its account.
+        **{name: value for name, value in scenario.terms().items() if name != "assumption"},
         **{
             name: kept[name] for name in ("noise_multiplier", "target_epsilon", "target_delta", "max_epsilon")
         },
-        **reaction.settings,
+        "engine": exposure.effort.engine,
+        "effort": exposure.effort.depth,
+        "tolerance": exposure.effort.tolerance,
+        **exposure.reaction.settings,
     }
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sottovoce.scenarios import Scenario
+    from sottovoce.scenarios import Effort, Scenario
     from sottovoce.sensitivities import Sensitivities
 
     Array: TypeAlias = NDArray[np.float64]
@@ -157,7 +157,9 @@ def _each(protocol: Protocol, change: Callable[[Program], Program]) -> Protocol:
     return replace(protocol, program=programs if len(programs) > 1 else programs[0])
 
 
-def heard(scenario: Scenario, progress: Callable[[int, int], None] | None = None) -> list[Sensitivities]:
+def heard(
+    scenario: Scenario, effort: Effort, progress: Callable[[int, int], None] | None = None
+) -> list[Sensitivities]:
     """Each view as if its observer heard every message: then nothing is hidden that a gradient could depend on.
 
     The observer knows what it drew, alone or with a neighbour. Without draws that are shared this is local DP: what a
@@ -167,13 +169,13 @@ def heard(scenario: Scenario, progress: Callable[[int, int], None] | None = None
     Source: docs/training.md, where every message is seen.
     """
     protocol, views = scenario.protocol, scenario.views
-    alone = None if _shares_draws(protocol) else sensitivity(scenario.of(View.everyone))
+    alone = None if _shares_draws(protocol) else sensitivity(scenario.of(View.everyone), effort=effort)
     found = []
     for done, view in enumerate(views, start=1):
         known = view.observers if view.own_noise == "known" else ()
         if alone is None:
             hears_all = View(observation=sparse.eye_array(protocol.n, format="csr"), known_noise=known)
-            whole = sensitivity(scenario.of(hears_all))
+            whole = sensitivity(scenario.of(hears_all), effort=effort)
         else:
             whole = _without(alone, [protocol.index(label) for label in known])
         found.append(replace(whole, scenario=whole.scenario.of(view), squared_lower=np.zeros(len(whole))))

@@ -18,13 +18,13 @@ import numpy as np
 
 from sottovoce.errors import InputError
 from sottovoce.feedback import composed_growth, composed_slopes, update_slopes
-from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.learning.coins import most_heads
+from sottovoce.rounding import roundings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sottovoce.learning.descent import Unit
+    from sottovoce.learning.recipes import Recipe
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Losses
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Reaction", "reaction_of"]
 
 # Slopes are products of three rounded numbers.
-_ROOM = 16 * UNIT_ROUNDOFF
+_ROOM = roundings(16)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,17 +75,11 @@ class Reaction:
         }
 
 
-def reaction_of(
-    task: Task,
-    steps: Array,
-    *,
-    clip: float,
-    unit: Unit = "record",
-    batch_fraction: float = 1.0,
-    batches: int = 1,
-    local_steps: int = 1,
-) -> Reaction:
+def reaction_of(task: Task, steps: Array, recipe: Recipe) -> Reaction:
     """The slopes of a task's update maps for these steps, from what is public of its loss.
+
+    Of the recipe its clip, its unit, its batches and its local steps count: noise plays no role, and neither does its
+    step, which `steps` holds round by round.
 
     Guarantee: the maps of every node lie in the balls, whatever its records, as long as no more of them are summed than
     the public shard size, and of a batch no more than its cap: `most_heads(nominal, q)` where it is divided by
@@ -95,39 +89,39 @@ def reaction_of(
     which the steps after it carry on. Without the data of a node these are θ − ηhθ, which let nothing grow.
     Source: `sottovoce.feedback.update_slopes`; docs/training.md for steps that vary.
 
-    >>> from sottovoce.learning import load_data, task_from
+    >>> from sottovoce.learning import Recipe, load_data, task_from
     >>> digits = task_from(load_data("digits"), 10, l2=0)
-    >>> reaction_of(digits, np.full(3, 2.0), clip=1.0).slopes[1].round(9).tolist()
+    >>> reaction_of(digits, np.full(3, 2.0), Recipe(noise_multiplier=1)).slopes[1].round(9).tolist()
     [0.5, 1.0]
     """
     record = task.loss.smoothness
     if record is None:
-        _check_local_steps(task, local_steps, unit)
-        return Reaction(growth=float(local_steps))
-    excess = _excess(task.shards.nominal, batch_fraction, batches)
+        _check_local_steps(task, recipe)
+        return Reaction(growth=float(recipe.local_steps))
+    excess = _excess(task.shards.nominal, recipe.batch_fraction, recipe.batches)
     smoothness = float(record) * excess
     # The sum of a node is divided before it is clipped, and may be as many times as long as a gradient.
-    node = unit == "node"
-    shape = task.loss.shape(clip / excess if node else clip, whole=node)
+    node = recipe.unit == "node"
+    shape = task.loss.shape(recipe.clip / excess if node else recipe.clip, whole=node)
     least, most = float(task.linear.min()), float(task.linear.max())
     balls = {size: _ball(size, smoothness, shape, least, most) for size in set(steps.tolist())}
     reach = 1.0 if node else max(abs(end) for ends in balls.values() for end in ends)
-    balls = {size: composed_slopes(ends, local_steps) for size, ends in balls.items()}
+    balls = {size: composed_slopes(ends, recipe.local_steps) for size, ends in balls.items()}
     slopes = np.array([balls[size] for size in steps.tolist()])
     slopes[1:] *= (steps[:-1] / steps[1:])[:, None]
     slopes += _ROOM * np.abs(slopes) * np.array([-1.0, 1.0])
-    growth = composed_growth(reach, local_steps)
+    growth = composed_growth(reach, recipe.local_steps)
     varies = bool((steps != steps[0]).any())
     return Reaction(slopes=slopes, smoothness=smoothness, losses=shape, growth=growth, varies=varies)
 
 
-def _check_local_steps(task: Task, local_steps: int, unit: Unit) -> None:
+def _check_local_steps(task: Task, recipe: Recipe) -> None:
     """Refuse several local steps on losses of which nothing is known: what a record changes, the others may amplify."""
-    if local_steps > 1 and unit == "record":
+    if recipe.local_steps > 1 and recipe.unit == "record":
         raise InputError(
             f"local_steps must be 1 for the loss {task.loss.name}, of which no smoothness is known: what a record "
-            f"changed in one step, the gradients of all others may amplify in the next; got {local_steps} (declare "
-            "smoothness=, protect whole nodes, or take more rounds)"
+            f"changed in one step, the gradients of all others may amplify in the next; got {recipe.local_steps} "
+            "(declare smoothness=, protect whole nodes, or take more rounds)"
         )
 
 

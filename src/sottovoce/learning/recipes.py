@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from sottovoce.errors import InputError, at_least, one_of, positive, probability
 from sottovoce.learning.descent import AVERAGES, UNITS, check_batches, check_fraction
-from sottovoce.scenarios import Scenario, asked
+from sottovoce.scenarios import EffortWords, Scenario, asked
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Mapping
 
     from sottovoce.learning.descent import Unit, Weighting
     from sottovoce.learning.schedules import Schedule
     from sottovoce.protocols import Protocol
-    from sottovoce.scenarios import Relation
+    from sottovoce.scenarios import Effort, Relation
     from sottovoce.views import OwnNoise, View
 
 __all__ = ["Recipe", "TrainingWords", "planned"]
@@ -78,6 +78,12 @@ class Recipe:
         at_least(1, local_steps=self.local_steps)
         one_of(AVERAGES, weighting=self.weighting)
 
+    @classmethod
+    def of_run(cls, settings: Mapping[str, Any]) -> Recipe:
+        """The recipe of which a run keeps these settings, but for its steps."""
+        names = {field.name for field in fields(cls)} - {"step"}
+        return cls(**{name: settings[name] for name in names & set(settings)})
+
     @property
     def settings(self) -> dict[str, object]:
         """What a run keeps of it, besides its steps."""
@@ -99,7 +105,7 @@ class Recipe:
         }
 
 
-class _SeenWords(TypedDict, total=False):
+class _SeenWords(EffortWords, total=False):
     relation: Relation
     own_noise: OwnNoise | None
     observers: Iterable[Hashable] | None
@@ -114,6 +120,7 @@ class TrainingWords(_SeenWords, total=False):
         relation: how neighbouring inputs differ.
         own_noise: with a name, whether an observer knows the noise it drew.
         observers: with a name, which nodes observe; all if None.
+        engine, effort, tolerance: what may be spent on the accounts, as in `sottovoce.scenarios.EffortWords`.
     """
 
     view: View | str
@@ -133,17 +140,17 @@ class TrainingWords(_SeenWords, total=False):
 
 def planned(
     question: Scenario | Protocol, recipe: Recipe | None, words: TrainingWords
-) -> tuple[Scenario, Recipe]:
-    """The scenario and the recipe that the arguments of `plan` and `train` mean."""
+) -> tuple[Scenario, Recipe, Effort]:
+    """The scenario, the recipe and the effort that the arguments of `plan` and `train` mean."""
     names = {field.name for field in fields(Recipe)}
     own = {name: value for name, value in words.items() if name in names}
     rest = {name: value for name, value in words.items() if name not in names and name != "view"}
     usual = None if isinstance(question, Scenario) else "everyone"
-    scenario, _ = asked(question, words.get("view", usual), rest, _SeenWords)
+    scenario, effort = asked(question, words.get("view", usual), rest, _SeenWords)
     if recipe is None:
-        return scenario, Recipe(**own)  # type: ignore[arg-type]
+        return scenario, Recipe(**own), effort  # type: ignore[arg-type]
     if own:
         raise InputError(
             f"a Recipe says all about the training; got {', '.join(own)} beside it (write them into the recipe)"
         )
-    return scenario, recipe
+    return scenario, recipe, effort

@@ -15,6 +15,7 @@ from sottovoce.learning.fingerprints import loss_fingerprint
 from sottovoce.learning.noise import drawn_by, fresh_keys
 from sottovoce.learning.plans import plan
 from sottovoce.learning.results import History, Run, measured
+from sottovoce.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,7 @@ class Moment(NamedTuple):
     unconditional: float
 
 
+@one_blas_thread()
 def train(
     task: Task,
     question: Scenario | Protocol,

@@ -14,8 +14,8 @@ from sottovoce.peers.identity import (
     write_identity,
 )
 from sottovoce.peers.local import Place, places_beside, run_all, run_here, spent_beside, write_example
-from sottovoce.peers.modules import Peer, Trained, module_problem
-from sottovoce.peers.network import Deadlines, Network, Problem, Settings, read_network
+from sottovoce.peers.modules import Peer, Trained, module_facts
+from sottovoce.peers.network import Deadlines, Network, Settings, TaskFacts, read_network
 from sottovoce.peers.outcomes import Moment, Outcome
 from sottovoce.peers.policy import Budget, Knowledge, Policy, Seen, known_after, read_policy
 from sottovoce.peers.proofs import (
@@ -47,17 +47,17 @@ __all__ = [
     "Peer",
     "Place",
     "Policy",
-    "Problem",
     "RunCertificate",
     "Seen",
     "Settings",
+    "TaskFacts",
     "Trained",
     "Transport",
     "authors_of",
     "certify_run",
     "create_identity",
     "known_after",
-    "module_problem",
+    "module_facts",
     "places_beside",
     "read_earlier",
     "read_identity",

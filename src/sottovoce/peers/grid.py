@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Grid",
-    "Sight",
+    "RoundSight",
     "chosen_grid",
     "covering_radius",
     "grid_excess",
@@ -229,7 +229,7 @@ def view_excess(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sight:
+class RoundSight:
     """A round of a schedule: `rows` that observers see of the hidden nodes, `mixing` that these see of each other.
 
     `lipschitz` is that of messages, None if nothing is known; `idle` says that some hidden node drew no noise, and
@@ -243,7 +243,7 @@ class Sight:
     denominator: int | None = None
 
 
-def schedule_excess(rounds: Sequence[Sight | None], *, denominator: int, dimension: int) -> float:
+def schedule_excess(rounds: Sequence[RoundSight | None], *, denominator: int, dimension: int) -> float:
     """`grid_excess` of rounds that differ from each other; None is a round of which every message counts as seen.
 
     Where nothing is known of messages, nobody's input moves, and a round leaves nothing to the next. A hidden node
@@ -252,7 +252,7 @@ def schedule_excess(rounds: Sequence[Sight | None], *, denominator: int, dimensi
 
     **Guarantee**: as for `grid_excess`, with what each round really saw. **Source**: docs/proofs/grid.md.
 
-    >>> even = Sight(rows=((1, 1, 1),), mixing=((1, 1, 1),) * 3)
+    >>> even = RoundSight(rows=((1, 1, 1),), mixing=((1, 1, 1),) * 3)
     >>> round(schedule_excess([even] * 25, denominator=4, dimension=100), 1)
     259.3
     >>> schedule_excess([None] * 25, denominator=4, dimension=100) < 50.001

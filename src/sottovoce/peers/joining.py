@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sottovoce.peers.identity import Identity
-    from sottovoce.peers.naming import Part
+    from sottovoce.peers.naming import RunPart
     from sottovoce.peers.network import Network
 
 __all__ = ["Hello", "Lobby", "answer", "read_hello"]
@@ -46,7 +46,7 @@ class Lobby:
         self.network, self.identity = network, identity
         self.me = network.index(identity.name)
         self.own = drawn_part(network.hash, self.me, identity) if own is None else own
-        self._parts: dict[int, tuple[Part, bytes]] = {}
+        self._parts: dict[int, tuple[RunPart, bytes]] = {}
         self._said: dict[int, frozenset[bytes]] = {}
         self._elsewhere: set[int] = set()
         self._take(self.own)

@@ -16,7 +16,7 @@ import numpy as np
 from sottovoce.errors import InputError
 from sottovoce.peers.contributing import Local
 from sottovoce.peers.local import own_identity, run_linked, spent_beside
-from sottovoce.peers.network import Network, Problem, read_network
+from sottovoce.peers.network import Network, TaskFacts, read_network
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.outcomes import Moment, Outcome
     from sottovoce.peers.policy import Policy
 
-__all__ = ["Peer", "Trained", "module_problem"]
+__all__ = ["Peer", "Trained", "module_facts"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +39,7 @@ class Trained:
     outcome: Outcome
 
 
-def module_problem(module: nn.Module, *, shard_size: int, step: str, l2: float = 0.0) -> Problem:
+def module_facts(module: nn.Module, *, shard_size: int, step: str, l2: float = 0.0) -> TaskFacts:
     """The task of training a module, for `network.toml`: how large it is, and a digest of what it starts from.
 
     The start is public, and the same at all nodes: who has another one is refused before it has sent anything.
@@ -47,7 +47,7 @@ def module_problem(module: nn.Module, *, shard_size: int, step: str, l2: float =
     from sottovoce.learning.sites import check_module, layout_of
 
     layout = layout_of(check_module(module))
-    return Problem(
+    return TaskFacts(
         loss="module",
         features=layout.dimension,
         shard_size=shard_size,
@@ -129,7 +129,7 @@ def _own(
         raise InputError(
             f"the module must be the one that the network agreed on, with the parameters that all start from; it has "
             f"{layout.dimension} parameters with the digest {_digest(str(layout), start)} (make it as the others do, "
-            "from the same seed or file, or agree on module_problem(module, …) of this one)"
+            "from the same seed or file, or agree on module_facts(module, …) of this one)"
         )
     return Local(agreed, task), lambda model: filled(module, layout, model + start)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sottovoce.peers.identity import Card, Identity
 
-__all__ = ["PART_BYTES", "Part", "drawn_part", "name_of", "read_part"]
+__all__ = ["PART_BYTES", "RunPart", "drawn_part", "name_of", "read_part"]
 
 _CONTEXT = b"sottovoce part of a run 1\n"
 _DRAWN = 32
@@ -30,7 +30,7 @@ PART_BYTES = 128
 """More than a part takes with its signature."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True):
+class RunPart(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True):
     """What one node drew for a run; of two parts of one node the one with the higher version counts."""
 
     node: int
@@ -40,15 +40,15 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_un
 
 def drawn_part(agreed: bytes, node: int, identity: Identity, *, version: int = 1) -> bytes:
     """A fresh part of a node, signed for the network with this hash."""
-    body = msgspec.msgpack.encode(Part(node=node, version=version, drawn=secrets.token_bytes(_DRAWN)))
+    body = msgspec.msgpack.encode(RunPart(node=node, version=version, drawn=secrets.token_bytes(_DRAWN)))
     return identity.signing.sign(_CONTEXT + agreed + body) + body
 
 
-def read_part(agreed: bytes, cards: Sequence[Card], frame: bytes) -> Part:
+def read_part(agreed: bytes, cards: Sequence[Card], frame: bytes) -> RunPart:
     """The part in a frame; refused unless the node that it names signed it for this network."""
     signature, body = frame[:SIGNATURE_BYTES], frame[SIGNATURE_BYTES:]
     try:
-        part = msgspec.msgpack.decode(body, type=Part)
+        part = msgspec.msgpack.decode(body, type=RunPart)
         # One spelling alone, so that a name is of what was drawn and of nothing else.
         whole = msgspec.msgpack.encode(part) == body and len(part.drawn) == _DRAWN
         if not (whole and 0 <= part.node < len(cards) and 0 < part.version < _MOST_VERSIONS):

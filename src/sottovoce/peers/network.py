@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sottovoce.learning import Exposure, Plan
     from sottovoce.views import View
 
-__all__ = ["Deadlines", "Network", "Problem", "Settings", "read_network", "read_table"]
+__all__ = ["Deadlines", "Network", "Settings", "TaskFacts", "read_network", "read_table"]
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
 
@@ -49,7 +49,7 @@ class Deadlines(Form, frozen=True, kw_only=True):
     lost: float = 1.0
 
 
-class Problem(Form, frozen=True, kw_only=True):
+class TaskFacts(Form, frozen=True, kw_only=True):
     """What is learnt: the public facts of a task of `train`; every node has records of its own.
 
     Of a "module", which nodes train in Python, `features` is how many parameters it has, and `start` a digest of them.
@@ -70,7 +70,7 @@ class Settings(Form, frozen=True, kw_only=True):
     name: str
     rounds: Count
     noise_multiplier: float
-    task: Problem
+    task: TaskFacts
     nodes: tuple[Card, ...]
     edges: tuple[tuple[str, str], ...] = ()
     weights: str | Weighting | tuple[Weighting, ...] = "metropolis"
@@ -267,7 +267,7 @@ class Network:
         """The multiples of a power of two on which masked messages lie: the finest that a run fits on."""
         steps, clip = self.steps, self.settings.clip
         return chosen_grid(
-            sensitivity=float(steps.min() / steps.max()) * self._whole.sensitivity / clip,
+            sensitivity=float(steps.min() / steps.max()) * self._whole.gradient_sensitivity / clip,
             clip=float(steps.max()) * clip,
             excess=max(self.grid_excess((i,)) for i in range(self.n))
             if self.protocol.plain
@@ -386,12 +386,12 @@ class Network:
         )
 
 
-def _module_task(problem: Problem, nodes: int) -> Task:
+def _module_task(problem: TaskFacts, nodes: int) -> Task:
     """A task of so many parameters, of whose loss nothing is known, with records that say nothing."""
     if problem.step is None or not problem.start:
         raise InputError(
             "task of a module must say step and start, as neither follows from anything else (take what "
-            "module_problem(module, shard_size=…, step=…) says)"
+            "module_facts(module, shard_size=…, step=…) says)"
         )
     nothing = GradientLoss(
         gradients=lambda _, features, __: np.zeros((len(features), problem.features)),

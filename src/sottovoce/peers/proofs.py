@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.history import History
     from sottovoce.peers.identity import Identity
     from sottovoce.peers.network import Network
-    from sottovoce.peers.spending import Part, Spent
+    from sottovoce.peers.spending import CertifiedRounds, Spent
 
 __all__ = [
     "Checked",
@@ -198,7 +198,7 @@ def _checked(history: History, me: int, group: tuple[int, ...], stated: Stated, 
         read = from_text(json.dumps(document))
         held[read.protocol_hash] = read
 
-    def proof(part: Part) -> float | None:
+    def proof(part: CertifiedRounds) -> float | None:
         certificate = held.pop(part.protocol.hash, None)
         if certificate is None or not (part.together or stands_alone(certificate)):
             return None

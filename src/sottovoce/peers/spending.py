@@ -27,7 +27,7 @@ from sottovoce import gaussian
 from sottovoce.certificates import ShiftProof
 from sottovoce.errors import NotCertified
 from sottovoce.graphs import GossipWeights, is_symmetric, quotients
-from sottovoce.peers.grid import Sight, schedule_excess
+from sottovoce.peers.grid import RoundSight, schedule_excess
 from sottovoce.peers.history import History
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip
 from sottovoce.sensitivities import certify
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from sottovoce.peers.network import Network
 
 __all__ = [
+    "CertifiedRounds",
     "Cost",
     "Layout",
-    "Part",
     "Spent",
     "costs_of",
     "layout_of",
@@ -66,12 +66,12 @@ MOST_PARTS = 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class CertifiedRounds:
     """Rounds that one certificate speaks of: the protocol that they were, and what was seen of each."""
 
     protocol: Protocol
     rounds: tuple[int, ...]
-    sights: tuple[Sight, ...]
+    sights: tuple[RoundSight, ...]
     together: bool = False
 
 
@@ -83,7 +83,7 @@ class Layout:
     me: int
     observers: tuple[int, ...]
     seen: int
-    parts: tuple[Part, ...] = ()
+    parts: tuple[CertifiedRounds, ...] = ()
 
     @property
     def view(self) -> View:
@@ -106,7 +106,14 @@ class Spent:
 
 
 def spent(history: History, me: int, observers: tuple[int, ...], *, delta: float) -> Spent:
-    """What observers who pool what they hold know of a node at most; without any, whoever reads every message."""
+    """What observers who pool what they hold know of a node at most; without any, whoever reads every message.
+
+    Two ways of accounting for the same rounds are tried, each round for itself and the longest end as one schedule;
+    each of them holds, and the smaller is what is said.
+
+    Guarantee: an upper bound of Δ², μ and ε, rounding and the grid included, for what the history says was sent.
+    Source: docs/proofs/transcripts.md.
+    """
     layouts = [layout_of(history, me, observers, together=together) for together in (False, True)]
     found = [_proved(layout, delta) for layout in layouts[: 1 + bool(layouts[1].parts)]]
     return min(found, key=lambda each: each.mu)
@@ -117,7 +124,7 @@ def _proved(layout: Layout, delta: float) -> Spent:
     made: list[Certificate] = []
     target = layout.network.names[layout.me]
 
-    def proof(part: Part) -> float | None:
+    def proof(part: CertifiedRounds) -> float | None:
         try:
             certificate = certify(part.protocol, layout.view, target)
         except NotCertified:
@@ -133,14 +140,22 @@ def _proved(layout: Layout, delta: float) -> Spent:
 
 
 def stands_alone(certificate: Certificate) -> bool:
-    """Whether a proof moves nobody's input, so that it may stand for rounds with others between and after them."""
+    """Whether a proof moves nobody's input, so that it may stand for rounds with others between and after them.
+
+    Guarantee: True only for proofs whose bound holds whatever comes between and after the rounds.
+    """
     return isinstance(certificate.proof, ShiftProof) and certificate.proof.method in _UNMOVED
 
 
-def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -> Spent:
-    """Everything together: Δ² of the parts, by what proves it, rounds that count as seen, and what the grid adds."""
+def total(layout: Layout, proof: Callable[[CertifiedRounds], float | None], delta: float) -> Spent:
+    """Everything together: Δ² of the parts, by what proves it, rounds that count as seen, and what the grid adds.
+
+    Guarantee: an upper bound if every number of `proof` is one of its part: Δ² of rounds that stand alone, or of a
+    schedule, add up, a round that counts as seen adds 1, and sums are raised by more than their rounding.
+    Source: docs/proofs/transcripts.md, "Rounds that add up".
+    """
     network = layout.network
-    squares, sights, seen = [], list[Sight | None](), layout.seen
+    squares, sights, seen = [], list[RoundSight | None](), layout.seen
     for part in layout.parts:
         found = proof(part)
         if found is None or found >= len(part.rounds):
@@ -165,19 +180,35 @@ def total(layout: Layout, proof: Callable[[Part], float | None], delta: float) -
 
 
 def round_mu(network: Network, squared: float, excess: float) -> float:
-    """μ of Δ² and of what the grid adds, in its units."""
+    """μ of Δ² and of what the grid adds, in its units.
+
+        μ = factor·√Δ²/noise_multiplier + what the grid adds
+
+    Guarantee: an upper bound if both numbers are: a root, a quotient and a sum round by four units of 2⁻⁵³ at most,
+    and eight are added.
+    """
     factor = 2 if network.settings.relation == "replace-one" else 1
     mu = factor * math.sqrt(squared) / network.settings.noise_multiplier + network.grid_mu(excess)
     return mu * (1 + 2**-50)
 
 
 def together(mu: float, earlier: float) -> float:
-    """μ of a run and of those before it, the sum of whose squares is `earlier`, rounded up."""
+    """μ of a run and of those before it, the sum of whose squares is `earlier`, rounded up.
+
+        μ = √(μ₁² + earlier)
+
+    Guarantee: an upper bound for μ ≥ 1e-150, whose square does not underflow: three roundings, and room for eight.
+    Source: Dong, Roth & Su 2022, Corollary 3.3.
+    """
     return math.sqrt(mu * mu + earlier) * (1 + 2**-50)
 
 
 def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
-    """How the rounds of a node are accounted for; `together` asks for the longest end that is known as one schedule."""
+    """How the rounds of a node are accounted for; `together` asks for the longest end that is known as one schedule.
+
+    Guarantee: every round that the node sent in is in one part or counts as seen; no round is in two.
+    Source: docs/proofs/transcripts.md, "Rounds that add up".
+    """
     network = history.network
     if not network.ported:
         raise NotCertified(
@@ -217,12 +248,16 @@ class Cost:
     network: Network
     observers: tuple[int, ...]
     squared: float
-    sight: Sight
+    sight: RoundSight
     earlier: float = 0.0
     """Σ μ² of the node's earlier runs."""
 
     def epsilon(self, clean: int, sent: int, delta: float) -> float:
-        """ε after `sent` rounds, `clean` of which went as agreed; the others count as seen."""
+        """ε after `sent` rounds, `clean` of which went as agreed; the others count as seen.
+
+        Guarantee: an upper bound, rounding, the grid and earlier runs included, if at least `clean` rounds went as
+        agreed.
+        """
         one, seen = self._excesses
         squared = (clean * self.squared + sent - clean) * (1 + 2**-50)
         excess = math.sqrt(clean * one**2 + (sent - clean) * seen**2) * (1 + 2**-50)
@@ -241,6 +276,9 @@ def costs_of(network: Network, me: int, size: int) -> Iterator[Cost]:
 
     Only where every node hears from every other does a node know how all of them closed a round; elsewhere nothing is
     less than what whoever reads every message has.
+
+    Guarantee: `squared` of each is an upper bound of what a round adds that went as agreed; 1, where nothing hides
+    the node.
     """
     everybody = len(network.neighbours(me)) == network.n - 1
     many = size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS
@@ -252,7 +290,7 @@ def costs_of(network: Network, me: int, size: int) -> Iterator[Cost]:
         sight = _sight(planned, observers, None)
         squared = 1.0
         if _hides(network, observers):
-            part = Part(protocol=protocol, rounds=(0,), sights=(sight,))
+            part = CertifiedRounds(protocol=protocol, rounds=(0,), sights=(sight,))
             layout = Layout(network=network, me=me, observers=observers, seen=0, parts=(part,))
             squared = _proved(layout, network.settings.delta).squared
         yield Cost(network=network, observers=observers, squared=squared, sight=sight)
@@ -320,11 +358,11 @@ class _Rounds:
             self._made[key] = _weights(rows, self.network)
         return self._made[key]
 
-    def alone(self, rounds: tuple[int, ...]) -> Part:
+    def alone(self, rounds: tuple[int, ...]) -> CertifiedRounds:
         """Rounds with the same weights, each for itself, whatever nodes make of what they received."""
         protocol = gossip(self.shown(rounds[0]), rounds=len(rounds), updates="any")
         sights = tuple(self._sight(t, self._shown(t), None) for t in rounds)
-        return Part(protocol=protocol, rounds=rounds, sights=sights)
+        return CertifiedRounds(protocol=protocol, rounds=rounds, sights=sights)
 
     @cached_property
     def first(self) -> int:
@@ -350,7 +388,7 @@ class _Rounds:
         return agreed and len(self.history.acting(t)) == self.network.n
 
     @property
-    def end(self) -> Part:
+    def end(self) -> CertifiedRounds:
         """The rounds from the first one on as one schedule."""
         network, first = self.network, self.first
         rounds = tuple(range(first, network.settings.rounds))
@@ -362,7 +400,7 @@ class _Rounds:
             protocol = gossip(planned, rounds=len(rounds), updates="any" if hull is None else hull)
         sights = tuple(self._sight(t, self.rows[t], network.lipschitz) for t in rounds)
         counted = tuple(t for t in rounds if (t, self.me) in self.history.sent)
-        return Part(protocol=protocol, rounds=counted, sights=sights, together=True)
+        return CertifiedRounds(protocol=protocol, rounds=counted, sights=sights, together=True)
 
     def _schedule(self, rounds: tuple[int, ...]) -> Protocol:
         """The loop that quadratic losses closed, with the weights that were; who did not send drew nothing."""
@@ -389,12 +427,12 @@ class _Rounds:
             ),
         )
 
-    def _sight(self, t: int, rows: list[Row], lipschitz: float | None) -> Sight:
+    def _sight(self, t: int, rows: list[Row], lipschitz: float | None) -> RoundSight:
         idle = not self.history.acting(t) >= set(range(self.network.n)) - set(self.observers)
         return replace(_sight(rows, self.observers, lipschitz), idle=idle)
 
 
-def _sight(rows: list[Row], observers: tuple[int, ...], lipschitz: float | None) -> Sight:
+def _sight(rows: list[Row], observers: tuple[int, ...], lipschitz: float | None) -> RoundSight:
     """What observers see of the hidden nodes, and these of each other."""
     hidden = [i for i in range(len(rows)) if i not in observers]
     seen, mixing = (
@@ -402,7 +440,7 @@ def _sight(rows: list[Row], observers: tuple[int, ...], lipschitz: float | None)
     )
     # Over the least sum of a row the weights are larger than they were, and so is what they stretch.
     least = min(sum(rows[i].values()) for i in hidden)
-    return Sight(rows=seen, mixing=mixing, lipschitz=lipschitz, denominator=least)
+    return RoundSight(rows=seen, mixing=mixing, lipschitz=lipschitz, denominator=least)
 
 
 def _even(values: tuple[float, ...]) -> float | tuple[float, ...]:

@@ -11,9 +11,8 @@ import numpy as np
 from sottovoce.protocols import gossip
 from sottovoce.rates import rate
 from sottovoce.sensitivities import sensitivity
-from sottovoce.studies.pairs import NETWORKS, RELATIONS, DrawnPair, draw_pair, network_weights
+from sottovoce.studies.pairs import NETWORKS, RELATIONS, DrawnPair, drawn_views
 from sottovoce.studies.results import Finding, Table, above, below, steps, verdict_of
-from sottovoce.views import View
 
 if TYPE_CHECKING:
     from sottovoce.studies.results import Progress
@@ -98,23 +97,17 @@ def run(config: Config, progress: Progress | None = None) -> Result:
     lower, upper = np.empty((*shape, len(config.rounds))), np.empty((*shape, len(config.rounds)))
     limit = np.empty(shape)
     step = steps(progress, shape[0] * shape[2] * (len(config.rounds) + 1))
-    pairs = []
-    for a, network in enumerate(NETWORKS):
-        drawn = []
-        for c, seed in enumerate(config.seeds):
-            weights = network_weights(network, config.nodes, seed)
-            pair = draw_pair(weights, seed)
-            drawn.append(pair)
-            view = View.single_node(pair.observer, own_noise="hidden")
-            targets = [pair.neighbour, pair.stranger]
-            # Results are in index order, the pair is not.
-            order = np.argsort(np.argsort(targets))
-            limit[a, :, c] = rate(weights, view, targets, tolerance=1e-4).upper[order]
+    pairs: list[list[DrawnPair]] = [[] for _ in NETWORKS]
+    for a, c, weights, pair, view in drawn_views(config.nodes, config.seeds):
+        pairs[a].append(pair)
+        targets = [pair.neighbour, pair.stranger]
+        # Results are in index order, the pair is not.
+        order = np.argsort(np.argsort(targets))
+        limit[a, :, c] = rate(weights, view, targets, tolerance=1e-4).upper[order]
+        step()
+        for d, rounds in enumerate(config.rounds):
+            found = sensitivity(gossip(weights, rounds=rounds), view, targets)
+            lower[a, :, c, d] = found.squared_lower[order] / rounds
+            upper[a, :, c, d] = found.squared_upper[order] / rounds
             step()
-            for d, rounds in enumerate(config.rounds):
-                found = sensitivity(gossip(weights, rounds=rounds), view, targets)
-                lower[a, :, c, d] = found.squared_lower[order] / rounds
-                upper[a, :, c, d] = found.squared_upper[order] / rounds
-                step()
-        pairs.append(tuple(drawn))
-    return Result(config=config, pairs=tuple(pairs), lower=lower, upper=upper, limit=limit)
+    return Result(config=config, pairs=tuple(map(tuple, pairs)), lower=lower, upper=upper, limit=limit)

@@ -11,13 +11,14 @@ import numpy as np
 from sottovoce.filtering import hidden_system, whitened_response
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity, spectral_bound
-from sottovoce.studies.pairs import NETWORKS, RELATIONS, DrawnPair, draw_pair, network_weights
+from sottovoce.studies.pairs import NETWORKS, RELATIONS, DrawnPair, drawn_views
 from sottovoce.studies.results import Finding, Table, above, steps, verdict_of
-from sottovoce.views import View, observe
+from sottovoce.views import observe
 
 if TYPE_CHECKING:
     from sottovoce.protocols import Protocol
     from sottovoce.studies.results import Cell, Progress
+    from sottovoce.views import View
 
 __all__ = ["CURVES", "Config", "Result", "run"]
 
@@ -101,21 +102,15 @@ def run(config: Config, progress: Progress | None = None) -> Result:
     shape = (len(NETWORKS), len(RELATIONS), len(config.seeds), len(config.rounds), len(CURVES))
     growth = np.empty(shape)
     step = steps(progress, shape[0] * shape[2] * shape[3])
-    pairs = []
-    for a, network in enumerate(NETWORKS):
-        drawn = []
-        for c, seed in enumerate(config.seeds):
-            weights = network_weights(network, config.nodes, seed)
-            pair = draw_pair(weights, seed)
-            drawn.append(pair)
-            view = View.single_node(pair.observer, own_noise="hidden")
-            for d, rounds in enumerate(config.rounds):
-                protocol = gossip(weights, rounds=rounds)
-                for b, target in enumerate((pair.neighbour, pair.stranger)):
-                    growth[a, b, c, d] = _bounds(protocol, view, target) / rounds
-                step()
-        pairs.append(tuple(drawn))
-    return Result(config=config, pairs=tuple(pairs), growth=growth)
+    pairs: list[list[DrawnPair]] = [[] for _ in NETWORKS]
+    for a, c, weights, pair, view in drawn_views(config.nodes, config.seeds):
+        pairs[a].append(pair)
+        for d, rounds in enumerate(config.rounds):
+            protocol = gossip(weights, rounds=rounds)
+            for b, target in enumerate((pair.neighbour, pair.stranger)):
+                growth[a, b, c, d] = _bounds(protocol, view, target) / rounds
+            step()
+    return Result(config=config, pairs=tuple(map(tuple, pairs)), growth=growth)
 
 
 def _bounds(protocol: Protocol, view: View, target: int) -> np.ndarray:

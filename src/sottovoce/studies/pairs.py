@@ -10,12 +10,23 @@ import numpy as np
 
 from sottovoce.graphs import metropolis_weights
 from sottovoce.rates import response_spectrum
+from sottovoce.views import View
 
 if TYPE_CHECKING:
-    from sottovoce.graphs import GossipWeights
-    from sottovoce.views import View
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["NETWORKS", "RELATIONS", "DrawnPair", "draw_pair", "network_weights", "peak_response", "spread"]
+    from sottovoce.graphs import GossipWeights
+
+__all__ = [
+    "NETWORKS",
+    "RELATIONS",
+    "DrawnPair",
+    "draw_pair",
+    "drawn_views",
+    "network_weights",
+    "peak_response",
+    "spread",
+]
 
 NETWORKS = ("Erdős–Rényi", "preferential attachment")
 RELATIONS = ("neighbours", "not neighbours")
@@ -62,3 +73,14 @@ def draw_pair(weights: GossipWeights, seed: int) -> DrawnPair:
                 neighbour=int(rng.choice(neighbours)),
                 stranger=int(rng.choice(strangers)),
             )
+
+
+def drawn_views(
+    nodes: int, seeds: Sequence[int]
+) -> Iterator[tuple[int, int, GossipWeights, DrawnPair, View]]:
+    """A pair on each network for each seed, with the places of both, and the observer's view as the paper has it."""
+    for a, network in enumerate(NETWORKS):
+        for c, seed in enumerate(seeds):
+            weights = network_weights(network, nodes, seed)
+            pair = draw_pair(weights, seed)
+            yield a, c, weights, pair, View.single_node(pair.observer, own_noise="hidden")

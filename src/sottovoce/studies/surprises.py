@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from sottovoce.studies.results import Progress
 
-__all__ = ["SURPRISES", "Config", "Curve", "Result", "heavy_ball", "run"]
+__all__ = ["SURPRISES", "Config", "Result", "SurpriseCurve", "heavy_ball", "run"]
 
 CLOSE = 1e-3
 ACCELERATION = "acceleration"
@@ -67,7 +67,7 @@ class Config:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Curve:
+class SurpriseCurve:
     """Δ² between its ends at each of `at`: a curve of one surprise."""
 
     surprise: str
@@ -82,9 +82,9 @@ class Result:
     """All curves, in the order of `SURPRISES`."""
 
     config: Config
-    curves: tuple[Curve, ...]
+    curves: tuple[SurpriseCurve, ...]
 
-    def of(self, surprise: str) -> tuple[Curve, ...]:
+    def of(self, surprise: str) -> tuple[SurpriseCurve, ...]:
         """The curves of one surprise."""
         return tuple(curve for curve in self.curves if curve.surprise == surprise)
 
@@ -163,7 +163,7 @@ class Result:
         )
 
 
-def _reach(curve: Curve) -> str:
+def _reach(curve: SurpriseCurve) -> str:
     """From which exchange on a node is heard, in words."""
     if not curve.upper.any():
         return f"0 up to {curve.at[-1]} exchanges"
@@ -217,7 +217,7 @@ def run(config: Config, progress: Progress | None = None) -> Result:
     return Result(config=config, curves=tuple(curves))
 
 
-def _acceleration(config: Config) -> list[Curve]:
+def _acceleration(config: Config) -> list[SurpriseCurve]:
     hops = tuple(range(1, config.ring // 2 + 1))
     return [
         _over_targets(
@@ -231,7 +231,7 @@ def _acceleration(config: Config) -> list[Curve]:
     ]
 
 
-def _sums(config: Config) -> list[Curve]:
+def _sums(config: Config) -> list[SurpriseCurve]:
     targets = tuple(range(1, config.peers))
     peers = scheduled(one_peer(config.peers), rounds=config.peer_rounds)
     ring = gossip(metropolis_weights(f"ring:n={config.peers}"), rounds=config.peer_rounds)
@@ -242,7 +242,7 @@ def _sums(config: Config) -> list[Curve]:
     ]
 
 
-def _tracking(config: Config) -> list[Curve]:
+def _tracking(config: Config) -> list[SurpriseCurve]:
     W, T = metropolis_weights(f"ring:n={config.ring}"), config.rounds
     return [
         _over_rounds(TRACKING, "noise on gradients", [gradient_tracking(W, rounds=t) for t in T]),
@@ -255,7 +255,7 @@ def _tracking(config: Config) -> list[Curve]:
     ]
 
 
-def _carried(config: Config) -> list[Curve]:
+def _carried(config: Config) -> list[SurpriseCurve]:
     W, T, beta = metropolis_weights(f"ring:n={config.ring}"), config.rounds, config.beta
     late = [momentum(W, rounds=t, beta=beta, noise="message") for t in T]
     return [
@@ -264,7 +264,7 @@ def _carried(config: Config) -> list[Curve]:
     ]
 
 
-def _seeds(config: Config) -> list[Curve]:
+def _seeds(config: Config) -> list[SurpriseCurve]:
     W = metropolis_weights(f"ring:n={config.peers}")
     protocol = pairwise_noise(W, rounds=config.peer_rounds, local=1, shared=config.shared)
     hops = tuple(range(1, config.peers // 2 + 1))
@@ -279,7 +279,7 @@ def _seeds(config: Config) -> list[Curve]:
     ]
 
 
-def _single(config: Config) -> list[Curve]:
+def _single(config: Config) -> list[SurpriseCurve]:
     W = metropolis_weights(f"ring:n={config.averaged}")
     found = [
         _over_targets(
@@ -288,7 +288,7 @@ def _single(config: Config) -> list[Curve]:
         for K in config.steps
     ]
     return [
-        Curve(
+        SurpriseCurve(
             surprise=SINGLE,
             name=f"{hop} hops" if hop > 1 else "1 hop",
             at=config.steps,
@@ -301,18 +301,18 @@ def _single(config: Config) -> list[Curve]:
 
 def _over_targets(
     surprise: str, name: str, protocol: Protocol, view: View, targets: tuple[int, ...]
-) -> Curve:
+) -> SurpriseCurve:
     """Δ² of several nodes."""
     found = sensitivity(protocol, view, list(targets), contribution="scalar")
-    return Curve(
+    return SurpriseCurve(
         surprise=surprise, name=name, at=targets, lower=found.squared_lower, upper=found.squared_upper
     )
 
 
-def _over_rounds(surprise: str, name: str, protocols: Sequence[Protocol]) -> Curve:
+def _over_rounds(surprise: str, name: str, protocols: Sequence[Protocol]) -> SurpriseCurve:
     """Everyone's Δ² over several T."""
     found = [sensitivity(protocol, View.everyone, [0], contribution="scalar") for protocol in protocols]
-    return Curve(
+    return SurpriseCurve(
         surprise=surprise,
         name=name,
         at=tuple(protocol.rounds for protocol in protocols),
@@ -321,19 +321,19 @@ def _over_rounds(surprise: str, name: str, protocols: Sequence[Protocol]) -> Cur
     )
 
 
-def _meet(one: Curve, other: Curve) -> bool:
+def _meet(one: SurpriseCurve, other: SurpriseCurve) -> bool:
     """Whether the intervals of two curves overlap everywhere, and are narrow."""
     overlap = (one.lower <= other.upper) & (other.lower <= one.upper)
     return bool(overlap.all()) and _narrow(one) and _narrow(other)
 
 
-def _is(curve: Curve, values: Sequence[float]) -> bool:
+def _is(curve: SurpriseCurve, values: Sequence[float]) -> bool:
     """Whether every interval is narrow and holds the value, up to the rounding of a float."""
     exact = np.array(values, dtype=float)
     held = (curve.lower <= exact * (1 + 1e-12)) & (exact <= curve.upper * (1 + 1e-12))
     return bool(held.all()) and _narrow(curve)
 
 
-def _narrow(curve: Curve) -> bool:
+def _narrow(curve: SurpriseCurve) -> bool:
     """Whether both ends all but meet."""
     return bool((curve.upper <= curve.lower * (1 + CLOSE)).all())

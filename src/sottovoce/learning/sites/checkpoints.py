@@ -22,6 +22,7 @@ import torch
 
 from sottovoce.errors import FileError, InputError
 from sottovoce.files import put_whole
+from sottovoce.forms import read_form, strict_json
 from sottovoce.learning.descent import State
 from sottovoce.learning.results import History, check_parts
 from sottovoce.learning.sites.modules import state_of
@@ -134,7 +135,7 @@ def _read(found: dict[str, Any]) -> Checkpoint:
     rounds = int(found["rounds"])
     check_parts(state, rounds, before, keys)
     return Checkpoint(
-        settings=dict(json.loads(found["settings"])),
+        settings=read_form(strict_json(found["settings"], "settings"), dict[str, Any], "settings"),
         rounds=rounds,
         state=state,
         before=before,

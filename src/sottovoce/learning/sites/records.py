@@ -37,7 +37,7 @@ __all__ = ["Records", "read_records"]
 _BLOCK, _TWICE = 512, 16
 
 
-class Form(NamedTuple):
+class RecordShape(NamedTuple):
     """Shape and type of one record's input and target."""
 
     input_shape: tuple[int, ...]
@@ -62,7 +62,7 @@ class Records:
 
     sets: tuple[Any, ...]
     counts: tuple[int, ...]
-    form: Form
+    form: RecordShape
     batch_size: int | None
     digest: str
 
@@ -172,7 +172,7 @@ def _fetched(
     dataset: Any,  # noqa: ANN401
     site: int,
     places: Sequence[int] | NDArray[np.int64],
-    form: Form,
+    form: RecordShape,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The records of some places, if all of them have one form."""
     if type(dataset) is Subset and type(dataset.dataset) is TensorDataset:
@@ -199,7 +199,7 @@ def _pair(record: Any, site: int, place: int) -> tuple[torch.Tensor, torch.Tenso
         ) from None
 
 
-def _check_form(pair: tuple[torch.Tensor, torch.Tensor], form: Form, site: int, place: int) -> None:
+def _check_form(pair: tuple[torch.Tensor, torch.Tensor], form: RecordShape, site: int, place: int) -> None:
     """Refuse a record of another form than the first of all."""
     if (found := _form(*pair)) != form:
         raise InputError(
@@ -208,7 +208,7 @@ def _check_form(pair: tuple[torch.Tensor, torch.Tensor], form: Form, site: int, 
         )
 
 
-def _check_same(dataset: Any, site: int, places: range, form: Form) -> None:  # noqa: ANN401
+def _check_same(dataset: Any, site: int, places: range, form: RecordShape) -> None:  # noqa: ANN401
     """Refuse a data set that makes up its records anew, by coins that may turn out otherwise if one record is away."""
     for one, two in zip(*(_fetched(dataset, site, places, form) for _ in range(2)), strict=True):
         if not torch.equal(_bits(one), _bits(two)):
@@ -223,9 +223,9 @@ def _bits(part: torch.Tensor) -> torch.Tensor:
     return part.contiguous().reshape(-1).view(torch.uint8)
 
 
-def _form(given: torch.Tensor, target: torch.Tensor) -> Form:
+def _form(given: torch.Tensor, target: torch.Tensor) -> RecordShape:
     """The form of a record."""
-    return Form(tuple(given.shape), given.dtype, tuple(target.shape), target.dtype)
+    return RecordShape(tuple(given.shape), given.dtype, tuple(target.shape), target.dtype)
 
 
 def _kind(record: object) -> str:
