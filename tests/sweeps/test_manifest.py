@@ -42,6 +42,15 @@ def test_it_says_what_was_swept(protocol: Protocol, tmp_path: Path) -> None:
         "edges": 20,
         "gap": spectrum(protocol.weights).gap,
         "gap_converged": True,
+        "protocol": {
+            "protocol": "gossip",
+            "plain": True,
+            "program": protocol.sentence,
+            "programs": [protocol.programs[0].to_json()],
+            "encoder": ["1"],
+            "weights": [protocol.weights.hash],
+        },
+        "protocol_hash": protocol.hash,
     }
     text = (tmp_path / "manifest.json").read_text()
     assert Manifest.from_json(text, "manifest.json") == done.manifest

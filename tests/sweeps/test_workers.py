@@ -77,13 +77,3 @@ def test_an_error_ends_the_workers(protocol: Protocol, tmp_path: Path) -> None:
         sweep(protocol, "secure-sum", tmp_path, workers=2, progress=stop)
     assert multiprocessing.active_children() == []
     assert len(list(tmp_path.glob("part-*.parquet"))) == 1
-
-
-def test_the_environment_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, third = crews.PINNED
-    monkeypatch.setenv(first, "7")
-    monkeypatch.delenv(second, raising=False)
-    with crews.pinned_environment():
-        assert {os.environ[name] for name in (first, second, third)} == {"1"}
-    assert os.environ[first] == "7"
-    assert second not in os.environ

@@ -10,8 +10,8 @@ from sottovoce.documents.accounts import (
     CalibrationDocument,
     GraphDocument,
     GraphFacts,
+    PairSummary,
     Sight,
-    Summary,
     Terms,
     account_document,
     as_json,
@@ -36,7 +36,6 @@ from sottovoce.documents.carried import (
 from sottovoce.documents.coalitions import CoalitionDocument, coalition_document
 from sottovoce.documents.csv_tables import (
     COLUMNS,
-    RATE_COLUMNS,
     check_csv_path,
     read_account_csv,
     write_account_csv,
@@ -57,7 +56,7 @@ from sottovoce.documents.pages import (
     network_document,
     page_document,
 )
-from sottovoce.documents.pairs import Ends, Pair, plain_label
+from sottovoce.documents.pairs import Ends, Pair
 from sottovoce.documents.proofs import (
     CertificateDocument,
     CheckForm,
@@ -83,7 +82,6 @@ __all__ = [
     "HEAD",
     "MOST_EXPOSED",
     "PAIRS_IN_JSON",
-    "RATE_COLUMNS",
     "RESULT",
     "AccountDocument",
     "AccountForm",
@@ -104,6 +102,7 @@ __all__ = [
     "PageDocument",
     "PagePart",
     "Pair",
+    "PairSummary",
     "RateDocument",
     "RatePairForm",
     "RateSummary",
@@ -113,7 +112,6 @@ __all__ = [
     "RunDocument",
     "SampledDocument",
     "Sight",
-    "Summary",
     "Terms",
     "VerificationDocument",
     "ViewVerification",
@@ -138,7 +136,6 @@ __all__ = [
     "page_document",
     "pairs_possible",
     "parse_damping",
-    "plain_label",
     "rate_document",
     "read_account_csv",
     "read_account_json",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,8 +41,8 @@ __all__ = [
     "Document",
     "GraphDocument",
     "GraphFacts",
+    "PairSummary",
     "Sight",
-    "Summary",
     "Terms",
     "UpdatesFacts",
     "account_document",
@@ -63,6 +64,10 @@ SCHEMA: Literal[2] = 2
 PAIRS_IN_JSON = 100_000
 MOST_EXPOSED = 10
 SHOWN_LABELS = 10
+_GOSSIP = re.compile(
+    r"(?P<message>\S+) = (?P<terms>[^;]+); exchange (?P=message) → (?P<model>\S+); \d+ rounds?"
+)
+
 HEAD: dict[str, Any] = {"schema": SCHEMA, "version": __version__}
 """What every document begins with, after its kind."""
 
@@ -105,7 +110,7 @@ class UpdatesFacts(Form, frozen=True, kw_only=True):
 
 
 class Sight(Document, frozen=True, kw_only=True):
-    """Who sees what, under which assumption; the damping of plain gossip, or name, program and hash of any other.
+    """Who sees what of which protocol, under which assumption; plain gossip that is damped also says by how much.
 
     `exchanges` stands where a view shows some exchanges of a round alone, counted from 1; without it, it shows all.
     """
@@ -116,10 +121,22 @@ class Sight(Document, frozen=True, kw_only=True):
     contribution: str
     assumption: str
     damping: DampingFacts | UnsetType = UNSET
-    protocol: str | UnsetType = UNSET
-    program: str | UnsetType = UNSET
-    protocol_hash: str | UnsetType = UNSET
+    protocol: str
+    program: str
+    protocol_hash: str
     updates: UpdatesFacts | UnsetType = UNSET
+
+    @property
+    def gossips(self) -> bool:
+        """Whether its sentence is that of gossip, damped or not, with fresh noise of level 1 on each contribution."""
+        found = _GOSSIP.fullmatch(self.program)
+        if found is None:
+            return False
+        terms = found["terms"].split(" + ")
+        damped = re.compile(rf"(\S+·)?{re.escape(found['model'])}(·\(one number a node\))?")
+        fresh = [term for term in terms if not damped.fullmatch(term)]
+        alone = all(re.fullmatch(r"[^\s·]+", term) for term in fresh)
+        return alone and len(fresh) == 2 and "contribution" in fresh and len(terms) <= 3
 
 
 class Terms(Sight, frozen=True, kw_only=True):
@@ -137,7 +154,7 @@ class Baselines(Form, frozen=True, kw_only=True):
     central: Ends | None
 
 
-class Summary(Form, frozen=True, kw_only=True):
+class PairSummary(Form, frozen=True, kw_only=True):
     """The worst, the median and the best pair, and the worst pair of each of the most exposed nodes."""
 
     worst: Pair
@@ -162,7 +179,7 @@ class AccountDocument(Terms, frozen=True, kw_only=True, tag="account"):
     worst: Pair
     baselines: Baselines
     pairs: tuple[Pair, ...] | UnsetType = UNSET
-    summary: Summary | UnsetType = UNSET
+    summary: PairSummary | UnsetType = UNSET
     pairs_file: str | UnsetType | None = UNSET
     other_views: tuple[AccountDocument, ...] | UnsetType = UNSET
     interrupted: str | UnsetType = UNSET
@@ -367,7 +384,7 @@ def graph_facts(weights: GossipWeights, graph: Graph, spectrum: Spectrum) -> Gra
 
 
 def protocol_facts(protocol: Protocol) -> dict[str, Any]:
-    """What is said of a protocol, as forms: the damping of plain gossip; name, program and hash of any other."""
+    """What is said of a protocol, as forms: name, program and hash, and its damping or its updates."""
     forms = {"damping": DampingFacts, "updates": UpdatesFacts}
     said = protocol_terms(protocol)
     return {name: forms[name](**value) if name in forms else value for name, value in said.items()}
@@ -433,9 +450,9 @@ def baselines(table: AccountTable) -> Baselines:
     )
 
 
-def _summary(table: AccountTable) -> Summary:
+def _summary(table: AccountTable) -> PairSummary:
     exposed = [account for _, account in table.most_exposed(MOST_EXPOSED)]
-    return Summary(
+    return PairSummary(
         worst=account_pair(table.worst(), table.delta),
         median=account_pair(table.median(), table.delta),
         best=account_pair(table.best(), table.delta),

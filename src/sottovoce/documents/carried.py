@@ -27,6 +27,7 @@ from sottovoce.documents.proofs import CertificateDocument, ReportVerificationDo
 from sottovoce.documents.rates import RateDocument
 from sottovoce.documents.runs import RunDocument
 from sottovoce.errors import FileError, InputError
+from sottovoce.files import read_bounded
 from sottovoce.forms import Form, read_form, strict_json
 from sottovoce.participation import Participation
 from sottovoce.protocols import Slopes
@@ -58,6 +59,8 @@ CURVED = 0.5
 TITLE = "its title, the origin of its graph, date, command, hashes of files, and names of data"
 BESIDE = "Δ² of fewer rounds in curves and of a server that all trust, and the names of bounds"
 _END = "</script>"
+# What the sentence of a protocol says where nodes train.
+_TRAINED = "each node also contributes the step of its model"
 
 Texts = list[str | Annotated[list[str], Meta(min_length=1)] | None]
 """What a report carries for each view: a certificate, several of training with the worst pair's first, or nothing."""
@@ -129,12 +132,8 @@ class ReadReport:
 def read_report(path: str | os.PathLike[str]) -> ReadReport:
     """What a report carries; a file that is no report of an account is refused."""
     file = Path(path)
+    text = read_bounded(file, "report", MOST_BYTES)
     try:
-        with file.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise FileError(f"{file}: a report is checked up to {MOST_BYTES} bytes; this file has more")
-        text = content.decode()
         answered = _opening(RESULT) in text
         data = strict_json(_element(text, DATA), "what a report holds")
         page = None if data is None else read_form(data, PageDocument, "what a report holds")
@@ -155,12 +154,6 @@ def read_report(path: str | os.PathLike[str]) -> ReadReport:
             proved=proved,
             text=text,
         )
-    except OSError as error:
-        raise FileError(f"{file}: the report cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{file}: a report is UTF-8 text; this file is not") from None
-    except FileError:
-        raise
     except InputError as error:
         raise FileError(f"{file}: {error}") from None
 
@@ -263,19 +256,17 @@ def _check_shown(page: PageDocument) -> None:
 
 
 def _check_words(part: PagePart, certificate: Certificate | None) -> None:
-    """Refuse words about protocol and assumption that are not those of the certificate, or of plain gossip."""
+    """Refuse words about protocol and assumption that are not those of the certificate."""
     if part.assumption_text != ASSUMPTIONS.get(part.assumption):  # type: ignore[call-overload]
         raise InputError(f"its words on the assumption {part.assumption!r} must be those of this version")
-    if part.protocol_hash is UNSET:
-        if (part.protocol, part.program, part.updates) != (UNSET, UNSET, UNSET):
-            raise InputError(
-                "a protocol that it names must come with its hash; got a name or a program without one"
-            )
-        return
+    if (part.updates is not UNSET) != (_TRAINED in part.program):
+        raise InputError(
+            f"slopes stand beside a program that trains, and beside no other; got the program {part.program!r}"
+        )
     if certificate is None or certificate.protocol_hash != part.protocol_hash:
         # There is nothing to hold it against, or `verify` refuses the page for its hash.
         return
-    if _spelled(str(part.program)) != _spelled(certificate.sentence):
+    if _spelled(part.program) != _spelled(certificate.sentence):
         raise InputError(
             f"its program must be that of its certificate, {certificate.sentence!r}; got {part.program!r}"
         )
@@ -303,7 +294,7 @@ def _value(number: str) -> str | float:
 def _check_local(part: PagePart) -> None:
     """Refuse a page that shows less for local DP than plain gossip gives to whoever sees every message."""
     shown = part.local_squared
-    if shown is None or part.protocol_hash is not UNSET:
+    if shown is None or not part.gossips:
         return
     count = Participation.parse(part.participation).largest_count(part.rounds)
     least = 1 if part.contribution == "energy" else count
@@ -326,7 +317,7 @@ def _stated(part: PagePart, graph: NetworkDocument) -> StatedAccount:
         weights_hash=graph.hash,
         labels=graph.labels,
         exchanges=None if part.exchanges is UNSET else part.exchanges,
-        protocol_hash=None if part.protocol_hash is UNSET else part.protocol_hash,
+        protocol_hash=part.protocol_hash,
         damping_hash=None if part.damping is UNSET else part.damping.hash,
         epsilon_upper=np.inf if part.epsilon_upper is None else part.epsilon_upper,
         observers=[tuple(each) for each in part.observers],

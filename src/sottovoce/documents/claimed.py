@@ -96,12 +96,11 @@ def _is_local(run: RunDocument) -> bool:
 
 def _check_program(run: RunDocument, page: PageDocument) -> None:
     """Refuse a run whose words on what nodes do are not those of its pairs, which may go on with the updates."""
-    program = page.program if isinstance(page.program, str) else "gossip"
-    if program == "gossip" and _GOSSIP.fullmatch(run.program):
-        return
-    if program != run.program and not program.startswith(f"{run.program}; "):
+    # Losses that are quadratic damp the loop of the pairs, and not what nodes do.
+    damped = page.damping is not UNSET and page.gossips and _GOSSIP.fullmatch(run.program)
+    if not damped and page.program != run.program and not page.program.startswith(f"{run.program}; "):
         raise InputError(
-            f"the program of its run must be that of its pairs, {program!r}; got {run.program!r}"
+            f"the program of its run must be that of its pairs, {page.program!r}; got {run.program!r}"
         )
 
 
@@ -125,9 +124,8 @@ def _own_price(page: PageDocument, certificates: Sequence[Certificate]) -> float
     In gossip with noise of level 1 each contribution is a Gaussian mechanism of sensitivity 1. Of other programs it is
     what the certificate says of the noise of a node's own.
     """
-    program = page.program if isinstance(page.program, str) else None
     # Programs that take turns, and levels and encoders of noise, stand in the sentence too: they are not counted here.
-    if _GOSSIP.fullmatch(program) if program is not None else page.damping is UNSET:
+    if _GOSSIP.fullmatch(page.program):
         return 1.0
     try:
         return own_price(certificates[0], stored_weights(certificates[0])) if certificates else math.inf

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import quoteattr
 
 from sottovoce.documents.files import check_path, write_whole
 from sottovoce.errors import FileError
@@ -57,6 +56,8 @@ def _edge_list(graph: Graph, name: str) -> Iterator[str]:
 
 def _graphml(graph: Graph) -> Iterator[str]:
     """One node or edge a line, a weight being the data of its edge."""
+    from xml.sax.saxutils import quoteattr
+
     names = [quoteattr(str(label)) for label in graph.labels]
     yield "<?xml version='1.0' encoding='utf-8'?>\n"
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'

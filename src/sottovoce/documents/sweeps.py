@@ -11,7 +11,8 @@ from sottovoce.documents.accounts import (
     Baselines,
     DampingFacts,
     GraphFacts,
-    Summary,
+    PairSummary,
+    part_seen,
     updates_facts,
 )
 from sottovoce.documents.pairs import Ends, account_pair
@@ -45,6 +46,7 @@ def summary_document(summary: sweeps.Summary, folder: str | os.PathLike[str]) ->
         relation=summary.relation,
         view=manifest.view,
         own_noise=manifest.own_noise,
+        exchanges=part_seen(manifest.exchanges),
         contribution=manifest.contribution,
         participation=manifest.participation,
         assumption=manifest.assumption,
@@ -54,7 +56,7 @@ def summary_document(summary: sweeps.Summary, folder: str | os.PathLike[str]) ->
             local=None if summary.local is None else Ends.of(summary.local.epsilon(delta)),
             central=None if summary.central is None else Ends.of(summary.central.epsilon(delta)),
         ),
-        summary=Summary(
+        summary=PairSummary(
             worst=worst,
             median=account_pair(summary.median, delta),
             best=account_pair(summary.best, delta),
@@ -68,13 +70,14 @@ def summary_document(summary: sweeps.Summary, folder: str | os.PathLike[str]) ->
 
 
 def _protocol_facts(manifest: Manifest) -> dict[str, Any]:
-    """What is said of damping, of a protocol that is not plain gossip, and of training."""
-    facts: dict[str, Any] = {}
+    """What is said of a protocol, of its damping and of training."""
+    facts: dict[str, Any] = {
+        "protocol": manifest.protocol.protocol,
+        "program": manifest.protocol.program,
+        "protocol_hash": manifest.protocol_hash,
+    }
     if manifest.damping_hash is not None:
         facts["damping"] = DampingFacts(hash=manifest.damping_hash)
-    if manifest.protocol is not None:
-        facts = {"protocol": manifest.protocol.protocol, "program": manifest.protocol.program}
-        facts["protocol_hash"] = manifest.protocol_hash
     if manifest.updates is not None:
         facts["updates"] = updates_facts(
             manifest.updates.lower,

@@ -10,10 +10,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from sottovoce._version import __version__
-from sottovoce.crews import RESTARTS, Lost, driven, pinned_environment
+from sottovoce.crews import RESTARTS, Lost, driven
 from sottovoce.errors import InputError
 from sottovoce.sweeps.extras import distributed
 from sottovoce.sweeps.tiles import tile_bytes
+from sottovoce.threads import pinned_environment
 
 if TYPE_CHECKING:
     import concurrent.futures

@@ -29,14 +29,15 @@ SCHEMA: Literal[3] = 3
 # What every manifest says, or what describes the network for a reader and follows from the weights.
 DESCRIPTION = ("kind", "labels", "rule", "origin", "edges", "gap", "gap_converged", "protocol")
 
-# What a sweep says of its scenario, by the names of its terms.
+# What a sweep says of its scenario, by the names of its terms: it goes through all pairs, and knows no relation.
 TERMS = ("view", "own_noise", "contribution", "participation", "assumption")
 
 
 class ProgramFacts(Form, frozen=True, kw_only=True):
-    """A protocol: its name, its program in a sentence, and all that its hash is made of."""
+    """A protocol: its name, its program in a sentence, all that its hash is made of, and whether it is plain gossip."""
 
     protocol: str
+    plain: bool
     program: str
     programs: tuple[dict[str, Any], ...]
     encoder: tuple[str, ...]
@@ -82,10 +83,12 @@ class Manifest(Form, frozen=True, kw_only=True, omit_defaults=True, tag_field="k
     gap: float
     gap_converged: bool
     names: CountedLabels | tuple[int | str, ...] = field(name="labels")
+    protocol: ProgramFacts
+    protocol_hash: str
+    exchanges: tuple[int, ...] | None = None
     damping_hash: str | None = None
-    protocol: ProgramFacts | None = None
-    protocol_hash: str | None = None
     updates: TrainingFacts | None = None
+    tolerance: float | None = None
 
     @property
     def labels(self) -> Sequence[int | str]:
@@ -110,7 +113,7 @@ class Manifest(Form, frozen=True, kw_only=True, omit_defaults=True, tag_field="k
     @property
     def program_sentence(self) -> str:
         """The protocol in one sentence."""
-        return "gossip" if self.protocol is None else self.protocol.program
+        return self.protocol.program
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -131,7 +134,7 @@ class Manifest(Form, frozen=True, kw_only=True, omit_defaults=True, tag_field="k
     def rests_on(self, methods: Iterable[str] | None = None) -> Assumption:
         """What numbers proved by `methods` rest on; without them, what any number of the sweep may rest on."""
         if self.updates is None:
-            return "oblivious" if self.protocol else assumption_of(self.view, self.damping_hash)
+            return assumption_of(self.view, self.damping_hash) if self.protocol.plain else "oblivious"
         return training_assumption(methods, known=self.updates.lower is not None)
 
     @classmethod
@@ -152,9 +155,10 @@ class Manifest(Form, frozen=True, kw_only=True, omit_defaults=True, tag_field="k
             if found.assumption != rests_on:
                 raise FileError(
                     f"{where}: its assumption must be {rests_on!r}, which follows from its view and "
-                    f"{'protocol' if found.protocol else 'damping'}; got {found.assumption!r} (sweep anew)"
+                    f"{'damping' if found.protocol.plain else 'protocol'}; got {found.assumption!r} (sweep anew)"
                 )
-            _check_program(found, where)
+            for program in found.protocol.programs:
+                Program.from_json(program)
         except FileError:
             raise
         except (ValueError, KeyError, TypeError) as error:
@@ -185,6 +189,7 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         **{name: asked[name] for name in TERMS},
         engine=work.effort.engine,
         effort=work.effort.depth,
+        tolerance=work.effort.tolerance,
         tile=tile,
         tiles=-(-n // tile),
         pairs=n * (n - (work.scenario.own_noise == "known")),
@@ -194,9 +199,10 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
         gap=gap,
         gap_converged=converged,
         names=_names(weights.labels),
+        exchanges=work.scenario.exchanges,
         damping_hash=protocol.damping_hash if protocol.plain else None,
-        protocol=None if protocol.plain else _program_facts(protocol),
-        protocol_hash=None if protocol.plain else protocol.hash,
+        protocol=_program_facts(protocol),
+        protocol_hash=protocol.hash,
         updates=_updates(protocol),
     )
 
@@ -204,20 +210,12 @@ def _described(work: Work, tile: int, *, gap: float, converged: bool) -> Manifes
 def _program_facts(protocol: Protocol) -> ProgramFacts:
     return ProgramFacts(
         protocol=protocol.name,
+        plain=protocol.plain,
         program=protocol.sentence,
         programs=tuple(program.to_json() for program in protocol.programs),
         encoder=tuple(str(value) for value in protocol.code),
         weights=tuple(weights.hash for weights in protocol.schedule),
     )
-
-
-def _check_program(found: Manifest, where: str) -> None:
-    """Refuse a manifest that names a protocol without its hash, or a program that cannot run."""
-    if (found.protocol is None) != (found.protocol_hash is None):
-        raise FileError(f"{where}: a protocol and its hash stand together (sweep anew)")
-    if found.protocol is not None:
-        for program in found.protocol.programs:
-            Program.from_json(program)
 
 
 def _updates(protocol: Protocol) -> TrainingFacts | None:

@@ -59,6 +59,8 @@ class SweepTable:
 def read_sweep(folder: str | os.PathLike[str]) -> SweepTable:
     """The sweep in `folder`, which must be finished: a part that is missing might hold the worst pair.
 
+    Guarantee: ends are those that were computed, bit for bit, as Parquet keeps floats.
+
     >>> import tempfile
     >>> from sottovoce import gossip, graphs
     >>> from sottovoce.sweeps import sweep

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from sottovoce.errors import InputError, at_least
-from sottovoce.scenarios import Words, asked
+from sottovoce.scenarios import SweepWords, asked
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.sweeps.folder import Folder
 from sottovoce.sweeps.manifest import Manifest, described, described_like
@@ -58,7 +58,7 @@ def sweep(
     resume: bool = False,
     cluster: str | None = None,
     progress: Callable[[int, int], None] | None = None,
-    **words: Unpack[Words],
+    **words: Unpack[SweepWords],
 ) -> SweepResult:
     """How far each target can move the view of each observer in turn: Δ² of all pairs, in a folder of parts.
 
@@ -72,8 +72,8 @@ def sweep(
         cluster: "local" for a Dask cluster of `workers` processes on this machine, or the address of a Dask
             scheduler, "tcp://…".
         progress: called with (pairs done, pairs in all).
-        words: as in `sottovoce.scenarios.Words`: `own_noise`, `contribution`, `participation`, `engine`, `effort` and
-            `workers`. A relation is refused: it counts with the noise, in `summarise`.
+        words: as in `sottovoce.scenarios.SweepWords`: `own_noise`, `contribution`, `participation`, `engine`, `effort`,
+            `tolerance` and `workers`. A relation is refused: it counts with the noise, in `summarise`.
 
     Guarantee: every interval holds as one of `sensitivity` does. The parts are the same, bit for bit, whatever
     the workers or the cluster and however often the sweep was stopped, if this process too runs BLAS on one
@@ -91,7 +91,7 @@ def sweep(
     pyarrow()
     if folder is None:
         raise InputError("folder must be given, as a sweep fills one; got none (name an empty or a new one)")
-    scenario, effort = asked(question, view, words)
+    scenario, effort = asked(question, view, words, SweepWords)
     if scenario.relation != "add-remove":
         raise InputError(
             f"a sweep holds Δ², which knows no relation; got relation {scenario.relation!r} (leave it out, "
@@ -125,7 +125,9 @@ def _manifest(place: Folder, work: Work, tile: int | None, *, resume: bool) -> M
         place.check_new()
     found = place.read_manifest()
     wanted = described_like(found, work, tile)
-    for name in dict.fromkeys(("protocol_hash", *wanted.settings, *found.settings)):
+    # What is most easily said first: another network or length makes another protocol, too.
+    first = ("weights_hash", "rounds", "protocol_hash")
+    for name in dict.fromkeys((*first, *wanted.settings, *found.settings)):
         value, there = getattr(wanted, name), getattr(found, name)
         if name == "protocol_hash" and value != there:
             raise InputError(

@@ -144,12 +144,19 @@ class _Pairs:
     relation: Relation
 
     def mu(self) -> Iterator[np.ndarray]:
-        """The upper ends of μ, batch by batch."""
+        """The upper ends of μ, batch by batch.
+
+        Guarantee: upper bounds, those of `mu_ends`.
+        """
         for batch in self.table.batches(["squared_upper"]):
             yield self._mu(batch.column(0).to_numpy())
 
     def extremes(self) -> _Extremes:
-        """One pass for the ends of the order; the first of equals counts."""
+        """One pass for the ends of the order; the first of equals counts.
+
+        Guarantee: exact, as an order of upper ends: no pair of the sweep has a larger one than `worst`, nor a target
+        than its own.
+        """
         nodes = self.table.manifest.nodes
         exposure, place = np.full(nodes, -np.inf), np.zeros(nodes, dtype=np.int64)
         worst, best, largest, smallest, start = 0, 0, -np.inf, np.inf, 0
@@ -174,6 +181,8 @@ class _Pairs:
         """The place of the middle pair, the lower of two, as a stable sort by μ finds it.
 
         Each pass decides the next 16 bits of the middle μ, and a last one counts to the pair among its equals.
+
+        Guarantee: exact: floats that are not negative are ordered as their bits are.
         """
         rank, bits = (len(self.table) - 1) // 2, 0
         for digit in reversed(range(DIGITS)):
@@ -199,6 +208,10 @@ class _Pairs:
         """The accounts of the pairs at some places, and the largest upper end of ε over all pairs.
 
         Rounding may put the ε of a pair whose μ all but equals the `largest` above that of the worst pair.
+
+        Guarantee: each account is that of `Account.of`; the largest ε is an upper bound for every pair. ε grows by at
+        least 0.8·μ times a share of μ, so that one whose μ is 10⁻⁹ smaller than the largest cannot be put above it by
+        rounding.
         """
         wanted = np.unique(places)
         found: dict[int, Account] = {}
@@ -215,9 +228,12 @@ class _Pairs:
         return found, highest
 
     def compared(self, kind: str) -> Account | None:
-        """Local DP, where every message is seen (Δ² = T), or central aggregation (Δ² = T/n), at this noise."""
+        """Local DP, where every message is seen (Δ² = T), or central aggregation (Δ² = T/n), at this noise.
+
+        Guarantee: exact Δ² but for one rounding outward; None for programs, whose local DP is no count of rounds.
+        """
         manifest = self.table.manifest
-        if manifest.protocol is not None and manifest.updates is None:
+        if not manifest.protocol.plain and manifest.updates is None:
             return None
         rounds = Participation.parse(manifest.participation).largest_count(manifest.rounds)
         squared = Interval.exactly(1.0 if manifest.contribution == "energy" else float(rounds))

@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce.errors import InputError, ViewError, one_of
 from sottovoce.scenarios import Answer
-from sottovoce.sensitivities import carried, sensitivity
+from sottovoce.sensitivities import carried, portion_of, sensitivity
 from sottovoce.sweeps.extras import pyarrow
 from sottovoce.views import View
 
@@ -39,7 +39,7 @@ class Work(Answer):
     effort: Effort
 
     def __post_init__(self) -> None:
-        """Refuse what is not a sweep: a view that is no one observer's, some pairs alone, ends of another width."""
+        """Refuse what is not a sweep: a view that is no one observer's, some pairs alone."""
         scenario = self.scenario
         if scenario.view_name.startswith("coalition"):
             raise ViewError(
@@ -53,11 +53,6 @@ class Work(Answer):
                     f"{word} must be left out of a sweep, which goes through all pairs; got "
                     f"{list(getattr(scenario, word))} (ask account_all about some)"
                 )
-        if self.effort.tolerance is not None:
-            raise InputError(
-                "tolerance must be left out of a sweep, whose parts must not depend on who computes them; got "
-                f"{self.effort.tolerance!r} (ask account_all for closer ends)"
-            )
 
     @cached_property
     def _orbits(self) -> Orbits:
@@ -70,15 +65,23 @@ class Work(Answer):
         firsts = map(self._orbits.first, range(self.protocol.n))
         return {first: None for node, first in enumerate(firsts) if first != node}
 
+    @property
+    def _of_one(self) -> Effort:
+        """What may be spent on one observer, whose question is not shared out any further."""
+        return replace(self.effort, workers=1)
+
     def answer_of(self, observer: int, progress: Callable[[int, int], None] | None = None) -> Sensitivities:
-        """What the node at an index sees: if others are like it, what the first of them sees, carried to it."""
+        """What the node at an index sees: if others are like it, what the first of them sees, carried to it.
+
+        Guarantee: that of `sottovoce.sensitivity`; carrying an answer along a relabelling of the network is exact.
+        """
         question = self.question_of(observer)
         if not self.scenario.takes_turns:
-            return sensitivity(question, effort=self.effort, progress=progress)
+            return sensitivity(question, effort=self._of_one, progress=progress)
         first = self._orbits.first(observer)
         found = self._lent.get(first)
         if found is None:
-            found = sensitivity(self.question_of(first), effort=self.effort, progress=progress)
+            found = sensitivity(self.question_of(first), effort=self._of_one, progress=progress)
             if first in self._lent:
                 self._keep(first, found)
         return carried(found, question, self._orbits.images(observer), question.target_indices)
@@ -94,7 +97,12 @@ class Work(Answer):
     def question_of(self, observer: int) -> Scenario:
         """What is asked about the node at an index."""
         label = self.protocol.labels[observer]
-        view = View(name=self.scenario.view_name, observers=(label,), own_noise=self.scenario.own_noise)
+        view = View(
+            name=self.scenario.view_name,
+            observers=(label,),
+            own_noise=self.scenario.own_noise,
+            exchanges=self.scenario.exchanges,
+        )
         return self.scenario.of(view)
 
 
@@ -123,7 +131,10 @@ def arrow_schema(fingerprint: str) -> Any:  # noqa: ANN401 - the package carries
 
 
 def expected_pairs(span: range, nodes: int, own_noise: str) -> tuple[np.ndarray, np.ndarray]:
-    """The indices of observers and targets that a tile holds, in its order."""
+    """The indices of observers and targets that a tile holds, in its order.
+
+    Guarantee: exact; a part that holds other pairs, or fewer, is not taken for finished.
+    """
     observers = np.repeat(np.arange(span.start, span.stop, dtype=np.int32), nodes)
     targets = np.tile(np.arange(nodes, dtype=np.int32), len(span))
     kept = observers != targets if own_noise == "known" else np.ones(len(observers), dtype=bool)
@@ -143,7 +154,7 @@ def tile_bytes(
     targets = work.protocol.n - (work.scenario.own_noise == "known")
     for place, observer in enumerate(span):
         found.append(
-            work.answer_of(observer, _portion(progress, place * targets, targets, len(span) * targets))
+            work.answer_of(observer, portion_of(progress, place * targets, targets, len(span) * targets))
         )
         if progress is not None:
             progress((place + 1) * targets, len(span) * targets)
@@ -166,12 +177,3 @@ def tile_bytes(
 def read_tile(content: bytes) -> Any:  # noqa: ANN401 - the package carries no types
     """The Arrow table in a stream that `tile_bytes` made."""
     return pyarrow().ipc.open_stream(content).read_all()
-
-
-def _portion(
-    progress: Callable[[int, int], None] | None, done: int, size: int, total: int
-) -> Callable[[int, int], None] | None:
-    """The callback of one observer, which counts on from the pairs of those before it."""
-    if progress is None:
-        return None
-    return lambda part, whole: progress(done + size * part // whole, total)
