@@ -176,7 +176,7 @@ FORGERIES: list[tuple[Callable[[str], str], int, str]] = [
     (
         lambda text: text.replace('"rounds":6,', '"rounds":6,"updates":{"lower":0.9,"upper":1.0},', 1),
         2,
-        "must come with its hash",
+        "slopes stand beside a program that trains, and beside no other",
     ),
     (
         lambda text: re.sub('"assumption_text":"[^"]*"', '"assumption_text":"nothing at all"', text),

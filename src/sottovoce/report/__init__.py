@@ -14,13 +14,13 @@ from sottovoce.report.html import (
     says_what_it_carries,
     write_report,
 )
+from sottovoce.report.page import results_page
 from sottovoce.report.proofs import page_report, proof_section
-from sottovoce.report.reproduction import Reproduction, reproduce, reproduction_sections
+from sottovoce.report.reproduction import reproduction_sections
 from sottovoce.report.sheet import sheet_html
 
 __all__ = [
     "DRAWN",
-    "Reproduction",
     "Section",
     "check_plot_path",
     "check_report_path",
@@ -34,9 +34,9 @@ __all__ = [
     "program_drawing",
     "proof_section",
     "report_html",
-    "reproduce",
     "reproduction_sections",
     "result_html",
+    "results_page",
     "save_report",
     "says_what_it_carries",
     "sheet_html",

@@ -11,11 +11,11 @@ from sottovoce.documents import (
     AuditDocument,
     CertificateDocument,
     CoalitionDocument,
+    PairSummary,
     RateDocument,
     RateSummary,
     ReportVerificationDocument,
     RunDocument,
-    Summary,
     VerificationDocument,
 )
 from sottovoce.interval import as_given, both_ends, rounded_down, rounded_up
@@ -88,22 +88,23 @@ def _network(graph: GraphFacts) -> str:
 
 def _does(document: Sight) -> str:
     """What nodes do each round."""
-    program = document.program if isinstance(document.program, str) else "gossip"
-    return program + (f", damped by factors of hash {document.damping.hash}" if document.damping else "")
+    return document.program + (
+        f", damped by factors of hash {document.damping.hash}" if document.damping else ""
+    )
 
 
 def _run_words(document: Terms) -> str:
     return (
-        f"Each round: {_does(document)}; {document.rounds} rounds. Protected: "
+        f"Each round: {_does(document)}. Protected: "
         f"{RELATION_SENTENCES[document.relation].rstrip('.')}, participation {document.participation}."
     )
 
 
 def _bound_to(graph: GraphFacts, document: Sight) -> dict[str, str]:
-    rows = {"weights": f"{graph.rule}, hash {graph.hash}"}
-    if isinstance(document.protocol_hash, str):
-        rows["protocol"] = f"hash {document.protocol_hash}"
-    return rows
+    return {
+        "weights": f"{graph.rule}, hash {graph.hash}",
+        "protocol": f"{document.protocol}, hash {document.protocol_hash}",
+    }
 
 
 def _coalition(document: CoalitionDocument, told: Occasion) -> Answer:
@@ -267,7 +268,7 @@ def _claim_sheet(
     bound = {"weights": f"hash {claim.graph.hash}", "certificate": f"hash {claim.hash}"}
     return Sheet(
         asked=f"{asked} {nodes(claim.observer).capitalize()} observes node {claim.target} ({claim.view}); each round: "
-        f"{claim.program}; {claim.rounds} rounds.",
+        f"{claim.program}.",
         verdict=verdict,
         sizes=sizes,
         meaning="",
@@ -419,7 +420,7 @@ def _summary(document: AccountDocument, told: Occasion) -> Answer:
     """The telling pairs of a sweep."""
     graph, worst = document.graph, document.worst
     epsilon = worst.epsilon.upper
-    pairs = document.summary.most_exposed if isinstance(document.summary, Summary) else ()
+    pairs = document.summary.most_exposed if isinstance(document.summary, PairSummary) else ()
     local, central = document.baselines.local, document.baselines.central
     beside = []
     if local is not None:

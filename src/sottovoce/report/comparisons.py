@@ -81,9 +81,17 @@ def _facts(found: Sequence[Contender], occasion: Occasion) -> list[tuple[str, st
     return [
         ("rounds", str(found[0].table.protocol.rounds)),
         *((name, words[name]) for name in ("relation", "contribution", "participation")),
+        *dict.fromkeys(_protocol(one) for one in found),
         *(("assumption", f"{name}: {ASSUMPTIONS[name]}") for name in assumptions),
         *origin_rows(occasion, {}, "ask again: no certificate is carried here").items(),
     ]
+
+
+def _protocol(one: Contender) -> tuple[str, str]:
+    """What nodes do in one question, on which weights, and its hash."""
+    protocol = one.table.protocol
+    on = protocol.schedule[0].origin
+    return "protocol", f"{protocol.name} on {on}: {protocol.sentence}; hash {protocol.hash}"
 
 
 def _row(one: Contender) -> tuple[object, ...]:

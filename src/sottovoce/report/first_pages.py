@@ -169,11 +169,11 @@ def odds(epsilon: float | None, delta: float, whose: str, *, right: float | None
         return "No noise hides some of what is contributed: it is seen as it is."
     ratio = math.exp(min(epsilon, 700.0))
     if right is None:
-        right = min(100.0, 100 * (ratio + delta) / (ratio + 1))
+        right = 100 * (ratio + delta) / (ratio + 1)
     return (
         f"Whoever believed that the odds of {whose} being there were 1 to 1 may come to believe "
         f"{rounded_up(ratio, 3)} to 1, or 1 to {rounded_up(ratio, 3)}, and no more (but for a probability of "
-        f"{as_given(delta)}). The best guess is right at most {rounded_up(right, 3)}% of the time, "
+        f"{as_given(delta)}). The best guess is right at most {rounded_up(min(100.0, right), 3)}% of the time, "
         "where a coin is right 50%."
     )
 

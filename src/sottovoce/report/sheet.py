@@ -36,7 +36,10 @@ def sheet_html(page: PageDocument) -> str:
     unconditional = _unconditional(page)
     target = 1.0 if told.max_epsilon is None else told.max_epsilon
     noise = noise_sentence(parts, [account for account, _, _ in accounts], target)
-    weights = {"weights": f"{page.graph.rule}, hash {page.graph.hash}"}
+    bound = {
+        "weights": f"{page.graph.rule}, hash {page.graph.hash}",
+        "protocol": f"{page.protocol}, hash {page.protocol_hash}",
+    }
     return first_page(
         Sheet(
             asked=_question(page),
@@ -45,7 +48,7 @@ def sheet_html(page: PageDocument) -> str:
             meaning=_meaning(page, accounts[0]),
             checks=checks_of(page.view, page.assumption),
             views=[(part.view, _named(part)) for part in parts],
-            origin=origin_rows(told, weights, "sottovoce verify THIS-FILE --graph GRAPH"),
+            origin=origin_rows(told, bound, "sottovoce verify THIS-FILE --graph GRAPH"),
         )
     )
 
@@ -74,7 +77,7 @@ def _account(part: PagePart, squared: Interval, method: str) -> Account:
 
 def _unconditional(page: PageDocument) -> float | None:
     """ε of local DP in plain gossip, which rests on nothing; None where the report has no such number."""
-    if page.assumption == "none" or isinstance(page.protocol_hash, str) or page.local_squared is None:
+    if page.assumption == "none" or not page.gossips or page.local_squared is None:
         return None
     return _account(page, page.local_squared.interval, "local DP").epsilon().upper
 
@@ -98,12 +101,11 @@ def _sizes(
 
 def _question(page: PageDocument) -> str:
     graph = page.graph
-    # Of any protocol but gossip the sentence stands here that its certificate says, with slopes and levels of noise.
-    protocol = page.program if isinstance(page.program, str) else f"gossip; {page.rounds} rounds"
+    # The sentence stands here that its certificate says, with slopes and levels of noise.
     damped = f", damped by factors of hash {page.damping.hash}" if page.damping else ""
     return (
         f"{graph.nodes} nodes and {graph.edges} edges ({graph.origin}). "
-        f"Each round: {protocol}{damped}. Noise multiplier {as_given(page.noise_multiplier)}. "
+        f"Each round: {page.program}{damped}. Noise multiplier {as_given(page.noise_multiplier)}. "
         f"Protected: {RELATION_SENTENCES[page.relation].rstrip('.')}, participation "
         f"{page.participation}, at δ = {as_given(page.delta)}. "
         f"{page.pairs_computed} of {page.pairs_possible} pairs of observer and target were computed."

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tests.studies.small import TINY
 
-from sottovoce import report
+from sottovoce import report, reproductions
 from sottovoce.documents.studies import read_study_record, read_study_table
 from sottovoce.errors import FileError, InputError
-from sottovoce.report import figures, report_html, reproduction
+from sottovoce.report import figures, report_html
 from sottovoce.report.page import MARKS, PAPER
 from sottovoce.studies import STUDIES, Study, catalogue
 
@@ -36,7 +36,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     few = tuple(noting(study) for study in STUDIES if study.name in NAMES)
     monkeypatch.setattr(catalogue, "STUDIES", few)
-    monkeypatch.setattr(reproduction, "STUDIES", few)
+    monkeypatch.setattr(reproductions, "STUDIES", few)
     return runs
 
 
@@ -49,7 +49,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_everything_is_written(small: list[str], tmp_path: Path) -> None:
     heard: list[tuple[int, int]] = []
-    done = report.reproduce(tmp_path / "paper", quick=True, progress=lambda *step: heard.append(step))
+    done = reproductions.reproduce(tmp_path / "paper", quick=True, progress=lambda *step: heard.append(step))
     assert small == list(NAMES)
     assert done.kept == ()
     for name in NAMES:
@@ -68,18 +68,18 @@ def test_everything_is_written(small: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_finished_studies_are_kept_and_others_run_again(small: list[str], tmp_path: Path) -> None:
-    report.reproduce(tmp_path / "paper", quick=True)
+    reproductions.reproduce(tmp_path / "paper", quick=True)
     small.clear()
-    assert report.reproduce(tmp_path / "paper", quick=True).kept == NAMES
+    assert reproductions.reproduce(tmp_path / "paper", quick=True).kept == NAMES
     assert small == []
     (tmp_path / "paper" / "errata-g.png").unlink()
-    assert report.reproduce(tmp_path / "paper", quick=True).kept == ("errata-e",)
+    assert reproductions.reproduce(tmp_path / "paper", quick=True).kept == ("errata-e",)
     assert small == ["errata-g"]
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_other_settings_run_again(small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    report.reproduce(tmp_path / "paper", quick=True)
+    reproductions.reproduce(tmp_path / "paper", quick=True)
     changed = tuple(
         dataclasses.replace(study, quick=dataclasses.replace(study.quick, rounds=60))
         if study.name == "errata-e"
@@ -88,7 +88,7 @@ def test_other_settings_run_again(small: list[str], tmp_path: Path, monkeypatch:
     )
     monkeypatch.setattr(catalogue, "STUDIES", changed)
     small.clear()
-    assert report.reproduce(tmp_path / "paper", quick=True).kept == ("errata-g",)
+    assert reproductions.reproduce(tmp_path / "paper", quick=True).kept == ("errata-g",)
     assert small == ["errata-e"]
 
 
@@ -103,21 +103,21 @@ def test_an_interrupted_run_goes_on(
 
     monkeypatch.setattr(catalogue, "STUDIES", (whole[0], dataclasses.replace(whole[1], run=interrupted)))
     with pytest.raises(KeyboardInterrupt):
-        report.reproduce(tmp_path / "paper", quick=True)
+        reproductions.reproduce(tmp_path / "paper", quick=True)
     assert 'id="errata-e"' in (tmp_path / "paper" / "index.html").read_text(encoding="utf-8")
     monkeypatch.setattr(catalogue, "STUDIES", whole)
     small.clear()
-    assert report.reproduce(tmp_path / "paper", quick=True).kept == ("errata-e",)
+    assert reproductions.reproduce(tmp_path / "paper", quick=True).kept == ("errata-e",)
     assert small == ["errata-g"]
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_damaged_record_is_no_record(small: list[str], tmp_path: Path) -> None:
-    report.reproduce(tmp_path / "paper", quick=True)
+    reproductions.reproduce(tmp_path / "paper", quick=True)
     small.clear()
     for text in ("{", '{"schema": 9}', '{"schema": 1, "findings": [{}], "files": []}', "[]"):
         (tmp_path / "paper" / "records" / "errata-e.json").write_text(text)
-        assert report.reproduce(tmp_path / "paper", quick=True).kept == ("errata-g",)
+        assert reproductions.reproduce(tmp_path / "paper", quick=True).kept == ("errata-g",)
     assert small == ["errata-e"] * 4
 
 
@@ -125,10 +125,10 @@ def test_a_damaged_record_is_no_record(small: list[str], tmp_path: Path) -> None
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(FileError, match=r"something else lies there \(choose a new or an empty folder\)"):
-        report.reproduce(tmp_path, quick=True)
+        reproductions.reproduce(tmp_path, quick=True)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     with pytest.raises(FileError, match="cannot be used"):
-        report.reproduce(tmp_path / "thesis.txt", quick=True)
+        reproductions.reproduce(tmp_path / "thesis.txt", quick=True)
 
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_without_matplotlib_the_remedy_is_named(tmp_path: Path, monkeypatch: pyt
         importlib.util, "find_spec", lambda name, *rest: None if name == "matplotlib" else find(name, *rest)
     )
     with pytest.raises(InputError, match=r"drawing needs the package matplotlib.*pip install '\.\[plot\]'"):
-        report.reproduce(tmp_path / "paper")
+        reproductions.reproduce(tmp_path / "paper")
     assert not (tmp_path / "paper").exists()
 
 
@@ -148,16 +148,16 @@ def test_a_full_disk_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(FileError, match="No space left on device"):
-        report.reproduce(tmp_path / "paper", quick=True)
+        reproductions.reproduce(tmp_path / "paper", quick=True)
     assert [path.name for path in (tmp_path / "paper").iterdir()] == ["records"]
 
 
 def test_a_report_has_an_overview_of_verdicts_that_leads_to_each_study(
     small: list[str], tmp_path: Path
 ) -> None:
-    done = report.reproduce(tmp_path / "paper", quick=True)
+    done = reproductions.reproduce(tmp_path / "paper", quick=True)
     assert small == list(NAMES)
-    text = report_html(title="The paper", sections=report.reproduction_sections(done))
+    text = report_html(title="The paper", sections=report.reproduction_sections(done.records, done.folder))
     assert PAPER in text
     assert PAPER in done.page.read_text(encoding="utf-8")
     overview = text[text.index("<h2>Overview</h2>") : text.index('<section class="panel" id="study-')]
