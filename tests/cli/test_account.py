@@ -8,9 +8,8 @@ from typing import Any, get_args
 
 import pytest
 
-from sottovoce import __version__, accounting, documents, graphs
+from sottovoce import __version__, accounting, documents, graphs, vocabulary
 from sottovoce.accounting import account, account_all, central_account, local_account
-from sottovoce.cli import options
 from sottovoce.cli.printing import rounded_up
 from sottovoce.cli.wording import SEEN_IN_WORDS
 from sottovoce.protocols import gossip
@@ -27,8 +26,8 @@ def ring_table(**settings: Any) -> accounting.AccountTable:
 
 
 def test_choices_are_those_of_the_library() -> None:
-    assert get_args(options.ViewName) == VIEW_NAMES == tuple(SEEN_IN_WORDS)
-    assert get_args(options.Relation) == tuple(accounting.RELATIONS)
+    assert get_args(vocabulary.ViewName) == VIEW_NAMES == tuple(SEEN_IN_WORDS)
+    assert get_args(vocabulary.Relation) == tuple(accounting.RELATIONS)
 
 
 def test_what_a_person_sees(sottovoce: Run) -> None:
@@ -101,6 +100,9 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
             "rule": "metropolis",
             "origin": "metropolis rule on the graph of ring:n=5",
         },
+        "protocol": "gossip",
+        "program": table.protocol.sentence,
+        "protocol_hash": table.protocol.hash,
         "rounds": 4,
         "noise_multiplier": 3.0,
         "delta": 1e-5,

@@ -40,8 +40,9 @@ def test_the_json_object_is_what_the_library_finds(sottovoce: Run) -> None:
     code, out, err = sottovoce(*STAR, "--json")
     document = json.loads(out)
     assert (code, err) == (0, "")
+    protocol = gossip(graphs.metropolis_weights("star:n=4"), rounds=3)
     found = audit(
-        gossip(graphs.metropolis_weights("star:n=4"), rounds=3),
+        protocol,
         View.secure_sum(1),
         0,
         noise_multiplier=1,
@@ -70,6 +71,9 @@ def test_the_json_object_is_what_the_library_finds(sottovoce: Run) -> None:
         "participation": "full",
         "relation": "add-remove",
         "assumption": "oblivious",
+        "protocol": "gossip",
+        "program": protocol.sentence,
+        "protocol_hash": protocol.hash,
         "rounds": 3,
         "noise_multiplier": 1.0,
         "delta": 1e-5,

@@ -72,8 +72,9 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
     options = ("--view", "coalition-messages", "--participation", "at-most:3", "--contribution", "scalar")
     code, out, err = sottovoce(*LOOSE, *NOISE, *options, "--weights", "lazy", "--json")
     weights = graphs.lazy_weights("ring:n=7")
+    protocol = gossip(weights, rounds=5)
     found = worst_coalition(
-        gossip(weights, rounds=5),
+        protocol,
         0,
         size=2,
         view="coalition-messages",
@@ -95,6 +96,9 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
             "rule": "lazy metropolis",
             "origin": "lazy metropolis rule on the graph of ring:n=7",
         },
+        "protocol": "gossip",
+        "program": protocol.sentence,
+        "protocol_hash": protocol.hash,
         "rounds": 5,
         "noise_multiplier": 3.0,
         "delta": 1e-6,

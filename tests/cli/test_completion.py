@@ -20,6 +20,7 @@ from sottovoce.cli.values import VALUES
 
 # Text that only its writer knows.
 FREE = {
+    "--exchanges",
     "--label",
     "--split-by",
     "--step",

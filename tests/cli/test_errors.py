@@ -88,7 +88,7 @@ MISTAKES = [
     ),
     (
         (*RING, "--view", "everyone", "--observer", "1"),
-        "everyone takes no observer; got --observer 1 (leave it out)",
+        "error: --observer must be left out, as the view everyone takes no observer; got 1",
     ),
     (
         (*RING, "--output", "pairs.txt"),

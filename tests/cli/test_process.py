@@ -16,7 +16,11 @@ HEAVY = {
     "sottovoce.studies",
 }
 # What an account starts without as well; scipy.optimize and networkx alone take a sixth of its start.
-SPARED = HEAVY - {"numpy", "scipy", "sottovoce.graphs"} | {"scipy.optimize"}
+SPARED = HEAVY - {"numpy", "scipy", "sottovoce.graphs"} | {
+    "scipy.optimize",
+    "scipy.ndimage",
+    "urllib.request",
+}
 SOTTOVOCE = (sys.executable, "-m", "sottovoce")
 RING = ("account", "ring:n=5", "--rounds", "4", "--noise-multiplier", "3")
 # One observer who takes longer than the test waits, so that nothing is finished.

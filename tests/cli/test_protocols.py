@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from sottovoce import View, account, calibrate, graphs, rate
+from sottovoce import Scenario, View, account, account_all, calibrate, graphs, rate, worst_coalition
 from sottovoce.accounting import central_account, local_account
+from sottovoce.errors import InputError
 from sottovoce.interval import rounded_up
-from sottovoce.protocols import clean_state, momentum
+from sottovoce.protocols import clean_state, gossip, momentum, repeated
 
 Run = Callable[..., Any]
 RING = ("ring:n=6", "--rounds", "4", "--view", "secure-sum", "--observer", "0")
@@ -35,10 +36,89 @@ def test_accounts_say_the_program_and_its_hash(sottovoce: Run) -> None:
     assert [pair["epsilon"]["upper"] for pair in document["pairs"]] == table.epsilon_upper.tolist()
 
 
-def test_plain_gossip_says_what_it_said(sottovoce: Run) -> None:
+def test_plain_gossip_is_named_as_any_other_protocol(sottovoce: Run) -> None:
     words = ("account", *RING, "--noise-multiplier", "2")
     assert sottovoce(*words).out == sottovoce(*words, "--protocol", "gossip").out
-    assert "protocol" not in json.loads(sottovoce(*words, "--json").out)
+    document = json.loads(sottovoce(*words, "--json").out)
+    plain = gossip(MOMENTUM.weights, rounds=MOMENTUM.rounds)
+    assert {name: document[name] for name in plain.terms} == plain.terms
+
+
+OWN_GOSSIP = """keeps = ["x"]
+draws = [{ name = "e" }]
+instructions = [
+  { combine = "m", terms = { contribution = 1, x = 1, e = 1 } },
+  { exchange = "m", into = "x" },
+]
+model = "x"
+"""
+SIGHT = (*RING, "--noise-multiplier", "2")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("account", *SIGHT),
+        ("calibrate", *RING, "--target-epsilon", "1"),
+        ("rate", "ring:n=6", "--view", "secure-sum", "--observer", "0"),
+        (
+            "coalition",
+            "ring:n=6",
+            "--rounds",
+            "4",
+            "--target",
+            "0",
+            "--size",
+            "1",
+            "--view",
+            "coalition-sums",
+        ),
+        ("audit", *SIGHT, "--target", "1", "--trials", "200", "--seed", "1"),
+        (
+            "compare",
+            "ring:n=6",
+            "ring:n=7",
+            "--view",
+            "secure-sum",
+            "--rounds",
+            "4",
+            "--noise-multiplier",
+            "2",
+        ),
+    ],
+    ids=lambda words: words[0],
+)
+@pytest.mark.parametrize("spelled", ["gossip", "push-sum", "own.toml"])
+def test_every_answer_names_its_protocol_and_its_hash(
+    sottovoce: Run, tmp_path: Path, words: tuple[str, ...], spelled: str
+) -> None:
+    (tmp_path / "own.toml").write_text(OWN_GOSSIP)
+    code, out, _ = sottovoce(*words, "--protocol", spelled, "--json")
+    assert code == 0
+    document = json.loads(out)
+    document = document.get("contenders", [document])[0]
+    assert document["protocol"] == {"own.toml": "own", "push-sum": "push_sum"}.get(spelled, spelled)
+    assert "exchange m" in document["program"]
+    assert len(document["protocol_hash"]) == 64
+    shown = " ".join(sottovoce(*words, "--protocol", spelled).out.split())
+    told = ("push_sum: message =", "own: m = contribution + x + e;")
+    assert any(each in shown for each in told) == (spelled != "gossip")
+    assert (document["protocol_hash"] in shown) == (spelled != "gossip")
+    if words[0] != "calibrate":
+        assert sottovoce(*words, "--protocol", spelled, "--report", "r.html").code == 0
+        assert document["protocol_hash"] in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_summary_names_protocol_and_hash(sottovoce: Run, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN_GOSSIP)
+    for spelled, name in (("gossip", "gossip"), ("own.toml", "own")):
+        swept = ("sweep", "ring:n=5", "--rounds", "3", "--view", "secure-sum", "--output", f"{name}.sweep")
+        assert sottovoce(*swept, "--protocol", spelled).code == 0
+        words = ("summary", f"{name}.sweep", "--noise-multiplier", "2")
+        document = json.loads(sottovoce(*words, "--json").out)
+        assert document["protocol"] == name
+        assert document["program"].endswith("; 3 rounds")
+        assert (document["protocol_hash"] in sottovoce(*words).out) == (name != "gossip")
 
 
 def test_reports_and_plots_of_programs(sottovoce: Run, tmp_path: Path) -> None:
@@ -227,7 +307,7 @@ EVERY_VERB = {
     "coalition ring:n=6 --rounds 6 --target 0 --size 2 --view coalition-messages": (
         "No coalition of 2 learns more about node 0 than the coalition 1, 5: Δ² ≤ ∞."
     ),
-    "train synthetic --graph ring:n=6 --rounds 2 --noise-multiplier 3 --view everyone": "ε ≤ ∞ at δ = 1e-05",
+    "train synthetic --graph ring:n=6 --rounds 2 --noise-multiplier 3 --view everyone": "An infinite ε at every δ",
 }
 
 
@@ -346,3 +426,78 @@ def test_training_runs_the_program_that_it_accounts_for(sottovoce: Run) -> None:
         code, out, err = sottovoce(*words, "--step", "0.05", *more)
         assert (code, out) == (2, "")
         assert complaint in err
+
+
+REPEATED = repeated(graphs.metropolis_weights("ring:n=6"), rounds=3, steps=3)
+TWICE = ("--protocol", "repeated:steps=3", "--exchanges", "1,3")
+PART = ("ring:n=6", "--rounds", "3", "--view", "secure-sum", "--observer", "0")
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (("account", *PART, "--noise-multiplier", "2"), "worst"),
+        (("calibrate", *PART, "--target-epsilon", "1"), "worst"),
+        (("rate", "ring:n=6", "--view", "secure-sum", "--observer", "0"), None),
+        (
+            ("audit", *PART, "--noise-multiplier", "2", "--target", "1", "--trials", "200", "--seed", "1"),
+            None,
+        ),
+        (("certify", *PART, "--target", "1", "--output", "c.json"), None),
+    ],
+    ids=lambda given: given[0] if isinstance(given, tuple) else "",
+)
+def test_a_view_of_some_exchanges(sottovoce: Run, words: tuple[str, ...], key: str | None) -> None:
+    code, out, err = sottovoce(*words, *TWICE, "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert document["exchanges"] == [1, 3]
+    if key is not None:
+        view = View.secure_sum(0, exchanges=[1, 3])
+        table = account(REPEATED, view, noise_multiplier=2.0, delta=1e-5)
+        squared = table.worst().sensitivity_squared
+        assert squared is not None
+        assert document[key]["sensitivity_squared"]["upper"] == squared.upper
+    assert "exchanges [1, 3] of a round alone" in " ".join(sottovoce(*words, *TWICE).out.split())
+
+
+def test_a_sweep_of_some_exchanges(sottovoce: Run) -> None:
+    words = ("sweep", "ring:n=6", "--rounds", "3", "--view", "secure-sum", "--output", "s", *TWICE)
+    assert sottovoce(*words).code == 0
+    shown = ("summary", "s", "--noise-multiplier", "2")
+    document = json.loads(sottovoce(*shown, "--json").out)
+    table = account_all(REPEATED, "secure-sum", noise_multiplier=2.0, delta=1e-5, exchanges=[1, 3])
+    assert document["exchanges"] == [1, 3]
+    assert document["worst"]["epsilon"]["upper"] == table.epsilon_upper.max()
+    assert "exchanges [1, 3] of a round alone" in " ".join(sottovoce(*shown).out.split())
+    code, _, err = sottovoce(*words[:-1], "1", "--resume")
+    assert (code, "exchanges" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("0", "--exchanges must list whole numbers from 1 on; got '0' (write 1,3, say)"),
+        ("1,x", "--exchanges must list whole numbers from 1 on; got '1,x'"),
+        ("4", "exchanges of a view must be exchanges of the program, 1 to 3 of a round; got 4"),
+    ],
+)
+def test_exchanges_that_no_round_has_are_refused(sottovoce: Run, given: str, complaint: str) -> None:
+    words = ("account", *PART, "--noise-multiplier", "2", "--protocol", "repeated:steps=3")
+    code, out, err = sottovoce(*words, "--exchanges", given)
+    assert (code, out) == (2, "")
+    assert complaint in err
+
+
+def test_a_search_of_coalitions_sees_every_exchange() -> None:
+    asked = Scenario(protocol=REPEATED, view="coalition-sums", targets=[0], exchanges=[1])
+    with pytest.raises(
+        InputError, match=r"who see every exchange of a round; got exchanges \[1\] \(leave them out"
+    ):
+        worst_coalition(asked, size=1)
+
+
+def test_the_report_of_some_exchanges_is_verified(sottovoce: Run) -> None:
+    words = ("account", *PART[:-2], "--noise-multiplier", "2", *TWICE, "--report", "r.html")
+    assert sottovoce(*words).code == 0
+    assert sottovoce("verify", "r.html", "--graph", "ring:n=6").code == 0

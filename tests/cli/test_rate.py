@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from sottovoce import __version__, documents, graphs, rates
+from sottovoce import __version__, graphs, rates
 from sottovoce.cli.printing import rounded_up
+from sottovoce.documents.csv_tables import RATE_COLUMNS
 from sottovoce.views import VIEW_NAMES, View
 
 Run = Callable[..., Any]
@@ -49,7 +50,7 @@ def test_one_pair_and_a_file(sottovoce: Run, tmp_path: Path) -> None:
     found = rates.rate(graphs.metropolis_weights("florentine"), View.secure_sum("Medici"), ["Pazzi"])
     with (tmp_path / "rates.csv").open(newline="", encoding="utf-8") as stream:
         header, row = csv.reader(stream)
-    assert tuple(header) == documents.RATE_COLUMNS
+    assert tuple(header) == RATE_COLUMNS
     assert row[:3] == ["secure-sum", "Medici", "Pazzi"]
     assert row[-1] == "metropolis rule on the graph of florentine"
     assert [float(row[3]), float(row[4])] == [found.lower[0], found.upper[0]]
@@ -76,6 +77,7 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
         "own_noise": "known",
         "contribution": "vector",
         "assumption": "oblivious",
+        **found.scenario.protocol.terms,
         "pairs": [
             {
                 "observer": [0],

@@ -58,7 +58,7 @@ def test_bad_input_is_one_line(sottovoce: Run) -> None:
 
 @pytest.mark.load
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path, sottovoce: Run) -> None:
-    write, words = "sottovoce.report.reproduction:write_study_record", ("reproduce", "figure-2", "--quick")
+    write, words = "sottovoce.reproductions:write_study_record", ("reproduce", "figure-2", "--quick")
     code, err = interrupted_after(write, *words, "--output", "paper", folder=tmp_path)
     assert code == 130
     assert (

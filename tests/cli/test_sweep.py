@@ -102,7 +102,7 @@ def test_an_interrupt_says_how_to_go_on(where: tuple[str, ...], tmp_path: Path, 
 
 def test_blas_runs_on_one_thread_from_the_start() -> None:
     code = (
-        "import os; from sottovoce.crews import pin_blas; pin_blas();"
+        "import os; from sottovoce.threads import pin_blas; pin_blas();"
         "print([os.environ[name] for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')])"
     )
     many = {**os.environ, "OMP_NUM_THREADS": "4"}

@@ -89,6 +89,14 @@ def test_the_result_is_that_of_the_library(sottovoce: Run) -> None:
     assert document["unconditional"]["epsilon"]["upper"] == run.unconditional.epsilon().upper > 4
 
 
+def test_an_infinite_epsilon_is_said_as_in_accounts(sottovoce: Run) -> None:
+    words = ("train", "breast-cancer", "--graph", "ring:n=5", "--rounds", "1", "--noise-multiplier", "4")
+    code, out, _ = sottovoce(*words, "--protocol", "pairwise-noise:local=0,shared=1", "--view", "everyone")
+    assert code == 0
+    assert "after 1 round on 5 nodes" in out
+    assert "An infinite ε at every δ for one record of any node" in " ".join(out.split())
+
+
 def test_both_numbers_and_the_assumption_are_shown(sottovoce: Run) -> None:
     code, out, err = sottovoce(*SUMS, *NOISE)
     assert (code, err) == (0, "")

@@ -12,7 +12,7 @@ import scipy
 
 from sottovoce import graphs
 from sottovoce.accounting import account_all
-from sottovoce.protocols import gossip
+from sottovoce.protocols import gossip, push_sum
 
 Run = Callable[..., Any]
 RUN = ("--rounds", "6", "--view", "secure-sum")
@@ -238,3 +238,37 @@ def test_numbers_at_edges_that_are_not_called_weights_are_not_passed_over_in_sil
     # Whoever calls them so has them used, or is asked.
     Path(name).write_text(Path(name).read_text().replace("strength", "weight"), encoding="utf-8")
     assert "every row sums to 1; row 'b' sums to 0.75" in sottovoce("graph", name).err
+
+
+def test_push_sum_takes_weights_whose_columns_sum_to_1(sottovoce: Run, tmp_path: Path) -> None:
+    divided = np.array([[0.5, 0.25, 0.0], [0.5, 0.5, 0.5], [0.0, 0.25, 0.5]])
+    np.save(tmp_path / "P.npy", divided)
+    run = ("--rounds", "3", "--view", "secure-sum", "--noise-multiplier", "2", "--protocol", "push-sum")
+    expected = push_sum(divided, rounds=3)
+    table = account_all(expected, "secure-sum", noise_multiplier=2.0, delta=1e-5)
+    for words in (("P.npy",), ("path:n=3", "--weights", "P.npy")):
+        document = json.loads(sottovoce("account", *words, *run, "--json").out)
+        assert document["protocol_hash"] == expected.hash
+        assert document["worst"]["epsilon"]["upper"] == table.epsilon_upper.max()
+    assert sottovoce("account", "P.npy", *run, "--report", "r.html").code == 0
+    assert sottovoce("verify", "r.html", "--graph", "P.npy").code == 0
+    pair = ("--observer", "0", "--target", "2", "--output", "c.json")
+    assert sottovoce("certify", "P.npy", *run, *pair).code == 0
+    assert sottovoce("verify", "c.json", "--graph", "P.npy").code == 0
+    assert sottovoce("verify", "c.json", "--graph", "P.npy", "--protocol", "push-sum").code == 0
+    code, _, err = sottovoce("account", "P.npy", *run[:-2])
+    assert (code, "if every row sums to 1; row 1 sums to 1.5" in err) == (2, True)
+    np.save(tmp_path / "P.npy", divided.T)
+    code, _, err = sottovoce("account", "P.npy", *run)
+    assert (code, "must have columns that sum to 1; column 1 sums to 1.5" in err) == (2, True)
+
+
+def test_push_sum_divides_equally_on_a_directed_graph(sottovoce: Run, tmp_path: Path) -> None:
+    directed = nx.DiGraph([(0, 1), (1, 2), (2, 0), (0, 2)])
+    nx.write_graphml(directed, tmp_path / "d.graphml")
+    run = ("--rounds", "3", "--view", "secure-sum", "--noise-multiplier", "2", "--protocol", "push-sum")
+    document = json.loads(sottovoce("account", "d.graphml", *run, "--json").out)
+    assert document["graph"]["origin"] == "uniform columns rule on the graph of d.graphml"
+    parts = np.array([[1 / 3, 0.0, 0.5], [1 / 3, 0.5, 0.0], [1 / 3, 0.5, 0.5]])
+    table = account_all(push_sum(parts, rounds=3), "secure-sum", noise_multiplier=2.0, delta=1e-5)
+    assert document["worst"]["epsilon"]["upper"] == table.epsilon_upper.max()

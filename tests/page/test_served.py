@@ -132,6 +132,67 @@ def test_another_graph_and_other_weights(page: Page) -> None:
     assert "lazy metropolis: lazy metropolis rule on the graph of ring:n=9" in page.inner_text("#facts")
 
 
+def test_some_nodes_are_protected_and_the_ends_may_stay_apart(page: Page, visit: Visit) -> None:
+    """What --target and --tolerance ask on the command line; a node that is protected alone has nobody to observe."""
+    choose(page, "view", "Secure sum")
+    idle(page)
+    page.fill("#targets", "Medici, Strozzi")
+    page.press("#targets", "Enter")
+    until(page, "sottovoce.model.coverage()?.complete")
+    idle(page)
+    some = account_all(
+        gossip(metropolis_weights("florentine"), rounds=20),
+        "secure-sum",
+        noise_multiplier=4.0,
+        delta=1e-5,
+        targets=["Medici", "Strozzi"],
+    )
+    assert shown(page) == words(some.worst())
+    assert f"the worst of {len(some)} pairs with the chosen targets." in page.inner_text("#headline-who")
+    other = opened(visit, page.url)
+    assert other.input_value("#targets") == "Medici, Strozzi"
+    assert shown(other) == shown(page)
+    page.fill("#targets", "Medici")
+    page.press("#targets", "Enter")
+    until(page, "sottovoce.model.coverage()?.complete")
+    idle(page)
+    assert shown(page) == words(some.about("Medici"))
+    assert "the worst of 14 pairs with the chosen target." in page.inner_text("#headline-who")
+    page.fill("#tolerance", "2")
+    page.press("#tolerance", "Enter")
+    assert "the tolerance must be a number above 0 and at most 1" in page.inner_text("#notice-text")
+    page.fill("#tolerance", "0.3")
+    page.press("#tolerance", "Enter")
+    idle(page)
+    assert "tolerance=0.3" in page.url
+    asked = page.evaluate("sottovoce.asking.command()")
+    assert "--target Medici" in asked
+    assert "--tolerance 0.3" in asked
+    page.fill("#targets", "Nobody")
+    page.press("#targets", "Enter")
+    page.wait_for_selector("#notice", state="visible")
+    assert "no node is called 'Nobody'" in page.inner_text("#notice-text")
+    assert page.input_value("#targets") == "Medici"
+    page.fill("#graph", "ring:n=9")
+    page.click("#load-graph")
+    idle(page)
+    assert page.input_value("#targets") == ""
+    assert violations(page) == []
+
+
+def test_real_networks_and_matrices_are_asked_for(page: Page) -> None:
+    page.fill("#graph", "topohub:sndlib/abilene")
+    page.click("#load-graph")
+    until(page, "sottovoce.model.labels.length === 12")
+    idle(page)
+    assert shown(page) == words(everyone("topohub:sndlib/abilene").worst())
+    matrix = "%%MatrixMarket matrix array real general\n2 2\n0.5\n0.25\n0.5\n0.75\n"
+    drop(page, "two.mtx", matrix)
+    until(page, "sottovoce.model.labels.length === 2")
+    idle(page)
+    assert "as given in two.mtx" in page.inner_text("#facts")
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

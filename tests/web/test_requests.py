@@ -11,7 +11,8 @@ import pytest
 
 from sottovoce.accounting import RELATIONS
 from sottovoce.views import VIEW_NAMES
-from sottovoce.web.requests import AccountRequest, GraphRequest, PageRequest, Relation, ViewName, content_hash
+from sottovoce.vocabulary import Relation, ViewName
+from sottovoce.web.requests import AccountRequest, GraphRequest, PageRequest, content_hash
 
 RING = {"kind": "name", "name": "ring:n=4"}
 RUN = {"graph": RING, "rounds": 3, "noise_multiplier": 2}

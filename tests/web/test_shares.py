@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sottovoce.web.shares import Shares, client_name
+from sottovoce.web.shares import FairShares, client_name
 
 
 @given(st.integers(1, 60), st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 5), st.booleans())))
 def test_no_one_holds_more_than_is_free(most: int, steps: list[tuple[str, int, bool]]) -> None:
-    shares = Shares(most)
+    shares = FairShares(most)
     held: Counter[str] = Counter()
     for client, amount, gives in steps:
         if gives:
@@ -31,7 +31,7 @@ def test_no_one_holds_more_than_is_free(most: int, steps: list[tuple[str, int, b
 
 @pytest.mark.parametrize("greedy", [1, 2, 5])
 def test_the_next_client_finds_half_of_what_any_has(greedy: int) -> None:
-    shares = Shares(600)
+    shares = FairShares(600)
     names = [str(number) for number in range(greedy)]
     held = Counter(name for _ in range(600) for name in names if shares.take(name))
     assert set(held.values()) == {600 // (greedy + 1)}

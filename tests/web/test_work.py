@@ -12,14 +12,15 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from sottovoce import documents
 from sottovoce.accounting import account, account_all, calibrate, local_account
-from sottovoce.errors import GraphError, InputError
+from sottovoce.errors import FileError, GraphError, InputError
 from sottovoce.feedback import gradient_steps
-from sottovoce.graphs import as_graph, metropolis_weights, spectrum
-from sottovoce.protocols import clean_state, gossip
+from sottovoce.graphs import as_graph, metropolis_weights, spectrum, weights_by_rule
+from sottovoce.protocols import clean_state, gossip, push_sum
 from sottovoce.views import View
 from sottovoce.web.limits import Limits
 from sottovoce.web.work import KINDS, LimitError, perform
@@ -117,6 +118,83 @@ def test_the_weights_that_a_file_carries_are_used_and_named() -> None:
     assert elsewhere["origin"] == "as given in graph.csv"
 
 
+MATRIX = "%%MatrixMarket matrix array real general\n2 2\n0.5\n0.25\n0.5\n0.75\n"
+
+
+def test_real_networks_and_matrices_are_those_of_the_command_line(tmp_path: Any) -> None:
+    found = asked("graph", {"graph": {"kind": "name", "name": "topohub:topozoo/Geant2012"}})
+    assert found["labels"] == list(as_graph("topohub:topozoo/Geant2012").labels)
+    (tmp_path / "two.mtx").write_text(MATRIX)
+    network = as_graph(tmp_path / "two.mtx")
+    file = {"kind": "text", "text": MATRIX, "format": "mtx", "name": "two.mtx"}
+    found = asked("graph", {"graph": file})
+    assert (found["rule"], found["origin"]) == ("graph", "as given in two.mtx")
+    assert found["hash"] == weights_by_rule(network).hash
+    pair = {"kind": "text", "text": "0 1\n"}
+    found = asked("graph", {"graph": pair, "matrix": MATRIX})
+    assert (found["rule"], found["origin"]) == ("matrix", "as given in the matrix")
+    assert found["hash"] == weights_by_rule(network).hash
+    asking = {**RUN, "graph": pair, "matrix": MATRIX, "noise_multiplier": 3.0, "view": "neighbourhood"}
+    said = json.loads(re.findall('id="data">(.*?)</script>', asked("report", asking)["html"])[0])["occasion"]
+    assert "--weights matrix.mtx" in said["command"]
+    assert said["inputs"][1] == {"name": "matrix.mtx", "sha256": hashlib.sha256(MATRIX.encode()).hexdigest()}
+
+
+def test_a_width_may_be_asked_for() -> None:
+    value = {**RUN, "view": "secure-sum", "tolerance": 0.5}
+    table = account_all(PROTOCOL, "secure-sum", noise_multiplier=1.0, delta=1e-5, tolerance=0.5)
+    assert asked("page", value)["pairs"]["upper"] == table.squared_upper.tolist()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        (
+            {
+                "graph": {
+                    "kind": "text",
+                    "format": "mtx",
+                    "text": "%%MatrixMarket\n9999999 9999999 1\n1 1 1\n",
+                }
+            },
+            LimitError,
+            "at most 2000 nodes; got 9999999",
+        ),
+        (
+            {"graph": RING, "matrix": "%%MatrixMarket\n3 1000000000\n"},
+            LimitError,
+            "at most 2000 nodes; got 10000",
+        ),
+        (
+            {"graph": RING, "matrix": "%%MatrixMarket\nhere\n"},
+            FileError,
+            "must give its size in the first line",
+        ),
+        (
+            {"graph": RING, "matrix": MATRIX},
+            FileError,
+            "one row per node; it has 2 rows and the graph 6 nodes",
+        ),
+        (
+            {"graph": RING, "matrix": MATRIX, "weights": "lazy"},
+            InputError,
+            "weights must be left out beside a matrix",
+        ),
+        (
+            {"graph": {"kind": "name", "name": "topohub:topozoo/Geant"}},
+            GraphError,
+            "did you mean topozoo/Heanet or topozoo/Geant2012",
+        ),
+    ],
+)
+def test_matrices_and_names_that_cannot_be_read_are_refused(
+    value: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        asked("graph", value)
+    assert message in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "message"),
     [
@@ -173,7 +251,7 @@ def test_a_graph_that_is_too_large_is_never_built(name: str, monkeypatch: pytest
     ("kind", "changes", "message"),
     [
         ("page", {"observers": [77]}, "no node is called 77"),
-        ("page", {"view": "coalition-sums"}, "needs the members of the coalition (name them in observers)"),
+        ("page", {"view": "coalition-sums"}, "needs the members of the coalition (name each in observers)"),
         ("page", {"view": "everyone", "observers": [1]}, "the view everyone takes no observer"),
         ("curve", {}, "a curve of the view neighbourhood has one observer"),
         ("curve", {"observers": [0, 1]}, "a curve of the view neighbourhood has one observer"),
@@ -265,7 +343,7 @@ def test_a_program_is_sent_as_text_and_may_be_infinite() -> None:
         ({"program": 'keeps = ["1.e9999"]'}, LimitError, "exponents of at most 3 digits"),
         ({"program": "keeps"}, InputError, "the program: is no TOML file"),
         ({"program": f"keeps = {'9' * 5000}"}, InputError, "the program: is no TOML file"),
-        ({"program": "keeps = []\ninstructions = []"}, InputError, "the program: a program must exchange"),
+        ({"program": "keeps = ['x']\ninstructions = []"}, InputError, "the program: a program must exchange"),
         ({"program": "keeps = []", "protocol": "push-sum"}, InputError, "left out beside a program"),
     ],
 )
@@ -303,7 +381,7 @@ def test_damping_and_training_are_those_of_the_command_line() -> None:
         ({"damping": "/etc/passwd"}, "the damping: line 1 must hold a node's name and a number"),
         ({"damping": "0.5", "protocol": "push-sum"}, "damping must be left out with the protocol 'push-sum'"),
         ({"damping": "nan"}, "damping must lie between -1 and 1; node 0 has nan"),
-        ({"losses": "smooth"}, "losses smooth says what steps are on, and their size is missing"),
+        ({"losses": "smooth"}, "losses must be those that steps are on, and their size is missing"),
         ({"updates": "any", "step_smoothness": 1}, "say the same thing twice"),
     ],
 )
@@ -331,3 +409,19 @@ def test_a_report_says_of_its_origin_what_the_server_knows() -> None:
     # Nor does a report open what a name may lead to.
     named = asked("report", {"graph": RING, "rounds": 2, "noise_multiplier": 1, "view": "everyone"})
     assert '"inputs":[]' in named["html"]
+
+
+def test_push_sum_takes_a_matrix_whose_columns_sum_to_1() -> None:
+    divided = np.array([[0.5, 0.25, 0.0], [0.5, 0.5, 0.5], [0.0, 0.25, 0.5]])
+    lines = [f"{i + 1} {j + 1} {divided[i, j]}" for i, j in np.argwhere(divided).tolist()]
+    text = "\n".join(["%%MatrixMarket matrix coordinate real general", f"3 3 {len(lines)}", *lines, ""])
+    sources = (
+        {"graph": {"kind": "text", "text": text, "format": "mtx"}},
+        {"graph": {"kind": "name", "name": "path:n=3"}, "matrix": text},
+    )
+    for source in sources:
+        page = asked("page", {**source, "rounds": 3, "protocol": "push-sum"})
+        assert page["protocol_hash"] == push_sum(divided, rounds=3).hash
+        assert asked("graph", {**source, "protocol": "push-sum"})["hash"] == page["graph"]["hash"]
+        with pytest.raises(InputError, match=r"sums? to 1"):
+            asked("page", {**source, "rounds": 3})

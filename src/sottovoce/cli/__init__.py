@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from sottovoce.threads import PINNED
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,8 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 done, 1 internal error, 2 bad input, 3 budget exceeded, not certified or refuted, 130 interrupted.
     """
     # The matrices are small: one thread each is fastest, and gives the same bits on every machine.
-    for library in ("OMP", "OPENBLAS", "MKL"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    for name in PINNED:
+        os.environ.setdefault(name, "1")
     try:
         # Loaded here, so that an interrupt while the program starts is as quiet as a later one.
         from sottovoce.cli.application import run

@@ -93,7 +93,7 @@ def account(
     if output is not None:
         check_csv_path(output)
     _check_pictures(report, plot)
-    chosen = network(graph, sight.doing.weights)
+    chosen = network(graph, sight.doing.weights, sight.doing.protocol)
     if asks_coins(course, output=output, report=report, plot=plot):
         worst = _sampled(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta, json=json)
         return 0 if max_epsilon is None else within_budget(worst, max_epsilon)

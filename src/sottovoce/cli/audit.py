@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
+    AS_TEXT,
     NO_MAPS,
-    Config,
     Course,
     Delta,
-    Json,
     NoiseMultiplier,
-    ReportOption,
+    Shown,
     Sight,
     Source,
     accounted,
@@ -70,9 +69,7 @@ def audit(
             converter=whole_number,
         ),
     ] = None,
-    json: Json = False,
-    report: ReportOption = None,
-    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+    shown: Shown = AS_TEXT,
 ) -> int:
     """Simulate the worst of the pairs that are asked for, attack it, and say whether the certified ε stands.
 
@@ -89,13 +86,13 @@ def audit(
         raise InputError(
             "an audit simulates nodes that average and do not train (leave --updates and --step-smoothness out)"
         )
-    check_report(report)
+    check_report(shown.report)
     import numpy as np
 
     from sottovoce import auditing, documents
     from sottovoce.graphs import spectrum
 
-    chosen = network(graph, sight.doing.weights)
+    chosen = network(graph, sight.doing.weights, sight.doing.protocol)
     table = accounted(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
     with progress("runs") as callback:
         found = auditing.audit(
@@ -109,7 +106,7 @@ def audit(
             progress=callback,
         )
     document = documents.audit_document(found, chosen.graph, spectrum(chosen.weights), seed=seed)
-    if json:
+    if shown.json:
         write_result(documents.as_json(document))
     else:
         from sottovoce.cli.audit_tables import audit_text
@@ -117,7 +114,7 @@ def audit(
         with result_page() as console:
             audit_text(console, found, chosen.graph, claimed=claimed_epsilon is not None, seed=seed)
     report_answer(
-        report, document, title=f"Audit of {Path(graph).name}", inputs=(graph, *files_of(sight.doing))
+        shown.report, document, title=f"Audit of {Path(graph).name}", inputs=(graph, *files_of(sight.doing))
     )
     return _verdict(found)
 

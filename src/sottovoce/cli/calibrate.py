@@ -9,11 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
-    Config,
+    PAIRS_AS_TEXT,
     Course,
-    Json,
-    Output,
-    ReportOption,
+    ShownPairs,
     Sight,
     Source,
     accounted,
@@ -38,10 +36,7 @@ def calibrate(
     course: Course,
     target_epsilon: Annotated[float, Parameter(help="The ε that no pair may exceed.")],
     target_delta: Annotated[float, Parameter(help="The δ at which that ε is meant.")] = 1e-5,
-    json: Json = False,
-    output: Output = None,
-    report: ReportOption = None,
-    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+    shown: ShownPairs = PAIRS_AS_TEXT,
 ) -> int:
     """Find the noise multiplier that keeps every pair within (target ε, target δ)."""
     from sottovoce import documents
@@ -49,26 +44,26 @@ def calibrate(
 
     positive(target_epsilon=target_epsilon)
     probability(target_delta=target_delta)
-    if output is not None:
-        documents.check_csv_path(output)
-    check_report(report)
-    chosen = network(graph, sight.doing.weights)
-    if asks_coins(course, output=output, report=report):
+    if shown.output is not None:
+        documents.check_csv_path(shown.output)
+    check_report(shown.report)
+    chosen = network(graph, sight.doing.weights, sight.doing.protocol)
+    if asks_coins(course, output=shown.output, report=shown.report):
         from sottovoce.accounting import calibrate_sampled
 
         once = sampled(course, sight, chosen, noise_multiplier=1.0, delta=target_delta)
         enough = once.with_noise(calibrate_sampled(once, target_epsilon, target_delta))
-        show_sampled([enough], chosen, json=json, target_epsilon=target_epsilon)
+        show_sampled([enough], chosen, json=shown.json, target_epsilon=target_epsilon)
         return 0
     found = spectrum(chosen.weights)
     unit = accounted(course, sight, chosen, noise_multiplier=1.0, delta=target_delta)
     table = unit.with_noise(unit.calibrated_noise(target_epsilon, target_delta))
     failure = None
     try:
-        written = documents.write_account_csv([table], output) if output is not None else None
+        written = documents.write_account_csv([table], shown.output) if shown.output is not None else None
     except FileError as error:
         written, failure = None, error
-    if json:
+    if shown.json:
         document = documents.calibration_document(
             table,
             chosen.graph,
@@ -84,7 +79,7 @@ def calibrate(
         with result_page() as console:
             calibration_text(console, table, found, chosen.graph, written, target_epsilon)
     report_account(
-        report,
+        shown.report,
         [table],
         chosen,
         found,

@@ -4,30 +4,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
+    AS_TEXT,
     GOSSIP,
-    Config,
+    Course,
     Delta,
     Doing,
-    Json,
+    Exchanges,
     OwnNoise,
     ParticipationName,
     RelationName,
-    ReportOption,
     Rounds,
+    Shown,
     Sight,
     Source,
+    Spending,
+    Tolerance,
     ViewOption,
     network,
     scenario_of,
 )
 from sottovoce.cli.printing import result_page, write_result
 from sottovoce.cli.reporting import check_report, files_of, report_answer
-from sottovoce.errors import FileError, InputError, positive
+from sottovoce.errors import FileError, InputError
 
 __all__ = ["EXAMPLE", "USAGE", "certify"]
 
@@ -54,6 +57,7 @@ def certify(
     target: Annotated[str, Parameter(help="Name of the node to protect.")],
     doing: Doing = GOSSIP,
     own_noise: OwnNoise = "known",
+    exchanges: Exchanges = None,
     participation: ParticipationName = "full",
     noise_multiplier: Annotated[
         float | None,
@@ -64,41 +68,39 @@ def certify(
     ] = None,
     delta: Delta = 1e-5,
     relation: RelationName = "add-remove",
-    tolerance: Annotated[
-        float | None,
-        Parameter(help="How far apart, relatively, the ends of Δ² may stay.", show_default=False),
-    ] = None,
+    tolerance: Tolerance = None,
     output: Annotated[Path, Parameter(help="Write the certificate to this .json file.")],
-    json: Json = False,
-    report: ReportOption = None,
-    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+    shown: Shown = AS_TEXT,
 ) -> int:
     """Write a certificate of Δ² for one observer (or coalition) and one target, which verify can check."""
     from sottovoce import certificates, documents
 
-    settings: dict[str, Any] = {}
+    mechanism = None
     if noise_multiplier is not None:
-        settings["mechanism"] = certificates.Mechanism(
-            noise_multiplier=noise_multiplier, delta=delta, relation=relation
-        )
+        mechanism = certificates.Mechanism(noise_multiplier=noise_multiplier, delta=delta, relation=relation)
     elif relation != "add-remove":
         raise InputError(
             f"--relation {relation} changes what follows for ε, and no noise is given (add --noise-multiplier, or "
             "leave it out)"
         )
-    if tolerance is not None:
-        positive(tolerance=tolerance)
-        settings["tolerance"] = tolerance
+    spending = Spending(tolerance=tolerance).effort_of()
     documents.check_certificate_path(output)
-    check_report(report)
-    chosen = network(graph, doing.weights)
-    sight = Sight(view=view, observer=observer, target=(target,), doing=doing, own_noise=own_noise)
+    check_report(shown.report)
+    chosen = network(graph, doing.weights, doing.protocol)
+    sight = Sight(
+        view=view,
+        observer=observer,
+        target=(target,),
+        doing=doing,
+        own_noise=own_noise,
+        exchanges=exchanges,
+    )
     _check_alone(sight)
-    asked = scenario_of(chosen, sight, rounds=rounds, participation=participation, relation=relation)
+    asked = scenario_of(chosen, sight, Course(rounds=rounds, participation=participation, relation=relation))
 
     from sottovoce.sensitivities import certify as prove
 
-    certificate = prove(asked, **settings)
+    certificate = prove(asked, mechanism=mechanism, effort=spending)
     failure = None
     try:
         # A link keeps pointing to its file: what it points to is replaced, not the link.
@@ -107,7 +109,7 @@ def certify(
         failure = error
     written = None if failure else output
     document = documents.certificate_document(certificate, written, origin=chosen.weights.origin)
-    if json:
+    if shown.json:
         write_result(documents.as_json(document))
     else:
         from sottovoce.cli.proof_tables import certificate_text
@@ -115,7 +117,7 @@ def certify(
         with result_page() as console:
             certificate_text(console, document)
     report_answer(
-        report,
+        shown.report,
         document,
         title=f"Certificate on {Path(graph).name}",
         inputs=(graph, *files_of(doing)),

@@ -9,18 +9,16 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
+    AS_TEXT,
     GOSSIP,
-    Config,
+    Course,
     Delta,
     Doing,
-    Json,
-    ParticipationName,
-    RelationName,
-    ReportOption,
-    Rounds,
+    Shown,
+    Sight,
     Source,
     network,
-    protocol_of,
+    scenario_of,
     whole_number,
 )
 from sottovoce.cli.printing import as_given, complain, progress, result_page, write_result
@@ -41,7 +39,6 @@ def coalition(
     size: Annotated[
         int, Parameter(help="How many nodes pool what they see; 1 for an observer.", converter=whole_number)
     ],
-    rounds: Rounds,
     view: Annotated[
         Literal["coalition-sums", "coalition-messages"],
         Parameter(help="What members see: the weighted sums that they receive, or each message."),
@@ -56,8 +53,7 @@ def coalition(
     ] = None,
     delta: Delta = 1e-5,
     doing: Doing = GOSSIP,
-    participation: ParticipationName = "full",
-    relation: RelationName = "add-remove",
+    course: Course,
     time_limit: Annotated[
         float,
         Parameter(
@@ -65,9 +61,7 @@ def coalition(
             "for no limit."
         ),
     ] = 60.0,
-    json: Json = False,
-    report: ReportOption = None,
-    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+    shown: Shown = AS_TEXT,
 ) -> int:
     """Find the coalition that learns most about a target, and bound what any coalition of its size learns.
 
@@ -82,23 +76,16 @@ def coalition(
             f"--time-limit must be a number of seconds of at least 0; got {as_given(time_limit)} "
             "(inf for no limit)"
         )
-    check_report(report)
-    chosen = network(graph, doing.weights)
+    check_report(shown.report)
+    chosen = network(graph, doing.weights, doing.protocol)
 
     from sottovoce.coalitions import worst_coalition
     from sottovoce.graphs import spectrum
-    from sottovoce.scenarios import Scenario
 
-    asked = Scenario(
-        protocol=protocol_of(chosen, doing, rounds=rounds),
-        view=view,
-        targets=[chosen.weights.written(target)],
-        contribution=doing.contribution,
-        participation=participation,
-        relation=relation,
-    )
+    asked = scenario_of(chosen, Sight(view=view, target=(target,), doing=doing), course, searched=True)
+    effort = course.spending.effort_of()
     with progress("coalitions") as callback:
-        found = worst_coalition(asked, size=size, time_limit=time_limit, progress=callback)
+        found = worst_coalition(asked, size=size, time_limit=time_limit, effort=effort, progress=callback)
     from sottovoce.documents import as_json, coalition_document
 
     document = coalition_document(
@@ -107,9 +94,9 @@ def coalition(
         spectrum(chosen.weights),
         noise_multiplier=noise_multiplier,
         delta=delta,
-        relation=relation,
+        relation=course.relation,
     )
-    if json:
+    if shown.json:
         write_result(as_json(document))
     else:
         from sottovoce.cli.coalition_tables import coalition_text
@@ -117,7 +104,7 @@ def coalition(
         with result_page() as console:
             coalition_text(console, found, document, time_limit)
     report_answer(
-        report,
+        shown.report,
         document,
         title=f"Worst coalition of {size} on {Path(graph).name}",
         inputs=(graph, *files_of(doing)),

@@ -81,7 +81,6 @@ def compare(
     """
     from sottovoce.accounting import compare as compared
     from sottovoce.documents import as_json, comparison_document
-    from sottovoce.scenarios import Effort
 
     if report is not None:
         from sottovoce.report import needs_matplotlib
@@ -104,20 +103,14 @@ def compare(
         # What all have in common does not tell them apart.
         choices = ((graph, graphs), (rule, weights), (does, protocol), (sees, view))
         told = [part for part, every in choices if len(set(every)) > 1]
-        asked[", ".join(told) or graph] = scenario_of(
-            network(graph, rule),
-            sight,
-            rounds=course.rounds,
-            participation=course.participation,
-            relation=course.relation,
-        )
+        asked[", ".join(told) or graph] = scenario_of(network(graph, rule, does), sight, course)
     with progress("comparing") as callback:
         found = compared(
             asked,
             noise_multiplier=noise_multiplier,
             target_epsilon=target_epsilon,
             delta=delta,
-            effort=Effort(engine=course.engine, depth=course.effort),
+            effort=course.spending.effort_of(),
             progress=callback,
         )
     if json:

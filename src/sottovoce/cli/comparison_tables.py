@@ -97,6 +97,7 @@ def _common(found: Sequence[Contender], target_epsilon: float | None) -> list[tu
         if target_epsilon is None
         else f", the least noise for ε = {as_given(target_epsilon)}"
     )
+    protocols = dict.fromkeys(line for one in found for line in asked_words(one.table.scenario).protocol)
     rests = dict.fromkeys(
         line for one in found for line in asked_words(one.table.scenario, one.table.assumption).assumption
     )
@@ -105,6 +106,7 @@ def _common(found: Sequence[Contender], target_epsilon: float | None) -> list[tu
         *asked.relation,
         *asked.stream,
         ("δ", as_given(table.delta)),
+        *protocols,
         *rests,
         ("version", __version__),
     ]

@@ -151,7 +151,7 @@ def frontier(
         raise InputError(
             "--resume goes on with the frontier in a folder; none was named (name it with --folder)"
         )
-    from sottovoce.crews import pin_blas
+    from sottovoce.threads import pin_blas
 
     pin_blas()
     from sottovoce import frontiers

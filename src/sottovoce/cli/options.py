@@ -3,33 +3,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
+from sottovoce import vocabulary
 from sottovoce.cli.printing import progress
-from sottovoce.errors import InputError, positive
+from sottovoce.errors import InputError
+from sottovoce.vocabulary import ViewName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Sequence
 
-    import numpy as np
     from cyclopts import Token
-    from numpy.typing import NDArray
 
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Graph
-    from sottovoce.protocols import Protocol, Slopes
-    from sottovoce.scenarios import Scenario
+    from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Effort, Scenario
 
 Answered = TypeVar("Answered")
 
 __all__ = [
+    "AS_TEXT",
     "GOSSIP",
     "NO_MAPS",
+    "PAIRS_AS_TEXT",
     "SEEN",
+    "USUAL",
     "USUAL_VIEWS",
     "AnySight",
     "Config",
@@ -37,8 +40,8 @@ __all__ = [
     "Course",
     "Damping",
     "Delta",
+    "Depth",
     "Doing",
-    "Effort",
     "Engine",
     "Json",
     "Label",
@@ -56,10 +59,14 @@ __all__ = [
     "ReportOption",
     "Rounds",
     "ShardSize",
+    "Shown",
+    "ShownPairs",
     "Sight",
     "Skew",
     "Source",
+    "Spending",
     "TestShare",
+    "Tolerance",
     "ViewName",
     "ViewOption",
     "Weights",
@@ -71,11 +78,6 @@ __all__ = [
     "scenario_of",
     "whole_number",
 ]
-
-ViewName = Literal[
-    "everyone", "neighbourhood", "secure-sum", "single-node", "coalition-sums", "coalition-messages"
-]
-Relation = Literal["add-remove", "replace-one", "zero-out"]
 
 Source = Annotated[
     str,
@@ -125,15 +127,19 @@ Observers = Annotated[
     ),
 ]
 Engine = Annotated[
-    Literal["auto", "filter", "reduced"],
+    vocabulary.Engine,
     Parameter(help="How to compute; it changes the time taken, not what is guaranteed."),
 ]
-Effort = Annotated[
-    Literal["auto", "fine", "bulk"],
+Depth = Annotated[
+    vocabulary.Depth,
     Parameter(
         help="Solve for each target (fine), or bound all together within a few per cent (bulk); by default "
         "fine while that takes minutes."
     ),
+]
+Tolerance = Annotated[
+    float | None,
+    Parameter(help="How far apart, relatively, the two ends of a number may stay.", show_default=False),
 ]
 Json = Annotated[bool, Parameter(help="Print one JSON object instead of text.")]
 ReportOption = Annotated[
@@ -150,6 +156,33 @@ Config = Annotated[
     Path | None,
     Parameter(help="Take defaults from this TOML file instead of sottovoce.toml.", show_default=False),
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """How an answer is shown, and where its defaults are taken from, which happens before the command runs."""
+
+    json: Json = False
+    report: ReportOption = None
+    config: Config = None
+
+
+AS_TEXT = Shown()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ShownPairs:
+    """The same of an answer whose pairs can be written to a file."""
+
+    json: Json = False
+    output: Output = None
+    report: ReportOption = None
+    config: Config = None
+
+
+PAIRS_AS_TEXT = ShownPairs()
 
 
 def whole_number(_: object, tokens: Sequence[Token]) -> int:
@@ -208,17 +241,22 @@ SEEN = (
 ViewOption = Annotated[ViewName, Parameter(help=SEEN)]
 # The one that shows more comes first, so that it is there when an interrupt comes.
 USUAL_VIEWS: tuple[ViewName, ...] = ("neighbourhood", "secure-sum")
-OwnNoise = Annotated[
-    Literal["known", "hidden"], Parameter(help="Whether observers know the noise that they drew.")
-]
+OwnNoise = Annotated[vocabulary.OwnNoise, Parameter(help="Whether observers know the noise that they drew.")]
 Contribution = Annotated[
-    Literal["vector", "scalar", "energy"],
+    vocabulary.Contribution,
     Parameter(
         help="Whether contributions are vectors, numbers, or vectors of norm 1 over all rounds together."
     ),
 ]
+Exchanges = Annotated[
+    str | None,
+    Parameter(
+        help="Which exchanges of a round are seen, counted from 1, as in 1,3; all of them if left out.",
+        show_default=False,
+    ),
+]
 RelationName = Annotated[
-    Relation,
+    vocabulary.Relation,
     Parameter(help="Which data are neighbours; replace-one moves a contribution twice as far."),
 ]
 
@@ -264,7 +302,7 @@ class Maps:
         ),
     ] = None
     losses: Annotated[
-        Literal["convex", "clipped", "smooth"] | None,
+        vocabulary.Losses | None,
         Parameter(
             help="Which losses these steps are on: convex (the default; clipping never active, or of scalar models), "
             "clipped (convex, gradient vectors clipped), or smooth (not convex, clipped or not).",
@@ -307,6 +345,7 @@ class Pairs:
     ] = ()
     doing: Doing = GOSSIP
     own_noise: OwnNoise = "known"
+    exchanges: Exchanges = None
 
 
 @Parameter(name="*")
@@ -328,14 +367,32 @@ class AnySight(Pairs, _MaybeSeen):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What may be spent on an answer; no number depends on it for what it guarantees."""
+
+    engine: Engine = "auto"
+    effort: Depth = "auto"
+    tolerance: Tolerance = None
+
+    def effort_of(self, workers: int = 1) -> Effort:
+        """The same as the value that verbs take."""
+        from sottovoce.scenarios import Effort
+
+        return Effort(engine=self.engine, depth=self.effort, tolerance=self.tolerance, workers=workers)
+
+
+USUAL = Spending()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class Course:
-    """How long nodes gossip, what counts as a neighbour, and how it is computed."""
+    """How long nodes gossip, what counts as a neighbour, and what may be spent on the answer."""
 
     rounds: Rounds
     participation: ParticipationName = "full"
     relation: RelationName = "add-remove"
-    engine: Engine = "auto"
-    effort: Effort = "auto"
+    spending: Spending = USUAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,80 +403,54 @@ class Network:
     weights: GossipWeights
 
 
-def network(source: str | Graph, rule: str) -> Network:
-    """The graph and weights that GRAPH and --weights describe."""
+def network(source: str | Graph, rule: str, protocol: str = "gossip") -> Network:
+    """The graph and weights that GRAPH and --weights describe, for what nodes do with them."""
     from sottovoce.graphs import as_graph, weights_by_rule
+    from sottovoce.protocols import weight_sums
 
     graph = as_graph(source)
-    return Network(graph=graph, weights=weights_by_rule(graph, rule))
+    return Network(graph=graph, weights=weights_by_rule(graph, rule, weight_sums(protocol)))
 
 
 def protocol_of(network: Network, doing: Doing, *, rounds: int) -> Protocol:
     """The protocol on a network over some rounds that --protocol, --damping and --updates describe."""
-    from sottovoce.protocols import gossip, parse_protocol
+    from sottovoce.questions import SpelledProtocol, spelled_protocol
 
-    protocol, damping = doing.protocol, doing.damping
-    updates = _updates(doing.maps, network.weights.n)
-    if protocol != "gossip":
-        if damping is not None:
-            raise InputError(
-                f"damping must be left out with the protocol {protocol!r}; got {damping!r} "
-                "(write the coefficients into a program)"
-            )
-        parsed = parse_protocol(protocol, network.weights, rounds=rounds)
-        return parsed if updates is None else replace(parsed, updates=updates)
-    if damping is None:
-        return gossip(network.weights, rounds=rounds, updates=updates)
-    try:
-        value: float | NDArray[np.float64] = float(damping)
-    except ValueError:
-        from sottovoce.documents import read_damping
-
-        value = read_damping(damping, network.weights)
-    return gossip(network.weights, rounds=rounds, damping=value, updates=updates)
+    return spelled_protocol(network.weights, SpelledProtocol(rounds=rounds, **_spelled(doing)))
 
 
-def _updates(maps: Maps, n: int) -> Slopes | Literal["any"] | None:
-    """The slopes that the options describe, with where they come from; None where they say nothing."""
-    from sottovoce.feedback import gradient_steps
-    from sottovoce.protocols import checked_updates, parse_updates
+def scenario_of(network: Network, sight: Sight, course: Course, *, searched: bool = False) -> Scenario:
+    """The question that the options of a command ask about a network; a coalition that is searched has no members."""
+    from sottovoce.questions import Spelled, spelled_scenario
 
-    if maps.step_smoothness is None:
-        if maps.losses is not None:
-            raise InputError(
-                f"--losses {maps.losses} says what steps are on, and their size is missing (add --step-smoothness)"
-            )
-        return None if maps.updates is None else checked_updates(parse_updates(maps.updates), n)
-    if maps.updates is not None:
-        raise InputError(
-            f"--updates {maps.updates} and --step-smoothness say the same thing twice (leave one of them out)"
-        )
-    positive(**{"--step-smoothness": maps.step_smoothness})
-    return gradient_steps(maps.step_smoothness, maps.losses, n)
-
-
-def scenario_of(
-    network: Network,
-    sight: Sight,
-    *,
-    rounds: int,
-    participation: str = "full",
-    relation: Relation = "add-remove",
-) -> Scenario:
-    """The question that the options of a command ask about a network."""
-    from sottovoce.scenarios import Scenario
-
-    _check_observers(sight)
-    return Scenario(
-        protocol=protocol_of(network, sight.doing, rounds=rounds),
+    words = Spelled(
+        rounds=course.rounds,
         view=sight.view,
-        observers=_named(network.weights, sight.observer),
+        observers=sight.observer,
         own_noise=sight.own_noise,
-        targets=_named(network.weights, sight.target),
+        exchanges=_numbered(sight.exchanges),
+        targets=sight.target,
         contribution=sight.doing.contribution,
-        participation=participation,
-        relation=relation,
+        participation=course.participation,
+        relation=course.relation,
+        **_spelled(sight.doing),
     )
+    return spelled_scenario(network.weights, words, searched=searched)
+
+
+def _numbered(text: str | None) -> tuple[int, ...] | None:
+    """The exchanges that --exchanges lists."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and len(part) < 7 and int(part) for part in parts):
+        raise InputError(f"--exchanges must list whole numbers from 1 on; got {text!r} (write 1,3, say)")
+    return tuple(map(int, parts))
+
+
+def _spelled(doing: Doing) -> dict[str, Any]:
+    """The words that say what nodes do."""
+    return {"files": True, "protocol": doing.protocol, "damping": doing.damping, **asdict(doing.maps)}
 
 
 def accounted(
@@ -435,28 +466,6 @@ def asked_of(
     verb: Callable[..., Answered], course: Course, sight: Sight, network: Network, **mechanism: float
 ) -> Answered:
     """What a verb of accounting answers to what the options ask, with progress for the view."""
-    from sottovoce.scenarios import Effort
-
-    asked = scenario_of(
-        network, sight, rounds=course.rounds, participation=course.participation, relation=course.relation
-    )
+    asked = scenario_of(network, sight, course)
     with progress(f"pairs, {sight.view}") as callback:
-        effort = Effort(engine=course.engine, depth=course.effort)
-        return verb(asked, effort=effort, progress=callback, **mechanism)
-
-
-def _check_observers(sight: Sight) -> None:
-    """Refuse a coalition of no one, and an observer of everything."""
-    if sight.view.startswith("coalition") and not sight.observer:
-        raise InputError(
-            f"the view {sight.view} needs the members of the coalition (repeat --observer for each)"
-        )
-    if sight.view == "everyone" and sight.observer:
-        raise InputError(
-            f"the view everyone takes no observer; got --observer {sight.observer[0]} (leave it out)"
-        )
-
-
-def _named(weights: GossipWeights, names: Sequence[str]) -> list[Hashable] | None:
-    """The labels that are written like `names`, each once; None where all nodes are meant."""
-    return list(dict.fromkeys(map(weights.written, names))) or None
+        return verb(asked, effort=course.spending.effort_of(), progress=callback, **mechanism)

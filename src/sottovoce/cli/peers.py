@@ -421,10 +421,11 @@ def _print(found: Knowledge, policy: Policy, agreed: str, earlier: int, *, json:
         return
     from sottovoce.cli.layout import facts, paragraph, plain_table
 
+    lasting = "1 round" if found.rounds == 1 else f"{found.rounds} rounds"
     with result_page() as console:
         paragraph(
             console,
-            f"What others know of {found.me} after {found.rounds} rounds, at δ = {found.delta!r}",
+            f"What others know of {found.me} after {lasting}, at δ = {found.delta!r}",
             "bold",
         )
         table = plain_table()

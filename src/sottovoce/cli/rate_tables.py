@@ -112,12 +112,9 @@ def _average(rates: Rates) -> str:
 
 def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | None) -> list[tuple[str, str]]:
     """What the numbers mean and rest on."""
-    from sottovoce.scenarios import Scenario
-
     first = table.found[0]
     plain = first.protocol.plain
-    scenario = Scenario(protocol=first.protocol, view=first.view, contribution=first.contribution)
-    asked = asked_words(scenario, table.assumption)
+    asked = asked_words(first.scenario, table.assumption)
     rows = [
         ("Δ² a round", "the limit of Δ²/T as the rounds T grow; a finite T can give more"),
         ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),

@@ -13,7 +13,7 @@ from sottovoce.cli.printing import complain, progress, readable, write_result
 from sottovoce.cli.reporting import check_report, say_written
 
 if TYPE_CHECKING:
-    from sottovoce.report import Reproduction
+    from sottovoce.reproductions import Reproduction
 
 __all__ = ["EXAMPLE", "USAGE", "reproduce"]
 
@@ -45,7 +45,7 @@ def reproduce(
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Run the paper's claims again and write figures, tables and a page that says where each holds."""
-    from sottovoce.report import reproduce as run_studies
+    from sottovoce.reproductions import reproduce as run_studies
 
     check_report(report)
     try:
@@ -64,7 +64,8 @@ def reproduce(
     if report is not None:
         from sottovoce.report import reproduction_sections, write_report
 
-        write_report(report, title="The paper, claim by claim", sections=reproduction_sections(done))
+        sections = reproduction_sections(done.records, done.folder)
+        write_report(report, title="The paper, claim by claim", sections=sections)
         say_written(report)
     return 0
 

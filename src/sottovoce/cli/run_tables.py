@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from sottovoce.cli.options import Network
     from sottovoce.graphs import Spectrum
+    from sottovoce.interval import Interval
     from sottovoce.learning import Run, StepCost, Task
 
 __all__ = ["run_text"]
@@ -75,7 +77,7 @@ def run_text(
 
 def _headline(run: Run, task: Task) -> str:
     """Accuracy or loss after how many rounds on how many nodes."""
-    where = f"after {run.rounds} rounds on {task.nodes} nodes"
+    where = f"after {run.rounds} {'round' if run.rounds == 1 else 'rounds'} on {task.nodes} nodes"
     if run.accuracy is None or task.test is None:
         return f"Loss {run.loss if run.loss is not None else float('nan'):.4g} {where}."
     return f"Accuracy {100 * run.accuracy:.1f}% on {task.test.records} held-out records {where}."
@@ -84,17 +86,25 @@ def _headline(run: Run, task: Task) -> str:
 def _epsilons(run: Run) -> str:
     """ε that is certified for the view with the name of what it rests on, and beside it that of local DP."""
     delta = as_given(run.settings["target_delta"])
-    everyone = f"ε ≤ {rounded_up(run.unconditional_epsilon.upper)}"
+    everyone = _at_most(run.unconditional_epsilon)
     if run.one_number:
+        at = "" if math.isinf(run.unconditional_epsilon.lower) else f" at δ = {delta}"
         return (
-            f"{everyone} at δ = {delta} for {OF_ANY[run.settings['unit']]}, {_whoever(run)}: nothing is assumed about "
-            "how gradients arise."
+            f"{everyone.replace('an ', 'An ', 1)}{at} for {OF_ANY[run.settings['unit']]}, {_whoever(run)}: nothing is "
+            "assumed about how gradients arise."
         )
     named_so = "nothing" if run.account.assumption == "none" else run.account.assumption
+    seen = _at_most(run.epsilon).replace("an ", "An ", 1)
+    finite = not (math.isinf(run.epsilon.lower) and math.isinf(run.unconditional_epsilon.lower))
     return (
-        f"ε ≤ {rounded_up(run.epsilon.upper)} assuming {named_so} ({run.account.view} view), "
-        f"{everyone} assuming nothing (local DP), both at δ = {delta}."
+        f"{seen} assuming {named_so} ({run.account.view} view), "
+        f"{everyone} assuming nothing (local DP){f', both at δ = {delta}' if finite else ''}."
     )
+
+
+def _at_most(epsilon: Interval) -> str:
+    """The upper end of ε, or that no δ makes it finite."""
+    return "an infinite ε at every δ" if math.isinf(epsilon.lower) else f"ε ≤ {rounded_up(epsilon.upper)}"
 
 
 def _whoever(run: Run) -> str:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import (  # noqa: TC001 - the parser reads them
-    Config,
+from sottovoce.cli.options import (
+    AS_TEXT,
     Delta,
-    Json,
     MaxEpsilon,
     NoiseMultiplier,
     RelationName,
-    ReportOption,
+    Shown,
 )
 from sottovoce.cli.printing import as_given, result_page, rounded_up, within_budget, write_result
 from sottovoce.cli.reporting import check_report, report_answer
@@ -40,29 +39,27 @@ def summary(
     delta: Delta = 1e-5,
     relation: RelationName = "add-remove",
     max_epsilon: MaxEpsilon = None,
-    json: Json = False,
-    report: ReportOption = None,
-    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+    shown: Shown = AS_TEXT,
 ) -> int:
     """Say what the observers of a sweep can learn about their targets, as a certified (ε, δ)."""
     from sottovoce import sweeps
 
     if max_epsilon is not None:
         positive(max_epsilon=max_epsilon)
-    check_report(report)
+    check_report(shown.report)
     found = sweeps.summarise(folder, noise_multiplier=noise_multiplier, delta=delta, relation=relation)
-    if json:
+    if shown.json:
         from sottovoce.documents import as_json, summary_document
 
         write_result(as_json(summary_document(found, folder)))
     else:
         with result_page() as console:
             _text(console, found, folder)
-    if report is not None:
+    if shown.report is not None:
         from sottovoce.documents import summary_document
 
         report_answer(
-            report,
+            shown.report,
             summary_document(found, folder),
             title=f"Summary of {folder.name}",
             max_epsilon=max_epsilon,
@@ -98,6 +95,7 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
     from sottovoce.cli.layout import estimate, network_words
     from sottovoce.participation import Participation
     from sottovoce.scenarios import RELATION_SENTENCES, participation_sentence
+    from sottovoce.views import seen_part
 
     manifest = found.manifest
     compared = [
@@ -111,7 +109,10 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
         ("gap γ", estimate(manifest.gap, manifest.gap_converged)),
         ("run", f"{manifest.rounds} rounds, noise multiplier {as_given(found.noise_multiplier)}"),
         ("same noise", ", ".join(compared) or "not compared: a sweep keeps no weights, account compares"),
-        ("view", f"{manifest.view}, own noise {manifest.own_noise}; {len(found)} pairs"),
+        (
+            "view",
+            f"{manifest.view}{seen_part(manifest.exchanges)}, own noise {manifest.own_noise}; {len(found)} pairs",
+        ),
         ("relation", f"{found.relation}: {RELATION_SENTENCES[found.relation]}"),
         ("contribution", manifest.contribution),
         (
@@ -127,9 +128,9 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
     if manifest.damping_hash is not None:
         rows.insert(4, ("damping", f"hash {manifest.damping_hash}"))
     rows.extend(_updated(manifest))
-    if manifest.protocol is not None:
+    if not manifest.protocol.plain or manifest.protocol.protocol != "gossip":
         rows.insert(4, ("protocol", f"{manifest.protocol.protocol}: {manifest.protocol.program}"))
-        rows.insert(5, ("protocol hash", str(manifest.protocol_hash)))
+        rows.insert(5, ("protocol hash", manifest.protocol_hash))
     return rows
 
 

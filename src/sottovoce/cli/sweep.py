@@ -10,17 +10,20 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import (
     GOSSIP,
+    USUAL,
     Config,
+    Course,
     Doing,
-    Effort,
-    Engine,
+    Exchanges,
     OwnNoise,
     ParticipationName,
     Rounds,
+    Sight,
     Source,
+    Spending,
     Workers,
     network,
-    protocol_of,
+    scenario_of,
     whole_number,
 )
 from sottovoce.cli.printing import complain, progress, readable, write_result
@@ -52,9 +55,9 @@ def sweep(
     ],
     doing: Doing = GOSSIP,
     own_noise: OwnNoise = "known",
+    exchanges: Exchanges = None,
     participation: ParticipationName = "full",
-    engine: Engine = "auto",
-    effort: Effort = "auto",
+    spending: Spending = USUAL,
     tile: Annotated[
         int | None,
         Parameter(
@@ -82,26 +85,22 @@ def sweep(
     at_least(1, **{"--workers": workers})
     if tile is not None:
         at_least(1, **{"--tile": tile})
-    from sottovoce.crews import pin_blas
+    from sottovoce.threads import pin_blas
 
     pin_blas()
     from sottovoce import sweeps
-    from sottovoce.scenarios import Effort as Spent
-    from sottovoce.scenarios import Scenario
 
-    asked = Scenario(
-        protocol=protocol_of(network(graph, doing.weights), doing, rounds=rounds),
-        view=view,
-        own_noise=own_noise,
-        contribution=doing.contribution,
-        participation=participation,
+    asked = scenario_of(
+        network(graph, doing.weights, doing.protocol),
+        Sight(view=view, doing=doing, own_noise=own_noise, exchanges=exchanges),
+        Course(rounds=rounds, participation=participation),
     )
     try:
         with progress("pairs") as callback:
             done = sweeps.sweep(
                 asked,
                 folder=output,
-                effort=Spent(engine=engine, depth=effort, workers=workers),
+                effort=spending.effort_of(workers),
                 tile=tile,
                 resume=resume,
                 cluster=cluster,

@@ -197,6 +197,8 @@ def meaning(worst: Account, relation: str) -> str:
     """ε in words: how often the best guess about a record is right."""
     if math.isinf(worst.mu.lower):
         return f"No noise hides some of what {named(worst.target)} contributes: it is seen as it is."
+    if math.isinf(worst.mu.upper):
+        return f"No bound on what is learnt about {named(worst.target)} is proved: it may be seen as it is."
     right = rounded_up(worst.best_guess(), 3)
     question = "which of two records it holds" if relation == "replace-one" else "whether a record is there"
     return (

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
+    USUAL,
     Config,
+    Course,
     Doing,
     Json,
     Label,
@@ -27,6 +29,7 @@ from sottovoce.cli.options import (
     Sight,
     Skew,
     Source,
+    Spending,
     TestShare,
     ViewOption,
     Weights,
@@ -37,6 +40,7 @@ from sottovoce.cli.options import (
 from sottovoce.cli.printing import complain, result_page, rounded_up, write_result
 from sottovoce.cli.reporting import check_report, proofs_of, report_answer
 from sottovoce.errors import InputError
+from sottovoce.spellings import name_and_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -152,6 +156,7 @@ def train(
     weights: Weights = "auto",
     protocol: ProtocolName = "gossip",
     learning: Learning = ANY_LEARNING,
+    spending: Spending = USUAL,
     averaging: Annotated[
         bool,
         Parameter(
@@ -215,7 +220,7 @@ def train(
     sight = Sight(
         view=view, observer=observer, own_noise=own_noise, doing=Doing(weights=weights, protocol=protocol)
     )
-    scenario = scenario_of(chosen, sight, rounds=rounds, relation=relation)
+    scenario = scenario_of(chosen, sight, Course(rounds=rounds, relation=relation))
     asked = scenario.protocol
     task = _task(data, loaded, learning, chosen)
     try:
@@ -236,6 +241,7 @@ def train(
                     max_epsilon=max_epsilon,
                     averaging=averaging,
                 ),
+                effort=spending.effort_of(),
                 seed=seed,
                 resume=runs.read_run(output) if resume and output is not None else None,
                 checkpoint=None if output is None else partial(_keep, output),
@@ -309,7 +315,7 @@ def _loaded(data: str, learning: Learning) -> Data | None:
     """The records that DATA names; None for a synthetic problem."""
     from sottovoce.learning import DATA_NAMES, load_data
 
-    if data.partition(":")[0] == "synthetic":
+    if name_and_rest(data)[0] == "synthetic":
         if learning.split_by is not None:
             raise InputError(
                 f"--split-by must name a column of a CSV file; got {learning.split_by!r} with {data} (leave it out)"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sottovoce.errors import InputError
+from sottovoce.spellings import name_and_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -62,7 +63,7 @@ def nodes(source: str) -> Iterator[Candidate]:
     from sottovoce.graphs import FAMILIES, as_graph, graph_size
 
     try:
-        if source.partition(":")[0].strip() in FAMILIES:
+        if name_and_rest(source)[0] in FAMILIES:
             small = graph_size(source)[0] <= _MOST_NODES
         else:
             small = not Path(source).is_file() or Path(source).stat().st_size <= _MOST_BYTES
@@ -139,7 +140,7 @@ def _weights(word: str) -> Iterator[Candidate]:
     """Rules of weights, and matrix files."""
     from sottovoce.graphs import MATRIX_SUFFIXES, WEIGHT_RULES
 
-    names = {rule.partition(":")[0]: _Keys(first=":" in rule) for rule in WEIGHT_RULES}
+    names = {name_and_rest(rule)[0]: _Keys(first=":" in rule) for rule in WEIGHT_RULES}
     yield from _spelled(word, names, "weights")
     yield from files(word, *MATRIX_SUFFIXES)
 

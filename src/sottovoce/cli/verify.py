@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from sottovoce.cli.options import NO_MAPS, Config, Doing, Json, Maps, ReportOption, protocol_of
+from sottovoce.cli.options import AS_TEXT, NO_MAPS, Doing, Maps, Shown, protocol_of
 from sottovoce.cli.options import network as named_graph
 from sottovoce.cli.printing import complain, progress, result_page, write_result
 from sottovoce.cli.reporting import check_report, report_answer
@@ -77,9 +77,7 @@ def verify(
             negative_iterable=(),
         ),
     ] = (),
-    json: Json = False,
-    report: ReportOption = None,
-    config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
+    shown: Shown = AS_TEXT,
 ) -> int:
     """Check a certificate on the graph it speaks of; exit with code 3 unless everything that decides it is proved.
 
@@ -93,16 +91,16 @@ def verify(
     from sottovoce import certificates
     from sottovoce.documents import is_report
 
-    check_report(report)
+    check_report(shown.report)
     if weights is not None and graph is None:
         raise InputError(
             f"--weights {weights} needs a graph to stand on; got none (name it with --graph, or leave it out)"
         )
     said = _said(protocol, maps)
     if _is_of_run(certificate):
-        others = {"--graph": graph, "--report": report, "--arithmetic": arithmetic}
+        others = {"--graph": graph, "--report": shown.report, "--arithmetic": arithmetic}
         given = [f"{name} {value}" for name, value in others.items() if value not in (None, "auto")]
-        return _run(certificate, network, transcript, said or next(iter(given), None), json=json)
+        return _run(certificate, network, transcript, said or next(iter(given), None), json=shown.json)
     if network is not None or transcript:
         raise InputError(
             f"--network and --transcript are for the certificate.json of a run; {certificate} is none (leave them out)"
@@ -117,11 +115,10 @@ def verify(
                 "--arithmetic balls is for certificates; got a report, whose pairs are proved in floats alone (leave "
                 "it out)"
             )
-        named = None if graph is None else named_graph(graph, weights or "auto").weights
-        return _report(certificate, named, report, json=json)
+        return _report(certificate, graph, weights or "auto", shown)
     claim = certificates.load(certificate)
     meant = _meant(claim, graph, weights or "auto", protocol, maps)
-    return _certificate(certificate, claim, meant, arithmetic, report, json=json)
+    return _certificate(certificate, claim, meant, arithmetic, shown)
 
 
 def _is_of_run(file: Path) -> bool:
@@ -162,13 +159,26 @@ def _meant(
     """What the certificate is meant to speak of: nothing that is named, a network, or a protocol on it."""
     if graph is None:
         return None
-    named = named_graph(graph, weights)
+    named = named_graph(graph, weights, protocol or _spelled(claim))
     if not _said(protocol, maps):
         return named.weights
     return protocol_of(named, Doing(protocol=protocol or "gossip", maps=maps), rounds=claim.rounds)
 
 
-def _report(file: Path, meant: GossipWeights | None, report: Path | None, *, json: bool) -> int:
+def _spelled(claim: Certificate | None) -> str:
+    """A protocol that reads a graph as a certificate does: whether rows or columns of its weights sum to 1."""
+    from sottovoce.graphs import uneven_row
+    from sottovoce.verification import stored_weights
+
+    try:
+        divided = claim is not None and uneven_row(stored_weights(claim)[0].matrix) is not None
+    except InputError:
+        # A large file holds hashes alone.
+        return "gossip"
+    return "push-sum" if divided else "gossip"
+
+
+def _report(file: Path, graph: str | None, weights: str, shown: Shown) -> int:
     """Check each view of a report, or the certificate that it carries alone."""
     from sottovoce import documents
     from sottovoce.documents import read_report
@@ -177,8 +187,10 @@ def _report(file: Path, meant: GossipWeights | None, report: Path | None, *, jso
 
     found = []
     read = read_report(file)
+    carried_first = next(iter((*read.alone, *(view.certificate for view in read.views))), None)
+    meant = None if graph is None else named_graph(graph, weights, _spelled(carried_first)).weights
     if read.alone:
-        code = _certificate(file, read.alone[0], meant, "float", report, json=json)
+        code = _certificate(file, read.alone[0], meant, "float", shown)
         return code if _page_agrees(says=says_what_it_carries(read)) else 3
     for carried in read.views:
         try:
@@ -192,14 +204,14 @@ def _report(file: Path, meant: GossipWeights | None, report: Path | None, *, jso
             raise FileError(f"{file}: {error}") from None
         found.append((carried.certificate, checked))
     document = documents.report_verification_document(found, file, trusted=read.trusted, proved=read.proved)
-    if json:
+    if shown.json:
         write_result(documents.as_json(document))
     else:
         from sottovoce.cli.proof_tables import report_verification_text
 
         with result_page() as console:
             report_verification_text(console, document)
-    report_answer(report, document, title=f"Verification of {file.name}", inputs=(file,))
+    report_answer(shown.report, document, title=f"Verification of {file.name}", inputs=(file,))
     for view in document.views:
         if not view.verified:
             complain(f"not verified: {view.view}: {view.reason}")
@@ -226,9 +238,7 @@ def _certificate(
     claim: Certificate,
     meant: GossipWeights | Protocol | None,
     arithmetic: Literal["auto", "float", "balls"],
-    report: Path | None,
-    *,
-    json: bool,
+    shown: Shown,
 ) -> int:
     """Check one certificate."""
     from sottovoce import documents, verification
@@ -240,14 +250,14 @@ def _certificate(
     except InputError as error:
         raise FileError(f"{file}: {error}") from None
     document = documents.verification_document(claim, found, file)
-    if json:
+    if shown.json:
         write_result(documents.as_json(document))
     else:
         from sottovoce.cli.proof_tables import verification_text
 
         with result_page() as console:
             verification_text(console, document, found.squared)
-    report_answer(report, document, title=f"Verification of {file.name}", inputs=(file,))
+    report_answer(shown.report, document, title=f"Verification of {file.name}", inputs=(file,))
     if found.verified:
         return 0
     reason = (

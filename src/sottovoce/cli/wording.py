@@ -22,6 +22,7 @@ OPTIONS = {
     "checkpoint_every": "--checkpoint-every",
     "clip": "--clip",
     "contribution": "--contribution",
+    "damping": "--damping",
     "delta": "--delta",
     "effort": "--effort",
     "engine": "--engine",
@@ -46,6 +47,7 @@ OPTIONS = {
     "skew": "--skew",
     "split_by": "--split-by",
     "step": "--step",
+    "step_smoothness": "--step-smoothness",
     "steps": "--steps",
     "target_delta": "--target-delta",
     "target_epsilon": "--target-epsilon",
@@ -65,6 +67,9 @@ REMEDIES = {
     "read the file with directed=True": "give it as directed GraphML",
     "metropolis_weights(graph)": "--weights metropolis",
     "uniform_weights(graph)": "--weights uniform",
+    "name each in observers": "repeat --observer for each",
+    "add step_smoothness": "add --step-smoothness",
+    "beside step_smoothness": "beside --step-smoothness",
     "name a rule that builds": "name with --weights a rule that builds",
 }
 

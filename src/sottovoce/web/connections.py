@@ -19,7 +19,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sottovoce.web.guards import HEADERS, problem
-from sottovoce.web.shares import Shares, client_name
+from sottovoce.web.shares import FairShares, client_name
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,7 +46,7 @@ class Door:
     def __init__(self, limits: Limits, *, proxy: str | None = None) -> None:
         self.limits = limits
         self.proxy = proxy
-        self._shares = Shares(limits.connections)
+        self._shares = FairShares(limits.connections)
         self._inside: dict[Connection, str] = {}
 
     def enter(self, connection: Connection, host: str, port: int) -> bool:

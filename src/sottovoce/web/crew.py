@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sottovoce.web.processes import Worker, WorkerDied
-from sottovoce.web.replies import Problem, Progress, State, Workers
+from sottovoce.web.replies import Fault, Progress, State, Workers
 from sottovoce.web.worker import ENDED, Failed, Moved, Result, Stopped
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class Computation:
     request: bytes
     state: State = "waiting"
     progress: Progress | None = None
-    error: Problem | None = None
+    error: Fault | None = None
     tickets: set[str] = field(default_factory=set)
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     stop: Callable[[], None] | None = None
 
-    def finish(self, state: State, error: Problem | None = None) -> None:
+    def finish(self, state: State, error: Fault | None = None) -> None:
         """Say what became of it; what is said first counts."""
         if not self.finished.is_set():
             self.state, self.error, self.request = state, error, b""
@@ -130,7 +130,7 @@ class Crew:
         self._trouble = trouble
         if self._hopeless:
             while (computation := self._queue.pop()) is not None:
-                computation.finish("failed", Problem("busy", f"{trouble} (try again in a minute)"))
+                computation.finish("failed", Fault("busy", f"{trouble} (try again in a minute)"))
 
     async def _serve(self, worker: Worker, nudge: asyncio.Event) -> None:
         """Let a worker compute what waits, until it has done enough; WorkerDied if it ended before."""
@@ -167,7 +167,7 @@ class Crew:
                             self._keep(computation.key, content)
                             return computation.finish("done")
                         case Failed(kind, text):
-                            return computation.finish("failed", Problem(kind, text))
+                            return computation.finish("failed", Fault(kind, text))
                         case Stopped():
                             return computation.finish("cancelled")
         except TimeoutError:
@@ -176,12 +176,12 @@ class Crew:
             timer.cancel()
             self.running -= 1
             computation.stop = None
-            computation.finish("failed", Problem("internal", ENDED))
+            computation.finish("failed", Fault("internal", ENDED))
 
     def _take_too_long(self, computation: Computation) -> None:
         took = f"the job took longer than {self.limits.seconds:g} seconds"
         remedy = "take fewer rounds, observers or targets, or the command line"
-        computation.finish("failed", Problem("time", f"{took} ({remedy})"))
+        computation.finish("failed", Fault("time", f"{took} ({remedy})"))
         if computation.stop is not None:
             computation.stop()
 

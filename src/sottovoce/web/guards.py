@@ -11,7 +11,7 @@ import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 
-from sottovoce.web.replies import Answer, Problem, ProblemKind
+from sottovoce.web.replies import ErrorReply, Fault, FaultKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -37,9 +37,9 @@ HEADERS = {
 }
 
 
-def problem(status: int, kind: ProblemKind, message: str, headers: dict[str, str] | None = None) -> Response:
+def problem(status: int, kind: FaultKind, message: str, headers: dict[str, str] | None = None) -> Response:
     """An error as JSON."""
-    content = msgspec.json.encode(Answer(Problem(kind, message)))
+    content = msgspec.json.encode(ErrorReply(Fault(kind, message)))
     return Response(content, status, headers, "application/json")
 
 

@@ -17,8 +17,8 @@ from sottovoce.web.cache import Cache
 from sottovoce.web.crew import Computation, Crew
 from sottovoce.web.limits import Limits  # noqa: TC001
 from sottovoce.web.queues import FairQueue
-from sottovoce.web.replies import Job, Problem, Status
-from sottovoce.web.shares import Shares
+from sottovoce.web.replies import Fault, Job, Status
+from sottovoce.web.shares import FairShares
 
 __all__ = ["Busy", "Jobs"]
 
@@ -41,7 +41,7 @@ class Jobs:
         self.limits = limits
         self.cache = Cache(limits.cache)
         self._tickets: dict[str, _Ticket] = {}
-        self._held = Shares(limits.tickets)
+        self._held = FairShares(limits.tickets)
         self._current: dict[str, Computation] = {}
         self._waiting = FairQueue[Computation](limits.waiting)
         self._crew = Crew(limits, self._waiting, self.cache.put)
@@ -110,7 +110,7 @@ class Jobs:
             return Job(name, computation.state, computation.progress, None, computation.error)
         content = self.cache.find(computation.key)
         if content is None:
-            gone = Problem("gone", "the result is no longer kept (ask again)")
+            gone = Fault("gone", "the result is no longer kept (ask again)")
             return Job(name, "failed", error=gone)
         return Job(name, "done", computation.progress, content)
 

@@ -16,7 +16,7 @@ class Limits:
     """Bounds on requests, jobs and memory; whatever exceeds one is refused with the number and a remedy.
 
     Of connections, jobs that wait, tickets and bytes under way, one client gets as much as is left free, so at most
-    half (`Shares`).
+    half (`FairShares`).
 
     Attributes:
         nodes: nodes of a graph.

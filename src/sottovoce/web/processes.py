@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sottovoce.threads import PINNED
 from sottovoce.web.worker import HEAD, Message, Ready, Stop, WorkOrder, framed
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Worker", "WorkerDied"]
 
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _START_SECONDS = 60.0
 _MORE_THAN_AN_ANSWER = 2**20
 
@@ -48,7 +48,7 @@ class Worker:
     @classmethod
     async def start(cls, limits: Limits) -> Worker:
         """A worker that is ready; WorkerDied if it does not become so."""
-        environment = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1")}
+        environment = {**os.environ, **dict.fromkeys(PINNED, "1")}
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-from sottovoce.web.shares import Shares
+from sottovoce.web.shares import FairShares
 
 __all__ = ["FairQueue"]
 
@@ -24,7 +24,7 @@ class FairQueue(Generic[Item]):
     """
 
     def __init__(self, most: int) -> None:
-        self._shares = Shares(most)
+        self._shares = FairShares(most)
         self._lines: OrderedDict[str, dict[Item, None]] = OrderedDict()
 
     def __len__(self) -> int:

@@ -9,10 +9,10 @@ import msgspec
 
 __all__ = [
     "About",
-    "Answer",
+    "ErrorReply",
+    "Fault",
+    "FaultKind",
     "Job",
-    "Problem",
-    "ProblemKind",
     "Progress",
     "State",
     "Status",
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
-ProblemKind = Literal[
+FaultKind = Literal[
     "input",
     "not-certified",
     "limit",
@@ -35,17 +35,17 @@ ProblemKind = Literal[
 ]
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Fault(msgspec.Struct, frozen=True):
     """What went wrong, in a sentence that names the value, the rule and the remedy."""
 
-    kind: ProblemKind
+    kind: FaultKind
     message: str
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ErrorReply(msgspec.Struct, frozen=True):
     """An error."""
 
-    error: Problem
+    error: Fault
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class Job(msgspec.Struct, frozen=True):
     state: State
     progress: Progress | None = None
     result: Any = None
-    error: Problem | None = None
+    error: Fault | None = None
 
 
 class AboutLimits(msgspec.Struct, frozen=True):

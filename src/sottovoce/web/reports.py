@@ -38,6 +38,7 @@ _OPTIONS = {
     "relation": "add-remove",
     "engine": "auto",
     "effort": "auto",
+    "tolerance": None,
     "max_epsilon": None,
 }
 
@@ -78,6 +79,8 @@ def command_of(request: ReportRequest) -> str:
         value = getattr(request, name)
         if value != usual:
             words += [f"--{name.replace('_', '-')}", str(value)]
+    if request.matrix is not None:
+        words += ["--weights", "matrix.mtx"]
     if request.damping is not None:
         words += ["--damping", "damping.csv" if "," in request.damping else request.damping]
     if request.program is not None:
@@ -98,6 +101,8 @@ def _inputs(request: ReportRequest) -> tuple[InputFile, ...]:
     texts = {}
     if isinstance(request.graph, GraphFile):
         texts[_graph_name(request)] = request.graph.text
+    if request.matrix is not None:
+        texts["matrix.mtx"] = request.matrix
     if request.damping is not None and "," in request.damping:
         texts["damping.csv"] = request.damping
     if request.program is not None:

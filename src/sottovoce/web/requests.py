@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from sottovoce._version import __version__
+from sottovoce.vocabulary import Contribution, Depth, Engine, Losses, OwnNoise, Relation, ViewName
 
 __all__ = [
     "AccountRequest",
@@ -29,6 +30,10 @@ Label = int | Annotated[str, msgspec.Meta(max_length=200)]
 Names = Annotated[list[Label], msgspec.Meta(min_length=1)]
 Rounds = Annotated[int, msgspec.Meta(ge=1, description="Rounds T of gossip.", examples=[20])]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e300)]
+Tolerance = Annotated[
+    float,
+    msgspec.Meta(gt=0, le=1, description="How far apart, relatively, the two ends of a number may stay."),
+]
 Probability = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Rule = Annotated[
     str,
@@ -36,6 +41,13 @@ Rule = Annotated[
         pattern=r"^(auto|metropolis|lazy|maximum-degree|uniform|graph|laplacian:[0-9./]{1,20})$",
         description="How gossip weights are built; auto takes those that the graph carries, else Metropolis.",
         examples=["auto", "metropolis"],
+    ),
+]
+Matrix = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        description="Gossip weights of one's own, as the text of a Matrix Market file; weights is left out then.",
     ),
 ]
 Participation = Annotated[
@@ -48,6 +60,15 @@ Spelling = Annotated[
         max_length=500,
         description="What nodes do each round, as --protocol spells it; no file is opened.",
         examples=["gossip", "momentum:beta=0.9"],
+    ),
+]
+Exchanges = Annotated[
+    list[Annotated[int, msgspec.Meta(ge=1)]],
+    msgspec.Meta(
+        min_length=1,
+        max_length=100,
+        description="Which exchanges of a round are seen, counted from 1; all of them if left out.",
+        examples=[[1, 3]],
     ),
 ]
 ProgramText = Annotated[
@@ -76,14 +97,10 @@ Updates = Annotated[
         examples=["0.9,1", "any"],
     ),
 ]
-ViewName = Literal[
-    "everyone", "neighbourhood", "secure-sum", "single-node", "coalition-sums", "coalition-messages"
-]
-Relation = Literal["add-remove", "replace-one", "zero-out"]
 
 
 class NamedGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="name", tag_field="kind"):
-    """A graph of a known family, such as karate or ring:n=20."""
+    """A graph of a known family, such as karate or ring:n=20, or a real network, such as topohub:topozoo/Geant2012."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["karate", "ring:n=6"])]
 
@@ -92,7 +109,7 @@ class GraphFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="te
     """The text of a graph file, its format, and what messages call it; nothing is opened by that name."""
 
     text: Annotated[str, msgspec.Meta(min_length=1, examples=["a b\nb c\nc a\n"])]
-    format: Literal["edgelist", "csv", "tsv", "graphml", "gml"] = "edgelist"
+    format: Literal["edgelist", "csv", "tsv", "graphml", "gml", "mtx"] = "edgelist"
     name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
 
 
@@ -104,27 +121,30 @@ class GraphRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
     graph: Source
     weights: Rule = "auto"
+    matrix: Matrix | None = None
+    protocol: Spelling = "gossip"
 
 
 class _Run(GraphRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Who gossips how long, and who sees what of whom."""
 
     rounds: Rounds
-    protocol: Spelling = "gossip"
     program: ProgramText | None = None
     view: ViewName = "neighbourhood"
-    own_noise: Literal["known", "hidden"] = "known"
+    own_noise: OwnNoise = "known"
+    exchanges: Exchanges | None = None
     observers: Names | None = None
     targets: Names | None = None
     damping: Damping | None = None
     updates: Updates | None = None
     step_smoothness: Positive | None = None
-    losses: Literal["convex", "clipped", "smooth"] | None = None
-    contribution: Literal["vector", "scalar", "energy"] = "vector"
+    losses: Losses | None = None
+    contribution: Contribution = "vector"
     participation: Participation = "full"
     relation: Relation = "add-remove"
-    engine: Literal["auto", "filter", "reduced"] = "auto"
-    effort: Literal["auto", "fine", "bulk"] = "auto"
+    engine: Engine = "auto"
+    effort: Depth = "auto"
+    tolerance: Tolerance | None = None
 
 
 class PageRequest(_Run, frozen=True, forbid_unknown_fields=True, kw_only=True):

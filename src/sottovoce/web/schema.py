@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from sottovoce._version import __version__
-from sottovoce.web.replies import About, Answer, Job, Status
+from sottovoce.web.replies import About, ErrorReply, Job, Status
 from sottovoce.web.work import KINDS
 
 __all__ = ["LONGEST_WAIT", "openapi"]
@@ -41,7 +41,7 @@ def openapi(*, token: bool) -> dict[str, Any]:
     """The whole description; `token` says whether the server asks for one."""
     types = [
         About,
-        Answer,
+        ErrorReply,
         Job,
         Status,
         *(each for kind in KINDS.values() for each in (kind.request, kind.result)),
@@ -49,15 +49,15 @@ def openapi(*, token: bool) -> dict[str, Any]:
     refs, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     found = dict(zip(types, refs, strict=True))
     paths: dict[str, Any] = {
-        "/api/about": {"get": _told("about", "Version and limits", found[About], found[Answer])},
-        "/api/status": {"get": _told("status", "How the server is", found[Status], found[Answer])},
+        "/api/about": {"get": _told("about", "Version and limits", found[About], found[ErrorReply])},
+        "/api/status": {"get": _told("status", "How the server is", found[Status], found[ErrorReply])},
     }
     for name, kind in KINDS.items():
         result = found[kind.result]
         paths[f"/api/{name}"] = {
-            "post": _submit(name, found[kind.request], result, found[Job], found[Answer])
+            "post": _submit(name, found[kind.request], result, found[Job], found[ErrorReply])
         }
-    paths["/api/jobs/{id}"] = _job(found[Job], found[Answer])
+    paths["/api/jobs/{id}"] = _job(found[Job], found[ErrorReply])
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {

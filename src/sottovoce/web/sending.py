@@ -11,7 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from sottovoce.web.guards import problem
-from sottovoce.web.shares import Shares
+from sottovoce.web.shares import FairShares
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -47,7 +47,7 @@ class Outbox:
     """The results that are being read. One that several clients read is held once, in the name of the first."""
 
     def __init__(self, most: int) -> None:
-        self._shares = Shares(most)
+        self._shares = FairShares(most)
         self._readers: Counter[int] = Counter()
         self._owners: dict[int, str] = {}
 

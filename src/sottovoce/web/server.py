@@ -21,11 +21,11 @@ from sottovoce.errors import InputError
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
 from sottovoce.web.guards import Guard, problem
 from sottovoce.web.jobs import Busy, Jobs
-from sottovoce.web.replies import About, AboutLimits, Job, Problem
+from sottovoce.web.replies import About, AboutLimits, Fault, Job
 from sottovoce.web.requests import content_hash
 from sottovoce.web.schema import LONGEST_WAIT, openapi
 from sottovoce.web.sending import InParts, Outbox
-from sottovoce.web.shares import Shares, client_name
+from sottovoce.web.shares import FairShares, client_name
 from sottovoce.web.work import KINDS
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 def application(limits: Limits, *, hosts: tuple[str, ...] = LOCAL, token: str | None = None) -> Starlette:
     """The server as an ASGI application; `hosts` are the names that it answers to, none for any."""
     jobs: Jobs | None = None
-    outbox, inbox, waits = Outbox(limits.sending), Shares(limits.arriving), Shares(limits.waits)
+    outbox, inbox, waits = Outbox(limits.sending), FairShares(limits.arriving), FairShares(limits.waits)
 
     def running() -> Jobs:
         assert jobs is not None
@@ -161,7 +161,12 @@ def _client(request: Request) -> str:
 
 
 def _submission(
-    kind: str, limits: Limits, running: Callable[[], Jobs], inbox: Shares, outbox: Outbox, waits: Shares
+    kind: str,
+    limits: Limits,
+    running: Callable[[], Jobs],
+    inbox: FairShares,
+    outbox: Outbox,
+    waits: FairShares,
 ) -> Endpoint:
     """What takes requests of one kind."""
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(KINDS[kind].request)
@@ -179,7 +184,7 @@ def _submission(
         try:
             found = running().submit(kind, msgspec.json.encode(asked), content_hash(kind, asked), client)
         except Busy as error:
-            return _failure(Problem("busy", str(error)))
+            return _failure(Fault("busy", str(error)))
         del body, asked
         # To wait is a courtesy: whose share is used up gets the job at once, and asks for it later.
         if found.state != "done" and seconds > 0 and waits.take(client):
@@ -231,12 +236,12 @@ def _waiting_time(parameters: object) -> float:
     return float(text)
 
 
-def _failure(error: Problem) -> Response:
+def _failure(error: Fault) -> Response:
     headers = {"Retry-After": "5"} if error.kind == "busy" else None
     return problem(_STATUS[error.kind], error.kind, error.message, headers)
 
 
-async def _body(request: Request, limits: Limits, inbox: Shares) -> bytes | Response:
+async def _body(request: Request, limits: Limits, inbox: FairShares) -> bytes | Response:
     """The bytes of a request, unless they are too many, too slow, or not JSON."""
     told = f"a request has at most {limits.body} bytes (send a smaller graph, or use the command line)"
     too_large = problem(413, "limit", told)
@@ -257,7 +262,7 @@ async def _body(request: Request, limits: Limits, inbox: Shares) -> bytes | Resp
                     waits = (
                         f"{inbox.total} bytes of requests are on their way already (try again in a minute)"
                     )
-                    return _failure(Problem("busy", waits))
+                    return _failure(Fault("busy", waits))
                 content += chunk
     except TimeoutError:
         return problem(408, "time", "the request did not arrive in time (send it again)")

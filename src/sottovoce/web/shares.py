@@ -6,10 +6,10 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 
-__all__ = ["Shares", "client_name"]
+__all__ = ["FairShares", "client_name"]
 
 
-class Shares:
+class FairShares:
     """So much in all, of which a client may hold as much as is left free.
 
     A client gets `amount` if (what it holds) + amount ≤ most − (what all hold). So k clients that take all they can
@@ -18,7 +18,7 @@ class Shares:
 
     Source: Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches (1998).
 
-    >>> shares = Shares(12)
+    >>> shares = FairShares(12)
     >>> [shares.take("a", 2) for _ in range(4)], shares.take("b", 4)
     ([True, True, True, False], True)
     >>> shares.give("a", 6)

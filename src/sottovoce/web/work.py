@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace as replaced
 
@@ -21,18 +21,21 @@ from sottovoce.documents import (
     SampledDocument,
 )
 from sottovoce.errors import FileError, InputError
-from sottovoce.feedback import gradient_steps
 from sottovoce.forms import Form, plain
-from sottovoce.graphs import generate_graph, graph_size, parse_graph, spectrum, weights_by_rule
-from sottovoce.protocols import (
-    Protocol,
-    checked_updates,
-    gossip,
-    parse_program,
-    parse_protocol,
-    parse_updates,
+from sottovoce.graphs import (
+    TOPOLOGIES,
+    generate_graph,
+    graph_size,
+    matrix_size,
+    parse_graph,
+    parse_weights,
+    read_topology,
+    spectrum,
+    weights_by_rule,
 )
-from sottovoce.scenarios import Effort, Scenario
+from sottovoce.questions import Spelled, spelled_scenario, weight_sums
+from sottovoce.scenarios import Effort
+from sottovoce.spellings import name_and_rest
 from sottovoce.web.reports import ReportFile, report_of
 from sottovoce.web.requests import (
     AccountRequest,
@@ -47,13 +50,11 @@ from sottovoce.web.requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Graph, Spectrum
+    from sottovoce.scenarios import Scenario
     from sottovoce.web.limits import Limits
     from sottovoce.web.requests import Request
 
@@ -66,6 +67,8 @@ _ENTITIES = re.compile(r"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
 ENDINGS = {"edgelist": (".edgelist", ".edges", ".txt")}
 # A request for Δ² alone has no noise and no δ; the table wants some.
 _UNIT, _DELTA = 1.0, 1e-5
+# Requests hold the words of a question by their names.
+WORDS = tuple(word.name for word in fields(Spelled) if word.name != "files")
 # A spelling of some letters must not stand for a program, or a number, that fills the memory.
 STEPS = 64
 _STEPS, _LONG = re.compile(r"\bsteps=(\d+)"), re.compile(r"\d\.?[eE][+-]?\d{4}")
@@ -177,18 +180,39 @@ def _network(request: GraphRequest, limits: Limits) -> _Network:
     """The graph and its weights, if they are small enough."""
     graph = _read(request.graph, limits)
     _check_graph(graph.n, graph.edges, limits)
-    weights = weights_by_rule(graph, request.weights)
+    weights = _weights(graph, request, limits)
     return _Network(graph=graph, weights=weights, spectrum=spectrum(weights))
 
 
+def _weights(graph: Graph, request: GraphRequest, limits: Limits) -> GossipWeights:
+    """The weights on a graph, by a rule or as a matrix of one's own."""
+    if request.matrix is None:
+        return weights_by_rule(graph, request.weights, weight_sums(request.protocol))
+    if request.weights != "auto":
+        raise InputError(
+            f"weights must be left out beside a matrix of one's own; got {request.weights!r} and the matrix"
+        )
+    _check_matrix(request.matrix, "the matrix", limits)
+    return parse_weights(graph, request.matrix, "the matrix", weight_sums(request.protocol))
+
+
+def _check_matrix(text: str, name: str, limits: Limits) -> None:
+    """Refuse a matrix that is too large, before it is built."""
+    _within(matrix_size(text, name), limits.nodes, "nodes", "take a smaller graph, or the command line")
+
+
 def _read(source: Source, limits: Limits) -> Graph:
-    """A graph of a family or from text; no file is opened, whatever the name."""
+    """A graph of a family, of those that topohub holds, or from text; no file is opened, whatever the name."""
     if isinstance(source, GraphFile):
         if _ENTITIES.search(source.text):
             raise FileError("a graph file must not declare a DOCTYPE or entities (export it again without)")
         if "\0" in source.text:
             raise FileError("a graph file must be text; found binary content (write an edge list)")
+        if source.format == "mtx":
+            _check_matrix(source.text, _called(source), limits)
         return parse_graph(source.text, _called(source))
+    if name_and_rest(source.name)[0] == TOPOLOGIES:
+        return read_topology(source.name)
     # What is too large is refused before it is built.
     _check_graph(*graph_size(source.name), limits)
     return generate_graph(source.name)
@@ -215,82 +239,23 @@ def _table(
 
 
 def _effort(request: Run) -> Effort:
-    return Effort(engine=request.engine, depth=request.effort)
+    return Effort(engine=request.engine, depth=request.effort, tolerance=request.tolerance)
 
 
 def _scenario(request: Run, network: _Network, limits: Limits) -> Scenario:
-    """What a request asks, if it is small enough."""
+    """What a request asks, if it is small enough; no file is opened, whatever a protocol is called."""
     _check_size(request, network, limits)
-    if request.view.startswith("coalition") and request.observers is None:
-        raise InputError(
-            f"the view {request.view} needs the members of the coalition (name them in observers)"
-        )
-    if request.view == "everyone" and request.observers is not None:
-        raise InputError("the view everyone takes no observer (leave observers out)")
-    return Scenario(
-        protocol=_protocol(request, network),
-        view=request.view,
-        observers=_named(network.weights, request.observers),
-        own_noise=request.own_noise,
-        targets=_named(network.weights, request.targets),
-        contribution=request.contribution,
-        participation=request.participation,
-        relation=request.relation,
-    )
-
-
-def _protocol(request: Run, network: _Network) -> Protocol:
-    """The protocol that a request spells or whose program it holds; no file is opened, whatever it is called."""
     if _LONG.search(request.program or request.protocol):
         raise LimitError(
             "this server takes numbers with exponents of at most 3 digits (write the number out)"
         )
-    told = _told(request, network.weights)
-    if request.program is not None:
-        if request.protocol != "gossip":
-            raise InputError("protocol must be left out beside a program of one's own; got both")
-        program, more = parse_program(request.program, "the program")
-        return Protocol(weights=network.weights, program=program, rounds=request.rounds, **{**more, **told})
     if request.protocol.lower().endswith(".toml"):
         raise InputError(
             f"protocol must be spelled out; got the file {request.protocol!r} (send its text as program)"
         )
     for steps in _STEPS.findall(request.protocol):
         _within(int(steps[:9]), STEPS, "steps", "take fewer steps, or the command line")
-    if "damping" in told:
-        return gossip(network.weights, rounds=request.rounds, **told)
-    parsed = parse_protocol(request.protocol, network.weights, rounds=request.rounds)
-    return replace(parsed, **told) if told else parsed
-
-
-def _told(request: Run, weights: GossipWeights) -> dict[str, Any]:
-    """What a request says of damping and update maps, beside its protocol."""
-    told: dict[str, Any] = {}
-    if request.damping is not None:
-        if request.protocol != "gossip" or request.program is not None:
-            raise InputError(
-                f"damping must be left out with the protocol {request.protocol!r} "
-                "(write the coefficients into a program)"
-            )
-        told["damping"] = _damping(request.damping, weights)
-    if request.losses is not None and request.step_smoothness is None:
-        raise InputError(
-            f"losses {request.losses} says what steps are on, and their size is missing (give step_smoothness)"
-        )
-    if request.updates is not None and request.step_smoothness is not None:
-        raise InputError("updates and step_smoothness say the same thing twice (leave one of them out)")
-    if request.updates is not None:
-        told["updates"] = checked_updates(parse_updates(request.updates), weights.n)
-    if request.step_smoothness is not None:
-        told["updates"] = gradient_steps(request.step_smoothness, request.losses, weights.n)
-    return told
-
-
-def _damping(text: str, weights: GossipWeights) -> float | NDArray[np.float64]:
-    try:
-        return float(text)
-    except ValueError:
-        return documents.parse_damping(text, "the damping", weights)
+    return spelled_scenario(network.weights, Spelled(**{word: getattr(request, word) for word in WORDS}))
 
 
 def _check_size(request: Run, network: _Network, limits: Limits) -> None:
@@ -306,10 +271,3 @@ def _check_size(request: Run, network: _Network, limits: Limits) -> None:
 def _within(value: int, most: int, what: str, remedy: str) -> None:
     if value > most:
         raise LimitError(f"this server takes at most {most} {what}; got {value} ({remedy})")
-
-
-def _named(weights: GossipWeights, names: Sequence[int | str] | None) -> list[Hashable] | None:
-    """The labels that are written like `names`, each once."""
-    if names is None:
-        return None
-    return list(dict.fromkeys(map(weights.written, names)))

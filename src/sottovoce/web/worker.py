@@ -20,7 +20,7 @@ import msgspec
 
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.web.limits import Limits
-from sottovoce.web.replies import ProblemKind
+from sottovoce.web.replies import FaultKind
 from sottovoce.web.requests import NamedGraph, PageRequest
 from sottovoce.web.work import KINDS, LimitError, perform
 
@@ -80,7 +80,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """Why there is no result."""
 
-    kind: ProblemKind
+    kind: FaultKind
     message: str
 
 

@@ -65,8 +65,8 @@ sottovoce.asking = (() => {
   async function answer(names) {
     const reading = state.key();
     if (model.known().key === null) {
-      const { source, weights } = state.question;
-      const [graph] = await openly("front", "Reading the network…", whileAsked(reading), [["api/graph", { graph: graphOf(source), weights }]]);
+      const { source, weights, protocol, program } = state.question;
+      const [graph] = await openly("front", "Reading the network…", whileAsked(reading), [["api/graph", { graph: graphOf(source), weights, protocol: program === null ? protocol : "gossip" }]]);
       model.takeNetwork(state.question, graph);
     }
     const named = (names?.observers ?? []).map((name) => model.labels.indexOf(name)).filter((node) => node >= 0);
@@ -87,7 +87,7 @@ sottovoce.asking = (() => {
   function starting({ sight, pooled }, named) {
     if (sight === "everyone") return [];
     if (pooled !== null) return pooled;
-    const before = named.length ? named : model.lastChosen();
+    const before = (named.length ? named : model.lastChosen()).filter((node) => !model.alone(node));
     if (before.length || model.labels.length <= SMALL) return before.slice(-1);
     return [model.neighbours.reduce((best, list, node) => (list.length > model.neighbours[best].length ? node : best), 0)];
   }
@@ -162,7 +162,7 @@ sottovoce.asking = (() => {
   /** Whom the question that is under way is to look at, by name. */
   const meant = () => (waiting.key === state.key() ? waiting : { observers: [], target: null });
 
-  const tooLarge = () => model.document !== null && model.document.pairs_possible > state.limits.pairs;
+  const tooLarge = () => (model.coverage()?.possible ?? 0) > state.limits.pairs;
   const wholeViews = () => state.question.pooled === null && state.question.sight !== "everyone";
 
   /** How the background stands: pairs ahead of those that are known, stopped or not, and why. */
@@ -178,7 +178,8 @@ sottovoce.asking = (() => {
     if (sight !== state.BOTH || verb !== "account") words.push("--view", model.document.view);
     for (const { term, option, usual } of state.TERMS) {
       // What a report calls the rule of its weights is no option.
-      if (question[term] === usual || term === "program" || (term === "weights" && !RULES.includes(question[term]))) continue;
+      if (term === "targets") words.push(...(question.targets ?? []).flatMap((name) => ["--target", quoted(name)]));
+      if (question[term] === usual || ["program", "targets"].includes(term) || (term === "weights" && !RULES.includes(question[term]))) continue;
       words.push(`--${option}`, term === "damping" && String(question[term]).includes(",") ? "damping.csv" : quoted(String(question[term])));
     }
     if (program !== null) words.push("--protocol", "program.toml");

@@ -14,6 +14,8 @@ sottovoce.find = (() => {
   function meant() {
     if (state.question.pooled !== null) return { observers: state.question.pooled, words: `what ${model.names(state.question.pooled)} can learn`, more: " Other coalitions may learn more." };
     if (asking.wholeViews() && byId("find-scope").value === "one") return { observers: model.chosen, words: `what ${model.names(model.chosen)} can learn`, more: " This observer only: others may learn more." };
+    const { targets } = state.question;
+    if (targets !== null) return { observers: null, words: `what anyone can learn about ${targets.join(", ")}`, more: " Other nodes may give away more." };
     return { observers: null, words: "every pair of the network", more: "" };
   }
 

@@ -25,7 +25,7 @@ sottovoce.compare = (() => {
     const named = {
       views: () => state.SIGHTS.filter((each) => each.alone && each.sight !== "custom" && (question.pooled === null || each.pooled)).map(({ sight, label }) => ({ name: label, change: { sight } })),
       weights: () => [...[...byId("weights").options].map(({ value }) => ({ name: value })).filter(({ name }) => !["auto", "graph"].includes(name)), ...more].map((each) => ({ ...each, change: { weights: each.name } })),
-      topologies: () => [{ name: question.source.name ?? question.source.file ?? "this graph", change: {} }, ...[{ name: `ring:n=${n}` }, { name: `star:n=${n}` }, { name: `complete:n=${n}` }, ...more].filter(({ name }) => name !== question.source.name).map((each) => ({ ...each, change: { source: { name: each.name }, weights: question.weights === "graph" ? "auto" : question.weights, pooled: null } }))],
+      topologies: () => [{ name: question.source.name ?? question.source.file ?? "this graph", change: {} }, ...[{ name: `ring:n=${n}` }, { name: `star:n=${n}` }, { name: `complete:n=${n}` }, ...more].filter(({ name }) => name !== question.source.name).map((each) => ({ ...each, change: { source: { name: each.name }, weights: question.weights === "graph" ? "auto" : question.weights, pooled: null, targets: null } }))],
       protocols: () => [...[...byId("protocol").options].filter(({ value, dataset }) => value !== "own" && !dataset.rounds).map(({ value, dataset }) => ({ name: dataset.given ? `${value}:${dataset.given}` : value })), ...more].map((each) => ({ ...each, change: { protocol: each.name, program: null, ...(each.name.startsWith("gossip") ? {} : { damping: null }) } })),
     };
     return named[kind]();

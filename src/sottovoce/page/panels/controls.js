@@ -31,6 +31,9 @@ sottovoce.controls = (() => {
     training.draw();
     coins.draw();
     for (const id of CHOICES) byId(id).value = question[id];
+    for (const [id, value] of [["targets", question.targets?.join(", ")], ["tolerance", question.tolerance]]) {
+      if (document.activeElement !== byId(id)) byId(id).value = value ?? "";
+    }
     if (document.activeElement !== byId("participation")) byId("participation").value = question.participation;
     find.draw();
     byId("heat-all").hidden = !state.live || !asking.wholeViews() || !asking.tooLarge() || model.rows.size >= Math.floor(state.limits.pairs / model.labels.length);
@@ -119,6 +122,8 @@ sottovoce.controls = (() => {
   }
   const setNoise = (value) => set("noise", value, value > 0 && Number.isFinite(value));
   const setDelta = (value) => set("delta", value, value > 0 && value < 1);
+  /** An empty field asks for the usual width. */
+  const setTolerance = (value) => (Number.isNaN(value) && byId("tolerance").value.trim() === "" ? (asking.ask({ tolerance: null }), true) : value > 0 && value <= 1 && (asking.ask({ tolerance: value }), true));
   const setRounds = (value) => Number.isInteger(value) && value >= 1 && (asking.ask({ rounds: value }), true);
 
   /** A field that is read when it is left or with Enter, and says what is wrong. */
@@ -137,13 +142,13 @@ sottovoce.controls = (() => {
   /** Another rule for the weights: of the graph that was refused just now, or of the one that is shown. */
   function weigh(weights) {
     const source = state.standing("notice")?.refused ?? state.question.source;
-    asking.ask(source === state.question.source ? { weights } : { source, pooled: null, weights });
+    asking.ask(source === state.question.source ? { weights } : { source, pooled: null, targets: null, weights });
   }
 
-  /** Load another graph; who was looked at and pooled belongs to the one before. */
+  /** Load another graph; who was looked at, pooled and protected belongs to the one before. */
   function load(source) {
     turn += 1;
-    return asking.ask({ source, pooled: null });
+    return asking.ask({ source, pooled: null, targets: null });
   }
 
   async function opened(file) {
@@ -177,10 +182,12 @@ sottovoce.controls = (() => {
       const participation = event.target.value.replace(/\s/g, "") || "full";
       return coins.asked(participation) ? coins.ask(participation) : asking.ask({ participation });
     });
-    byId("participation").addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), event.target.blur()));
+    byId("targets").addEventListener("change", (event) => asking.ask({ targets: state.targetsOf(event.target.value) }));
+    for (const id of ["participation", "targets"]) byId(id).addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), event.target.blur()));
     dom.segments(byId("own-noise"), [["known", "known to it"], ["hidden", "hidden"]], "known", (value) => asking.ask({ own_noise: value }));
     field("noise", setNoise, "the noise multiplier must be a finite number above 0");
     field("delta", setDelta, "δ must lie strictly between 0 and 1");
+    field("tolerance", setTolerance, "the tolerance must be a number above 0 and at most 1, or be left out");
     field("rounds", setRounds, "rounds must be a whole number of at least 1");
     byId("noise-slider").addEventListener("input", (event) => setNoise(Number((10 ** Number(event.target.value)).toPrecision(3))));
     byId("observer").addEventListener("change", (event) => choose(Number(event.target.value), state.question.pooled !== null));

@@ -6,7 +6,7 @@ var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 sottovoce.files = (() => {
   const { state, model, dom, network, tabs } = sottovoce;
   const COLUMNS = ["view", "observer", "target", "sensitivity_squared_lower", "sensitivity_squared_upper", "method", "mu_lower", "mu_upper", "epsilon_lower", "epsilon_upper", "weights"];
-  const FORMATS = { edgelist: "edgelist", edges: "edgelist", txt: "edgelist", tsv: "tsv", csv: "csv", graphml: "graphml", gml: "gml" };
+  const FORMATS = { edgelist: "edgelist", edges: "edgelist", txt: "edgelist", tsv: "tsv", csv: "csv", graphml: "graphml", gml: "gml", mtx: "mtx" };
 
   function save(content, name, type) {
     const blob = content instanceof Blob ? content : new Blob([content], { type });
@@ -25,8 +25,9 @@ sottovoce.files = (() => {
 
   /** A file that does not hold all pairs says so in its name. */
   function called(name, ending) {
-    const { done, possible, complete } = model.coverage();
-    return complete ? `${name}.${ending}` : `${name}-${done}-of-${possible}.${ending}`;
+    const { done } = model.coverage();
+    const { pairs_possible } = model.document;
+    return done === pairs_possible ? `${name}.${ending}` : `${name}-${done}-of-${pairs_possible}.${ending}`;
   }
 
   function csv() {

@@ -37,11 +37,8 @@ instructions = [
     if (opened === null && document.activeElement !== byId("parameters")) byId("parameters").value = parametersOf(question);
     if (opened === null && document.activeElement !== byId("program")) byId("program").value = question.program ?? START;
     const found = model.document;
-    dom.say(byId("protocol-hint"), own && opened !== null ? "Write the program, then use it." : found === null ? "" : sentence(found));
+    dom.say(byId("protocol-hint"), own && opened !== null ? "Write the program, then use it." : found === null ? "" : found.program);
   }
-
-  /** The protocol in one sentence, as every output says it. */
-  const sentence = ({ program }) => (program === undefined ? "message = model + contribution + u; exchange message → model" : program);
 
   /** Choose a protocol: with the parameters that its entry proposes, and one round where it has no more. */
   function choose(name) {

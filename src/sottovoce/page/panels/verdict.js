@@ -46,7 +46,8 @@ sottovoce.verdict = (() => {
     const part = document.exchanges ? `, exchanges [${document.exchanges.join(", ")}] of a round alone` : "";
     const own = `${part}${document.view === "everyone" ? "" : `, own noise ${document.own_noise}`}`;
     const bare = worst.squared.lower === Infinity;
-    const rank = covered.complete ? `the worst of ${covered.possible} pairs` : `the worst of the ${covered.done} pairs that are computed`;
+    const chosen = state.question.targets === null ? "" : state.question.targets.length === 1 ? " with the chosen target" : " with the chosen targets";
+    const rank = covered.complete ? `the worst of ${covered.possible} pairs${chosen}` : `the worst of the ${covered.done} pairs that are computed`;
     return {
       epsilon: `${bare ? "ε is infinite" : bounds(worst.epsilon)}${covered.complete ? "" : state.live ? " so far" : " in part"}`,
       least: bare ? "" : atLeast(worst.epsilon),

@@ -78,8 +78,10 @@ sottovoce.link = (() => {
   /** What a link says of one term, null where it says nothing that can be asked. */
   function allowed(term, option, said) {
     const control = byId(option);
-    if (said === null || (term === "step_smoothness" && !(Number(said) > 0))) return null;
-    if (term === "step_smoothness") return Number(said);
+    const number = ["step_smoothness", "tolerance"].includes(term);
+    if (said === null || (number && !(Number(said) > 0))) return null;
+    if (number) return Number(said);
+    if (term === "targets") return state.targetsOf(said);
     if (term === "own_noise") return ["known", "hidden"].includes(said) ? said : null;
     return term !== "protocol" && control?.tagName === "SELECT" && ![...control.options].some(({ value }) => value === said) ? null : said;
   }

@@ -162,6 +162,23 @@ sottovoce.model = (() => {
     return pair(found, place >= 0 ? place : peak(found));
   }
 
+  /** The targets that are asked about, by position; null where all are. */
+  const asked = ({ targets } = state.question) => (targets === null ? null : targets.map((name) => model.labels.indexOf(name)));
+
+  /** Whether a node is the only target and knows its own noise, so that it has nobody to learn about. */
+  const alone = (node, question = state.question) => question.own_noise === "known" && question.targets !== null && asked(question).every((target) => target === node);
+
+  /** How many pairs an answer can have: those of a view, or those among them whose target is asked about. */
+  function possibleOf({ question, parts }) {
+    const { pairs_possible } = [...parts.values()][0].document;
+    const targets = asked(question);
+    if (targets === null) return pairs_possible;
+    const own = question.own_noise === "known";
+    if (question.sight === "everyone") return targets.length;
+    if (question.pooled !== null) return targets.filter((target) => !own || !question.pooled.includes(target)).length;
+    return (model.labels.length - (own ? 1 : 0)) * targets.length;
+  }
+
   /** How many of how many pairs are known, in the view of which least is known. */
   function coverage() {
     const found = current();
@@ -169,7 +186,7 @@ sottovoce.model = (() => {
     let least = null;
     for (const view of state.viewsOf(found.question)) {
       const part = found.parts.get(view);
-      const possible = [...found.parts.values()][0].document.pairs_possible;
+      const possible = possibleOf(found);
       let done = 0;
       if (part !== undefined) {
         for (const each of part.rows.values()) done += each.targets.length;
@@ -185,7 +202,7 @@ sottovoce.model = (() => {
   function missing() {
     const found = current();
     const parts = state.viewsOf(found.question).map((view) => found.parts.get(view));
-    return model.labels.map((_, node) => node).filter((node) => parts.some((part) => part === undefined || !part.rows.has(String(node))));
+    return model.labels.map((_, node) => node).filter((node) => !alone(node, found.question) && parts.some((part) => part === undefined || !part.rows.has(String(node))));
   }
 
   /** ε above for each node as the chosen observer sees it; null where its noise is known. */
@@ -255,7 +272,7 @@ sottovoce.model = (() => {
     ...Object.fromEntries(["labels", "raw", "links", "neighbours", "positions"].map((each) => [each, { get: () => known()[each] }])),
   });
   return Object.assign(model, {
-    take, takeCurve, takeNetwork, settle, goBack, lastChosen, known, anchor, keyOf, peak, row, pair, worst, looked, coverage, missing, exposure,
+    take, takeCurve, takeNetwork, settle, goBack, lastChosen, known, anchor, keyOf, peak, row, pair, worst, looked, alone, coverage, missing, exposure,
     exposed, ranking, parts, tables, measure, epsilonOf, upperOf, name, names,
   });
 })();

@@ -21,6 +21,7 @@ sottovoce.state = (() => {
   /** What a question says beside graph, rounds and view: as a request names it, as the command line and a link do, and what is meant if nothing is said. */
   const TERMS = [
     { term: "weights", option: "weights", usual: "auto" },
+    { term: "targets", option: "targets", usual: null },
     { term: "own_noise", option: "own-noise", usual: "known" },
     { term: "protocol", option: "protocol", usual: "gossip" },
     { term: "program", option: "program", usual: null },
@@ -33,6 +34,7 @@ sottovoce.state = (() => {
     { term: "relation", option: "relation", usual: "add-remove" },
     { term: "engine", option: "engine", usual: "auto" },
     { term: "effort", option: "effort", usual: "auto" },
+    { term: "tolerance", option: "tolerance", usual: null },
   ];
   const usual = Object.fromEntries(TERMS.map(({ term, usual: value }) => [term, value]));
 
@@ -61,6 +63,12 @@ sottovoce.state = (() => {
   const networkKey = ({ source, weights } = state.question) => JSON.stringify([source.name ?? source.number, weights]);
   const key = (question = state.question) =>
     JSON.stringify([networkKey(question), question.rounds, question.sight, ...TERMS.map(({ term }) => question[term]), question.pooled && [...question.pooled].sort((a, b) => a - b)]);
+
+  /** The targets that a text names, separated by commas; null where it names none, and all are meant. */
+  function targetsOf(text) {
+    const names = [...new Set(text.split(",").map((name) => name.trim()).filter((name) => name !== ""))];
+    return names.length ? Object.freeze(names) : null;
+  }
 
   /** The views that answer a question, as the server calls them; the first is the one that is shown if they tie. */
   function viewsOf({ sight, pooled } = state.question) {
@@ -92,5 +100,5 @@ sottovoce.state = (() => {
     return null;
   }
 
-  return Object.assign(state, { BOTH, SIGHTS, TERMS, byView, budget, ownGraph, change, networkKey, key, viewsOf, inputs, claim, forget, standing });
+  return Object.assign(state, { BOTH, SIGHTS, TERMS, byView, budget, ownGraph, change, networkKey, key, viewsOf, targetsOf, inputs, claim, forget, standing });
 })();
