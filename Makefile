@@ -9,8 +9,6 @@ TESTABLE := $(VENV)/.testable
 # The matrices are small: one thread each is fastest, and gives the same bits on every machine.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
-# Tests start many processes: compiled modules are kept for the next one, whatever the environment says.
-export PYTHONDONTWRITEBYTECODE :=
 # Two cores, and three at a time, as those with browsers, servers and networks wait much; a file stays with one of them
 # unless another runs out, as its servers and browsers are shared.
 TOGETHER := -n 3 --dist worksteal

@@ -2,12 +2,15 @@
 """Leaves the modules that need PyTorch, and their tests, alone where it is not installed.
 
 What is imported and collected stays until the end, and is much: memory is not searched for garbage meanwhile, and
-afterwards only what tests make is, and less often than it would be.
+afterwards only what tests make is, and less often than it would be. Tests start many processes: compiled modules are
+kept for the next one, whatever the environment says.
 """
 
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from importlib.util import find_spec
 
 import pytest
@@ -16,6 +19,8 @@ collect_ignore_glob = (
     [] if find_spec("torch") else ["src/sottovoce/learning/sites/*", "tests/learning/sites/*"]
 )
 gc.disable()
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.hookimpl(tryfirst=True)
