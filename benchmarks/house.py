@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of the house itself: how much code there is, how much of it explains, and what it repeats.
 
-`python -m benchmarks.house --before FOLDER` puts another checkout beside this one.
+`python -m benchmarks.house --before FOLDER` puts another checkout beside this one. Seconds of tests are read from what
+`pytest --junitxml=FILE` writes. The table of docs/architecture.md, from a checkout of the commit that it names first:
+
+    python -m benchmarks.house --before FOLDER --seconds FILE --seconds-before FILE --table
 """
 
 from __future__ import annotations
@@ -9,20 +12,30 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import itertools
 import tokenize
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from tests.test_architecture import DOORS
 
 HERE = Path(__file__).parent.parent
 MATHEMATICAL = (
+    "interval",
+    "rounding",
     "gaussian",
     "krylov",
+    "participation",
     "filtering",
     "rates",
     "sensitivities",
     "feedback",
     "verification",
     "theory",
+    "accounting",
+    "coalitions",
 )
 # The words of a question and of the effort spent on it.
 QUESTION = (
@@ -37,6 +50,8 @@ QUESTION = (
 )
 WORDS = frozenset((*QUESTION, "rounds", "delta", "noise_multiplier", "engine", "effort", "workers"))
 FEW, SHARED = 6, 5
+# So many lines of code in a row that stand in two places count as a pair of duplicated places.
+ALIKE = 6
 
 
 @dataclass(kw_only=True)
@@ -45,12 +60,34 @@ class Figures:
 
     modules: int = 0
     code: int = 0
-    explained: int = 0
+    documented: int = 0
+    commented: int = 0
     public: int = 0
     guaranteed: int = 0
     long_signatures: list[str] = field(default_factory=list)
     repeated_words: list[str] = field(default_factory=list)
     past_doors: list[str] = field(default_factory=list)
+    lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+    @property
+    def documentation(self) -> float:
+        """Lines of docstrings, without comments, a line of code."""
+        return self.documented / self.code
+
+    @property
+    def duplicates(self) -> list[str]:
+        """Pairs of places that share `ALIKE` lines of code or more, spaces, comments and imports apart."""
+        starts: defaultdict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
+        for name, lines in self.lines.items():
+            for k in range(len(lines) - ALIKE + 1):
+                starts[tuple(text for _, text in lines[k : k + ALIKE])].append((name, k))
+        pairs = {pair for places in starts.values() for pair in itertools.combinations(places, 2)}
+        # A pair that goes on from one line before is the same pair.
+        return [
+            f"{a}:{self.lines[a][i][0]} and {b}:{self.lines[b][j][0]}"
+            for (a, i), (b, j) in sorted(pairs)
+            if ((a, i - 1), (b, j - 1)) not in pairs and not (a == b and j - i < ALIKE)
+        ]
 
 
 def figures(folder: Path, rooms: tuple[str, ...] | None = None) -> Figures:
@@ -70,8 +107,15 @@ def _count(found: Figures, text: str, name: str) -> None:
     documented = _docstring_lines(tree)
     comments, code = _lines(text)
     found.modules += 1
-    found.explained += len(documented | comments)
+    found.documented += len(documented)
+    found.commented += len(comments)
     found.code += len(code - documented)
+    imported = _imported_lines(tree)
+    found.lines[name] = [
+        (number, " ".join(line.split()))
+        for number, line in enumerate(text.splitlines(), start=1)
+        if number in code - documented - imported and any(letter.isalnum() for letter in line)
+    ]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             _signature(found, node, name)
@@ -84,17 +128,20 @@ def _count(found: Figures, text: str, name: str) -> None:
             _words(found, held, f"{name}:{node.name}")
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("sottovoce."):
             parts = node.module.split(".")
-            if len(parts) > 2 and parts[1] != name.partition("/")[0]:
+            if len(parts) > 2 and parts[1] != name.partition("/")[0] and ".".join(parts[1:]) not in DOORS:
                 found.past_doors.append(f"{name}: {node.module}")
 
 
 def _signature(found: Figures, node: ast.FunctionDef, name: str) -> None:
     """Add one function: its parameters, and whether it says what it guarantees."""
-    arguments = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    named = (one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+    # Nobody who calls a method writes its first one.
+    arguments = [one for one in named if one not in {"self", "cls"}]
     if len(arguments) > FEW:
         found.long_signatures.append(f"{name}:{node.name}")
     _words(found, set(arguments), f"{name}:{node.name}")
-    if not node.name.startswith("_"):
+    stub = any(getattr(each, "id", "") == "overload" for each in node.decorator_list)
+    if not node.name.startswith("_") and not stub:
         found.public += 1
         found.guaranteed += "Guarantee" in (ast.get_docstring(node) or "")
 
@@ -113,6 +160,17 @@ def _docstring_lines(tree: ast.AST) -> set[int]:
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+
+
+def _imported_lines(tree: ast.AST) -> set[int]:
+    """The lines of imports and of `__all__`, which are alike where modules take the same names."""
+    return {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__")
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
 
@@ -137,7 +195,12 @@ def _lines(text: str) -> tuple[set[int], set[int]]:
     return comments - code, code
 
 
-def rows(folder: Path) -> dict[str, str]:
+def test_seconds(report: Path) -> float:
+    """What all tests of a report of `pytest --junitxml` took together, each by its own clock."""
+    return sum(float(case.get("time", 0)) for case in ET.parse(report).iter("testcase"))
+
+
+def rows(folder: Path, report: Path | None = None) -> dict[str, str]:
     """What is printed of a checkout, by its name."""
     whole, mathematics = figures(folder), figures(folder, MATHEMATICAL)
     tests = sum(
@@ -146,42 +209,59 @@ def rows(folder: Path) -> dict[str, str]:
     return {
         "modules": f"{whole.modules}",
         "lines of code": f"{whole.code}",
-        "lines that explain": f"{whole.explained}",
-        "… a line of code, mathematical rooms": f"{mathematics.explained / mathematics.code:.2f}",
+        "lines of docstrings": f"{whole.documented}",
+        "lines of comments": f"{whole.commented}",
+        "lines of docstrings a line of code, mathematical rooms": f"{mathematics.documentation:.2f}",
         "public functions of the mathematical rooms": f"{mathematics.public}",
         "… that state a guarantee": f"{mathematics.guaranteed}",
         f"functions of more than {FEW} parameters": f"{len(whole.long_signatures)}",
         f"signatures and classes with {SHARED} words of the question": f"{len(whole.repeated_words)}",
+        f"pairs of places with {ALIKE} lines alike": f"{len(whole.duplicates)}",
         "imports past a front door": f"{len(whole.past_doors)}",
         "lines of tests": f"{tests}",
+        "seconds of tests": "not measured" if report is None else f"{test_seconds(report):.0f}",
     }
+
+
+def table(before: dict[str, str], now: dict[str, str]) -> list[str]:
+    """Both as docs/architecture.md shows them."""
+    return [
+        "| what | before | now |",
+        "|---|---|---|",
+        *(f"| {name} | {before[name]} | {now[name]} |" for name in now),
+    ]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the figures, one a line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--before", type=Path, metavar="FOLDER", help="another checkout to put beside this one"
-    )
-    parser.add_argument(
-        "--rooms", action="store_true", help="lines that explain a line of code, room by room"
-    )
-    parser.add_argument("--list", action="store_true", help="name the places as well")
+    add = parser.add_argument
+    add("--before", type=Path, metavar="FOLDER", help="another checkout to put beside this one")
+    add("--seconds", type=Path, metavar="FILE", help="the report of pytest --junitxml on this checkout")
+    add("--seconds-before", type=Path, metavar="FILE", help="the same on the other checkout")
+    add("--table", action="store_true", help="as a table of docs/architecture.md")
+    add("--rooms", action="store_true", help="the mathematical rooms one by one")
+    add("--list", action="store_true", help="name the places as well")
     options = parser.parse_args(arguments)
-    now, before = rows(HERE), rows(options.before) if options.before else None
+    now = rows(HERE, options.seconds)
+    before = rows(options.before, options.seconds_before) if options.before else None
+    if options.table and before:
+        print("\n".join(table(before, now)))
+        return
     for name, value in now.items():
-        print(f"{name:58}" + (f"{before[name]:>8} →" if before else "") + f"{value:>8}")
+        print(f"{name:58}" + (f"{before[name]:>13} →" if before else "") + f"{value:>13}")
     if options.rooms:
+        print(f"\n{'a line of code':20}docstrings  comments  guarantees")
         for room in MATHEMATICAL:
             found = figures(HERE, (room,))
-            print(
-                f"{room:20}{found.explained / found.code:6.2f}  guarantees {found.guaranteed}/{found.public}"
-            )
+            comments = found.commented / found.code
+            print(f"{room:20}{found.documentation:10.2f}{comments:10.2f}{found.guaranteed:8}/{found.public}")
     if options.list:
         whole = figures(HERE)
         for name, places in (
             ("long signatures", whole.long_signatures),
             ("words of the question", whole.repeated_words),
+            ("lines alike", whole.duplicates),
             ("past a front door", whole.past_doors),
         ):
             print(f"\n{name}\n  " + "\n  ".join(places))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -11,13 +12,17 @@ import runpy
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from benchmarks.house import MATHEMATICAL
 
 import sottovoce
 from sottovoce import View, gossip, graphs, sensitivity
 from sottovoce.cli.application import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -111,7 +116,7 @@ GUARANTEED = (
     "sottovoce.learning.sites.train_module",
     "sottovoce.learning.train",
     "sottovoce.rates.limits.response_spectrum",
-    "sottovoce.rates.taylor_pieces.pieces",
+    "sottovoce.rates.taylor_pieces.taylor_cover",
     "sottovoce.rates.rounding.form_units",
     "sottovoce.rates.rounding.inverse_norm",
     "sottovoce.rates.rounding.off_average",
@@ -225,6 +230,52 @@ def test_mathematical_functions_state_their_guarantee(path: str) -> None:
     assert re.search(r"\bGuarantee:", inspect.getdoc(named(path)) or "")
 
 
+# Words that make a function of a mathematical room say what it guarantees, in its name or its docstring.
+BOUNDING = re.compile(r"\b(bounds?|bounded|upper|lower|errors?|allowances?)\b")
+# Functions that say such a word and neither return nor feed a bound.
+NO_BOUND = {
+    "accounting/values.py: dp_relation": "a name of dp-accounting; what it says is why it is never another",
+    "rates/table.py: median": "a choice of a row, whose own ends hold",
+    "rates/table.py: best": "a choice of a row, whose own ends hold",
+    "feedback/candidates.py: stages_of": "how much is tried, in which order: speed alone",
+    "feedback/phases.py: free": "which numbers are chosen; what is chosen is checked",
+    "verification/checking.py: stored_weights": "reads a file",
+}
+
+
+def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The public functions and methods of the mathematical rooms, and where each stands."""
+    source = ROOT / "src" / "sottovoce"
+
+    def within(node: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef]:
+        for each in node.body:
+            if isinstance(each, ast.ClassDef):
+                yield from within(each)
+            elif isinstance(each, ast.FunctionDef) and not each.name.startswith("_"):
+                yield each
+
+    for path in sorted(source.rglob("*.py")):
+        place = path.relative_to(source)
+        if place.with_suffix("").parts[0] in MATHEMATICAL:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            yield from ((f"{place.as_posix()}: {each.name}", each) for each in within(tree))
+
+
+def test_whatever_returns_or_feeds_a_bound_says_what_it_guarantees() -> None:
+    silent, seen = set(), 0
+    for place, function in public_functions():
+        if any(getattr(each, "id", "") == "overload" for each in function.decorator_list):
+            continue
+        seen += 1
+        words = ast.get_docstring(function) or ""
+        returned = "" if function.returns is None else ast.unparse(function.returns)
+        asked = BOUNDING.search(f"{function.name.replace('_', ' ')} {words}") or "Interval" in returned
+        if asked and "Guarantee" not in words:
+            silent.add(place)
+    assert seen > 800
+    assert silent == set(NO_BOUND)
+
+
 def anchors(path: Path) -> set[str]:
     """The anchors that a page of this text has on a code host."""
     headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
@@ -257,6 +308,24 @@ def test_every_proof_is_listed_with_what_it_is_a_proof_of() -> None:
     assert {path.name for path in PROOFS} - {"index.md"} == set(re.findall(r"\]\(([\w-]+\.md)", text))
     for name in re.findall(r"`([\w.]+)`", text):
         assert named(f"sottovoce.{name}") is not None
+
+
+def test_every_allowance_of_a_rounding_module_is_listed_with_its_proof() -> None:
+    text = (ROOT / "docs" / "proofs" / "index.md").read_text("utf-8")
+    listed, source = set(re.findall(r"`([\w.]+)`", text)), ROOT / "src" / "sottovoce"
+    modules = sorted(source.rglob("*rounding.py"))
+    assert len(modules) >= 8
+    missing = []
+    for path in modules:
+        name = ".".join(path.relative_to(source).with_suffix("").parts)
+        module = importlib.import_module(f"sottovoce.{name}")
+        for each in module.__all__:
+            found = getattr(module, each)
+            # Classes are measured by their methods, and constants are said where they stand.
+            if inspect.isfunction(found) and f"{name}.{each}" not in listed:
+                missing.append(f"{name}.{each}")
+            assert not inspect.isfunction(found) or "Guarantee:" in (inspect.getdoc(found) or ""), each
+    assert missing == []
 
 
 def test_no_text_names_a_place_on_someones_machine() -> None:
