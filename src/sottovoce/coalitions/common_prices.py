@@ -21,170 +21,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sottovoce.coalitions.echoes import Echoes
-from sottovoce.coalitions.rounding import LARGEST, comparison_room, piece_error, product_room, row_error
+from sottovoce.coalitions.rounding import comparison_room, piece_error, product_room
 from sottovoce.filtering import norm_above
 from sottovoce.sensitivities import definiteness_margin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from fractions import Fraction
 
-    from sottovoce.graphs import GossipWeights
+    from sottovoce.coalitions.heard_rows import Responses
 
-__all__ = ["CommonPrices", "Responses", "responses"]
+__all__ = ["CommonPrices"]
 
-# Speed and memory alone: nodes times rounds, how many pieces of one size are tried, how many at a time by norms, and
-# how many entries of those that are factored together.
-MOST_NUMBERS = 4000
+# Speed and memory alone: how many pieces of one size are tried, how many at a time by norms, and how many entries of
+# those that are factored together.
 MOST_PIECES = 1_000_000
 AT_ONCE = 50_000
 FACTORED_AT_ONCE = 500_000
-# Speed alone: with rows that are off by so much nothing would be proved.
-HOPELESS = 1e-3
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Responses:
-    """Rows X_a of the candidates, and last that of the mean of all sums if it is `told`: (p or p + 1) × T × n × T.
-
-    Columns are those of a node and a round, and stand in the order of the candidates, then the target, then all
-    others. `gram` is X Xᵀ. The rows of candidate a over all columns but its own have X_a X_aᵀ = I, nearly. `off`
-    bounds ‖X̂_a − X_a‖_F, in floats against the rows that exact weights have; `weights` has these, by node.
-    """
-
-    rows: np.ndarray
-    gram: np.ndarray
-    off: float
-    told: bool
-    weights: tuple[dict[int, Fraction], ...]
-
-    @property
-    def count(self) -> int:
-        """How many candidates there are; the row of the mean, and the columns of the target, are at this place.
-
-        The place p: rows 0 … p − 1 are those of candidates, and so are the first p blocks of columns.
-        """
-        return len(self.rows) - self.told
-
-    @property
-    def rounds(self) -> int:
-        """T."""
-        return int(self.rows.shape[1])
-
-    def form(self, members: Sequence[int]) -> np.ndarray:
-        """M of a coalition, told the mean or not; nothing rests on it but good prices.
-
-            M = Sᵀ(R Rᵀ)⁺S,   R the rows that are seen without the noise of members, S their columns of the target
-
-        Guarantee: none: least squares in floats. Prices that are made from it are proved by `Pieces`.
-        """
-        seen = [*members, *[self.count] * self.told]
-        hidden = np.delete(self.rows[seen], list(members), axis=2)
-        flat = hidden.reshape(len(seen) * self.rounds, -1)
-        signal = self.rows[seen, :, self.count].reshape(-1, self.rounds)
-        form = signal.T @ np.linalg.lstsq(flat @ flat.T, signal, rcond=None)[0]
-        return np.asarray(form + form.T) / 2
 
 
 def _go_on() -> None:
     """What is called now and then where nobody waits."""
-
-
-def responses(
-    weights: GossipWeights,
-    target: int,
-    candidates: Sequence[int],
-    rounds: int,
-    tick: Callable[[], None] = _go_on,
-    *,
-    told: bool = True,
-) -> Responses | None:
-    """The rows of all candidates; nothing where a row has no noise of others, or where there are too many numbers.
-
-    `tick` is called every now and then, and may raise.
-
-    Guarantee: X_a = C_a(H_a − B_a H₀), or C_a H_a if the mean is not told, with C_a invertible, within `off`.
-    """
-    n = weights.n
-    if n * rounds > MOST_NUMBERS:
-        return None
-    first = [*candidates, target]
-    order = [*first, *sorted(set(range(n)).difference(first))]
-    place = {node: k for k, node in enumerate(order)}
-    exact = tuple({place[j]: weight for j, weight in weights.exact_row(i).items()} for i in order)
-    W = np.zeros((n, n))
-    for i, row in enumerate(exact):
-        for j, weight in row.items():
-            W[i, j] = float(weight)
-    # (t, s) of H_a^(c) is (W^{t−s+1})_ac for t ≥ s, and 0 above.
-    H, power = np.zeros((n, rounds, n, rounds)), W
-    for lag in range(rounds):
-        for t in range(lag, rounds):
-            H[:, t, :, t - lag] = power
-        power = power @ W
-    mean = H.mean(axis=0).reshape(rounds, -1)
-    try:
-        heard = H[: len(candidates)].reshape(len(candidates), rounds, -1)
-        rows, off = _whitened(heard, mean if told else None, int((W > 0).sum(axis=0).max()), tick)
-    except np.linalg.LinAlgError:
-        return None
-    if not off < HOPELESS:
-        return None
-    flat = rows.reshape(-1, n * rounds)
-    gram = (flat @ flat.T).reshape(len(rows), rounds, len(rows), rounds)
-    return Responses(rows=rows, gram=gram, off=off, told=told, weights=exact[: len(candidates)])
-
-
-def _whitened(
-    H: np.ndarray, mean: np.ndarray | None, terms: int, tick: Callable[[], None]
-) -> tuple[np.ndarray, float]:
-    """X_a = C_a(H_a − B_a H₀) for each candidate, then X₀ = C₀H₀, or C_a H_a alone; and the largest error of a row.
-
-        X_a = C_a(H_a − B_a H₀),   B_a H₀ the regression of H_a on the mean H₀ of all sums
-
-    Shapes: H is p × T × nT, the mean T × nT; what is returned is (p or p + 1) × T × n × T.
-
-    Guarantee: each row, as floats, is within the error that is returned of the exact row with C_a and B_a as stored,
-    in the Frobenius norm. Any invertible C_a and any B_a serve: they only change how close pieces are to the
-    identity.
-    Source: docs/proofs/coalitions.md, Claims 2 and 5.
-    """
-    rounds, nodes = H.shape[1], H.shape[2] // H.shape[1]
-    rows, errors = [], []
-    C0 = np.zeros((0, rounds)) if mean is None else _whitener(mean)
-    X0 = None if mean is None else C0 @ mean
-    for a, own in enumerate(H):
-        tick()
-        rest, sizes = own, np.abs(own)
-        if mean is not None and X0 is not None:
-            # B_a H₀ is the regression of the row on the mean: (H_a X₀ᵀ) X₀.
-            B = (own @ X0.T) @ C0
-            rest, sizes = own - B @ mean, sizes + np.abs(B) @ np.abs(mean)
-        strange = np.delete(rest.reshape(rounds, nodes, rounds), a, axis=1).reshape(rounds, -1)
-        C = _whitener(strange)
-        rows.append(C @ rest)
-        errors.append(row_error(np.abs(C) @ sizes, terms, nodes))
-    if mean is not None and X0 is not None:
-        rows.append(X0)
-        errors.append(row_error(np.abs(C0) @ np.abs(mean), terms, nodes))
-    return np.stack(rows).reshape(-1, rounds, nodes, rounds), max(errors)
-
-
-def _whitener(rows: np.ndarray) -> np.ndarray:
-    """A lower-triangular C with C R Rᵀ Cᵀ = I, nearly; LinAlgError where rows are dependent, or nearly nothing.
-
-    Guarantee: as stored C is invertible, and its entries are so small that what underflows in R does not matter.
-    """
-    C = np.tril(np.linalg.inv(np.linalg.cholesky(rows @ rows.T)))
-    if not (np.isfinite(C).all() and np.abs(C).max() < LARGEST and (np.diagonal(C) > 0).all()):
-        raise np.linalg.LinAlgError("rows too small to follow")
-    return C
 
 
 class CommonPrices:

@@ -7,41 +7,55 @@ Source: docs/proofs/coalitions.md.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering import norm_above
+from sottovoce.filtering import UNDERFLOWN, norm_above
 from sottovoce.interval import UNIT_ROUNDOFF
-from sottovoce.rounding import ROOM
+from sottovoce.rounding import ROOM, TINY, closely_above, roundings
 
-__all__ = ["LARGEST", "comparison_room", "piece_error", "product_room", "row_error"]
+if TYPE_CHECKING:
+    from sottovoce.filtering import Doubled
 
-# Needed by `row_error`: entries of a whitener are below this, so that products with numbers of 2⁻¹⁰⁷⁴, which underflow
-# loses, stay below every allowance.
+__all__ = ["LARGEST", "comparison_room", "piece_error", "power_error", "product_room", "row_error"]
+
+# Needed by rows in doubled precision: entries of a whitener are below this, so that products with what underflow takes,
+# 10⁻²⁹⁰, stay below every allowance.
 LARGEST = 1e100
 
 
-def row_error(sizes: np.ndarray, terms: int, nodes: int) -> float:
-    """How far rows X = C(H − B·H₀), as computed from powers of W in floats, are from the true ones.
+def power_error(power: Doubled, exponent: int) -> np.ndarray:
+    """How far the entries of W^k in doubled precision are from those of exact weights, each the sum of two floats.
 
-        ‖X̂ − X‖_F ≤ ROOM·u·(T(w + 4) + n + 8)·‖|C|(|H| + |B||H₀|)‖_F
+        error + 2ku²·|Ŵᵏ|, and room for what underflows
 
-    `sizes` is the matrix in the last norm, as computed; w = `terms` the most weights that a column of W holds.
-
-    Guarantee: an upper bound, for C and B as stored and weights that are not negative.
+    Guarantee: an upper bound for weights that are not negative, as two floats hold each of them up to u² of itself.
     Source: docs/proofs/coalitions.md, Claim 5.
     """
-    return ROOM * UNIT_ROUNDOFF * (len(sizes) * (terms + 4) + nodes + 8) * float(np.linalg.norm(sizes))
+    made = 0.0 if power.error is None else power.error
+    return np.asarray(made + roundings(2 * exponent * roundings(power.sizes())) + UNDERFLOWN)
+
+
+def row_error(row: Doubled) -> float:
+    """How far a row in doubled precision, once it is rounded, is from the true one, in the Frobenius norm.
+
+        ‖error + u|X̂|‖_F
+
+    Guarantee: an upper bound of ‖fl(high + low) − X‖_F.
+    Source: docs/proofs/coalitions.md, Claim 5.
+    """
+    return closely_above(float(np.linalg.norm(row.error + roundings(np.abs(row.rounded())))) + TINY)
 
 
 def piece_error(rows: np.ndarray, target: int, off: float, y: np.ndarray, members: int) -> float:
     """A κ with Q ⪰ Q̂ − κI for every coalition of so many members, Q̂ being the sum of its pieces as computed.
 
-        κ = ROOM·(k + 1)·((2s₂ + 2(d − 1)s_j + dη)η + u·(nT + T + (T + 2)(d − 1) + (k + 8)(d + 1))·s²)
+        κ = ROOM·(k + 1)·((2s₂ + 2(d − 1)s_j + dη)η + u·((nT + T + 2k + 16)·s² + (T + k + 10)(d − 1)·f²))
 
     `rows` are X̂, of the p candidates, and of the mean if it is told, × T × n × T, columns of the candidates first, then
     those at place p = `target`; η = `off`, d = 1 + max 1/y_t; s is the largest Frobenius norm of a row, s₂ the largest
-    spectral norm of one without its own column, and s_j that of the target's columns.
+    spectral norm of one without its own column, s_j that of the target's columns, and f their Frobenius norm.
 
     Guarantee: an upper bound.
     Source: docs/proofs/coalitions.md, Claim 6.
@@ -53,11 +67,12 @@ def piece_error(rows: np.ndarray, target: int, off: float, y: np.ndarray, member
     grams[:p] -= own @ own.transpose(0, 2, 1)
     s = float(np.linalg.norm(flat, axis=(1, 2)).max())
     d = 1 + float((1 / y).max())
-    units = n * T + T + (T + 2) * (d - 1) + (members + 8) * (d + 1)
+    f = float(np.linalg.norm(rows[:, :, p], axis=(1, 2)).max())
+    added = roundings((n * T + T + 2 * (members + 8)) * s**2 + (T + members + 10) * (d - 1) * f**2)
     s2 = math.sqrt(float(norm_above(grams).max()) + 2 * ROOM * UNIT_ROUNDOFF * n * T * s**2)
     sj = float(norm_above(rows[:, :, p]).max())
     moved = (2 * s2 + 2 * (d - 1) * sj + d * off) * off
-    return float(ROOM * (members + 1) * (moved + UNIT_ROUNDOFF * units * s**2))
+    return float(ROOM * (members + 1) * (moved + added))
 
 
 def comparison_room(members: int) -> float:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 from scipy.sparse import csgraph
 
-from sottovoce.coalitions.common_prices import CommonPrices, responses
+from sottovoce.coalitions.common_prices import CommonPrices
+from sottovoce.coalitions.heard_rows import responses
 from sottovoce.coalitions.results import (
     COALITION_VIEWS,
     CoalitionSearch,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-    from sottovoce.coalitions.common_prices import Responses
+    from sottovoce.coalitions.heard_rows import Responses
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Effort
 

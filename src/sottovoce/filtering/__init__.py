@@ -36,6 +36,7 @@ and docs/proofs/blocks.md.
 from sottovoce.filtering.block_forms import BlockResponse
 from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.decorrelation import SeenRound, echelon, seen_view
+from sottovoce.filtering.doubled import Doubled, Parts, add, from_left, from_right, product
 from sottovoce.filtering.elimination import HiddenSystem, hidden_system
 from sottovoce.filtering.engines import program_response, quick_response
 from sottovoce.filtering.frozen_gains import in_full
@@ -55,6 +56,7 @@ from sottovoce.filtering.response import (
 from sottovoce.filtering.riccati import doublings
 from sottovoce.filtering.rounding import (
     SMALLEST,
+    UNDERFLOWN,
     Step,
     eigenvalue_ends,
     fine_gamma,
@@ -75,8 +77,10 @@ __all__ = [
     "ENGINES",
     "EXPLICIT_ROUNDS",
     "SMALLEST",
+    "UNDERFLOWN",
     "BlockResponse",
     "ClosedLoop",
+    "Doubled",
     "Engine",
     "FilterSizes",
     "FilterStep",
@@ -84,16 +88,20 @@ __all__ = [
     "Gains",
     "HiddenSystem",
     "KrylovSpace",
+    "Parts",
     "ProgramForm",
     "ProgramResponse",
     "QuadraticForms",
     "SeenRound",
     "Step",
+    "add",
     "doublings",
     "echelon",
     "eigenvalue_ends",
     "fine_gamma",
     "float_row",
+    "from_left",
+    "from_right",
     "gain_distortion",
     "hidden_system",
     "in_full",
@@ -101,6 +109,7 @@ __all__ = [
     "noise_of_rounds",
     "norm_above",
     "power_sum",
+    "product",
     "product_error",
     "program_response",
     "quick_response",
