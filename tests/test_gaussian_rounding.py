@@ -268,6 +268,8 @@ def test_lower_ends_at_the_edges() -> None:
     assert _bounds.epsilon_below(mu, delta)[[0, 1, 3]].tolist() == [0.0, 0.0, math.inf]
     assert 0 < _bounds.epsilon_below(mu, delta)[2] <= _bounds.epsilon_above(mu, delta)[2]
     assert _bounds.delta_below(mu, np.ones(4))[[0, 1, 3]].tolist() == [0.0, 0.0, 1.0]
+    # ε/μ is beyond what is followed, and far above μ/2: no δ is left.
+    assert _bounds.delta_below(np.array([2.1e150, 1e154]), np.full(2, 1.7e308)).tolist() == [0.0, 0.0]
     rates = _bounds.true_positive_rate_below(mu, np.full(4, 0.3))
     assert rates[:2].tolist() == [0.3, 0.3]
     assert np.all((rates[2:] > 1 - 1e-15) & (rates[2:] <= 1))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -28,6 +29,24 @@ def test_it_is_one_thread_meanwhile_and_as_before_afterwards() -> None:
         with pytest.raises(KeyboardInterrupt), one_blas_thread():
             raise KeyboardInterrupt
         assert blas_threads() == before
+
+
+def test_of_several_threads_the_last_one_out_gives_the_limit_back() -> None:
+    first, second = one_blas_thread(), one_blas_thread()
+    # Not as a context: no other thread could then change what one of them has set.
+    limits = threadpool_limits(limits=2, user_api="blas")
+    before = blas_threads()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(first.__enter__).result()
+        second.__enter__()
+        other.submit(first.__exit__, None, None, None).result()
+        meanwhile = blas_threads()
+        second.__exit__(None, None, None)
+    afterwards = blas_threads()
+    limits.restore_original_limits()
+    assert 2 in before
+    assert set(meanwhile) == {1}
+    assert afterwards == before
 
 
 def test_a_question_is_answered_on_one_thread() -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import ThreadpoolController, _ThreadpoolLimiter
 
 __all__ = ["PINNED", "one_blas_thread", "pin_blas", "pinned_environment"]
 
@@ -24,14 +25,29 @@ __all__ = ["PINNED", "one_blas_thread", "pin_blas", "pinned_environment"]
 PINNED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+_lock = threading.Lock()
+_inside: list[_ThreadpoolLimiter] = []
+
+
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let BLAS run on one thread meanwhile, and as before afterwards; also as a decorator of a function.
 
+    Of several threads of Python that ask for it, the first sets the limit and the last one out takes it away. A BLAS
+    that is loaded later, as that of PyTorch may be, keeps its threads.
+
     Speed, and bits that are the same everywhere, alone: what is guaranteed of a number holds for any number of threads.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    with _lock:
+        _inside.append(_controller().limit(limits=1, user_api="blas"))
+    try:
         yield
+    finally:
+        with _lock:
+            # The first one knows what was before; whoever leaves earlier than all others gives nothing back.
+            last = _inside.pop()
+            if not _inside:
+                last.restore_original_limits()
 
 
 @cache

@@ -172,7 +172,9 @@ def _followed(
     if contributed:
         gram, into, seen = stage.all_contributions
         taken = gram[:size] - filtered.gain @ gram[size:]
-        following += taken[:, :size] - taken[:, size:] @ filtered.gain.T
+        more = taken[:, :size] - taken[:, size:] @ filtered.gain.T
+        # Slabs take their factor for symmetric.
+        following += (more + more.T) / 2
         off += gamma_above(stage.inputs + 2 * (size + count) + 12) * (into + gain * seen) ** 2
     following.flat[:: size + 1] += share**2
     return following, off + gamma(4) * float(np.linalg.norm(following))

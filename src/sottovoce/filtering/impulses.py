@@ -148,7 +148,7 @@ def _followed(loop: np.ndarray, rows: np.ndarray, lags: int) -> np.ndarray:
 
         X_0 = rows,   X_{ℓ+1} = X_ℓ B
 
-    Guarantee: plain floats, ℓ products in a row; `tap_errors` says what they may be off by.
+    Guarantee: plain floats, ℓ products in a row; `row_errors` says what they may be off by.
     """
     found = np.empty((lags + 1, *rows.shape))
     found[0] = rows

@@ -306,7 +306,7 @@ def _fall(risen: np.ndarray) -> float:
     """
     size = float(np.abs(risen).max(initial=0.0))
     proved = (share * size for share in FALLS if is_above(risen, -share * size))
-    return next(proved, closely_above(spread(np.abs(risen)))) + fine_gamma(size) * len(risen)
+    return next(proved, closely_above(spread(np.abs(risen)))) + fine_gamma(len(risen)) * size
 
 
 def _followed_over(run: Sequence[_Round], stages: Sequence[Stage], period: int) -> list[FilterStep]:
@@ -473,7 +473,7 @@ def _followed(filtered: Filtered, Y: np.ndarray, added: np.ndarray | None) -> np
         for gram, absolute in stage.contributed:
             following += several * (taken @ gram @ taken.T)
             summed = sizes @ (absolute @ sizes.sum(axis=0))
-            room += fine_gamma(several * 4) * (stage.inputs + 3 * size + m + 4) * summed.max(initial=0.0)
+            room += fine_gamma(4 * several * (stage.inputs + 3 * size + m + 4)) * summed.max(initial=0.0)
     else:
         following += added
         room += fine_gamma(4 * (size + 4)) * float(np.abs(added).sum(axis=1).max(initial=0.0))

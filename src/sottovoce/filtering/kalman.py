@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from sottovoce.filtering.rounding import eigenvalue_ends, spread, terms, top_eigenvalue
-from sottovoce.rounding import gamma, gamma_above, slightly_below, twice_above
+from sottovoce.rounding import gamma, gamma_above, twice_above
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -195,7 +195,7 @@ def gain_distortion(sizes: FilterSizes, rows: np.ndarray) -> float:
     shown = min(trace, len(rows) * sizes.norm)
     h = 2 * summed * reach**2 + solved * root**2
     s = summed * min(reach * trace**0.5, spread(absolute) * frobenius) + solved * root * shown**0.5
-    off = 2 * K * s + K**2 * h + solved * shown + gamma(2) * (longest + 1) * frobenius
+    off = 2 * K * s + K**2 * h + solved * shown + gamma(2 * (longest + 1)) * frobenius
     e = alpha**2 * off + gamma(1) * frobenius
     g = alpha * (s + K * h + solved * root * sizes.gain)
     found = twice_above(e / 2 + g + h / 2 + whitener_error(P, rows) * root)
@@ -236,14 +236,14 @@ def square(rows: np.ndarray) -> np.ndarray:
 
 
 def _reached(matrix: np.ndarray) -> float:
-    """‖X^k v‖/‖X^{k−1}v‖ for some v and k, at most ‖X‖₂; 0 where it underflows.
+    """‖X^k v‖/‖X^{k−1}v‖ for some v and k, nearly ‖X‖₂ and not above it but for rounding; 0 where it underflows.
 
-    Guarantee: a lower bound of ‖X‖₂; the share taken off is more than the rounding of a product and a norm.
+    Guarantee: none: a guess, which says whether eigenvalues are worth their time.
     """
     state = matrix[:, int(np.argmax(np.abs(matrix.diagonal())))]
     for _ in range(POWERS):
         state = matrix @ (state / max(float(np.linalg.norm(state)), 1e-300))
-    return slightly_below(float(np.linalg.norm(state)))
+    return float(np.linalg.norm(state))
 
 
 def _updated(covariance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

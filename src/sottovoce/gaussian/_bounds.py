@@ -137,14 +137,17 @@ def delta_above(mu: Array, epsilon: Array) -> Array:
 def delta_below(mu: Array, epsilon: Array) -> Array:
     """The same product as in `delta_above`, with the error taken off: exp(square)·exp(rest − error).
 
-    Guarantee: lower bound, at least 0; 0 where δ is below 1e-290, as numbers lose digits there.
+    Guarantee: lower bound, at least 0; 0 where δ is below 1e-290, as numbers lose digits there, and where the midpoint
+    ε/μ was cut, as that makes δ larger.
     Source: Balle & Wang 2018, Theorem 8; docs/proofs/profile.md, "Lower ends".
     """
     regular = (mu > 0) & np.isfinite(mu) & np.isfinite(epsilon)
     profile = _profile(np.where(regular, mu, 1.0), np.where(regular, epsilon, 1.0))
     half = np.exp(profile.square / 2)
     value = half * (half * np.exp(profile.rest - profile.error)) * (1 - RAISE)
-    return np.where(regular, np.where(value > _TINY, value, 0.0), _degenerate(mu, epsilon))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        proved = (value > _TINY) & (epsilon / mu < _FAR)
+    return np.where(regular, np.where(proved, value, 0.0), _degenerate(mu, epsilon))
 
 
 def log_delta_above(mu: Array, epsilon: Array) -> Array:

@@ -131,8 +131,9 @@ def _check_contribution(contribution: str) -> None:
     if contribution == "energy":
         raise InputError(
             "a rate is about contributions that are bounded in every round, vector or scalar; got contribution "
-            "'energy', bounded over all rounds together: its Δ² stays below the supremum of φ(ω) however long nodes "
-            "gossip, and its rate is 0 (look at φ by response_spectrum, or ask sensitivity for some rounds)"
+            "'energy', bounded over all rounds together: where the supremum of φ(ω) is finite, its Δ² stays below "
+            "that however long nodes gossip, and its rate is 0 (look at φ by response_spectrum, or ask sensitivity for "
+            "some rounds)"
         )
     one_of(("vector", "scalar"), contribution=contribution)
 
