@@ -273,6 +273,8 @@ def test_lower_ends_at_the_edges() -> None:
     rates = _bounds.true_positive_rate_below(mu, np.full(4, 0.3))
     assert rates[:2].tolist() == [0.3, 0.3]
     assert np.all((rates[2:] > 1 - 1e-15) & (rates[2:] <= 1))
+    never = _bounds.true_positive_rate_below(np.array([1.0, 1e150, 1e160, math.inf]), np.zeros(4))
+    assert never[:3].tolist() == [0.0, 0.0, 0.0]
 
 
 def test_rates_from_below_are_below_the_truth_and_close() -> None:

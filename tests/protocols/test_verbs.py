@@ -19,7 +19,19 @@ from sottovoce import View, account, account_all, graphs, sensitivity, worst_coa
 from sottovoce.accounting import central_account, comparisons, local_account
 from sottovoce.errors import FileError, InputError, NotCertified
 from sottovoce.interval import Interval
-from sottovoce.protocols import Protocol, clean_state, gossip, momentum, pairwise_noise, scheduled
+from sottovoce.protocols import (
+    Combine,
+    Draw,
+    Exchange,
+    Program,
+    Protocol,
+    clean_state,
+    gossip,
+    gradient_tracking,
+    momentum,
+    pairwise_noise,
+    scheduled,
+)
 from sottovoce.sweeps import read_sweep, summarise, sweep
 
 if TYPE_CHECKING:
@@ -202,6 +214,49 @@ def test_what_terms_tell_of_noise_is_what_compiled_rounds_tell(protocol: Protoco
         one = replace(protocol, program=program, weights=protocol.schedule[0], encoder=(1,), rounds=1)
         if told is not None:
             assert told == comparisons._entering(comparisons._rounds_of(one)[0], one)
+
+
+SOME, FEW = (1, 0, 1, 1, 1), (1, 0, 0, 0, 0)
+ALL_ENTER = Combine("s", {"m": 1, "contribution": 1, "u": 1})
+
+
+def entering(some: tuple[int, ...]) -> Combine:
+    """Contribution and draw of some nodes alone."""
+    return Combine("s", {"m": 1, "contribution": some, "u": some})
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([ALL_ENTER], Fraction(3, 5)),
+        ([entering(SOME)], Fraction(3, 4)),
+        ([entering(FEW)], Fraction(3)),
+        ([ALL_ENTER, entering(FEW)], Fraction(3)),
+        ([ALL_ENTER, Combine("s", {"m": 1}), entering(FEW)], Fraction(3)),
+    ],
+)
+def test_noise_that_does_not_enter_hides_nothing_in_a_sum(steps: list[Combine], expected: Fraction) -> None:
+    program = Program(keeps=("m",), draws=(Draw("u"),), instructions=(*steps, Exchange("s", "m")), model="m")
+    protocol = Protocol(weights=graphs.metropolis_weights("ring:n=5"), program=program, rounds=3)
+    found = central_account(protocol, noise_multiplier=1.0, delta=1e-5)
+    assert found.mu.lower**2 <= expected * (1 + 1e-12)
+    assert float(expected) <= found.mu.upper**2 * (1 + 1e-15)
+    assert found.mu.upper**2 == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_edges_that_draw_nothing_leave_local_dp_to_its_formula() -> None:
+    quiet = pairwise_noise(graphs.metropolis_weights("ring:n=5"), rounds=3, local=1, shared=0)
+    assert comparisons._as_written(quiet.programs[0], 5) == comparisons._entering(
+        comparisons._rounds_of(quiet)[0], quiet
+    )
+
+
+def test_a_comparison_that_does_not_fit_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparisons, "MOST_DRAWS", 3)
+    large = gradient_tracking(graphs.metropolis_weights("ring:n=5"), rounds=2, noise="messages")
+    for verb, name in ((local_account, "local DP"), (central_account, "central aggregation")):
+        with pytest.raises(NotCertified, match=f"the comparison with {name} takes at most 3 draws a round"):
+            verb(large, noise_multiplier=1.0, delta=1e-5)
 
 
 def test_comparisons_of_one_kind_of_node_cost_one_node() -> None:

@@ -166,7 +166,7 @@ def _everyone(protocol: Protocol, participation: Participation, contribution: Co
     their own draw, else from the certified intervals of all targets.
     """
     try:
-        rounds = _entering_rounds(protocol)
+        rounds = _entering_rounds(protocol, "local DP")
     except InputError:
         rounds = []
     if rounds and all(each.seen and not each.shared for each in rounds):
@@ -189,12 +189,12 @@ def _summed(protocol: Protocol, participation: Participation, contribution: Cont
 
     Guarantee: holds Δ² of whoever is given the sums alone.
     """
-    rounds = _entering_rounds(protocol)
+    rounds = _entering_rounds(protocol, "central aggregation")
     shares = _shares(protocol, [sum(each.variances, Fraction(0)) for each in rounds])
     return _largest(protocol, {tuple(shares)}, participation, contribution)
 
 
-def _entering_rounds(protocol: Protocol) -> list[_Entering]:
+def _entering_rounds(protocol: Protocol, compared_with: str) -> list[_Entering]:
     """How noise enters the rounds that differ: read off the programs if their terms tell, else from compiled rounds.
 
     Refused is noise that enters elsewhere than contributions do, and what is too large to be compiled.
@@ -202,7 +202,7 @@ def _entering_rounds(protocol: Protocol) -> list[_Entering]:
     told = [_as_written(program, protocol.n) for program in protocol.programs]
     if all(each is not None for each in told):
         return [told[t % len(told)] for t in range(protocol.period)]  # type: ignore[misc]
-    _check_size(protocol, "central aggregation")
+    _check_size(protocol, compared_with)
     return [_entering(each, protocol) for each in _rounds_of(protocol)]
 
 
@@ -210,7 +210,8 @@ def _as_written(program: Program, n: int) -> _Entering | None:
     """How noise enters a round, if every instruction adds the same multiple of contribution and draws; None elsewhere.
 
     Then contribution and draws enter as one, contribution + Σ draws, whatever the weights are. Until the first exchange
-    nodes are on their own, so that the multiple of the contribution in what it sends follows from the terms.
+    nodes are on their own, so that the multiple of the contribution in what it sends follows from the terms. Where that
+    is 0 at some node, terms alone do not tell whether its draws enter at all.
 
     Guarantee: exact.
     """
@@ -231,6 +232,8 @@ def _as_written(program: Program, n: int) -> _Entering | None:
                 for name, value in step.terms.items()
                 if name not in drawn
             )
+    if sent is None or not all(sent):
+        return None
     variances = [Fraction(0)] * n
     for draw in program.draws:
         if draw.each == "node":
@@ -238,8 +241,8 @@ def _as_written(program: Program, n: int) -> _Entering | None:
             variances = [total + level * level for total, level in zip(variances, levels, strict=True)]
     return _Entering(
         variances=tuple(variances),
-        shared=any(draw.each == "edge" for draw in program.draws),
-        seen=sent is not None and all(sent),
+        shared=any(draw.each == "edge" and any(_each(draw.level)) for draw in program.draws),
+        seen=True,
     )
 
 

@@ -340,7 +340,7 @@ def true_positive_rate_below(mu: Array, fpr: Array) -> Array:
     """
     hit, miss, error = _rates(mu, fpr)
     value = np.where(hit < 0.5, hit * (1 - error), 1 - miss * (1 + error))
-    known = np.isfinite(error) & (value > _TINY)
+    known = np.isfinite(error) & (value > _TINY) & ((fpr > 0) | np.isinf(mu))
     return np.where(known, np.clip(np.nextafter(value, 0.0), fpr, 1.0), fpr)
 
 
