@@ -218,8 +218,8 @@ def test_words_of_a_run_that_nothing_proves_are_named(
 )
 def test_local_dp_is_counted_by_rounds_in_plain_gossip_alone(sentence: str, plain: bool) -> None:
     gossip = "message = model + contribution + u; exchange message → model"
-    assert bool(claimed._GOSSIP.fullmatch(f"{gossip}; 8 rounds{sentence}")) == plain
-    assert not claimed._GOSSIP.fullmatch(f"{gossip}, the first of 2 programs in turn; 8 rounds")
+    assert bool(claimed._PLAIN_GOSSIP.fullmatch(f"{gossip}; 8 rounds{sentence}")) == plain
+    assert not claimed._PLAIN_GOSSIP.fullmatch(f"{gossip}, the first of 2 programs in turn; 8 rounds")
 
 
 def test_a_certificate_cannot_be_shown_as_another_claim(

@@ -21,6 +21,7 @@ from sottovoce.errors import InputError, at_least, one_of, probability
 from sottovoce.learning import NodeNoise, clipped_rows, closed_loop, init, step, taking_part
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity as exposed
+from sottovoce.threads import one_blas_thread
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class CanaryLoss:
         return self.loss.predictions(model, features)
 
 
+@one_blas_thread()
 def audit_training(
     plan: Plan,
     *,

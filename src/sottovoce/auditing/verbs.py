@@ -145,6 +145,7 @@ def audit(
     )
 
 
+@one_blas_thread()
 def audit_simulator(
     run: Simulator,
     streams: tuple[np.ndarray, np.ndarray],

@@ -62,7 +62,7 @@ class Responses:
 
             M = Sᵀ(R Rᵀ)⁺S,   R the rows that are seen without the noise of members, S their columns of the target
 
-        Guarantee: none: least squares in floats. Prices that are made from it are proved by `Pieces`.
+        Guarantee: none: least squares in floats. Prices that are made from it are proved by `CommonPrices`.
         """
         seen = [*members, *[self.count] * self.told]
         hidden = np.delete(self.rows[seen], list(members), axis=2)

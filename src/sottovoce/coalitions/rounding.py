@@ -79,6 +79,7 @@ def comparison_room(members: int) -> float:
     """By how much, relatively, a share of a norm plus a sum of so many products of norms is off as computed.
 
     Guarantee: an upper bound: none of the numbers is negative.
+    Source: docs/proofs/coalitions.md, Claim 8.
     """
     return ROOM * UNIT_ROUNDOFF * (members + 8)
 
@@ -86,8 +87,8 @@ def comparison_room(members: int) -> float:
 def product_room(left: np.ndarray, stack: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
     """How far C X, or C X C'ᵀ, is off as computed, in the Frobenius norm, for each T × T matrix X of a stack.
 
-    Guarantee: an upper bound: γ_{2T + 1} of the product of all norms.
-    Source: Higham, *Accuracy and Stability*, Section 3.5.
+    Guarantee: an upper bound: γ_{2T}, and two units more for the norms, of the product of all norms.
+    Source: docs/proofs/coalitions.md, Claim 7; Higham, *Accuracy and Stability*, Section 3.5.
     """
     sizes = np.linalg.norm(left) * np.linalg.norm(stack, axis=(-2, -1))
     if right is not None:

@@ -130,13 +130,24 @@ class Sight(Document, frozen=True, kw_only=True):
     def gossips(self) -> bool:
         """Whether its sentence is that of gossip, damped or not, with fresh noise of level 1 on each contribution."""
         found = _GOSSIP.fullmatch(self.program)
-        if found is None:
+        terms = [] if found is None else found["terms"].split(" + ", 3)
+        if found is None or len(terms) > 3:
             return False
-        terms = found["terms"].split(" + ")
-        damped = re.compile(rf"(\S+·)?{re.escape(found['model'])}(·\(one number a node\))?")
-        fresh = [term for term in terms if not damped.fullmatch(term)]
-        alone = all(re.fullmatch(r"[^\s·]+", term) for term in fresh)
-        return alone and len(fresh) == 2 and "contribution" in fresh and len(terms) <= 3
+        fresh = [term for term in terms if not _is_damped(term, found["model"])]
+        alone = all(term and "·" not in term and not _has_blanks(term) for term in fresh)
+        return alone and len(fresh) == 2 and "contribution" in fresh
+
+
+def _is_damped(term: str, model: str) -> bool:
+    """Whether a term is the model, or a number times it: in one pass, as a sentence is a claim of any length."""
+    bare = term.removesuffix("·(one number a node)")
+    factor = bare.removesuffix(f"·{model}")
+    return bare == model or (factor != bare and factor != "" and not _has_blanks(factor))
+
+
+def _has_blanks(text: str) -> bool:
+    """Whether there is any white space."""
+    return any(map(str.isspace, text))
 
 
 class Terms(Sight, frozen=True, kw_only=True):

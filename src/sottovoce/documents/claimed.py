@@ -97,7 +97,7 @@ def _is_local(run: RunDocument) -> bool:
 def _check_program(run: RunDocument, page: PageDocument) -> None:
     """Refuse a run whose words on what nodes do are not those of its pairs, which may go on with the updates."""
     # Losses that are quadratic damp the loop of the pairs, and not what nodes do.
-    damped = page.damping is not UNSET and page.gossips and _GOSSIP.fullmatch(run.program)
+    damped = page.damping is not UNSET and page.gossips and _PLAIN_GOSSIP.fullmatch(run.program)
     if not damped and page.program != run.program and not page.program.startswith(f"{run.program}; "):
         raise InputError(
             f"the program of its run must be that of its pairs, {page.program!r}; got {run.program!r}"
@@ -125,7 +125,7 @@ def _own_price(page: PageDocument, certificates: Sequence[Certificate]) -> float
     what the certificate says of the noise of a node's own.
     """
     # Programs that take turns, and levels and encoders of noise, stand in the sentence too: they are not counted here.
-    if _GOSSIP.fullmatch(page.program):
+    if _PLAIN_GOSSIP.fullmatch(page.program):
         return 1.0
     try:
         return own_price(certificates[0], stored_weights(certificates[0])) if certificates else math.inf
@@ -198,7 +198,7 @@ def _earlier_holds(
     return True
 
 
-_GOSSIP = re.compile(
+_PLAIN_GOSSIP = re.compile(
     r"message = model \+ contribution \+ u; exchange message → model; \d+ rounds?(, \d+ weight matrices in turn)?"
     r"(; each node also contributes the step of its model by a map (of any kind|with slopes in [^;]*))?"
 )

@@ -326,7 +326,7 @@ def _forgetting(place: Setting, period: int, *, gap: float) -> Proved | None:
 
 
 def layered(place: Setting, recurring: Solution, length: int, *, gap: float = 1e-4) -> Proved | None:
-    """A start that grows to the steady Π, the steady step in between, and an end: the work does not depend on T.
+    """A start that grows to the recurring Π, the recurring step in between, and an end: the work does not depend on T.
 
     Δ² ≤ Σ_{start} 1/κ_t + (T − 2h)/κ + Σ_{end} 1/κ_t, h the `length` of either end. The rate stays 1/κ; what is
     gained is a constant, worth having as long as T is not much longer than differences live.
@@ -340,11 +340,11 @@ def layered(place: Setting, recurring: Solution, length: int, *, gap: float = 1e
         Phase(previous=t - 1 if t else None, weight=1.0, given=Pi if t == length - 1 else None)
         for t in range(length)
     ]
-    # The first phase of the end stands for the steady step before it and is not used.
+    # The first phase of the end stands for the recurring step before it and is not used.
     ending = [Phase(previous=None, weight=0.0, given=Pi)] + [
         Phase(previous=t, weight=1.0, given=wide if t == length - 1 else None) for t in range(length)
     ]
-    # The steady solution is feasible for both: at the start less stands before it, at the end more may pass.
+    # The recurring solution is feasible for both: at the start less stands before it, at the end more may pass.
     start = minimise(place.rows, growing, gap=gap, start=_repeated(recurring, [1.0] * length))
     end = minimise(place.rows, ending, gap=gap, start=_repeated(recurring, [0.0, *[1.0] * length]))
     return proved(
@@ -356,7 +356,7 @@ def layered(place: Setting, recurring: Solution, length: int, *, gap: float = 1e
 
 
 def _repeated(recurring: Solution, weights: Sequence[float]) -> Solution:
-    """The steady solution in every phase of a chain, a feasible point to start from; no κ without a weight."""
+    """The recurring solution in every phase of a chain, a feasible point to start from; no κ without a weight."""
     return Solution(
         factors=recurring.factors * len(weights),
         multipliers=recurring.multipliers * len(weights),

@@ -249,8 +249,8 @@ def refuse_runaway(state: State, size: float, loss: float | None, limit: float) 
 
 def check_resumable(resume: Run, chosen: Plan, seed: int | None) -> None:
     """Refuse to go on with a run of other settings, another loss or another seed."""
-    for name, value in chosen.settings.items():
-        there = resume.settings.get(name)
+    for name in {**resume.settings, **chosen.settings}:
+        value, there = chosen.settings.get(name), resume.settings.get(name)
         if value == there:
             continue
         if name == "loss_fingerprint":

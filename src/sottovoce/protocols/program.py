@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from reprlib import repr as shortened
 from typing import Any, Literal
 
 from sottovoce.errors import InputError, one_of
@@ -374,8 +375,8 @@ def _instruction(entry: Mapping[str, Any]) -> Combine | Exchange:
     """The instruction that plain data describe."""
     if not isinstance(entry, Mapping) or not {"combine", "exchange"} & entry.keys():
         raise InputError(
-            f"an instruction must be a table of combine and terms, or of exchange and into; got {entry!r} (write "
-            '{ exchange = "model", into = "model" }, say)'
+            "an instruction must be a table of combine and terms, or of exchange and into; got "
+            f'{shortened(entry)} (write {{ exchange = "model", into = "model" }}, say)'
         )
     if "exchange" in entry:
         _check_keys(entry, {"exchange", "into"}, {"exchange", "into"}, "an exchange")
@@ -387,7 +388,7 @@ def _instruction(entry: Mapping[str, Any]) -> Combine | Exchange:
 def _check_keys(data: object, known: set[str], needed: set[str], what: str) -> None:
     """Refuse plain data that lack a key, or hold one that means nothing."""
     if not isinstance(data, Mapping):
-        raise InputError(f"{what} must be a table of {', '.join(sorted(known))}; got {data!r}")
+        raise InputError(f"{what} must be a table of {', '.join(sorted(known))}; got {shortened(data)}")
     for key in sorted(needed - set(data)):
         raise InputError(f"{what} needs {key!r}; got {sorted(map(str, data))} (add it)")
     for key in sorted(map(str, set(data) - known)):
@@ -413,13 +414,14 @@ def is_some(value: PerNode) -> bool:
 
 
 def _loudness(draw: Draw) -> str:
-    """The level of a draw, or the least and the largest of its levels; nothing where all are 1."""
+    """The level of a draw, or its least and its largest, and whether edges have it; nothing for level 1 of nodes."""
     levels = draw.level if isinstance(draw.level, tuple) else (draw.level,)
     least, most = min(levels, key=exact), max(levels, key=exact)
     alike = exact(least) == exact(most)
+    where = " on each edge" if draw.each == "edge" else ""
     if alike and exact(most) == 1:
-        return ""
-    return f"{draw.name} of level {least}" if alike else f"{draw.name} of levels {least} to {most}"
+        return where and f"{draw.name}{where}"
+    return f"{draw.name} of level{f' {least}' if alike else f's {least} to {most}'}{where}"
 
 
 def _sentence(step: Combine | Exchange) -> str:

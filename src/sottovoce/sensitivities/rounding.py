@@ -32,7 +32,7 @@ Sizes = TypeVar("Sizes", float, np.ndarray)
 # Needed by all forms: squares of larger numbers, and sums of them, may overflow; of a form with such entries nothing is
 # claimed.
 LARGEST_ENTRY = 1e150
-# Needed by bounds that are sums of prices: more than the order of a sum of 900 numbers can do.
+# Needed by bounds that are sums of prices: more than the order of a sum of 440 numbers can do.
 AGAIN = 1e-13
 # Needed by forms of lags, for any η > 0: a product that is off by e and squared is at most (1 + η) of the square, and
 # e²(1 + 1/η) more. This η makes both small.

@@ -30,6 +30,7 @@ from sottovoce.errors import InputError
 from sottovoce.gaussian import delta, epsilon
 from sottovoce.participation import Participation
 from sottovoce.protocols import Slopes, hash_of_damping, spread
+from sottovoce.threads import one_blas_thread
 from sottovoce.verification.checking import Check, stored_weights, verify
 from sottovoce.verification.floats import is_gossip
 from sottovoce.verification.meaning import (
@@ -104,6 +105,7 @@ def reached(squared_proved: float, squared_shown: float, rounds: int) -> bool:
     return squared_proved <= roomy(squared_shown, rounds)
 
 
+@one_blas_thread()
 def verify_account(
     stated: StatedAccount,
     certificate: Certificate | None,

@@ -28,7 +28,7 @@ from scipy import linalg
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import Sheet, pulled
 from sottovoce.verification.forms import ComputedForm, factors, still
-from sottovoce.verification.rounding import ROUNDED, above, definite_room, gamma, roundings
+from sottovoce.verification.rounding import ROUNDED, UNSEEN, above, definite_room, gamma, roundings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,9 +127,9 @@ def program_form(seen: SeenNoise) -> ComputedForm:
         X = X - N.T @ linalg.cho_solve((L, True), N @ X - G)
     sizes = np.sqrt(np.square(X).sum(axis=0))
     scale = np.where(alive, np.maximum(sizes, 1e-140), 1.0)
-    # What the residual misses by rounding; squares below the range of floats hide less than 1e-155.
+    # What the residual misses by rounding, and by squares below the range of floats.
     unseen = gamma(columns + ROUNDED + 6) * (np.sqrt(rows) * sizes + np.linalg.norm(G, axis=0))
-    missed = above(np.linalg.norm(N @ X - G, axis=0) + unseen + 1e-155)
+    missed = above(np.linalg.norm(N @ X - G, axis=0) + unseen + UNSEEN)
     epsilon = above(float(np.linalg.norm((missed / scale)[alive]))) / sigma
     M = X.T @ X
     phi = math.sqrt(above(float(np.abs(M / np.outer(scale, scale)).sum(axis=1).max())))

@@ -26,6 +26,7 @@ from sottovoce.verification.forms import dense_form, dominating, seen_blocks
 from sottovoce.verification.fresh import fresh_rows
 from sottovoce.verification.hidden import hidden_nodes
 from sottovoce.verification.programs import own_cap, require_affordable, seen_form
+from sottovoce.verification.rounding import SHORTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -237,8 +238,7 @@ def _ends(
             raised[pattern] = np.maximum(raised[pattern], dominating(form, y, pattern)[0][pattern])
             if attained and steps:
                 stream = np.zeros((rounds, streams[k].shape[1]))
-                # Shorter than 1 for certain, rounding included.
-                stream[pattern] = streams[k] * (1 - 1e-9)
+                stream[pattern] = streams[k] * SHORTER
                 lower = max(lower, form.attains(stream))
         upper = min(upper, participation.largest_sum(raised))
         if upper <= limit or lower > limit:
@@ -259,11 +259,9 @@ def _climbed(
 
         V_t ← (M V)_t/‖(M V)_t‖
 
-    Guarantee: V has unit rows but for rounding, so that Σ M_st ⟨V_s, V_t⟩ is a lower bound; Σ_t ‖(M V)_t‖ is what it
-    climbs to.
+    Guarantee: none: a stream that is made of it proves what it is worth by `attains`, and sums are starts of prices.
     """
     for _ in range(steps):
-        # V_t ← (M V)_t/‖(M V)_t‖
         moved = M @ V
         sizes = np.linalg.norm(moved, axis=1, keepdims=True)
         V = np.where(sizes > 0, moved / np.where(sizes > 0, sizes, 1.0), V)

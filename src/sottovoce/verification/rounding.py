@@ -20,6 +20,8 @@ __all__ = [
     "ROUNDED",
     "SCALAR",
     "SCALED_UP",
+    "SHORTER",
+    "UNSEEN",
     "above",
     "closely_above",
     "contraction_room",
@@ -51,6 +53,10 @@ ROOM, CLOSE_ROOM, NARROW_ROOM = 1.01, 1.0001, 1.0000001
 FEW, SOME = 1e-15, 1e-14
 # Needed by streams that a file gives: one may be longer than 1 by rounding, and is divided by its length.
 UNIT_ROOM = Fraction(1, 10**9)
+# Needed by streams that are made of unit rows: times this they are shorter than 1 for certain, rounding included.
+SHORTER = 1 - 1e-9
+# Needed by residuals: squares below the range of floats hide less than this.
+UNSEEN = 1e-155
 
 
 def roundings(count: Size) -> Size:
