@@ -44,6 +44,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rates": ("rates", "test_rates.py", "test_program_rates.py"),
     "sensitivities": ("sensitivities/test_rounding.py", "sensitivities"),
     "coalitions": ("test_coalition_rounding.py", "test_common_prices.py"),
+    "accounting": ("test_accounting.py", "test_sampling.py", "protocols/test_verbs.py"),
+    "participation": ("test_participation.py",),
+    "feedback": ("feedback",),
+    "graphs": ("graphs",),
+    "learning": ("learning",),
     "verification": ("test_verification_rounding.py", "test_balls.py", "test_verification.py"),
 }
 """The tests about a room, those that are about its allowances alone first."""
@@ -63,17 +68,21 @@ AMOUNTS = (
 
 
 def cut(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a hundredth of what it allows."""
+    """The function with a hundredth of what it allows, whatever it is wrapped in."""
+    function = inspect.unwrap(function)
     assert isinstance(function, FunctionType)
     if function.__name__.endswith(AMOUNTS):
         return lambda *given, **named: SHARE * function(*given, **named)
-    return FunctionType(
-        function.__code__,
-        _Cut(function.__globals__),
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
+    return _copied(function, _Cut(function.__globals__))
+
+
+def _copied(function: FunctionType, names: dict[str, Any]) -> FunctionType:
+    """The same function in a world of other names."""
+    copy = FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
     )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
 
 
 class _Cut(dict[str, Any]):
@@ -87,15 +96,13 @@ class _Cut(dict[str, Any]):
         for name, value in names.items():
             home = getattr(value, "__module__", "") or ""
             if isinstance(value, FunctionType) and home.endswith("rounding") and home.startswith("sottovoce"):
-                if value.__name__.endswith(AMOUNTS):
-                    self[name] = cut(value)
+                plain = inspect.unwrap(value)
+                if plain.__name__.endswith(AMOUNTS):
+                    self[name] = cut(plain)
                 else:
                     # The same names serve all that one module asks of itself.
-                    own = self if value.__globals__ is names else {**value.__globals__, **_units(value)}
-                    self[name] = FunctionType(
-                        value.__code__, own, name, value.__defaults__, value.__closure__
-                    )
-                self[name].__kwdefaults__ = value.__kwdefaults__
+                    own = self if plain.__globals__ is names else {**plain.__globals__, **_units(plain)}
+                    self[name] = _copied(plain, own)
 
 
 def _units(function: FunctionType) -> dict[str, float]:
@@ -108,10 +115,13 @@ def _units(function: FunctionType) -> dict[str, float]:
 
 
 def modules() -> Iterator[ModuleType]:
-    """Every module of the rooms above."""
-    for info in pkgutil.walk_packages(sottovoce.__path__, "sottovoce."):
-        if info.name.split(".")[1] in ROOMS:
-            yield importlib.import_module(info.name)
+    """Every module of the package but those that start something or need what may not be installed."""
+    for info in pkgutil.walk_packages(sottovoce.__path__, "sottovoce.", onerror=lambda _: None):
+        if not info.name.endswith("__main__"):
+            try:
+                yield importlib.import_module(info.name)
+            except ImportError:
+                continue
 
 
 def allowances(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:

@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ends of Δ² in a few small scenarios, to the last bit; `python -m tests.bits` writes tests/golden/bits.json anew.
+"""Both ends of Δ² in a few small scenarios, to the last bit; `python -m tests.bits` writes tests/golden/bits.json.
 
 They say nothing about what is right, as the other golden values do, but whether a change that should change no number
-has changed one. Whoever means to change numbers writes the file anew, in the same commit.
+has changed one. Whoever means to change numbers writes the file anew, in the same commit. It holds the bits of several
+machines: those of another are added, and where numbers of this one have changed, those of others are out of date and
+go. `OPENBLAS_CORETYPE=SkylakeX python -m tests.bits` adds those of another kind of processor, if this one can stand for
+it.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 from tests.scenes import PROTOCOLS, RING
 from threadpoolctl import threadpool_info
 
-from sottovoce import View, gossip, graphs, sensitivity
+from sottovoce import View, gossip, graphs, sensitivity, worst_coalition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FILE = Path(__file__).parent / "golden" / "bits.json"
 
@@ -64,6 +71,13 @@ def scenarios() -> dict[str, dict[str, Any]]:
             "targets": [1, 2],
             "contribution": "energy",
         },
+        "regular, many targets": {
+            "question": gossip(graphs.metropolis_weights("random-regular:n=80,d=4,seed=1"), rounds=40),
+            "view": View.neighbourhood(0),
+            "targets": [1, 20, 79],
+            "effort": "bulk",
+        },
+        "ring, long": {"question": replace(ring, rounds=2100), "view": View.secure_sum(0), "targets": [1, 2]},
     }
     programs = {
         f"{number}: {protocol.name}": {"question": protocol, "view": View.secure_sum(0), "targets": [2]}
@@ -78,17 +92,35 @@ def ends() -> dict[str, list[list[str]]]:
     for name, words in scenarios().items():
         asked = dict(words)
         answer = sensitivity(asked.pop("question"), asked.pop("view"), asked.pop("targets"), **asked)
-        found[name] = [
-            [float(end).hex() for end in both]
-            for both in zip(answer.squared_lower, answer.squared_upper, strict=True)
-        ]
+        found[name] = _written(zip(answer.squared_lower, answer.squared_upper, strict=True))
+    searched = worst_coalition(gossip(RING, rounds=6), 0, size=2)
+    found["ring, the worst two"] = _written([(searched.sensitivity.lower, searched.sensitivity.upper)])
+    return found
+
+
+def _written(pairs: Iterable[tuple[float, float]]) -> list[list[str]]:
+    """Pairs of ends as hexadecimal floats."""
+    return [[float(end).hex() for end in both] for both in pairs]
+
+
+def stored() -> list[dict[str, Any]]:
+    """What is stored: a machine and its ends, one after the other."""
+    if not FILE.exists():
+        return []
+    found: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))["machines"]
     return found
 
 
 def main() -> None:
-    """Write the file anew."""
-    about = "Both ends of Δ² as this package computed them on this machine; python -m tests.bits writes them."
-    document = {"about": about, "machine": machine(), "ends": ends()}
+    """Add what this machine finds; where it once found something else, the others go."""
+    about = (
+        "Both ends of Δ² as this package computed them on some machines; python -m tests.bits writes them."
+    )
+    here: dict[str, Any] = {"machine": machine(), "ends": ends()}
+    others = [each for each in stored() if each["machine"] != here["machine"]]
+    if any(each["machine"] == here["machine"] and each != here for each in stored()):
+        others = []
+    document = {"about": about, "machines": [*others, here]}
     FILE.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
