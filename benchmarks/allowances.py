@@ -48,6 +48,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "participation": ("test_participation.py",),
     "feedback": ("feedback",),
     "graphs": ("graphs",),
+    "studies": ("studies",),
     "learning": ("learning",),
     "verification": ("test_verification_rounding.py", "test_balls.py", "test_verification.py"),
 }
