@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.sensitivities.one_form.batches import TOGETHER
 from sottovoce.sensitivities.one_form.dual import solve_duals
 from sottovoce.sensitivities.one_form.energy import solve_energy
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern, solve_participation
@@ -29,6 +28,10 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Contribution
 
 __all__ = ["FormQuestion", "batched", "solve_question", "solve_questions"]
+
+# Speed alone: forms of so many entries in all are held until vectors are searched for: of few of them that takes long,
+# and these are searched together.
+HELD = 4_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,7 @@ def batched(forms: Iterable[ProgramForm], question: FormQuestion) -> Iterator[li
     """The forms, as many at a time as are solved together. Speed alone."""
     left = iter(forms)
     for first in left:
-        few = max(1, TOGETHER // len(first.matrix) ** 2) if question.of_vectors else 1
+        few = max(1, HELD // len(first.matrix) ** 2) if question.of_vectors else 1
         yield [first, *islice(left, few - 1)]
 
 
@@ -64,7 +67,8 @@ def solve_questions(forms: Sequence[np.ndarray], question: FormQuestion) -> list
     left = [k for k, solution in enumerate(found) if solution is None]
     if left:
         stack = np.array([forms[k] for k in left])
-        for k, dual in zip(left, solve_duals(stack, tolerance=question.tolerance), strict=True):
+        duals = solve_duals(stack, tolerance=question.tolerance, roughly=True)
+        for k, dual in zip(left, duals, strict=True):
             found[k] = solve_form(
                 forms[k], contribution=question.contribution, tolerance=question.tolerance, dual=dual
             )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.sensitivities.one_form.dual import solve_duals
+from sottovoce.sensitivities.one_form.dual import TOGETHER, solve_duals
 from sottovoce.sensitivities.one_form.patterns import solve_participation
 from sottovoce.sensitivities.one_form.solution import CLOSE, FormSolution, plain_ends, solve_form
 from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from sottovoce.sensitivities.ends import Problem
 
 __all__ = ["batch_ends", "solve_problem"]
-
-# Speed alone: forms of so many entries in all are solved together.
-TOGETHER = 400_000
 
 
 def solve_problem(form: np.ndarray, problem: Problem) -> FormSolution:

@@ -23,7 +23,15 @@ from scipy.linalg.lapack import dpotrf
 
 from sottovoce.sensitivities.rounding import definiteness_margin, summed
 
-__all__ = ["DualSolution", "is_dominated", "proved_level", "solve_dual", "solve_duals", "streams_of"]
+__all__ = [
+    "TOGETHER",
+    "DualSolution",
+    "is_dominated",
+    "proved_level",
+    "solve_dual",
+    "solve_duals",
+    "streams_of",
+]
 
 # Speed alone: by how much, relatively, an eigenvalue is lifted until it is proved to dominate. The first that is
 # proved is taken, so that a finer list gives a closer bound and a coarser one a looser.
@@ -37,10 +45,19 @@ SMALL = 1e-100
 # Speed alone: a form whose middle is as even as this is taken as one whose symbol tells its least eigenvalue.
 TOEPLITZ = 1e-3
 CHECK_EVERY, CHECKS = 20, (8, 12, 16, 28, 50)
+# Speed alone: forms of so many entries in all are searched together, and what is left of several such stacks after so
+# many iterations is one again.
+TOGETHER, JOINED = 400_000, 16
 # Speed alone: a search that takes longer than this may have been shifted too far, or have begun in a bad place.
-DOUBTFUL = 50
+# In single floats that takes less, and some need little more.
+DOUBTFUL, DOUBTED = 50, 64
 # Speed alone: eigenvalues of larger forms take longer than steps that are shifted by nothing.
 DECOMPOSED = 512
+# Speed alone: ends that may be so far apart are searched for in single floats, if that is asked for, at first for so
+# many iterations, and with no shift that is less than this share of what the symbol says a form has at most.
+ROUGH, ROUGHLY, SLIGHT = 1e-5, 400, 0.05
+# What a search has of each form.
+STACKED = ("forms", "shifts", "streams", "previous", "momentum")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,31 +152,65 @@ def solve_dual(form: np.ndarray, *, tolerance: float, start: np.ndarray | None =
 
 
 def solve_duals(
-    forms: np.ndarray, *, tolerance: float, starts: np.ndarray | None = None
+    forms: np.ndarray, *, tolerance: float, starts: np.ndarray | None = None, roughly: bool = False
 ) -> list[DualSolution]:
     """The same for a stack of forms, (k, T, T), which are iterated together until each has its proof.
 
+    Vectors may be looked for `roughly`, in single floats: what they attain and prove is found in double ones, and those
+    that do not get there are looked for again.
+
     Guarantee: that of `solve_dual`, form by form.
     """
+    roughly = roughly and tolerance >= ROUGH
     found: list[DualSolution | None] = [None] * len(forms)
-    left, search = np.arange(len(forms)), _Search.of(forms, starts)
-    for iteration in range(1, ITERATIONS + 1):
+    few = max(1, TOGETHER // forms.shape[1] ** 2)
+    left = np.arange(len(forms))
+    begun = [
+        _searched(
+            _Search.of(forms[some], None if starts is None else starts[some], roughly=roughly),
+            left[some],
+            found,
+            tolerance,
+            range(1, JOINED + 1),
+        )
+        for some in (slice(begin, begin + few) for begin in range(0, len(forms), few))
+    ]
+    slow = _Search.joined([search for _, search in begun])
+    left = np.concatenate([places for places, _ in begun])
+    last = ROUGHLY if roughly else ITERATIONS
+    for some in (slice(begin, begin + few) for begin in range(0, len(left), few)):
+        places, search = _searched(slow.some(some), left[some], found, tolerance, range(JOINED + 1, last + 1))
+        if roughly and len(places):
+            again = solve_duals(forms[places], tolerance=tolerance)
+        else:
+            each = zip(places, search.streams, strict=True)
+            again = [_loosened(forms[place], streams[None], tolerance) for place, streams in each]
+        for place, solution in zip(places, again, strict=True):
+            found[place] = solution
+    return [solution for solution in found if solution is not None]
+
+
+def _searched(
+    search: _Search, left: np.ndarray, found: list[DualSolution | None], tolerance: float, iterations: range
+) -> tuple[np.ndarray, _Search]:
+    """Some iterations for forms with their places; those that get their proof are put into `found`.
+
+    What is left, and where it stands, is given back.
+    """
+    for iteration in iterations:
+        if not len(left):
+            break
         search.step()
-        if iteration == DOUBTFUL:
+        if iteration == (DOUBTFUL if search.rough is search.forms else DOUBTED):
             search.stir()
         if iteration in CHECKS or iteration % CHECK_EVERY == 0:
-            for place, solution in zip(left, _lifted(search.forms, search.streams, tolerance), strict=True):
+            for place, solution in zip(left, search.lifted(tolerance), strict=True):
                 found[place] = solution if solution.y is not None else None
             still = np.array([found[place] is None for place in left])
-            if not still.any():
-                break
             if not still.all():
                 left = left[still]
-                search.keep(still)
-    return [
-        _loosened(forms[place], search.streams[left == place], tolerance) if solution is None else solution
-        for place, solution in enumerate(found)
-    ]
+                search = search.some(still)
+    return left, search
 
 
 def streams_of(forms: np.ndarray, iterations: int) -> np.ndarray:
@@ -182,25 +233,44 @@ class _Search:
     streams: np.ndarray
     previous: np.ndarray
     momentum: np.ndarray
+    rough: np.ndarray
 
     @classmethod
-    def of(cls, forms: np.ndarray, starts: np.ndarray | None) -> _Search:
-        symbols = _symbols(forms)
-        shifts = np.array([_safe_shift(*each) for each in zip(forms, symbols, strict=True)])[:, None, None]
+    def of(cls, forms: np.ndarray, starts: np.ndarray | None, *, roughly: bool = False) -> _Search:
+        symbols, rough, shift = _symbols(forms), forms, _safe_shift
         if starts is None:
             starts = _rotating_starts(symbols, forms.shape[1])
-        momentum = np.ones((len(forms), 1, 1))
-        return cls(forms=forms, shifts=shifts, streams=starts, previous=starts, momentum=momentum)
+        if roughly:
+            sizes = np.abs(forms).max(axis=(1, 2), initial=1e-300)[:, None, None]
+            rough, symbols = (forms / sizes).astype(np.float32), symbols / sizes[:, :, 0]
+            starts, shift = starts.astype(np.float32), _worthwhile_shift
+        shifts = np.array([shift(*each) for each in zip(rough, symbols, strict=True)], dtype=rough.dtype)
+        return cls(
+            forms=forms,
+            shifts=shifts[:, None, None],
+            streams=starts,
+            previous=starts,
+            momentum=np.ones((len(forms), 1, 1), dtype=rough.dtype),
+            rough=rough,
+        )
 
     def step(self) -> None:
         # C⁺ = C_k + (j − 1)/(j + 2)·(C_k − C_{k−1});  C_{k+1} = rows of (M − shift·I)C⁺ at norm 1;  j restarts at
         # 1 when a step turns back on the one before.
         moved = self.streams - self.previous
         ahead = self.streams + (self.momentum - 1) / (self.momentum + 2) * moved
-        following = _unit_rows(self.forms @ ahead - self.shifts * ahead, self.streams)
+        following = _unit_rows(self.rough @ ahead - self.shifts * ahead, self.streams)
         backwards = np.einsum("ktd,ktd->k", following - self.streams, moved)[:, None, None] < 0
         self.momentum = np.where(backwards, 1.0, self.momentum + 1)
         self.previous, self.streams = self.streams, following
+
+    def lifted(self, tolerance: float) -> list[DualSolution]:
+        """What the vectors prove, of the forms as they are: rows of single floats are scaled to norm 1 again."""
+        streams = self.streams
+        if streams.dtype != self.forms.dtype:
+            streams = streams.astype(self.forms.dtype)
+            streams = _unit_rows(streams, np.eye(1, streams.shape[-1]))
+        return _lifted(self.forms, streams, tolerance)
 
     def stir(self) -> None:
         """Shift each form by less than its least eigenvalue, or not at all, and mix in vectors of all frequencies.
@@ -208,20 +278,31 @@ class _Search:
         What a form whose rounds differ has best turns at no single frequency, and a search that began at one gets
         there slowly.
         """
-        found = self.forms.shape[1] <= DECOMPOSED
-        least = np.linalg.eigvalsh(self.forms)[:, 0] if found else np.zeros(len(self.forms))
-        self.shifts = np.maximum(0.0, 0.95 * least)[:, None, None]
+        if self.rough is self.forms:
+            found = self.forms.shape[1] <= DECOMPOSED
+            least = np.linalg.eigvalsh(self.forms)[:, 0] if found else np.zeros(len(self.forms))
+            self.shifts = np.maximum(0.0, 0.95 * least)[:, None, None]
         self.momentum = np.ones_like(self.momentum)
         _, rounds, dimension = self.streams.shape
         turns = 0.629 * np.arange(1, rounds + 1)[:, None] ** 2 * np.arange(1, dimension + 1)
-        self.streams = _unit_rows(self.streams + np.cos(turns + np.arange(dimension)), self.streams)
+        mixed = np.cos(turns + np.arange(dimension)).astype(self.streams.dtype)
+        self.streams = _unit_rows(self.streams + mixed, self.streams)
         self.previous = self.streams
 
-    def keep(self, chosen: np.ndarray) -> None:
-        self.forms, self.shifts, self.momentum = (
-            each[chosen] for each in (self.forms, self.shifts, self.momentum)
-        )
-        self.streams, self.previous = self.streams[chosen], self.previous[chosen]
+    def some(self, chosen: np.ndarray | slice) -> _Search:
+        """The searches for some of the forms."""
+        made = {name: getattr(self, name)[chosen] for name in STACKED}
+        return _Search(**made, rough=made["forms"] if self.rough is self.forms else self.rough[chosen])
+
+    @classmethod
+    def joined(cls, parts: list[_Search]) -> _Search:
+        """The searches of several stacks as one."""
+        if len(parts) == 1:
+            return parts[0]
+        made = {name: np.concatenate([getattr(each, name) for each in parts]) for name in STACKED}
+        same = parts[0].rough is parts[0].forms
+        rough = made["forms"] if same else np.concatenate([each.rough for each in parts])
+        return cls(**made, rough=rough)
 
 
 def _loosened(form: np.ndarray, streams: np.ndarray, tolerance: float) -> DualSolution:
@@ -279,6 +360,12 @@ def _safe_shift(form: np.ndarray, symbol: np.ndarray) -> float:
     if len(form) <= 128 and not (quarter and np.ptp(middle) <= TOEPLITZ * middle[0]):
         return float(max(0.0, 0.95 * np.linalg.eigvalsh(form)[0]))
     return float(max(0.0, 0.9 * symbol.min()))
+
+
+def _worthwhile_shift(form: np.ndarray, symbol: np.ndarray) -> float:
+    """The same, and 0 where no eigenvalue can be large enough for a shift to help: none is less than the diagonal."""
+    least = min(float(np.diagonal(form).min()), float(symbol.min()))
+    return 0.0 if least <= SLIGHT * float(symbol.max()) else _safe_shift(form, symbol)
 
 
 def _rotating_starts(symbols: np.ndarray, rounds: int) -> np.ndarray:
