@@ -18,7 +18,7 @@ from sottovoce.sensitivities.one_form.energy import solve_energy
 from sottovoce.sensitivities.one_form.patterns import earliest_pattern, solve_participation
 from sottovoce.sensitivities.one_form.solution import FormSolution, plain_ends, solve_form
 from sottovoce.sensitivities.one_form.witnesses import alternating_signs, constant_signs, value_of
-from sottovoce.sensitivities.rounding import LARGEST_ENTRY, summed_again
+from sottovoce.sensitivities.rounding import LARGEST_ENTRY, summed_again, value_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import ProgramForm
     from sottovoce.participation import Participation
     from sottovoce.protocols import Contribution
+    from sottovoce.sensitivities.one_form.dual import DualSolution
 
 __all__ = ["FormQuestion", "batched", "solve_question", "solve_questions"]
 
@@ -63,16 +64,28 @@ def solve_questions(forms: Sequence[np.ndarray], question: FormQuestion) -> list
     """
     if len(forms) == 1 or not question.of_vectors:
         return [solve_question(form, question) for form in forms]
-    found = [_plainly(form, question) for form in forms]
-    left = [k for k, solution in enumerate(found) if solution is None]
+    plain = [_plainly(form, question) for form in forms]
+    left = [k for k, (_, solution) in enumerate(plain) if solution is None]
+    found = {k: solution for k, (_, solution) in enumerate(plain) if solution is not None}
     if left:
         stack = np.array([forms[k] for k in left])
         duals = solve_duals(stack, tolerance=question.tolerance, roughly=True)
         for k, dual in zip(left, duals, strict=True):
-            found[k] = solve_form(
-                forms[k], contribution=question.contribution, tolerance=question.tolerance, dual=dual
-            )
-    return [solution for solution in found if solution is not None]
+            found[k] = _by_vectors(forms[k], question, dual, *plain[k][0])
+    return [found[k] for k in range(len(forms))]
+
+
+def _by_vectors(
+    form: np.ndarray, question: FormQuestion, dual: DualSolution, attained: float, bound: float
+) -> FormSolution:
+    """The ends for one form from a dual solution, beside those of plain streams and sizes, which are known.
+
+    Guarantee: that of `solve_form`, which says what there is to say where nothing was proved.
+    """
+    value = dual.attained - value_error(form, bound, dual.streams.shape[1])
+    if dual.y is None or attained >= value or bound <= dual.bound:
+        return solve_form(form, contribution=question.contribution, tolerance=question.tolerance, dual=dual)
+    return FormSolution(attained=value, bound=dual.bound, method="dual", witness=dual.streams, y=dual.y)
 
 
 def solve_question(form: np.ndarray, question: FormQuestion, start: np.ndarray | None = None) -> FormSolution:
@@ -85,7 +98,7 @@ def solve_question(form: np.ndarray, question: FormQuestion, start: np.ndarray |
     Guarantee: attained ≤ Δ² ≤ bound for the form as stored.
     Source: docs/mathematics.md, section 3.
     """
-    plain = _plainly(form, question)
+    _, plain = _plainly(form, question)
     if plain is not None:
         return plain
     contribution, participation = question.contribution, question.participation
@@ -96,24 +109,24 @@ def solve_question(form: np.ndarray, question: FormQuestion, start: np.ndarray |
     return solve_participation(form, participation, contribution=contribution, tolerance=question.tolerance)
 
 
-def _plainly(form: np.ndarray, question: FormQuestion) -> FormSolution | None:
-    """What plain streams and sizes say of a form, if that is enough, or nothing where squares overflow; else None.
+def _plainly(form: np.ndarray, question: FormQuestion) -> tuple[tuple[float, float], FormSolution | None]:
+    """The ends that plain streams and sizes give, and a solution if that is enough, or squares overflow; else None.
 
     Guarantee: ends that hold: a constant or alternating stream attains the one, row sums of sizes bound the other. A
     form whose squares leave the range of floats gets an infinite bound, which the cap replaces.
     """
     if not np.abs(form).max(initial=0.0) <= LARGEST_ENTRY:
         stream = earliest_pattern(question.participation, len(form)).astype(np.float64)
-        return FormSolution(attained=0.0, bound=np.inf, method="cap", witness=stream, y=None)
+        return (0.0, np.inf), FormSolution(attained=0.0, bound=np.inf, method="cap", witness=stream, y=None)
     if not question.of_vectors:
-        return None
-    attained, bound = plain_ends(form)
+        return (0.0, np.inf), None
+    attained, bound = map(float, plain_ends(form))
     if not bound <= attained * (1 + question.tolerance / 4):
-        return None
+        return (attained, bound), None
     signs = max((constant_signs(len(form)), alternating_signs(len(form))), key=lambda c: value_of(form, c))
-    return FormSolution(
-        attained=float(attained),
-        bound=summed_again(float(bound)),
+    return (attained, bound), FormSolution(
+        attained=attained,
+        bound=summed_again(bound),
         method="abs",
         witness=signs,
         y=np.abs(form).sum(axis=1),
