@@ -12,6 +12,7 @@ from tests.reference import semidefinite_maximum
 
 from sottovoce import View, graphs, sensitivity
 from sottovoce.protocols import gradient_tracking
+from sottovoce.sensitivities.one_form import dual
 from sottovoce.sensitivities.one_form.dual import is_dominated, solve_dual, solve_duals
 
 
@@ -212,6 +213,44 @@ def test_forms_that_are_solved_together_are_each_solved_and_proved() -> None:
         assert alone.attained <= solution.bound
         assert solution.bound <= 1.0002 * solution.attained
         assert np.allclose(np.linalg.norm(solution.streams, axis=1), 1.0)
+
+
+@pytest.mark.parametrize("few", [4, 1], ids=["one stack", "stacks that are joined"])
+@pytest.mark.parametrize("scale", [1.0, 1e60, 1e-60])
+def test_vectors_that_are_looked_for_in_single_floats_prove_what_they_say(
+    monkeypatch: pytest.MonkeyPatch, few: int, scale: float
+) -> None:
+    """Values and proofs are those of double floats, whatever was found in single ones, and so are norms of rows."""
+    monkeypatch.setattr(dual, "TOGETHER", few * 40**2)
+    forms = scale * np.array([toeplitz_form(40, turn) for turn in (0.3, 1.0, 2.0, 3.0)])
+    forms[3] += scale * random_form(5, 40, 3, zeros=2) / 1e6
+    closely = solve_duals(forms, tolerance=1e-4)
+    for form, one, other in zip(
+        forms, solve_duals(forms, tolerance=1e-4, roughly=True), closely, strict=True
+    ):
+        assert one.y is not None
+        assert is_dominated(form, one.y)
+        assert other.attained <= one.bound <= 1.0002 * one.attained
+        assert one.attained <= other.bound
+        assert one.attained == pytest.approx(np.sum((form @ one.streams) * one.streams), rel=1e-12)
+        assert np.abs(np.linalg.norm(one.streams, axis=1) - 1).max() < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "iterations"), [(1e-4, 16), (1e-6, 400)], ids=["too few iterations", "too close for them"]
+)
+def test_what_single_floats_do_not_find_double_ones_do(
+    monkeypatch: pytest.MonkeyPatch, tolerance: float, iterations: int
+) -> None:
+    monkeypatch.setattr(dual, "ROUGHLY", iterations)
+    monkeypatch.setattr(dual, "CHECKS", ())
+    forms = np.array([toeplitz_form(30, turn) + random_form(7, 30, 4) for turn in (1.0, 2.0)])
+    for form, one in zip(forms, solve_duals(forms, tolerance=tolerance, roughly=True), strict=True):
+        alone = solve_dual(form, tolerance=tolerance)
+        assert one.y is not None
+        assert alone.y is not None
+        assert (one.streams == alone.streams).all()
+        assert (one.y == alone.y).all()
 
 
 def test_a_form_whose_symbol_misleads_is_solved_as_closely() -> None:
